@@ -1,0 +1,124 @@
+/* base/context.h -- the context, the call context, and memory.
+ *
+ * A `context` owns the allocator, thread pool, limits and callbacks, and opaque slots for what upper
+ * layers own (registry, generators, hooks), each filled by its layer and destroyed through the
+ * function given.  Slots are filled once, under the context's lock, and read without it.
+ *
+ * A `call_ctx` is one outer call: where errors go, its deadline and byte limit, options.  It is passed
+ * to everything that can fail at run time and never stored.
+ *
+ * Threads: a context is locked inside; a call_ctx belongs to one call (its pool workers may read it). */
+#ifndef RUSH_BASE_CONTEXT_H
+#define RUSH_BASE_CONTEXT_H
+
+#include <stdatomic.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+
+typedef struct rush_context context;
+typedef struct call_ctx call_ctx;
+typedef struct thread_pool thread_pool;
+
+/* -- Memory ------------------------------------------------------------------------------------- */
+
+/* Every allocation of the library goes through the context's allocator.  mem_alloc(n) with n == 0
+ * returns a pointer that mem_free takes.  NULL: no memory or over the context's byte limit.
+ * Blocks are 16-byte aligned; mem_alloc_data's are 64-byte aligned, cached by size class and meant
+ * for tensor data.  The freer says the size: no header is kept. */
+void *mem_alloc(context *c, size_t n_bytes) RUSH_CHECKED;
+void *mem_alloc_zero(context *c, size_t n_bytes) RUSH_CHECKED;
+void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes) RUSH_CHECKED;
+void mem_free(context *c, void *p, size_t n_bytes);
+void *mem_alloc_data(context *c, size_t n_bytes) RUSH_CHECKED;
+void mem_free_data(context *c, void *p, size_t n_bytes);
+
+typedef struct mem_allocator { /* the host's; NULL functions: malloc and free */
+  void *(*alloc)(void *user, size_t n_bytes);
+  void (*free)(void *user, void *p, size_t n_bytes);
+  void *user;
+} mem_allocator;
+
+typedef struct mem_stats {
+  size_t live_bytes, peak_bytes, cached_bytes; /* of data and everything else */
+  uint64_t n_allocs;
+} mem_stats;
+void mem_get_stats(context *c, mem_stats *out);
+void mem_reset_peak(context *c);
+
+/* -- Context ------------------------------------------------------------------------------------ */
+
+/* Slots for upper layers.  The number of slots is fixed: a layer has one. */
+typedef enum context_slot {
+  SLOT_REGISTRY,  /* ops: operators, lazily built schemas, operators from outside */
+  SLOT_GENERATOR, /* tensor: the default random generator */
+  SLOT_TYPES,     /* value: types made outside programs */
+  SLOT_PROGRAM,   /* script: the built-in program that composites live in */
+  SLOT_HOOKS,     /* ops: call hooks */
+  SLOT_CLASSES,   /* value: registered custom classes */
+  N_CONTEXT_SLOTS
+} context_slot;
+
+typedef struct context_options {
+  mem_allocator allocator;
+  size_t limit_bytes;  /* 0: none */
+  double limit_seconds; /* per outer call; 0: none */
+  uint32_t limit_depth; /* recursion and nesting; 0: the default, 1000 */
+  int n_threads;       /* 0: as many as the machine has */
+  void (*print)(void *user, const char *text, size_t len); /* prim::Print; NULL: stdout */
+  void (*warn)(void *user, const char *text);              /* aten::warn; NULL: stderr */
+  void *callback_user;
+  uint32_t cpu;        /* base/cpu.h: CPU_NATIVE or a lower level */
+  bool no_reuse;       /* refuse all buffer reuse (debugging) */
+} context_options;
+
+rush_status context_new(const context_options *opt, context **out, rush_error *err) RUSH_CHECKED;
+context *context_retain(context *c);
+void context_release(context *c);
+/* Borrowed; made at first use.  NULL only without memory.  `c` itself when not NULL. */
+context *context_or_default(context *c);
+const context_options *context_get_options(const context *c);
+thread_pool *context_pool(context *c);
+
+/* The slot's object, or NULL while unfilled.  Lock-free. */
+void *context_slot_get(context *c, context_slot slot);
+/* Publish `object` unless the slot is filled already, in which case `object` is destroyed.  Steals.
+ * Returns what the slot holds. */
+void *context_slot_publish_steal(context *c, context_slot slot, void *object,
+                                 void (*destroy)(context *c, void *object));
+
+void context_print(context *c, const char *text, size_t len);
+void context_warn(context *c, const char *text);
+
+/* -- Call context ------------------------------------------------------------------------------- */
+
+struct call_ctx {
+  context *ctx;       /* borrowed */
+  rush_error *err;    /* the caller's, may be NULL */
+  uint64_t deadline_ns; /* base/clock.h time, or UINT64_MAX */
+  atomic_bool *cancel;  /* set from another thread, or NULL */
+  uint32_t depth;       /* current recursion */
+  uint32_t limit_depth;
+  bool grad_mode;     /* torch.is_grad_enabled() of this call */
+  bool recording;     /* gradients are recorded (a call option) */
+  bool no_reuse;
+  void *frames;       /* run: the interpreter's stack of this call, or NULL */
+};
+
+/* Start an outer call with the context's limits. */
+void call_ctx_init(call_ctx *cx, context *c, rush_error *err);
+/* RUSH_OK, or RUSH_ELIMIT / RUSH_ECANCELLED with the error set.  Reads the clock: call it about once a
+ * millisecond of work. */
+rush_status call_poll(call_ctx *cx) RUSH_CHECKED;
+/* One recursion deeper; RUSH_ELIMIT beyond limit_depth.  call_leave after success. */
+rush_status call_enter(call_ctx *cx) RUSH_CHECKED;
+static inline void call_leave(call_ctx *cx) { cx->depth--; }
+static inline rush_status call_nomem(call_ctx *cx) { return error_nomem(cx->err); }
+/* RUSH_ERAISED as a RuntimeError: what an operator says when it refuses its arguments. */
+rush_status call_fail(call_ctx *cx, const char *fmt, ...) RUSH_PRINTF(2, 3);
+/* The same with another Python class (static string). */
+rush_status call_fail_type(call_ctx *cx, const char *type, const char *fmt, ...) RUSH_PRINTF(3, 4);
+/* RUSH_EUNSUPPORTED. */
+rush_status call_unsupported(call_ctx *cx, const char *fmt, ...) RUSH_PRINTF(2, 3);
+
+#endif

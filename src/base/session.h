@@ -1,0 +1,57 @@
+/* base/session.h -- one compile-time activity: an arena, an escape, references to release.
+ *
+ * Inside session_run's body allocation never returns NULL and errors leave by one jump to the border,
+ * which frees the arena, drops what was registered and fills the caller's rush_error.  Rules:
+ *   1. longjmp lives in session.c only.
+ *   2. What needs a release is registered (session_defer) the moment it exists.
+ *   3. A status from run-time code goes through session_check.
+ *   4. Callbacks from outside are wrapped to return a status; a jump never crosses their frames.
+ * Sessions nest: an inner border turns its failure into a status.  One thread at a time. */
+#ifndef RUSH_BASE_SESSION_H
+#define RUSH_BASE_SESSION_H
+
+#include "base/arena.h"
+#include "base/source.h"
+#include "base/text.h"
+
+typedef struct session session;
+struct session {
+  call_ctx *cx;   /* limits and the error to fill */
+  arena *mem;     /* scratch of this session, freed at the border */
+  uint32_t depth; /* nesting of the input being read: session_enter */
+  struct session_border *border; /* private */
+};
+
+/* Run body(s, arg) with a border around it. */
+rush_status session_run(call_ctx *cx, void (*body)(session *s, void *arg), void *arg) RUSH_CHECKED;
+
+/* Leave: RUSH_ERAISED, RuntimeError-like compile error with the source excerpt of `at` (NULL: none). */
+_Noreturn void session_fail(session *s, const source_range *at, const char *fmt, ...)
+    RUSH_PRINTF(3, 4);
+/* Leave with a status and class of choice (class NULL: the status' usual one). */
+_Noreturn void session_fail_status(session *s, rush_status st, const char *type,
+                                   const source_range *at, const char *fmt, ...) RUSH_PRINTF(5, 6);
+/* Leave if st is a failure; the error was already filled through s->cx->err. */
+void session_check(session *s, rush_status st);
+
+/* Scratch memory: never NULL.  Zeroed.  Dies with the session. */
+void *session_alloc(session *s, size_t n_bytes);
+#define session_new(s, type) ((type *)session_alloc((s), sizeof(type)))
+#define session_array(s, type, n) ((type *)session_alloc_array((s), (n), sizeof(type)))
+void *session_alloc_array(session *s, size_t n, size_t item_bytes);
+/* From a longer-lived arena (a program's): never NULL, zeroed. */
+void *session_alloc_in(session *s, arena *a, size_t n_bytes);
+char *session_strdup(session *s, const char *text);
+char *session_strndup(session *s, const char *text, size_t len);
+char *session_printf(session *s, const char *fmt, ...) RUSH_PRINTF(2, 3);
+
+/* Call fn(object) when the session ends, however it ends, newest first. */
+void session_defer(session *s, void (*fn)(void *object), void *object);
+/* Undo the deferral of `object` and return it: it survives the session. */
+void *session_keep(session *s, void *object);
+
+/* One level deeper into nested input; leaves with RUSH_ELIMIT beyond the limit.  Also polls. */
+void session_enter(session *s);
+static inline void session_leave(session *s) { s->depth--; }
+
+#endif

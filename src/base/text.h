@@ -1,0 +1,52 @@
+/* base/text.h -- growing text with a sticky error, and string slices.
+ *
+ * A text_buf is always NUL-terminated; after a failed allocation it keeps what it has, ignores
+ * further appends, and text_failed() says so: check once at the end.  One thread at a time. */
+#ifndef RUSH_BASE_TEXT_H
+#define RUSH_BASE_TEXT_H
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/context.h"
+
+typedef struct text_buf {
+  context *ctx;
+  char *data; /* NULL while empty */
+  size_t len, cap;
+  bool failed;
+} text_buf;
+
+void text_init(text_buf *t, context *c);
+void text_free(text_buf *t);
+void text_clear(text_buf *t);
+void text_add(text_buf *t, const char *s, size_t len);
+void text_puts(text_buf *t, const char *s);
+void text_putc(text_buf *t, char ch);
+void text_printf(text_buf *t, const char *fmt, ...) RUSH_PRINTF(2, 3);
+void text_vprintf(text_buf *t, const char *fmt, va_list ap);
+/* "" while empty; borrowed until the next append. */
+const char *text_str(const text_buf *t);
+static inline bool text_failed(const text_buf *t) { return t->failed; }
+
+typedef struct str { /* a slice; not NUL-terminated */
+  const char *p;
+  size_t len;
+} str;
+#define STR(literal) ((str){(literal), sizeof(literal) - 1})
+static inline str str_of(const char *s) { return (str){s, s ? strlen(s) : 0}; }
+static inline bool str_eq(str a, str b)
+{
+  return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+static inline bool str_is(str a, const char *b) { return str_eq(a, str_of(b)); }
+
+/* A float as Python's repr prints it: "1.0", "1e-05", "inf", "nan".  Returns the length. */
+#define FLOAT_REPR_BYTES 32
+size_t float_repr(double d, char out[FLOAT_REPR_BYTES]);
+/* Append s as a Python literal in quotes, escapes as Python's repr chooses them. */
+void text_quote(text_buf *t, const char *s, size_t len);
+/* Bytes of the UTF-8 sequence that starts at s (1..4), or 0 when it is malformed. */
+size_t utf8_check(const char *s, size_t len);
+
+#endif

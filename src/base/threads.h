@@ -1,0 +1,35 @@
+/* base/threads.h -- locks and the pool.
+ *
+ * A pool has n - 1 workers beside the calling thread.  parallel_for splits [0, n) into chunks of at
+ * least `grain` and hands them out dynamically; results must not depend on which thread runs what.
+ * Nested calls run inline.  The deadline and cancellation are looked at between chunks. */
+#ifndef RUSH_BASE_THREADS_H
+#define RUSH_BASE_THREADS_H
+
+#include <pthread.h>
+
+#include "base/context.h"
+
+typedef pthread_mutex_t mutex;
+#define MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
+static inline void mutex_lock(mutex *m) { pthread_mutex_lock(m); }
+static inline void mutex_unlock(mutex *m) { pthread_mutex_unlock(m); }
+
+/* A host's pool: run fn(arg, i) for i in [0, n), in any order, and return when all are done. */
+typedef struct pool_host {
+  int n_threads;
+  void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n);
+  void *user;
+} pool_host;
+
+thread_pool *pool_new(context *c, int n_threads); /* starts no thread before the first parallel call */
+void pool_free(thread_pool *p);
+int pool_n_threads(const thread_pool *p);
+void pool_set_threads(thread_pool *p, int n_threads);
+void pool_set_host(thread_pool *p, const pool_host *host); /* NULL: our own again */
+
+/* fn(arg, begin, end) over [0, n).  Status of the poll; fn itself cannot fail. */
+rush_status parallel_for(call_ctx *cx, int64_t n, int64_t grain,
+                         void (*fn)(void *arg, int64_t begin, int64_t end), void *arg) RUSH_CHECKED;
+
+#endif
