@@ -1,0 +1,26 @@
+/* formats/npy.h -- the header of .npy files, versions 1 to 3, read and written.
+ *
+ * Structured, object, text and date arrays are refused by name.  Big-endian data is reported, not
+ * swapped. */
+#ifndef RUSH_FORMATS_NPY_H
+#define RUSH_FORMATS_NPY_H
+
+#include "formats/mapping.h"
+
+enum { NPY_MAX_DIMS = 64 };
+typedef struct npy_header {
+  rush_dtype dtype;
+  bool big_endian;
+  bool fortran_order; /* first dimension is dense */
+  uint32_t n_dims;
+  int64_t sizes[NPY_MAX_DIMS];
+  size_t data;        /* offset of the first element */
+  size_t data_bytes;  /* product of sizes and item; inside the input */
+} npy_header;
+
+bool npy_looks_like(const void *data, size_t n_bytes);
+void npy_read(session *s, const input *in, npy_header *out);
+/* Append a version 1 header for C order, little-endian; data follows.  False for a dtype that numpy has not. */
+bool npy_write_header(text_buf *out, rush_dtype dtype, uint32_t n_dims, const int64_t *sizes) RUSH_CHECKED;
+
+#endif
