@@ -56,6 +56,12 @@ typedef enum context_slot {
   SLOT_PROGRAM,   /* script: the built-in program that composites live in */
   SLOT_HOOKS,     /* ops: call hooks */
   SLOT_CLASSES,   /* value: registered custom classes */
+  /* value_ops of kinds of values that layers above value/ define, published when the first is made. */
+  SLOT_KIND_TENSOR,
+  SLOT_KIND_GENERATOR,
+  SLOT_KIND_STORAGE,
+  SLOT_KIND_FUTURE,
+  SLOT_KIND_FUNCTION,
   N_CONTEXT_SLOTS
 } context_slot;
 

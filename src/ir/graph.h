@@ -1,0 +1,222 @@
+/* ir/graph.h -- PyTorch IR: graphs, blocks, nodes, values.
+ *
+ * A graph owns everything in one arena; all pointers are borrowed from it.  A block is a ring of nodes
+ * closed by its return node (whose inputs are the block's outputs) and has a parameter node (whose
+ * outputs are the block's inputs), which is linked nowhere.  Nodes own nested blocks (prim::If,
+ * prim::Loop, prim::With...).  A use is one input slot; values keep an intrusive list of their uses.
+ *
+ * Invariants.  (1) n->next->prev == n.  (2) `order` grows strictly along the ring, the return node's is
+ * UINT64_MAX.  (3) u is in v->uses iff u->value == v.  (4) an input is defined before its user, in the
+ * same block or one around it.
+ *
+ * Everything that edits takes the graph's session for memory: allocation never fails there.
+ * Threads: a graph is edited by one thread at a time; a finished graph may be read by many. */
+#ifndef RUSH_IR_GRAPH_H
+#define RUSH_IR_GRAPH_H
+
+#include "ops/call.h"
+#include "base/session.h"
+
+typedef struct ir_graph ir_graph;
+typedef struct ir_block ir_block;
+typedef struct ir_node ir_node;
+typedef struct ir_value ir_value;
+typedef struct ir_use ir_use;
+typedef struct ir_attr ir_attr;
+
+/* The fixed kinds beside operators.  X(symbol, "name"). */
+#define IR_KINDS(X)                                                                                 \
+  X(OP, "")                       /* an operator: node->op */                                       \
+  X(PARAM, "prim::Param")                                                                           \
+  X(RETURN, "prim::Return")                                                                         \
+  X(CONSTANT, "prim::Constant")   /* attribute value: node->constant */                              \
+  X(IF, "prim::If")                                                                                 \
+  X(LOOP, "prim::Loop")           /* (max trips, condition, carried...) blocks: (i, carried) -> (cond, carried) */ \
+  X(WITH, "prim::With")           /* only before lowering */                                        \
+  X(ENTER, "prim::Enter")                                                                           \
+  X(EXIT, "prim::Exit")                                                                             \
+  X(LIST_CONSTRUCT, "prim::ListConstruct")                                                          \
+  X(LIST_UNPACK, "prim::ListUnpack")                                                                \
+  X(TUPLE_CONSTRUCT, "prim::TupleConstruct")                                                        \
+  X(TUPLE_UNPACK, "prim::TupleUnpack")                                                              \
+  X(TUPLE_INDEX, "prim::TupleIndex")                                                                \
+  X(TUPLE_SLICE, "prim::TupleSlice")                                                                \
+  X(DICT_CONSTRUCT, "prim::DictConstruct")                                                          \
+  X(CREATE_OBJECT, "prim::CreateObject")                                                            \
+  X(GET_ATTR, "prim::GetAttr")    /* attr "name" */                                                 \
+  X(SET_ATTR, "prim::SetAttr")                                                                      \
+  X(CALL_METHOD, "prim::CallMethod")     /* attr "name" */                                          \
+  X(CALL_FUNCTION, "prim::CallFunction") /* node->function */                                       \
+  X(INTERFACE_CALL, "prim::InterfaceCall")                                                          \
+  X(MODULE_CONTAINER_INDEX, "prim::ModuleContainerIndex")                                           \
+  X(RAISE, "prim::RaiseException")                                                                  \
+  X(PRINT, "prim::Print")                                                                           \
+  X(UNINITIALIZED, "prim::Uninitialized")                                                           \
+  X(UNCHECKED_CAST, "prim::unchecked_cast")                                                         \
+  X(ISINSTANCE, "prim::isinstance")      /* attr "types" */                                         \
+  X(FORK, "prim::fork")                  /* one block, or a function */                             \
+  X(AWAITABLE, "prim::awaitable")                                                                   \
+  X(CLOSURE, "prim::Closure")                                                                       \
+  X(LOAD, "prim::Load")           /* only before SSA */                                             \
+  X(STORE, "prim::Store")                                                                           \
+  X(BREAK_STMT, "prim::BreakStmt") /* only before early-exit lowering */                            \
+  X(CONTINUE_STMT, "prim::ContinueStmt")                                                            \
+  X(RETURN_STMT, "prim::ReturnStmt")                                                                \
+  X(PROFILE, "prim::profile")                                                                       \
+  X(GUARD, "prim::Guard")                                                                           \
+  X(BAILOUT, "prim::BailOut")                                                                       \
+  X(DIFFERENTIABLE_GRAPH, "prim::DifferentiableGraph")                                              \
+  X(GROUP, "prim::FusionGroup")                                                                     \
+  X(HIGHER_ORDER, "higher_order") /* attr "name": cond, map, scan...; blocks */                     \
+  X(UNKNOWN_OP, "")               /* an operator of no known schema: attr "name" */
+
+typedef enum ir_kind {
+#define IR_ENUM(symbol, name) IR_##symbol,
+  IR_KINDS(IR_ENUM)
+#undef IR_ENUM
+      N_IR_KINDS
+} ir_kind;
+
+struct ir_use { /* one input slot of `user`; never moves while linked */
+  ir_value *value; /* NULL only while the slot is unset */
+  ir_node *user;
+  ir_use *prev, *next; /* NULL-ended list from value->uses; order means nothing */
+};
+
+struct ir_value {
+  ir_node *node;   /* that defines it */
+  uint32_t index;  /* which output */
+  uint32_t id;     /* unique in the graph: printed as %id unless named */
+  const type *type;
+  const char *name; /* debug name, unique in the graph, or NULL */
+  ir_use *uses;
+};
+
+typedef enum ir_attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_TYPES, ATTR_VALUE, ATTR_GRAPH, ATTR_INTS } ir_attr_kind;
+struct ir_attr {
+  const char *name;
+  ir_attr_kind kind;
+  union {
+    int64_t i;
+    double d;
+    const char *s;
+    struct { const type *const *types; uint32_t n_types; } t;
+    struct { const int64_t *v; uint32_t n; } ints;
+    rush_value value; /* owned by the graph's constant pool */
+    ir_graph *graph;
+  } as;
+  ir_attr *next;
+};
+
+struct ir_node {
+  ir_kind kind;
+  uint32_t origin; /* id in the canonical graph of its function, kept through all passes */
+  const op *op;    /* IR_OP */
+  ir_block *block; /* NULL while unlinked */
+  ir_node *prev, *next;
+  uint64_t order;  /* position inside `block` */
+  ir_use **inputs; /* n_inputs slots, each allocated once */
+  ir_value **outputs;
+  ir_block **blocks;
+  uint32_t n_inputs, n_outputs, n_blocks, cap_inputs, cap_outputs, cap_blocks;
+  uint32_t constant;  /* IR_CONSTANT: index into the graph's pool */
+  struct function *function; /* IR_CALL_FUNCTION, IR_FORK, IR_CLOSURE: ir/program.h */
+  ir_attr *attrs;
+  source_range range;
+  void *meta;         /* ir/meta.h, made when first needed; NULL */
+  ir_graph *graph;
+};
+
+struct ir_block {
+  ir_graph *graph;
+  ir_node *owner;  /* NULL: the graph's own block */
+  ir_node *param;  /* outputs are the block's inputs */
+  ir_node *ret;    /* closes the ring; inputs are the block's outputs */
+};
+
+struct ir_graph {
+  context *ctx;
+  arena mem;
+  type_store *types; /* retained: the program's or the context's */
+  ir_block *block;
+  rush_value *constants; /* retained */
+  uint32_t n_constants, cap_constants;
+  uint32_t next_id, next_origin;
+  table names;       /* debug name -> value */
+};
+
+/* -- Graphs -------------------------------------------------------------------------------------------------- */
+
+ir_graph *ir_graph_new(session *s, type_store *ts); /* new; not registered with the session */
+void ir_graph_free(ir_graph *g);
+ir_graph *ir_graph_copy(session *s, const ir_graph *g); /* new; origins kept */
+static inline ir_node *ir_block_first(const ir_block *b) { return b->ret->next; } /* == b->ret when empty */
+static inline ir_node *ir_block_last(const ir_block *b) { return b->ret->prev; }
+static inline uint32_t ir_block_n_inputs(const ir_block *b) { return b->param->n_outputs; }
+static inline uint32_t ir_block_n_outputs(const ir_block *b) { return b->ret->n_inputs; }
+static inline ir_value *ir_block_input(const ir_block *b, uint32_t i) { return b->param->outputs[i]; }
+static inline ir_value *ir_block_output(const ir_block *b, uint32_t i) { return b->ret->inputs[i]->value; }
+ir_value *ir_block_add_input(session *s, ir_block *b, const type *t, const char *name);
+void ir_block_add_output(session *s, ir_block *b, ir_value *v);
+static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v);
+void ir_block_remove_input(ir_block *b, uint32_t i);   /* must have no uses */
+void ir_block_remove_output(ir_block *b, uint32_t i);
+
+/* -- Nodes ------------------------------------------------------------------------------------------------------ */
+
+/* Unlinked node with inputs; outputs are added by ir_node_add_output. */
+ir_node *ir_node_new(session *s, ir_graph *g, ir_kind kind, ir_value *const *inputs, uint32_t n_inputs);
+/* Operator node with outputs typed by the schema where they are concrete (else set the types). */
+ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *inputs, uint32_t n_inputs);
+ir_value *ir_node_add_output(session *s, ir_node *n, const type *t);
+void ir_node_add_input(session *s, ir_node *n, ir_value *v);
+void ir_node_insert_input(session *s, ir_node *n, uint32_t at, ir_value *v);
+void ir_node_remove_input(ir_node *n, uint32_t i);
+void ir_node_remove_output(ir_node *n, uint32_t i); /* must have no uses */
+ir_block *ir_node_add_block(session *s, ir_node *n);
+void ir_node_set_input(ir_node *n, uint32_t i, ir_value *v); /* NULL: unset */
+static inline ir_value *ir_node_input(const ir_node *n, uint32_t i) { return n->inputs[i]->value; }
+void ir_node_append(ir_node *n, ir_block *b); /* before the return node */
+void ir_node_insert_before(ir_node *n, ir_node *pos);
+void ir_node_insert_after(ir_node *n, ir_node *pos);
+void ir_node_unlink(ir_node *n); /* inputs stay uses; may be linked again */
+void ir_node_move_before(ir_node *n, ir_node *pos);
+void ir_node_move_after(ir_node *n, ir_node *pos);
+/* Unlink for good: inputs unset, nested blocks destroyed; outputs must have no uses. */
+void ir_node_destroy(ir_node *n);
+/* a runs before b (same graph, any blocks; a block's owner runs before what is inside). */
+bool ir_node_is_before(const ir_node *a, const ir_node *b);
+const char *ir_node_kind_name(const ir_node *n); /* "aten::add", "prim::If" */
+bool ir_node_is_op(const ir_node *n, const char *name); /* by qualified name, any overload */
+
+void ir_value_replace_all_uses(ir_value *from, ir_value *to);
+void ir_value_set_name(session *s, ir_value *v, const char *name); /* made unique: x, x.1, x.2 ... */
+static inline bool ir_value_has_uses(const ir_value *v) { return v->uses != NULL; }
+
+static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v) { ir_node_set_input(b->ret, i, v); }
+
+/* -- Constants and attributes -------------------------------------------------------------------------------------- */
+
+/* Retain `v` in the pool and make an unlinked prim::Constant of type t (NULL: the value's own). */
+ir_node *ir_constant_new(session *s, ir_graph *g, rush_value v, const type *t);
+static inline rush_value ir_constant_value(const ir_node *n) { return n->graph->constants[n->constant]; }
+/* The constant that v is, if its node is a prim::Constant. */
+bool ir_value_as_constant(const ir_value *v, rush_value *out); /* borrowed */
+ir_attr *ir_attr_find(const ir_node *n, const char *name); /* NULL: absent */
+void ir_attr_set_string(session *s, ir_node *n, const char *name, const char *v);
+void ir_attr_set_int(session *s, ir_node *n, const char *name, int64_t v);
+void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *const *types, uint32_t k);
+static inline const char *ir_attr_string(const ir_node *n, const char *name)
+{
+  const ir_attr *a = ir_attr_find(n, name);
+  return a ? a->as.s : NULL;
+}
+
+/* -- Text (ir/print.c, ir/parse.c), checking (ir/verify.c) ----------------------------------------------------------- */
+
+void ir_print(text_buf *out, const ir_graph *g, bool with_ranges); /* as PyTorch prints */
+ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */
+/* Leaves the session naming the first broken rule (and `pass`, when not NULL). */
+void ir_verify(session *s, const ir_graph *g, const char *pass);
+
+#endif

@@ -1,0 +1,106 @@
+/* ir/program.h -- programs, functions, classes, modules' types.
+ *
+ * A program is what an archive or a source text becomes: types, functions with graphs, constants.  It is
+ * refcounted through its type store: whoever retains a type of a program keeps the program.  Bodies are
+ * compiled when first needed (function_ensure), under the program's lock; otherwise it is immutable.
+ *
+ * The front end fills `compile` of a function; `run/` hangs its code on `code` (freed by code_destroy). */
+#ifndef RUSH_IR_PROGRAM_H
+#define RUSH_IR_PROGRAM_H
+
+#include "ir/graph.h"
+
+typedef struct program program;
+typedef struct function function;
+
+struct function {
+  program *program;      /* borrowed: the program owns the function */
+  const char *name;      /* "forward" */
+  const char *qualified; /* "__torch__.M.forward" */
+  const type *self;      /* methods: the class type; else NULL */
+  schema *schema;        /* with self as first argument for methods; defaults evaluated */
+  ir_graph *graph;       /* NULL until compiled; owned by the program */
+  /* How the graph comes to be; leaves the session on an error.  NULL once compiled. */
+  void (*compile)(session *s, function *f);
+  void *compile_arg;     /* the front end's, in the program's arena */
+  uint8_t state;         /* 0 declared, 1 being compiled (recursion!), 2 compiled */
+  bool is_builtin;       /* of the built-in program: hidden in tracebacks */
+  bool changes_state;    /* a method that writes module state (ir/alias.h), valid once compiled */
+  _Atomic(void *) code;  /* run/code.h, made at first call */
+};
+
+typedef struct class_attr {
+  const char *name;
+  const type *type;
+  bool is_parameter, is_buffer;
+  rush_value constant; /* class constants (is_constant): value owned by the program */
+  bool is_constant;
+} class_attr;
+
+struct class_info { /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
+  const type *type;
+  program *program;  /* borrowed */
+  bool is_module;
+  bool is_module_interface;
+  class_attr *attrs;    /* slots of objects, in order; constants kept apart below */
+  uint32_t n_attrs, cap_attrs;
+  class_attr *constants;
+  uint32_t n_constants, cap_constants;
+  function **methods;   /* interfaces: schemas only */
+  uint32_t n_methods, cap_methods;
+  function **forward_hooks, **forward_pre_hooks;
+  uint32_t n_hooks, n_pre_hooks;
+  struct class_property { const char *name; function *getter, *setter; } *properties;
+  uint32_t n_properties;
+  const char **enum_names; /* TYPE_ENUM */
+  rush_value *enum_members; /* enum_value each, owned */
+  uint32_t n_members;
+  /* Front end's: completes attributes and methods at first look; NULL when complete. */
+  void (*complete)(session *s, const type *t);
+  void *complete_arg;
+};
+
+struct program {
+  type_store types; /* refs here are the program's */
+  context *ctx;     /* retained */
+  arena mem;        /* functions, schemas, names */
+  table classes;    /* qualified name -> type */
+  table functions;  /* qualified name -> function */
+  rush_value *constants; /* CONSTANTS.cN */
+  uint32_t n_constants;
+  mutex lock;       /* bodies are compiled under it (recursive: owner below) */
+  void *front;      /* the front end's importer, in mem; may need front_free */
+  void (*front_free)(program *p);
+  void (*code_destroy)(context *c, void *code); /* set by run/ with the first code */
+  source **sources; /* owned: ranges borrow them */
+  uint32_t n_sources, cap_sources;
+};
+
+program *program_new(session *s, context *c); /* new */
+static inline program *program_retain(program *p)
+{
+  type_store_retain(&p->types);
+  return p;
+}
+static inline void program_release(program *p)
+{
+  if (p)
+    type_store_release(&p->types);
+}
+const type *program_find_class(const program *p, str qualified);
+function *program_find_function(const program *p, str qualified);
+/* Fresh, registered, empty.  Names are copied. */
+type *program_add_class(session *s, program *p, type_kind kind, const char *qualified);
+function *program_add_function(session *s, program *p, const char *qualified);
+function *class_add_method(session *s, const type *cls, const char *name);
+uint32_t class_add_attr(session *s, const type *cls, const char *name, const type *t);
+source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len);
+
+int class_attr_index(const type *cls, str name);         /* slot, or -1 */
+const class_attr *class_constant(const type *cls, str name);
+function *class_find_method(const type *cls, str name);  /* NULL: none */
+/* Compile now if it was not (any thread; takes the program's lock). */
+void function_ensure(session *s, function *f);
+rush_status function_prepare(call_ctx *cx, function *f) RUSH_CHECKED; /* the same, run-time regime */
+
+#endif

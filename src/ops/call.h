@@ -1,0 +1,188 @@
+/* ops/call.h -- operators and the one call path.
+ *
+ * Every operator, generated or registered from outside, is an `op` and is called through op_call.
+ * Around the kernel, and only there, happen: in-place and out= variants, result allocation by shape
+ * rule, promotion, version counts, call hooks.  A kernel computes.
+ *
+ *   op_call(op, call):
+ *     variant INPLACE/OUT of a base without a kernel of its own: the base runs, its result is copied
+ *       (dtype castability, shape and overlap checked first), or for pointwise the tape writes in place;
+ *     family pointwise: the tape engine (ops/pointwise.c);
+ *     shape rule: results are allocated, then `kernel` fills call->results[i] (already there);
+ *     view family: the rule gives sizes, strides and offset; the path makes the view;
+ *     no rule: the kernel makes its results with call_return_*;
+ *     body (no kernel): the composite's program function runs.
+ *
+ * Kernels: arguments are complete (defaults filled in) and have the schema's types: a `Tensor` argument
+ * is RUSH_TAG_TENSOR (non-NULL unless the schema says Tensor?, where None or undefined arrive as
+ * RUSH_TAG_NONE); `int[]` is a list of ints; `Scalar` is a BOOL, INT, FLOAT or COMPLEX value; dtypes,
+ * layouts and memory formats are INT; `bool` is BOOL.  call_* accessors below read them.
+ *
+ * Threads: ops are immutable after preparation; a kernel may run in many threads on one state. */
+#ifndef RUSH_OPS_CALL_H
+#define RUSH_OPS_CALL_H
+
+#include "tensor/tensor.h"
+#include "value/schema.h"
+
+typedef struct op op;
+typedef struct rush_call rush_call;
+typedef rush_status rush_kernel(rush_call *call);
+
+struct rush_call {
+  call_ctx *cx;
+  const op *op;
+  void *state;             /* what prepare made for this node, or NULL */
+  uint32_t n_args, n_results;
+  uint64_t last_use;       /* bit i: the caller drops args[i] right after the call */
+  const rush_value *args;  /* borrowed, n_args in a row */
+  rush_value *results;     /* n_results slots; NONE at entry, owned by the caller after success */
+};
+
+/* -- Operators ------------------------------------------------------------------------------------------ */
+
+typedef enum op_family { /* what the call path does around the kernel */
+  FAMILY_SCHEMA_ONLY = 0, /* known, cannot run */
+  FAMILY_KERNEL,          /* the kernel makes its own results, or the rule does */
+  FAMILY_POINTWISE,       /* tape */
+  FAMILY_VIEW,            /* results alias args[0] by rule or kernel */
+  FAMILY_SCALAR,          /* no tensors: tape-free C expression, also an interpreter opcode */
+  FAMILY_COMPOSITE        /* body */
+} op_family;
+
+/* Columns of the table that passes and executors ask about. */
+enum op_effects {
+  OP_WRITES = 1,        /* mutates an argument (from the schema) */
+  OP_RANDOM = 2,        /* nondeterministic_seeded */
+  OP_SIDE_EFFECT = 4,   /* print, warn, raise: never removed or moved */
+  OP_NO_GRAD = 8,       /* not differentiable */
+  OP_DATA_SIZE = 16,    /* result sizes depend on data */
+  OP_RETURNS_ARG = 32   /* may return an argument itself (contiguous, to, expand...) */
+};
+
+typedef enum op_variant { VARIANT_BASE, VARIANT_INPLACE, VARIANT_OUT } op_variant;
+
+struct op_row;   /* ops/table.h: the generated columns */
+struct op {
+  const schema *schema;
+  const struct op_row *row;  /* NULL: schema only, or registered from outside */
+  rush_kernel *kernel;       /* NULL: see family */
+  op_family family;
+  op_variant variant;
+  uint32_t effects;
+  const op *base;            /* the functional operator of an in-place or out= variant, or NULL */
+  const struct rush_op_def *outside; /* registered at run time, or NULL */
+  _Atomic(void *) body;      /* composites: the compiled function, published once */
+  context *ctx;
+};
+
+/* Find "aten::add" / "Tensor" ("" for no overload); NULL: unknown.  Built at first use. */
+const op *op_find(context *c, str name, str overload);
+/* All overloads of a name in PyTorch's registration order: *n of them; NULL and 0 when there are none. */
+const op *const *op_overloads(context *c, str name, uint32_t *n);
+/* Can it run (kernel, tape, base or body)? */
+bool op_is_runnable(const op *o);
+/* Compile what running needs (a composite's body).  Locked inside, at most once. */
+rush_status op_prepare(call_ctx *cx, const op *o) RUSH_CHECKED;
+
+/* The one path.  On failure results are NONE. */
+rush_status op_call(rush_call *call) RUSH_CHECKED;
+/* Convenience: call with complete arguments, results new. */
+rush_status op_invoke(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
+                      rush_value *results, uint32_t n_results) RUSH_CHECKED;
+/* By name, for kernels and bodies written in C that need another operator; defaults are filled in for
+ * missing trailing arguments.  One result. */
+rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload, const rush_value *args,
+                           uint32_t n_args, rush_value *result) RUSH_CHECKED;
+
+/* -- Matching values to schemas (single calls from C and Python) ----------------------------------------- */
+
+typedef struct named_arg {
+  str name;
+  rush_value value; /* borrowed */
+} named_arg;
+/* Fill `out` (schema->n_args slots, all new) from positional and named arguments: order, defaults,
+ * implicit conversions (int -> float, number -> Tensor where PyTorch allows, int -> int[n], tuple ->
+ * list, list -> Tensor[]...).  RUSH_EARGUMENT with a sentence that says which argument and why. */
+rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
+                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *out) RUSH_CHECKED;
+/* The first overload of `name` that binds, called.  *results new, *n_results of them (at most max). */
+rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
+                            const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,
+                            uint32_t max_results, uint32_t *n_results) RUSH_CHECKED;
+
+/* -- What kernels use --------------------------------------------------------------------------------------- */
+
+static inline rush_tensor *call_tensor(const rush_call *c, uint32_t i)
+{
+  return c->args[i].tag == RUSH_TAG_TENSOR ? c->args[i].as.tensor : NULL; /* NULL: None or undefined */
+}
+static inline int64_t call_int(const rush_call *c, uint32_t i) { return c->args[i].as.i; }
+static inline bool call_bool(const rush_call *c, uint32_t i) { return c->args[i].as.b; }
+static inline bool call_is_none(const rush_call *c, uint32_t i) { return c->args[i].tag == RUSH_TAG_NONE; }
+static inline int64_t call_int_or(const rush_call *c, uint32_t i, int64_t otherwise)
+{
+  return call_is_none(c, i) ? otherwise : c->args[i].as.i;
+}
+double call_float(const rush_call *c, uint32_t i); /* any real number */
+static inline double call_float_or(const rush_call *c, uint32_t i, double otherwise)
+{
+  return call_is_none(c, i) ? otherwise : call_float(c, i);
+}
+static inline int call_dtype_or(const rush_call *c, uint32_t i, int otherwise)
+{
+  return (int)call_int_or(c, i, otherwise);
+}
+static inline str call_str(const rush_call *c, uint32_t i) { return value_str(c->args[i]); }
+static inline rush_list *call_list(const rush_call *c, uint32_t i)
+{
+  return c->args[i].tag == RUSH_TAG_LIST ? c->args[i].as.list : NULL;
+}
+/* Copy an int[] (or single int) into out[max]; -1 when longer than max.  None gives 0. */
+int call_ints(const rush_call *c, uint32_t i, int64_t *out, int max);
+/* The same for int[n] with a single int or one-element list repeated n times; false when neither fits. */
+bool call_ints_fixed(const rush_call *c, uint32_t i, int64_t *out, int n);
+
+/* Give a result.  _steal takes the caller's reference. */
+static inline void call_return_steal(rush_call *c, uint32_t i, rush_tensor *t)
+{
+  c->results[i] = value_tensor_steal(t);
+}
+static inline void call_return_value_steal(rush_call *c, uint32_t i, rush_value v) { c->results[i] = v; }
+/* Result i as allocated by the shape rule. */
+static inline rush_tensor *call_out(const rush_call *c, uint32_t i) { return c->results[i].as.tensor; }
+/* Result i is argument `arg` itself (in-place operators, contiguous() of a contiguous tensor). */
+static inline void call_return_arg(rush_call *c, uint32_t i, uint32_t arg)
+{
+  c->results[i] = value_retain(c->args[arg]);
+}
+
+/* May the kernel write its result into args[i]'s buffer?  Then: a retained tensor to return; else NULL.
+ * True only when the bit is set, tensor and storage are referenced once, the storage is ours, dtype and
+ * dense layout agree with what is wanted.  The kernel must read elements before it writes them and all
+ * other arguments must be on other storage or of the same geometry (checked here). */
+rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, const int64_t *sizes);
+
+/* -- Operators from outside ------------------------------------------------------------------------------------ */
+
+typedef struct rush_op_def rush_op_def;
+struct rush_op_def {
+  const char *schema; /* text */
+  int alias;          /* 0 from schema, 1 conservative (wildcards), 2 pure function */
+  rush_status (*prepare)(void *user, const void *node, void **state, rush_error *err);
+  rush_kernel *kernel;
+  void (*destroy)(void *user, void *state);
+  void *user;
+};
+/* Copies the definition.  A name and overload that exist are an error. */
+rush_status op_register(context *c, const rush_op_def *def, rush_error *err) RUSH_CHECKED;
+
+/* The script layer compiles composites and runs them through these, published in SLOT_PROGRAM. */
+typedef struct op_body_runtime {
+  rush_status (*compile)(call_ctx *cx, const op *o, const char *body, void **function);
+  rush_status (*call)(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args,
+                      rush_value *results, uint32_t n_results);
+  void (*destroy)(context *c, void *runtime);
+} op_body_runtime;
+
+#endif

@@ -1,0 +1,38 @@
+/* run/code.h -- bytecode of one function, and running it.
+ *
+ * A typed register machine.  Registers are rush_values in one row; types are static, so opcodes are
+ * typed and tags are not checked.  Registers own; an instruction whose argument dies carries the bit.
+ * Calls do not recurse in C: frames live in a contiguous stack of the call.
+ *
+ * `code` is immutable after emission and shared by threads.  It keeps origin -> pc and the register of
+ * every IR value, so that interp_enter can start at any pc. */
+#ifndef RUSH_RUN_CODE_H
+#define RUSH_RUN_CODE_H
+
+#include "ir/program.h"
+
+typedef struct code code;
+
+/* The function's code: compiles body and bytecode at first use; published once. */
+rush_status code_of(call_ctx *cx, function *f, const code **out) RUSH_CHECKED;
+
+/* Call with complete arguments (schema->n_args, borrowed).  One result (None, a value, or a tuple), new. */
+rush_status function_call(call_ctx *cx, function *f, const rush_value *args, uint32_t n_args,
+                          rush_value *result) RUSH_CHECKED;
+/* Bind positional and named arguments to the schema (conversions, defaults), then call. */
+rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *self,
+                                const rush_value *args, uint32_t n_args, const named_arg *kwargs,
+                                uint32_t n_kwargs, rush_value *result) RUSH_CHECKED;
+
+/* Start at `pc` with the given registers (n_registers of the code; owned by the call, taken). */
+rush_status interp_enter(call_ctx *cx, const code *c, uint32_t pc, rush_value *registers_steal,
+                         rush_value *result) RUSH_CHECKED;
+uint32_t code_n_instructions(const code *c);
+uint32_t code_n_registers(const code *c);
+/* Readable listing. */
+void code_print(text_buf *out, const code *c);
+
+/* Make `c` able to run programs: publishes what value/ and ops/ need from here (composites' bodies). */
+rush_status run_init(context *c, rush_error *err) RUSH_CHECKED;
+
+#endif

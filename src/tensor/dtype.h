@@ -1,0 +1,55 @@
+/* tensor/dtype.h -- facts about dtypes, and PyTorch's promotion.
+ *
+ * Numbers are PyTorch's ScalarType (rushlight.h). */
+#ifndef RUSH_TENSOR_DTYPE_H
+#define RUSH_TENSOR_DTYPE_H
+
+#include "base/text.h"
+
+typedef enum dtype_class { DTYPE_BOOL, DTYPE_INT, DTYPE_FLOAT, DTYPE_COMPLEX, DTYPE_QUANT } dtype_class;
+
+#define DTYPE_NONE (-1) /* "dtype not given", in int fields */
+#define N_DTYPES 30
+
+dtype_class dtype_class_of(int dtype);
+bool dtype_is_valid(int64_t dtype);
+static inline size_t dtype_bytes(int dtype) { return rush_dtype_bytes((rush_dtype)dtype); }
+static inline const char *dtype_name(int dtype) { return rush_dtype_name((rush_dtype)dtype); }
+/* "Float", "Long", "BFloat16": how error messages and storages name them. */
+const char *dtype_aten_name(int dtype);
+bool dtype_is_signed(int dtype);
+static inline bool dtype_is_float(int d) { return dtype_class_of(d) == DTYPE_FLOAT; }
+static inline bool dtype_is_complex(int d) { return dtype_class_of(d) == DTYPE_COMPLEX; }
+static inline bool dtype_is_integral(int d) /* without bool */ { return dtype_class_of(d) == DTYPE_INT; }
+/* torch.promote_types; DTYPE_NONE when PyTorch has no answer (float8 with others). */
+int dtype_promote(int a, int b);
+/* torch.can_cast. */
+bool dtype_can_cast(int from, int to);
+/* float32 -> complex64 and back; half -> complex32. */
+int dtype_to_complex(int dtype);
+int dtype_to_real(int dtype);
+/* What CPU kernels accumulate in: half, bfloat16 -> float32. */
+int dtype_opmath(int dtype);
+
+/* The three categories of torch.result_type: dimensioned tensors, 0-dim tensors, Python numbers. */
+typedef struct promote_state {
+  int dim, zero, scalar; /* DTYPE_NONE while none was seen */
+} promote_state;
+#define PROMOTE_INIT {DTYPE_NONE, DTYPE_NONE, DTYPE_NONE}
+void promote_add(promote_state *p, int dtype, int ndim);
+void promote_add_scalar(promote_state *p, dtype_class cls);
+int promote_result(const promote_state *p); /* DTYPE_NONE when undefined */
+
+/* 16-bit floats, rounding to nearest even; NaN stays NaN. */
+float half_to_float(uint16_t h);
+uint16_t half_from_float(float f);
+static inline float bf16_to_float(uint16_t h)
+{
+  union { uint32_t u; float f; } x = {.u = (uint32_t)h << 16};
+  return x.f;
+}
+uint16_t bf16_from_float(float f);
+float float8_to_float(int dtype, uint8_t v);
+uint8_t float8_from_float(int dtype, float f);
+
+#endif

@@ -1,0 +1,35 @@
+/* tensor/iter.h -- walking several strided tensors together.
+ *
+ * An iterator broadcasts up to ITER_MAX operands to common sizes, drops and merges dimensions where all
+ * operands allow, sorts them so that the first operand's inner stride is smallest, and calls a loop
+ * with byte strides.  Kernels see: n elements, one pointer and one byte stride per operand. */
+#ifndef RUSH_TENSOR_ITER_H
+#define RUSH_TENSOR_ITER_H
+
+#include "tensor/tensor.h"
+
+#define ITER_MAX 16
+
+typedef struct tensor_iter {
+  int n_ops, n_dims;
+  int64_t n_elems;
+  int64_t sizes[TENSOR_MAX_DIMS];               /* dim 0 is the innermost */
+  int64_t strides[ITER_MAX][TENSOR_MAX_DIMS];   /* bytes */
+  char *data[ITER_MAX];
+} tensor_iter;
+
+/* Operand 0 and others; `sizes` are the common sizes (already broadcast).  Every operand must be
+ * expandable to them.  No allocation, cannot fail. */
+void iter_init(tensor_iter *it, int n_dims, const int64_t *sizes);
+void iter_add(tensor_iter *it, const rush_tensor *t);
+void iter_finish(tensor_iter *it); /* reorder, coalesce */
+
+/* fn(arg, n, ptrs, strides): n elements along the innermost dimension. */
+typedef void iter_loop(void *arg, int64_t n, char *const *ptrs, const int64_t *strides);
+/* Runs fn over everything, in parallel when n_elems is large (`grain` elements a chunk). */
+rush_status iter_run(call_ctx *cx, const tensor_iter *it, int64_t grain, iter_loop *fn, void *arg) RUSH_CHECKED;
+
+/* Broadcast two shapes; false when they do not fit.  out may be a. */
+bool sizes_broadcast(int na, const int64_t *a, int nb, const int64_t *b, int *n_out, int64_t *out);
+
+#endif

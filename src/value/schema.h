@@ -1,0 +1,49 @@
+/* value/schema.h -- function schemas: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+ *
+ * Parsed from PyTorch's text and printed back to the same text.  A schema lives in the arena it was
+ * parsed into (a registry's, a program's, a session's) and is immutable.
+ *
+ * Alias annotations: (a) may alias, (a!) written, (a -> *) may be put into a container, (*) wildcard,
+ * (a|b) sets.  Sets are bit masks over letters: bit 0 is 'a', bit 31 the wildcard. */
+#ifndef RUSH_VALUE_SCHEMA_H
+#define RUSH_VALUE_SCHEMA_H
+
+#include "value/value.h"
+
+#define ALIAS_WILDCARD (UINT32_C(1) << 31)
+
+typedef struct schema_arg {
+  const char *name; /* "" for unnamed returns */
+  const type *type;
+  rush_value default_value; /* borrowed by the schema's arena; meaningful when has_default */
+  int32_t fixed_len;        /* int[2]: 2, a single int broadcasts; else 0 */
+  uint32_t alias_before, alias_after; /* masks; 0: none */
+  uint32_t elem_alias;      /* Tensor(a)[]: mask of the elements */
+  bool is_write;            /* (a!) */
+  bool elem_write;          /* Tensor(a!)[] */
+  bool kwarg_only;
+  bool has_default;
+} schema_arg;
+
+typedef struct schema {
+  const char *name;     /* "aten::add" */
+  const char *overload; /* "Tensor", or "" */
+  uint32_t n_args, n_returns;
+  schema_arg *args, *returns;
+  bool is_vararg, is_varret;
+} schema;
+
+/* Parse into `mem` (types into ts).  Leaves the session with line and column on bad text. */
+schema *schema_parse(session *s, arena *mem, type_store *ts, const char *text);
+void schema_print(text_buf *out, const schema *sc);
+/* Index of the argument, or -1. */
+int schema_arg_index(const schema *sc, str name);
+static inline bool schema_is_mutable(const schema *sc)
+{
+  for (uint32_t i = 0; i < sc->n_args; i++)
+    if (sc->args[i].is_write || sc->args[i].elem_write)
+      return true;
+  return false;
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* value/type.h -- PyTorch's types.
+ *
+ * A type is immutable and lives in a type_store: the static one (simple types and the usual
+ * containers, never freed), a program's, or the context's.  Inside one store container types are
+ * made through type_list() and friends, which return the static type where there is one; equality is
+ * structural (type_equal), never by pointer.
+ *
+ * Ownership: a type is borrowed from its store.  A heap value keeps its type alive by type_retain,
+ * which retains the store and costs nothing for static types.
+ * Threads: stores are locked inside; types are immutable after creation (class types: after their
+ * program is loaded, see ir/program.h). */
+#ifndef RUSH_VALUE_TYPE_H
+#define RUSH_VALUE_TYPE_H
+
+#include "base/session.h"
+#include "base/table.h"
+#include "base/threads.h"
+
+typedef enum type_kind {
+  TYPE_ANY,
+  TYPE_NONE,
+  TYPE_TENSOR,
+  TYPE_BOOL,
+  TYPE_INT,
+  TYPE_FLOAT,
+  TYPE_COMPLEX,
+  TYPE_NUMBER, /* Scalar */
+  TYPE_STRING,
+  TYPE_DEVICE,
+  TYPE_GENERATOR,
+  TYPE_STORAGE,
+  TYPE_STREAM,
+  TYPE_CAPSULE,
+  TYPE_PYOBJECT,
+  TYPE_QUANTIZER,
+  /* Spelled differently in schemas, ints (bool, float) everywhere else. */
+  TYPE_SCALAR_TYPE,
+  TYPE_LAYOUT,
+  TYPE_MEMORY_FORMAT,
+  TYPE_QSCHEME,
+  TYPE_DIMNAME,
+  TYPE_SYM_INT,
+  TYPE_SYM_FLOAT,
+  TYPE_SYM_BOOL,
+  /* Tops of families. */
+  TYPE_ANY_LIST,
+  TYPE_ANY_TUPLE,
+  TYPE_ANY_CLASS,
+  TYPE_ANY_ENUM,
+  /* With elements. */
+  TYPE_LIST,     /* elems[0] */
+  TYPE_OPTIONAL, /* elems[0] */
+  TYPE_DICT,     /* elems[0] key, elems[1] value */
+  TYPE_TUPLE,    /* elems; name and fields when it is a NamedTuple */
+  TYPE_UNION,    /* elems, flattened, sorted by nothing: in order of writing */
+  TYPE_FUTURE,   /* elems[0] */
+  TYPE_RREF,
+  TYPE_AWAIT,
+  TYPE_VAR,      /* a type variable of a schema: name */
+  /* Named. */
+  TYPE_CLASS,     /* name; cls */
+  TYPE_INTERFACE, /* name; methods in cls */
+  TYPE_ENUM,      /* name; elems[0] the values' type; members in cls */
+  TYPE_FUNCTION   /* a value that is a function */
+} type_kind;
+
+typedef struct type type;
+typedef struct type_store type_store;
+typedef struct class_info class_info; /* ir/program.h: attributes and methods, opaque here */
+
+struct type {
+  type_kind kind;
+  uint32_t n_elems;
+  const type *const *elems;   /* in the store */
+  const char *name;           /* qualified, NUL-terminated; NULL when there is none */
+  const char *const *fields;  /* NamedTuple: n_elems names */
+  const rush_value *defaults; /* NamedTuple: n_defaults values for the last fields, or NULL */
+  uint32_t n_defaults;
+  class_info *cls;            /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
+  type_store *store;          /* NULL: static */
+};
+
+/* -- Stores --------------------------------------------------------------------------------------- */
+
+/* A refcounted arena of types.  `owner_release` frees what the store is embedded in (a program), or is
+ * NULL for a plain one. */
+struct type_store {
+  _Atomic uint32_t refs;
+  context *ctx;
+  mutex lock;
+  arena mem;
+  table interned; /* printed text -> container type, so that a store holds each once */
+  void (*owner_destroy)(type_store *ts); /* last reference went; NULL: free the store itself */
+};
+type_store *type_store_new(context *c); /* new; NULL without memory */
+void type_store_init(type_store *ts, context *c, void (*owner_destroy)(type_store *));
+void type_store_fini(type_store *ts); /* for owners: frees arena and table */
+type_store *type_store_retain(type_store *ts);
+void type_store_release(type_store *ts);
+/* The context's store, made at first use; NULL without memory. */
+type_store *type_store_of_context(context *c);
+
+static inline void type_retain(const type *t)
+{
+  if (t && t->store)
+    type_store_retain(t->store);
+}
+static inline void type_release(const type *t)
+{
+  if (t && t->store)
+    type_store_release(t->store);
+}
+
+/* -- Making types --------------------------------------------------------------------------------- */
+
+/* The static simple type of a kind up to TYPE_ANY_ENUM. */
+const type *type_simple(type_kind kind);
+/* NULL without memory (a session: session_type_* below never return NULL). */
+const type *type_list(type_store *ts, const type *elem);
+const type *type_optional(type_store *ts, const type *elem); /* Optional[Any/None/Optional] collapses */
+const type *type_dict(type_store *ts, const type *key, const type *value);
+const type *type_future(type_store *ts, const type *elem);
+const type *type_tuple(type_store *ts, const type *const *elems, uint32_t n);
+const type *type_union(type_store *ts, const type *const *elems, uint32_t n); /* flattens, simplifies */
+const type *type_var(type_store *ts, const char *name);
+/* A fresh named type (never interned); the caller fills cls, fields, defaults before publishing. */
+type *type_new_named(type_store *ts, type_kind kind, const char *name, const type *const *elems,
+                     uint32_t n);
+
+/* -- Asking --------------------------------------------------------------------------------------- */
+
+bool type_equal(const type *a, const type *b);
+/* Is every value of `a` a value of `b`?  PyTorch's isSubtypeOf (List invariant, Optional covariant,
+ * Tuple covariant, NamedTuple <: Tuple, class <: interface when methods fit). */
+bool type_is_subtype(const type *a, const type *b);
+/* The smallest type above both that PyTorch's unifyTypes gives, or NULL.  `default_to_union`. */
+const type *type_unify(type_store *ts, const type *a, const type *b, bool default_to_union);
+bool type_has_vars(const type *t);
+static inline bool type_is(const type *t, type_kind k) { return t->kind == k; }
+/* int-like kinds (ScalarType, SymInt, ...) as TYPE_INT, SymBool as TYPE_BOOL ...: what it is at run time. */
+const type *type_runtime(const type *t);
+static inline const type *type_elem(const type *t) { return t->elems[0]; }
+
+/* -- Text ----------------------------------------------------------------------------------------- */
+
+/* As PyTorch's type.str(): "int[]", "Dict(str, Tensor)", "Tensor?", "(int, float)", "__torch__.M". */
+void type_print(text_buf *out, const type *t);
+/* As annotation_str: "List[int]", "Dict[str, Tensor]", "Optional[Tensor]", "Tuple[int, float]". */
+void type_print_annotation(text_buf *out, const type *t);
+
+/* Run-time membership: is `v` a value of type `t` (isinstance semantics)? */
+bool type_contains_value(const type *t, rush_value v);
+/* The dynamic type of a value.  Borrowed from static types, from v, or made in ts (NULL: no memory). */
+const type *type_of_value(type_store *ts, rush_value v);
+
+#endif

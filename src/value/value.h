@@ -1,0 +1,176 @@
+/* value/value.h -- values on the heap: strings, lists, tuples, dicts, objects, enums, custom classes.
+ *
+ * rush_value (rushlight.h) is the 16-byte handle.  Who owns the heap part is said per function.
+ * Cycles (an object that holds itself) are freed by nobody: PyTorch has the same leak.
+ * Threads: reference counts are atomic, contents are for one writer at a time. */
+#ifndef RUSH_VALUE_VALUE_H
+#define RUSH_VALUE_VALUE_H
+
+#include "base/heap.h"
+#include "value/type.h"
+
+struct rush_string {
+  heap h;
+  size_t len; /* bytes of UTF-8 */
+  char text[]; /* NUL-terminated */
+};
+typedef struct complex_box {
+  heap h;
+  double re, im;
+} complex_box;
+struct rush_list {
+  heap h;
+  const type *elem; /* retained */
+  size_t n, cap;
+  rush_value *items; /* owns each */
+};
+struct rush_tuple {
+  heap h;
+  const type *type; /* retained; a NamedTuple's type, or NULL: a plain tuple */
+  size_t n;
+  rush_value items[];
+};
+typedef struct dict_entry {
+  rush_value key, value; /* key.tag RUSH_TAG_UNSET: deleted */
+  uint64_t hash;
+} dict_entry;
+struct rush_dict {
+  heap h;
+  const type *key, *value; /* retained */
+  size_t n;                /* live entries */
+  size_t n_used, cap;      /* of entries, which keep insertion order */
+  dict_entry *entries;
+  uint32_t *slots; /* n_slots, a power of two; index + 1, or 0 */
+  size_t n_slots;
+};
+struct rush_object {
+  heap h;
+  const type *type; /* TYPE_CLASS, retained: keeps the program */
+  uint32_t n_slots;
+  rush_value slots[]; /* in the class's attribute order */
+};
+typedef struct enum_value { /* members are made once per program and shared */
+  heap h;
+  const type *type; /* TYPE_ENUM; borrowed when the program owns the member */
+  rush_string *name;
+  rush_value value;
+} enum_value;
+
+/* A class written in C.  Registered once per context; instances are opaque blocks. */
+typedef struct custom_class custom_class;
+struct custom_class {
+  const char *name; /* "__torch__.torch.classes.quantized.LinearPackedParamsBase" */
+  void (*destroy)(void *self);
+  /* New instance from pickled state (the argument of __setstate__). */
+  rush_status (*set_state)(call_ctx *cx, rush_value state, void **self);
+  rush_status (*get_state)(call_ctx *cx, void *self, rush_value *state);
+};
+typedef struct custom_value {
+  heap h;
+  const custom_class *cls;
+  void *self;
+} custom_value;
+
+/* -- Handles ---------------------------------------------------------------------------------------- */
+
+static inline bool value_is_heap(rush_value v)
+{
+  return v.as.heap != NULL &&
+         ((v.tag >= RUSH_TAG_COMPLEX && v.tag <= RUSH_TAG_ENUM) || v.tag == RUSH_TAG_TENSOR ||
+          (v.tag >= RUSH_TAG_GENERATOR && v.tag <= RUSH_TAG_FUNCTION));
+}
+static inline rush_value value_retain(rush_value v)
+{
+  if (value_is_heap(v))
+    heap_retain((heap *)v.as.heap);
+  return v;
+}
+void value_destroy(rush_value v); /* the last reference went */
+static inline void value_release(rush_value v)
+{
+  if (value_is_heap(v) && heap_drop((heap *)v.as.heap))
+    value_destroy(v);
+}
+static inline rush_value value_none(void) { return (rush_value){.tag = RUSH_TAG_NONE}; }
+static inline rush_value value_unset(void) { return (rush_value){.tag = RUSH_TAG_UNSET}; }
+static inline rush_value value_bool(bool b)
+{
+  return (rush_value){.tag = RUSH_TAG_BOOL, .as.i = b};
+}
+static inline rush_value value_int(int64_t i)
+{
+  return (rush_value){.tag = RUSH_TAG_INT, .as.i = i};
+}
+static inline rush_value value_float(double d)
+{
+  return (rush_value){.tag = RUSH_TAG_FLOAT, .as.d = d};
+}
+static inline rush_value value_device(int32_t kind, int32_t index)
+{
+  return (rush_value){.tag = RUSH_TAG_DEVICE, .as.i = (int64_t)kind << 32 | (uint32_t)index};
+}
+/* Wrap a heap object; steals the reference. */
+static inline rush_value value_heap_steal(uint32_t tag, void *p)
+{
+  return (rush_value){.tag = tag, .as.heap = p};
+}
+static inline bool value_is_none(rush_value v) { return v.tag == RUSH_TAG_NONE; }
+
+/* -- Making (all new; RUSH_ENOMEM is the only failure) ------------------------------------------------ */
+
+rush_status string_new(call_ctx *cx, const char *text, size_t len, rush_value *out) RUSH_CHECKED;
+rush_status complex_new(call_ctx *cx, double re, double im, rush_value *out) RUSH_CHECKED;
+rush_status list_new(call_ctx *cx, const type *elem, size_t cap, rush_list **out) RUSH_CHECKED;
+rush_status list_append_steal(call_ctx *cx, rush_list *l, rush_value v) RUSH_CHECKED;
+rush_status list_reserve(call_ctx *cx, rush_list *l, size_t cap) RUSH_CHECKED;
+/* A list of ints (of type int[]). */
+rush_status list_of_ints(call_ctx *cx, const int64_t *v, size_t n, rush_value *out) RUSH_CHECKED;
+/* A tuple of n None items to be filled by the caller; `type` NULL for a plain one. */
+rush_status tuple_new(call_ctx *cx, const type *type, size_t n, rush_tuple **out) RUSH_CHECKED;
+rush_status dict_new(call_ctx *cx, const type *key, const type *value, rush_dict **out) RUSH_CHECKED;
+rush_status object_new(call_ctx *cx, const type *cls, uint32_t n_slots, rush_object **out)
+    RUSH_CHECKED; /* slots unset */
+rush_status enum_value_new(call_ctx *cx, const type *t, const char *name, rush_value value,
+                           rush_value *out) RUSH_CHECKED;
+rush_status custom_value_new_steal(call_ctx *cx, const custom_class *cls, void *self,
+                                   rush_value *out) RUSH_CHECKED;
+
+static inline complex_box *value_complex(rush_value v) { return (complex_box *)v.as.heap; }
+static inline enum_value *value_enum(rush_value v) { return (enum_value *)v.as.heap; }
+static inline str value_str(rush_value v) { return (str){v.as.string->text, v.as.string->len}; }
+
+/* -- Dicts: insertion-ordered, keys str, int, float, bool, complex, Tensor (by identity), enum ------- */
+
+/* Borrowed value, or NULL when absent. */
+rush_value *dict_get(const rush_dict *d, rush_value key);
+/* Keeps the key's place when it is there already. */
+rush_status dict_set_steal(call_ctx *cx, rush_dict *d, rush_value key, rush_value value) RUSH_CHECKED;
+/* True when it was there; *value (if not NULL) gets the value, new. */
+bool dict_remove(rush_dict *d, rush_value key, rush_value *value);
+void dict_clear(rush_dict *d);
+/* Next live entry at or after *pos; NULL at the end.  Start with *pos = 0. */
+dict_entry *dict_next(const rush_dict *d, size_t *pos);
+
+/* -- Comparing and copying ------------------------------------------------------------------------------ */
+
+/* PyTorch's fastEqualsForContainer / `==` on values; tensors through the hook of the tensor layer give an
+ * error in containers like PyTorch when not identical and not single-valued. */
+rush_status value_equal(call_ctx *cx, rush_value a, rush_value b, bool *out) RUSH_CHECKED;
+bool value_is_same(rush_value a, rush_value b); /* `is` */
+/* Deep copy with identity kept (shared stays shared). */
+rush_status value_deepcopy(call_ctx *cx, rush_value v, rush_value *out) RUSH_CHECKED;
+/* Append the value as prim::Print / str() shows it. */
+rush_status value_print(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;
+/* The same as repr shows it inside containers (strings quoted). */
+rush_status value_repr(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;
+
+/* What a layer above gives for a kind of value it defines: a static const struct that it publishes in
+ * the context's SLOT_KIND_... before it makes the first value of that kind. */
+typedef struct value_ops {
+  void (*destroy)(void *heap);
+  rush_status (*print)(call_ctx *cx, text_buf *out, void *heap);
+  rush_status (*copy)(call_ctx *cx, void *heap, rush_value *out); /* deep */
+  rush_status (*equal)(call_ctx *cx, void *a, void *b, bool *out);
+} value_ops;
+
+#endif
