@@ -3,7 +3,7 @@
  * The main job in five calls (errors left out):
  *
  *   rush_module *m;            rush_module_load(NULL, "model.pt", NULL, &m, &err);
- *   rush_value x, y;           rush_value_from_data(NULL, RUSH_FLOAT32, 2, sizes, NULL, p, NULL, NULL, &x, &err);
+ *   rush_value x, y;           rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, sizes, NULL, p, NULL, NULL, &x, &err);
  *                              rush_module_call(m, "forward", &x, 1, &y, &err);
  *                              rush_tensor_data(y.as.tensor) ...
  *                              rush_value_release(y); rush_value_release(x); rush_module_release(m);
@@ -172,6 +172,250 @@ typedef struct rush_value {
     void *heap;
   } as;
 } rush_value;
+
+/* Add a reference to the heap part, if any; returns v. */
+RUSH_API rush_value rush_value_retain(rush_value v);
+/* Drop a reference to the heap part, if any. */
+RUSH_API void rush_value_release(rush_value v);
+
+static inline rush_value rush_value_none(void)
+{
+  rush_value v = {RUSH_TAG_NONE, 0, {false}};
+  v.as.i = 0;
+  return v;
+}
+static inline rush_value rush_value_bool(bool b)
+{
+  rush_value v = {RUSH_TAG_BOOL, 0, {false}};
+  v.as.i = b ? 1 : 0;
+  return v;
+}
+static inline rush_value rush_value_int(int64_t i)
+{
+  rush_value v = {RUSH_TAG_INT, 0, {false}};
+  v.as.i = i;
+  return v;
+}
+static inline rush_value rush_value_float(double d)
+{
+  rush_value v = {RUSH_TAG_FLOAT, 0, {false}};
+  v.as.d = d;
+  return v;
+}
+
+/* -- Contexts ----------------------------------------------------------------------------------- */
+
+/* Highest instruction set used: everything a CPU has (0), or less, for comparison. */
+typedef enum rush_cpu { RUSH_CPU_NATIVE, RUSH_CPU_PORTABLE, RUSH_CPU_AVX2, RUSH_CPU_AVX512 } rush_cpu;
+
+/* Start from RUSH_CONTEXT_OPTIONS_INIT; zero means the default everywhere. */
+typedef struct rush_context_options {
+  size_t struct_bytes;   /* sizeof(rush_context_options): lets the struct grow */
+  void *(*alloc)(void *user, size_t n_bytes); /* 16-byte aligned; NULL: malloc */
+  void (*free)(void *user, void *p, size_t n_bytes);
+  void *alloc_user;
+  size_t limit_bytes;    /* of everything allocated in the context */
+  double limit_seconds;  /* of each outer call */
+  uint32_t limit_depth;  /* recursion and nesting */
+  int n_threads;
+  void (*print)(void *user, const char *text, size_t n_bytes); /* print() of programs; NULL: stdout */
+  void (*warn)(void *user, const char *text);                  /* warnings; NULL: stderr */
+  void *callback_user;
+  rush_cpu cpu;
+  bool no_reuse;         /* never let an operator write into a dying argument's buffer */
+} rush_context_options;
+#define RUSH_CONTEXT_OPTIONS_INIT                                                                   \
+  {sizeof(rush_context_options), NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, NULL, RUSH_CPU_NATIVE, false}
+
+/* New.  `options` NULL: all defaults. */
+RUSH_API rush_status rush_context_create(const rush_context_options *options, rush_context **out,
+                                         rush_error *err) RUSH_CHECKED;
+RUSH_API void rush_context_release(rush_context *c);
+/* Threads that operators may use, the caller's included; at least 1. */
+RUSH_API void rush_context_set_threads(rush_context *c, int n_threads);
+RUSH_API int rush_context_get_threads(rush_context *c);
+/* Run kernels on the host's threads: run(user, fn, arg, n) calls fn(arg, i) for every i in [0, n) and
+ * returns when all are done.  NULL run: our own pool again. */
+RUSH_API void rush_context_set_pool(rush_context *c, int n_threads,
+                                    void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n),
+                                    void *user);
+/* torch.manual_seed: the default generator of the context. */
+RUSH_API rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err) RUSH_CHECKED;
+/* Bytes in use now and at most since the last reset. */
+RUSH_API void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes);
+RUSH_API void rush_memory_reset_peak(rush_context *c);
+
+/* -- Tensors ------------------------------------------------------------------------------------ */
+
+/* A contiguous tensor, uninitialised.  *out is new. */
+RUSH_API rush_status rush_tensor_create(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes,
+                                        rush_value *out, rush_error *err) RUSH_CHECKED;
+/* A tensor over the caller's memory, which must live until deleter(user, data) is called (NULL: until
+ * the last tensor on it is released).  strides NULL: contiguous.  Not copied; operators that write in
+ * place write there. */
+RUSH_API rush_status rush_tensor_wrap(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes,
+                                      const int64_t *strides, void *data,
+                                      void (*deleter)(void *user, void *data), void *user,
+                                      rush_value *out, rush_error *err) RUSH_CHECKED;
+RUSH_API rush_dtype rush_tensor_dtype(const rush_tensor *t);
+RUSH_API int rush_tensor_n_dims(const rush_tensor *t);
+RUSH_API const int64_t *rush_tensor_sizes(const rush_tensor *t);   /* n_dims of them, borrowed */
+RUSH_API const int64_t *rush_tensor_strides(const rush_tensor *t); /* elements, borrowed */
+RUSH_API int64_t rush_tensor_n_elems(const rush_tensor *t);
+RUSH_API bool rush_tensor_is_contiguous(const rush_tensor *t);
+RUSH_API bool rush_tensor_requires_grad(const rush_tensor *t);
+/* Element 0.  Borrowed. */
+RUSH_API const void *rush_tensor_data(const rush_tensor *t);
+/* The same for writing: derived data (packed weights) is dropped. */
+RUSH_API void *rush_tensor_data_mut(rush_tensor *t);
+/* A contiguous tensor with the same elements: t itself when it is contiguous.  *out is new. */
+RUSH_API rush_status rush_tensor_contiguous(rush_context *c, rush_tensor *t, rush_value *out,
+                                            rush_error *err) RUSH_CHECKED;
+/* DLPack.  Out: a DLManagedTensor* (versioned: DLManagedTensorVersioned*), new; the receiver calls its
+ * deleter.  In: steals the managed tensor, also on failure. */
+RUSH_API rush_status rush_tensor_to_dlpack(rush_context *c, rush_tensor *t, bool versioned, void **out,
+                                           rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_tensor_from_dlpack_steal(rush_context *c, void *managed, bool versioned,
+                                                   rush_value *out, rush_error *err) RUSH_CHECKED;
+
+/* -- Other values (all new) --------------------------------------------------------------------- */
+
+RUSH_API rush_status rush_string_create(rush_context *c, const char *utf8, size_t n_bytes, rush_value *out,
+                                        rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_complex_create(rush_context *c, double re, double im, rush_value *out,
+                                         rush_error *err) RUSH_CHECKED;
+/* Lists, tuples and dicts of plain values; items are borrowed and retained.  A list's element type is
+ * taken from the method it is passed to. */
+RUSH_API rush_status rush_list_create(rush_context *c, const rush_value *items, size_t n, rush_value *out,
+                                      rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_tuple_create(rush_context *c, const rush_value *items, size_t n, rush_value *out,
+                                       rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_dict_create(rush_context *c, const rush_value *keys, const rush_value *values,
+                                      size_t n, rush_value *out, rush_error *err) RUSH_CHECKED;
+
+RUSH_API void rush_value_complex(rush_value v, double *re, double *im);
+/* UTF-8, NUL-terminated; *n_bytes (if not NULL) without the NUL.  Borrowed. */
+RUSH_API const char *rush_value_string(rush_value v, size_t *n_bytes);
+/* Items of a list, tuple or dict; 0 for anything else. */
+RUSH_API size_t rush_value_len(rush_value v);
+/* Item i of a list or tuple, borrowed. */
+RUSH_API rush_value rush_value_item(rush_value v, size_t i);
+/* Name of field i of a NamedTuple, or NULL. */
+RUSH_API const char *rush_value_field(rush_value v, size_t i);
+/* Entry i of a dict in insertion order, borrowed. */
+RUSH_API void rush_value_entry(rush_value v, size_t i, rush_value *key, rush_value *value);
+/* Attribute of an object by name, new; UNSET tag when there is none. */
+RUSH_API rush_value rush_object_attr(rush_value object, const char *name);
+/* The text that print() shows (repr false) or repr (true); new, free with rush_free_text. */
+RUSH_API rush_status rush_value_to_text(rush_context *c, rush_value v, bool repr, char **out,
+                                        rush_error *err) RUSH_CHECKED;
+RUSH_API void rush_free_text(rush_context *c, char *text);
+
+/* -- Programs and modules ----------------------------------------------------------------------- */
+
+typedef struct rush_load_options {
+  size_t struct_bytes;
+  bool check_full;  /* CRC of every record, not only of the small ones */
+  bool copy;        /* copy tensor data: for a file that may change while it is open */
+  const char *name; /* for messages, where there is no path */
+} rush_load_options;
+#define RUSH_LOAD_OPTIONS_INIT {sizeof(rush_load_options), false, false, NULL}
+
+/* A TorchScript or torch.export archive from a path (mapped; its tensors are used in place). */
+RUSH_API rush_status rush_module_load(rush_context *c, const char *path, const rush_load_options *options,
+                                      rush_module **out, rush_error *err) RUSH_CHECKED;
+/* From memory.  Copied unless deleter is given: then the bytes must live until deleter(user, data). */
+RUSH_API rush_status rush_module_load_bytes(rush_context *c, const void *data, size_t n_bytes,
+                                            void (*deleter)(void *user, void *data), void *user,
+                                            const rush_load_options *options, rush_module **out,
+                                            rush_error *err) RUSH_CHECKED;
+/* From callbacks: read(user, offset, buffer, n) fills n bytes and returns 0, or anything else on failure. */
+RUSH_API rush_status rush_module_load_reader(rush_context *c, uint64_t size_bytes,
+                                             int (*read)(void *user, uint64_t offset, void *buffer, size_t n),
+                                             void *user, const rush_load_options *options, rush_module **out,
+                                             rush_error *err) RUSH_CHECKED;
+RUSH_API void rush_module_release(rush_module *m);
+/* Another instance with state of its own: parameters shared, buffers and attributes copied when `deep`. */
+RUSH_API rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err) RUSH_CHECKED;
+
+typedef enum rush_format { RUSH_FORMAT_TORCHSCRIPT, RUSH_FORMAT_EXPORT } rush_format;
+RUSH_API rush_format rush_module_format(const rush_module *m);
+/* The instance as a value (an object); borrowed. */
+RUSH_API rush_value rush_module_value(const rush_module *m);
+
+/* Methods that can be called, and their schemas ("forward(Tensor x) -> Tensor"); static while m lives. */
+RUSH_API size_t rush_module_n_methods(const rush_module *m);
+RUSH_API const char *rush_module_method_name(const rush_module *m, size_t i);
+/* New text (rush_free_text). */
+RUSH_API rush_status rush_module_method_schema(rush_module *m, const char *method, char **out,
+                                               rush_error *err) RUSH_CHECKED;
+
+typedef struct rush_named_value {
+  const char *name;
+  rush_value value;
+} rush_named_value;
+
+typedef struct rush_call_options {
+  size_t struct_bytes;
+  bool no_grad;         /* torch.no_grad() around the call */
+  double limit_seconds; /* 0: the context's */
+  struct rush_cancel *cancel; /* NULL: none */
+} rush_call_options;
+#define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL}
+
+/* Call a method (NULL: "forward") with positional arguments.  *result is new. */
+RUSH_API rush_status rush_module_call(rush_module *m, const char *method, const rush_value *args,
+                                      size_t n_args, rush_value *result, rush_error *err) RUSH_CHECKED;
+/* The same with named arguments and options. */
+RUSH_API rush_status rush_module_call_named(rush_module *m, const char *method, const rush_value *args,
+                                            size_t n_args, const rush_named_value *named, size_t n_named,
+                                            const rush_call_options *options, rush_value *result,
+                                            rush_error *err) RUSH_CHECKED;
+
+/* Parameters and buffers by qualified name ("layer1.0.weight"): index, or the named one; new. */
+RUSH_API size_t rush_module_n_state(rush_module *m);
+RUSH_API rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is_parameter,
+                                          rush_value *out, rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *out,
+                                           rush_error *err) RUSH_CHECKED;
+/* Copies the tensor's elements into the named one; dtype and sizes must agree. */
+RUSH_API rush_status rush_module_set_state(rush_module *m, const char *name, rush_value tensor,
+                                           rush_error *err) RUSH_CHECKED;
+
+/* Texts about a module; new (rush_free_text). */
+typedef enum rush_dump {
+  RUSH_DUMP_CODE,   /* TorchScript source */
+  RUSH_DUMP_GRAPH,  /* IR of one method */
+  RUSH_DUMP_BYTECODE,
+  RUSH_DUMP_OPS,    /* "name count runs|schema only|unknown" a line */
+  RUSH_DUMP_SUMMARY
+} rush_dump;
+RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out,
+                                      rush_error *err) RUSH_CHECKED;
+
+/* A cancellation flag for use from another thread. */
+typedef struct rush_cancel rush_cancel;
+RUSH_API rush_cancel *rush_cancel_create(rush_context *c); /* new, or NULL without memory */
+RUSH_API void rush_cancel_request(rush_cancel *k);         /* any thread */
+RUSH_API void rush_cancel_release(rush_cancel *k);
+
+/* -- Single operators and data files ------------------------------------------------------------ */
+
+/* Call "aten::add" with the first overload that fits, or "aten::add.Tensor".  *results: at most
+ * max_results, new. */
+RUSH_API rush_status rush_op_call(rush_context *c, const char *name, const rush_value *args, size_t n_args,
+                                  const rush_named_value *named, size_t n_named, rush_value *results,
+                                  size_t max_results, size_t *n_results, rush_error *err) RUSH_CHECKED;
+/* An operator looked up once, for repeated calls with complete arguments. */
+typedef struct rush_operator rush_operator;
+/* Borrowed from the context; NULL when unknown. */
+RUSH_API const rush_operator *rush_op_find(rush_context *c, const char *name);
+RUSH_API rush_status rush_op_run(const rush_operator *op, const rush_value *args, size_t n_args,
+                                 rush_value *results, size_t n_results, rush_error *err) RUSH_CHECKED;
+
+/* A value from a file: torch.save archives of plain data, .npy, .safetensors (a dict).  New. */
+RUSH_API rush_status rush_value_load(rush_context *c, const char *path, rush_value *out,
+                                     rush_error *err) RUSH_CHECKED;
 
 #ifdef __cplusplus
 }
