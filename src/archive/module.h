@@ -1,0 +1,61 @@
+/* archive/module.h -- what a user loads and calls: an instance of a program's module class.
+ *
+ * A module holds its program, the object with its state, and for exported programs the signature.
+ * Calls of methods that change state run alone, others together (one read-write lock per instance,
+ * none when the type has no changing method).
+ * Threads: locked inside.  Ownership: refcounted. */
+#ifndef RUSH_ARCHIVE_MODULE_H
+#define RUSH_ARCHIVE_MODULE_H
+
+#include "export/exported.h"
+#include "run/code.h"
+
+typedef struct rush_module module;
+struct rush_module {
+  _Atomic uint32_t refs;
+  context *ctx;        /* retained */
+  program *program;    /* retained */
+  rush_value object;   /* RUSH_TAG_OBJECT; owned */
+  rush_format format;
+  exported *exported;  /* RUSH_FORMAT_EXPORT: in the program's arena; else NULL */
+  pthread_rwlock_t lock;
+  bool may_change;     /* some method changes state: calls take the lock */
+  table extra_files;   /* "extra/NAME" without the prefix -> text in the program's arena (str *) */
+};
+
+/* Where an archive comes from: exactly one of path, data, read. */
+typedef struct archive_source {
+  const char *path;
+  const void *data;
+  uint64_t n_bytes; /* of data or behind read */
+  void (*deleter)(void *user, void *data); /* data: NULL means copy */
+  int (*read)(void *user, uint64_t offset, void *buffer, size_t n);
+  void *user;
+  const char *name; /* for messages; NULL: the path, or "archive" */
+  bool check_full, copy;
+} archive_source;
+
+/* Opens either format (told apart by their records).  *out is new. */
+rush_status module_load(call_ctx *cx, const archive_source *from, module **out) RUSH_CHECKED;
+module *module_retain(module *m);
+void module_release(module *m);
+/* deep: tensors copied (sharing kept); else parameters shared and only containers copied. */
+rush_status module_copy(call_ctx *cx, module *m, module **out) RUSH_CHECKED;
+
+/* Call by name, binding arguments as PyTorch would; the per-instance lock is taken here. */
+rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
+                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *result) RUSH_CHECKED;
+/* The method, or NULL.  Exported programs have "forward" only. */
+function *module_find_method(module *m, str name);
+/* Methods a user may call: public ones, in order of definition. */
+uint32_t module_n_methods(const module *m);
+const char *module_method_name(const module *m, uint32_t i);
+
+/* Walk parameters and buffers depth first as state_dict does; fn returns false to stop. */
+typedef bool module_visit(void *arg, const char *qualified, rush_value *slot, bool is_parameter);
+rush_status module_walk_state(call_ctx *cx, module *m, module_visit *fn, void *arg) RUSH_CHECKED;
+
+/* A value from a torch.save file of plain data, .npy, .safetensors.  New. */
+rush_status value_load(call_ctx *cx, const archive_source *from, rush_value *out) RUSH_CHECKED;
+
+#endif
