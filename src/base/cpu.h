@@ -2,6 +2,7 @@
 #ifndef RUSH_BASE_CPU_H
 #define RUSH_BASE_CPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum cpu_level {
@@ -15,5 +16,7 @@ typedef enum cpu_level {
 cpu_level cpu_machine(void);
 /* `wanted` (or the machine's for CPU_NATIVE), never above the machine's. */
 cpu_level cpu_choose(uint32_t wanted);
+/* The machine is at CPU_AVX512 and has AVX512_BF16 and VNNI too. */
+bool cpu_has_bf16(void);
 
 #endif

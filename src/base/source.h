@@ -28,7 +28,9 @@ source *source_retain(source *s);
 void source_release(source *s);
 /* Line (from 1, plus first_line - 1) and column (from 1) of a byte offset. */
 void source_position(const source *s, uint32_t offset, uint32_t *line, uint32_t *column);
-/* Append PyTorch's excerpt: `  File "name", line N`, three lines of context, and `~~~~ <--- HERE`. */
+/* Append PyTorch's excerpt: `  File "name", line N`, two lines of context, and `~~~~ <--- HERE`. */
 void source_excerpt(text_buf *out, const source_range *at);
+/* The same as a traceback has it: `  File "name", line N, in function` (NULL: without). */
+void source_excerpt_in(text_buf *out, const source_range *at, const char *function);
 
 #endif

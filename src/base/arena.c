@@ -1,0 +1,100 @@
+#include "base/arena.h"
+
+#include <string.h>
+
+#define FIRST_BLOCK 4096u
+#define LARGEST_BLOCK (256u * 1024)
+
+struct arena_block {
+  arena_block *prev;
+  size_t size; /* bytes with this header */
+};
+#define HEADER ((sizeof(arena_block) + 15) & ~(size_t)15)
+
+void arena_init(arena *a, context *c) { *a = (arena){.ctx = c}; }
+
+static arena_block *block_new(arena *a, size_t size)
+{
+  arena_block *b = mem_alloc(a->ctx, size);
+  if (b) {
+    b->size = size;
+    a->total_bytes += size;
+  }
+  return b;
+}
+
+/* What does not fit the current block: a block of its own when large, else the next block. */
+static void *alloc_slow(arena *a, size_t n)
+{
+  size_t next = a->last ? a->size * 2 : FIRST_BLOCK;
+  next = next > LARGEST_BLOCK ? LARGEST_BLOCK : next < FIRST_BLOCK ? FIRST_BLOCK : next;
+  if (n > next / 4) {
+    size_t size;
+    if (!size_add(n, HEADER, &size))
+      return NULL;
+    arena_block *b = block_new(a, size);
+    if (!b)
+      return NULL;
+    if (a->last) { /* behind the current block, which keeps its free rest */
+      b->prev = a->last->prev;
+      a->last->prev = b;
+    } else {
+      b->prev = NULL;
+      a->last = b;
+      a->used = a->size = size;
+    }
+    return (char *)b + HEADER;
+  }
+  arena_block *b = block_new(a, next);
+  if (!b)
+    return NULL;
+  b->prev = a->last;
+  a->last = b;
+  a->size = next;
+  a->used = HEADER + n;
+  return (char *)b + HEADER;
+}
+
+void *arena_alloc(arena *a, size_t n_bytes)
+{
+  if (UNLIKELY(n_bytes > SIZE_MAX - 16))
+    return NULL;
+  size_t n = n_bytes ? (n_bytes + 15) & ~(size_t)15 : 16;
+  if (LIKELY(n <= a->size - a->used)) {
+    void *p = (char *)a->last + a->used;
+    a->used += n;
+    return p;
+  }
+  return alloc_slow(a, n);
+}
+
+void arena_free(arena *a)
+{
+  for (arena_block *b = a->last, *prev; b; b = prev) {
+    prev = b->prev;
+    size_t size = b->size;
+#ifdef RUSH_SLOW_CHECKS
+    memset(b, 0xdd, size);
+#endif
+    mem_free(a->ctx, b, size);
+  }
+  arena_init(a, a->ctx);
+}
+
+void arena_adopt(arena *to, arena *from)
+{
+  ASSERT(to->ctx == from->ctx, "arenas of one context");
+  if (!from->last)
+    return;
+  if (!to->last) {
+    *to = *from;
+  } else { /* from's blocks go behind to's current one */
+    arena_block *oldest = from->last;
+    while (oldest->prev)
+      oldest = oldest->prev;
+    oldest->prev = to->last->prev;
+    to->last->prev = from->last;
+    to->total_bytes += from->total_bytes;
+  }
+  arena_init(from, from->ctx);
+}

@@ -1,0 +1,223 @@
+#include "base/context.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/context_int.h"
+#include "base/cpu.h"
+
+#define DEFAULT_DEPTH 1000
+
+/* -- Context ------------------------------------------------------------------------------------ */
+
+static rush_status check_options(const context_options *opt, rush_error *err)
+{
+  if (!opt->allocator.alloc != !opt->allocator.free)
+    return error_set(err, RUSH_EARGUMENT, "an allocator needs both functions, alloc and free");
+  if (opt->n_threads < 0)
+    return error_set(err, RUSH_EARGUMENT, "n_threads must not be negative, got %d", opt->n_threads);
+  if (!(opt->limit_seconds >= 0))
+    return error_set(err, RUSH_EARGUMENT, "limit_seconds must not be negative, got %g",
+                     opt->limit_seconds);
+  if (opt->cpu > CPU_AVX512)
+    return error_set(err, RUSH_EARGUMENT, "unknown cpu level %u", opt->cpu);
+  return RUSH_OK;
+}
+
+rush_status context_new(const context_options *opt, context **out, rush_error *err)
+{
+  static const context_options defaults;
+  if (!opt)
+    opt = &defaults;
+  TRY(check_options(opt, err));
+  context *c = mem_raw_alloc(&opt->allocator, sizeof *c);
+  if (!c)
+    return error_nomem(err);
+  memset(c, 0, sizeof *c);
+  c->opt = *opt;
+  if (!c->opt.limit_depth)
+    c->opt.limit_depth = DEFAULT_DEPTH;
+  c->limit_bytes = opt->limit_bytes ? opt->limit_bytes : SIZE_MAX;
+  c->host_allocator = opt->allocator.alloc != NULL;
+  atomic_init(&c->refs, 1);
+  pthread_mutex_init(&c->lock, NULL);
+  pthread_mutex_init(&c->cache_lock, NULL);
+  *out = c;
+  return RUSH_OK;
+}
+
+context *context_retain(context *c)
+{
+  if (c)
+    atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+  return c;
+}
+
+static void slot_clear(context *c, context_slot slot)
+{
+  void *object = atomic_exchange(&c->slots[slot], NULL);
+  if (object && c->slot_destroy[slot])
+    c->slot_destroy[slot](c, object);
+}
+
+void context_release(context *c)
+{
+  if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  /* Newest layer first: what a slot holds may refer to lower ones.  The kinds of values go last, for
+   * values are released until then. */
+  static const context_slot first[] = {SLOT_HOOKS,    SLOT_PROGRAM, SLOT_CLASSES,
+                                       SLOT_REGISTRY, SLOT_TYPES,   SLOT_GENERATOR};
+  for (size_t i = 0; i < COUNT_OF(first); i++)
+    slot_clear(c, first[i]);
+  for (int slot = 0; slot < N_CONTEXT_SLOTS; slot++)
+    slot_clear(c, (context_slot)slot);
+  pool_free(atomic_load(&c->pool));
+  mem_trim(c);
+  pthread_mutex_destroy(&c->lock);
+  pthread_mutex_destroy(&c->cache_lock);
+  mem_allocator a = c->opt.allocator;
+  mem_raw_free(&a, c, sizeof *c);
+}
+
+/* The default context and its lock: one of the library's three globals. */
+static mutex default_lock = MUTEX_INIT;
+static _Atomic(context *) default_context;
+
+context *context_or_default(context *c)
+{
+  if (c)
+    return c;
+  c = atomic_load_explicit(&default_context, memory_order_acquire);
+  if (c)
+    return c;
+  mutex_lock(&default_lock);
+  c = atomic_load_explicit(&default_context, memory_order_relaxed);
+  if (!c && context_new(NULL, &c, NULL) == RUSH_OK)
+    atomic_store_explicit(&default_context, c, memory_order_release);
+  mutex_unlock(&default_lock);
+  return c;
+}
+
+const context_options *context_get_options(const context *c) { return &c->opt; }
+
+thread_pool *context_pool(context *c)
+{
+  thread_pool *p = atomic_load_explicit(&c->pool, memory_order_acquire);
+  if (p)
+    return p;
+  mutex_lock(&c->lock);
+  p = atomic_load_explicit(&c->pool, memory_order_relaxed);
+  if (!p) {
+    p = pool_new(c, c->opt.n_threads);
+    atomic_store_explicit(&c->pool, p, memory_order_release);
+  }
+  mutex_unlock(&c->lock);
+  return p;
+}
+
+void *context_slot_get(context *c, context_slot slot)
+{
+  return atomic_load_explicit(&c->slots[slot], memory_order_acquire);
+}
+
+void *context_slot_publish_steal(context *c, context_slot slot, void *object,
+                                 void (*destroy)(context *c, void *object))
+{
+  mutex_lock(&c->lock);
+  void *held = atomic_load_explicit(&c->slots[slot], memory_order_relaxed);
+  if (!held) {
+    c->slot_destroy[slot] = destroy;
+    atomic_store_explicit(&c->slots[slot], object, memory_order_release);
+  }
+  mutex_unlock(&c->lock);
+  if (!held)
+    return object;
+  if (object && destroy)
+    destroy(c, object);
+  return held;
+}
+
+void context_print(context *c, const char *text, size_t len)
+{
+  if (c->opt.print)
+    c->opt.print(c->opt.callback_user, text, len);
+  else
+    fwrite(text, 1, len, stdout);
+}
+
+void context_warn(context *c, const char *text)
+{
+  if (c->opt.warn)
+    c->opt.warn(c->opt.callback_user, text);
+  else
+    fprintf(stderr, "%s\n", text);
+}
+
+/* -- Call context ------------------------------------------------------------------------------- */
+
+void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
+{
+  *cx = (call_ctx){
+    .ctx = c,
+    .err = err,
+    .deadline_ns = UINT64_MAX,
+    .limit_depth = c->opt.limit_depth,
+    .grad_mode = true,
+    .no_reuse = c->opt.no_reuse,
+  };
+  double seconds = c->opt.limit_seconds;
+  if (seconds > 0 && seconds < 1e9)
+    cx->deadline_ns = clock_ns() + (uint64_t)(seconds * 1e9);
+}
+
+rush_status call_poll(call_ctx *cx)
+{
+  if (cx->cancel && atomic_load_explicit(cx->cancel, memory_order_relaxed))
+    return error_set(cx->err, RUSH_ECANCELLED, "the call was cancelled");
+  if (cx->deadline_ns != UINT64_MAX && clock_ns() >= cx->deadline_ns) {
+    double seconds = cx->ctx->opt.limit_seconds;
+    if (seconds > 0)
+      return error_set(cx->err, RUSH_ELIMIT, "the call took longer than its limit of %g seconds",
+                       seconds);
+    return error_set(cx->err, RUSH_ELIMIT, "the call went past its deadline");
+  }
+  return RUSH_OK;
+}
+
+rush_status call_enter(call_ctx *cx)
+{
+  if (UNLIKELY(cx->depth >= cx->limit_depth))
+    return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
+                          "maximum recursion depth exceeded: the limit is %u", cx->limit_depth);
+  cx->depth++;
+  return RUSH_OK;
+}
+
+rush_status call_fail(call_ctx *cx, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  error_set_va(cx->err, RUSH_ERAISED, NULL, fmt, ap);
+  va_end(ap);
+  return RUSH_ERAISED;
+}
+
+rush_status call_fail_type(call_ctx *cx, const char *type, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  error_set_va(cx->err, RUSH_ERAISED, type, fmt, ap);
+  va_end(ap);
+  return RUSH_ERAISED;
+}
+
+rush_status call_unsupported(call_ctx *cx, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  error_set_va(cx->err, RUSH_EUNSUPPORTED, NULL, fmt, ap);
+  va_end(ap);
+  return RUSH_EUNSUPPORTED;
+}

@@ -1,0 +1,53 @@
+#include "base/cpu.h"
+
+#include <stdatomic.h>
+
+#ifdef RUSH_ISA_X86
+#include <cpuid.h>
+#endif
+
+#define READ_DONE 0x80000000u
+#define HAS_BF16 0x100u
+
+/* What the machine has, read once (one of the library's three globals): level, HAS_BF16, READ_DONE. */
+static _Atomic uint32_t features;
+
+static uint32_t read_features(void)
+{
+  uint32_t f = CPU_PORTABLE;
+#ifdef RUSH_ISA_X86
+  unsigned a, b, c, d;
+  __builtin_cpu_init(); /* also asks whether the system saves the registers */
+  bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+  if (f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    f = CPU_AVX2;
+  if (f == CPU_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+    f = CPU_AVX512;
+    bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 5));
+    if (bf16 && __builtin_cpu_supports("avx512vnni"))
+      f |= HAS_BF16;
+  }
+#endif
+  return f;
+}
+
+static uint32_t machine_features(void)
+{
+  uint32_t f = atomic_load_explicit(&features, memory_order_relaxed);
+  if (!f) { /* racing threads read the same */
+    f = read_features() | READ_DONE;
+    atomic_store_explicit(&features, f, memory_order_relaxed);
+  }
+  return f;
+}
+
+cpu_level cpu_machine(void) { return (cpu_level)(machine_features() & 0xff); }
+
+cpu_level cpu_choose(uint32_t wanted)
+{
+  cpu_level machine = cpu_machine();
+  return wanted == CPU_NATIVE || wanted > (uint32_t)machine ? machine : (cpu_level)wanted;
+}
+
+bool cpu_has_bf16(void) { return machine_features() & HAS_BF16; }

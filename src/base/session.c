@@ -1,0 +1,179 @@
+#include "base/session.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+
+/* One registered release.  In the session's arena. */
+typedef struct deferred {
+  struct deferred *older;
+  void (*fn)(void *object);
+  void *object;
+} deferred;
+
+struct session_border {
+  jmp_buf out;
+  rush_status status;
+  deferred *newest;
+  uint32_t polls; /* session_enter looks at the clock once in POLL_EVERY times */
+  arena mem;
+};
+
+#define POLL_EVERY 64
+
+/* Calls body behind the setjmp: its own function, so that no variable of session_run can be clobbered. */
+static rush_status run_body(session *s, void (*body)(session *s, void *arg), void *arg)
+{
+  if (setjmp(s->border->out) == 0)
+    body(s, arg);
+  return s->border->status;
+}
+
+rush_status session_run(call_ctx *cx, void (*body)(session *s, void *arg), void *arg)
+{
+  struct session_border border = {.status = RUSH_OK};
+  session s = {.cx = cx, .mem = &border.mem, .border = &border};
+  TRY(call_enter(cx)); /* sessions nest through imports and composites */
+  uint32_t depth = cx->depth;
+  arena_init(&border.mem, cx->ctx);
+  rush_status st = run_body(&s, body, arg);
+  for (deferred *d = border.newest; d; d = d->older)
+    if (d->fn)
+      d->fn(d->object);
+  arena_free(&border.mem);
+  cx->depth = depth; /* a jump skips call_leave */
+  call_leave(cx);
+  return st;
+}
+
+static _Noreturn void leave(session *s, rush_status st)
+{
+  s->border->status = st;
+  longjmp(s->border->out, 1);
+}
+
+/* -- Failure ------------------------------------------------------------------------------------ */
+
+/* The error's text is PyTorch's: a newline, the message, a colon, then the excerpt. */
+static rush_status fill_error(session *s, rush_status st, const char *type, const source_range *at,
+                              const char *fmt, va_list ap)
+{
+  if (!at || !at->src)
+    return error_set_va(s->cx->err, st, type, fmt, ap);
+  text_buf t;
+  text_init(&t, s->cx->ctx);
+  text_putc(&t, '\n');
+  text_vprintf(&t, fmt, ap);
+  text_puts(&t, ":\n");
+  source_excerpt(&t, at);
+  if (text_failed(&t))
+    st = error_nomem(s->cx->err);
+  else if (type)
+    error_set_type(s->cx->err, st, type, "%s", text_str(&t));
+  else
+    error_set(s->cx->err, st, "%s", text_str(&t));
+  text_free(&t);
+  return st;
+}
+
+_Noreturn void session_fail(session *s, const source_range *at, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  rush_status st = fill_error(s, RUSH_ERAISED, NULL, at, fmt, ap);
+  va_end(ap);
+  leave(s, st);
+}
+
+_Noreturn void session_fail_status(session *s, rush_status st, const char *type,
+                                   const source_range *at, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  st = fill_error(s, st, type, at, fmt, ap);
+  va_end(ap);
+  leave(s, st);
+}
+
+void session_check(session *s, rush_status st)
+{
+  if (UNLIKELY(st != RUSH_OK))
+    leave(s, st);
+}
+
+/* -- Memory ------------------------------------------------------------------------------------- */
+
+void *session_alloc_in(session *s, arena *a, size_t n_bytes)
+{
+  void *p = arena_alloc(a, n_bytes);
+  if (UNLIKELY(!p))
+    leave(s, error_nomem(s->cx->err));
+  return memset(p, 0, n_bytes);
+}
+
+void *session_alloc(session *s, size_t n_bytes) { return session_alloc_in(s, s->mem, n_bytes); }
+
+void *session_alloc_array(session *s, size_t n, size_t item_bytes)
+{
+  size_t n_bytes;
+  if (!size_mul(n, item_bytes, &n_bytes))
+    leave(s, error_nomem(s->cx->err));
+  return session_alloc(s, n_bytes);
+}
+
+char *session_strndup(session *s, const char *text, size_t len)
+{
+  char *copy = session_alloc(s, len + 1);
+  if (len)
+    memcpy(copy, text, len);
+  return copy;
+}
+
+char *session_strdup(session *s, const char *text) { return session_strndup(s, text, strlen(text)); }
+
+char *session_printf(session *s, const char *fmt, ...)
+{
+  va_list ap, again;
+  va_start(ap, fmt);
+  va_copy(again, ap);
+  int len = vsnprintf(NULL, 0, fmt, ap);
+  char *out = session_alloc(s, len < 0 ? 1 : (size_t)len + 1);
+  if (len > 0)
+    vsnprintf(out, (size_t)len + 1, fmt, again);
+  va_end(again);
+  va_end(ap);
+  return out;
+}
+
+/* -- Releases ----------------------------------------------------------------------------------- */
+
+void session_defer(session *s, void (*fn)(void *object), void *object)
+{
+  deferred *d = arena_alloc(s->mem, sizeof *d);
+  if (!d) { /* it cannot be registered, so it goes now */
+    fn(object);
+    leave(s, error_nomem(s->cx->err));
+  }
+  *d = (deferred){s->border->newest, fn, object};
+  s->border->newest = d;
+}
+
+void *session_keep(session *s, void *object)
+{
+  for (deferred **d = &s->border->newest; *d; d = &(*d)->older)
+    if ((*d)->object == object && (*d)->fn) {
+      *d = (*d)->older;
+      return object;
+    }
+  ASSERT(false, "kept object was never deferred");
+  return object;
+}
+
+void session_enter(session *s)
+{
+  if (UNLIKELY(s->depth >= s->cx->limit_depth))
+    leave(s, error_set_type(s->cx->err, RUSH_ELIMIT, "RecursionError",
+                            "the input is nested too deep: the limit is %u", s->cx->limit_depth));
+  s->depth++;
+  if (++s->border->polls % POLL_EVERY == 0)
+    session_check(s, call_poll(s->cx));
+}

@@ -1,0 +1,138 @@
+#include "base/table.h"
+
+#include "base/macros.h"
+
+#define FIRST_SLOTS 8u
+
+/* -- Hash --------------------------------------------------------------------------------------- */
+
+/* 128-bit product, halves folded: mixes 64 bits in one multiplication. */
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+  unsigned __int128 p = (unsigned __int128)a * b;
+  return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+static inline uint64_t load64(const unsigned char *p)
+{
+  uint64_t v;
+  memcpy(&v, p, 8);
+  return v;
+}
+
+uint64_t hash_bytes(const void *data, size_t len)
+{
+  const uint64_t k0 = UINT64_C(0x9e3779b97f4a7c15), k1 = UINT64_C(0xd6e8feb86659fd93);
+  const unsigned char *p = data;
+  uint64_t h = k1 ^ len;
+  size_t rest = len;
+  for (; rest > 8; rest -= 8, p += 8)
+    h = mix(h ^ load64(p), k0);
+  uint64_t last = 0;
+  if (rest) /* `data` may be NULL when there is none */
+    memcpy(&last, p, rest);
+  return mix(mix(h ^ last, k0) ^ k1, k0);
+}
+
+/* -- Table -------------------------------------------------------------------------------------- */
+
+void table_init(table *t, context *c) { *t = (table){.ctx = c}; }
+
+void table_free(table *t)
+{
+  mem_free(t->ctx, t->entries, t->cap * sizeof *t->entries);
+  mem_free(t->ctx, t->slots, t->n_slots * sizeof *t->slots);
+  table_init(t, t->ctx);
+}
+
+/* The entry with this key, or NULL. */
+static table_entry *find(const table *t, str key, uint64_t hash)
+{
+  if (!t->n_slots)
+    return NULL;
+  uint32_t mask = t->n_slots - 1;
+  for (uint32_t i = (uint32_t)hash & mask; t->slots[i]; i = (i + 1) & mask) {
+    table_entry *e = &t->entries[t->slots[i] - 1];
+    if (e->hash == hash && e->value && str_eq(e->key, key))
+      return e;
+  }
+  return NULL;
+}
+
+static void slot_fill(table *t, uint32_t index)
+{
+  uint32_t mask = t->n_slots - 1;
+  uint32_t i = (uint32_t)t->entries[index].hash & mask;
+  while (t->slots[i])
+    i = (i + 1) & mask;
+  t->slots[i] = index + 1;
+}
+
+/* Room for one entry more.  Removed entries are dropped here, where every slot is filled anew. */
+static bool grow(table *t)
+{
+  uint32_t n_slots = FIRST_SLOTS;
+  while (n_slots / 4 * 3 < t->n_live + t->n_live / 2 + 1) {
+    if (n_slots > UINT32_MAX / 4)
+      return false;
+    n_slots *= 2;
+  }
+  uint32_t cap = n_slots / 4 * 3;
+  table_entry *entries = mem_alloc(t->ctx, cap * sizeof *entries);
+  uint32_t *slots = mem_alloc_zero(t->ctx, n_slots * sizeof *slots);
+  if (!entries || !slots) {
+    mem_free(t->ctx, entries, cap * sizeof *entries);
+    mem_free(t->ctx, slots, n_slots * sizeof *slots);
+    return false;
+  }
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < t->n; i++)
+    if (t->entries[i].value)
+      entries[n++] = t->entries[i];
+  mem_free(t->ctx, t->entries, t->cap * sizeof *t->entries);
+  mem_free(t->ctx, t->slots, t->n_slots * sizeof *t->slots);
+  t->entries = entries;
+  t->slots = slots;
+  t->n = t->n_live = n;
+  t->cap = cap;
+  t->n_slots = n_slots;
+  for (uint32_t i = 0; i < n; i++)
+    slot_fill(t, i);
+  return true;
+}
+
+void *table_get(const table *t, str key)
+{
+  table_entry *e = find(t, key, hash_bytes(key.p, key.len));
+  return e ? e->value : NULL;
+}
+
+bool table_put(table *t, str key, void *value)
+{
+  ASSERT(value != NULL, "NULL marks removed entries");
+  uint64_t hash = hash_bytes(key.p, key.len);
+  table_entry *e = find(t, key, hash);
+  if (e) {
+    e->key = key; /* the new key lives as long as the new value */
+    e->value = value;
+    return true;
+  }
+  if (t->n == t->cap && !grow(t))
+    return false;
+  t->entries[t->n] = (table_entry){key, hash, value};
+  slot_fill(t, t->n++);
+  t->n_live++;
+  return true;
+}
+
+void *table_remove(table *t, str key)
+{
+  table_entry *e = find(t, key, hash_bytes(key.p, key.len));
+  if (!e)
+    return NULL;
+  void *value = e->value;
+  e->value = NULL; /* the entry stays in its chain until the next growth */
+  e->key = (str){NULL, 0};
+  t->n_live--;
+  return value;
+}

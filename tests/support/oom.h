@@ -1,0 +1,69 @@
+/* support/oom.h -- run something with its 1st, 2nd, 3rd ... allocation failing.
+ *
+ *   OOM_LOOP(cx) {
+ *     thing *t = NULL;
+ *     rush_status st = thing_new(&cx, &t);
+ *     assert_true(st == RUSH_OK || st == RUSH_ENOMEM);
+ *     thing_release(t);
+ *   }
+ *
+ * Each round has a new context on an allocator that fails once, and at the round's end nothing may be
+ * held; the loop ends after the first round in which nothing failed.  Do not `break` or `return`. */
+#ifndef TEST_SUPPORT_OOM_H
+#define TEST_SUPPORT_OOM_H
+
+#include "support/test.h"
+
+typedef struct oom_state {
+  long countdown; /* allocations before the one that fails */
+  long round;
+  bool fired;
+  bool on;
+  size_t held; /* blocks */
+  rush_error err;
+} oom_state;
+
+static inline void *oom_alloc(void *user, size_t n_bytes)
+{
+  oom_state *o = user;
+  if (o->on && o->countdown-- == 0) {
+    o->fired = true;
+    return NULL;
+  }
+  o->held++;
+  return malloc(n_bytes);
+}
+
+static inline void oom_free(void *user, void *p, size_t n_bytes)
+{
+  (void)n_bytes;
+  ((oom_state *)user)->held--;
+  free(p);
+}
+
+static inline bool oom_begin(oom_state *o, call_ctx *cx)
+{
+  if (o->round > 0 && !o->fired)
+    return false;
+  o->on = o->fired = false;
+  o->countdown = o->round++;
+  assert_true(o->round < 1000000); /* something allocates without end */
+  context_options opt = {.allocator = {oom_alloc, oom_free, o}, .n_threads = 1};
+  call_ctx_init(cx, test_context(&opt), &o->err);
+  o->on = true;
+  return true;
+}
+
+static inline void oom_end(oom_state *o, call_ctx *cx)
+{
+  o->on = false;
+  test_context_done(cx->ctx);
+  assert_int_equal(o->held, 0);
+  rush_error_clear(&o->err);
+}
+
+#define OOM_LOOP(cx)                            \
+  call_ctx cx;                                  \
+  for (oom_state oom_ = {0}; oom_begin(&oom_, &cx); oom_end(&oom_, &cx))
+
+#endif

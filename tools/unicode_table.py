@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""Write src/base/unicode_table.inc: the code points that Python's str.isprintable refuses.
+
+Run by hand, with the oldest Python whose answers we want; the result is committed, because the table
+must not change with the Python that happens to build the library.
+"""
+import sys
+import unicodedata
+
+
+def main():
+    ranges = []
+    for c in range(0x80, 0x110000):
+        if not chr(c).isprintable():
+            if ranges and ranges[-1][1] == c - 1:
+                ranges[-1][1] = c
+            else:
+                ranges.append([c, c])
+    print(f"/* From tools/unicode_table.py, Unicode {unicodedata.unidata_version}: first and last of each range. */")
+    line = ""
+    for a, b in ranges:
+        item = f"{{0x{a:x}, 0x{b:x}}}, "
+        if len(line) + len(item) > 99:
+            print(line.rstrip())
+            line = ""
+        line += item
+    print(line.rstrip())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
