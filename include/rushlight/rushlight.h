@@ -241,6 +241,11 @@ RUSH_API void rush_context_set_pool(rush_context *c, int n_threads,
                                     void *user);
 /* torch.manual_seed: the default generator of the context. */
 RUSH_API rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err) RUSH_CHECKED;
+/* State of the context's default generator, in the bytes of torch.get_rng_state(). */
+#define RUSH_GENERATOR_STATE_BYTES 5056
+RUSH_API rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes,
+                                              rush_error *err) RUSH_CHECKED;
 /* Bytes in use now and at most since the last reset. */
 RUSH_API void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes);
 RUSH_API void rush_memory_reset_peak(rush_context *c);
@@ -264,6 +269,9 @@ RUSH_API const int64_t *rush_tensor_strides(const rush_tensor *t); /* elements, 
 RUSH_API int64_t rush_tensor_n_elems(const rush_tensor *t);
 RUSH_API bool rush_tensor_is_contiguous(const rush_tensor *t);
 RUSH_API bool rush_tensor_requires_grad(const rush_tensor *t);
+RUSH_API void rush_tensor_set_requires_grad(rush_tensor *t, bool on);
+/* Moves with every write to the tensor's memory through this library. */
+RUSH_API uint32_t rush_tensor_version(const rush_tensor *t);
 /* Element 0.  Borrowed. */
 RUSH_API const void *rush_tensor_data(const rush_tensor *t);
 /* The same for writing: derived data (packed weights) is dropped. */
@@ -300,6 +308,10 @@ RUSH_API const char *rush_value_string(rush_value v, size_t *n_bytes);
 RUSH_API size_t rush_value_len(rush_value v);
 /* Item i of a list or tuple, borrowed. */
 RUSH_API rush_value rush_value_item(rush_value v, size_t i);
+/* Qualified class name of an object, enum or NamedTuple, or NULL.  Borrowed. */
+RUSH_API const char *rush_value_class(rush_value v);
+/* Name and value of an enum member, borrowed. */
+RUSH_API const char *rush_enum_name(rush_value v, rush_value *value);
 /* Name of field i of a NamedTuple, or NULL. */
 RUSH_API const char *rush_value_field(rush_value v, size_t i);
 /* Entry i of a dict in insertion order, borrowed. */
@@ -340,6 +352,8 @@ RUSH_API rush_status rush_module_copy(rush_module *m, rush_module **out, rush_er
 
 typedef enum rush_format { RUSH_FORMAT_TORCHSCRIPT, RUSH_FORMAT_EXPORT } rush_format;
 RUSH_API rush_format rush_module_format(const rush_module *m);
+/* May a call draw random numbers? */
+RUSH_API bool rush_module_is_random(const rush_module *m);
 /* The instance as a value (an object); borrowed. */
 RUSH_API rush_value rush_module_value(const rush_module *m);
 

@@ -19,6 +19,7 @@ struct rush_module {
   rush_format format;
   exported *exported;  /* RUSH_FORMAT_EXPORT: in the program's arena; else NULL */
   pthread_rwlock_t lock;
+  bool is_random;      /* some method may draw random numbers */
   bool may_change;     /* some method changes state: calls take the lock */
   table extra_files;   /* "extra/NAME" without the prefix -> text in the program's arena (str *) */
 };

@@ -21,6 +21,9 @@ typedef struct generator {
 generator *generator_default(context *c);
 rush_status generator_new(call_ctx *cx, uint64_t seed, generator **out) RUSH_CHECKED;
 void generator_seed(generator *g, uint64_t seed); /* torch.manual_seed */
+/* The 5056 bytes of torch.get_rng_state() (CPUGeneratorImplStateLegacy plus float normals). */
+void generator_get_state(const generator *g, void *bytes);
+bool generator_set_state(generator *g, const void *bytes); /* false: not a state */
 uint32_t generator_random32(generator *g);
 uint64_t generator_random64(generator *g);
 

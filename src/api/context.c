@@ -1,0 +1,185 @@
+#include "api/api_int.h"
+
+#include "base/threads.h"
+#include "tensor/generator.h"
+
+#define STRINGIFY_(x) #x
+#define STRINGIFY(x) STRINGIFY_(x)
+
+const char *rush_version(void)
+{
+  return STRINGIFY(RUSH_VERSION_MAJOR) "." STRINGIFY(RUSH_VERSION_MINOR) "." STRINGIFY(RUSH_VERSION_PATCH);
+}
+
+context *api_context(context *c, rush_error *err)
+{
+  c = context_or_default(c);
+  if (!c) {
+    (void)error_nomem(err);
+    return NULL;
+  }
+  return run_init(c, err) == RUSH_OK ? c : NULL;
+}
+
+rush_status api_begin(call_ctx *cx, context *c, rush_error *err)
+{
+  rush_error local = RUSH_ERROR_INIT;
+  rush_error *to = err ? err : &local;
+
+  rush_error_clear(to);
+  c = api_context(c, to);
+  if (!c) {
+    rush_status st = to->status;
+    rush_error_clear(&local);
+    return st;
+  }
+  call_ctx_init(cx, c, err);
+  return RUSH_OK;
+}
+
+rush_status rush_context_create(const rush_context_options *o, rush_context **out, rush_error *err)
+{
+  static const rush_context_options defaults = RUSH_CONTEXT_OPTIONS_INIT;
+  context *c;
+
+  rush_error_clear(err);
+  if (!o)
+    o = &defaults;
+  if (o->struct_bytes != sizeof(*o))
+    return error_set(err, RUSH_EARGUMENT,
+                     "rush_context_options has %zu bytes here, the caller says %zu: start from "
+                     "RUSH_CONTEXT_OPTIONS_INIT",
+                     sizeof(*o), o->struct_bytes);
+  context_options opt = {
+      .allocator = {o->alloc, o->free, o->alloc_user},
+      .limit_bytes = o->limit_bytes,
+      .limit_seconds = o->limit_seconds,
+      .limit_depth = o->limit_depth,
+      .n_threads = o->n_threads,
+      .print = o->print,
+      .warn = o->warn,
+      .callback_user = o->callback_user,
+      .cpu = (uint32_t)o->cpu,
+      .no_reuse = o->no_reuse,
+  };
+  TRY(context_new(&opt, &c, err));
+  rush_status st = run_init(c, err);
+  if (st != RUSH_OK) {
+    context_release(c);
+    return st;
+  }
+  *out = c;
+  return RUSH_OK;
+}
+
+void rush_context_release(rush_context *c) { context_release(c); }
+
+void rush_context_set_threads(rush_context *c, int n_threads)
+{
+  c = context_or_default(c);
+  if (c)
+    pool_set_threads(context_pool(c), n_threads < 1 ? 1 : n_threads);
+}
+
+int rush_context_get_threads(rush_context *c)
+{
+  c = context_or_default(c);
+  return c ? pool_n_threads(context_pool(c)) : 1;
+}
+
+void rush_context_set_pool(rush_context *c, int n_threads,
+                           void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n), void *user)
+{
+  pool_host host = {n_threads, run, user};
+
+  c = context_or_default(c);
+  if (c)
+    pool_set_host(context_pool(c), run ? &host : NULL);
+}
+
+rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  generator *g = generator_default(cx.ctx);
+  if (!g)
+    return error_nomem(err);
+  mutex_lock(&g->lock);
+  generator_seed(g, seed);
+  mutex_unlock(&g->lock);
+  return RUSH_OK;
+}
+
+rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  generator *g = generator_default(cx.ctx);
+  if (!g)
+    return error_nomem(err);
+  mutex_lock(&g->lock);
+  generator_get_state(g, state);
+  mutex_unlock(&g->lock);
+  return RUSH_OK;
+}
+
+rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  generator *g = generator_default(cx.ctx);
+  if (!g)
+    return error_nomem(err);
+  mutex_lock(&g->lock);
+  bool ok = n_bytes == RUSH_GENERATOR_STATE_BYTES && generator_set_state(g, state);
+  mutex_unlock(&g->lock);
+  return ok ? RUSH_OK
+            : error_set(err, RUSH_EARGUMENT, "a generator state of %d bytes was expected, not these %zu",
+                        RUSH_GENERATOR_STATE_BYTES, n_bytes);
+}
+
+void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes)
+{
+  mem_stats stats = {0};
+
+  c = context_or_default(c);
+  if (c)
+    mem_get_stats(c, &stats);
+  if (live_bytes)
+    *live_bytes = stats.live_bytes;
+  if (peak_bytes)
+    *peak_bytes = stats.peak_bytes;
+}
+
+void rush_memory_reset_peak(rush_context *c)
+{
+  c = context_or_default(c);
+  if (c)
+    mem_reset_peak(c);
+}
+
+/* The one definition of a cancellation flag: a refcount of one and the flag call_ctx looks at. */
+struct rush_cancel {
+  atomic_bool flag; /* first: call_ctx.cancel points here */
+  context *ctx;
+};
+
+rush_cancel *rush_cancel_create(rush_context *c)
+{
+  c = api_context(c, NULL);
+  rush_cancel *k = c ? mem_alloc_zero(c, sizeof(*k)) : NULL;
+  if (k)
+    k->ctx = c;
+  return k;
+}
+
+void rush_cancel_request(rush_cancel *k) { atomic_store(&k->flag, true); }
+
+void rush_cancel_release(rush_cancel *k)
+{
+  if (k)
+    mem_free(k->ctx, k, sizeof(*k));
+}

@@ -1,0 +1,224 @@
+#include "api/api_int.h"
+
+#include "base/clock.h"
+
+/* -- Loading ------------------------------------------------------------------------------------ */
+
+static rush_status load(rush_context *c, archive_source *from, const rush_load_options *o, module **out,
+                        rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  if (o && o->struct_bytes != sizeof(*o))
+    return error_set(err, RUSH_EARGUMENT, "rush_load_options has %zu bytes here, the caller says %zu", sizeof(*o),
+                     o->struct_bytes);
+  if (o) {
+    from->check_full = o->check_full;
+    from->copy = o->copy;
+    from->name = o->name;
+  }
+  return module_load(&cx, from, out);
+}
+
+rush_status rush_module_load(rush_context *c, const char *path, const rush_load_options *o, rush_module **out,
+                             rush_error *err)
+{
+  archive_source from = {.path = path};
+
+  return load(c, &from, o, out, err);
+}
+
+rush_status rush_module_load_bytes(rush_context *c, const void *data, size_t n_bytes,
+                                   void (*deleter)(void *, void *), void *user, const rush_load_options *o,
+                                   rush_module **out, rush_error *err)
+{
+  archive_source from = {.data = data, .n_bytes = n_bytes, .deleter = deleter, .user = user};
+
+  return load(c, &from, o, out, err);
+}
+
+rush_status rush_module_load_reader(rush_context *c, uint64_t size_bytes,
+                                    int (*read)(void *, uint64_t, void *, size_t), void *user,
+                                    const rush_load_options *o, rush_module **out, rush_error *err)
+{
+  archive_source from = {.read = read, .n_bytes = size_bytes, .user = user};
+
+  return load(c, &from, o, out, err);
+}
+
+void rush_module_release(rush_module *m) { module_release(m); }
+
+rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  return module_copy(&cx, m, out);
+}
+
+rush_format rush_module_format(const rush_module *m) { return m->format; }
+bool rush_module_is_random(const rush_module *m) { return m->is_random; }
+rush_value rush_module_value(const rush_module *m) { return m->object; }
+size_t rush_module_n_methods(const rush_module *m) { return module_n_methods(m); }
+const char *rush_module_method_name(const rush_module *m, size_t i) { return module_method_name(m, (uint32_t)i); }
+
+rush_status rush_module_method_schema(rush_module *m, const char *method, char **out, rush_error *err)
+{
+  call_ctx cx;
+  text_buf t;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  function *f = module_find_method(m, str_of(method ? method : "forward"));
+  if (!f)
+    return error_set_type(err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'", method);
+  text_init(&t, cx.ctx);
+  schema_print(&t, f->schema);
+  return api_text(&cx, RUSH_OK, &t, out);
+}
+
+/* -- Calling ------------------------------------------------------------------------------------ */
+
+rush_status rush_module_call(rush_module *m, const char *method, const rush_value *args, size_t n_args,
+                             rush_value *result, rush_error *err)
+{
+  return rush_module_call_named(m, method, args, n_args, NULL, 0, NULL, result, err);
+}
+
+rush_status rush_module_call_named(rush_module *m, const char *method, const rush_value *args, size_t n_args,
+                                   const rush_named_value *named, size_t n_named, const rush_call_options *o,
+                                   rush_value *result, rush_error *err)
+{
+  named_arg few[16];
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  if (o && o->struct_bytes != sizeof(*o))
+    return error_set(err, RUSH_EARGUMENT, "rush_call_options has %zu bytes here, the caller says %zu", sizeof(*o),
+                     o->struct_bytes);
+  if (o) {
+    cx.grad_mode = !o->no_grad;
+    if (o->limit_seconds > 0)
+      cx.deadline_ns = clock_ns() + (uint64_t)(o->limit_seconds * 1e9);
+    cx.cancel = (atomic_bool *)o->cancel;
+  }
+  if (n_args > UINT32_MAX || n_named > 1000000)
+    return error_set(err, RUSH_EARGUMENT, "%zu arguments are too many", n_args + n_named);
+  named_arg *kwargs = n_named <= COUNT_OF(few) ? few : mem_alloc(cx.ctx, n_named * sizeof(*kwargs));
+  if (!kwargs)
+    return error_nomem(err);
+  for (size_t i = 0; i < n_named; i++)
+    kwargs[i] = (named_arg){str_of(named[i].name), named[i].value};
+  rush_status st = module_call(&cx, m, method ? method : "forward", args, (uint32_t)n_args, kwargs,
+                               (uint32_t)n_named, result);
+  if (kwargs != few)
+    mem_free(cx.ctx, kwargs, n_named * sizeof(*kwargs));
+  return st;
+}
+
+/* -- State -------------------------------------------------------------------------------------- */
+
+typedef struct state_search {
+  call_ctx *cx;
+  size_t index, wanted;
+  const char *name; /* NULL: by index */
+  char *found_name; /* new, when by index */
+  bool is_parameter, found;
+  rush_value *slot;
+} state_search;
+
+static bool visit_state(void *arg, const char *qualified, rush_value *slot, bool is_parameter)
+{
+  state_search *s = arg;
+  bool hit = s->name ? strcmp(s->name, qualified) == 0 : s->index == s->wanted;
+
+  s->index++;
+  if (!hit)
+    return true;
+  s->found = true;
+  s->slot = slot;
+  s->is_parameter = is_parameter;
+  if (!s->name) {
+    size_t n = strlen(qualified) + 1;
+    s->found_name = mem_alloc(s->cx->ctx, n);
+    if (s->found_name)
+      memcpy(s->found_name, qualified, n);
+  }
+  return false;
+}
+
+size_t rush_module_n_state(rush_module *m)
+{
+  state_search s = {.wanted = SIZE_MAX};
+  call_ctx cx;
+
+  if (api_begin(&cx, m->ctx, NULL) != RUSH_OK)
+    return 0;
+  s.cx = &cx;
+  return module_walk_state(&cx, m, visit_state, &s) == RUSH_OK ? s.index : 0;
+}
+
+rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is_parameter, rush_value *out,
+                                 rush_error *err)
+{
+  state_search s = {.wanted = i};
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  s.cx = &cx;
+  TRY(module_walk_state(&cx, m, visit_state, &s));
+  if (!s.found)
+    return error_set_type(err, RUSH_EARGUMENT, "IndexError", "state %zu of %zu", i, s.index);
+  if (!s.found_name)
+    return error_nomem(err);
+  *name = s.found_name;
+  *is_parameter = s.is_parameter;
+  *out = value_retain(*s.slot);
+  return RUSH_OK;
+}
+
+static rush_status find_state(call_ctx *cx, module *m, const char *name, rush_value **slot)
+{
+  state_search s = {.cx = cx, .name = name};
+
+  TRY(module_walk_state(cx, m, visit_state, &s));
+  if (!s.found)
+    return error_set_type(cx->err, RUSH_EARGUMENT, "KeyError", "the module has no parameter or buffer '%s'", name);
+  *slot = s.slot;
+  return RUSH_OK;
+}
+
+rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *out, rush_error *err)
+{
+  rush_value *slot;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  TRY(find_state(&cx, m, name, &slot));
+  *out = value_retain(*slot);
+  return RUSH_OK;
+}
+
+rush_status rush_module_set_state(rush_module *m, const char *name, rush_value value, rush_error *err)
+{
+  rush_value *slot;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  TRY(find_state(&cx, m, name, &slot));
+  rush_tensor *to = slot->tag == RUSH_TAG_TENSOR ? slot->as.tensor : NULL;
+  rush_tensor *from = value.tag == RUSH_TAG_TENSOR ? value.as.tensor : NULL;
+  if (!to || !from || to->dtype != from->dtype || to->n_dims != from->n_dims ||
+      memcmp(to->sizes, from->sizes, sizeof(int64_t) * to->n_dims) != 0)
+    return error_set(err, RUSH_EARGUMENT, "'%s' takes a tensor of its own dtype and sizes", name);
+  return tensor_copy(&cx, to, from);
+}
+
+rush_status rush_value_load(rush_context *c, const char *path, rush_value *out, rush_error *err)
+{
+  archive_source from = {.path = path};
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  return value_load(&cx, &from, out);
+}

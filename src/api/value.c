@@ -1,0 +1,231 @@
+#include "api/api_int.h"
+
+rush_value rush_value_retain(rush_value v) { return value_retain(v); }
+void rush_value_release(rush_value v) { value_release(v); }
+
+/* -- Making ------------------------------------------------------------------------------------- */
+
+rush_status rush_string_create(rush_context *c, const char *utf8, size_t n_bytes, rush_value *out, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  for (size_t i = 0; i < n_bytes;) {
+    size_t step = utf8_check(utf8 + i, n_bytes - i);
+    if (!step)
+      return error_set(err, RUSH_EARGUMENT, "byte %zu of the text is not UTF-8", i);
+    i += step;
+  }
+  return string_new(&cx, utf8, n_bytes, out);
+}
+
+rush_status rush_complex_create(rush_context *c, double re, double im, rush_value *out, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  return complex_new(&cx, re, im, out);
+}
+
+/* The common type of n values, or Any. */
+static const type *common_type(type_store *ts, const rush_value *items, size_t n)
+{
+  const type *t = NULL;
+
+  for (size_t i = 0; i < n; i++) {
+    const type *u = type_of_value(ts, items[i]);
+    if (!u)
+      return NULL;
+    t = t ? type_unify(ts, t, u, false) : u;
+    if (!t)
+      return type_simple(TYPE_ANY);
+  }
+  return t ? t : type_simple(TYPE_TENSOR);
+}
+
+rush_status rush_list_create(rush_context *c, const rush_value *items, size_t n, rush_value *out, rush_error *err)
+{
+  call_ctx cx;
+  rush_list *l;
+
+  TRY(api_begin(&cx, c, err));
+  type_store *ts = type_store_of_context(cx.ctx);
+  const type *elem = ts ? common_type(ts, items, n) : NULL;
+  if (!elem)
+    return error_nomem(err);
+  TRY(list_new(&cx, elem, n, &l));
+  for (size_t i = 0; i < n; i++)
+    l->items[l->n++] = value_retain(items[i]);
+  *out = value_heap_steal(RUSH_TAG_LIST, l);
+  return RUSH_OK;
+}
+
+rush_status rush_tuple_create(rush_context *c, const rush_value *items, size_t n, rush_value *out, rush_error *err)
+{
+  call_ctx cx;
+  rush_tuple *t;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(tuple_new(&cx, NULL, n, &t));
+  for (size_t i = 0; i < n; i++)
+    t->items[i] = value_retain(items[i]);
+  *out = value_heap_steal(RUSH_TAG_TUPLE, t);
+  return RUSH_OK;
+}
+
+rush_status rush_dict_create(rush_context *c, const rush_value *keys, const rush_value *values, size_t n,
+                             rush_value *out, rush_error *err)
+{
+  call_ctx cx;
+  rush_dict *d;
+
+  TRY(api_begin(&cx, c, err));
+  type_store *ts = type_store_of_context(cx.ctx);
+  const type *key = ts ? (n ? common_type(ts, keys, n) : type_simple(TYPE_STRING)) : NULL;
+  const type *value = ts ? common_type(ts, values, n) : NULL;
+  if (!key || !value)
+    return error_nomem(err);
+  TRY(dict_new(&cx, key, value, &d));
+  for (size_t i = 0; i < n; i++) {
+    rush_status st = dict_set_steal(&cx, d, value_retain(keys[i]), value_retain(values[i]));
+    if (st != RUSH_OK) {
+      value_release(value_heap_steal(RUSH_TAG_DICT, d));
+      return st;
+    }
+  }
+  *out = value_heap_steal(RUSH_TAG_DICT, d);
+  return RUSH_OK;
+}
+
+/* -- Reading ------------------------------------------------------------------------------------ */
+
+void rush_value_complex(rush_value v, double *re, double *im)
+{
+  *re = value_complex(v)->re;
+  *im = value_complex(v)->im;
+}
+
+const char *rush_value_string(rush_value v, size_t *n_bytes)
+{
+  if (v.tag != RUSH_TAG_STRING)
+    return NULL;
+  if (n_bytes)
+    *n_bytes = v.as.string->len;
+  return v.as.string->text;
+}
+
+size_t rush_value_len(rush_value v)
+{
+  switch (v.tag) {
+  case RUSH_TAG_LIST:
+    return v.as.list->n;
+  case RUSH_TAG_TUPLE:
+    return v.as.tuple->n;
+  case RUSH_TAG_DICT:
+    return v.as.dict->n;
+  default:
+    return 0;
+  }
+}
+
+rush_value rush_value_item(rush_value v, size_t i)
+{
+  if (v.tag == RUSH_TAG_LIST && i < v.as.list->n)
+    return v.as.list->items[i];
+  if (v.tag == RUSH_TAG_TUPLE && i < v.as.tuple->n)
+    return v.as.tuple->items[i];
+  return value_unset();
+}
+
+const char *rush_value_class(rush_value v)
+{
+  switch (v.tag) {
+  case RUSH_TAG_OBJECT:
+    return v.as.object->type->name;
+  case RUSH_TAG_ENUM:
+    return value_enum(v)->type->name;
+  case RUSH_TAG_TUPLE:
+    return v.as.tuple->type ? v.as.tuple->type->name : NULL;
+  default:
+    return NULL;
+  }
+}
+
+const char *rush_enum_name(rush_value v, rush_value *value)
+{
+  if (v.tag != RUSH_TAG_ENUM)
+    return NULL;
+  *value = value_enum(v)->value;
+  return value_enum(v)->name->text;
+}
+
+const char *rush_value_field(rush_value v, size_t i)
+{
+  const type *t = v.tag == RUSH_TAG_TUPLE ? v.as.tuple->type : NULL;
+
+  return t && t->fields && i < t->n_elems ? t->fields[i] : NULL;
+}
+
+void rush_value_entry(rush_value v, size_t i, rush_value *key, rush_value *value)
+{
+  size_t pos = 0;
+  dict_entry *e = NULL;
+
+  *key = *value = value_unset();
+  if (v.tag != RUSH_TAG_DICT)
+    return;
+  if (v.as.dict->n == v.as.dict->n_used && i < v.as.dict->n) { /* nothing was ever deleted */
+    e = &v.as.dict->entries[i];
+  } else {
+    for (size_t k = 0; k <= i; k++)
+      if (!(e = dict_next(v.as.dict, &pos)))
+        return;
+  }
+  *key = e->key;
+  *value = e->value;
+}
+
+rush_value rush_object_attr(rush_value object, const char *name)
+{
+  if (object.tag != RUSH_TAG_OBJECT)
+    return value_unset();
+  int slot = class_attr_index(object.as.object->type, str_of(name));
+  return slot < 0 ? value_unset() : value_retain(object.as.object->slots[slot]);
+}
+
+rush_status rush_value_to_text(rush_context *c, rush_value v, bool repr, char **out, rush_error *err)
+{
+  call_ctx cx;
+  text_buf t;
+
+  TRY(api_begin(&cx, c, err));
+  text_init(&t, cx.ctx);
+  rush_status st;
+  if (repr && v.tag == RUSH_TAG_TENSOR && v.as.tensor)
+    st = tensor_print_python(&cx, &t, v.as.tensor);
+  else
+    st = repr ? value_repr(&cx, &t, v) : value_print(&cx, &t, v);
+  return api_text(&cx, st, &t, out);
+}
+
+rush_status api_text(call_ctx *cx, rush_status st, text_buf *t, char **out)
+{
+  if (st == RUSH_OK && text_failed(t))
+    st = call_nomem(cx);
+  if (st == RUSH_OK) {
+    /* rush_free_text has only the pointer, so the block is exactly as long as the text. */
+    char *copy = mem_alloc(cx->ctx, t->len + 1);
+    if (copy)
+      *out = memcpy(copy, text_str(t), t->len + 1);
+    else
+      st = call_nomem(cx);
+  }
+  text_free(t);
+  return st;
+}
+
+void rush_free_text(rush_context *c, char *text)
+{
+  if (text)
+    mem_free(context_or_default(c), text, strlen(text) + 1);
+}

@@ -1,0 +1,190 @@
+#include "tensor/dlpack.h"
+
+/* -- The specification's structs ------------------------------------------------------------------ */
+
+typedef struct dl_device {
+  int32_t kind; /* 1: CPU */
+  int32_t index;
+} dl_device;
+typedef struct dl_dtype {
+  uint8_t code; /* 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool */
+  uint8_t bits;
+  uint16_t lanes;
+} dl_dtype;
+typedef struct dl_tensor {
+  void *data;
+  dl_device device;
+  int32_t n_dims;
+  dl_dtype dtype;
+  int64_t *sizes;
+  int64_t *strides; /* elements; NULL: row-major */
+  uint64_t byte_offset;
+} dl_tensor;
+typedef struct dl_managed {
+  dl_tensor tensor;
+  void *manager;
+  void (*deleter)(struct dl_managed *self);
+} dl_managed;
+typedef struct dl_versioned {
+  struct { uint32_t major, minor; } version;
+  void *manager;
+  void (*deleter)(struct dl_versioned *self);
+  uint64_t flags; /* bit 0: read only */
+  dl_tensor tensor;
+} dl_versioned;
+
+enum { DL_CPU = 1, DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6 };
+
+static const struct dtype_row {
+  int dtype;
+  uint8_t code, bits;
+} dtype_rows[] = {
+    {RUSH_UINT8, DL_UINT, 8},       {RUSH_INT8, DL_INT, 8},          {RUSH_INT16, DL_INT, 16},
+    {RUSH_INT32, DL_INT, 32},       {RUSH_INT64, DL_INT, 64},        {RUSH_UINT16, DL_UINT, 16},
+    {RUSH_UINT32, DL_UINT, 32},     {RUSH_UINT64, DL_UINT, 64},      {RUSH_FLOAT16, DL_FLOAT, 16},
+    {RUSH_FLOAT32, DL_FLOAT, 32},   {RUSH_FLOAT64, DL_FLOAT, 64},    {RUSH_BFLOAT16, DL_BFLOAT, 16},
+    {RUSH_COMPLEX64, DL_COMPLEX, 64}, {RUSH_COMPLEX128, DL_COMPLEX, 128}, {RUSH_BOOL, DL_BOOL, 8},
+};
+
+/* -- Out --------------------------------------------------------------------------------------------- */
+
+/* One block: the managed struct and what its deleter needs. */
+typedef struct export_block {
+  union {
+    dl_managed plain;
+    dl_versioned versioned;
+  } u;
+  rush_tensor *tensor; /* owned */
+  int64_t dims[];      /* sizes, then strides */
+} export_block;
+
+static size_t block_bytes(const rush_tensor *t)
+{
+  return sizeof(export_block) + 2 * sizeof(int64_t) * t->n_dims;
+}
+
+static void block_free(export_block *b)
+{
+  rush_tensor *t = b->tensor;
+
+  mem_free(t->h.ctx, b, block_bytes(t));
+  tensor_release(t);
+}
+static void plain_deleter(dl_managed *m) { block_free(m->manager); }
+static void versioned_deleter(dl_versioned *m) { block_free(m->manager); }
+
+rush_status tensor_to_dlpack(call_ctx *cx, rush_tensor *t, bool versioned, void **out)
+{
+  const struct dtype_row *row = NULL;
+
+  for (size_t i = 0; i < COUNT_OF(dtype_rows); i++)
+    if (dtype_rows[i].dtype == t->dtype)
+      row = &dtype_rows[i];
+  if (!row)
+    return call_unsupported(cx, "DLPack has no dtype for %s", dtype_name(t->dtype));
+  export_block *b = mem_alloc_zero(t->h.ctx, block_bytes(t));
+  if (!b)
+    return call_nomem(cx);
+  memcpy(b->dims, t->sizes, sizeof(int64_t) * t->n_dims);
+  memcpy(b->dims + t->n_dims, t->strides, sizeof(int64_t) * t->n_dims);
+  dl_tensor dl = {.data = t->data,
+                  .device = {DL_CPU, 0},
+                  .n_dims = t->n_dims,
+                  .dtype = {row->code, row->bits, 1},
+                  .sizes = b->dims,
+                  .strides = b->dims + t->n_dims};
+  b->tensor = tensor_retain(t);
+  if (versioned) {
+    b->u.versioned = (dl_versioned){.version = {1, 1}, .manager = b, .deleter = versioned_deleter, .tensor = dl};
+    *out = &b->u.versioned;
+  } else {
+    b->u.plain = (dl_managed){.tensor = dl, .manager = b, .deleter = plain_deleter};
+    *out = &b->u.plain;
+  }
+  return RUSH_OK;
+}
+
+/* -- In ------------------------------------------------------------------------------------------------ */
+
+void dlpack_release(void *managed, bool versioned)
+{
+  dl_managed *m = managed;
+  dl_versioned *v = managed;
+
+  if (versioned && v->deleter)
+    v->deleter(v);
+  else if (!versioned && m->deleter)
+    m->deleter(m);
+}
+static void release_plain(void *user, void *data)
+{
+  (void)data;
+  dlpack_release(user, false);
+}
+static void release_versioned(void *user, void *data)
+{
+  (void)data;
+  dlpack_release(user, true);
+}
+
+/* Our dtype, or DTYPE_NONE. */
+static int dtype_from(dl_dtype d)
+{
+  for (size_t i = 0; i < COUNT_OF(dtype_rows); i++)
+    if (dtype_rows[i].code == d.code && dtype_rows[i].bits == d.bits && d.lanes == 1)
+      return dtype_rows[i].dtype;
+  return DTYPE_NONE;
+}
+
+static rush_status import_tensor(call_ctx *cx, const dl_tensor *dl, void *managed, bool versioned,
+                                 rush_tensor **out, bool *taken)
+{
+  int64_t strides[TENSOR_MAX_DIMS];
+  int64_t last = 0;
+  size_t n_bytes = 0;
+  storage *st;
+  bool empty = false;
+
+  if (dl->device.kind != DL_CPU)
+    return error_set(cx->err, RUSH_EARGUMENT, "DLPack tensor on device kind %d; only CPU (1) is taken",
+                     (int)dl->device.kind);
+  int dtype = dtype_from(dl->dtype);
+  if (dtype == DTYPE_NONE || dl->n_dims < 0 || dl->n_dims > TENSOR_MAX_DIMS)
+    return error_set(cx->err, RUSH_EARGUMENT, "DLPack tensor of code %d, %d bits, %d dimensions is not known here",
+                     dl->dtype.code, dl->dtype.bits, (int)dl->n_dims);
+  if (dl->strides)
+    memcpy(strides, dl->strides, sizeof(int64_t) * (size_t)dl->n_dims);
+  else
+    strides_contiguous(dl->n_dims, dl->sizes, strides);
+  for (int i = 0; i < dl->n_dims; i++) {
+    if (strides[i] < 0 || dl->sizes[i] < 0)
+      return error_set(cx->err, RUSH_EARGUMENT, "DLPack tensor with a negative size or stride in dimension %d", i);
+    empty |= dl->sizes[i] == 0;
+    last += (dl->sizes[i] - 1) * strides[i];
+  }
+  if (!empty)
+    n_bytes = (size_t)(last + 1) * dtype_bytes(dtype);
+  TRY(storage_wrap(cx, (char *)dl->data + dl->byte_offset, n_bytes, STORAGE_FOREIGN,
+                   versioned ? release_versioned : release_plain, managed, &st));
+  *taken = true;
+  rush_status s = tensor_new_view(cx, st, dtype, dl->n_dims, dl->sizes, strides, 0, out);
+  storage_release(st);
+  return s;
+}
+
+rush_status tensor_from_dlpack_steal(call_ctx *cx, void *managed, bool versioned, rush_tensor **out)
+{
+  dl_versioned *v = managed;
+  dl_managed *m = managed;
+  bool taken = false;
+  rush_status st;
+
+  if (versioned && v->version.major != 1)
+    st = error_set(cx->err, RUSH_EARGUMENT, "DLPack version %u.%u; this build knows 1.x", (unsigned)v->version.major,
+                   (unsigned)v->version.minor);
+  else
+    st = import_tensor(cx, versioned ? &v->tensor : &m->tensor, managed, versioned, out, &taken);
+  if (!taken)
+    dlpack_release(managed, versioned);
+  return st;
+}
