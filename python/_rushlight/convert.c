@@ -1,0 +1,730 @@
+#include "py.h"
+
+#include <string.h>
+
+#define MAX_NESTING 100
+
+/* -- Errors ----------------------------------------------------------------------------------------- */
+
+PyObject *py_raise(py_state *state, rush_error *err)
+{
+  PyObject *type = NULL;
+
+  if (PyErr_Occurred()) { /* a callback into Python failed: that is the better story */
+    rush_error_clear(err);
+    return NULL;
+  }
+  if (err->status == RUSH_ENOMEM) {
+    type = PyExc_MemoryError;
+  } else if (err->type && strcmp(err->type, "Error") == 0) {
+    type = state->error;
+  } else if (err->type) {
+    PyObject *builtins = PyEval_GetBuiltins();
+    type = builtins ? PyDict_GetItemString(builtins, err->type) : NULL;
+    if (!type || !PyExceptionClass_Check(type))
+      type = NULL;
+  }
+  if (!type)
+    type = PyExc_RuntimeError;
+  const char *message = err->message ? err->message : rush_status_name(err->status);
+  if (err->traceback)
+    PyErr_Format(type, "%s%s%s", err->traceback, type == state->error ? "" : "", message);
+  else
+    PyErr_SetString(type, message);
+  rush_error_clear(err);
+  return NULL;
+}
+
+/* -- torch, when it is there -------------------------------------------------------------------------- */
+
+static int fill_torch_dtypes(py_state *st, PyObject *torch)
+{
+  st->torch_names = PyDict_New();
+  if (!st->torch_names)
+    return -1;
+  for (int d = 0; d < 30; d++) {
+    const char *name = rush_dtype_name((rush_dtype)d);
+    PyObject *dtype = name ? PyObject_GetAttrString(torch, name) : NULL;
+    PyObject *number = PyLong_FromLong(d);
+    if (!dtype)
+      PyErr_Clear();
+    else if (!number || PyDict_SetItem(st->torch_names, dtype, number) < 0) {
+      Py_DECREF(dtype);
+      Py_XDECREF(number);
+      return -1;
+    }
+    Py_XDECREF(dtype);
+    Py_XDECREF(number);
+  }
+  return 0;
+}
+
+int py_find_torch(py_state *st)
+{
+  if (st->torch_tensor)
+    return 1;
+  PyObject *modules = PyImport_GetModuleDict();
+  PyObject *torch = PyDict_GetItemString(modules, "torch"); /* borrowed */
+  if (!torch)
+    return 0;
+  PyObject *tensor = PyObject_GetAttrString(torch, "Tensor");
+  PyObject *dlpack = PyObject_GetAttrString(torch, "from_dlpack");
+  PyObject *grad = PyObject_GetAttrString(torch, "is_grad_enabled");
+  PyObject *graph = PyImport_ImportModule("torch.autograd.graph");
+  PyObject *bump = graph ? PyObject_GetAttrString(graph, "increment_version") : NULL;
+  Py_XDECREF(graph);
+  if (!tensor || !dlpack || !grad || !bump || fill_torch_dtypes(st, torch) < 0) {
+    PyErr_Clear(); /* torch is still being imported: as if it were not there */
+    Py_XDECREF(tensor);
+    Py_XDECREF(dlpack);
+    Py_XDECREF(grad);
+    Py_XDECREF(bump);
+    return 0;
+  }
+  st->torch_from_dlpack = dlpack;
+  st->torch_grad_enabled = grad;
+  st->torch_increment_version = bump;
+  st->torch_tensor = tensor;
+  return 1;
+}
+
+/* -- Tensors in ---------------------------------------------------------------------------------------- */
+
+/* Keeps a Python object alive for a tensor that uses its memory. */
+static void drop_object(void *user, void *data)
+{
+  (void)data;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  Py_DECREF((PyObject *)user);
+  PyGILState_Release(gil);
+}
+
+static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
+{
+  if (call->n_seen == call->cap_seen) {
+    size_t cap = call->cap_seen ? 2 * call->cap_seen : 8;
+    py_seen *grown = PyMem_Realloc(call->seen, cap * sizeof(*grown));
+    if (!grown) {
+      PyErr_NoMemory();
+      return -1;
+    }
+    call->seen = grown;
+    call->cap_seen = cap;
+  }
+  Py_INCREF(o);
+  call->seen[call->n_seen++] =
+      (py_seen){v.as.tensor, o, rush_tensor_version(v.as.tensor), is_torch};
+  return 0;
+}
+
+static int read_ints(PyObject *sequence, int64_t *out, int max)
+{
+  Py_ssize_t n = PySequence_Size(sequence);
+
+  if (n < 0 || n > max) {
+    if (n > max)
+      PyErr_Format(PyExc_ValueError, "a tensor of %zd dimensions; at most %d are known", n, max);
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *item = PySequence_GetItem(sequence, i);
+    out[i] = item ? PyLong_AsLongLong(item) : -1;
+    Py_XDECREF(item);
+    if (out[i] == -1 && PyErr_Occurred())
+      return -1;
+  }
+  return (int)n;
+}
+
+static int wrap_memory(py_call *call, PyObject *owner, int dtype, int n_dims, const int64_t *sizes,
+                       const int64_t *strides, void *data, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+
+  Py_INCREF(owner);
+  if (rush_tensor_wrap(call->state->context, (rush_dtype)dtype, n_dims, sizes, strides, data, drop_object, owner,
+                       out, &err) != RUSH_OK) {
+    Py_DECREF(owner);
+    py_raise(call->state, &err);
+    return -1;
+  }
+  return 0;
+}
+
+/* Values of a plain strided CPU tensor of torch, by its public attributes. */
+static int torch_geometry(PyObject *o, int64_t *sizes, int64_t *strides, void **data)
+{
+  PyObject *shape = PyObject_GetAttrString(o, "shape");
+  PyObject *stride = shape ? PyObject_CallMethod(o, "stride", NULL) : NULL;
+  PyObject *pointer = stride ? PyObject_CallMethod(o, "data_ptr", NULL) : NULL;
+  int n = -1;
+
+  if (pointer) {
+    *data = PyLong_AsVoidPtr(pointer);
+    if (!PyErr_Occurred() && (n = read_ints(shape, sizes, 64)) >= 0 && read_ints(stride, strides, 64) != n)
+      n = -1;
+  }
+  Py_XDECREF(shape);
+  Py_XDECREF(stride);
+  Py_XDECREF(pointer);
+  return n;
+}
+
+static bool attr_is_true(PyObject *o, const char *name)
+{
+  PyObject *v = PyObject_GetAttrString(o, name);
+  bool yes = v && PyObject_IsTrue(v) == 1;
+
+  PyErr_Clear();
+  Py_XDECREF(v);
+  return yes;
+}
+
+static int from_torch(py_call *call, PyObject *o, rush_value *out)
+{
+  int64_t sizes[64], strides[64];
+  void *data = NULL;
+  py_state *st = call->state;
+
+  if (!attr_is_true(o, "is_cpu")) {
+    PyErr_SetString(PyExc_ValueError, "the tensor is not on the CPU: pass tensor.cpu()");
+    return -1;
+  }
+  PyObject *plain = PyObject_CallMethod(o, "resolve_conj", NULL);
+  PyObject *real = plain ? PyObject_CallMethod(plain, "resolve_neg", NULL) : NULL;
+  Py_XDECREF(plain);
+  PyObject *dtype = real ? PyObject_GetAttrString(real, "dtype") : NULL;
+  PyObject *number = dtype ? PyDict_GetItemWithError(st->torch_names, dtype) : NULL;
+  int n = number ? torch_geometry(real, sizes, strides, &data) : -1;
+  if (!number && !PyErr_Occurred())
+    PyErr_Format(PyExc_TypeError, "tensors of %S are not known here", dtype);
+  int result = n < 0 ? -1 : wrap_memory(call, real, (int)PyLong_AsLong(number), n, sizes, strides, data, out);
+  if (result == 0 && attr_is_true(o, "requires_grad"))
+    rush_tensor_set_requires_grad(out->as.tensor, true);
+  Py_XDECREF(dtype);
+  Py_XDECREF(real);
+  if (result == 0 && remember(call, *out, o, true) < 0) {
+    rush_value_release(*out);
+    return -1;
+  }
+  call->saw_torch = true;
+  return result;
+}
+
+/* The dtype of a buffer's format, or -1. */
+static int buffer_dtype(const Py_buffer *b)
+{
+  static const struct { char code; uint8_t bytes; int8_t dtype; } rows[] = {
+      {'?', 1, RUSH_BOOL},  {'b', 1, RUSH_INT8},  {'B', 1, RUSH_UINT8}, {'h', 2, RUSH_INT16},
+      {'H', 2, RUSH_UINT16}, {'i', 4, RUSH_INT32}, {'I', 4, RUSH_UINT32}, {'l', 8, RUSH_INT64},
+      {'L', 8, RUSH_UINT64}, {'q', 8, RUSH_INT64}, {'Q', 8, RUSH_UINT64}, {'e', 2, RUSH_FLOAT16},
+      {'f', 4, RUSH_FLOAT32}, {'d', 8, RUSH_FLOAT64}};
+  const char *f = b->format ? b->format : "B";
+
+  if (*f == '@' || *f == '=' || *f == '<')
+    f++;
+  if (f[0] == 'Z' && f[1] && !f[2])
+    return f[1] == 'f' ? RUSH_COMPLEX64 : f[1] == 'd' ? RUSH_COMPLEX128 : -1;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows && f[0] && !f[1]; i++)
+    if (rows[i].code == f[0] && rows[i].bytes == b->itemsize)
+      return rows[i].dtype;
+  return -1;
+}
+
+static void drop_buffer(void *user, void *data)
+{
+  (void)data;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  PyBuffer_Release(user);
+  PyMem_Free(user);
+  PyGILState_Release(gil);
+}
+
+/* numpy arrays and whatever else has the buffer protocol. */
+static int from_buffer(py_call *call, PyObject *o, rush_value *out)
+{
+  int64_t sizes[64], strides[64];
+  rush_error err = RUSH_ERROR_INIT;
+  Py_buffer *b = PyMem_Calloc(1, sizeof(*b));
+
+  if (!b) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  if (PyObject_GetBuffer(o, b, PyBUF_STRIDED | PyBUF_FORMAT | PyBUF_WRITABLE) < 0) {
+    PyErr_Clear();
+    if (PyObject_GetBuffer(o, b, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) {
+      PyMem_Free(b);
+      return -1;
+    }
+  }
+  int dtype = buffer_dtype(b);
+  bool negative = false;
+  for (int i = 0; i < b->ndim && b->ndim <= 64; i++) {
+    sizes[i] = b->shape[i];
+    strides[i] = b->strides[i] / (b->itemsize ? b->itemsize : 1);
+    negative |= b->strides[i] < 0 || (b->itemsize && b->strides[i] % b->itemsize);
+  }
+  if (dtype < 0 || b->ndim > 64 || negative) {
+    PyErr_Format(PyExc_TypeError, "an array of format '%s' with %d dimensions%s cannot be a tensor",
+                 b->format ? b->format : "B", b->ndim, negative ? " and negative or odd strides" : "");
+    PyBuffer_Release(b);
+    PyMem_Free(b);
+    return -1;
+  }
+  if (rush_tensor_wrap(call->state->context, (rush_dtype)dtype, b->ndim, sizes, strides, b->buf, drop_buffer, b,
+                       out, &err) != RUSH_OK) {
+    PyBuffer_Release(b);
+    PyMem_Free(b);
+    py_raise(call->state, &err);
+    return -1;
+  }
+  call->saw_numpy = true;
+  return remember(call, *out, o, false);
+}
+
+/* -- Other values in ------------------------------------------------------------------------------------ */
+
+static int sequence_to_value(py_call *call, PyObject *o, bool is_tuple, int depth, rush_value *out);
+static int dict_to_value(py_call *call, PyObject *o, int depth, rush_value *out);
+
+static int to_value(py_call *call, PyObject *o, int depth, rush_value *out);
+
+static int long_to_value(PyObject *o, rush_value *out)
+{
+  int overflow;
+  long long i = PyLong_AsLongLongAndOverflow(o, &overflow);
+
+  if (overflow) {
+    PyErr_SetString(PyExc_OverflowError, "int does not fit in 64 bits");
+    return -1;
+  }
+  if (i == -1 && PyErr_Occurred())
+    return -1;
+  *out = rush_value_int(i);
+  return 0;
+}
+
+static int text_to_value(py_call *call, PyObject *o, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  Py_ssize_t n;
+  const char *text = PyUnicode_AsUTF8AndSize(o, &n);
+
+  if (!text)
+    return -1;
+  if (rush_string_create(call->state->context, text, (size_t)n, out, &err) != RUSH_OK) {
+    py_raise(call->state, &err);
+    return -1;
+  }
+  return 0;
+}
+
+/* A device of torch's: "cpu", "cpu:0". */
+static int device_to_value(PyObject *o, rush_value *out)
+{
+  PyObject *type = PyObject_GetAttrString(o, "type");
+  int is_cpu = type && PyUnicode_Check(type) ? PyUnicode_CompareWithASCIIString(type, "cpu") == 0 : 0;
+
+  PyErr_Clear();
+  *out = rush_value_none();
+  out->tag = RUSH_TAG_DEVICE;
+  out->as.i = (int64_t)(is_cpu ? 0 : 1) << 32 | (uint32_t)-1;
+  Py_XDECREF(type);
+  return 0;
+}
+
+static int other_to_value(py_call *call, PyObject *o, int depth, rush_value *out)
+{
+  py_state *st = call->state;
+
+  if (py_find_torch(st)) {
+    int is = PyObject_IsInstance(o, st->torch_tensor);
+    if (is)
+      return is < 0 ? -1 : from_torch(call, o, out);
+    PyObject *number = PyDict_GetItemWithError(st->torch_names, o);
+    if (number)
+      return long_to_value(number, out);
+    PyErr_Clear(); /* not hashable: not a dtype */
+  }
+  const char *type = Py_TYPE(o)->tp_name;
+  if (strcmp(type, "torch.device") == 0)
+    return device_to_value(o, out);
+  if (PyObject_CheckBuffer(o) && !PyBytes_Check(o))
+    return from_buffer(call, o, out);
+  if (PyIndex_Check(o)) {
+    PyObject *i = PyNumber_Index(o);
+    int result = i ? long_to_value(i, out) : -1;
+    Py_XDECREF(i);
+    return result;
+  }
+  if (PyMapping_Check(o) && PyObject_HasAttrString(o, "items"))
+    return dict_to_value(call, o, depth, out);
+  PyErr_Format(PyExc_TypeError, "a value of type '%s' cannot be passed to a program", type);
+  return -1;
+}
+
+static int to_value(py_call *call, PyObject *o, int depth, rush_value *out)
+{
+  py_state *st = call->state;
+
+  if (depth > MAX_NESTING) {
+    PyErr_SetString(PyExc_ValueError, "values are nested too deeply");
+    return -1;
+  }
+  if (o == Py_None)
+    *out = rush_value_none();
+  else if (PyBool_Check(o))
+    *out = rush_value_bool(o == Py_True);
+  else if (PyLong_CheckExact(o))
+    return long_to_value(o, out);
+  else if (PyFloat_Check(o))
+    *out = rush_value_float(PyFloat_AS_DOUBLE(o));
+  else if (PyUnicode_Check(o))
+    return text_to_value(call, o, out);
+  else if (Py_IS_TYPE(o, st->tensor_type)) {
+    *out = rush_value_retain(((py_tensor *)o)->value);
+    call->saw_ours = true;
+    return remember(call, *out, o, false);
+  } else if (Py_IS_TYPE(o, st->dtype_type))
+    return long_to_value(PyTuple_GET_ITEM(o, 1), out);
+  else if (Py_IS_TYPE(o, st->object_type) || Py_IS_TYPE(o, st->enum_type))
+    *out = rush_value_retain(((py_object *)o)->value);
+  else if (Py_IS_TYPE(o, st->module_type))
+    *out = rush_value_retain(rush_module_value(((py_module *)o)->module));
+  else if (PyList_Check(o) || PyTuple_Check(o))
+    return sequence_to_value(call, o, PyTuple_Check(o), depth, out);
+  else if (PyDict_Check(o))
+    return dict_to_value(call, o, depth, out);
+  else if (PyComplex_Check(o)) {
+    rush_error err = RUSH_ERROR_INIT;
+    Py_complex c = PyComplex_AsCComplex(o);
+    if (rush_complex_create(st->context, c.real, c.imag, out, &err) != RUSH_OK) {
+      py_raise(st, &err);
+      return -1;
+    }
+  } else
+    return other_to_value(call, o, depth, out);
+  return 0;
+}
+
+int py_to_value(py_call *call, PyObject *o, rush_value *out) { return to_value(call, o, 0, out); }
+
+static void release_all(rush_value *v, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    rush_value_release(v[i]);
+  PyMem_Free(v);
+}
+
+static int sequence_to_value(py_call *call, PyObject *o, bool is_tuple, int depth, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  rush_value *items = PyMem_Calloc(n ? (size_t)n : 1, sizeof(*items));
+  Py_ssize_t done = 0;
+  rush_status st = RUSH_OK;
+
+  if (!items) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  while (done < n && to_value(call, PySequence_Fast_GET_ITEM(o, done), depth + 1, &items[done]) == 0)
+    done++;
+  if (done == n) {
+    st = is_tuple ? rush_tuple_create(call->state->context, items, (size_t)n, out, &err)
+                  : rush_list_create(call->state->context, items, (size_t)n, out, &err);
+    if (st != RUSH_OK)
+      py_raise(call->state, &err);
+  }
+  release_all(items, (size_t)done);
+  return done == n && st == RUSH_OK ? 0 : -1;
+}
+
+static int dict_to_value(py_call *call, PyObject *o, int depth, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *items = PyMapping_Items(o);
+  Py_ssize_t n = items ? PyList_GET_SIZE(items) : 0, done = 0;
+  rush_value *kv = items ? PyMem_Calloc(n ? 2 * (size_t)n : 1, sizeof(*kv)) : NULL;
+  int result = -1;
+
+  if (!kv) {
+    Py_XDECREF(items);
+    if (!PyErr_Occurred())
+      PyErr_NoMemory();
+    return -1;
+  }
+  for (; done < n; done++) {
+    PyObject *pair = PyList_GET_ITEM(items, done);
+    if (to_value(call, PyTuple_GET_ITEM(pair, 0), depth + 1, &kv[done]) < 0 ||
+        to_value(call, PyTuple_GET_ITEM(pair, 1), depth + 1, &kv[n + done]) < 0)
+      break;
+  }
+  if (done == n) {
+    if (rush_dict_create(call->state->context, kv, kv + n, (size_t)n, out, &err) == RUSH_OK)
+      result = 0;
+    else
+      py_raise(call->state, &err);
+  }
+  Py_DECREF(items);
+  release_all(kv, 2 * (size_t)n); /* untouched slots are None */
+  return result;
+}
+
+/* -- Arguments ------------------------------------------------------------------------------------------- */
+
+int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out)
+{
+  size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
+
+  memset(out, 0, sizeof(*out));
+  out->args = PyMem_Calloc(n_args + 1, sizeof(*out->args));
+  out->named = PyMem_Calloc(n_named + 1, sizeof(*out->named));
+  if (!out->args || !out->named) {
+    py_args_free(out);
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (size_t i = 0; i < n_args + n_named; i++) {
+    rush_value v;
+    if (py_to_value(call, args[i], &v) < 0) {
+      py_args_free(out);
+      return -1;
+    }
+    if (i < n_args) {
+      out->args[out->n_args++] = v;
+    } else {
+      PyObject *name = PyTuple_GET_ITEM(kwnames, (Py_ssize_t)(i - n_args));
+      out->named[out->n_named++] = (rush_named_value){PyUnicode_AsUTF8(name), v};
+    }
+  }
+  return 0;
+}
+
+void py_args_free(py_args *a)
+{
+  for (size_t i = 0; i < a->n_named; i++)
+    rush_value_release(a->named[i].value);
+  PyMem_Free(a->named);
+  if (a->args)
+    release_all(a->args, a->n_args);
+  memset(a, 0, sizeof(*a));
+}
+
+/* -- Values out ------------------------------------------------------------------------------------------- */
+
+static void free_capsule(PyObject *capsule)
+{
+  struct managed { /* the head of DLManagedTensor that matters here */
+    char tensor[48];
+    void *manager;
+    void (*deleter)(struct managed *);
+  } *m = PyCapsule_GetPointer(capsule, "dltensor");
+  if (m && m->deleter)
+    m->deleter(m);
+  PyErr_Clear(); /* a used capsule has another name */
+}
+
+PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  void *managed;
+
+  if (rush_tensor_to_dlpack(state->context, t, false, &managed, &err) != RUSH_OK)
+    return py_raise(state, &err);
+  PyObject *capsule = PyCapsule_New(managed, "dltensor", free_capsule);
+  return capsule;
+}
+
+static PyObject *tensor_out(py_call *call, rush_value v)
+{
+  py_state *st = call->state;
+
+  if (!v.as.tensor)
+    Py_RETURN_NONE;
+  for (size_t i = 0; i < call->n_seen; i++)
+    if (call->seen[i].tensor == v.as.tensor)
+      return Py_NewRef(call->seen[i].object);
+  bool to_torch = call->saw_torch || (!call->saw_ours && !call->saw_numpy && py_find_torch(st));
+  if (to_torch) {
+    PyObject *capsule = py_dlpack_capsule(st, v.as.tensor);
+    PyObject *t = capsule ? PyObject_CallOneArg(st->torch_from_dlpack, capsule) : NULL;
+    Py_XDECREF(capsule);
+    return t;
+  }
+  PyObject *ours = py_tensor_wrap(st, v);
+  if (!call->saw_numpy || call->saw_ours || !ours)
+    return ours;
+  PyObject *numpy = PyImport_ImportModule("numpy");
+  PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", ours) : NULL;
+  Py_XDECREF(numpy);
+  Py_DECREF(ours);
+  return array;
+}
+
+static PyObject *object_out(py_call *call, rush_value v, PyTypeObject *type)
+{
+  py_object *o = (py_object *)type->tp_alloc(type, 0);
+
+  if (o) {
+    o->value = rush_value_retain(v);
+    o->state = call->state;
+  }
+  return (PyObject *)o;
+}
+
+static PyObject *named_tuple_out(rush_value v, PyObject *tuple)
+{
+  PyObject *fields = PyTuple_New((Py_ssize_t)rush_value_len(v));
+  PyObject *collections = PyImport_ImportModule("collections");
+  const char *name = rush_value_class(v);
+  const char *last = name ? strrchr(name, '.') : NULL;
+  PyObject *type = NULL, *result = NULL;
+
+  for (size_t i = 0; fields && i < rush_value_len(v); i++) {
+    PyObject *f = PyUnicode_FromString(rush_value_field(v, i));
+    if (!f)
+      Py_CLEAR(fields);
+    else
+      PyTuple_SET_ITEM(fields, (Py_ssize_t)i, f);
+  }
+  if (fields && collections)
+    type = PyObject_CallMethod(collections, "namedtuple", "sO", last ? last + 1 : name ? name : "NamedTuple", fields);
+  if (type)
+    result = PyObject_Call(type, tuple, NULL);
+  Py_XDECREF(fields);
+  Py_XDECREF(collections);
+  Py_XDECREF(type);
+  return result;
+}
+
+static PyObject *items_out(py_call *call, rush_value v)
+{
+  size_t n = rush_value_len(v);
+  bool is_list = v.tag == RUSH_TAG_LIST;
+  PyObject *o = is_list ? PyList_New((Py_ssize_t)n) : PyTuple_New((Py_ssize_t)n);
+
+  for (size_t i = 0; o && i < n; i++) {
+    PyObject *item = py_from_value(call, rush_value_item(v, i));
+    if (!item)
+      Py_CLEAR(o);
+    else if (is_list)
+      PyList_SET_ITEM(o, (Py_ssize_t)i, item);
+    else
+      PyTuple_SET_ITEM(o, (Py_ssize_t)i, item);
+  }
+  if (o && !is_list && rush_value_field(v, 0)) {
+    PyObject *named = named_tuple_out(v, o);
+    Py_SETREF(o, named);
+  }
+  return o;
+}
+
+static PyObject *dict_out(py_call *call, rush_value v)
+{
+  PyObject *d = PyDict_New();
+
+  for (size_t i = 0; d && i < rush_value_len(v); i++) {
+    rush_value key, value;
+    rush_value_entry(v, i, &key, &value);
+    PyObject *k = py_from_value(call, key);
+    PyObject *x = k ? py_from_value(call, value) : NULL;
+    if (!x || PyDict_SetItem(d, k, x) < 0)
+      Py_CLEAR(d);
+    Py_XDECREF(k);
+    Py_XDECREF(x);
+  }
+  return d;
+}
+
+static PyObject *device_out(py_call *call, rush_value v)
+{
+  int32_t index = (int32_t)(uint32_t)v.as.i;
+  PyObject *name = index < 0 ? PyUnicode_FromString("cpu") : PyUnicode_FromFormat("cpu:%d", (int)index);
+
+  if (!name || !py_find_torch(call->state))
+    return name;
+  PyObject *torch = PyImport_ImportModule("torch");
+  PyObject *device = torch ? PyObject_CallMethod(torch, "device", "O", name) : NULL;
+  Py_XDECREF(torch);
+  Py_DECREF(name);
+  return device;
+}
+
+PyObject *py_from_value(py_call *call, rush_value v)
+{
+  double re, im;
+  size_t n;
+
+  switch ((rush_tag)v.tag) {
+  case RUSH_TAG_NONE:
+    Py_RETURN_NONE;
+  case RUSH_TAG_TENSOR:
+    return tensor_out(call, v);
+  case RUSH_TAG_BOOL:
+    return PyBool_FromLong(v.as.b);
+  case RUSH_TAG_INT:
+    return PyLong_FromLongLong(v.as.i);
+  case RUSH_TAG_FLOAT:
+    return PyFloat_FromDouble(v.as.d);
+  case RUSH_TAG_COMPLEX:
+    rush_value_complex(v, &re, &im);
+    return PyComplex_FromDoubles(re, im);
+  case RUSH_TAG_STRING: {
+    const char *text = rush_value_string(v, &n);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "surrogateescape");
+  }
+  case RUSH_TAG_LIST:
+  case RUSH_TAG_TUPLE:
+    if (Py_EnterRecursiveCall(" in a result of a program"))
+      return NULL;
+    PyObject *o = items_out(call, v);
+    Py_LeaveRecursiveCall();
+    return o;
+  case RUSH_TAG_DICT:
+    if (Py_EnterRecursiveCall(" in a result of a program"))
+      return NULL;
+    o = dict_out(call, v);
+    Py_LeaveRecursiveCall();
+    return o;
+  case RUSH_TAG_ENUM:
+    return object_out(call, v, call->state->enum_type);
+  case RUSH_TAG_DEVICE:
+    return device_out(call, v);
+  case RUSH_TAG_OBJECT:
+  case RUSH_TAG_GENERATOR:
+  case RUSH_TAG_FUTURE:
+  case RUSH_TAG_CUSTOM:
+  case RUSH_TAG_STORAGE:
+  case RUSH_TAG_FUNCTION:
+  case RUSH_TAG_UNSET:
+    return object_out(call, v, call->state->object_type);
+  }
+  PyErr_Format(PyExc_SystemError, "a value with the unknown tag %u", (unsigned)v.tag);
+  return NULL;
+}
+
+/* -- The end of a call ------------------------------------------------------------------------------------- */
+
+int py_call_writes(py_call *call)
+{
+  for (size_t i = 0; i < call->n_seen; i++) {
+    py_seen *s = &call->seen[i];
+    if (!s->is_torch || rush_tensor_version(s->tensor) == s->version)
+      continue;
+    PyObject *r = PyObject_CallOneArg(call->state->torch_increment_version, s->object);
+    if (!r)
+      return -1;
+    Py_DECREF(r);
+  }
+  return 0;
+}
+
+void py_call_end(py_call *call)
+{
+  for (size_t i = 0; i < call->n_seen; i++)
+    Py_DECREF(call->seen[i].object);
+  PyMem_Free(call->seen);
+  memset(call, 0, sizeof(*call));
+}

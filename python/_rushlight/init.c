@@ -1,0 +1,248 @@
+/* The extension module: its functions, its state, its callbacks from the library. */
+#include "py.h"
+
+#include <string.h>
+
+PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs);
+
+/* -- Single operators ------------------------------------------------------------------------------------ */
+
+#define MAX_RESULTS 16
+
+PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames)
+{
+  rush_value results[MAX_RESULTS];
+  rush_error err = RUSH_ERROR_INIT;
+  py_call call = {.state = st};
+  PyObject *out = NULL;
+  rush_status status;
+  size_t n = 0;
+  py_args a;
+
+  if (py_args_convert(&call, args, n_args, kwnames, &a) < 0) {
+    py_call_end(&call);
+    return NULL;
+  }
+  Py_BEGIN_ALLOW_THREADS
+  status = rush_op_call(st->context, name, a.args, a.n_args, a.named, a.n_named, results, MAX_RESULTS, &n, &err);
+  Py_END_ALLOW_THREADS
+  if (status != RUSH_OK) {
+    py_raise(st, &err);
+  } else if (n == 1) {
+    out = py_from_value(&call, results[0]);
+  } else if (n == 0) {
+    out = Py_NewRef(Py_None);
+  } else {
+    out = PyTuple_New((Py_ssize_t)n);
+    for (size_t i = 0; out && i < n; i++) {
+      PyObject *item = py_from_value(&call, results[i]);
+      if (!item)
+        Py_CLEAR(out);
+      else
+        PyTuple_SET_ITEM(out, (Py_ssize_t)i, item);
+    }
+  }
+  for (size_t i = 0; i < n; i++)
+    rush_value_release(results[i]);
+  if (out && py_call_writes(&call) < 0)
+    Py_CLEAR(out);
+  py_args_free(&a);
+  py_call_end(&call);
+  return out;
+}
+
+PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+{
+  const char *name = n_args > 0 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : NULL;
+
+  if (!name) {
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_TypeError, "call_operator(name, *args, **kwargs) takes the operator's name first");
+    return NULL;
+  }
+  return py_operator(PyModule_GetState(m), name, args + 1, (size_t)n_args - 1, kwnames);
+}
+
+/* -- Settings ----------------------------------------------------------------------------------------------- */
+
+static PyObject *py_manual_seed(PyObject *m, PyObject *arg)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_error err = RUSH_ERROR_INIT;
+  uint64_t seed = PyLong_AsUnsignedLongLongMask(arg);
+
+  if (PyErr_Occurred())
+    return NULL;
+  if (rush_manual_seed(st->context, seed, &err) != RUSH_OK)
+    return py_raise(st, &err);
+  Py_RETURN_NONE;
+}
+static PyObject *py_set_num_threads(PyObject *m, PyObject *arg)
+{
+  long n = PyLong_AsLong(arg);
+
+  if (n == -1 && PyErr_Occurred())
+    return NULL;
+  if (n < 1 || n > 4096)
+    return PyErr_Format(PyExc_ValueError, "the number of threads is 1 to 4096, not %ld", n);
+  rush_context_set_threads(((py_state *)PyModule_GetState(m))->context, (int)n);
+  Py_RETURN_NONE;
+}
+static PyObject *py_get_num_threads(PyObject *m, PyObject *unused)
+{
+  (void)unused;
+  return PyLong_FromLong(rush_context_get_threads(((py_state *)PyModule_GetState(m))->context));
+}
+static PyObject *py_memory_stats(PyObject *m, PyObject *unused)
+{
+  size_t live, peak;
+
+  (void)unused;
+  rush_memory_stats(((py_state *)PyModule_GetState(m))->context, &live, &peak);
+  return Py_BuildValue("{s:n,s:n}", "live_bytes", (Py_ssize_t)live, "peak_bytes", (Py_ssize_t)peak);
+}
+
+/* tensor(x): ours from numbers, nested lists, numpy, torch or DLPack; memory is shared where there is some. */
+static PyObject *py_as_tensor(PyObject *m, PyObject *o)
+{
+  py_state *st = PyModule_GetState(m);
+  py_call call = {.state = st};
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value v, result;
+  PyObject *out = NULL;
+  size_t n;
+
+  if (py_to_value(&call, o, &v) < 0) {
+    py_call_end(&call);
+    return NULL;
+  }
+  if (v.tag == RUSH_TAG_TENSOR) {
+    out = py_tensor_wrap(st, v);
+  } else if (rush_op_call(st->context, "aten::tensor", &v, 1, NULL, 0, &result, 1, &n, &err) == RUSH_OK) {
+    out = py_tensor_wrap(st, result);
+    rush_value_release(result);
+  } else {
+    py_raise(st, &err);
+  }
+  rush_value_release(v);
+  py_call_end(&call);
+  return out;
+}
+
+static PyObject *py_load_value(PyObject *m, PyObject *arg)
+{
+  py_state *st = PyModule_GetState(m);
+  py_call call = {.state = st};
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *path, *out;
+  rush_value v;
+
+  if (!PyUnicode_FSConverter(arg, &path))
+    return NULL;
+  rush_status status = rush_value_load(st->context, PyBytes_AS_STRING(path), &v, &err);
+  Py_DECREF(path);
+  if (status != RUSH_OK)
+    return py_raise(st, &err);
+  out = py_from_value(&call, v);
+  rush_value_release(v);
+  py_call_end(&call);
+  return out;
+}
+
+/* -- Callbacks ---------------------------------------------------------------------------------------------- */
+
+/* print() of a program goes to sys.stdout; an exception there is raised when the call returns. */
+static void print_to_python(void *user, const char *text, size_t n_bytes)
+{
+  PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject *out = PySys_GetObject("stdout");
+  PyObject *s = PyUnicode_DecodeUTF8(text, (Py_ssize_t)n_bytes, "replace");
+
+  (void)user;
+  if (out && out != Py_None && s && !PyErr_Occurred()) {
+    PyObject *r = PyObject_CallMethod(out, "write", "O", s);
+    Py_XDECREF(r);
+  }
+  Py_XDECREF(s);
+  PyGILState_Release(gil);
+}
+static void warn_to_python(void *user, const char *text)
+{
+  PyGILState_STATE gil = PyGILState_Ensure();
+
+  (void)user;
+  if (!PyErr_Occurred())
+    (void)!PyErr_WarnEx(PyExc_UserWarning, text, 1);
+  PyGILState_Release(gil);
+}
+
+/* -- The module ------------------------------------------------------------------------------------------------ */
+
+static PyStructSequence_Field dtype_fields[] = {
+    {"name", "as torch names it"}, {"number", "PyTorch's ScalarType"}, {NULL, NULL}};
+static PyStructSequence_Desc dtype_desc = {"rushlight.dtype", "A data type.", dtype_fields, 2};
+
+static int add_dtypes(PyObject *m, py_state *st)
+{
+  st->dtype_type = PyStructSequence_NewType(&dtype_desc);
+  if (!st->dtype_type || PyModule_AddObjectRef(m, "dtype", (PyObject *)st->dtype_type) < 0)
+    return -1;
+  for (int d = 0; d < 30; d++) {
+    const char *name = rush_dtype_name((rush_dtype)d);
+    PyObject *o = name ? PyStructSequence_New(st->dtype_type) : NULL;
+    if (!name)
+      continue;
+    PyObject *text = PyUnicode_FromString(name), *number = PyLong_FromLong(d);
+    if (!o || !text || !number)
+      return -1;
+    PyStructSequence_SetItem(o, 0, text);
+    PyStructSequence_SetItem(o, 1, number);
+    st->dtypes[d] = o;
+    if (PyModule_AddObjectRef(m, name, o) < 0)
+      return -1;
+  }
+  return 0;
+}
+
+static int module_exec(PyObject *m)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_context_options options = RUSH_CONTEXT_OPTIONS_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+
+  options.print = print_to_python;
+  options.warn = warn_to_python;
+  if (rush_context_create(&options, &st->context, &err) != RUSH_OK) {
+    PyErr_SetString(PyExc_RuntimeError, err.message);
+    rush_error_clear(&err);
+    return -1;
+  }
+  st->error = PyErr_NewExceptionWithDoc("rushlight.Error", "What a program raised.", PyExc_RuntimeError, NULL);
+  if (!st->error || PyModule_AddObjectRef(m, "Error", st->error) < 0)
+    return -1;
+  if (py_add_tensor_type(m, st) < 0 || py_add_module_types(m, st) < 0 || add_dtypes(m, st) < 0)
+    return -1;
+  return PyModule_AddStringConstant(m, "__version__", rush_version());
+}
+
+static PyMethodDef functions[] = {
+    {"load", (PyCFunction)(void (*)(void))py_load, METH_VARARGS | METH_KEYWORDS, "open an archive"},
+    {"load_value", py_load_value, METH_O, "plain data of a torch.save, .npy or .safetensors file"},
+    {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
+     "call_operator(name, *args, **kwargs)"},
+    {"as_tensor", py_as_tensor, METH_O, "a Tensor of numbers, lists, numpy or torch; memory is shared"},
+    {"manual_seed", py_manual_seed, METH_O, "seed the random generator as torch.manual_seed does"},
+    {"set_num_threads", py_set_num_threads, METH_O, "threads that operators may use"},
+    {"get_num_threads", py_get_num_threads, METH_NOARGS, "threads that operators may use"},
+    {"memory_stats", py_memory_stats, METH_NOARGS, "bytes in use now and at most so far"},
+    {NULL, NULL, 0, NULL}};
+
+/* The context lives until the process ends: tensors handed out may outlive the module object. */
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        .m_name = "rushlight._rushlight",
+                                        .m_size = sizeof(py_state),
+                                        .m_methods = functions,
+                                        .m_slots = slots};
+
+PyMODINIT_FUNC PyInit__rushlight(void) { return PyModuleDef_Init(&definition); }

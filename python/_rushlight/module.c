@@ -1,0 +1,511 @@
+/* The extension's functions, and the types of modules, their methods, script objects and enum members. */
+#include "py.h"
+
+#include <string.h>
+
+/* -- Calling ----------------------------------------------------------------------------------------- */
+
+/* torch's random state around a call that may draw numbers, so that torch.manual_seed counts. */
+static int sync_generator(py_state *st, bool into_torch)
+{
+  PyObject *torch = PyImport_ImportModule("torch");
+  rush_error err = RUSH_ERROR_INIT;
+  char bytes[RUSH_GENERATOR_STATE_BYTES];
+  PyObject *state = NULL;
+  Py_buffer b;
+  int result = -1;
+
+  if (!torch)
+    return -1;
+  if (into_torch) {
+    if (rush_generator_get_state(st->context, bytes, &err) != RUSH_OK) {
+      py_raise(st, &err);
+      goto done;
+    }
+    PyObject *array = PyByteArray_FromStringAndSize(bytes, sizeof(bytes));
+    PyObject *dtype = PyObject_GetAttrString(torch, "uint8");
+    PyObject *tensor = NULL;
+    if (array && dtype) {
+      PyObject *kwargs = Py_BuildValue("{s:O}", "dtype", dtype);
+      PyObject *args = PyTuple_Pack(1, array);
+      PyObject *make = PyObject_GetAttrString(torch, "frombuffer");
+      tensor = make && args && kwargs ? PyObject_Call(make, args, kwargs) : NULL;
+      Py_XDECREF(kwargs);
+      Py_XDECREF(args);
+      Py_XDECREF(make);
+    }
+    PyObject *r = tensor ? PyObject_CallMethod(torch, "set_rng_state", "O", tensor) : NULL;
+    result = r ? 0 : -1;
+    Py_XDECREF(r);
+    Py_XDECREF(tensor);
+    Py_XDECREF(array);
+    Py_XDECREF(dtype);
+    goto done;
+  }
+  PyObject *tensor = PyObject_CallMethod(torch, "get_rng_state", NULL);
+  state = tensor ? PyObject_CallMethod(tensor, "numpy", NULL) : NULL;
+  Py_XDECREF(tensor);
+  if (!state || PyObject_GetBuffer(state, &b, PyBUF_SIMPLE) < 0)
+    goto done;
+  result = 0;
+  if (rush_generator_set_state(st->context, b.buf, (size_t)b.len, &err) != RUSH_OK) {
+    py_raise(st, &err);
+    result = -1;
+  }
+  PyBuffer_Release(&b);
+done:
+  Py_XDECREF(state);
+  Py_DECREF(torch);
+  return result;
+}
+
+static bool grad_is_disabled(py_state *st)
+{
+  if (!py_find_torch(st))
+    return false;
+  PyObject *on = PyObject_CallNoArgs(st->torch_grad_enabled);
+  bool off = on == Py_False;
+
+  PyErr_Clear();
+  Py_XDECREF(on);
+  return off;
+}
+
+static PyObject *call_method(py_module *self, const char *name, PyObject *const *args, size_t n_args,
+                             PyObject *kwnames)
+{
+  py_state *st = self->state;
+  py_call call = {.state = st};
+  rush_call_options options = RUSH_CALL_OPTIONS_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value result;
+  PyObject *out = NULL;
+  py_args a;
+  rush_status status;
+
+  if (py_args_convert(&call, args, n_args, kwnames, &a) < 0) {
+    py_call_end(&call);
+    return NULL;
+  }
+  bool sync = rush_module_is_random(self->module) && py_find_torch(st);
+  options.no_grad = grad_is_disabled(st);
+  if (sync && sync_generator(st, false) < 0)
+    goto done;
+  Py_BEGIN_ALLOW_THREADS
+  status = rush_module_call_named(self->module, name, a.args, a.n_args, a.named, a.n_named, &options, &result, &err);
+  Py_END_ALLOW_THREADS
+  if (status != RUSH_OK)
+    py_raise(st, &err);
+  else if (PyErr_Occurred())
+    rush_value_release(result);
+  else {
+    out = py_from_value(&call, result);
+    rush_value_release(result);
+  }
+  PyObject *type, *value, *tb;
+  PyErr_Fetch(&type, &value, &tb);
+  if (py_call_writes(&call) < 0 || (sync && sync_generator(st, true) < 0))
+    Py_CLEAR(out);
+  if (type)
+    PyErr_Restore(type, value, tb);
+done:
+  py_args_free(&a);
+  py_call_end(&call);
+  return out;
+}
+
+/* -- Bound methods -------------------------------------------------------------------------------------- */
+
+typedef struct py_method {
+  PyObject_HEAD
+  py_module *module;
+  char *name;
+  vectorcallfunc vectorcall;
+} py_method;
+
+static PyObject *method_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+  py_method *m = (py_method *)self;
+
+  return call_method(m->module, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames);
+}
+static void method_dealloc(PyObject *self)
+{
+  py_method *m = (py_method *)self;
+  PyTypeObject *type = Py_TYPE(self);
+
+  Py_XDECREF(m->module);
+  PyMem_Free(m->name);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+static PyObject *method_schema(PyObject *self, void *unused)
+{
+  py_method *m = (py_method *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  char *text;
+
+  (void)unused;
+  if (rush_module_method_schema(m->module->module, m->name, &text, &err) != RUSH_OK)
+    return py_raise(m->module->state, &err);
+  PyObject *o = PyUnicode_FromString(text);
+  rush_free_text(m->module->state->context, text);
+  return o;
+}
+static PyObject *dump(py_module *self, rush_dump what, const char *method)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *text;
+
+  if (rush_module_dump(self->module, what, method, &text, &err) != RUSH_OK)
+    return py_raise(self->state, &err);
+  PyObject *o = PyUnicode_FromString(text);
+  rush_free_text(self->state->context, text);
+  return o;
+}
+static PyObject *method_graph(PyObject *self, void *unused)
+{
+  (void)unused;
+  return dump(((py_method *)self)->module, RUSH_DUMP_GRAPH, ((py_method *)self)->name);
+}
+static PyGetSetDef method_getset[] = {{"schema", method_schema, NULL, "the method's schema as text", NULL},
+                                      {"graph", method_graph, NULL, "the method's IR as text", NULL},
+                                      {NULL, NULL, NULL, NULL, NULL}};
+static PyMemberDef method_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(py_method, vectorcall), READONLY, NULL},
+    {"name", T_STRING, offsetof(py_method, name), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL}};
+static PyType_Slot method_slots[] = {{Py_tp_dealloc, method_dealloc},
+                                     {Py_tp_call, PyVectorcall_Call},
+                                     {Py_tp_getset, method_getset},
+                                     {Py_tp_members, method_members},
+                                     {Py_tp_doc, "A method of a loaded module."},
+                                     {0, NULL}};
+static PyType_Spec method_spec = {"rushlight.ScriptMethod", sizeof(py_method), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  method_slots};
+
+static PyObject *method_new(py_module *module, const char *name)
+{
+  py_method *m = (py_method *)module->state->method_type->tp_alloc(module->state->method_type, 0);
+  size_t n = strlen(name) + 1;
+
+  if (!m)
+    return NULL;
+  m->vectorcall = method_vectorcall;
+  m->module = (py_module *)Py_NewRef((PyObject *)module);
+  m->name = PyMem_Malloc(n);
+  if (!m->name) {
+    Py_DECREF(m);
+    return PyErr_NoMemory();
+  }
+  memcpy(m->name, name, n);
+  return (PyObject *)m;
+}
+
+/* -- Modules ---------------------------------------------------------------------------------------------- */
+
+static void module_dealloc(PyObject *self)
+{
+  PyTypeObject *type = Py_TYPE(self);
+
+  rush_module_release(((py_module *)self)->module);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+  PyObject *forward = method_new((py_module *)self, "forward");
+  PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
+
+  Py_XDECREF(forward);
+  return out;
+}
+
+static bool has_method(py_module *m, const char *name)
+{
+  for (size_t i = 0; i < rush_module_n_methods(m->module); i++)
+    if (strcmp(rush_module_method_name(m->module, i), name) == 0)
+      return true;
+  return false;
+}
+
+/* Methods first, then attributes of the instance. */
+static PyObject *module_getattro(PyObject *self, PyObject *name)
+{
+  PyObject *found = PyObject_GenericGetAttr(self, name);
+  py_module *m = (py_module *)self;
+
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    return found;
+  const char *text = PyUnicode_AsUTF8(name);
+  if (!text)
+    return NULL;
+  if (has_method(m, text)) {
+    PyErr_Clear();
+    return method_new(m, text);
+  }
+  rush_value v = rush_object_attr(rush_module_value(m->module), text);
+  if (v.tag == RUSH_TAG_UNSET)
+    return NULL;
+  PyErr_Clear();
+  py_call call = {.state = m->state};
+  PyObject *o = py_from_value(&call, v);
+  rush_value_release(v);
+  py_call_end(&call);
+  return o;
+}
+
+static PyObject *module_methods(PyObject *self, PyObject *unused)
+{
+  py_module *m = (py_module *)self;
+  size_t n = rush_module_n_methods(m->module);
+  PyObject *list = PyList_New((Py_ssize_t)n);
+
+  (void)unused;
+  for (size_t i = 0; list && i < n; i++) {
+    PyObject *name = PyUnicode_FromString(rush_module_method_name(m->module, i));
+    if (!name)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, (Py_ssize_t)i, name);
+  }
+  return list;
+}
+
+static PyObject *module_state(PyObject *self, PyObject *args)
+{
+  py_module *m = (py_module *)self;
+  py_call call = {.state = m->state};
+  rush_error err = RUSH_ERROR_INIT;
+  int parameters_only = 0;
+  PyObject *d = PyArg_ParseTuple(args, "|p", &parameters_only) ? PyDict_New() : NULL;
+
+  for (size_t i = 0, n = d ? rush_module_n_state(m->module) : 0; i < n; i++) {
+    rush_value v;
+    bool is_parameter;
+    char *name;
+    if (rush_module_state_at(m->module, i, &name, &is_parameter, &v, &err) != RUSH_OK) {
+      py_raise(m->state, &err);
+      Py_CLEAR(d);
+      break;
+    }
+    PyObject *o = is_parameter || !parameters_only ? py_from_value(&call, v) : Py_NewRef(Py_None);
+    if (o && (is_parameter || !parameters_only) && PyDict_SetItemString(d, name, o) < 0)
+      Py_CLEAR(o);
+    rush_free_text(m->state->context, name);
+    rush_value_release(v);
+    if (!o) {
+      Py_CLEAR(d);
+      break;
+    }
+    Py_DECREF(o);
+  }
+  py_call_end(&call);
+  return d;
+}
+
+static PyObject *module_set_state(PyObject *self, PyObject *args)
+{
+  py_module *m = (py_module *)self;
+  py_call call = {.state = m->state};
+  rush_error err = RUSH_ERROR_INIT;
+  const char *name;
+  PyObject *o, *result = NULL;
+  rush_value v;
+
+  if (!PyArg_ParseTuple(args, "sO", &name, &o) || py_to_value(&call, o, &v) < 0)
+    goto done;
+  if (rush_module_set_state(m->module, name, v, &err) == RUSH_OK)
+    result = Py_NewRef(Py_None);
+  else
+    py_raise(m->state, &err);
+  rush_value_release(v);
+done:
+  py_call_end(&call);
+  return result;
+}
+
+static PyObject *module_copy(PyObject *self, PyObject *unused)
+{
+  py_module *m = (py_module *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *copy;
+
+  (void)unused;
+  if (rush_module_copy(m->module, &copy, &err) != RUSH_OK)
+    return py_raise(m->state, &err);
+  py_module *o = (py_module *)m->state->module_type->tp_alloc(m->state->module_type, 0);
+  if (!o) {
+    rush_module_release(copy);
+    return NULL;
+  }
+  o->module = copy;
+  o->state = m->state;
+  return (PyObject *)o;
+}
+
+static PyObject *module_code(PyObject *self, void *unused)
+{
+  (void)unused;
+  return dump((py_module *)self, RUSH_DUMP_CODE, NULL);
+}
+static PyObject *module_graph(PyObject *self, void *unused)
+{
+  (void)unused;
+  return dump((py_module *)self, RUSH_DUMP_GRAPH, "forward");
+}
+static PyObject *module_repr(PyObject *self)
+{
+  const char *name = rush_value_class(rush_module_value(((py_module *)self)->module));
+  const char *last = name ? strrchr(name, '.') : NULL;
+
+  return PyUnicode_FromFormat("ScriptModule(original_name=%s)", last ? last + 1 : name ? name : "?");
+}
+
+static PyMethodDef module_methods_table[] = {
+    {"methods", module_methods, METH_NOARGS, "names of the methods that can be called"},
+    {"_state", module_state, METH_VARARGS, "parameters (and buffers) by qualified name"},
+    {"_set_state", module_set_state, METH_VARARGS, "copy a tensor into a named parameter or buffer"},
+    {"copy", module_copy, METH_NOARGS, "another instance with state of its own"},
+    {NULL, NULL, 0, NULL}};
+static PyGetSetDef module_getset[] = {{"code", module_code, NULL, "TorchScript source", NULL},
+                                      {"graph", module_graph, NULL, "IR of forward as text", NULL},
+                                      {NULL, NULL, NULL, NULL, NULL}};
+static PyType_Slot module_slots[] = {{Py_tp_dealloc, module_dealloc},
+                                     {Py_tp_call, module_call},
+                                     {Py_tp_getattro, module_getattro},
+                                     {Py_tp_repr, module_repr},
+                                     {Py_tp_methods, module_methods_table},
+                                     {Py_tp_getset, module_getset},
+                                     {Py_tp_doc, "A program loaded from an archive, with its state."},
+                                     {0, NULL}};
+static PyType_Spec module_spec = {"rushlight._rushlight.Module", sizeof(py_module), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  module_slots};
+
+/* -- Script objects and enum members ------------------------------------------------------------------------ */
+
+static void object_dealloc(PyObject *self)
+{
+  PyTypeObject *type = Py_TYPE(self);
+
+  rush_value_release(((py_object *)self)->value);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+static PyObject *object_repr(PyObject *self)
+{
+  py_object *o = (py_object *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  char *text;
+
+  if (rush_value_to_text(o->state->context, o->value, true, &text, &err) != RUSH_OK)
+    return py_raise(o->state, &err);
+  PyObject *s = PyUnicode_FromString(text);
+  rush_free_text(o->state->context, text);
+  return s;
+}
+static PyObject *object_getattro(PyObject *self, PyObject *name)
+{
+  PyObject *found = PyObject_GenericGetAttr(self, name);
+  py_object *o = (py_object *)self;
+  const char *text = found ? NULL : PyUnicode_AsUTF8(name);
+  rush_value v = rush_value_none();
+
+  if (found || !text || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    return found;
+  py_call call = {.state = o->state};
+  if (o->value.tag == RUSH_TAG_ENUM) {
+    const char *member = rush_enum_name(o->value, &v);
+    PyErr_Clear();
+    if (strcmp(text, "name") == 0)
+      return PyUnicode_FromString(member);
+    if (strcmp(text, "value") == 0)
+      return py_from_value(&call, v);
+    PyErr_SetObject(PyExc_AttributeError, name);
+    return NULL;
+  }
+  v = rush_object_attr(o->value, text);
+  if (v.tag == RUSH_TAG_UNSET)
+    return NULL;
+  PyErr_Clear();
+  found = py_from_value(&call, v);
+  rush_value_release(v);
+  return found;
+}
+static PyObject *object_compare(PyObject *a, PyObject *b, int op)
+{
+  if ((op != Py_EQ && op != Py_NE) || Py_TYPE(a) != Py_TYPE(b))
+    Py_RETURN_NOTIMPLEMENTED;
+  bool same = ((py_object *)a)->value.as.heap == ((py_object *)b)->value.as.heap;
+  return PyBool_FromLong(same == (op == Py_EQ));
+}
+static Py_hash_t object_hash(PyObject *self) { return _Py_HashPointer(((py_object *)self)->value.as.heap); }
+static PyType_Slot object_slots[] = {{Py_tp_dealloc, object_dealloc},     {Py_tp_repr, object_repr},
+                                     {Py_tp_getattro, object_getattro},   {Py_tp_richcompare, object_compare},
+                                     {Py_tp_hash, object_hash},           {0, NULL}};
+static PyType_Spec object_spec = {"rushlight.ScriptObject", sizeof(py_object), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, object_slots};
+static PyType_Spec enum_spec = {"rushlight.EnumValue", sizeof(py_object), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, object_slots};
+
+int py_add_module_types(PyObject *m, py_state *st)
+{
+  st->method_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &method_spec, NULL);
+  st->module_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &module_spec, NULL);
+  st->object_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &object_spec, NULL);
+  st->enum_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &enum_spec, NULL);
+  if (!st->method_type || !st->module_type || !st->object_type || !st->enum_type)
+    return -1;
+  return PyModule_AddType(m, st->module_type) < 0 || PyModule_AddType(m, st->method_type) < 0 ||
+                 PyModule_AddType(m, st->object_type) < 0 || PyModule_AddType(m, st->enum_type) < 0
+             ? -1
+             : 0;
+}
+
+/* -- Loading --------------------------------------------------------------------------------------------------- */
+
+PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
+{
+  static char *names[] = {"source", "check_full", "copy", "name", NULL};
+  py_state *st = PyModule_GetState(m);
+  rush_load_options options = RUSH_LOAD_OPTIONS_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *module = NULL;
+  PyObject *source, *path = NULL;
+  int full = 0, copy = 0;
+  rush_status status;
+  Py_buffer b;
+
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppz", names, &source, &full, &copy, &options.name))
+    return NULL;
+  options.check_full = full;
+  options.copy = copy;
+  if (PyObject_CheckBuffer(source)) {
+    if (PyObject_GetBuffer(source, &b, PyBUF_SIMPLE) < 0)
+      return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = rush_module_load_bytes(st->context, b.buf, (size_t)b.len, NULL, NULL, &options, &module, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&b);
+  } else {
+    if (!PyUnicode_FSConverter(source, &path))
+      return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = rush_module_load(st->context, PyBytes_AS_STRING(path), &options, &module, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+  }
+  if (status != RUSH_OK)
+    return py_raise(st, &err);
+  py_module *o = (py_module *)st->module_type->tp_alloc(st->module_type, 0);
+  if (!o) {
+    rush_module_release(module);
+    return NULL;
+  }
+  o->module = module;
+  o->state = st;
+  return (PyObject *)o;
+}

@@ -1,0 +1,93 @@
+/* _rushlight: the C extension.  Only the public header of the library is used.
+ *
+ * Values cross the border in convert.c; everything that runs programs releases the GIL.  All mutable
+ * state is in the module's state struct, found through the type of any of our objects. */
+#ifndef RUSH_PY_H
+#define RUSH_PY_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include "rushlight/rushlight.h"
+
+typedef struct py_state {
+  rush_context *context;
+  PyTypeObject *tensor_type, *module_type, *method_type, *object_type, *enum_type, *dtype_type;
+  PyObject *error;         /* rushlight.Error: what a program raised */
+  PyObject *dtypes[30];    /* dtype objects by number, or NULL */
+  PyObject *torch_names;   /* torch.dtype -> our number, filled at first use of torch */
+  PyObject *torch_tensor;  /* torch.Tensor once torch was seen, or NULL */
+  PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled;
+} py_state;
+
+py_state *py_state_of(PyObject *self); /* of any object whose type is ours */
+
+typedef struct py_tensor {
+  PyObject_HEAD
+  rush_value value; /* RUSH_TAG_TENSOR, owned */
+  py_state *state;  /* borrowed: the module outlives its objects */
+} py_tensor;
+
+typedef struct py_object { /* ScriptObject and EnumValue */
+  PyObject_HEAD
+  rush_value value;
+  py_state *state;
+} py_object;
+
+typedef struct py_module {
+  PyObject_HEAD
+  rush_module *module;
+  py_state *state;
+  PyObject *dict;
+  bool training;
+} py_module;
+
+/* -- convert.c -------------------------------------------------------------------------------------- */
+
+typedef struct py_seen { /* an input tensor, for identity and versions */
+  rush_tensor *tensor;
+  PyObject *object; /* owned */
+  uint32_t version;
+  bool is_torch;
+} py_seen;
+
+/* One call's conversions.  Zero-initialise; py_call_end releases. */
+typedef struct py_call {
+  py_state *state;
+  py_seen *seen;
+  size_t n_seen, cap_seen;
+  bool saw_torch, saw_numpy, saw_ours;
+} py_call;
+
+/* Our value for a Python object, new.  -1 with an exception set. */
+int py_to_value(py_call *call, PyObject *o, rush_value *out);
+/* A Python object for a value (borrowed).  Tensors become torch's, numpy's or ours as the call's inputs
+ * were; an input returned is the same object. */
+PyObject *py_from_value(py_call *call, rush_value v);
+/* Tell torch about in-place writes to its tensors; -1 with an exception set. */
+int py_call_writes(py_call *call);
+void py_call_end(py_call *call);
+/* Raise what err says; clears it.  Returns NULL. */
+PyObject *py_raise(py_state *state, rush_error *err);
+/* Positional and keyword arguments (vectorcall layout) as values.  0, or -1 with an exception set. */
+typedef struct py_args {
+  rush_value *args;
+  rush_named_value *named;
+  size_t n_args, n_named;
+} py_args;
+int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out);
+void py_args_free(py_args *a);
+PyObject *py_tensor_wrap(py_state *state, rush_value v); /* retains v */
+/* torch's module when it was imported by someone, else NULL (no exception). */
+int py_find_torch(py_state *state);
+
+/* -- tensor.c, module.c, ops.c ------------------------------------------------------------------------ */
+
+int py_add_tensor_type(PyObject *m, py_state *state);
+int py_add_module_types(PyObject *m, py_state *state);
+PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames);
+/* Call an operator by name with Python objects; torch, numpy or our tensors. */
+PyObject *py_operator(py_state *state, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames);
+
+#endif

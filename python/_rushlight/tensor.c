@@ -1,0 +1,449 @@
+/* The Tensor type: a window on the operator table. */
+#include "py.h"
+
+#include <string.h>
+
+PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t);
+
+static rush_tensor *tensor_of(PyObject *self) { return ((py_tensor *)self)->value.as.tensor; }
+
+PyObject *py_tensor_wrap(py_state *state, rush_value v)
+{
+  py_tensor *t = (py_tensor *)state->tensor_type->tp_alloc(state->tensor_type, 0);
+
+  if (t) {
+    t->value = rush_value_retain(v);
+    t->state = state;
+  }
+  return (PyObject *)t;
+}
+
+static void tensor_dealloc(PyObject *self)
+{
+  PyTypeObject *type = Py_TYPE(self);
+
+  rush_value_release(((py_tensor *)self)->value);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyObject *ints_tuple(const int64_t *v, int n)
+{
+  PyObject *t = PyTuple_New(n);
+
+  for (int i = 0; t && i < n; i++) {
+    PyObject *o = PyLong_FromLongLong(v[i]);
+    if (!o)
+      Py_CLEAR(t);
+    else
+      PyTuple_SET_ITEM(t, i, o);
+  }
+  return t;
+}
+
+/* -- Attributes -------------------------------------------------------------------------------------- */
+
+static PyObject *get_shape(PyObject *self, void *unused)
+{
+  (void)unused;
+  return ints_tuple(rush_tensor_sizes(tensor_of(self)), rush_tensor_n_dims(tensor_of(self)));
+}
+static PyObject *get_strides(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return ints_tuple(rush_tensor_strides(tensor_of(self)), rush_tensor_n_dims(tensor_of(self)));
+}
+static PyObject *get_ndim(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromLong(rush_tensor_n_dims(tensor_of(self)));
+}
+static PyObject *get_dtype(PyObject *self, void *unused)
+{
+  PyObject *o = ((py_tensor *)self)->state->dtypes[rush_tensor_dtype(tensor_of(self))];
+
+  (void)unused;
+  return Py_NewRef(o ? o : Py_None);
+}
+static PyObject *get_requires_grad(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyBool_FromLong(rush_tensor_requires_grad(tensor_of(self)));
+}
+static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
+{
+  (void)unused;
+  int on = value ? PyObject_IsTrue(value) : 0;
+  if (on < 0)
+    return -1;
+  rush_tensor_set_requires_grad(tensor_of(self), on != 0);
+  return 0;
+}
+static PyObject *get_device(PyObject *self, void *unused)
+{
+  (void)self;
+  (void)unused;
+  return PyUnicode_FromString("cpu");
+}
+static PyObject *get_transposed(PyObject *self, void *unused)
+{
+  (void)unused;
+  return py_operator(((py_tensor *)self)->state, "aten::numpy_T", &self, 1, NULL);
+}
+
+static PyGetSetDef tensor_getset[] = {
+    {"shape", get_shape, NULL, "sizes as a tuple of ints", NULL},
+    {"ndim", get_ndim, NULL, "number of dimensions", NULL},
+    {"dtype", get_dtype, NULL, "data type", NULL},
+    {"device", get_device, NULL, "always 'cpu'", NULL},
+    {"requires_grad", get_requires_grad, set_requires_grad, "the flag; nothing is recorded", NULL},
+    {"T", get_transposed, NULL, "dimensions reversed, a view", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+/* -- Borders: numpy, DLPack, buffers -------------------------------------------------------------------- */
+
+static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+  (void)args;
+  (void)n;
+  (void)kwnames; /* stream, max_version, dl_device, copy: the plain struct on the CPU is always right */
+  return py_dlpack_capsule(((py_tensor *)self)->state, tensor_of(self));
+}
+static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
+{
+  (void)self;
+  (void)unused;
+  return Py_BuildValue("(ii)", 1, 0);
+}
+
+static const char *buffer_format(rush_dtype d)
+{
+  switch (d) {
+  case RUSH_BOOL: return "?";
+  case RUSH_INT8: return "b";
+  case RUSH_UINT8: return "B";
+  case RUSH_INT16: return "h";
+  case RUSH_UINT16: return "H";
+  case RUSH_INT32: return "i";
+  case RUSH_UINT32: return "I";
+  case RUSH_INT64: return "q";
+  case RUSH_UINT64: return "Q";
+  case RUSH_FLOAT16: return "e";
+  case RUSH_FLOAT32: return "f";
+  case RUSH_FLOAT64: return "d";
+  case RUSH_COMPLEX64: return "Zf";
+  case RUSH_COMPLEX128: return "Zd";
+  default: return NULL;
+  }
+}
+
+static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+  rush_tensor *t = tensor_of(self);
+  int n = rush_tensor_n_dims(t);
+  const char *format = buffer_format(rush_tensor_dtype(t));
+  size_t item = rush_dtype_bytes(rush_tensor_dtype(t));
+
+  if (!format) {
+    PyErr_Format(PyExc_BufferError, "%s has no buffer format: convert to float32 first",
+                 rush_dtype_name(rush_tensor_dtype(t)));
+    return -1;
+  }
+  if (!(flags & PyBUF_STRIDES) && !rush_tensor_is_contiguous(t)) {
+    PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous: call .contiguous() first");
+    return -1;
+  }
+  Py_ssize_t *dims = PyMem_Malloc(2 * (size_t)(n + 1) * sizeof(*dims));
+  if (!dims) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (int i = 0; i < n; i++) {
+    dims[i] = rush_tensor_sizes(t)[i];
+    dims[n + i] = rush_tensor_strides(t)[i] * (Py_ssize_t)item;
+  }
+  *view = (Py_buffer){.buf = flags & PyBUF_WRITABLE ? rush_tensor_data_mut(t) : (void *)rush_tensor_data(t),
+                      .obj = Py_NewRef(self),
+                      .len = rush_tensor_n_elems(t) * (Py_ssize_t)item,
+                      .itemsize = (Py_ssize_t)item,
+                      .ndim = n,
+                      .format = flags & PyBUF_FORMAT ? (char *)format : NULL,
+                      .shape = dims,
+                      .strides = dims + n,
+                      .internal = dims};
+  return 0;
+}
+static void tensor_release_buffer(PyObject *self, Py_buffer *view)
+{
+  (void)self;
+  PyMem_Free(view->internal);
+}
+
+static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  PyObject *numpy = PyImport_ImportModule("numpy");
+  PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
+  Py_XDECREF(numpy);
+  return array;
+}
+
+/* -- Python's own protocols ------------------------------------------------------------------------------ */
+
+static PyObject *tensor_repr(PyObject *self)
+{
+  py_tensor *t = (py_tensor *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  char *text;
+
+  if (rush_value_to_text(t->state->context, t->value, true, &text, &err) != RUSH_OK)
+    return py_raise(t->state, &err);
+  PyObject *o = PyUnicode_FromString(text);
+  rush_free_text(t->state->context, text);
+  return o;
+}
+
+static Py_ssize_t tensor_len(PyObject *self)
+{
+  rush_tensor *t = tensor_of(self);
+
+  if (rush_tensor_n_dims(t) == 0) {
+    PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+    return -1;
+  }
+  return rush_tensor_sizes(t)[0];
+}
+
+static PyObject *tensor_item(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return py_operator(((py_tensor *)self)->state, "aten::item", &self, 1, NULL);
+}
+
+static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  if (rush_tensor_n_dims(tensor_of(self)) == 0)
+    return tensor_item(self, NULL);
+  PyObject *parts = py_operator(((py_tensor *)self)->state, "aten::unbind.int", &self, 1, NULL);
+  PyObject *list = parts ? PyList_New(0) : NULL;
+  Py_ssize_t n = parts ? PySequence_Size(parts) : 0;
+  for (Py_ssize_t i = 0; list && i < n; i++) {
+    PyObject *part = PySequence_GetItem(parts, i);
+    PyObject *item = part ? tensor_tolist(part, NULL) : NULL;
+    if (!item || PyList_Append(list, item) < 0)
+      Py_CLEAR(list);
+    Py_XDECREF(part);
+    Py_XDECREF(item);
+  }
+  Py_XDECREF(parts);
+  return list;
+}
+
+static PyObject *as_number(PyObject *self, PyObject *(*convert)(PyObject *))
+{
+  PyObject *item = tensor_item(self, NULL);
+  PyObject *o = item ? convert(item) : NULL;
+
+  Py_XDECREF(item);
+  return o;
+}
+static PyObject *tensor_float(PyObject *self) { return as_number(self, PyNumber_Float); }
+static PyObject *tensor_int(PyObject *self) { return as_number(self, PyNumber_Long); }
+static int tensor_bool(PyObject *self)
+{
+  PyObject *item = tensor_item(self, NULL);
+  int yes = item ? PyObject_IsTrue(item) : -1;
+
+  Py_XDECREF(item);
+  return yes;
+}
+
+/* The state is in whichever operand is ours. */
+static PyObject *binary(const char *name, PyObject *a, PyObject *b)
+{
+  PyObject *args[2] = {a, b};
+  py_state *st = py_state_of(a) ? py_state_of(a) : py_state_of(b);
+
+  return py_operator(st, name, args, 2, NULL);
+}
+static PyObject *unary(const char *name, PyObject *a) { return py_operator(py_state_of(a), name, &a, 1, NULL); }
+
+#define BINARY(fn, name) \
+  static PyObject *fn(PyObject *a, PyObject *b) { return binary(name, a, b); }
+BINARY(nb_add, "aten::add")
+BINARY(nb_mul, "aten::mul")
+BINARY(nb_div, "aten::div")
+BINARY(nb_floordiv, "aten::floor_divide")
+BINARY(nb_mod, "aten::remainder")
+BINARY(nb_matmul, "aten::matmul")
+BINARY(nb_and, "aten::bitwise_and")
+BINARY(nb_or, "aten::bitwise_or")
+BINARY(nb_xor, "aten::bitwise_xor")
+BINARY(nb_shl, "aten::bitwise_left_shift")
+BINARY(nb_shr, "aten::bitwise_right_shift")
+BINARY(nb_iadd, "aten::add_")
+BINARY(nb_isub, "aten::sub_")
+BINARY(nb_imul, "aten::mul_")
+BINARY(nb_idiv, "aten::div_")
+static PyObject *nb_sub(PyObject *a, PyObject *b)
+{
+  return py_state_of(a) ? binary("aten::sub", a, b) : binary("aten::rsub", b, a);
+}
+static PyObject *nb_pow(PyObject *a, PyObject *b, PyObject *modulus)
+{
+  if (modulus != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "pow() of tensors takes no modulus");
+    return NULL;
+  }
+  return binary("aten::pow", a, b);
+}
+static PyObject *nb_neg(PyObject *a) { return unary("aten::neg", a); }
+static PyObject *nb_abs(PyObject *a) { return unary("aten::abs", a); }
+static PyObject *nb_invert(PyObject *a) { return unary("aten::bitwise_not", a); }
+
+static PyObject *tensor_compare(PyObject *a, PyObject *b, int op)
+{
+  static const char *const names[] = {[Py_LT] = "aten::lt", [Py_LE] = "aten::le", [Py_EQ] = "aten::eq",
+                                      [Py_NE] = "aten::ne", [Py_GT] = "aten::gt", [Py_GE] = "aten::ge"};
+  if (b == Py_None || PyUnicode_Check(b))
+    Py_RETURN_NOTIMPLEMENTED;
+  return binary(names[op], a, b);
+}
+
+/* x[i], x[i:j], x[..., None], x[mask]: one view operator per index. */
+static PyObject *apply_index(py_state *st, PyObject *x, PyObject *index, Py_ssize_t *dim)
+{
+  PyObject *d = PyLong_FromSsize_t(*dim), *result = NULL;
+
+  if (!d)
+    return NULL;
+  if (index == Py_None) {
+    result = py_operator(st, "aten::unsqueeze", (PyObject *[]){x, d}, 2, NULL);
+    ++*dim;
+  } else if (PySlice_Check(index)) {
+    PySliceObject *s = (PySliceObject *)index;
+    PyObject *one = PyLong_FromLong(1);
+    result = one ? py_operator(st, "aten::slice.Tensor",
+                               (PyObject *[]){x, d, s->start, s->stop, s->step == Py_None ? one : s->step}, 5, NULL)
+                 : NULL;
+    Py_XDECREF(one);
+    ++*dim;
+  } else if (PyIndex_Check(index) && !py_state_of(index)) {
+    result = py_operator(st, "aten::select.int", (PyObject *[]){x, d, index}, 3, NULL);
+  } else {
+    PyErr_Format(PyExc_TypeError, "indices are ints, slices, None, Ellipsis or one tensor, not '%s'",
+                 Py_TYPE(index)->tp_name);
+  }
+  Py_DECREF(d);
+  return result;
+}
+
+static PyObject *tensor_subscript(PyObject *self, PyObject *index)
+{
+  py_state *st = ((py_tensor *)self)->state;
+
+  if (py_state_of(index)) {
+    PyObject *list = PyList_New(1);
+    if (!list)
+      return NULL;
+    PyList_SET_ITEM(list, 0, Py_NewRef(index));
+    PyObject *r = py_operator(st, "aten::index.Tensor", (PyObject *[]){self, list}, 2, NULL);
+    Py_DECREF(list);
+    return r;
+  }
+  PyObject *all = PyTuple_Check(index) ? Py_NewRef(index) : PyTuple_Pack(1, index);
+  if (!all)
+    return NULL;
+  Py_ssize_t n = PyTuple_GET_SIZE(all), used = 0, dim = 0;
+  for (Py_ssize_t i = 0; i < n; i++)
+    used += PyTuple_GET_ITEM(all, i) != Py_None && PyTuple_GET_ITEM(all, i) != Py_Ellipsis;
+  PyObject *x = Py_NewRef(self);
+  for (Py_ssize_t i = 0; x && i < n; i++) {
+    PyObject *item = PyTuple_GET_ITEM(all, i);
+    if (item == Py_Ellipsis) {
+      Py_ssize_t skip = rush_tensor_n_dims(tensor_of(self)) - used;
+      dim += skip > 0 ? skip : 0;
+      continue;
+    }
+    PyObject *next = apply_index(st, x, item, &dim);
+    Py_SETREF(x, next);
+  }
+  Py_DECREF(all);
+  return x;
+}
+
+/* Any operator that takes self first: x.relu(), x.view(2, 3). */
+static PyObject *tensor_getattro(PyObject *self, PyObject *name)
+{
+  PyObject *found = PyObject_GenericGetAttr(self, name);
+
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    return found;
+  const char *text = PyUnicode_AsUTF8(name);
+  if (!text || text[0] == '_')
+    return NULL;
+  PyErr_Clear();
+  PyObject *package = PyImport_ImportModule("rushlight");
+  PyObject *method = package ? PyObject_CallMethod(package, "_tensor_method", "OO", self, name) : NULL;
+  Py_XDECREF(package);
+  return method;
+}
+
+static PyMethodDef tensor_methods[] = {
+    {"stride", get_strides, METH_NOARGS, "strides in elements"},
+    {"numpy", tensor_numpy, METH_NOARGS, "a numpy array on the same memory"},
+    {"tolist", tensor_tolist, METH_NOARGS, "nested lists of numbers"},
+    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_FASTCALL | METH_KEYWORDS, "a DLPack capsule"},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "(1, 0): the CPU"},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot tensor_slots[] = {{Py_tp_dealloc, tensor_dealloc},
+                                     {Py_tp_doc, "A tensor in memory of Rushlight's, numpy's or torch's."},
+                                     {Py_tp_repr, tensor_repr},
+                                     {Py_tp_getattro, tensor_getattro},
+                                     {Py_tp_methods, tensor_methods},
+                                     {Py_tp_getset, tensor_getset},
+                                     {Py_tp_richcompare, tensor_compare},
+                                     {Py_tp_hash, PyObject_HashNotImplemented},
+                                     {Py_bf_getbuffer, tensor_get_buffer},
+                                     {Py_bf_releasebuffer, tensor_release_buffer},
+                                     {Py_mp_length, tensor_len},
+                                     {Py_mp_subscript, tensor_subscript},
+                                     {Py_nb_add, nb_add},
+                                     {Py_nb_subtract, nb_sub},
+                                     {Py_nb_multiply, nb_mul},
+                                     {Py_nb_true_divide, nb_div},
+                                     {Py_nb_floor_divide, nb_floordiv},
+                                     {Py_nb_remainder, nb_mod},
+                                     {Py_nb_power, nb_pow},
+                                     {Py_nb_matrix_multiply, nb_matmul},
+                                     {Py_nb_and, nb_and},
+                                     {Py_nb_or, nb_or},
+                                     {Py_nb_xor, nb_xor},
+                                     {Py_nb_lshift, nb_shl},
+                                     {Py_nb_rshift, nb_shr},
+                                     {Py_nb_inplace_add, nb_iadd},
+                                     {Py_nb_inplace_subtract, nb_isub},
+                                     {Py_nb_inplace_multiply, nb_imul},
+                                     {Py_nb_inplace_true_divide, nb_idiv},
+                                     {Py_nb_negative, nb_neg},
+                                     {Py_nb_absolute, nb_abs},
+                                     {Py_nb_invert, nb_invert},
+                                     {Py_nb_float, tensor_float},
+                                     {Py_nb_int, tensor_int},
+                                     {Py_nb_bool, tensor_bool},
+                                     {0, NULL}};
+static PyType_Spec tensor_spec = {"rushlight.Tensor", sizeof(py_tensor), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tensor_slots};
+
+int py_add_tensor_type(PyObject *m, py_state *state)
+{
+  state->tensor_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &tensor_spec, NULL);
+  return state->tensor_type ? PyModule_AddType(m, state->tensor_type) : -1;
+}
+
+py_state *py_state_of(PyObject *self)
+{
+  return Py_TYPE(self)->tp_dealloc == tensor_dealloc ? ((py_tensor *)self)->state : NULL;
+}
