@@ -143,12 +143,17 @@ struct ir_graph {
   uint32_t n_constants, cap_constants;
   uint32_t next_id, next_origin;
   table names;       /* debug name -> value */
+  table suffixes;    /* base of a name -> last number tried for it */
+  bool types_borrowed; /* owned by what `types` belongs to: retaining it would be a cycle */
 };
 
 /* -- Graphs -------------------------------------------------------------------------------------------------- */
 
 ir_graph *ir_graph_new(session *s, type_store *ts); /* new; not registered with the session */
 void ir_graph_free(ir_graph *g);
+void ir_graph_free_deferred(void *g); /* for session_defer */
+/* The graph becomes part of what owns its type store (a program): it stops retaining it. */
+void ir_graph_borrow_types(ir_graph *g);
 ir_graph *ir_graph_copy(session *s, const ir_graph *g); /* new; origins kept */
 static inline ir_node *ir_block_first(const ir_block *b) { return b->ret->next; } /* == b->ret when empty */
 static inline ir_node *ir_block_last(const ir_block *b) { return b->ret->prev; }
@@ -156,9 +161,14 @@ static inline uint32_t ir_block_n_inputs(const ir_block *b) { return b->param->n
 static inline uint32_t ir_block_n_outputs(const ir_block *b) { return b->ret->n_inputs; }
 static inline ir_value *ir_block_input(const ir_block *b, uint32_t i) { return b->param->outputs[i]; }
 static inline ir_value *ir_block_output(const ir_block *b, uint32_t i) { return b->ret->inputs[i]->value; }
+ir_block *ir_block_new(session *s, ir_graph *g, ir_node *owner); /* for ir_node_add_block */
+/* Copy a block's nodes before `before` (any graph), its inputs replaced; what its outputs became. */
+void ir_block_inline(session *s, const ir_block *from, ir_node *before, ir_value *const *inputs,
+                     ir_value **outputs);
+/* Copy inputs, nodes and outputs of `from` into the empty block `to`. */
+void ir_block_copy_into(session *s, ir_block *to, const ir_block *from);
 ir_value *ir_block_add_input(session *s, ir_block *b, const type *t, const char *name);
 void ir_block_add_output(session *s, ir_block *b, ir_value *v);
-static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v);
 void ir_block_remove_input(ir_block *b, uint32_t i);   /* must have no uses */
 void ir_block_remove_output(ir_block *b, uint32_t i);
 
@@ -184,9 +194,11 @@ void ir_node_move_before(ir_node *n, ir_node *pos);
 void ir_node_move_after(ir_node *n, ir_node *pos);
 /* Unlink for good: inputs unset, nested blocks destroyed; outputs must have no uses. */
 void ir_node_destroy(ir_node *n);
+void ir_node_destroy_block(ir_node *n, uint32_t i);
 /* a runs before b (same graph, any blocks; a block's owner runs before what is inside). */
 bool ir_node_is_before(const ir_node *a, const ir_node *b);
 const char *ir_node_kind_name(const ir_node *n); /* "aten::add", "prim::If" */
+bool ir_kind_of_name(str name, ir_kind *out); /* of the fixed kinds; false: none */
 bool ir_node_is_op(const ir_node *n, const char *name); /* by qualified name, any overload */
 
 void ir_value_replace_all_uses(ir_value *from, ir_value *to);
@@ -206,6 +218,11 @@ ir_attr *ir_attr_find(const ir_node *n, const char *name); /* NULL: absent */
 void ir_attr_set_string(session *s, ir_node *n, const char *name, const char *v);
 void ir_attr_set_int(session *s, ir_node *n, const char *name, int64_t v);
 void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *const *types, uint32_t k);
+void ir_attr_set_float(session *s, ir_node *n, const char *name, double v);
+void ir_attr_set_ints(session *s, ir_node *n, const char *name, const int64_t *v, uint32_t k);
+void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v);
+/* The attribute of that name, made when it is new; the caller fills `as`. */
+ir_attr *ir_attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind);
 static inline const char *ir_attr_string(const ir_node *n, const char *name)
 {
   const ir_attr *a = ir_attr_find(n, name);

@@ -13,6 +13,8 @@
 typedef struct program program;
 typedef struct function function;
 
+typedef enum function_state { FUNCTION_DECLARED, FUNCTION_COMPILING, FUNCTION_COMPILED } function_state;
+
 struct function {
   program *program;      /* borrowed: the program owns the function */
   const char *name;      /* "forward" */
@@ -23,10 +25,12 @@ struct function {
   /* How the graph comes to be; leaves the session on an error.  NULL once compiled. */
   void (*compile)(session *s, function *f);
   void *compile_arg;     /* the front end's, in the program's arena */
-  uint8_t state;         /* 0 declared, 1 being compiled (recursion!), 2 compiled */
+  _Atomic uint8_t state; /* function_state: 0 declared, 1 being compiled (recursion!), 2 compiled */
+  bool owns_defaults;    /* the schema's default values are released with the program */
   bool is_builtin;       /* of the built-in program: hidden in tracebacks */
   bool changes_state;    /* a method that writes module state (ir/alias.h), valid once compiled */
   _Atomic(void *) code;  /* run/code.h, made at first call */
+  function *next;        /* all functions of the program */
 };
 
 typedef struct class_attr {
@@ -58,6 +62,7 @@ struct class_info { /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
   /* Front end's: completes attributes and methods at first look; NULL when complete. */
   void (*complete)(session *s, const type *t);
   void *complete_arg;
+  class_info *next; /* all classes of the program */
 };
 
 struct program {
@@ -68,7 +73,9 @@ struct program {
   table functions;  /* qualified name -> function */
   rush_value *constants; /* CONSTANTS.cN */
   uint32_t n_constants;
-  mutex lock;       /* bodies are compiled under it (recursive: owner below) */
+  mutex lock;       /* recursive; bodies are compiled under it */
+  function *all_functions;
+  class_info *all_classes;
   void *front;      /* the front end's importer, in mem; may need front_free */
   void (*front_free)(program *p);
   void (*code_destroy)(context *c, void *code); /* set by run/ with the first code */
@@ -89,12 +96,20 @@ static inline void program_release(program *p)
 }
 const type *program_find_class(const program *p, str qualified);
 function *program_find_function(const program *p, str qualified);
-/* Fresh, registered, empty.  Names are copied. */
+/* Fresh, registered, empty.  Names are copied.  A name that exists is an error. */
 type *program_add_class(session *s, program *p, type_kind kind, const char *qualified);
 function *program_add_function(session *s, program *p, const char *qualified);
 function *class_add_method(session *s, const type *cls, const char *name);
 uint32_t class_add_attr(session *s, const type *cls, const char *name, const type *t);
 source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len);
+
+/* Attributes and methods are there afterwards. */
+void class_complete(session *s, const type *cls);
+uint32_t class_add_constant(session *s, const type *cls, const char *name, const type *t,
+                            rush_value v); /* retained */
+void class_add_enum_member(session *s, const type *cls, const char *name, rush_value member_steal);
+/* The function's graph: owned by the program from now on. */
+void function_set_graph_steal(function *f, ir_graph *g);
 
 int class_attr_index(const type *cls, str name);         /* slot, or -1 */
 const class_attr *class_constant(const type *cls, str name);

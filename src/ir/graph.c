@@ -1,0 +1,390 @@
+/* ir/graph.c -- graphs, block signatures, names, constants, attributes, copies. */
+#include "ir/graph.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* -- Graphs ------------------------------------------------------------------------------------- */
+
+ir_graph *ir_graph_new(session *s, type_store *ts)
+{
+  context *c = s->cx->ctx;
+  ir_graph *g = mem_alloc_zero(c, sizeof *g);
+
+  if (!g)
+    session_check(s, call_nomem(s->cx));
+  g->ctx = c;
+  arena_init(&g->mem, c);
+  table_init(&g->names, c);
+  table_init(&g->suffixes, c);
+  g->types = type_store_retain(ts);
+  session_defer(s, ir_graph_free_deferred, g); /* should the block not be made */
+  g->block = ir_block_new(s, g, NULL);
+  session_keep(s, g);
+  return g;
+}
+
+void ir_graph_free(ir_graph *g)
+{
+  if (!g)
+    return;
+  context *c = g->ctx;
+
+  for (uint32_t i = 0; i < g->n_constants; i++)
+    value_release(g->constants[i]);
+  if (g->constants)
+    mem_free(c, g->constants, g->cap_constants * sizeof(rush_value));
+  table_free(&g->names);
+  table_free(&g->suffixes);
+  arena_free(&g->mem);
+  if (!g->types_borrowed)
+    type_store_release(g->types);
+  mem_free(c, g, sizeof *g);
+}
+
+void ir_graph_free_deferred(void *g) { ir_graph_free(g); }
+
+void ir_graph_borrow_types(ir_graph *g)
+{
+  if (g->types_borrowed)
+    return;
+  g->types_borrowed = true;
+  type_store_release(g->types);
+}
+
+/* -- Block signatures --------------------------------------------------------------------------- */
+
+ir_value *ir_block_add_input(session *s, ir_block *b, const type *t, const char *name)
+{
+  ir_value *v = ir_node_add_output(s, b->param, t);
+
+  if (name)
+    ir_value_set_name(s, v, name);
+  return v;
+}
+
+void ir_block_add_output(session *s, ir_block *b, ir_value *v) { ir_node_add_input(s, b->ret, v); }
+void ir_block_remove_input(ir_block *b, uint32_t i) { ir_node_remove_output(b->param, i); }
+void ir_block_remove_output(ir_block *b, uint32_t i) { ir_node_remove_input(b->ret, i); }
+
+/* -- Names -------------------------------------------------------------------------------------- */
+
+static bool is_number(const char *s)
+{
+  if (!*s)
+    return false;
+  for (; *s; s++)
+    if (*s < '0' || *s > '9')
+      return false;
+  return true;
+}
+
+static char *copy_text(session *s, ir_graph *g, const char *text, size_t len)
+{
+  char *p = session_alloc_in(s, &g->mem, len + 1);
+
+  memcpy(p, text, len);
+  return p;
+}
+
+static void name_put(session *s, table *t, const char *name, void *value)
+{
+  if (!table_put(t, str_of(name), value))
+    session_check(s, call_nomem(s->cx));
+}
+
+/* "x.2" for "x.1", "x.1" for "x": the next that is free.  The last number tried per base is kept, so
+ * that a thousand values of one name cost a thousand steps. */
+static const char *free_name(session *s, ir_graph *g, const char *name)
+{
+  const char *dot = strrchr(name, '.');
+  bool numbered = dot && strlen(dot + 1) < 18 && is_number(dot + 1);
+  str base = {name, numbered ? (size_t)(dot - name) : strlen(name)};
+  uintptr_t n = numbered ? (uintptr_t)strtoull(dot + 1, NULL, 10) : 1;
+  uintptr_t seen = (uintptr_t)table_get(&g->suffixes, base);
+  char digits[24];
+  char *fresh = session_alloc_in(s, &g->mem, base.len + sizeof digits + 1);
+
+  if (seen && seen + 1 > n)
+    n = seen + 1;
+  do {
+    int len = snprintf(digits, sizeof digits, ".%llu", (unsigned long long)n++);
+    memcpy(fresh, base.p, base.len);
+    memcpy(fresh + base.len, digits, (size_t)len + 1);
+  } while (table_get(&g->names, str_of(fresh)));
+  name_put(s, &g->suffixes, copy_text(s, g, base.p, base.len), (void *)n);
+  return fresh;
+}
+
+/* As in PyTorch, the new value gets the name and an older owner of it is renamed. */
+void ir_value_set_name(session *s, ir_value *v, const char *name)
+{
+  ir_graph *g = v->node->graph;
+
+  if (v->name) {
+    if (name && strcmp(v->name, name) == 0)
+      return;
+    table_remove(&g->names, str_of(v->name));
+    v->name = NULL;
+  }
+  if (!name || !*name || is_number(name))
+    return;
+  ir_value *owner = table_get(&g->names, str_of(name));
+
+  if (owner) {
+    const char *fresh = free_name(s, g, name);
+    const char *freed = owner->name;
+
+    table_remove(&g->names, str_of(freed));
+    owner->name = fresh;
+    name_put(s, &g->names, fresh, owner);
+  }
+  v->name = copy_text(s, g, name, strlen(name));
+  name_put(s, &g->names, v->name, v);
+}
+
+/* -- Constants ---------------------------------------------------------------------------------- */
+
+static uint32_t pool_add(session *s, ir_graph *g, rush_value v)
+{
+  if (g->n_constants == g->cap_constants) {
+    uint32_t cap = g->cap_constants ? g->cap_constants * 2 : 16;
+    rush_value *fresh = mem_realloc(g->ctx, g->constants, g->cap_constants * sizeof *fresh,
+                                    cap * sizeof *fresh);
+
+    if (!fresh)
+      session_check(s, call_nomem(s->cx));
+    g->constants = fresh;
+    g->cap_constants = cap;
+  }
+  g->constants[g->n_constants] = value_retain(v);
+  return g->n_constants++;
+}
+
+ir_node *ir_constant_new(session *s, ir_graph *g, rush_value v, const type *t)
+{
+  ir_node *n = ir_node_new(s, g, IR_CONSTANT, NULL, 0);
+
+  n->constant = pool_add(s, g, v);
+  if (!t)
+    t = type_of_value(g->types, v);
+  if (!t)
+    session_check(s, call_nomem(s->cx));
+  ir_node_add_output(s, n, t);
+  return n;
+}
+
+bool ir_value_as_constant(const ir_value *v, rush_value *out)
+{
+  if (v->node->kind != IR_CONSTANT)
+    return false;
+  *out = ir_constant_value(v->node);
+  return true;
+}
+
+/* -- Attributes --------------------------------------------------------------------------------- */
+
+ir_attr *ir_attr_find(const ir_node *n, const char *name)
+{
+  for (ir_attr *a = n->attrs; a; a = a->next)
+    if (strcmp(a->name, name) == 0)
+      return a;
+  return NULL;
+}
+
+/* The attribute of that name, appended when it is new: they print in order of setting. */
+ir_attr *ir_attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind)
+{
+  ir_attr *a = ir_attr_find(n, name);
+
+  if (!a) {
+    ir_attr **end = &n->attrs;
+
+    while (*end)
+      end = &(*end)->next;
+    a = *end = session_alloc_in(s, &n->graph->mem, sizeof *a);
+    a->name = copy_text(s, n->graph, name, strlen(name));
+  }
+  a->kind = kind;
+  return a;
+}
+
+void ir_attr_set_string(session *s, ir_node *n, const char *name, const char *v)
+{
+  ir_attr_set(s, n, name, ATTR_STRING)->as.s = copy_text(s, n->graph, v, strlen(v));
+}
+
+void ir_attr_set_int(session *s, ir_node *n, const char *name, int64_t v)
+{
+  ir_attr_set(s, n, name, ATTR_INT)->as.i = v;
+}
+
+void ir_attr_set_float(session *s, ir_node *n, const char *name, double v)
+{
+  ir_attr_set(s, n, name, ATTR_FLOAT)->as.d = v;
+}
+
+void ir_attr_set_ints(session *s, ir_node *n, const char *name, const int64_t *v, uint32_t k)
+{
+  int64_t *copy = session_alloc_in(s, &n->graph->mem, (k + 1) * sizeof *copy);
+  ir_attr *a = ir_attr_set(s, n, name, ATTR_INTS);
+
+  if (k)
+    memcpy(copy, v, k * sizeof *copy);
+  a->as.ints.v = copy;
+  a->as.ints.n = k;
+}
+
+void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *const *types,
+                       uint32_t k)
+{
+  const type **copy = session_alloc_in(s, &n->graph->mem, (k + 1) * sizeof *copy);
+  ir_attr *a = ir_attr_set(s, n, name, ATTR_TYPES);
+
+  if (k)
+    memcpy(copy, types, k * sizeof *copy);
+  a->as.t.types = copy;
+  a->as.t.n_types = k;
+}
+
+void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v)
+{
+  uint32_t i = pool_add(s, n->graph, v);
+
+  ir_attr_set(s, n, name, ATTR_VALUE)->as.value = n->graph->constants[i];
+}
+
+/* -- Copies ------------------------------------------------------------------------------------- */
+
+/* Values of the source that were copied, by pointer; those outside the copied part map to themselves
+ * or to what the caller said. */
+typedef struct copier {
+  session *s;
+  ir_graph *to;
+  table map; /* 8 bytes of pointer -> ir_value */
+} copier;
+
+static str key_of(ir_value *const *v) { return (str){(const char *)v, sizeof *v}; }
+
+static void copier_free(void *arg)
+{
+  copier *c = arg;
+  table_free(&c->map);
+}
+
+static void map_value(copier *c, ir_value *from, ir_value *to)
+{
+  ir_value **key = session_alloc(c->s, sizeof *key);
+
+  *key = from;
+  if (!table_put(&c->map, key_of(key), to))
+    session_check(c->s, call_nomem(c->s->cx));
+}
+
+static ir_value *mapped(copier *c, ir_value *from)
+{
+  ir_value *to = from ? table_get(&c->map, key_of(&from)) : NULL;
+
+  return to ? to : from;
+}
+
+static void copy_output(copier *c, ir_node *n, ir_value *from)
+{
+  ir_value *v = ir_node_add_output(c->s, n, from->type);
+
+  if (from->name)
+    ir_value_set_name(c->s, v, from->name);
+  map_value(c, from, v);
+}
+
+static void copy_attrs(copier *c, ir_node *n, const ir_node *from)
+{
+  for (const ir_attr *a = from->attrs; a; a = a->next) {
+    switch (a->kind) {
+    case ATTR_INT: ir_attr_set_int(c->s, n, a->name, a->as.i); break;
+    case ATTR_FLOAT: ir_attr_set_float(c->s, n, a->name, a->as.d); break;
+    case ATTR_STRING: ir_attr_set_string(c->s, n, a->name, a->as.s); break;
+    case ATTR_TYPES:
+      ir_attr_set_types(c->s, n, a->name, a->as.t.types, a->as.t.n_types);
+      break;
+    case ATTR_INTS: ir_attr_set_ints(c->s, n, a->name, a->as.ints.v, a->as.ints.n); break;
+    case ATTR_VALUE: ir_attr_set_value(c->s, n, a->name, a->as.value); break;
+    case ATTR_GRAPH: ir_attr_set(c->s, n, a->name, ATTR_GRAPH)->as.graph = a->as.graph; break;
+    }
+  }
+}
+
+static void copy_block_body(copier *c, ir_block *to, const ir_block *from);
+
+static ir_node *copy_node(copier *c, const ir_node *from)
+{
+  session_enter(c->s);
+  ir_node *n = ir_node_new(c->s, c->to, from->kind, NULL, 0);
+
+  n->origin = from->origin;
+  n->op = from->op;
+  n->function = from->function;
+  n->range = from->range;
+  n->meta = from->meta;
+  if (from->kind == IR_CONSTANT)
+    n->constant = pool_add(c->s, c->to, ir_constant_value(from));
+  for (uint32_t i = 0; i < from->n_inputs; i++)
+    ir_node_add_input(c->s, n, mapped(c, ir_node_input(from, i)));
+  for (uint32_t i = 0; i < from->n_blocks; i++)
+    copy_block_body(c, ir_node_add_block(c->s, n), from->blocks[i]);
+  for (uint32_t i = 0; i < from->n_outputs; i++)
+    copy_output(c, n, from->outputs[i]);
+  copy_attrs(c, n, from);
+  session_leave(c->s);
+  return n;
+}
+
+static void copy_block_body(copier *c, ir_block *to, const ir_block *from)
+{
+  for (uint32_t i = 0; i < from->param->n_outputs; i++)
+    copy_output(c, to->param, from->param->outputs[i]);
+  for (const ir_node *n = ir_block_first(from); n != from->ret; n = n->next)
+    ir_node_append(copy_node(c, n), to);
+  for (uint32_t i = 0; i < ir_block_n_outputs(from); i++)
+    ir_block_add_output(c->s, to, mapped(c, ir_block_output(from, i)));
+}
+
+static copier *copier_new(session *s, ir_graph *to)
+{
+  copier *c = session_new(s, copier);
+
+  c->s = s;
+  c->to = to;
+  table_init(&c->map, to->ctx);
+  session_defer(s, copier_free, c);
+  return c;
+}
+
+ir_graph *ir_graph_copy(session *s, const ir_graph *g)
+{
+  ir_graph *to = ir_graph_new(s, g->types);
+
+  session_defer(s, ir_graph_free_deferred, to);
+  copy_block_body(copier_new(s, to), to->block, g->block);
+  if (to->next_origin < g->next_origin)
+    to->next_origin = g->next_origin;
+  return session_keep(s, to);
+}
+
+void ir_block_inline(session *s, const ir_block *from, ir_node *before, ir_value *const *inputs,
+                     ir_value **outputs)
+{
+  copier *c = copier_new(s, before->graph);
+
+  for (uint32_t i = 0; i < ir_block_n_inputs(from); i++)
+    map_value(c, ir_block_input(from, i), inputs[i]);
+  for (const ir_node *n = ir_block_first(from); n != from->ret; n = n->next)
+    ir_node_insert_before(copy_node(c, n), before);
+  for (uint32_t i = 0; i < ir_block_n_outputs(from); i++)
+    outputs[i] = mapped(c, ir_block_output(from, i));
+}
+
+void ir_block_copy_into(session *s, ir_block *to, const ir_block *from)
+{
+  copy_block_body(copier_new(s, to->graph), to, from);
+}

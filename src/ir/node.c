@@ -1,0 +1,356 @@
+/* ir/node.c -- nodes, their order in a block, and the uses of values. */
+#include "ir/graph.h"
+
+/* Orders are handed out ORDER_GAP apart; an insert between neighbours halves a gap.  A used-up gap
+ * renumbers the block, at most once per 32 inserts at one spot.  Rejected: plain indices (every insert
+ * O(n)), walking (every query O(n)). */
+#define ORDER_GAP (UINT64_C(1) << 32)
+
+/* -- Uses --------------------------------------------------------------------------------------- */
+
+static void use_unlink(ir_use *u)
+{
+  if (u->prev)
+    u->prev->next = u->next;
+  else
+    u->value->uses = u->next;
+  if (u->next)
+    u->next->prev = u->prev;
+  u->value = NULL;
+  u->prev = u->next = NULL;
+}
+
+static void use_link(ir_use *u, ir_value *v)
+{
+  u->value = v;
+  u->prev = NULL;
+  u->next = v->uses;
+  if (v->uses)
+    v->uses->prev = u;
+  v->uses = u;
+}
+
+void ir_node_set_input(ir_node *n, uint32_t i, ir_value *v)
+{
+  ASSERT(i < n->n_inputs, "no such input slot");
+  ir_use *u = n->inputs[i];
+
+  if (u->value)
+    use_unlink(u);
+  if (v)
+    use_link(u, v);
+}
+
+void ir_value_replace_all_uses(ir_value *from, ir_value *to)
+{
+  if (from == to)
+    return;
+  while (from->uses) {
+    ir_use *u = from->uses;
+    use_unlink(u);
+    use_link(u, to);
+  }
+}
+
+/* -- Making ------------------------------------------------------------------------------------- */
+
+/* Room for one more pointer in an arena array that doubles. */
+static void *grow_pointers(session *s, ir_graph *g, void *old, uint32_t n, uint32_t *cap)
+{
+  if (n < *cap)
+    return old;
+  uint32_t fresh_cap = *cap ? *cap * 2 : 2;
+  void **fresh = session_alloc_in(s, &g->mem, (size_t)fresh_cap * sizeof(void *));
+
+  if (n)
+    memcpy(fresh, old, (size_t)n * sizeof(void *));
+  *cap = fresh_cap;
+  return fresh;
+}
+
+static void reserve_inputs(session *s, ir_node *n, uint32_t cap)
+{
+  if (cap <= n->cap_inputs)
+    return;
+  ir_use **fresh = session_alloc_in(s, &n->graph->mem, (size_t)cap * sizeof(void *));
+
+  if (n->n_inputs)
+    memcpy(fresh, n->inputs, n->n_inputs * sizeof(void *));
+  n->inputs = fresh;
+  n->cap_inputs = cap;
+}
+
+ir_node *ir_node_new(session *s, ir_graph *g, ir_kind kind, ir_value *const *inputs,
+                     uint32_t n_inputs)
+{
+  ir_node *n = session_alloc_in(s, &g->mem, sizeof *n);
+
+  n->kind = kind;
+  n->graph = g;
+  n->origin = g->next_origin++;
+  reserve_inputs(s, n, n_inputs);
+  for (uint32_t i = 0; i < n_inputs; i++)
+    ir_node_add_input(s, n, inputs[i]);
+  return n;
+}
+
+ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *inputs,
+                        uint32_t n_inputs)
+{
+  ir_node *n = ir_node_new(s, g, IR_OP, inputs, n_inputs);
+
+  n->op = o;
+  for (uint32_t i = 0; i < o->schema->n_returns; i++)
+    ir_node_add_output(s, n, type_runtime(o->schema->returns[i].type));
+  return n;
+}
+
+ir_value *ir_node_add_output(session *s, ir_node *n, const type *t)
+{
+  ir_graph *g = n->graph;
+  ir_value *v = session_alloc_in(s, &g->mem, sizeof *v);
+
+  v->node = n;
+  v->index = n->n_outputs;
+  v->id = g->next_id++;
+  v->type = t;
+  n->outputs = grow_pointers(s, g, n->outputs, n->n_outputs, &n->cap_outputs);
+  n->outputs[n->n_outputs++] = v;
+  return v;
+}
+
+void ir_node_insert_input(session *s, ir_node *n, uint32_t at, ir_value *v)
+{
+  ASSERT(at <= n->n_inputs, "no such place for an input");
+  ir_use *u = session_alloc_in(s, &n->graph->mem, sizeof *u);
+
+  u->user = n;
+  n->inputs = grow_pointers(s, n->graph, n->inputs, n->n_inputs, &n->cap_inputs);
+  memmove(n->inputs + at + 1, n->inputs + at, (n->n_inputs - at) * sizeof(void *));
+  n->inputs[at] = u;
+  n->n_inputs++;
+  if (v)
+    use_link(u, v);
+}
+
+void ir_node_add_input(session *s, ir_node *n, ir_value *v)
+{
+  ir_node_insert_input(s, n, n->n_inputs, v);
+}
+
+void ir_node_remove_input(ir_node *n, uint32_t i)
+{
+  ir_node_set_input(n, i, NULL);
+  memmove(n->inputs + i, n->inputs + i + 1, (n->n_inputs - i - 1) * sizeof(void *));
+  n->n_inputs--;
+}
+
+/* The name becomes free for others. */
+static void forget_name(ir_value *v)
+{
+  if (v->name)
+    table_remove(&v->node->graph->names, str_of(v->name));
+  v->name = NULL;
+}
+
+void ir_node_remove_output(ir_node *n, uint32_t i)
+{
+  ASSERT(i < n->n_outputs && !n->outputs[i]->uses, "an output with uses");
+  forget_name(n->outputs[i]);
+  memmove(n->outputs + i, n->outputs + i + 1, (n->n_outputs - i - 1) * sizeof(void *));
+  n->n_outputs--;
+  for (; i < n->n_outputs; i++)
+    n->outputs[i]->index = i;
+}
+
+ir_block *ir_node_add_block(session *s, ir_node *n)
+{
+  ir_block *b = ir_block_new(s, n->graph, n);
+
+  n->blocks = grow_pointers(s, n->graph, n->blocks, n->n_blocks, &n->cap_blocks);
+  n->blocks[n->n_blocks++] = b;
+  return b;
+}
+
+ir_block *ir_block_new(session *s, ir_graph *g, ir_node *owner)
+{
+  ir_block *b = session_alloc_in(s, &g->mem, sizeof *b);
+
+  b->graph = g;
+  b->owner = owner;
+  b->param = ir_node_new(s, g, IR_PARAM, NULL, 0);
+  b->ret = ir_node_new(s, g, IR_RETURN, NULL, 0);
+  b->param->block = b->ret->block = b;
+  b->ret->prev = b->ret->next = b->ret;
+  b->ret->order = UINT64_MAX;
+  return b;
+}
+
+/* -- Order -------------------------------------------------------------------------------------- */
+
+static void renumber(ir_block *b)
+{
+  uint64_t order = 0;
+
+  for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
+    n->order = order += ORDER_GAP;
+}
+
+/* Pick an order between the neighbours'.  The return node counts as 0 on the left of the first node
+ * and as UINT64_MAX on the right of the last. */
+static void place(ir_node *n)
+{
+  const ir_node *ret = n->block->ret;
+  uint64_t lo = n->prev == ret ? 0 : n->prev->order;
+  uint64_t hi = n->next->order;
+
+  if (n->next == ret && hi - lo > ORDER_GAP)
+    n->order = lo + ORDER_GAP; /* append: do not halve the far end */
+  else if (hi - lo > 1)
+    n->order = lo + (hi - lo) / 2;
+  else
+    renumber(n->block);
+}
+
+void ir_node_insert_after(ir_node *n, ir_node *pos)
+{
+  ASSERT(n->block == NULL, "node is already in a block");
+  ASSERT(pos->block != NULL && pos->kind != IR_PARAM, "position is in no block");
+
+  n->block = pos->block;
+  n->prev = pos;
+  n->next = pos->next;
+  n->prev->next = n;
+  n->next->prev = n;
+  place(n);
+}
+
+void ir_node_insert_before(ir_node *n, ir_node *pos) { ir_node_insert_after(n, pos->prev); }
+void ir_node_append(ir_node *n, ir_block *b) { ir_node_insert_after(n, b->ret->prev); }
+
+void ir_node_unlink(ir_node *n)
+{
+  ASSERT(n->block != NULL, "node is in no block");
+  ASSERT(n != n->block->ret, "the return node closes the ring");
+
+  n->prev->next = n->next;
+  n->next->prev = n->prev;
+  n->prev = n->next = NULL; /* a stale walk fails at once, not later */
+  n->block = NULL;
+}
+
+void ir_node_move_before(ir_node *n, ir_node *pos)
+{
+  if (n == pos || n->next == pos)
+    return;
+  ir_node_unlink(n);
+  ir_node_insert_after(n, pos->prev);
+}
+
+void ir_node_move_after(ir_node *n, ir_node *pos)
+{
+  if (n == pos || n->prev == pos)
+    return;
+  ir_node_unlink(n);
+  ir_node_insert_after(n, pos);
+}
+
+/* Blocks around b, b included. */
+static uint32_t block_depth(const ir_block *b)
+{
+  uint32_t depth = 0;
+
+  for (; b; b = b->owner ? b->owner->block : NULL)
+    depth++;
+  return depth;
+}
+
+bool ir_node_is_before(const ir_node *a, const ir_node *b)
+{
+  if (a->block == b->block)
+    return a->order < b->order;
+  const ir_node *x = a, *y = b;
+  uint32_t dx = block_depth(a->block), dy = block_depth(b->block);
+
+  for (; dx > dy; dx--)
+    x = x->block->owner;
+  for (; dy > dx; dy--)
+    y = y->block->owner;
+  while (x->block != y->block) {
+    x = x->block->owner;
+    y = y->block->owner;
+  }
+  if (x != y)
+    return x->order < y->order;
+  return x == a; /* an owner runs before what is inside; blocks of one node have no order */
+}
+
+/* -- Destroying --------------------------------------------------------------------------------- */
+
+static void unset_inputs(ir_node *n)
+{
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    ir_node_set_input(n, i, NULL);
+}
+
+static void destroy_block(ir_block *b)
+{
+  unset_inputs(b->ret);
+  while (ir_block_last(b) != b->ret)
+    ir_node_destroy(ir_block_last(b));
+  for (uint32_t i = 0; i < b->param->n_outputs; i++)
+    forget_name(b->param->outputs[i]);
+}
+
+void ir_node_destroy_block(ir_node *n, uint32_t i)
+{
+  ASSERT(i < n->n_blocks, "no such block");
+  destroy_block(n->blocks[i]);
+  memmove(n->blocks + i, n->blocks + i + 1, (n->n_blocks - i - 1) * sizeof(void *));
+  n->n_blocks--;
+}
+
+void ir_node_destroy(ir_node *n)
+{
+  while (n->n_blocks)
+    ir_node_destroy_block(n, n->n_blocks - 1);
+  unset_inputs(n);
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    ASSERT(!n->outputs[i]->uses, "destroying a node whose output is used");
+    forget_name(n->outputs[i]);
+  }
+  if (n->block)
+    ir_node_unlink(n);
+}
+
+/* -- Kinds -------------------------------------------------------------------------------------- */
+
+static const char *const kind_names[N_IR_KINDS] = {
+#define IR_NAME(symbol, name) [IR_##symbol] = name,
+    IR_KINDS(IR_NAME)
+#undef IR_NAME
+};
+
+const char *ir_node_kind_name(const ir_node *n)
+{
+  if (n->kind == IR_OP)
+    return n->op->schema->name;
+  if (n->kind == IR_UNKNOWN_OP || n->kind == IR_HIGHER_ORDER)
+    return ir_attr_string(n, "name");
+  return kind_names[n->kind];
+}
+
+bool ir_kind_of_name(str name, ir_kind *out)
+{
+  for (int k = 0; k < N_IR_KINDS; k++)
+    if (kind_names[k][0] && k != IR_HIGHER_ORDER && str_is(name, kind_names[k])) {
+      *out = (ir_kind)k;
+      return true;
+    }
+  return false;
+}
+
+bool ir_node_is_op(const ir_node *n, const char *name)
+{
+  return n->kind == IR_OP && strcmp(n->op->schema->name, name) == 0;
+}

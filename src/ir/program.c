@@ -1,0 +1,349 @@
+/* ir/program.c -- programs: making them, finding in them, compiling bodies once, the end of one. */
+#include "ir/program.h"
+
+#include <stdio.h>
+
+/* -- Making and ending -------------------------------------------------------------------------- */
+
+static program *program_of(type_store *ts)
+{
+  return (program *)((char *)ts - offsetof(program, types));
+}
+
+static void release_schema_defaults(schema *sc)
+{
+  for (uint32_t i = 0; sc && i < sc->n_args; i++)
+    if (sc->args[i].has_default)
+      value_release(sc->args[i].default_value);
+}
+
+static void free_class(class_info *ci)
+{
+  for (uint32_t i = 0; i < ci->n_constants; i++)
+    value_release(ci->constants[i].constant);
+  for (uint32_t i = 0; i < ci->n_members; i++)
+    value_release(ci->enum_members[i]);
+}
+
+static void program_destroy(type_store *ts)
+{
+  program *p = program_of(ts);
+  context *c = p->ctx;
+
+  if (p->front_free)
+    p->front_free(p);
+  for (function *f = p->all_functions; f; f = f->next) {
+    void *code = atomic_load_explicit(&f->code, memory_order_acquire);
+
+    if (code)
+      p->code_destroy(c, code);
+    ir_graph_free(f->graph);
+    if (f->owns_defaults)
+      release_schema_defaults(f->schema);
+  }
+  for (class_info *ci = p->all_classes; ci; ci = ci->next)
+    free_class(ci);
+  for (uint32_t i = 0; i < p->n_constants; i++)
+    value_release(p->constants[i]);
+  for (uint32_t i = 0; i < p->n_sources; i++)
+    source_release(p->sources[i]);
+  table_free(&p->classes);
+  table_free(&p->functions);
+  arena_free(&p->mem);
+  type_store_fini(&p->types);
+  pthread_mutex_destroy(&p->lock);
+  mem_free(c, p, sizeof *p);
+  context_release(c);
+}
+
+program *program_new(session *s, context *c)
+{
+  program *p = mem_alloc_zero(c, sizeof *p);
+  pthread_mutexattr_t attr;
+
+  if (!p)
+    session_check(s, call_nomem(s->cx));
+  p->ctx = context_retain(c);
+  type_store_init(&p->types, c, program_destroy);
+  arena_init(&p->mem, c);
+  table_init(&p->classes, c);
+  table_init(&p->functions, c);
+  pthread_mutexattr_init(&attr);
+  pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&p->lock, &attr);
+  pthread_mutexattr_destroy(&attr);
+  return p;
+}
+
+static void release_heap(void *h) { value_release(value_heap_steal(((heap *)h)->kind, h)); }
+static void release_source(void *src) { source_release(src); }
+
+static char *copy_text(session *s, program *p, const char *text)
+{
+  size_t len = strlen(text);
+  char *t = session_alloc_in(s, &p->mem, len + 1);
+
+  memcpy(t, text, len);
+  return t;
+}
+
+/* Room for one more item in an arena array that doubles. */
+static void *grow(session *s, program *p, void *old, uint32_t n, uint32_t *cap, size_t item_bytes)
+{
+  if (n < *cap)
+    return old;
+  uint32_t fresh_cap = *cap ? *cap * 2 : 4;
+  void *fresh = session_alloc_in(s, &p->mem, fresh_cap * item_bytes);
+
+  if (n)
+    memcpy(fresh, old, n * item_bytes);
+  *cap = fresh_cap;
+  return fresh;
+}
+
+static void register_name(session *s, table *t, const char *name, void *what)
+{
+  if (table_get(t, str_of(name)))
+    session_fail(s, NULL, "'%s' is defined twice", name);
+  if (!table_put(t, str_of(name), what))
+    session_check(s, call_nomem(s->cx));
+}
+
+type *program_add_class(session *s, program *p, type_kind kind, const char *qualified)
+{
+  type *t = type_new_named(&p->types, kind, copy_text(s, p, qualified), NULL, 0);
+
+  if (!t)
+    session_check(s, call_nomem(s->cx));
+  register_name(s, &p->classes, t->name, t);
+  if (kind == TYPE_TUPLE)
+    return t; /* a NamedTuple: fields only */
+  class_info *ci = session_alloc_in(s, &p->mem, sizeof *ci);
+
+  ci->type = t;
+  ci->program = p;
+  ci->next = p->all_classes;
+  p->all_classes = ci;
+  t->cls = ci;
+  return t;
+}
+
+static function *new_function(session *s, program *p, const char *name, const char *qualified)
+{
+  function *f = session_alloc_in(s, &p->mem, sizeof *f);
+
+  f->program = p;
+  f->name = copy_text(s, p, name);
+  f->qualified = copy_text(s, p, qualified);
+  f->next = p->all_functions;
+  p->all_functions = f;
+  return f;
+}
+
+function *program_add_function(session *s, program *p, const char *qualified)
+{
+  const char *dot = strrchr(qualified, '.');
+  function *f = new_function(s, p, dot ? dot + 1 : qualified, qualified);
+
+  register_name(s, &p->functions, f->qualified, f);
+  return f;
+}
+
+function *class_add_method(session *s, const type *cls, const char *name)
+{
+  class_info *ci = cls->cls;
+  function *f = new_function(s, ci->program, name, session_printf(s, "%s.%s", cls->name, name));
+
+  f->self = cls;
+  ci->methods = grow(s, ci->program, ci->methods, ci->n_methods, &ci->cap_methods, sizeof(void *));
+  ci->methods[ci->n_methods++] = f;
+  return f;
+}
+
+static class_attr *add_attr(session *s, class_info *ci, class_attr **list, uint32_t *n,
+                            uint32_t *cap)
+{
+  *list = grow(s, ci->program, *list, *n, cap, sizeof(class_attr));
+  return &(*list)[(*n)++];
+}
+
+uint32_t class_add_attr(session *s, const type *cls, const char *name, const type *t)
+{
+  class_info *ci = cls->cls;
+  class_attr *a = add_attr(s, ci, &ci->attrs, &ci->n_attrs, &ci->cap_attrs);
+
+  a->name = copy_text(s, ci->program, name);
+  a->type = t;
+  return ci->n_attrs - 1;
+}
+
+uint32_t class_add_constant(session *s, const type *cls, const char *name, const type *t,
+                            rush_value v)
+{
+  class_info *ci = cls->cls;
+  class_attr *a = add_attr(s, ci, &ci->constants, &ci->n_constants, &ci->cap_constants);
+
+  a->name = copy_text(s, ci->program, name);
+  a->type = t;
+  a->is_constant = true;
+  a->constant = value_retain(v);
+  return ci->n_constants - 1;
+}
+
+void class_add_enum_member(session *s, const type *cls, const char *name, rush_value member_steal)
+{
+  class_info *ci = cls->cls;
+  uint32_t n = ci->n_members;
+
+  session_defer(s, release_heap, member_steal.as.heap);
+  const char **names = session_alloc_in(s, &ci->program->mem, (n + 1) * sizeof *names);
+  rush_value *members = session_alloc_in(s, &ci->program->mem, (n + 1) * sizeof *members);
+
+  if (n) {
+    memcpy(names, ci->enum_names, n * sizeof *names);
+    memcpy(members, ci->enum_members, n * sizeof *members);
+  }
+  names[n] = copy_text(s, ci->program, name);
+  members[n] = member_steal;
+  session_keep(s, member_steal.as.heap);
+  ci->enum_names = names;
+  ci->enum_members = members;
+  ci->n_members = n + 1;
+}
+
+source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len)
+{
+  source *src = source_new(s->cx->ctx, name, text, len);
+
+  if (!src)
+    session_check(s, call_nomem(s->cx));
+  session_defer(s, release_source, src);
+  p->sources = grow(s, p, p->sources, p->n_sources, &p->cap_sources, sizeof(void *));
+  p->sources[p->n_sources++] = session_keep(s, src);
+  return src;
+}
+
+void function_set_graph_steal(function *f, ir_graph *g)
+{
+  if (g->types == &f->program->types)
+    ir_graph_borrow_types(g);
+  ir_graph_free(f->graph);
+  f->graph = g;
+}
+
+/* -- Finding ------------------------------------------------------------------------------------ */
+
+const type *program_find_class(const program *p, str qualified)
+{
+  return table_get(&p->classes, qualified);
+}
+
+function *program_find_function(const program *p, str qualified)
+{
+  return table_get(&p->functions, qualified);
+}
+
+int class_attr_index(const type *cls, str name)
+{
+  const class_info *ci = cls->cls;
+
+  for (uint32_t i = 0; ci && i < ci->n_attrs; i++)
+    if (str_is(name, ci->attrs[i].name))
+      return (int)i;
+  return -1;
+}
+
+const class_attr *class_constant(const type *cls, str name)
+{
+  const class_info *ci = cls->cls;
+
+  for (uint32_t i = 0; ci && i < ci->n_constants; i++)
+    if (str_is(name, ci->constants[i].name))
+      return &ci->constants[i];
+  return NULL;
+}
+
+function *class_find_method(const type *cls, str name)
+{
+  const class_info *ci = cls->cls;
+
+  for (uint32_t i = 0; ci && i < ci->n_methods; i++)
+    if (str_is(name, ci->methods[i]->name))
+      return ci->methods[i];
+  return NULL;
+}
+
+/* -- Compiling bodies --------------------------------------------------------------------------- */
+
+typedef struct ensure {
+  program *p;
+  function *f;
+} ensure;
+
+static void unlock_program(void *arg)
+{
+  ensure *e = arg;
+
+  /* Still compiling: the session left early.  The next call tries again. */
+  if (e->f && e->f->state == FUNCTION_COMPILING)
+    e->f->state = FUNCTION_DECLARED;
+  mutex_unlock(&e->p->lock);
+}
+
+static ensure *lock_program(session *s, program *p)
+{
+  ensure *e = session_new(s, ensure);
+
+  e->p = p;
+  mutex_lock(&p->lock);
+  session_defer(s, unlock_program, e);
+  return e;
+}
+
+void class_complete(session *s, const type *cls)
+{
+  class_info *ci = cls->cls;
+
+  if (!ci || !ci->complete)
+    return;
+  ensure *e = lock_program(s, ci->program);
+  void (*complete)(session *, const type *) = ci->complete;
+
+  if (complete) {
+    ci->complete = NULL;
+    complete(s, cls);
+  }
+  unlock_program(session_keep(s, e));
+}
+
+void function_ensure(session *s, function *f)
+{
+  if (f->state == FUNCTION_COMPILED)
+    return;
+  ensure *e = lock_program(s, f->program);
+
+  if (f->state == FUNCTION_COMPILING)
+    session_fail(s, NULL, "function '%s' is called recursively. Recursive calls are not supported",
+                 f->name);
+  if (f->state == FUNCTION_DECLARED) {
+    if (!f->compile && !f->graph)
+      session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' has no body", f->qualified);
+    f->state = FUNCTION_COMPILING;
+    e->f = f;
+    session_enter(s);
+    if (f->compile)
+      f->compile(s, f);
+    session_leave(s);
+    f->state = FUNCTION_COMPILED;
+  }
+  unlock_program(session_keep(s, e));
+}
+
+static void ensure_body(session *s, void *arg) { function_ensure(s, arg); }
+
+rush_status function_prepare(call_ctx *cx, function *f)
+{
+  if (f->state == FUNCTION_COMPILED)
+    return RUSH_OK;
+  return session_run(cx, ensure_body, f);
+}
