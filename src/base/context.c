@@ -31,15 +31,14 @@ rush_status context_new(const context_options *opt, context **out, rush_error *e
   if (!opt)
     opt = &defaults;
   TRY(check_options(opt, err));
-  context *c = mem_raw_alloc(&opt->allocator, sizeof *c);
+  context *c = mem_raw_alloc_aligned(&opt->allocator, sizeof *c);
   if (!c)
     return error_nomem(err);
   memset(c, 0, sizeof *c);
   c->opt = *opt;
   if (!c->opt.limit_depth)
     c->opt.limit_depth = DEFAULT_DEPTH;
-  c->limit_bytes = opt->limit_bytes ? opt->limit_bytes : SIZE_MAX;
-  c->host_allocator = opt->allocator.alloc != NULL;
+  mem_init(c);
   atomic_init(&c->refs, 1);
   pthread_mutex_init(&c->lock, NULL);
   pthread_mutex_init(&c->cache_lock, NULL);
@@ -78,7 +77,7 @@ void context_release(context *c)
   pthread_mutex_destroy(&c->lock);
   pthread_mutex_destroy(&c->cache_lock);
   mem_allocator a = c->opt.allocator;
-  mem_raw_free(&a, c, sizeof *c);
+  mem_raw_free_aligned(&a, c, sizeof *c);
 }
 
 /* The default context and its lock: one of the library's three globals. */

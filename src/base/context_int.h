@@ -14,14 +14,26 @@ typedef struct data_class {
   data_block *more;          /* the others; under the cache's lock */
 } data_class;
 
+/* Accounts of one thread, written by it alone: an allocation need not lock a cache line.  What is pending
+ * goes to the context's account when it is much. */
+#define N_SHARDS 32
+typedef struct mem_shard {
+  _Alignas(64) _Atomic uint64_t owner; /* thread, or 0; kept after the thread's end */
+  _Atomic int64_t pending_bytes;
+  _Atomic uint64_t n_allocs;
+} mem_shard;
+
 struct rush_context {
   /* What every allocation touches stands together. */
-  _Atomic size_t live_bytes;
-  _Atomic size_t peak_bytes;
-  _Atomic size_t cached_bytes;
-  _Atomic uint64_t n_allocs; /* statistics only: counted loosely when threads race */
-  size_t limit_bytes;        /* SIZE_MAX: none */
-  bool host_allocator;       /* the host gave functions: no caching */
+  uint64_t id; /* tells contexts apart that had the same address one after the other */
+  bool limited;
+  bool host_allocator;         /* the host gave functions: no caching */
+  size_t limit_bytes;          /* SIZE_MAX: none */
+  _Atomic int64_t live_bytes;  /* without what shards have pending; below 0 in between */
+  _Atomic int64_t peak_bytes;  /* to within what shards have pending, unless limited */
+  _Atomic size_t cached_bytes; /* blocks of 64 KB and more, or behind another of their class */
+  _Atomic uint64_t n_allocs;   /* without the shards' */
+  mem_shard shards[N_SHARDS];
 
   _Atomic uint32_t refs;
   context_options opt;
@@ -37,6 +49,11 @@ struct rush_context {
 /* Straight from the allocator, not counted: what the context itself is made of. */
 void *mem_raw_alloc(const mem_allocator *a, size_t n_bytes);
 void mem_raw_free(const mem_allocator *a, void *p, size_t n_bytes);
+/* The same, aligned to 64 bytes. */
+void *mem_raw_alloc_aligned(const mem_allocator *a, size_t n_bytes);
+void mem_raw_free_aligned(const mem_allocator *a, void *p, size_t n_bytes);
+/* Set up the accounts of a context that is all zeros. */
+void mem_init(context *c);
 /* Give all cached blocks back. */
 void mem_trim(context *c);
 

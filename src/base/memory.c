@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/context_int.h"
 
 /* Data blocks of this size or more are mapped, aligned to huge pages and ask for them: touching fresh 4 KB
@@ -44,57 +45,212 @@ void mem_raw_free(const mem_allocator *a, void *p, size_t n_bytes)
     free(p);
 }
 
-/* -- Accounting --------------------------------------------------------------------------------- */
-
-/* Loads and stores instead of an atomic addition: a number for people need not be exact. */
-static inline void count_alloc(context *c)
+void *mem_raw_alloc_aligned(const mem_allocator *a, size_t n_bytes)
 {
-  uint64_t n = atomic_load_explicit(&c->n_allocs, memory_order_relaxed);
-  atomic_store_explicit(&c->n_allocs, n + 1, memory_order_relaxed);
+  char *p = mem_raw_alloc(a, n_bytes + DATA_ALIGN);
+  if (!p)
+    return NULL;
+  /* The byte before the block says how far it moved: 1..64. */
+  size_t shift = DATA_ALIGN - ((uintptr_t)p & (DATA_ALIGN - 1));
+  p[shift - 1] = (char)shift;
+  return p + shift;
 }
 
-static void raise_peak(context *c, size_t live)
+void mem_raw_free_aligned(const mem_allocator *a, void *p, size_t n_bytes)
 {
-  size_t peak = atomic_load_explicit(&c->peak_bytes, memory_order_relaxed);
+  char *q = p;
+  mem_raw_free(a, q - q[-1], n_bytes + DATA_ALIGN);
+}
+
+/* -- Data: size classes ------------------------------------------------------------------------- */
+
+/* Class of a size, and the size its blocks have.  Four classes an octave from 64 bytes on, eight from
+ * 1 MB on: at most a fifth (a ninth) of a block is unused.  -1: larger than any class. */
+static int size_class(size_t n, size_t *block_bytes)
+{
+  if (n <= DATA_ALIGN) {
+    *block_bytes = DATA_ALIGN;
+    return 0;
+  }
+  if (n > LARGEST_CACHED) {
+    *block_bytes = (n + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1);
+    return -1;
+  }
+  int octave = 63 - __builtin_clzll((unsigned long long)n - 1); /* 2^octave <= n - 1 */
+  int step_bits = octave >= 20 ? 3 : octave >= 8 ? 2 : octave - 6;
+  size_t step = (size_t)1 << (octave - step_bits);
+  size_t in_octave = (n - 1 - ((size_t)1 << octave)) >> (octave - step_bits);
+  *block_bytes = ((size_t)1 << octave) + (in_octave + 1) * step;
+  if (octave < 20)
+    return 1 + (octave - 6) * 4 + (int)in_octave;
+  return 1 + 14 * 4 + (octave - 20) * 8 + (int)in_octave;
+}
+
+/* Size of the blocks of class k: size_class backwards. */
+static size_t class_bytes(int k)
+{
+  if (k == 0)
+    return DATA_ALIGN;
+  k -= 1;
+  int octave = k < 14 * 4 ? 6 + k / 4 : 20 + (k - 14 * 4) / 8;
+  int in_octave = k < 14 * 4 ? k % 4 : (k - 14 * 4) % 8;
+  int step_bits = octave >= 20 ? 3 : octave >= 8 ? 2 : octave - 6;
+  return ((size_t)1 << octave) + ((size_t)in_octave + 1) * ((size_t)1 << (octave - step_bits));
+}
+
+/* Whether the first cached block of a class counts: small ones are too few bytes for an atomic addition,
+ * unless a limit has to hold exactly. */
+static inline bool hot_is_counted(const context *c, size_t n_bytes)
+{
+  return n_bytes >= 65536 || c->limited;
+}
+
+/* -- Accounting --------------------------------------------------------------------------------- */
+
+/* A context with a limit counts exactly, with atomic additions, before it allocates.  One without counts
+ * after, in the thread's shard: two plain additions. */
+#define PENDING_BYTES 65536
+
+/* The shard this thread used last: of the library's per-thread state (docs/architecture.md). */
+static _Thread_local struct {
+  context *ctx;
+  uint64_t id;
+  mem_shard *shard; /* NULL: all were taken */
+} mine __attribute__((tls_model("initial-exec")));
+
+static mem_shard *claim_shard(context *c)
+{
+  uint64_t self = (uint64_t)(uintptr_t)pthread_self();
+  mem_shard *found = NULL;
+  for (int i = 0; i < N_SHARDS && !found; i++) {
+    uint64_t owner = atomic_load_explicit(&c->shards[i].owner, memory_order_relaxed);
+    if (owner == self || (!owner && atomic_compare_exchange_strong(&c->shards[i].owner, &owner, self)))
+      found = &c->shards[i];
+  }
+  mine.ctx = c;
+  mine.id = c->id;
+  mine.shard = found;
+  return found;
+}
+
+static inline mem_shard *my_shard(context *c)
+{
+  return LIKELY(mine.ctx == c && mine.id == c->id) ? mine.shard : claim_shard(c);
+}
+
+static void raise_peak(context *c, int64_t live)
+{
+  int64_t peak = atomic_load_explicit(&c->peak_bytes, memory_order_relaxed);
   while (live > peak && !atomic_compare_exchange_weak_explicit(
                           &c->peak_bytes, &peak, live, memory_order_relaxed, memory_order_relaxed)) {
   }
 }
 
-static inline void give(context *c, size_t n)
+static void count_shared(context *c, int64_t n_bytes, unsigned n_allocs)
 {
-  atomic_fetch_sub_explicit(&c->live_bytes, n, memory_order_relaxed);
+  int64_t live = atomic_fetch_add_explicit(&c->live_bytes, n_bytes, memory_order_relaxed) + n_bytes;
+  if (n_bytes > 0 && live > atomic_load_explicit(&c->peak_bytes, memory_order_relaxed))
+    raise_peak(c, live);
+  if (n_allocs)
+    atomic_fetch_add_explicit(&c->n_allocs, n_allocs, memory_order_relaxed);
 }
 
-/* False, and nothing counted, when n bytes more would pass the limit. */
-static inline bool take(context *c, size_t n)
+static inline void count(context *c, int64_t n_bytes, unsigned n_allocs)
 {
-  size_t old = atomic_fetch_add_explicit(&c->live_bytes, n, memory_order_relaxed);
-  size_t cached = atomic_load_explicit(&c->cached_bytes, memory_order_relaxed);
-  if (UNLIKELY(n > c->limit_bytes || old > c->limit_bytes - n)) {
-    give(c, n);
+  mem_shard *s = my_shard(c);
+  if (UNLIKELY(!s)) {
+    count_shared(c, n_bytes, n_allocs);
+    return;
+  }
+  int64_t pending = atomic_load_explicit(&s->pending_bytes, memory_order_relaxed) + n_bytes;
+  if (UNLIKELY(pending > PENDING_BYTES || pending < -PENDING_BYTES)) {
+    count_shared(c, pending, 0);
+    pending = 0;
+  }
+  atomic_store_explicit(&s->pending_bytes, pending, memory_order_relaxed);
+  uint64_t n = atomic_load_explicit(&s->n_allocs, memory_order_relaxed);
+  atomic_store_explicit(&s->n_allocs, n + n_allocs, memory_order_relaxed);
+}
+
+/* With a limit: false, and nothing counted, when n bytes more would pass it. */
+static bool reserve_limited(context *c, size_t n)
+{
+  if (n > c->limit_bytes)
+    return false;
+  int64_t live = atomic_fetch_add_explicit(&c->live_bytes, (int64_t)n, memory_order_relaxed) + (int64_t)n;
+  if (live > (int64_t)c->limit_bytes) {
+    count_shared(c, -(int64_t)n, 0);
     return false;
   }
-  if (UNLIKELY(cached > c->limit_bytes - n - old))
+  raise_peak(c, live);
+  atomic_fetch_add_explicit(&c->n_allocs, 1, memory_order_relaxed);
+  if (atomic_load_explicit(&c->cached_bytes, memory_order_relaxed) > c->limit_bytes - (size_t)live)
     mem_trim(c);
-  if (old + n > atomic_load_explicit(&c->peak_bytes, memory_order_relaxed))
-    raise_peak(c, old + n);
-  count_alloc(c);
   return true;
+}
+
+/* Before an allocation; false refuses it. */
+static inline bool take(context *c, size_t n)
+{
+  return LIKELY(!c->limited) ? n <= SIZE_MAX / 4 : reserve_limited(c, n);
+}
+
+/* After it: `p` is what came. */
+static inline void *taken(context *c, void *p, size_t n)
+{
+  if (LIKELY(p && !c->limited))
+    count(c, (int64_t)n, 1);
+  else if (!p && c->limited)
+    count_shared(c, -(int64_t)n, 0);
+  return p;
+}
+
+static inline void give(context *c, size_t n)
+{
+  if (LIKELY(!c->limited))
+    count(c, -(int64_t)n, 0);
+  else
+    count_shared(c, -(int64_t)n, 0);
+}
+
+void mem_init(context *c)
+{
+  size_t limit = c->opt.limit_bytes;
+  c->id = clock_ns();
+  c->limited = limit != 0;
+  c->limit_bytes = limit && limit < SIZE_MAX / 4 ? limit : SIZE_MAX / 4;
+  c->host_allocator = c->opt.allocator.alloc != NULL;
 }
 
 void mem_get_stats(context *c, mem_stats *out)
 {
   c = context_or_default(c);
+  int64_t live = atomic_load(&c->live_bytes);
+  size_t cached = atomic_load(&c->cached_bytes);
+  uint64_t n_allocs = atomic_load(&c->n_allocs);
+  for (int i = 0; i < N_SHARDS; i++) {
+    live += atomic_load(&c->shards[i].pending_bytes);
+    n_allocs += atomic_load(&c->shards[i].n_allocs);
+  }
+  for (int k = 0; k < N_DATA_CLASSES; k++)
+    if (atomic_load(&c->classes[k].hot) && !hot_is_counted(c, class_bytes(k)))
+      cached += class_bytes(k);
+  raise_peak(c, live);
   *out = (mem_stats){
-    .live_bytes = atomic_load(&c->live_bytes),
-    .peak_bytes = atomic_load(&c->peak_bytes),
-    .cached_bytes = atomic_load(&c->cached_bytes),
-    .n_allocs = atomic_load(&c->n_allocs),
+    .live_bytes = live > 0 ? (size_t)live : 0,
+    .peak_bytes = (size_t)atomic_load(&c->peak_bytes),
+    .cached_bytes = cached,
+    .n_allocs = n_allocs,
   };
 }
 
-void mem_reset_peak(context *c) { atomic_store(&c->peak_bytes, atomic_load(&c->live_bytes)); }
+void mem_reset_peak(context *c)
+{
+  int64_t live = atomic_load(&c->live_bytes);
+  for (int i = 0; i < N_SHARDS; i++)
+    live += atomic_load(&c->shards[i].pending_bytes);
+  atomic_store(&c->peak_bytes, live);
+}
 
 /* -- Small blocks ------------------------------------------------------------------------------- */
 
@@ -132,11 +288,7 @@ void *mem_alloc(context *c, size_t n_bytes)
     return NULL;
   size_t n = n_bytes + SIZE_HEADER;
   void *p = c->host_allocator ? mem_raw_alloc(&c->opt.allocator, n ? n : 1) : malloc(n ? n : 1);
-  if (UNLIKELY(!p)) {
-    give(c, n_bytes);
-    return NULL;
-  }
-  return note_size(p, n_bytes);
+  return note_size(taken(c, p, n_bytes), n_bytes);
 }
 
 void *mem_alloc_zero(context *c, size_t n_bytes)
@@ -147,10 +299,7 @@ void *mem_alloc_zero(context *c, size_t n_bytes)
   }
   if (!take(c, n_bytes))
     return NULL;
-  void *p = calloc(1, n_bytes ? n_bytes : 1);
-  if (!p)
-    give(c, n_bytes);
-  return p;
+  return taken(c, calloc(1, n_bytes ? n_bytes : 1), n_bytes);
 }
 
 void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
@@ -167,8 +316,9 @@ void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
   }
   if (!take(c, new_bytes))
     return NULL;
-  void *q = realloc(p, new_bytes ? new_bytes : 1);
-  give(c, q ? old_bytes : new_bytes);
+  void *q = taken(c, realloc(p, new_bytes ? new_bytes : 1), new_bytes);
+  if (q)
+    give(c, old_bytes);
   return q;
 }
 
@@ -184,29 +334,7 @@ void mem_free(context *c, void *p, size_t n_bytes)
     free(p);
 }
 
-/* -- Data: size classes ------------------------------------------------------------------------- */
-
-/* Class of a size, and the size its blocks have.  Four classes an octave from 64 bytes on, eight from
- * 1 MB on: at most a fifth (a ninth) of a block is unused.  -1: larger than any class. */
-static int size_class(size_t n, size_t *block_bytes)
-{
-  if (n <= DATA_ALIGN) {
-    *block_bytes = DATA_ALIGN;
-    return 0;
-  }
-  if (n > LARGEST_CACHED) {
-    *block_bytes = (n + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1);
-    return -1;
-  }
-  int octave = 63 - __builtin_clzll((unsigned long long)n - 1); /* 2^octave <= n - 1 */
-  int step_bits = octave >= 20 ? 3 : octave >= 8 ? 2 : octave - 6;
-  size_t step = (size_t)1 << (octave - step_bits);
-  size_t in_octave = (n - 1 - ((size_t)1 << octave)) >> (octave - step_bits);
-  *block_bytes = ((size_t)1 << octave) + (in_octave + 1) * step;
-  if (octave < 20)
-    return 1 + (octave - 6) * 4 + (int)in_octave;
-  return 1 + 14 * 4 + (octave - 20) * 8 + (int)in_octave;
-}
+/* -- Data: blocks ------------------------------------------------------------------------------- */
 
 static void *map_huge(size_t n)
 {
@@ -244,13 +372,18 @@ static data_block *cache_get(context *c, int class, size_t n)
   data_block *b = NULL;
   if (atomic_load_explicit(&k->hot, memory_order_relaxed))
     b = atomic_exchange_explicit(&k->hot, NULL, memory_order_acquire);
-  if (!b && atomic_load_explicit(&c->cached_bytes, memory_order_relaxed) >= n) {
-    mutex_lock(&c->cache_lock);
-    b = k->more;
-    if (b)
-      k->more = b->next;
-    mutex_unlock(&c->cache_lock);
+  if (b) {
+    if (hot_is_counted(c, n))
+      atomic_fetch_sub_explicit(&c->cached_bytes, n, memory_order_relaxed);
+    return b;
   }
+  if (atomic_load_explicit(&c->cached_bytes, memory_order_relaxed) < n)
+    return NULL;
+  mutex_lock(&c->cache_lock);
+  b = k->more;
+  if (b)
+    k->more = b->next;
+  mutex_unlock(&c->cache_lock);
   if (b)
     atomic_fetch_sub_explicit(&c->cached_bytes, n, memory_order_relaxed);
   return b;
@@ -260,26 +393,17 @@ static void cache_put(context *c, int class, size_t n, data_block *b)
 {
   data_class *k = &c->classes[class];
   data_block *none = NULL;
-  atomic_fetch_add_explicit(&c->cached_bytes, n, memory_order_relaxed);
+  if (hot_is_counted(c, n))
+    atomic_fetch_add_explicit(&c->cached_bytes, n, memory_order_relaxed);
   if (atomic_compare_exchange_strong_explicit(&k->hot, &none, b, memory_order_release,
                                               memory_order_relaxed))
     return;
+  if (!hot_is_counted(c, n))
+    atomic_fetch_add_explicit(&c->cached_bytes, n, memory_order_relaxed);
   mutex_lock(&c->cache_lock);
   b->next = k->more;
   k->more = b;
   mutex_unlock(&c->cache_lock);
-}
-
-/* Size of the blocks of class k: size_class backwards. */
-static size_t class_bytes(int k)
-{
-  if (k == 0)
-    return DATA_ALIGN;
-  k -= 1;
-  int octave = k < 14 * 4 ? 6 + k / 4 : 20 + (k - 14 * 4) / 8;
-  int in_octave = k < 14 * 4 ? k % 4 : (k - 14 * 4) % 8;
-  int step_bits = octave >= 20 ? 3 : octave >= 8 ? 2 : octave - 6;
-  return ((size_t)1 << octave) + ((size_t)in_octave + 1) * ((size_t)1 << (octave - step_bits));
 }
 
 void mem_trim(context *c)
@@ -293,30 +417,13 @@ void mem_trim(context *c)
 
 /* -- Data: the calls ---------------------------------------------------------------------------- */
 
-/* From a host's allocator, which aligns to 16 only: the byte before the block says how far it moved. */
-static void *host_alloc_data(context *c, size_t n_bytes)
-{
-  char *p = mem_raw_alloc(&c->opt.allocator, n_bytes + DATA_ALIGN);
-  if (!p)
-    return NULL;
-  size_t shift = DATA_ALIGN - ((uintptr_t)p & (DATA_ALIGN - 1)); /* 16..64 */
-  p[shift - 1] = (char)shift;
-  return p + shift;
-}
-
-static void host_free_data(context *c, void *p, size_t n_bytes)
-{
-  char *q = p;
-  c->opt.allocator.free(c->opt.allocator.user, q - q[-1], n_bytes + DATA_ALIGN);
-}
-
 void *mem_alloc_data(context *c, size_t n_bytes)
 {
-  if (UNLIKELY(n_bytes > SIZE_MAX / 4) || !take(c, n_bytes))
+  if (!take(c, n_bytes))
     return NULL;
   void *p;
   if (c->host_allocator) {
-    p = host_alloc_data(c, n_bytes);
+    p = mem_raw_alloc_aligned(&c->opt.allocator, n_bytes);
   } else if (!CACHING) { /* exact sizes: overruns are found */
     if (posix_memalign(&p, DATA_ALIGN, n_bytes ? n_bytes : 1) != 0)
       p = NULL;
@@ -331,9 +438,21 @@ void *mem_alloc_data(context *c, size_t n_bytes)
       p = block_alloc(block);
     }
   }
-  if (UNLIKELY(!p))
-    give(c, n_bytes);
-  return p;
+  return taken(c, p, n_bytes);
+}
+
+static bool may_cache(context *c, size_t block)
+{
+  if (!c->limited && block < 65536)
+    return true;
+  size_t cached = atomic_load_explicit(&c->cached_bytes, memory_order_relaxed) + block;
+  if (c->limited) {
+    int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
+    return (int64_t)cached + live <= (int64_t)c->limit_bytes;
+  }
+  if (cached > CACHE_BYTES)
+    mem_trim(c);
+  return true;
 }
 
 void mem_free_data(context *c, void *p, size_t n_bytes)
@@ -342,7 +461,7 @@ void mem_free_data(context *c, void *p, size_t n_bytes)
     return;
   give(c, n_bytes);
   if (c->host_allocator) {
-    host_free_data(c, p, n_bytes);
+    mem_raw_free_aligned(&c->opt.allocator, p, n_bytes);
     return;
   }
   if (!CACHING) {
@@ -351,12 +470,8 @@ void mem_free_data(context *c, void *p, size_t n_bytes)
   }
   size_t block;
   int class = size_class(n_bytes, &block);
-  size_t cached = atomic_load_explicit(&c->cached_bytes, memory_order_relaxed) + block;
-  size_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
-  if (cached > CACHE_BYTES)
-    mem_trim(c);
-  if (class < 0 || cached > c->limit_bytes || live > c->limit_bytes - cached)
-    block_free(p, block);
-  else
+  if (class >= 0 && may_cache(c, block))
     cache_put(c, class, block, p);
+  else
+    block_free(p, block);
 }

@@ -92,15 +92,32 @@ const char *text_str(const text_buf *t) { return t->data ? t->data : ""; }
 
 /* -- Floats ------------------------------------------------------------------------------------- */
 
-/* The fewest significant digits that read back as d: at most 17.  A normal number that has a text of 15
- * digits or less is printed by %.15e with zeros behind it, so fewer need trying only for subnormals. */
-static int shortest_digits(double d, char *out, size_t out_bytes)
+/* Add one to the last digit of "d.ddde+xx" in place; false when the carry runs out of digits. */
+static bool next_digits(char *text)
 {
-  int digits = fabs(d) < 0x1p-1022 ? 1 : 15;
-  for (;; digits++) {
+  char *p = strchr(text, 'e') - 1;
+  for (; p > text && *p == '9'; p--)
+    *p = '0';
+  if (*p < '0' || *p > '8') /* a sign, the point, or 9 in front */
+    return false;
+  ++*p;
+  return true;
+}
+
+/* The fewest significant digits that read back as d: at most 17.  A normal number that has a text of 15
+ * digits or less is printed by %.15e with zeros behind it, so fewer need trying only for subnormals.
+ * Below a power of two numbers stand twice as dense as above: there the nearest text of 16 digits may
+ * read back as another number while the next one is good. */
+static void shortest_digits(double d, char *out, size_t out_bytes)
+{
+  int exponent;
+  bool power = fabs(frexp(d, &exponent)) == 0.5;
+  for (int digits = fabs(d) < 0x1p-1022 ? 1 : 15; digits <= 17; digits++) {
     snprintf(out, out_bytes, "%.*e", digits - 1, d);
-    if (digits >= 17 || strtod(out, NULL) == d)
-      return digits;
+    if (strtod(out, NULL) == d)
+      return;
+    if (power && digits == 16 && next_digits(out) && strtod(out, NULL) == d)
+      return;
   }
 }
 
