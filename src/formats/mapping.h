@@ -48,6 +48,8 @@ rush_status mapping_wrap(call_ctx *cx, const char *name, void *data, size_t n_by
                          void (*release)(void *user), void *user, mapping **out) RUSH_CHECKED;
 mapping *mapping_retain(mapping *m);
 void mapping_release(mapping *m); /* NULL is fine */
+/* Release m when the session ends, unless session_keep'ed: call it the moment m exists. */
+void mapping_defer(session *s, mapping *m);
 
 typedef struct input {
   const char *place; /* "model.pt: data.pkl"; shown before the offset */

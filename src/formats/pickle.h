@@ -11,9 +11,11 @@
  *   OBJECT   cls.__new__(cls, *args, **kwargs)         as.object: callable, args, kwargs or NULL
  *   PERSID   what the pickler stored elsewhere         as.persid: mostly a TUPLE
  *
- * REDUCE and OBJECT may also carry `state` (BUILD; NULL: none), `items` (APPENDS) and `pairs` (SETITEMS,
- * as for OrderedDict()).  builtins.complex(re, im) becomes COMPLEX.  Sets become REDUCE of builtins.set
- * with their `items`; frozensets of builtins.frozenset with a tuple's args.
+ * REDUCE and OBJECT may also carry `state` (BUILD; NULL: none), `items` (APPENDS, ADDITEMS) and `pairs`
+ * (SETITEMS, as for OrderedDict()).  builtins.complex(re, im) becomes COMPLEX; _codecs.encode(text, 'latin1')
+ * and builtins.bytes() become BYTES.  Sets are REDUCE of builtins.set: with args (LIST,) up to protocol 3,
+ * with () and `items` from protocol 4; frozensets are REDUCE of builtins.frozenset with args (LIST,).
+ * Python 2's module names `__builtin__` and `copy_reg` read as `builtins` and `copyreg`.
  *
  * Sharing: what was memoised is one node wherever it is used, so the tree is a graph: an object met twice
  * is the same object, and a list may contain itself.  A consumer must therefore (1) keep a table by

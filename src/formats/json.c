@@ -1,0 +1,651 @@
+#include "formats/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/table.h"
+
+/* Below this many keys an object's are compared one by one; beyond, through a hash table. */
+enum { LINEAR_KEYS = 12 };
+
+typedef struct json_key {
+  str text;
+  uint64_t hash;
+} json_key;
+
+struct json_level {
+  json_level *below; /* the enclosing container, or the next spare one */
+  bool object;
+  bool first;        /* nothing was read of it yet */
+  json_key *keys;    /* seen so far; kept when the level is reused */
+  uint32_t n_keys, cap_keys;
+  uint32_t *slots;   /* index + 1 into keys, or 0; all 0 unless n_keys > LINEAR_KEYS */
+  uint32_t n_slots;  /* a power of two, or 0 */
+};
+
+/* -- Characters --------------------------------------------------------------------------------- */
+
+void json_fail(json *j, const char *fmt, ...)
+{
+  char text[512];
+  va_list ap;
+
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  input_fail(j->s, &j->in, j->pos, "%s", text);
+}
+
+/* The next character that is no blank, or -1 at the end.  It is not passed. */
+static int look(json *j)
+{
+  const char *p = j->in.bytes.p;
+
+  while (j->pos < j->end) {
+    char ch = p[j->pos];
+    if (ch != ' ' && ch != '\n' && ch != '\t' && ch != '\r')
+      return (unsigned char)ch;
+    j->pos++;
+  }
+  return -1;
+}
+
+_Noreturn static void unexpected(json *j, const char *wanted)
+{
+  int ch = look(j);
+
+  if (ch < 0)
+    json_fail(j, "expected %s, found the end", wanted);
+  if (ch < 0x20 || ch >= 0x7f)
+    json_fail(j, "expected %s, found byte 0x%02x", wanted, (unsigned)ch);
+  json_fail(j, "expected %s, found '%c'", wanted, ch);
+}
+
+static bool has_word(const json *j, size_t at, const char *word)
+{
+  size_t n = strlen(word);
+  return n <= j->end - at && memcmp(j->in.bytes.p + at, word, n) == 0;
+}
+
+static bool is_digit(const json *j, size_t at)
+{
+  return at < j->end && j->in.bytes.p[at] >= '0' && j->in.bytes.p[at] <= '9';
+}
+
+/* Every value starts here. */
+static int start_value(json *j)
+{
+  ASSERT(j->ready, "no value may be read here");
+  int ch = look(j);
+  if (ch < 0)
+    unexpected(j, "a value");
+  return ch;
+}
+
+/* -- Numbers and words -------------------------------------------------------------------------- */
+
+/* End of the number at `at`; 0 when it is malformed. */
+static size_t scan_number(const json *j, size_t at, bool *is_float)
+{
+  const char *p = j->in.bytes.p;
+
+  *is_float = false;
+  if (at < j->end && p[at] == '-')
+    at++;
+  if (!is_digit(j, at))
+    return 0;
+  if (p[at] == '0')
+    at++;
+  else
+    while (is_digit(j, at))
+      at++;
+  if (at < j->end && p[at] == '.') {
+    *is_float = true;
+    if (!is_digit(j, ++at))
+      return 0;
+    while (is_digit(j, at))
+      at++;
+  }
+  if (at < j->end && (p[at] | 0x20) == 'e') {
+    *is_float = true;
+    at++;
+    if (at < j->end && (p[at] == '+' || p[at] == '-'))
+      at++;
+    if (!is_digit(j, at))
+      return 0;
+    while (is_digit(j, at))
+      at++;
+  }
+  return at;
+}
+
+/* Python's words for what JSON has no number for; NULL when none is at `at`. */
+static const char *float_word(const json *j, size_t at)
+{
+  static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+
+  for (size_t i = 0; i < COUNT_OF(words); i++)
+    if (has_word(j, at, words[i]))
+      return words[i];
+  return NULL;
+}
+
+/* The number at the position, which is passed. */
+static str take_number(json *j, bool *is_float)
+{
+  const char *word = float_word(j, j->pos);
+  size_t at = word ? j->pos + strlen(word) : scan_number(j, j->pos, is_float);
+
+  if (word)
+    *is_float = true;
+  if (at == 0)
+    json_fail(j, "malformed number");
+  str t = {j->in.bytes.p + j->pos, at - j->pos};
+  j->pos = at;
+  return t;
+}
+
+json_type json_peek(json *j)
+{
+  int ch = start_value(j);
+  bool is_float;
+
+  switch (ch) {
+  case '{': return JSON_OBJECT;
+  case '[': return JSON_ARRAY;
+  case '"': return JSON_STRING;
+  case 'n':
+    if (has_word(j, j->pos, "null"))
+      return JSON_NULL;
+    break;
+  case 't':
+  case 'f':
+    if (has_word(j, j->pos, ch == 't' ? "true" : "false"))
+      return JSON_BOOL;
+    break;
+  default:
+    if (float_word(j, j->pos))
+      return JSON_FLOAT;
+    if (scan_number(j, j->pos, &is_float))
+      return is_float ? JSON_FLOAT : JSON_INT;
+  }
+  unexpected(j, "a value");
+}
+
+/* The next value must be of this type. */
+static void need(json *j, json_type type)
+{
+  static const char *const names[] = {
+      [JSON_NULL] = "null",       [JSON_BOOL] = "true or false", [JSON_INT] = "an integer",
+      [JSON_FLOAT] = "a number",  [JSON_STRING] = "a string",    [JSON_ARRAY] = "an array",
+      [JSON_OBJECT] = "an object"};
+  json_type found = json_peek(j);
+
+  if (found != type)
+    json_fail(j, "expected %s, found %s", names[type], names[found]);
+}
+
+void json_null(json *j)
+{
+  need(j, JSON_NULL);
+  j->pos += 4;
+  j->ready = false;
+}
+
+bool json_bool(json *j)
+{
+  need(j, JSON_BOOL);
+  bool b = j->in.bytes.p[j->pos] == 't';
+  j->pos += b ? 4 : 5;
+  j->ready = false;
+  return b;
+}
+
+int64_t json_int(json *j)
+{
+  bool is_float;
+  uint64_t v = 0;
+
+  need(j, JSON_INT);
+  size_t start = j->pos;
+  str t = take_number(j, &is_float);
+  bool negative = t.p[0] == '-';
+  uint64_t limit = (uint64_t)INT64_MAX + negative;
+  for (size_t i = negative; i < t.len; i++)
+    if (__builtin_mul_overflow(v, 10, &v) ||
+        __builtin_add_overflow(v, (uint64_t)(t.p[i] - '0'), &v) || v > limit) {
+      j->pos = start;
+      json_fail(j, "the integer does not fit 64 bits");
+    }
+  j->ready = false;
+  return negative ? (int64_t)(0 - v) : (int64_t)v;
+}
+
+double json_double(json *j)
+{
+  bool is_float;
+  double d = 0;
+  str t;
+
+  switch (json_peek(j)) {
+  case JSON_STRING:
+    t = json_string(j);
+    if (!str_is(t, "Infinity") && !str_is(t, "-Infinity") && !str_is(t, "NaN"))
+      json_fail(j, "expected a number, found a string");
+    break;
+  case JSON_INT:
+  case JSON_FLOAT:
+    t = take_number(j, &is_float);
+    j->ready = false;
+    break;
+  default: need(j, JSON_FLOAT); UNREACHABLE();
+  }
+  if (!float_parse(t.p, t.len, &d))
+    json_fail(j, "malformed number");
+  return d;
+}
+
+/* -- Strings ------------------------------------------------------------------------------------ */
+
+/* Find the closing quote of the string at the position.  *plain: it has no escapes. */
+static size_t scan_string(json *j, bool check_utf8, bool *plain)
+{
+  const char *p = j->in.bytes.p;
+  size_t at = j->pos + 1;
+
+  *plain = true;
+  while (at < j->end) {
+    unsigned char ch = (unsigned char)p[at];
+    if (ch == '"')
+      return at;
+    if (ch == '\\') {
+      *plain = false;
+      at += 2;
+    } else if (ch < 0x20) {
+      j->pos = at;
+      json_fail(j, "control character 0x%02x in a string", (unsigned)ch);
+    } else if (ch < 0x80 || !check_utf8) {
+      at++;
+    } else {
+      size_t n = utf8_check(p + at, j->end - at);
+      if (n == 0) {
+        j->pos = at;
+        json_fail(j, "a string is not UTF-8");
+      }
+      at += n;
+    }
+  }
+  json_fail(j, "a string without end");
+}
+
+static int hex_digit(char ch)
+{
+  if (ch >= '0' && ch <= '9')
+    return ch - '0';
+  ch |= 0x20;
+  return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+/* The \uXXXX escape whose backslash is at `at`, or -1.  `end` is the closing quote. */
+static int32_t read_u(const char *p, size_t at, size_t end)
+{
+  int32_t v = 0;
+
+  if (end - at < 6 || p[at] != '\\' || p[at + 1] != 'u')
+    return -1;
+  for (size_t i = at + 2; i < at + 6; i++) {
+    int digit = hex_digit(p[i]);
+    if (digit < 0)
+      return -1;
+    v = v * 16 + digit;
+  }
+  return v;
+}
+
+static size_t put_utf8(char *to, uint32_t c)
+{
+  if (c < 0x80) {
+    to[0] = (char)c;
+    return 1;
+  }
+  int n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+  for (int i = n - 1; i > 0; i--, c >>= 6)
+    to[i] = (char)(0x80 | (c & 0x3f));
+  to[0] = (char)((0xf00 >> n) | c);
+  return (size_t)n;
+}
+
+/* Decode the escape at `at`; returns what follows it. */
+static size_t decode_escape(json *j, size_t at, size_t end, char *to, size_t *n)
+{
+  static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+  const char *p = j->in.bytes.p;
+  const char *name = p[at + 1] ? strchr(names, p[at + 1]) : NULL;
+
+  if (name) {
+    to[(*n)++] = values[name - names];
+    return at + 2;
+  }
+  int32_t c = read_u(p, at, end);
+  j->pos = at;
+  if (c < 0)
+    json_fail(j, "unknown escape in a string");
+  at += 6;
+  if (c >= 0xd800 && c < 0xdc00) {
+    int32_t low = at < end ? read_u(p, at, end) : -1;
+    if (low < 0xdc00 || low > 0xdfff)
+      json_fail(j, "a surrogate without its partner");
+    c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+    at += 6;
+  } else if (c >= 0xdc00 && c < 0xe000) {
+    json_fail(j, "a surrogate without its partner");
+  }
+  *n += put_utf8(to + *n, (uint32_t)c);
+  return at;
+}
+
+/* The string at the position, decoded; it is passed. */
+static str take_string(json *j)
+{
+  bool plain;
+  size_t start = j->pos + 1, end = scan_string(j, true, &plain), n = 0;
+  const char *p = j->in.bytes.p;
+
+  if (plain) {
+    j->pos = end + 1;
+    return (str){p + start, end - start};
+  }
+  char *to = session_alloc(j->s, end - start + 1); /* escapes only shrink */
+  for (size_t at = start; at < end;) {
+    if (p[at] == '\\')
+      at = decode_escape(j, at, end, to, &n);
+    else
+      to[n++] = p[at++];
+  }
+  j->pos = end + 1;
+  return (str){to, n};
+}
+
+str json_string(json *j)
+{
+  need(j, JSON_STRING);
+  str t = take_string(j);
+  j->ready = false;
+  return t;
+}
+
+/* -- Keys --------------------------------------------------------------------------------------- */
+
+static void slot_put(json_level *l, uint32_t index)
+{
+  uint32_t mask = l->n_slots - 1, at = (uint32_t)l->keys[index].hash & mask;
+
+  while (l->slots[at])
+    at = (at + 1) & mask;
+  l->slots[at] = index + 1;
+}
+
+static bool seen(const json_level *l, const json_key *key)
+{
+  if (l->n_keys <= LINEAR_KEYS) {
+    for (uint32_t i = 0; i < l->n_keys; i++)
+      if (l->keys[i].hash == key->hash && str_eq(l->keys[i].text, key->text))
+        return true;
+    return false;
+  }
+  uint32_t mask = l->n_slots - 1;
+  for (uint32_t at = (uint32_t)key->hash & mask; l->slots[at]; at = (at + 1) & mask) {
+    const json_key *k = &l->keys[l->slots[at] - 1];
+    if (k->hash == key->hash && str_eq(k->text, key->text))
+      return true;
+  }
+  return false;
+}
+
+static void add_key(json *j, json_level *l, const json_key *key)
+{
+  if (l->n_keys == l->cap_keys) {
+    uint32_t cap = l->cap_keys ? l->cap_keys * 2 : 8;
+    json_key *keys = session_array(j->s, json_key, cap);
+    if (l->n_keys)
+      memcpy(keys, l->keys, l->n_keys * sizeof *keys);
+    l->keys = keys;
+    l->cap_keys = cap;
+  }
+  l->keys[l->n_keys++] = *key;
+  if (l->n_keys <= LINEAR_KEYS)
+    return;
+  if (l->n_keys * 2 > l->n_slots) {
+    l->n_slots = l->n_slots ? l->n_slots * 2 : 64;
+    l->slots = session_array(j->s, uint32_t, l->n_slots);
+    for (uint32_t i = 0; i < l->n_keys; i++)
+      slot_put(l, i);
+  } else if (l->n_keys == LINEAR_KEYS + 1) {
+    for (uint32_t i = 0; i < l->n_keys; i++)
+      slot_put(l, i);
+  } else {
+    slot_put(l, l->n_keys - 1);
+  }
+}
+
+/* Ready for the next object: O(its keys), however large the table once grew. */
+static void forget_keys(json_level *l)
+{
+  uint32_t mask = l->n_slots - 1;
+
+  if (l->n_keys > LINEAR_KEYS)
+    for (uint32_t i = 0; i < l->n_keys; i++) {
+      uint32_t at = (uint32_t)l->keys[i].hash & mask;
+      while (l->slots[at] != i + 1) /* probes pass over what was cleared: go on to our own */
+        at = (at + 1) & mask;
+      l->slots[at] = 0;
+    }
+  l->n_keys = 0;
+}
+
+/* -- Containers --------------------------------------------------------------------------------- */
+
+static void push_level(json *j, bool object)
+{
+  json_level *l = j->spare;
+
+  session_enter(j->s);
+  if (l)
+    j->spare = l->below;
+  else
+    l = session_new(j->s, json_level);
+  l->below = j->top;
+  l->object = object;
+  l->first = true;
+  j->top = l;
+  j->pos++;
+  j->ready = false;
+}
+
+static void pop_level(json *j)
+{
+  json_level *l = j->top;
+
+  forget_keys(l);
+  j->top = l->below;
+  l->below = j->spare;
+  j->spare = l;
+  j->pos++;
+  j->ready = false;
+  session_leave(j->s);
+}
+
+void json_begin_object(json *j)
+{
+  need(j, JSON_OBJECT);
+  push_level(j, true);
+}
+
+void json_begin_array(json *j)
+{
+  need(j, JSON_ARRAY);
+  push_level(j, false);
+}
+
+/* Stand before the next key or item; false (and the container closed) at its end. */
+static bool next(json *j, bool object)
+{
+  json_level *l = j->top;
+  char close = object ? '}' : ']';
+
+  ASSERT(!j->ready, "the value before was not read");
+  ASSERT(l && l->object == object, "another container is open");
+  int ch = look(j);
+  if (ch == close) {
+    pop_level(j);
+    return false;
+  }
+  if (!l->first) {
+    if (ch != ',')
+      unexpected(j, object ? "',' or '}'" : "',' or ']'");
+    j->pos++;
+    if (look(j) == close)
+      unexpected(j, object ? "a key" : "a value");
+  }
+  l->first = false;
+  return true;
+}
+
+static void pass_colon(json *j)
+{
+  if (look(j) != ':')
+    unexpected(j, "':'");
+  j->pos++;
+  j->ready = true;
+}
+
+bool json_next_key(json *j, str *out)
+{
+  if (!next(j, true))
+    return false;
+  if (look(j) != '"')
+    unexpected(j, "a key");
+  size_t start = j->pos;
+  json_key key = {.text = take_string(j)};
+  key.hash = hash_bytes(key.text.p, key.text.len);
+  if (seen(j->top, &key)) {
+    j->pos = start;
+    json_fail(j, "the key \"%.*s\" appears twice in one object",
+              (int)(key.text.len < 200 ? key.text.len : 200), key.text.p);
+  }
+  add_key(j, j->top, &key);
+  pass_colon(j);
+  *out = key.text;
+  return true;
+}
+
+bool json_next_item(json *j)
+{
+  if (!next(j, false))
+    return false;
+  j->ready = true;
+  return true;
+}
+
+/* -- Skipping ----------------------------------------------------------------------------------- */
+
+static void skip_string(json *j)
+{
+  bool plain;
+  j->pos = scan_string(j, false, &plain) + 1;
+}
+
+static bool skip_next_key(json *j)
+{
+  if (!next(j, true))
+    return false;
+  if (look(j) != '"')
+    unexpected(j, "a key");
+  skip_string(j);
+  pass_colon(j);
+  return true;
+}
+
+/* Pass a scalar, or the opening bracket of a container. */
+static void skip_start(json *j)
+{
+  bool is_float;
+
+  switch (json_peek(j)) {
+  case JSON_OBJECT: push_level(j, true); return;
+  case JSON_ARRAY: push_level(j, false); return;
+  case JSON_STRING: skip_string(j); break;
+  case JSON_INT:
+  case JSON_FLOAT: take_number(j, &is_float); break;
+  case JSON_BOOL: json_bool(j); break;
+  case JSON_NULL: json_null(j); break;
+  }
+  j->ready = false;
+}
+
+void json_skip(json *j)
+{
+  json_level *base = j->top;
+
+  do {
+    skip_start(j);
+    while (j->top != base && !(j->top->object ? skip_next_key(j) : json_next_item(j)))
+      continue;
+  } while (j->top != base);
+}
+
+str json_raw(json *j)
+{
+  start_value(j);
+  size_t start = j->pos;
+  json_skip(j);
+  return (str){j->in.bytes.p + start, j->pos - start};
+}
+
+/* -- Beginning and end -------------------------------------------------------------------------- */
+
+void json_init(json *j, session *s, const input *in)
+{
+  json_init_at(j, s, in, in->bytes);
+}
+
+void json_init_at(json *j, session *s, const input *in, str part)
+{
+  ASSERT(part.p >= in->bytes.p && part.p + part.len <= in->bytes.p + in->bytes.len,
+         "not a part of the input");
+  *j = (json){.s = s, .in = *in, .ready = true};
+  j->pos = (size_t)(part.p - in->bytes.p);
+  j->end = j->pos + part.len;
+}
+
+void json_end(json *j)
+{
+  ASSERT(!j->ready && j->top == NULL, "something was not read");
+  if (look(j) >= 0)
+    unexpected(j, "the end");
+}
+
+/* -- Writing ------------------------------------------------------------------------------------ */
+
+void json_quote(text_buf *out, str text)
+{
+  text_putc(out, '"');
+  for (size_t i = 0; i < text.len;) {
+    unsigned char ch = (unsigned char)text.p[i];
+    size_t n = utf8_check(text.p + i, text.len - i);
+    if (n == 0) {
+      text_puts(out, "\\ufffd");
+      n = 1;
+    } else if (ch == '"' || ch == '\\') {
+      text_putc(out, '\\');
+      text_putc(out, (char)ch);
+    } else if (ch < 0x20 || ch == 0x7f) {
+      text_printf(out, "\\u%04x", (unsigned)ch);
+    } else {
+      text_add(out, text.p + i, n);
+    }
+    i += n;
+  }
+  text_putc(out, '"');
+}
