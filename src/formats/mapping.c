@@ -1,6 +1,3 @@
-#ifndef _POSIX_C_SOURCE
-#define _POSIX_C_SOURCE 200809L /* open, fstat, mmap, pread */
-#endif
 #include "formats/mapping.h"
 
 #include <errno.h>

@@ -523,8 +523,8 @@ static void op_stack_global(machine *m)
 static pickle_node *object_new(machine *m, pickle_kind kind, pickle_node *callable,
                                pickle_node *args)
 {
-  if (args->kind != PICKLE_TUPLE)
-    fail(m, "the arguments of a call are a %s, not a tuple", pickle_kind_name(args->kind));
+  if (args->kind != PICKLE_TUPLE && kind == PICKLE_OBJECT)
+    fail(m, "the arguments of an object are a %s, not a tuple", pickle_kind_name(args->kind));
   pickle_node *n = node_new(m, kind);
   n->as.object = session_new(m->s, pickle_object);
   n->as.object->callable = callable;

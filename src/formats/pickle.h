@@ -7,7 +7,7 @@
  *
  *   kind     from                                      holds
  *   GLOBAL   a module and a name                       as.global
- *   REDUCE   callable(*args)                           as.object: callable, args
+ *   REDUCE   callable(*args)                           as.object: callable, args (see there)
  *   OBJECT   cls.__new__(cls, *args, **kwargs)         as.object: callable, args, kwargs or NULL
  *   PERSID   what the pickler stored elsewhere         as.persid: mostly a TUPLE
  *
@@ -59,7 +59,7 @@ typedef struct pickle_seq {
 } pickle_seq;
 typedef struct pickle_object {
   pickle_node *callable; /* mostly a GLOBAL, not always */
-  pickle_node *args;     /* TUPLE */
+  pickle_node *args;     /* TUPLE; of a REDUCE perhaps not: TorchScript calls enums on the bare value */
   pickle_node *kwargs;   /* DICT or NULL */
   pickle_node *state;    /* or NULL */
   pickle_seq items;
