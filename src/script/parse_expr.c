@@ -1,0 +1,583 @@
+/* script/parse_expr.c -- expressions. */
+#include "script/parser_int.h"
+
+/* -- Small helpers ------------------------------------------------------------------------------ */
+
+ast_expr *new_expr(parser *p, expr_kind kind, uint32_t start)
+{
+  ast_expr *e = session_new(p->s, ast_expr);
+  e->kind = kind;
+  e->op = OP_NONE;
+  e->at = range_from(p, start);
+  return e;
+}
+
+ast_exprs one_expr(parser *p, ast_expr *e)
+{
+  ast_exprs list = {session_array(p->s, ast_expr *, 1), 1};
+  list.items[0] = e;
+  return list;
+}
+
+static ast_expr *pair_expr(parser *p, expr_kind kind, ast_op op, uint32_t start, ast_expr *left,
+                           ast_expr *right)
+{
+  ast_expr *e = new_expr(p, kind, start);
+  e->op = op;
+  e->as.pair.left = left;
+  e->as.pair.right = right;
+  return e;
+}
+
+/* -- Operators ---------------------------------------------------------------------------------- */
+
+typedef struct infix {
+  ast_op op;
+  uint8_t level; /* 0: not a binary operator */
+} infix;
+
+enum { LEVEL_OR = 1, LEVEL_BITOR, LEVEL_XOR, LEVEL_BITAND, LEVEL_SHIFT, LEVEL_SUM, LEVEL_PRODUCT };
+
+static const infix infixes[N_TOKEN_KINDS] = {
+    [TK_BITOR] = {OP_BITOR, LEVEL_BITOR},        [TK_XOR] = {OP_XOR, LEVEL_XOR},
+    [TK_BITAND] = {OP_BITAND, LEVEL_BITAND},     [TK_LSHIFT] = {OP_LSHIFT, LEVEL_SHIFT},
+    [TK_RSHIFT] = {OP_RSHIFT, LEVEL_SHIFT},      [TK_ADD] = {OP_ADD, LEVEL_SUM},
+    [TK_SUB] = {OP_SUB, LEVEL_SUM},              [TK_MUL] = {OP_MUL, LEVEL_PRODUCT},
+    [TK_DIV] = {OP_DIV, LEVEL_PRODUCT},          [TK_FLOORDIV] = {OP_FLOORDIV, LEVEL_PRODUCT},
+    [TK_MOD] = {OP_MOD, LEVEL_PRODUCT},          [TK_MATMUL] = {OP_MATMUL, LEVEL_PRODUCT},
+};
+
+static ast_expr *parse_unary(parser *p);
+static ast_expr *parse_ternary(parser *p);
+
+static ast_expr *parse_infix(parser *p, int level)
+{
+  uint32_t start = here(p);
+  ast_expr *left = parse_unary(p);
+  for (;;) {
+    infix in = infixes[p->lx.cur.kind];
+    if (in.level == 0 || in.level < level)
+      return left;
+    lexer_next(&p->lx);
+    ast_expr *right = parse_infix(p, in.level + 1);
+    left = pair_expr(p, EXPR_BINARY, in.op, start, left, right);
+  }
+}
+
+/* The comparison operator at the current token, taken; or OP_NONE. */
+static ast_op accept_compare(parser *p)
+{
+  static const struct { token_kind token; ast_op op; } simple[] = {
+      {TK_LT, OP_LT}, {TK_LE, OP_LE}, {TK_GT, OP_GT}, {TK_GE, OP_GE},
+      {TK_EQ, OP_EQ}, {TK_NE, OP_NE}, {TK_IN, OP_IN},
+  };
+  for (size_t i = 0; i < COUNT_OF(simple); i++)
+    if (accept(p, simple[i].token))
+      return simple[i].op;
+  if (accept(p, TK_IS))
+    return accept(p, TK_NOT) ? OP_IS_NOT : OP_IS;
+  if (accept(p, TK_NOT)) {
+    expect(p, TK_IN);
+    return OP_NOT_IN;
+  }
+  return OP_NONE;
+}
+
+static ast_expr *parse_compare(parser *p)
+{
+  uint32_t start = here(p);
+  ast_expr *first = parse_infix(p, LEVEL_BITOR);
+  ast_op op = accept_compare(p);
+  if (op == OP_NONE)
+    return first;
+  ast_expr **operands = NULL;
+  ast_op *ops = NULL;
+  uint32_t n = 0, n_ops = 0;
+  PUSH(p, operands, n, first);
+  for (; op != OP_NONE; op = accept_compare(p)) {
+    PUSH(p, ops, n_ops, op);
+    ast_expr *next = parse_infix(p, LEVEL_BITOR);
+    PUSH(p, operands, n, next);
+  }
+  ast_expr *e = new_expr(p, EXPR_COMPARE, start);
+  e->op = ops[0];
+  e->as.compare.operands = (ast_exprs){operands, n};
+  e->as.compare.ops = ops;
+  return e;
+}
+
+static ast_expr *parse_not(parser *p)
+{
+  uint32_t start = here(p);
+  if (!accept(p, TK_NOT))
+    return parse_compare(p);
+  session_enter(p->s);
+  ast_expr *operand = parse_not(p);
+  session_leave(p->s);
+  return pair_expr(p, EXPR_UNARY, OP_NOT, start, operand, NULL);
+}
+
+static ast_expr *parse_bool(parser *p, token_kind word)
+{
+  uint32_t start = here(p);
+  ast_expr *first = word == TK_OR ? parse_bool(p, TK_AND) : parse_not(p);
+  if (!at_token(p, word))
+    return first;
+  ast_expr **items = NULL;
+  uint32_t n = 0;
+  PUSH(p, items, n, first);
+  while (accept(p, word)) {
+    ast_expr *next = word == TK_OR ? parse_bool(p, TK_AND) : parse_not(p);
+    PUSH(p, items, n, next);
+  }
+  ast_expr *e = new_expr(p, EXPR_BOOL, start);
+  e->op = word == TK_OR ? OP_OR : OP_AND;
+  e->as.items = (ast_exprs){items, n};
+  return e;
+}
+
+static ast_expr *parse_lambda(parser *p)
+{
+  uint32_t start = here(p);
+  expect(p, TK_LAMBDA);
+  uint32_t n = 0;
+  ast_param *params = parse_params(p, TK_COLON, false, &n);
+  expect(p, TK_COLON);
+  ast_expr *body = parse_expr(p);
+  ast_expr *e = new_expr(p, EXPR_LAMBDA, start);
+  e->as.lambda.params = params;
+  e->as.lambda.n_params = n;
+  e->as.lambda.body = body;
+  return e;
+}
+
+static ast_expr *parse_yield(parser *p)
+{
+  uint32_t start = here(p);
+  expect(p, TK_YIELD);
+  accept(p, TK_FROM);
+  bool bare = at_token(p, TK_NEWLINE) || at_token(p, TK_RPAREN);
+  return pair_expr(p, EXPR_YIELD, OP_NONE, start, bare ? NULL : parse_exprs(p), NULL);
+}
+
+static ast_expr *parse_ternary(parser *p)
+{
+  uint32_t start = here(p);
+  ast_expr *yes = parse_bool(p, TK_OR);
+  if (!accept(p, TK_IF))
+    return yes;
+  ast_expr *cond = parse_bool(p, TK_OR);
+  expect(p, TK_ELSE);
+  ast_expr *no = parse_expr(p);
+  ast_expr *e = new_expr(p, EXPR_TERNARY, start);
+  e->as.ternary.cond = cond;
+  e->as.ternary.yes = yes;
+  e->as.ternary.no = no;
+  return e;
+}
+
+ast_expr *parse_expr(parser *p)
+{
+  session_enter(p->s);
+  uint32_t start = here(p);
+  ast_expr *e;
+  if (at_token(p, TK_LAMBDA))
+    e = parse_lambda(p);
+  else if (at_token(p, TK_YIELD))
+    e = parse_yield(p);
+  else
+    e = parse_ternary(p);
+  if (e->kind == EXPR_NAME && accept(p, TK_WALRUS))
+    e = pair_expr(p, EXPR_WALRUS, OP_NONE, start, e, parse_expr(p));
+  session_leave(p->s);
+  return e;
+}
+
+/* -- Lists of expressions ----------------------------------------------------------------------- */
+
+static bool ends_list(const parser *p)
+{
+  switch (p->lx.cur.kind) {
+  case TK_NEWLINE: case TK_EOF: case TK_RPAREN: case TK_RBRACKET: case TK_RBRACE: case TK_ASSIGN:
+  case TK_COLON: case TK_SEMICOLON: case TK_IN:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static ast_expr *parse_starred(parser *p)
+{
+  uint32_t start = here(p);
+  if (!accept(p, TK_MUL))
+    return parse_expr(p);
+  ast_expr *value = parse_infix(p, LEVEL_BITOR);
+  return pair_expr(p, EXPR_STARRED, OP_NONE, start, value, NULL);
+}
+
+/* The items after `first`, of which the current token is the first comma. */
+static ast_exprs parse_more(parser *p, ast_expr *first, ast_expr *(*item)(parser *p))
+{
+  ast_expr **items = NULL;
+  uint32_t n = 0;
+  PUSH(p, items, n, first);
+  while (accept(p, TK_COMMA)) {
+    if (ends_list(p))
+      break;
+    ast_expr *next = item(p);
+    PUSH(p, items, n, next);
+  }
+  return (ast_exprs){items, n};
+}
+
+ast_expr *parse_exprs(parser *p)
+{
+  uint32_t start = here(p);
+  ast_expr *first = parse_starred(p);
+  if (!at_token(p, TK_COMMA))
+    return first;
+  ast_exprs items = parse_more(p, first, parse_starred);
+  ast_expr *e = new_expr(p, EXPR_TUPLE, start);
+  e->as.items = items;
+  return e;
+}
+
+static ast_expr *parse_target_item(parser *p)
+{
+  uint32_t start = here(p);
+  if (accept(p, TK_MUL))
+    return pair_expr(p, EXPR_STARRED, OP_NONE, start, parse_infix(p, LEVEL_BITOR), NULL);
+  return parse_infix(p, LEVEL_BITOR);
+}
+
+ast_expr *parse_target(parser *p)
+{
+  uint32_t start = here(p);
+  ast_expr *first = parse_target_item(p);
+  if (!at_token(p, TK_COMMA))
+    return first;
+  ast_exprs items = parse_more(p, first, parse_target_item);
+  ast_expr *e = new_expr(p, EXPR_TUPLE, start);
+  e->as.items = items;
+  return e;
+}
+
+/* -- Comprehensions and displays ---------------------------------------------------------------- */
+
+/* Turn (key:) element, of which `for` follows, into a comprehension. */
+static ast_expr *parse_comp(parser *p, expr_kind kind, uint32_t start, ast_expr *key,
+                            ast_expr *element)
+{
+  ast_comp *fors = NULL;
+  uint32_t n = 0;
+  while (at_token(p, TK_FOR)) {
+    ast_comp c = {0};
+    expect(p, TK_FOR);
+    c.target = parse_target(p);
+    expect(p, TK_IN);
+    c.iter = parse_bool(p, TK_OR);
+    while (accept(p, TK_IF)) {
+      ast_expr *cond = parse_bool(p, TK_OR);
+      PUSH(p, c.conds.items, c.conds.n, cond);
+    }
+    PUSH(p, fors, n, c);
+  }
+  ast_expr *e = new_expr(p, kind, start);
+  e->as.comp.key = key;
+  e->as.comp.element = element;
+  e->as.comp.fors = fors;
+  e->as.comp.n_fors = n;
+  return e;
+}
+
+static ast_expr *parse_paren(parser *p)
+{
+  uint32_t start = here(p);
+  expect(p, TK_LPAREN);
+  if (accept(p, TK_RPAREN))
+    return new_expr(p, EXPR_TUPLE, start);
+  ast_expr *e = parse_starred(p);
+  if (at_token(p, TK_FOR)) {
+    e = parse_comp(p, EXPR_GENERATOR, start, NULL, e);
+  } else if (at_token(p, TK_COMMA)) {
+    ast_exprs items = parse_more(p, e, parse_starred);
+    e = new_expr(p, EXPR_TUPLE, start);
+    e->as.items = items;
+  }
+  expect(p, TK_RPAREN);
+  if (e->kind == EXPR_TUPLE || e->kind == EXPR_GENERATOR)
+    e->at = range_from(p, start);
+  return e;
+}
+
+static ast_expr *parse_list(parser *p)
+{
+  uint32_t start = here(p);
+  expect(p, TK_LBRACKET);
+  ast_expr *e = NULL;
+  ast_exprs items = {NULL, 0};
+  if (!at_token(p, TK_RBRACKET)) {
+    ast_expr *first = parse_starred(p);
+    if (at_token(p, TK_FOR))
+      e = parse_comp(p, EXPR_LIST_COMP, start, NULL, first);
+    else
+      items = parse_more(p, first, parse_starred);
+  }
+  expect(p, TK_RBRACKET);
+  if (!e) {
+    e = new_expr(p, EXPR_LIST, start);
+    e->as.items = items;
+  }
+  e->at = range_from(p, start);
+  return e;
+}
+
+/* A dict's `key: value` or `**value`; a set's element has a NULL value. */
+static void parse_dict_item(parser *p, ast_expr **key, ast_expr **value)
+{
+  *key = *value = NULL;
+  if (accept(p, TK_POW)) {
+    *value = parse_infix(p, LEVEL_BITOR);
+    return;
+  }
+  *key = parse_starred(p);
+  if (accept(p, TK_COLON))
+    *value = parse_expr(p);
+}
+
+static ast_expr *parse_braces(parser *p)
+{
+  uint32_t start = here(p);
+  expect(p, TK_LBRACE);
+  ast_exprs keys = {NULL, 0}, values = {NULL, 0};
+  ast_expr *e = NULL;
+  bool is_set = false;
+  while (!at_token(p, TK_RBRACE)) {
+    ast_expr *key, *value;
+    parse_dict_item(p, &key, &value);
+    if (keys.n == 0)
+      is_set = value == NULL;
+    else if (is_set != (value == NULL))
+      fail_expected(p, is_set ? "',' or '}' of a set" : "':' and the key's value");
+    if (keys.n == 0 && at_token(p, TK_FOR)) {
+      e = is_set ? parse_comp(p, EXPR_SET_COMP, start, NULL, key)
+                 : parse_comp(p, EXPR_DICT_COMP, start, key, value);
+      break;
+    }
+    PUSH(p, keys.items, keys.n, key);
+    PUSH(p, values.items, values.n, value);
+    if (!accept(p, TK_COMMA))
+      break;
+  }
+  expect(p, TK_RBRACE);
+  if (!e) {
+    e = new_expr(p, is_set ? EXPR_SET : EXPR_DICT, start);
+    if (is_set) {
+      e->as.items = keys;
+    } else {
+      e->as.dict.keys = keys;
+      e->as.dict.values = values;
+    }
+  }
+  e->at = range_from(p, start);
+  return e;
+}
+
+/* -- Primaries ---------------------------------------------------------------------------------- */
+
+static ast_expr *parse_word(parser *p, expr_kind kind)
+{
+  uint32_t start = here(p);
+  lexer_next(&p->lx);
+  return new_expr(p, kind, start);
+}
+
+static ast_expr *parse_atom(parser *p)
+{
+  uint32_t start = here(p);
+  switch (p->lx.cur.kind) {
+  case TK_NAME: {
+    const char *name = expect_name(p);
+    ast_expr *e = new_expr(p, EXPR_NAME, start);
+    e->as.name = name;
+    return e;
+  }
+  case TK_NUMBER:
+    return parse_number(p);
+  case TK_STRING:
+    return parse_strings(p);
+  case TK_LPAREN:
+    return parse_paren(p);
+  case TK_LBRACKET:
+    return parse_list(p);
+  case TK_LBRACE:
+    return parse_braces(p);
+  case TK_TRUE:
+    return parse_word(p, EXPR_TRUE);
+  case TK_FALSE:
+    return parse_word(p, EXPR_FALSE);
+  case TK_NONE:
+    return parse_word(p, EXPR_NONE);
+  case TK_ELLIPSIS:
+    return parse_word(p, EXPR_ELLIPSIS);
+  default:
+    fail_expected(p, "an expression");
+  }
+}
+
+void parse_call_args(parser *p, ast_exprs *args, ast_keyword **keywords, uint32_t *n_keywords)
+{
+  while (!at_token(p, TK_RPAREN)) {
+    uint32_t start = here(p);
+    if (accept(p, TK_POW)) {
+      ast_keyword k = {NULL, parse_expr(p), range_from(p, start)};
+      PUSH(p, *keywords, *n_keywords, k);
+    } else {
+      ast_expr *e = parse_starred(p);
+      if (e->kind == EXPR_NAME && accept(p, TK_ASSIGN)) {
+        ast_keyword k = {e->as.name, parse_expr(p), range_from(p, start)};
+        PUSH(p, *keywords, *n_keywords, k);
+      } else {
+        if (at_token(p, TK_FOR))
+          e = parse_comp(p, EXPR_GENERATOR, start, NULL, e);
+        PUSH(p, args->items, args->n, e);
+      }
+    }
+    if (!accept(p, TK_COMMA))
+      break;
+  }
+}
+
+static ast_expr *parse_call(parser *p, uint32_t start, ast_expr *fn)
+{
+  ast_exprs args = {NULL, 0};
+  ast_keyword *keywords = NULL;
+  uint32_t n_keywords = 0;
+  expect(p, TK_LPAREN);
+  parse_call_args(p, &args, &keywords, &n_keywords);
+  expect(p, TK_RPAREN);
+  ast_expr *e = new_expr(p, EXPR_CALL, start);
+  e->as.call.fn = fn;
+  e->as.call.args = args;
+  e->as.call.keywords = keywords;
+  e->as.call.n_keywords = n_keywords;
+  return e;
+}
+
+static ast_expr *parse_slice_part(parser *p)
+{
+  if (at_token(p, TK_COLON) || at_token(p, TK_COMMA) || at_token(p, TK_RBRACKET))
+    return NULL;
+  return parse_expr(p);
+}
+
+static ast_expr *parse_index(parser *p)
+{
+  uint32_t start = here(p);
+  if (at_token(p, TK_MUL))
+    return parse_starred(p);
+  ast_expr *first = parse_slice_part(p);
+  if (!accept(p, TK_COLON)) {
+    if (!first)
+      fail_expected(p, "an index");
+    return first;
+  }
+  ast_expr *stop = parse_slice_part(p);
+  ast_expr *step = accept(p, TK_COLON) ? parse_slice_part(p) : NULL;
+  ast_expr *e = new_expr(p, EXPR_SLICE, start);
+  e->as.slice.start = first;
+  e->as.slice.stop = stop;
+  e->as.slice.step = step;
+  return e;
+}
+
+static ast_expr *parse_subscript(parser *p, uint32_t start, ast_expr *base)
+{
+  expect(p, TK_LBRACKET);
+  ast_exprs index = {NULL, 0};
+  bool comma = false;
+  do {
+    ast_expr *item = parse_index(p);
+    PUSH(p, index.items, index.n, item);
+    comma = accept(p, TK_COMMA);
+  } while (comma && !at_token(p, TK_RBRACKET));
+  expect(p, TK_RBRACKET);
+  ast_expr *e = new_expr(p, EXPR_SUBSCRIPT, start);
+  e->as.subscript.base = base;
+  e->as.subscript.index = index;
+  e->as.subscript.is_tuple = comma || index.n > 1;
+  return e;
+}
+
+static ast_expr *parse_primary(parser *p)
+{
+  uint32_t start = here(p);
+  ast_expr *e = parse_atom(p);
+  for (;;) {
+    if (at_token(p, TK_LPAREN)) {
+      e = parse_call(p, start, e);
+    } else if (at_token(p, TK_LBRACKET)) {
+      e = parse_subscript(p, start, e);
+    } else if (accept(p, TK_DOT)) {
+      source_range name_at = token_range(&p->lx, &p->lx.cur);
+      const char *name = expect_name(p);
+      ast_expr *attr = new_expr(p, EXPR_ATTR, start);
+      attr->as.attr.base = e;
+      attr->as.attr.name = name;
+      attr->as.attr.name_at = name_at;
+      e = attr;
+    } else {
+      return e;
+    }
+  }
+}
+
+/* "-" before a literal belongs to it: the smallest int has no positive counterpart. */
+static ast_expr *parse_minus(parser *p, uint32_t start)
+{
+  bool number = at_token(p, TK_NUMBER);
+  ast_expr *operand = parse_unary(p);
+  if (number && operand->kind == EXPR_INT) {
+    operand->as.integer = (int64_t)(0 - (uint64_t)operand->as.integer);
+    operand->at.start = start;
+    operand->op = OP_NONE;
+    return operand;
+  }
+  if (number && (operand->kind == EXPR_FLOAT || operand->kind == EXPR_IMAG)) {
+    operand->as.number = -operand->as.number;
+    operand->at.start = start;
+    return operand;
+  }
+  return pair_expr(p, EXPR_UNARY, OP_NEG, start, operand, NULL);
+}
+
+static ast_expr *parse_prefixed(parser *p)
+{
+  uint32_t start = here(p);
+  if (accept(p, TK_SUB))
+    return parse_minus(p, start);
+  ast_op op = at_token(p, TK_ADD) ? OP_POS : OP_INVERT;
+  lexer_next(&p->lx);
+  return pair_expr(p, EXPR_UNARY, op, start, parse_unary(p), NULL);
+}
+
+/* Recursion is counted where operators nest: "- - - x", "a ** b ** c". */
+static ast_expr *parse_unary(parser *p)
+{
+  uint32_t start = here(p);
+  if (at_token(p, TK_SUB) || at_token(p, TK_ADD) || at_token(p, TK_TILDE)) {
+    session_enter(p->s);
+    ast_expr *e = parse_prefixed(p);
+    session_leave(p->s);
+    return e;
+  }
+  if (accept(p, TK_AWAIT))
+    return pair_expr(p, EXPR_AWAIT, OP_NONE, start, parse_primary(p), NULL);
+  ast_expr *e = parse_primary(p);
+  if (accept(p, TK_POW)) {
+    session_enter(p->s);
+    e = pair_expr(p, EXPR_BINARY, OP_POW, start, e, parse_unary(p));
+    session_leave(p->s);
+  }
+  return e;
+}

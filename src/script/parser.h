@@ -1,0 +1,27 @@
+/* script/parser.h -- from source text to syntax trees.
+ *
+ * Recursive descent for statements, precedence climbing for operators; nesting is bounded by the
+ * session's depth limit.  The same parser reads archive code, user files and type comments.
+ *
+ * A source may be parsed in skeleton form, where the bodies of functions are skipped: loading an
+ * archive needs names, attributes and signatures only.  parse_def_at reads a function again, whole,
+ * when its body is needed, so that no tree outlives its session. */
+#ifndef RUSH_SCRIPT_PARSER_H
+#define RUSH_SCRIPT_PARSER_H
+
+#include "base/session.h"
+#include "script/ast.h"
+
+typedef enum parse_flags {
+  PARSE_SKIP_BODIES = 1, /* bodies of functions at top level and in classes */
+  PARSE_RAW_BYTES = 2    /* archives: "\303" is a byte; in Python text it is a code point */
+} parse_flags;
+
+/* A whole file. */
+ast_stmts parse_source(session *s, const source *src, unsigned flags);
+/* The function whose range started at `start` ("def", decorators excluded). */
+ast_def *parse_def_at(session *s, const source *src, uint32_t start, unsigned flags);
+/* One expression that takes up the whole range (a type, a default value). */
+ast_expr *parse_expr_range(session *s, source_range at, unsigned flags);
+
+#endif
