@@ -503,7 +503,7 @@ static void zlib_free(voidpf c, voidpf p)
 }
 
 /* Feed zlib (whose counts are 32 bits) in pieces.  True when exactly n_bytes came of exactly the packed
- * bytes; *status is a failed poll. */
+ * bytes; *status says of failures that are not the data's. */
 static bool inflate_pieces(call_ctx *cx, z_stream *stream, const zip_entry *e, uint8_t *to,
                            rush_status *status)
 {
@@ -521,6 +521,8 @@ static bool inflate_pieces(call_ctx *cx, z_stream *stream, const zip_entry *e, u
     code = inflate(stream, Z_NO_FLUSH);
     if (code == Z_OK && stream->avail_in == in && stream->avail_out == out)
       return false; /* no progress: input is missing, or there is too much output */
+    if (code == Z_MEM_ERROR)
+      *status = call_nomem(cx);
     in_left -= in - stream->avail_in;
     out_left -= out - stream->avail_out;
   }

@@ -1,0 +1,253 @@
+#include "support/oom.h"
+
+#include "formats/zip.h"
+#include "formats/zip_build.h"
+
+static const char code[] = "def f(x): return x + x + x + x + x + x + x + x + x + x + x + x";
+
+typedef struct keep_job {
+  str bytes;
+  mapping *kept;
+} keep_job;
+
+typedef struct job {
+  str bytes;
+  bool check;
+  uint32_t n_entries;
+  text_buf seen; /* name=content; for each record */
+} job;
+
+static void open_body(session *s, void *arg)
+{
+  job *j = arg;
+  mapping *m;
+  session_check(s, mapping_copy(s->cx, "t.zip", j->bytes.p, j->bytes.len, &m));
+  mapping_defer(s, m);
+  zip_archive *z = zip_open(s, m, j->check);
+  zip_check(s, z);
+  j->n_entries = z->n_entries;
+  for (uint32_t i = 0; i < z->n_entries; i++) {
+    const zip_entry *e = &z->entries[i];
+    str data = zip_read(s, z, e, NULL);
+    assert_ptr_equal(zip_find_name(z, e->name), e);
+    text_add(&j->seen, e->path.p, e->path.len);
+    text_putc(&j->seen, '=');
+    text_add(&j->seen, data.p, data.len);
+    text_putc(&j->seen, ';');
+  }
+}
+
+/* What the archive holds, or the error. */
+static rush_status open_bytes(context *c, const char *data, size_t len, char *result, size_t cap)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  call_ctx cx;
+  job j = {.bytes = {data, len}};
+  call_ctx_init(&cx, c, &err);
+  text_init(&j.seen, c);
+  rush_status st = session_run(&cx, open_body, &j);
+  snprintf(result, cap, "%s", st ? err.message : text_str(&j.seen));
+  text_free(&j.seen);
+  rush_error_clear(&err);
+  return st;
+}
+
+static void build_good(zip_build *b, context *c)
+{
+  build_init(b, c);
+  build_add(b, "model/version", "3\n", 2, false, true);
+  build_add(b, "model/code/f.py", code, strlen(code), true, true);
+  build_add(b, "model/empty", "", 0, false, false);
+  build_add(b, "model/folder/", "", 0, false, false);
+  build_end(b);
+}
+
+static char good_content[256];
+
+static void good_archives_are_read(void **state)
+{
+  context *c = test_context(NULL);
+  zip_build b;
+  char got[512];
+  (void)state;
+  build_good(&b, c);
+  snprintf(good_content, sizeof good_content, "version=3\n;code/f.py=%s;empty=;", code);
+  assert_int_equal(open_bytes(c, b.file.data, b.file.len, got, sizeof got), RUSH_OK);
+  assert_string_equal(got, good_content);
+  build_free(&b);
+  test_context_done(c);
+}
+
+static void every_truncation_is_refused(void **state)
+{
+  context *c = test_context(NULL);
+  zip_build b;
+  char got[512];
+  (void)state;
+  build_good(&b, c);
+  for (size_t n = 0; n < b.file.len; n++)
+    assert_int_equal(open_bytes(c, b.file.data, n, got, sizeof got), RUSH_EFORMAT);
+  build_free(&b);
+  test_context_done(c);
+}
+
+/* A flipped bit is noticed, or was in a field that nothing depends on (times, versions, attributes). */
+static void every_bit_flip_is_refused_or_harmless(void **state)
+{
+  context *c = test_context(NULL);
+  zip_build b;
+  char got[512];
+  int harmless = 0;
+  (void)state;
+  build_good(&b, c);
+  for (size_t i = 0; i < b.file.len * 8; i++) {
+    b.file.data[i / 8] = (char)(b.file.data[i / 8] ^ 1 << i % 8);
+    rush_status st = open_bytes(c, b.file.data, b.file.len, got, sizeof got);
+    if (st == RUSH_OK && strcmp(got, good_content) == 0)
+      harmless++;
+    else if (st == RUSH_OK) /* the folder record became an empty file, or the like */
+      assert_non_null(strstr(got, "version=3\n;code/f.py=def f(x)"));
+    else
+      assert_int_equal(st, RUSH_EFORMAT);
+    b.file.data[i / 8] = (char)(b.file.data[i / 8] ^ 1 << i % 8);
+  }
+  assert_true((size_t)harmless < b.file.len * 8 / 3);
+  build_free(&b);
+  test_context_done(c);
+}
+
+static void bad_names_are_refused(void **state)
+{
+  static const char *const names[] = {"/etc/passwd", "../x",  "a/../x", "a//b",  "./a",
+                                      "a\\b",        "a\nb",  "\xff",   "",      "a/.."};
+  context *c = test_context(NULL);
+  char got[512];
+  (void)state;
+  for (size_t i = 0; i < COUNT_OF(names); i++) {
+    zip_build b;
+    build_init(&b, c);
+    build_add(&b, names[i], "x", 1, false, true);
+    build_end(&b);
+    assert_int_equal(open_bytes(c, b.file.data, b.file.len, got, sizeof got), RUSH_EFORMAT);
+    build_free(&b);
+  }
+  test_context_done(c);
+}
+
+static void duplicates_and_overlaps_are_refused(void **state)
+{
+  context *c = test_context(NULL);
+  zip_build b;
+  char got[512];
+  (void)state;
+  build_init(&b, c);
+  build_add(&b, "m/a", "x", 1, false, true);
+  build_add(&b, "m/a", "y", 1, false, true);
+  build_end(&b);
+  assert_int_equal(open_bytes(c, b.file.data, b.file.len, got, sizeof got), RUSH_EFORMAT);
+  assert_non_null(strstr(got, "t.zip: m/a: "));
+  assert_non_null(strstr(got, "a second record of this name"));
+  build_free(&b);
+
+  zip_build inner; /* a record whose data is another record */
+  build_init(&inner, c);
+  build_add(&inner, "m/b", "secret", 6, false, true);
+  build_init(&b, c);
+  build_add(&b, "m/a", inner.file.data, inner.file.len, false, true);
+  size_t at = b.file.len - inner.file.len;
+  text_add(&b.directory, inner.directory.data, inner.directory.len);
+  b.directory.data[b.directory.len - 3 - 4] = (char)at;
+  b.n++;
+  build_end(&b);
+  assert_int_equal(open_bytes(c, b.file.data, b.file.len, got, sizeof got), RUSH_EFORMAT);
+  assert_non_null(strstr(got, "overlaps \"m/b\""));
+  build_free(&inner);
+  build_free(&b);
+  test_context_done(c);
+}
+
+static void bombs_are_refused_before_memory_is_taken(void **state)
+{
+  context *c = test_context(&(context_options){.limit_bytes = 1 << 20});
+  zip_build b;
+  char got[512];
+  (void)state;
+  build_init(&b, c);
+  build_add(&b, "m/a", code, strlen(code), true, true);
+  memset(b.directory.data + 24, 0x7f, 4); /* declares 2 GB */
+  build_end(&b);
+  assert_int_equal(open_bytes(c, b.file.data, b.file.len, got, sizeof got), RUSH_EFORMAT);
+  assert_non_null(strstr(got, "more than deflate can make"));
+  build_free(&b);
+  test_context_done(c);
+}
+
+static void keep_body(session *s, void *arg)
+{
+  keep_job *j = arg;
+  mapping *m, *owner;
+  session_check(s, mapping_copy(s->cx, "t.zip", j->bytes.p, j->bytes.len, &m));
+  mapping_defer(s, m);
+  zip_archive *z = zip_open(s, m, false);
+  zip_read(s, z, zip_need(s, z, "version"), &owner);
+  assert_ptr_equal(owner, m);
+  zip_read(s, z, zip_need(s, z, "code/f.py"), &owner);
+  assert_ptr_not_equal(owner, m);
+  j->kept = mapping_retain(owner);
+  zip_need(s, z, "code/absent.py");
+}
+
+static void inflated_data_outlives_the_session(void **state)
+{
+  context *c = test_context(NULL);
+  rush_error err = RUSH_ERROR_INIT;
+  call_ctx cx;
+  zip_build b;
+  (void)state;
+  build_good(&b, c);
+  keep_job j = {{b.file.data, b.file.len}, NULL};
+  call_ctx_init(&cx, c, &err);
+  assert_int_equal(session_run(&cx, keep_body, &j), RUSH_EFORMAT);
+  assert_string_equal(err.message, "t.zip: has no record \"code/absent.py\"");
+  assert_int_equal(j.kept->n_bytes, strlen(code));
+  assert_memory_equal(j.kept->data, code, strlen(code));
+  mapping_release(j.kept);
+  build_free(&b);
+  rush_error_clear(&err);
+  test_context_done(c);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+  context *c = test_context(NULL);
+  zip_build b;
+  (void)state;
+  build_good(&b, c);
+  rush_status last = RUSH_ENOMEM;
+  OOM_LOOP(cx)
+  {
+    job j = {.bytes = {b.file.data, b.file.len}};
+    text_init(&j.seen, cx.ctx);
+    last = session_run(&cx, open_body, &j);
+    assert_true(last == RUSH_OK || last == RUSH_ENOMEM);
+    text_free(&j.seen);
+  }
+  assert_int_equal(last, RUSH_OK);
+  build_free(&b);
+  test_context_done(c);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(good_archives_are_read),
+      cmocka_unit_test(every_truncation_is_refused),
+      cmocka_unit_test(every_bit_flip_is_refused_or_harmless),
+      cmocka_unit_test(bad_names_are_refused),
+      cmocka_unit_test(duplicates_and_overlaps_are_refused),
+      cmocka_unit_test(bombs_are_refused_before_memory_is_taken),
+      cmocka_unit_test(inflated_data_outlives_the_session),
+      cmocka_unit_test(any_allocation_may_fail),
+  };
+  return RUN_TESTS(tests);
+}
