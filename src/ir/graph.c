@@ -145,7 +145,7 @@ void ir_value_set_name(session *s, ir_value *v, const char *name)
 
 /* -- Constants ---------------------------------------------------------------------------------- */
 
-static uint32_t pool_add(session *s, ir_graph *g, rush_value v)
+uint32_t ir_graph_add_constant(session *s, ir_graph *g, rush_value v)
 {
   if (g->n_constants == g->cap_constants) {
     uint32_t cap = g->cap_constants ? g->cap_constants * 2 : 16;
@@ -165,7 +165,7 @@ ir_node *ir_constant_new(session *s, ir_graph *g, rush_value v, const type *t)
 {
   ir_node *n = ir_node_new(s, g, IR_CONSTANT, NULL, 0);
 
-  n->constant = pool_add(s, g, v);
+  n->constant = ir_graph_add_constant(s, g, v);
   if (!t)
     t = type_of_value(g->types, v);
   if (!t)
@@ -249,7 +249,7 @@ void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *con
 
 void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v)
 {
-  uint32_t i = pool_add(s, n->graph, v);
+  uint32_t i = ir_graph_add_constant(s, n->graph, v);
 
   ir_attr_set(s, n, name, ATTR_VALUE)->as.value = n->graph->constants[i];
 }
@@ -327,7 +327,7 @@ static ir_node *copy_node(copier *c, const ir_node *from)
   n->range = from->range;
   n->meta = from->meta;
   if (from->kind == IR_CONSTANT)
-    n->constant = pool_add(c->s, c->to, ir_constant_value(from));
+    n->constant = ir_graph_add_constant(c->s, c->to, ir_constant_value(from));
   for (uint32_t i = 0; i < from->n_inputs; i++)
     ir_node_add_input(c->s, n, mapped(c, ir_node_input(from, i)));
   for (uint32_t i = 0; i < from->n_blocks; i++)

@@ -209,6 +209,8 @@ static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v) { i
 
 /* -- Constants and attributes -------------------------------------------------------------------------------------- */
 
+/* Retain `v` in the pool; its index. */
+uint32_t ir_graph_add_constant(session *s, ir_graph *g, rush_value v);
 /* Retain `v` in the pool and make an unlinked prim::Constant of type t (NULL: the value's own). */
 ir_node *ir_constant_new(session *s, ir_graph *g, rush_value v, const type *t);
 static inline rush_value ir_constant_value(const ir_node *n) { return n->graph->constants[n->constant]; }
@@ -232,7 +234,14 @@ static inline const char *ir_attr_string(const ir_node *n, const char *name)
 /* -- Text (ir/print.c, ir/parse.c), checking (ir/verify.c) ----------------------------------------------------------- */
 
 void ir_print(text_buf *out, const ir_graph *g, bool with_ranges); /* as PyTorch prints */
+void ir_print_node(text_buf *out, const ir_node *n);
+/* A fork or group whose block takes all it uses as inputs: printed after the graph, `with prim::fork_0 = graph(...)`. */
+bool ir_node_is_subgraph(const ir_node *n);
+/* Graph text back to a graph.  Named types are looked up when `ts` is a program's.  Operators are found by name
+ * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
 ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */
+/* Could the node's inputs be the complete arguments of this schema?  Types are compared without conversions. */
+bool ir_node_fits_schema(const ir_node *n, const schema *sc);
 /* Leaves the session naming the first broken rule (and `pass`, when not NULL). */
 void ir_verify(session *s, const ir_graph *g, const char *pass);
 

@@ -56,6 +56,11 @@ static void program_destroy(type_store *ts)
   context_release(c);
 }
 
+program *program_of_types(type_store *ts)
+{
+  return ts && ts->owner_destroy == program_destroy ? program_of(ts) : NULL;
+}
+
 program *program_new(session *s, context *c)
 {
   program *p = mem_alloc_zero(c, sizeof *p);

@@ -94,6 +94,8 @@ static inline void program_release(program *p)
   if (p)
     type_store_release(&p->types);
 }
+/* The program whose types these are, or NULL. */
+program *program_of_types(type_store *ts);
 const type *program_find_class(const program *p, str qualified);
 function *program_find_function(const program *p, str qualified);
 /* Fresh, registered, empty.  Names are copied.  A name that exists is an error. */

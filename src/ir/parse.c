@@ -1,0 +1,280 @@
+/* ir/parse.c -- graph text back to a graph.
+ *
+ *   graph(%x : Tensor, %n.1 : int):
+ *     %2 : int = prim::Constant[value=1]() # file.py:1:2
+ *     %3 : Tensor = aten::add(%x, %n.1, %2)
+ *     return (%3)
+ *   with prim::fork_0 = graph(...): ...
+ *
+ * Numbers of unnamed values are kept, so that printing gives the same text.  Indentation means
+ * nothing: a block ends with its `-> (...)`. */
+#include "ir/parse_int.h"
+
+#include <stdlib.h>
+
+/* -- Values ------------------------------------------------------------------------------------- */
+
+static void put(session *s, table *t, str key, void *value)
+{
+  if (!table_put(t, key, value))
+    session_check(s, call_nomem(s->cx));
+}
+
+static bool all_digits(str s)
+{
+  for (size_t i = 0; i < s.len; i++)
+    if (s.p[i] < '0' || s.p[i] > '9')
+      return false;
+  return s.len > 0 && s.len < 10;
+}
+
+/* After '%'. */
+static str value_name(ir_parser *p)
+{
+  parse_expect(p, "%");
+  str name = parse_word(p, "._$");
+
+  if (!name.len)
+    parse_fail(p, "expected a value's name");
+  return name;
+}
+
+static ir_value *use(ir_parser *p)
+{
+  str name = value_name(p);
+  ir_value *v = table_get(&p->values, name);
+
+  if (!v)
+    parse_fail(p, "%%%.*s is not defined", (int)name.len, name.p);
+  return v;
+}
+
+static void define(ir_parser *p, str name, ir_value *v)
+{
+  if (table_get(&p->values, name))
+    parse_fail(p, "%%%.*s is defined twice", (int)name.len, name.p);
+  put(p->s, &p->values, name, v);
+  if (all_digits(name)) {
+    v->id = (uint32_t)strtoul(session_strndup(p->s, name.p, name.len), NULL, 10);
+    if (v->id >= p->max_id)
+      p->max_id = v->id + 1;
+  } else {
+    ir_value_set_name(p->s, v, session_strndup(p->s, name.p, name.len));
+  }
+}
+
+static const type *typed(ir_parser *p)
+{
+  return parse_accept(p, ":") ? parse_type(p) : type_simple(TYPE_TENSOR);
+}
+
+/* `%a : T, %b : U` up to `end`. */
+static void parse_params(ir_parser *p, ir_block *b)
+{
+  parse_expect(p, "(");
+  while (!parse_accept(p, ")")) {
+    str name = value_name(p);
+
+    define(p, name, ir_block_add_input(p->s, b, typed(p), NULL));
+    if (!parse_peek(p, ")"))
+      parse_expect(p, ",");
+  }
+  parse_expect(p, ":");
+}
+
+static void parse_inputs(ir_parser *p, ir_node *n)
+{
+  parse_expect(p, "(");
+  while (!parse_accept(p, ")")) {
+    ir_node_add_input(p->s, n, use(p));
+    if (!parse_peek(p, ")"))
+      parse_expect(p, ",");
+  }
+}
+
+/* -- Nodes -------------------------------------------------------------------------------------- */
+
+typedef struct pending_output { /* written before the node it belongs to */
+  str name;
+  const type *type;
+} pending_output;
+
+/* The overload whose arguments the inputs fit, in the order of registration. */
+static const op *pick_overload(ir_parser *p, str name, const ir_node *n)
+{
+  uint32_t k = 0;
+  const op *const *ops = op_overloads(p->s->cx->ctx, name, &k);
+
+  for (uint32_t i = 0; i < k; i++)
+    if (ir_node_fits_schema(n, ops[i]->schema))
+      return ops[i];
+  return NULL;
+}
+
+static void resolve_kind(ir_parser *p, ir_node *n, str name)
+{
+  if (n->kind != IR_UNKNOWN_OP)
+    return;
+  n->op = pick_overload(p, name, n);
+  if (n->op)
+    n->kind = IR_OP;
+  else
+    ir_attr_set_string(p->s, n, "name", session_strndup(p->s, name.p, name.len));
+}
+
+static const char *const higher_order_names[] = {"cond", "while_loop", "map", "scan"};
+
+static ir_kind kind_of(str *name)
+{
+  ir_kind kind;
+
+  for (size_t i = 0; i < COUNT_OF(higher_order_names); i++)
+    if (str_is(*name, higher_order_names[i]))
+      return IR_HIGHER_ORDER;
+  if (ir_kind_of_name(*name, &kind))
+    return kind;
+  for (size_t i = name->len; i > 0; i--) { /* prim::fork_0: a kind and a number */
+    if (name->p[i - 1] == '_' && i < name->len &&
+        ir_kind_of_name((str){name->p, i - 1}, &kind))
+      return kind;
+    if (name->p[i - 1] < '0' || name->p[i - 1] > '9')
+      break;
+  }
+  return IR_UNKNOWN_OP;
+}
+
+static void parse_block(ir_parser *p, ir_block *b)
+{
+  session_enter(p->s);
+  while (!parse_accept(p, "->"))
+    parse_node(p, b);
+  parse_inputs(p, b->ret);
+  session_leave(p->s);
+}
+
+static void parse_blocks(ir_parser *p, ir_node *n)
+{
+  for (;;) {
+    const char *at = p->at;
+    str word = parse_word(p, "_");
+
+    if (word.len < 6 || memcmp(word.p, "block", 5) != 0 ||
+        !all_digits((str){word.p + 5, word.len - 5})) {
+      p->at = at;
+      return;
+    }
+    ir_block *b = ir_node_add_block(p->s, n);
+
+    parse_params(p, b);
+    parse_block(p, b);
+  }
+}
+
+void parse_node(ir_parser *p, ir_block *b)
+{
+  pending_output *outs = NULL;
+  uint32_t n_outs = 0, cap = 0;
+
+  while (parse_peek(p, "%")) {
+    if (n_outs == cap) {
+      pending_output *fresh = session_array(p->s, pending_output, cap = cap ? cap * 2 : 4);
+
+      if (n_outs)
+        memcpy(fresh, outs, n_outs * sizeof *fresh);
+      outs = fresh;
+    }
+    outs[n_outs].name = value_name(p);
+    outs[n_outs++].type = typed(p);
+    if (!parse_accept(p, ","))
+      break;
+  }
+  parse_expect(p, "=");
+  str name = parse_word(p, "_:.");
+
+  if (!name.len)
+    parse_fail(p, "expected an operator");
+  ir_kind kind = kind_of(&name);
+  ir_node *n = ir_node_new(p->s, p->g, kind, NULL, 0);
+
+  if (kind == IR_HIGHER_ORDER)
+    ir_attr_set_string(p->s, n, "name", session_strndup(p->s, name.p, name.len));
+  if (kind == IR_CONSTANT) /* no value: None */
+    n->constant = ir_graph_add_constant(p->s, p->g, value_none());
+  if (parse_accept(p, "["))
+    parse_attrs(p, n, n_outs ? outs[0].type : NULL);
+  parse_inputs(p, n);
+  resolve_kind(p, n, name);
+  ir_node_append(n, b);
+  if (name.p[name.len - 1] >= '0' && name.p[name.len - 1] <= '9' && kind != IR_UNKNOWN_OP)
+    put(p->s, &p->groups, name, n);
+  parse_blocks(p, n);
+  for (uint32_t i = 0; i < n_outs; i++)
+    define(p, outs[i].name, ir_node_add_output(p->s, n, outs[i].type));
+}
+
+/* -- Graphs ------------------------------------------------------------------------------------- */
+
+static void parse_graph_block(ir_parser *p, ir_block *b)
+{
+  parse_word_expect(p, "graph");
+  parse_params(p, b);
+  while (!parse_accept_word(p, "return"))
+    parse_node(p, b);
+  parse_inputs(p, b->ret);
+}
+
+/* `with prim::fork_0 = graph(...)`: names are a scope of their own. */
+static void parse_group(ir_parser *p)
+{
+  str name = parse_word(p, "_:.");
+  ir_node *n = table_get(&p->groups, name);
+
+  if (!n || n->n_blocks)
+    parse_fail(p, "no node is called %.*s", (int)name.len, name.p);
+  parse_expect(p, "=");
+  table_free(&p->values);
+  table_init(&p->values, p->s->cx->ctx);
+  parse_graph_block(p, ir_node_add_block(p->s, n));
+}
+
+static void parser_free(void *arg)
+{
+  ir_parser *p = arg;
+
+  table_free(&p->values);
+  table_free(&p->groups);
+}
+
+/* Numbers of named values show nowhere; they only must not meet those that do. */
+static void renumber_named(ir_parser *p, ir_block *b)
+{
+  for (ir_node *n = b->param;; n = n == b->param ? ir_block_first(b) : n->next) {
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      if (n->outputs[i]->name)
+        n->outputs[i]->id = p->max_id++;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      renumber_named(p, n->blocks[i]);
+    if (n == b->ret)
+      return;
+  }
+}
+
+ir_graph *ir_parse(session *s, type_store *ts, const char *text)
+{
+  ir_parser *p = session_new(s, ir_parser);
+
+  *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text, .g = ir_graph_new(s, ts)};
+  session_defer(s, ir_graph_free_deferred, p->g);
+  table_init(&p->values, s->cx->ctx);
+  table_init(&p->groups, s->cx->ctx);
+  session_defer(s, parser_free, p);
+  parse_graph_block(p, p->g->block);
+  while (parse_accept_word(p, "with"))
+    parse_group(p);
+  parse_space(p);
+  if (*p->at)
+    parse_fail(p, "text after the end of the graph");
+  renumber_named(p, p->g->block);
+  p->g->next_id = p->max_id;
+  return session_keep(s, p->g);
+}

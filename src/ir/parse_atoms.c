@@ -1,0 +1,565 @@
+/* ir/parse_atoms.c -- words, types, attributes and constants of graph text. */
+#include "ir/parse_int.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* -- Words -------------------------------------------------------------------------------------- */
+
+_Noreturn void parse_fail(ir_parser *p, const char *fmt, ...)
+{
+  uint32_t line = 1, column = 1;
+  char message[256];
+  va_list ap;
+
+  for (const char *c = p->text; c < p->at; c++) {
+    column = *c == '\n' ? 1 : column + 1;
+    line += *c == '\n';
+  }
+  va_start(ap, fmt);
+  vsnprintf(message, sizeof message, fmt, ap);
+  va_end(ap);
+  session_fail(p->s, NULL, "graph text, line %u, column %u: %s", line, column, message);
+}
+
+void parse_space(ir_parser *p)
+{
+  for (;; p->at++) {
+    if (*p->at == '#')
+      while (*p->at && *p->at != '\n')
+        p->at++;
+    if (!*p->at || !isspace((unsigned char)*p->at))
+      return;
+  }
+}
+
+bool parse_peek(ir_parser *p, const char *token)
+{
+  parse_space(p);
+  return strncmp(p->at, token, strlen(token)) == 0;
+}
+
+bool parse_accept(ir_parser *p, const char *token)
+{
+  if (!parse_peek(p, token))
+    return false;
+  p->at += strlen(token);
+  return true;
+}
+
+void parse_expect(ir_parser *p, const char *token)
+{
+  if (!parse_accept(p, token))
+    parse_fail(p, "expected '%s'", token);
+}
+
+str parse_word(ir_parser *p, const char *extra)
+{
+  parse_space(p);
+  const char *start = p->at;
+
+  while (*p->at && (isalnum((unsigned char)*p->at) || strchr(extra, *p->at)))
+    p->at++;
+  return (str){start, (size_t)(p->at - start)};
+}
+
+bool parse_accept_word(ir_parser *p, const char *word)
+{
+  const char *at = p->at;
+
+  if (str_is(parse_word(p, "_"), word))
+    return true;
+  p->at = at;
+  return false;
+}
+
+void parse_word_expect(ir_parser *p, const char *word)
+{
+  if (!parse_accept_word(p, word))
+    parse_fail(p, "expected '%s'", word);
+}
+
+/* -- Types -------------------------------------------------------------------------------------- */
+
+static const struct { const char *name; type_kind kind; } simple_types[] = {
+  {"Tensor", TYPE_TENSOR}, {"int", TYPE_INT}, {"float", TYPE_FLOAT}, {"bool", TYPE_BOOL},
+  {"str", TYPE_STRING}, {"NoneType", TYPE_NONE}, {"None", TYPE_NONE}, {"Any", TYPE_ANY},
+  {"complex", TYPE_COMPLEX}, {"Scalar", TYPE_NUMBER}, {"number", TYPE_NUMBER},
+  {"Device", TYPE_DEVICE}, {"Generator", TYPE_GENERATOR}, {"Storage", TYPE_STORAGE},
+  {"Stream", TYPE_STREAM}, {"Capsule", TYPE_CAPSULE}, {"PyObject", TYPE_PYOBJECT},
+  {"list", TYPE_ANY_LIST}, {"tuple", TYPE_ANY_TUPLE}, {"Function", TYPE_FUNCTION},
+  {"AnyEnumType", TYPE_ANY_ENUM}, {"AnyListType", TYPE_ANY_LIST}, {"SymInt", TYPE_SYM_INT},
+  {"SymFloat", TYPE_SYM_FLOAT}, {"SymBool", TYPE_SYM_BOOL}, {"Layout", TYPE_LAYOUT},
+  {"ScalarType", TYPE_SCALAR_TYPE}, {"MemoryFormat", TYPE_MEMORY_FORMAT},
+  {"QScheme", TYPE_QSCHEME}, {"Quantizer", TYPE_QUANTIZER},
+};
+
+static const type *checked(ir_parser *p, const type *t)
+{
+  if (!t)
+    session_check(p->s, call_nomem(p->s->cx));
+  return t;
+}
+
+/* Types up to `end`; names of fields, `x : int`, are dropped into *fields when there are any. */
+static uint32_t parse_types(ir_parser *p, const char *end, const type ***out,
+                            const char ***fields)
+{
+  uint32_t n = 0, cap = 4;
+  const type **types = session_array(p->s, const type *, cap);
+  const char **names = session_array(p->s, const char *, cap);
+  bool named = false;
+
+  while (!parse_accept(p, end)) {
+    if (n == cap) {
+      const type **t = session_array(p->s, const type *, cap * 2);
+      const char **f = session_array(p->s, const char *, cap * 2);
+      memcpy(t, types, n * sizeof *t);
+      memcpy(f, names, n * sizeof *f);
+      types = t, names = f, cap *= 2;
+    }
+    const char *at = p->at;
+    str field = parse_word(p, "_");
+    if (fields && field.len && parse_peek(p, ": ")) {
+      names[n] = session_strndup(p->s, field.p, field.len);
+      named = true;
+      parse_expect(p, ":");
+    } else {
+      p->at = at;
+    }
+    types[n++] = parse_type(p);
+    if (!parse_peek(p, end))
+      parse_expect(p, ",");
+  }
+  *out = types;
+  if (fields)
+    *fields = named ? names : NULL;
+  return n;
+}
+
+static const type *parse_named_tuple(ir_parser *p)
+{
+  const type **elems;
+  const char **fields;
+
+  parse_expect(p, "(");
+  uint32_t n = parse_types(p, ")", &elems, &fields);
+  type *t = type_new_named(p->ts, TYPE_TUPLE, "", elems, n);
+
+  if (!t)
+    session_check(p->s, call_nomem(p->s->cx));
+  if (fields) {
+    const char **copy = session_alloc_in(p->s, &p->g->mem, (n + 1) * sizeof *copy);
+    for (uint32_t i = 0; i < n; i++) {
+      size_t len = fields[i] ? strlen(fields[i]) : 0;
+      char *text = session_alloc_in(p->s, &p->g->mem, len + 1);
+      memcpy(text, fields[i] ? fields[i] : "", len);
+      copy[i] = text;
+    }
+    t->fields = copy;
+  }
+  return t;
+}
+
+/* Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu): kept as Tensor. */
+static bool skip_refined(ir_parser *p)
+{
+  if (*p->at != '(')
+    return false;
+  for (int depth = 0; *p->at; p->at++) {
+    depth += *p->at == '(' ? 1 : *p->at == ')' ? -1 : 0;
+    if (depth == 0) {
+      p->at++;
+      return true;
+    }
+  }
+  return true;
+}
+
+static int dtype_of_name(str name)
+{
+  for (int d = 0; d < N_DTYPES; d++)
+    if (dtype_is_valid(d) && str_is(name, dtype_aten_name(d)))
+      return d;
+  return DTYPE_NONE;
+}
+
+static const type *find_named(ir_parser *p, str name)
+{
+  const program *prog = program_of_types(p->ts);
+  const type *t = prog ? program_find_class(prog, name) : NULL;
+
+  for (uint32_t i = 0; !t && prog && i < prog->classes.n; i++) { /* InterfaceType<I>: the last part */
+    const type *cls = prog->classes.entries[i].value;
+    const char *dot = cls ? strrchr(cls->name, '.') : NULL;
+    if (dot && str_is(name, dot + 1))
+      t = cls;
+  }
+  if (!t)
+    parse_fail(p, "unknown type '%.*s'", (int)name.len, name.p);
+  return t;
+}
+
+static const type *parse_bracketed(ir_parser *p, str word)
+{
+  const type **elems;
+
+  if (str_is(word, "Dict")) {
+    parse_expect(p, "(");
+    if (parse_types(p, ")", &elems, NULL) != 2)
+      parse_fail(p, "Dict takes two types");
+    return checked(p, type_dict(p->ts, elems[0], elems[1]));
+  }
+  if (str_is(word, "Union")) {
+    parse_expect(p, parse_peek(p, "[") ? "[" : "(");
+    uint32_t n = parse_types(p, parse_peek(p, "]") ? "]" : ")", &elems, NULL);
+    return checked(p, type_union(p->ts, elems, n));
+  }
+  if (str_is(word, "Future")) {
+    parse_expect(p, parse_peek(p, "[") ? "[" : "(");
+    const type *t = checked(p, type_future(p->ts, parse_type(p)));
+    if (!parse_accept(p, "]"))
+      parse_expect(p, ")");
+    return t;
+  }
+  if (str_is(word, "NamedTuple"))
+    return parse_named_tuple(p);
+  if (str_is(word, "Enum") || str_is(word, "InterfaceType")) {
+    parse_expect(p, "<");
+    const type *t = find_named(p, parse_word(p, "_."));
+    parse_expect(p, ">");
+    return t;
+  }
+  return NULL;
+}
+
+static const type *parse_base_type(ir_parser *p)
+{
+  const type **elems;
+
+  if (parse_accept(p, "(")) {
+    uint32_t n = parse_types(p, ")", &elems, NULL);
+    return checked(p, type_tuple(p->ts, elems, n));
+  }
+  str word = parse_word(p, "_.");
+  const type *t = parse_bracketed(p, word);
+
+  if (t)
+    return t;
+  for (size_t i = 0; i < COUNT_OF(simple_types); i++)
+    if (str_is(word, simple_types[i].name)) {
+      if (simple_types[i].kind == TYPE_TENSOR)
+        skip_refined(p);
+      return type_simple(simple_types[i].kind);
+    }
+  if (dtype_of_name(word) != DTYPE_NONE && skip_refined(p))
+    return type_simple(TYPE_TENSOR);
+  if (!word.len)
+    parse_fail(p, "expected a type");
+  return find_named(p, word);
+}
+
+const type *parse_type(ir_parser *p)
+{
+  session_enter(p->s);
+  parse_space(p);
+  p->type_at = p->at;
+  const type *t = parse_base_type(p);
+
+  for (;;) {
+    if (parse_accept(p, "[]"))
+      t = checked(p, type_list(p->ts, t));
+    else if (parse_accept(p, "?"))
+      t = checked(p, type_optional(p->ts, t));
+    else
+      break;
+  }
+  session_leave(p->s);
+  return t;
+}
+
+/* -- Constants ---------------------------------------------------------------------------------- */
+
+static int escaped(ir_parser *p)
+{
+  static const char from[] = "abfnrtv", to[] = "\a\b\f\n\r\t\v";
+  const char *at = *p->at ? strchr(from, *p->at) : NULL;
+
+  if (at) {
+    p->at++;
+    return to[at - from];
+  }
+  if (*p->at >= '0' && *p->at <= '7') {
+    int v = 0;
+    for (int i = 0; i < 3 && *p->at >= '0' && *p->at <= '7'; i++)
+      v = v * 8 + (*p->at++ - '0');
+    return v & 255;
+  }
+  if (!*p->at)
+    parse_fail(p, "the text ends inside a string");
+  return (unsigned char)*p->at++;
+}
+
+static str parse_quoted(ir_parser *p)
+{
+  parse_expect(p, "\"");
+  size_t n = 0, cap = 64;
+  char *out = session_alloc(p->s, cap);
+
+  while (*p->at != '"') {
+    if (!*p->at)
+      parse_fail(p, "the text ends inside a string");
+    if (n + 1 >= cap) {
+      char *fresh = session_alloc(p->s, cap * 2);
+      memcpy(fresh, out, n);
+      out = fresh;
+      cap *= 2;
+    }
+    if (*p->at == '\\') {
+      p->at++;
+      out[n++] = (char)escaped(p);
+    } else {
+      out[n++] = *p->at++;
+    }
+  }
+  p->at++;
+  out[n] = '\0';
+  return (str){out, n};
+}
+
+static double parse_double(ir_parser *p)
+{
+  char *end;
+
+  parse_space(p);
+  double d = strtod(p->at, &end);
+  if (end == p->at)
+    parse_fail(p, "expected a number");
+  p->at = end;
+  return d;
+}
+
+static int64_t parse_int(ir_parser *p)
+{
+  char *end;
+
+  parse_space(p);
+  int64_t i = strtoll(p->at, &end, 10);
+  if (end == p->at)
+    parse_fail(p, "expected an integer");
+  p->at = end;
+  return i;
+}
+
+static void release_heap(void *h) { value_release(value_heap_steal(((heap *)h)->kind, h)); }
+
+/* Released with the session: the pool retains what it takes. */
+static rush_value scratch(ir_parser *p, rush_value v)
+{
+  if (value_is_heap(v))
+    session_defer(p->s, release_heap, v.as.heap);
+  return v;
+}
+
+static rush_value parse_value(ir_parser *p, const type *t);
+
+static rush_value parse_list_value(ir_parser *p, const type *t)
+{
+  rush_list *l;
+
+  session_check(p->s, list_new(p->s->cx, type_elem(t), 0, &l));
+  rush_value v = scratch(p, value_heap_steal(RUSH_TAG_LIST, l));
+  parse_expect(p, "[");
+  while (!parse_accept(p, "]")) {
+    rush_value item = value_retain(parse_value(p, type_elem(t)));
+    session_check(p->s, list_append_steal(p->s->cx, l, item));
+    if (!parse_peek(p, "]"))
+      parse_expect(p, ",");
+  }
+  return v;
+}
+
+static rush_value parse_tuple_value(ir_parser *p, const type *t)
+{
+  rush_tuple *tuple;
+
+  session_check(p->s, tuple_new(p->s->cx, t->fields ? t : NULL, t->n_elems, &tuple));
+  rush_value v = scratch(p, value_heap_steal(RUSH_TAG_TUPLE, tuple));
+  parse_expect(p, "(");
+  for (uint32_t i = 0; i < t->n_elems; i++) {
+    tuple->items[i] = value_retain(parse_value(p, t->elems[i]));
+    if (!parse_peek(p, ")"))
+      parse_expect(p, ",");
+  }
+  parse_expect(p, ")");
+  return v;
+}
+
+static rush_value parse_dict_value(ir_parser *p, const type *t)
+{
+  rush_dict *d;
+
+  session_check(p->s, dict_new(p->s->cx, t->elems[0], t->elems[1], &d));
+  rush_value v = scratch(p, value_heap_steal(RUSH_TAG_DICT, d));
+  parse_expect(p, "{");
+  while (!parse_accept(p, "}")) {
+    rush_value key = parse_value(p, t->elems[0]);
+    parse_expect(p, ":");
+    rush_value item = parse_value(p, t->elems[1]);
+    session_check(p->s,
+                  dict_set_steal(p->s->cx, d, value_retain(key), value_retain(item)));
+    if (!parse_peek(p, "}"))
+      parse_expect(p, ",");
+  }
+  return v;
+}
+
+/* {3.5}, the type before it naming the dtype. */
+static rush_value parse_tensor_value(ir_parser *p)
+{
+  int dtype = DTYPE_NONE;
+  rush_tensor *t;
+
+  if (!parse_accept(p, "{"))
+    parse_fail(p, "only tensors of one element can be read from graph text");
+  double d = parse_double(p);
+  parse_expect(p, "}");
+  if (p->type_at) {
+    size_t n = 0;
+    while (isalnum((unsigned char)p->type_at[n]))
+      n++;
+    dtype = dtype_of_name((str){p->type_at, n});
+  }
+  if (dtype == DTYPE_NONE)
+    dtype = RUSH_FLOAT32;
+  session_check(p->s, tensor_from_scalar(p->s->cx, value_float(d), dtype, &t));
+  return scratch(p, value_tensor_steal(t));
+}
+
+static rush_value parse_device_value(ir_parser *p)
+{
+  str name = parse_quoted(p);
+  static const char *const kinds[] = {"cpu", "cuda"};
+  const char *colon = memchr(name.p, ':', name.len);
+  str base = {name.p, colon ? (size_t)(colon - name.p) : name.len};
+
+  for (size_t i = 0; i < COUNT_OF(kinds); i++)
+    if (str_is(base, kinds[i]))
+      return value_device((int32_t)i, colon ? atoi(colon + 1) : -1);
+  if (str_is(base, "meta"))
+    return value_device(14, -1);
+  parse_fail(p, "unknown device '%s'", name.p);
+}
+
+static rush_value parse_complex_value(ir_parser *p)
+{
+  rush_value v;
+  double re = parse_double(p), im = parse_double(p);
+
+  parse_expect(p, "j");
+  session_check(p->s, complex_new(p->s->cx, re, im, &v));
+  return scratch(p, v);
+}
+
+static rush_value parse_string_value(ir_parser *p)
+{
+  rush_value v;
+  str text = parse_quoted(p);
+
+  session_check(p->s, string_new(p->s->cx, text.p, text.len, &v));
+  return scratch(p, v);
+}
+
+static rush_value parse_value(ir_parser *p, const type *t)
+{
+  if (parse_accept_word(p, "None"))
+    return value_none();
+  if (type_is(t, TYPE_OPTIONAL))
+    t = type_elem(t);
+  t = type_runtime(t);
+  switch (t->kind) {
+  case TYPE_BOOL:
+    if (parse_accept_word(p, "True"))
+      return value_bool(true);
+    if (parse_accept_word(p, "False"))
+      return value_bool(false);
+    return value_bool(parse_int(p) != 0);
+  case TYPE_FLOAT: return value_float(parse_double(p));
+  case TYPE_STRING: return parse_string_value(p);
+  case TYPE_COMPLEX: return parse_complex_value(p);
+  case TYPE_DEVICE: return parse_device_value(p);
+  case TYPE_TENSOR: return parse_tensor_value(p);
+  case TYPE_LIST: return parse_list_value(p, t);
+  case TYPE_TUPLE: return parse_tuple_value(p, t);
+  case TYPE_DICT: return parse_dict_value(p, t);
+  case TYPE_INT: return value_int(parse_int(p));
+  default: parse_fail(p, "a constant of this type cannot be read from graph text");
+  }
+}
+
+/* -- Attributes --------------------------------------------------------------------------------- */
+
+static void parse_list_attr(ir_parser *p, ir_node *n, const char *name)
+{
+  const type **types;
+  int64_t ints[64];
+  uint32_t k = 0;
+
+  if (!isdigit((unsigned char)*p->at) && *p->at != '-' && *p->at != ']') {
+    k = parse_types(p, "]", &types, NULL);
+    ir_attr_set_types(p->s, n, name, types, k);
+    return;
+  }
+  while (!parse_accept(p, "]")) {
+    if (k == COUNT_OF(ints))
+      parse_fail(p, "too many numbers in an attribute");
+    ints[k++] = parse_int(p);
+    if (!parse_peek(p, "]"))
+      parse_expect(p, ",");
+  }
+  ir_attr_set_ints(p->s, n, name, ints, k);
+}
+
+static void parse_attr(ir_parser *p, ir_node *n, const char *name)
+{
+  if (parse_peek(p, "\"")) {
+    str text = parse_quoted(p);
+    const program *prog = program_of_types(p->ts);
+    bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_CLOSURE;
+
+    if (function && strcmp(name, "name") == 0) {
+      n->function = prog ? program_find_function(prog, text) : NULL;
+      if (!n->function)
+        parse_fail(p, "unknown function '%s'", text.p);
+      return;
+    }
+    ir_attr_set_string(p->s, n, name, text.p);
+  } else if (parse_accept(p, "[")) {
+    parse_space(p);
+    parse_list_attr(p, n, name);
+  } else {
+    size_t len = strspn(p->at, "+-0123456789");
+    if (p->at[len] == '.' || p->at[len] == 'e' || p->at[len] == 'i' || p->at[len] == 'n')
+      ir_attr_set_float(p->s, n, name, parse_double(p));
+    else
+      ir_attr_set_int(p->s, n, name, parse_int(p));
+  }
+}
+
+void parse_attrs(ir_parser *p, ir_node *n, const type *out)
+{
+  do {
+    str word = parse_word(p, "_");
+    const char *name = session_strndup(p->s, word.p, word.len);
+
+    parse_expect(p, "=");
+    if (n->kind == IR_CONSTANT && strcmp(name, "value") == 0) {
+      n->constant = ir_graph_add_constant(p->s, p->g, parse_value(p, out ? out : type_simple(TYPE_INT)));
+    } else {
+      parse_attr(p, n, name);
+    }
+  } while (parse_accept(p, ","));
+  parse_expect(p, "]");
+}

@@ -1,0 +1,34 @@
+/* ir/parse_int.h -- what the two files of the graph text parser share: ir/parse.c nodes and blocks,
+ * ir/parse_atoms.c words, types, attributes and constants. */
+#ifndef RUSH_IR_PARSE_INT_H
+#define RUSH_IR_PARSE_INT_H
+
+#include "ir/graph.h"
+#include "ir/program.h"
+
+typedef struct ir_parser {
+  session *s;
+  type_store *ts;
+  const char *text, *at; /* NUL-terminated */
+  ir_graph *g;
+  table values; /* name -> ir_value of the graph being read */
+  table groups; /* "prim::fork_0" -> its node */
+  uint32_t max_id;
+  const char *type_at; /* where the last type began: it names a constant tensor's dtype */
+} ir_parser;
+
+_Noreturn void parse_fail(ir_parser *p, const char *fmt, ...) RUSH_PRINTF(2, 3);
+void parse_space(ir_parser *p); /* blanks and `# comments` */
+bool parse_peek(ir_parser *p, const char *token);
+bool parse_accept(ir_parser *p, const char *token);
+void parse_expect(ir_parser *p, const char *token);
+/* Letters, digits and `extra`; empty when there is none. */
+str parse_word(ir_parser *p, const char *extra);
+bool parse_accept_word(ir_parser *p, const char *word);
+void parse_word_expect(ir_parser *p, const char *word);
+const type *parse_type(ir_parser *p);
+/* After '['; the type of the node's first output says what a constant is. */
+void parse_attrs(ir_parser *p, ir_node *n, const type *out);
+void parse_node(ir_parser *p, ir_block *b);
+
+#endif

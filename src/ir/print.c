@@ -1,0 +1,428 @@
+/* ir/print.c -- the text of a graph, as PyTorch prints it. */
+#include "ir/graph.h"
+#include "ir/program.h"
+
+#include <math.h>
+
+/* Tensors up to this many elements are shown in full, as PyTorch shows them. */
+#define SHOWN_ELEMS 10
+
+typedef struct printer {
+  text_buf *out;
+  bool ranges;
+  const ir_node **groups; /* nodes whose block prints after the graph, as PyTorch's subgraphs */
+  uint32_t n_groups, cap_groups;
+} printer;
+
+static void print_block_nodes(printer *p, const ir_block *b, int level);
+
+/* -- Scalars and strings ------------------------------------------------------------------------ */
+
+static void print_float(text_buf *out, double d)
+{
+  int c = fpclassify(d);
+
+  if ((c == FP_NORMAL || c == FP_ZERO) && fabs(d) < 1e10 && (double)(int64_t)d == d) {
+    if (d == 0 && signbit(d))
+      text_putc(out, '-');
+    text_printf(out, "%lld.", (long long)d);
+  } else if (c == FP_NAN) {
+    text_puts(out, "nan");
+  } else {
+    text_printf(out, "%.17g", d);
+  }
+}
+
+/* PyTorch's printQuotedString, except that bytes above 127 are proper octal. */
+static void print_quoted(text_buf *out, str s)
+{
+  static const char from[] = "\\'\"\a\b\f\n\r\t\v", to[] = "\\'\"abfnrtv";
+
+  text_putc(out, '"');
+  for (size_t i = 0; i < s.len; i++) {
+    unsigned char ch = (unsigned char)s.p[i];
+    const char *at = ch ? strchr(from, ch) : NULL;
+
+    if (at)
+      text_printf(out, "\\%c", to[at - from]);
+    else if (ch >= 32 && ch < 127)
+      text_putc(out, (char)ch);
+    else
+      text_printf(out, "\\%03o", ch);
+  }
+  text_putc(out, '"');
+}
+
+static void print_complex(text_buf *out, rush_value v)
+{
+  const complex_box *z = value_complex(v);
+
+  print_float(out, z->re);
+  if (!signbit(z->im))
+    text_putc(out, '+');
+  print_float(out, z->im);
+  text_putc(out, 'j');
+}
+
+/* -- Constants ---------------------------------------------------------------------------------- */
+
+static void print_with_cx(text_buf *out, rush_value v)
+{
+  call_ctx cx;
+  text_buf t;
+
+  call_ctx_init(&cx, out->ctx, NULL);
+  text_init(&t, out->ctx);
+  if (value_print(&cx, &t, v) != RUSH_OK)
+    text_puts(&t, "<?>");
+  for (size_t i = 0; i < t.len; i++)
+    text_putc(out, t.data[i] == '\n' ? ' ' : t.data[i]);
+  text_free(&t);
+}
+
+static void print_number(text_buf *out, rush_value v)
+{
+  switch (v.tag) {
+  case RUSH_TAG_FLOAT: print_float(out, v.as.d); break;
+  case RUSH_TAG_COMPLEX: print_complex(out, v); break;
+  default: text_printf(out, "%lld", (long long)v.as.i);
+  }
+}
+
+static void print_tensor(text_buf *out, const rush_tensor *t)
+{
+  rush_value item;
+  call_ctx cx;
+
+  if (t && t->n_elems == 1 && !tensor_quantizer(t)) {
+    call_ctx_init(&cx, out->ctx, NULL);
+    text_putc(out, '{');
+    if (tensor_item(&cx, t, &item) == RUSH_OK) {
+      if (item.tag == RUSH_TAG_FLOAT && fabs(item.as.d) < 1e10 && item.as.d == floor(item.as.d))
+        text_printf(out, "%lld", (long long)item.as.d);
+      else if (item.tag == RUSH_TAG_FLOAT)
+        text_printf(out, "%.6g", item.as.d);
+      else
+        print_number(out, item);
+      value_release(item);
+    }
+    text_putc(out, '}');
+  } else if (t && t->n_elems <= SHOWN_ELEMS) {
+    print_with_cx(out, (rush_value){.tag = RUSH_TAG_TENSOR, .as.tensor = (rush_tensor *)t});
+  } else {
+    text_puts(out, "<Tensor>");
+  }
+}
+
+static void print_value(text_buf *out, rush_value v, int depth);
+
+static void print_items(text_buf *out, const rush_value *items, size_t n, int depth)
+{
+  for (size_t i = 0; i < n; i++) {
+    text_puts(out, i ? ", " : "");
+    print_value(out, items[i], depth + 1);
+  }
+}
+
+static void print_dict(text_buf *out, const rush_dict *d, int depth)
+{
+  size_t pos = 0;
+  bool first = true;
+
+  text_putc(out, '{');
+  for (dict_entry *e; (e = dict_next(d, &pos)); first = false) {
+    text_puts(out, first ? "" : ", ");
+    print_value(out, e->key, depth + 1);
+    text_puts(out, ": ");
+    print_value(out, e->value, depth + 1);
+  }
+  text_putc(out, '}');
+}
+
+/* An item of a container, or a container: Python's words for booleans and None. */
+static void print_value(text_buf *out, rush_value v, int depth)
+{
+  if (depth > 20) {
+    text_puts(out, "...");
+    return;
+  }
+  switch ((rush_tag)v.tag) {
+  case RUSH_TAG_NONE: text_puts(out, "None"); break;
+  case RUSH_TAG_BOOL: text_puts(out, v.as.b ? "True" : "False"); break;
+  case RUSH_TAG_INT:
+  case RUSH_TAG_FLOAT:
+  case RUSH_TAG_COMPLEX: print_number(out, v); break;
+  case RUSH_TAG_STRING: print_quoted(out, value_str(v)); break;
+  case RUSH_TAG_LIST:
+    text_putc(out, '[');
+    if (v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_TENSOR)
+      text_puts(out, "<Tensors>");
+    else
+      print_items(out, v.as.list->items, v.as.list->n, depth);
+    text_putc(out, ']');
+    break;
+  case RUSH_TAG_TUPLE:
+    text_putc(out, '(');
+    print_items(out, v.as.tuple->items, v.as.tuple->n, depth);
+    text_puts(out, v.as.tuple->n == 1 ? ",)" : ")");
+    break;
+  case RUSH_TAG_DICT: print_dict(out, v.as.dict, depth); break;
+  case RUSH_TAG_TENSOR: print_tensor(out, v.as.tensor); break;
+  case RUSH_TAG_OBJECT:
+    text_printf(out, "object(%s)", v.as.object->type->name);
+    break;
+  default: print_with_cx(out, v);
+  }
+}
+
+static void print_constant(text_buf *out, rush_value v)
+{
+  switch ((rush_tag)v.tag) {
+  case RUSH_TAG_NONE: return;
+  case RUSH_TAG_BOOL: text_printf(out, "[value=%d]", v.as.b ? 1 : 0); return;
+  case RUSH_TAG_DEVICE:
+    text_puts(out, "[value=\"");
+    print_with_cx(out, v);
+    text_puts(out, "\"]");
+    return;
+  default:
+    text_puts(out, "[value=");
+    print_value(out, v, 0);
+    text_putc(out, ']');
+  }
+}
+
+/* -- Attributes --------------------------------------------------------------------------------- */
+
+static void print_attr(text_buf *out, const ir_attr *a)
+{
+  switch (a->kind) {
+  case ATTR_INT: text_printf(out, "%lld", (long long)a->as.i); break;
+  case ATTR_FLOAT: print_float(out, a->as.d); break;
+  case ATTR_STRING: print_quoted(out, str_of(a->as.s)); break;
+  case ATTR_TYPES:
+    text_putc(out, '[');
+    for (uint32_t i = 0; i < a->as.t.n_types; i++) {
+      text_puts(out, i ? ", " : "");
+      type_print(out, a->as.t.types[i]);
+    }
+    text_putc(out, ']');
+    break;
+  case ATTR_INTS:
+    text_putc(out, '[');
+    for (uint32_t i = 0; i < a->as.ints.n; i++)
+      text_printf(out, "%s%lld", i ? ", " : "", (long long)a->as.ints.v[i]);
+    text_putc(out, ']');
+    break;
+  case ATTR_VALUE: print_value(out, a->as.value, 0); break;
+  case ATTR_GRAPH: text_puts(out, "<Graph>"); break;
+  }
+}
+
+static void print_attrs(text_buf *out, const ir_node *n)
+{
+  bool named = n->kind == IR_UNKNOWN_OP || n->kind == IR_HIGHER_ORDER; /* "name" is the kind */
+  const char *open = "[";
+
+  if (n->function) {
+    text_printf(out, "[name=\"%s\"", n->function->qualified);
+    open = ", ";
+  }
+  for (const ir_attr *a = n->attrs; a; a = a->next) {
+    if ((named || n->function) && strcmp(a->name, "name") == 0)
+      continue;
+    text_printf(out, "%s%s=", open, a->name);
+    print_attr(out, a);
+    open = ", ";
+  }
+  if (*open == ',')
+    text_putc(out, ']');
+}
+
+/* -- Values, nodes, blocks ---------------------------------------------------------------------- */
+
+static void print_name(text_buf *out, const ir_value *v)
+{
+  if (!v)
+    text_puts(out, "%<unset>");
+  else if (v->name)
+    text_printf(out, "%%%s", v->name);
+  else
+    text_printf(out, "%%%u", v->id);
+}
+
+/* A constant tensor's type is shown in full, though we keep only "Tensor". */
+static void print_type_of(text_buf *out, const ir_value *v)
+{
+  rush_value c;
+
+  if (!type_is(v->type, TYPE_TENSOR) || !ir_value_as_constant(v, &c) ||
+      c.tag != RUSH_TAG_TENSOR || !c.as.tensor) {
+    type_print(out, v->type);
+    return;
+  }
+  const rush_tensor *t = c.as.tensor;
+
+  text_printf(out, "%s(", dtype_aten_name(t->dtype));
+  for (int i = 0; i < t->n_dims; i++)
+    text_printf(out, "%lld, ", (long long)t->sizes[i]);
+  for (int i = 0; i < t->n_dims; i++)
+    text_printf(out, "%s%lld", i ? ", " : "strides=[", (long long)t->strides[i]);
+  text_printf(out, "%srequires_grad=%d, device=cpu)", t->n_dims ? "], " : "",
+              tensor_requires_grad(t));
+}
+
+static void print_typed(text_buf *out, ir_value *const *values, uint32_t n, const char *delim)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    text_puts(out, i ? delim : "");
+    print_name(out, values[i]);
+    text_puts(out, " : ");
+    print_type_of(out, values[i]);
+  }
+}
+
+static void print_inputs(text_buf *out, const ir_node *n)
+{
+  text_putc(out, '(');
+  for (uint32_t i = 0; i < n->n_inputs; i++) {
+    text_puts(out, i ? ", " : "");
+    print_name(out, ir_node_input(n, i));
+  }
+  text_putc(out, ')');
+}
+
+static void indent(text_buf *out, int level)
+{
+  for (; level > 0; level--)
+    text_puts(out, "  ");
+}
+
+static void print_range(text_buf *out, const source_range *r)
+{
+  uint32_t line, column;
+
+  if (!r->src || !r->src->name)
+    return;
+  source_position(r->src, r->start, &line, &column);
+  text_printf(out, " # %s:%u:%u", r->src->name, line, column - 1);
+}
+
+static bool inside(const ir_block *b, const ir_block *around)
+{
+  for (; b; b = b->owner ? b->owner->block : NULL)
+    if (b == around)
+      return true;
+  return false;
+}
+
+static bool captures(const ir_block *b, const ir_block *around)
+{
+  for (const ir_node *n = ir_block_first(b);; n = n->next) {
+    for (uint32_t i = 0; i < n->n_inputs; i++)
+      if (ir_node_input(n, i) && !inside(ir_node_input(n, i)->node->block, around))
+        return true;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      if (captures(n->blocks[i], around))
+        return true;
+    if (n == b->ret)
+      return false;
+  }
+}
+
+bool ir_node_is_subgraph(const ir_node *n)
+{
+  bool kind = n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_GROUP ||
+              n->kind == IR_DIFFERENTIABLE_GRAPH;
+
+  return kind && n->n_blocks == 1 && ir_block_n_inputs(n->blocks[0]) == n->n_inputs &&
+         !captures(n->blocks[0], n->blocks[0]);
+}
+
+/* Remember the group; false without memory (then it prints as a block). */
+static bool add_group(printer *p, const ir_node *n)
+{
+  if (p->n_groups == p->cap_groups) {
+    uint32_t cap = p->cap_groups ? p->cap_groups * 2 : 4;
+    const ir_node **fresh = mem_realloc(p->out->ctx, p->groups, p->cap_groups * sizeof *fresh,
+                                        cap * sizeof *fresh);
+    if (!fresh)
+      return false;
+    p->groups = fresh;
+    p->cap_groups = cap;
+  }
+  p->groups[p->n_groups++] = n;
+  return true;
+}
+
+static void print_node(printer *p, const ir_node *n, int level)
+{
+  text_buf *out = p->out;
+
+  indent(out, level);
+  print_typed(out, n->outputs, n->n_outputs, ", ");
+  text_printf(out, " = %s", ir_node_kind_name(n));
+  bool group = ir_node_is_subgraph(n) && add_group(p, n);
+
+  if (group)
+    text_printf(out, "_%u", p->n_groups - 1);
+  if (n->kind == IR_CONSTANT)
+    print_constant(out, ir_constant_value(n));
+  print_attrs(out, n);
+  print_inputs(out, n);
+  if (p->ranges)
+    print_range(out, &n->range);
+  text_putc(out, '\n');
+  for (uint32_t i = 0; i < n->n_blocks && !group; i++) {
+    const ir_block *b = n->blocks[i];
+
+    indent(out, level + 1);
+    text_printf(out, "block%u(", i);
+    print_typed(out, b->param->outputs, b->param->n_outputs, ", ");
+    text_puts(out, "):\n");
+    print_block_nodes(p, b, level + 2);
+    indent(out, level + 2);
+    text_puts(out, "-> ");
+    print_inputs(out, b->ret);
+    text_putc(out, '\n');
+  }
+}
+
+static void print_block_nodes(printer *p, const ir_block *b, int level)
+{
+  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
+    print_node(p, n, level);
+}
+
+static void print_graph_block(printer *p, const ir_block *b)
+{
+  text_puts(p->out, "graph(");
+  print_typed(p->out, b->param->outputs, b->param->n_outputs, ",\n      ");
+  text_puts(p->out, "):\n");
+  print_block_nodes(p, b, 1);
+  text_puts(p->out, "  return ");
+  print_inputs(p->out, b->ret);
+  text_putc(p->out, '\n');
+}
+
+void ir_print(text_buf *out, const ir_graph *g, bool with_ranges)
+{
+  printer p = {.out = out, .ranges = with_ranges};
+
+  print_graph_block(&p, g->block);
+  for (uint32_t i = 0; i < p.n_groups; i++) { /* printing one may find more */
+    text_printf(out, "with %s_%u = ", ir_node_kind_name(p.groups[i]), i);
+    print_graph_block(&p, p.groups[i]->blocks[0]);
+  }
+  if (p.groups)
+    mem_free(out->ctx, p.groups, p.cap_groups * sizeof *p.groups);
+}
+
+void ir_print_node(text_buf *out, const ir_node *n)
+{
+  printer p = {.out = out};
+
+  print_node(&p, n, 0);
+  if (p.groups)
+    mem_free(out->ctx, p.groups, p.cap_groups * sizeof *p.groups);
+}
