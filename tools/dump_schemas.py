@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Write src/ops/schemas.txt: every schema that PyTorch registers, one a line.
+
+Lines are sorted by operator name; overloads of one name keep the order in which PyTorch registered
+them, which is the order schema matching tries them in.  Needs torch 2.13:
+
+    python tools/dump_schemas.py src/ops/schemas.txt
+"""
+import collections
+import sys
+
+import torch
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    by_name = collections.defaultdict(list)
+    for schema in torch._C._jit_get_all_schemas():
+        by_name[schema.name].append(schema)
+    n = 0
+    with open(sys.argv[1], "w", encoding="utf-8") as out:
+        for name in sorted(by_name):
+            texts = [str(s) for s in by_name[name]]
+            registered = [str(s) for s in torch._C._jit_get_schemas_for_operator(name)]
+            if texts != registered:
+                sys.exit(f"{name}: the two lists of PyTorch disagree about the order")
+            for text in texts:
+                if "\n" in text:
+                    sys.exit(f"{name}: a schema with a line break")
+                out.write(text + "\n")
+                n += 1
+    print(f"{n} schemas, {len(by_name)} names, PyTorch {torch.__version__}")
+
+
+if __name__ == "__main__":
+    main()
