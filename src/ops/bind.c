@@ -1,0 +1,310 @@
+/* Matching positional and named values to a schema, as torch.ops does for a call from Python. */
+#include "ops/call.h"
+
+#include <stdlib.h>
+
+#define MAX_BOUND 64
+
+/* -- One value to one type -------------------------------------------------------------------------------- */
+
+static rush_status bind_value(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
+                              bool *fits, rush_value *out);
+
+static bool is_number(rush_value v)
+{
+  return v.tag == RUSH_TAG_BOOL || v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_FLOAT ||
+         v.tag == RUSH_TAG_COMPLEX;
+}
+
+/* An item of a list or tuple, or the single value itself repeated fixed_len times. */
+static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
+                             bool *fits, rush_value *out)
+{
+  const rush_value *items = &v;
+  size_t n = 0;
+  bool repeat = false;
+  if (v.tag == RUSH_TAG_LIST) {
+    items = v.as.list->items;
+    n = v.as.list->n;
+    if (type_equal(v.as.list->elem, t->elems[0])) {
+      *fits = true;
+      *out = value_retain(v);
+      return RUSH_OK;
+    }
+  } else if (v.tag == RUSH_TAG_TUPLE) {
+    items = v.as.tuple->items;
+    n = v.as.tuple->n;
+  } else if (fixed_len > 0) {
+    n = (size_t)fixed_len;
+    repeat = true;
+  } else {
+    return RUSH_OK;
+  }
+  rush_list *list = NULL;
+  TRY(list_new(cx, t->elems[0], n, &list));
+  rush_status st = RUSH_OK;
+  bool all = true;
+  for (size_t i = 0; i < n && all && st == RUSH_OK; i++) {
+    rush_value item = value_none();
+    all = false;
+    st = bind_value(cx, t->elems[0], 0, items[repeat ? 0 : i], &all, &item);
+    if (st == RUSH_OK && all)
+      st = list_append_steal(cx, list, item);
+  }
+  rush_value made = value_heap_steal(RUSH_TAG_LIST, list);
+  if (st != RUSH_OK || !all) {
+    value_release(made);
+    return st;
+  }
+  *fits = true;
+  *out = made;
+  return RUSH_OK;
+}
+
+static rush_status number_to_tensor(call_ctx *cx, rush_value v, rush_value *out)
+{
+  static const int dtypes[] = {[RUSH_TAG_BOOL] = RUSH_BOOL, [RUSH_TAG_INT] = RUSH_INT64,
+                               [RUSH_TAG_FLOAT] = RUSH_FLOAT64, [RUSH_TAG_COMPLEX] = RUSH_COMPLEX128};
+  rush_tensor *t = NULL;
+  TRY(tensor_from_scalar(cx, v, dtypes[v.tag], &t));
+  t->h.flags |= TENSOR_WRAPPED_NUMBER;
+  *out = value_tensor_steal(t);
+  return RUSH_OK;
+}
+
+/* "cpu", "cuda:1". */
+static bool device_of_text(str s, rush_value *out)
+{
+  static const struct { const char *name; int kind; } kinds[] = {
+      {"cpu", 0}, {"cuda", 1}, {"mps", 13}, {"meta", 14}};
+  for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+    size_t n = strlen(kinds[i].name);
+    if (s.len < n || memcmp(s.p, kinds[i].name, n) != 0)
+      continue;
+    if (s.len == n)
+      *out = value_device(kinds[i].kind, -1);
+    else if (s.p[n] == ':' && s.len > n + 1)
+      *out = value_device(kinds[i].kind, atoi(s.p + n + 1));
+    else
+      continue;
+    return true;
+  }
+  return false;
+}
+
+/* A tensor of one element where a number is wanted. */
+static rush_status bind_item(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out)
+{
+  if (v.as.tensor->n_dims != 0 || v.as.tensor->n_elems != 1)
+    return RUSH_OK;
+  rush_value item = value_none();
+  TRY(tensor_item(cx, v.as.tensor, &item));
+  rush_status st = bind_value(cx, t, 0, item, fits, out);
+  value_release(item);
+  return st;
+}
+
+static rush_status bind_simple(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out)
+{
+  type_kind kind = type_runtime(t)->kind;
+  if (kind == TYPE_FLOAT && (v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL)) {
+    *out = value_float(v.tag == RUSH_TAG_INT ? (double)v.as.i : v.as.b);
+    *fits = true;
+  } else if (kind == TYPE_INT && v.tag == RUSH_TAG_BOOL) {
+    *out = value_int(v.as.b);
+    *fits = true;
+  } else if (kind == TYPE_NUMBER && is_number(v)) {
+    *out = value_retain(v);
+    *fits = true;
+  } else if (kind == TYPE_TENSOR && is_number(v)) {
+    TRY(number_to_tensor(cx, v, out));
+    *fits = true;
+  } else if (kind == TYPE_COMPLEX && (v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_FLOAT)) {
+    TRY(complex_new(cx, v.tag == RUSH_TAG_INT ? (double)v.as.i : v.as.d, 0, out));
+    *fits = true;
+  } else if (kind == TYPE_DEVICE && v.tag == RUSH_TAG_STRING) {
+    *fits = device_of_text(value_str(v), out);
+  } else if ((kind == TYPE_NUMBER || kind == TYPE_FLOAT || kind == TYPE_INT || kind == TYPE_BOOL) &&
+             v.tag == RUSH_TAG_TENSOR && v.as.tensor) {
+    return bind_item(cx, t, v, fits, out);
+  }
+  return RUSH_OK;
+}
+
+/* *fits says whether `v` can be a `t`; *out is written (new) only then. */
+static rush_status bind_value(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
+                              bool *fits, rush_value *out)
+{
+  *fits = false;
+  if (t->kind == TYPE_OPTIONAL) {
+    if (value_is_none(v)) {
+      *fits = true;
+      *out = v;
+      return RUSH_OK;
+    }
+    return bind_value(cx, t->elems[0], fixed_len, v, fits, out);
+  }
+  if (t->kind == TYPE_VAR || t->kind == TYPE_ANY || type_contains_value(t, v)) {
+    *fits = true;
+    *out = value_retain(v);
+    return RUSH_OK;
+  }
+  if (t->kind == TYPE_LIST)
+    return bind_list(cx, t, fixed_len, v, fits, out);
+  return bind_simple(cx, t, v, fits, out);
+}
+
+/* -- All of them ----------------------------------------------------------------------------------------------- */
+
+static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_value v)
+{
+  text_buf want, got;
+  text_init(&want, cx->ctx);
+  text_init(&got, cx->ctx);
+  type_print_annotation(&want, sc->args[i].type);
+  type_store *ts = type_store_of_context(cx->ctx);
+  const type *t = ts ? type_of_value(ts, v) : NULL;
+  if (t)
+    type_print_annotation(&got, t);
+  rush_status st = error_set_type(
+      cx->err, RUSH_EARGUMENT, "RuntimeError",
+      "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s'.", sc->name,
+      text_str(&want), sc->args[i].name, text_str(&got));
+  text_free(&want);
+  text_free(&got);
+  return st;
+}
+
+static rush_status refuse(call_ctx *cx, const char *fmt, const char *name, str what)
+{
+  text_buf t;
+  text_init(&t, cx->ctx);
+  text_add(&t, what.p, what.len);
+  rush_status st = error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", fmt, name, text_str(&t));
+  text_free(&t);
+  return st;
+}
+
+/* Where named arguments go; -1 in from_kwarg: not named. */
+static rush_status place_kwargs(call_ctx *cx, const schema *sc, uint32_t n_args,
+                                const named_arg *kwargs, uint32_t n_kwargs, int *from_kwarg)
+{
+  for (uint32_t i = 0; i < sc->n_args; i++)
+    from_kwarg[i] = -1;
+  for (uint32_t k = 0; k < n_kwargs; k++) {
+    int at = schema_arg_index(sc, kwargs[k].name);
+    if (at < 0)
+      return refuse(cx, "%s() got an unexpected keyword argument '%s'", sc->name, kwargs[k].name);
+    if ((uint32_t)at < n_args || from_kwarg[at] >= 0)
+      return refuse(cx, "%s() got several values for argument '%s'", sc->name, kwargs[k].name);
+    from_kwarg[at] = (int)k;
+  }
+  return RUSH_OK;
+}
+
+rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
+                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *out)
+{
+  uint32_t n_positional = 0;
+  while (n_positional < sc->n_args && !sc->args[n_positional].kwarg_only)
+    n_positional++;
+  if (n_args > n_positional)
+    return error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError",
+                          "%s() expected at most %u argument(s) but received %u argument(s).",
+                          sc->name, n_positional, n_args);
+  int from_kwarg[MAX_BOUND];
+  if (sc->n_args > MAX_BOUND)
+    return call_unsupported(cx, "%s: too many arguments", sc->name);
+  TRY(place_kwargs(cx, sc, n_args, kwargs, n_kwargs, from_kwarg));
+  rush_status st = RUSH_OK;
+  uint32_t i = 0;
+  for (; i < sc->n_args && st == RUSH_OK; i++) {
+    const schema_arg *a = &sc->args[i];
+    if (i >= n_args && from_kwarg[i] < 0) {
+      if (!a->has_default) {
+        st = refuse(cx, "%s() is missing value for argument '%s'.", sc->name, str_of(a->name));
+        break;
+      }
+      out[i] = value_retain(a->default_value);
+      continue;
+    }
+    rush_value v = i < n_args ? args[i] : kwargs[from_kwarg[i]].value, made = value_none();
+    bool fits = false;
+    st = bind_value(cx, a->type, a->fixed_len, v, &fits, &made);
+    if (st == RUSH_OK && !fits)
+      st = refuse_type(cx, sc, i, v);
+    if (st != RUSH_OK)
+      break;
+    out[i] = made;
+  }
+  if (st != RUSH_OK)
+    while (i > 0)
+      value_release(out[--i]);
+  return st;
+}
+
+/* -- Calls by name ------------------------------------------------------------------------------------------------ */
+
+static rush_status call_bound(call_ctx *cx, const op *o, const rush_value *bound,
+                              rush_value *results, uint32_t max_results, uint32_t *n_results)
+{
+  if (o->schema->n_returns > max_results)
+    return error_set(cx->err, RUSH_EARGUMENT, "%s has %u results, there is room for %u",
+                     o->schema->name, o->schema->n_returns, max_results);
+  TRY(op_invoke(cx, o, bound, o->schema->n_args, results, o->schema->n_returns));
+  *n_results = o->schema->n_returns;
+  return RUSH_OK;
+}
+
+/* Bind overload `o`; a refusal is no error yet. */
+static rush_status try_bind(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
+                            const named_arg *kwargs, uint32_t n_kwargs, rush_value *bound,
+                            rush_error *refusal)
+{
+  call_ctx quiet = *cx;
+  rush_error_clear(refusal);
+  quiet.err = refusal;
+  return schema_bind(&quiet, o->schema, args, n_args, kwargs, n_kwargs, bound);
+}
+
+rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
+                            const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,
+                            uint32_t max_results, uint32_t *n_results)
+{
+  /* "aten::add.Tensor" names one overload */
+  const char *dot = memchr(name.p, '.', name.len);
+  str base = {name.p, dot ? (size_t)(dot - name.p) : name.len};
+  uint32_t n = 0;
+  const op *const *ops = op_overloads(cx->ctx, base, &n);
+  rush_error refusal = RUSH_ERROR_INIT;
+  rush_value bound[MAX_BOUND];
+  bool seen = false;
+  for (uint32_t i = 0; i < n; i++) {
+    const schema *sc = ops[i]->schema;
+    if (dot && !str_eq(str_of(sc->overload),
+                       (str){dot + 1, name.len - base.len - 1}))
+      continue;
+    if (sc->n_args > MAX_BOUND)
+      continue;
+    seen = true;
+    rush_status st = try_bind(cx, ops[i], args, n_args, kwargs, n_kwargs, bound, &refusal);
+    if (st == RUSH_EARGUMENT)
+      continue;
+    if (st == RUSH_OK) {
+      st = call_bound(cx, ops[i], bound, results, max_results, n_results);
+      for (uint32_t k = 0; k < sc->n_args; k++)
+        value_release(bound[k]);
+      rush_error_clear(&refusal);
+    } else if (cx->err) {
+      error_move(cx->err, &refusal);
+    }
+    return st;
+  }
+  if (!seen)
+    return error_set(cx->err, RUSH_EUNSUPPORTED, "no operator %.*s", (int)name.len, name.p);
+  if (cx->err)
+    error_move(cx->err, &refusal);
+  else
+    rush_error_clear(&refusal);
+  return RUSH_EARGUMENT;
+}

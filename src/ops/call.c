@@ -1,0 +1,259 @@
+#include "ops/call.h"
+
+#include "ops/pointwise.h"
+#include "ops/registry.h"
+#include "ops/table.h"
+
+#define MAX_ARGS 64 /* the longest schema has 26 arguments; one from outside may have more */
+#define MAX_RESULTS 16
+
+bool op_is_runnable(const op *o)
+{
+  if (o->kernel)
+    return true;
+  if (o->base)
+    return op_is_runnable(o->base);
+  return o->family == FAMILY_POINTWISE || o->family == FAMILY_COMPOSITE;
+}
+
+static void drop_results(rush_call *c)
+{
+  for (uint32_t i = 0; i < c->n_results; i++) {
+    value_release(c->results[i]);
+    c->results[i] = value_none();
+  }
+}
+
+/* -- In-place and out= variants of a functional base ------------------------------------------------------ */
+
+/* out= tensors take the result's shape: an empty one silently, another with PyTorch's warning. */
+static rush_status fit_out(call_ctx *cx, rush_tensor *out, const rush_tensor *made)
+{
+  if (out->n_dims == made->n_dims &&
+      memcmp(out->sizes, made->sizes, sizeof *out->sizes * out->n_dims) == 0)
+    return RUSH_OK;
+  if (out->n_elems != 0)
+    context_warn(cx->ctx, "An output with one or more elements was resized since it had a shape that "
+                          "differs from the result's. This behavior is deprecated.");
+  return tensor_resize(cx, out, made->n_dims, made->sizes);
+}
+
+/* Write `made` into argument `arg`, checked. */
+static rush_status store_written(rush_call *c, uint32_t arg, rush_value made)
+{
+  rush_tensor *to = call_tensor(c, arg);
+  if (!to || made.tag != RUSH_TAG_TENSOR || !made.as.tensor)
+    return call_fail(c->cx, "%s: expected a tensor to write to", c->op->schema->name);
+  rush_tensor *from = made.as.tensor;
+  if (!dtype_can_cast(from->dtype, to->dtype))
+    return call_fail(c->cx, "result type %s can't be cast to the desired output type %s",
+                     dtype_aten_name(from->dtype), dtype_aten_name(to->dtype));
+  if (c->op->variant == VARIANT_OUT) {
+    TRY(fit_out(c->cx, to, from));
+  } else if (to->n_dims != from->n_dims ||
+             memcmp(to->sizes, from->sizes, sizeof *to->sizes * to->n_dims) != 0) {
+    text_buf a, b;
+    text_init(&a, c->cx->ctx);
+    text_init(&b, c->cx->ctx);
+    for (int i = 0; i < to->n_dims; i++)
+      text_printf(&a, "%s%lld", i ? ", " : "", (long long)to->sizes[i]);
+    for (int i = 0; i < from->n_dims; i++)
+      text_printf(&b, "%s%lld", i ? ", " : "", (long long)from->sizes[i]);
+    rush_status st = call_fail(
+        c->cx, "output with shape [%s] doesn't match the broadcast shape [%s]", text_str(&a),
+        text_str(&b));
+    text_free(&a);
+    text_free(&b);
+    return st;
+  }
+  if (tensor_overlaps_itself(to))
+    return call_fail(c->cx,
+                     "unsupported operation: more than one element of the written-to tensor refers to "
+                     "a single memory location. Please clone() the tensor before performing the "
+                     "operation.");
+  return tensor_copy(c->cx, to, from);
+}
+
+/* The written arguments get the base's results, in order. */
+static rush_status store_all(rush_call *c, const rush_value *made, uint32_t n_made)
+{
+  uint32_t k = 0;
+  for (uint32_t i = 0; i < c->n_args && k < n_made; i++)
+    if (c->op->schema->args[i].is_write) {
+      TRY(store_written(c, i, made[k]));
+      if (k < c->n_results)
+        call_return_arg(c, k, i);
+      k++;
+    }
+  return RUSH_OK;
+}
+
+/* Arguments of the base: those of the same names; a dtype that a factory's out= lacks is the tensor's. */
+static void base_args(const rush_call *c, rush_value *args)
+{
+  const schema *b = c->op->base->schema;
+  for (uint32_t i = 0; i < b->n_args; i++) {
+    int at = variant_arg(c->op, i);
+    args[i] = at >= 0 ? c->args[at] : b->args[i].default_value;
+    if (at < 0 && c->op->variant == VARIANT_OUT && strcmp(b->args[i].name, "dtype") == 0 &&
+        call_tensor(c, c->n_args - 1))
+      args[i] = value_int(call_tensor(c, c->n_args - 1)->dtype);
+    if (at < 0 && !b->args[i].has_default && args[i].tag != RUSH_TAG_INT)
+      args[i] = value_none();
+  }
+}
+
+static rush_status call_variant(rush_call *c)
+{
+  const op *base = c->op->base;
+  rush_value args[MAX_ARGS], made[MAX_RESULTS];
+  if (base->schema->n_args > MAX_ARGS || base->schema->n_returns > MAX_RESULTS)
+    return call_unsupported(c->cx, "%s: too many arguments", c->op->schema->name);
+  base_args(c, args);
+  uint32_t n_made = base->schema->n_returns;
+  TRY(op_invoke(c->cx, base, args, base->schema->n_args, made, n_made));
+  rush_status st = store_all(c, made, n_made);
+  for (uint32_t i = 0; i < n_made; i++)
+    value_release(made[i]);
+  return st;
+}
+
+/* -- The path ------------------------------------------------------------------------------------------------ */
+
+static rush_status call_body(rush_call *c)
+{
+  const op *o = c->op;
+  TRY(op_prepare(c->cx, o));
+  const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
+  TRY(call_enter(c->cx));
+  rush_status st = rt->call(c->cx, atomic_load_explicit(&((op *)(uintptr_t)o)->body,
+                                                        memory_order_acquire),
+                            c->args, c->n_args, c->results, c->n_results);
+  call_leave(c->cx);
+  return st;
+}
+
+static rush_status dispatch(rush_call *c)
+{
+  const op *o = c->op;
+  if (o->kernel)
+    return o->kernel(c);
+  switch (o->family) {
+  case FAMILY_POINTWISE:
+    return pointwise_call(c);
+  case FAMILY_COMPOSITE:
+    return o->base ? call_variant(c) : call_body(c);
+  case FAMILY_KERNEL:
+  case FAMILY_VIEW:
+  case FAMILY_SCALAR:
+  case FAMILY_SCHEMA_ONLY:
+    if (o->base)
+      return call_variant(c);
+    break;
+  }
+  return call_unsupported(c->cx, "operator %s%s%s is known, but cannot run here", o->schema->name,
+                          o->schema->overload[0] ? "." : "", o->schema->overload);
+}
+
+rush_status op_call(rush_call *c)
+{
+  rush_status st = dispatch(c);
+  if (UNLIKELY(st != RUSH_OK))
+    drop_results(c);
+  return st;
+}
+
+rush_status op_invoke(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
+                      rush_value *results, uint32_t n_results)
+{
+  for (uint32_t i = 0; i < n_results; i++)
+    results[i] = value_none();
+  rush_call c = {.cx = cx, .op = o, .n_args = n_args, .n_results = n_results, .args = args,
+                 .results = results};
+  return op_call(&c);
+}
+
+rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
+                           const rush_value *args, uint32_t n_args, rush_value *result)
+{
+  const op *o = op_find(cx->ctx, str_of(name), str_of(overload));
+  if (!o)
+    return call_unsupported(cx, "no operator %s%s%s", name, overload[0] ? "." : "", overload);
+  const schema *sc = o->schema;
+  rush_value all[MAX_ARGS], made[MAX_RESULTS];
+  if (n_args > sc->n_args || sc->n_args > MAX_ARGS || sc->n_returns > MAX_RESULTS ||
+      sc->n_returns == 0)
+    return call_unsupported(cx, "%s cannot be called with %u arguments", name, n_args);
+  for (uint32_t i = 0; i < sc->n_args; i++)
+    all[i] = i < n_args ? args[i] : sc->args[i].has_default ? sc->args[i].default_value : value_none();
+  TRY(op_invoke(cx, o, all, sc->n_args, made, sc->n_returns));
+  *result = made[0];
+  for (uint32_t i = 1; i < sc->n_returns; i++)
+    value_release(made[i]);
+  return RUSH_OK;
+}
+
+/* -- What kernels use ------------------------------------------------------------------------------------------ */
+
+double call_float(const rush_call *c, uint32_t i)
+{
+  rush_value v = c->args[i];
+  switch (v.tag) {
+  case RUSH_TAG_FLOAT:
+    return v.as.d;
+  case RUSH_TAG_COMPLEX:
+    return value_complex(v)->re;
+  case RUSH_TAG_BOOL:
+    return v.as.b;
+  default:
+    return (double)v.as.i;
+  }
+}
+
+int call_ints(const rush_call *c, uint32_t i, int64_t *out, int max)
+{
+  rush_value v = c->args[i];
+  if (v.tag == RUSH_TAG_INT) {
+    out[0] = v.as.i;
+    return 1;
+  }
+  if (v.tag != RUSH_TAG_LIST)
+    return 0;
+  if (v.as.list->n > (size_t)max)
+    return -1;
+  for (size_t k = 0; k < v.as.list->n; k++)
+    out[k] = v.as.list->items[k].as.i;
+  return (int)v.as.list->n;
+}
+
+bool call_ints_fixed(const rush_call *c, uint32_t i, int64_t *out, int n)
+{
+  int have = call_ints(c, i, out, n);
+  for (int k = 1; have == 1 && k < n; k++)
+    out[k] = out[0];
+  return have == 1 || have == n;
+}
+
+/* Does args[i] share nothing with the other tensors, or have their geometry? */
+static bool others_allow(const rush_call *c, uint32_t i, const rush_tensor *t)
+{
+  for (uint32_t k = 0; k < c->n_args; k++) {
+    const rush_tensor *o = k == i ? NULL : call_tensor(c, k);
+    if (o && o->st == t->st)
+      return false; /* the storage is referenced twice, so the count below refuses it too */
+  }
+  return true;
+}
+
+rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, const int64_t *sizes)
+{
+  if (i >= 64 || !(c->last_use >> i & 1) || c->cx->no_reuse)
+    return NULL;
+  rush_tensor *t = call_tensor(c, i);
+  if (!t || t->dtype != dtype || t->n_dims != n_dims || !tensor_is_contiguous(t) ||
+      t->extra != NULL || !heap_is_unique(&t->h) || !heap_is_unique(&t->st->h) ||
+      t->st->origin != STORAGE_OURS || (t->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_IS_PARAMETER)) ||
+      memcmp(t->sizes, sizes, sizeof *sizes * (size_t)n_dims) != 0 || !others_allow(c, i, t))
+    return NULL;
+  return tensor_retain(t);
+}

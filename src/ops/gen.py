@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""Read the operator table (src/ops/*.py, see README.md) and write its C form.
+
+    gen.py schemas.txt tape.def OUT.c TABLE.py...
+
+Standard library only, deterministic.  Whatever is wrong with an entry (an unknown key, a name that
+PyTorch does not register, a second entry for one operator, a formula that does not compile) is one
+error line with file and line, and nothing is written.
+"""
+import os
+import re
+import sys
+import zlib
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import gen_tape  # noqa: E402
+
+KEYS = {"family", "expr", "promote", "fixed", "out", "scalars", "reduce", "dtypes", "name", "kernel",
+        "c", "body", "variants", "same", "effects", "grad", "test"}
+EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
+           "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG"}
+C_TYPES = {"int": ("int64_t", "call_int"), "float": ("double", "call_float"),
+           "bool": ("bool", "call_bool"), "str": ("str", "call_str")}
+C_RETURNS = {"int": "value_int", "float": "value_float", "bool": "value_bool"}
+
+
+class TableError(Exception):
+    """An entry is wrong: where and why."""
+
+    def __init__(self, where, why):
+        super().__init__(f"{where}: {why}")
+
+
+# -- Schemas ---------------------------------------------------------------------------------------
+
+
+class Arg:
+    """One argument of a schema, as far as the generator looks."""
+
+    def __init__(self, text, kwarg_only):
+        self.kwarg_only = kwarg_only
+        self.default = None
+        decl = text
+        m = re.match(r"^(.*\s[\w.]+)=(.*)$", text, re.S)
+        if m:
+            decl, self.default = m.group(1), m.group(2)
+        typ, _, self.name = decl.rpartition(" ")
+        self.write = "!" in typ
+        self.type = re.sub(r"\([^()]*\)", "", typ) if typ.startswith("Tensor") else typ
+
+
+def split_args(text):
+    """Split at commas outside brackets and quotes."""
+    out, depth, quote, cur = [], 0, None, ""
+    for ch in text:
+        if quote:
+            quote = None if ch == quote else quote
+        elif ch in "\"'":
+            quote = ch
+        elif ch in "([{":
+            depth += 1
+        elif ch in ")]}":
+            depth -= 1
+        elif ch == "," and depth == 0:
+            out.append(cur.strip())
+            cur = ""
+            continue
+        cur += ch
+    if cur.strip():
+        out.append(cur.strip())
+    return out
+
+
+class Schema:
+    """Name, overload and arguments of one schema text."""
+
+    def __init__(self, text):
+        self.text = text
+        self.full = text[:text.index("(")]
+        self.name, _, self.overload = self.full.partition(".")
+        self._args = None
+
+    @property
+    def args(self):
+        if self._args is None:
+            depth, start = 0, len(self.full)
+            for end in range(start, len(self.text)):
+                depth += {"(": 1, ")": -1}.get(self.text[end], 0)
+                if depth == 0:
+                    break
+            self._args, kwonly = [], False
+            for a in split_args(self.text[start + 1:end]):
+                if a == "*":
+                    kwonly = True
+                elif a != "...":
+                    self._args.append(Arg(a, kwonly))
+            ret = self.text[end + 1:].split("->", 1)[1].strip()
+            self._returns = [re.sub(r"\([^()]*\)", "", r) if r.startswith("Tensor") else r
+                             for r in split_args(ret[1:-1] if ret.startswith("(") else ret)]
+        return self._args
+
+    @property
+    def returns(self):
+        self.args
+        return self._returns
+
+
+def read_schemas(path):
+    with open(path, encoding="utf-8") as f:
+        return {s.full: s for s in (Schema(line.rstrip("\n")) for line in f)}
+
+
+# -- Entries ---------------------------------------------------------------------------------------
+
+
+class Row:
+    """One operator that the table knows something of."""
+
+    def __init__(self, schema, where, entry):
+        self.schema, self.where, self.entry = schema, where, entry
+        self.family, self.variant, self.base = "FAMILY_SCHEMA_ONLY", "VARIANT_BASE", None
+        self.kernel, self.body, self.group = None, None, ""
+        self.effects, self.point, self.index = [], None, None
+
+
+class Table:
+    """All entries, checked."""
+
+    def __init__(self, schemas, tapes):
+        self.schemas, self.tapes, self.rows = schemas, tapes, {}
+        self.kernels, self.scalars, self.points = set(), [], []
+
+    def find(self, full, where):
+        if full not in self.schemas:
+            raise TableError(where, f"PyTorch registers no operator {full}")
+        return self.schemas[full]
+
+    def add_row(self, full, where, entry):
+        row = Row(self.find(full, where), where, entry)
+        if full in self.rows:
+            raise TableError(where, f"{full} has an entry already, at {self.rows[full].where}")
+        self.rows[full] = row
+        row.group = entry["family"]
+        for e in entry.get("effects", []):
+            if e not in EFFECTS:
+                raise TableError(where, f"{full}: unknown effect {e!r}, expected one of "
+                                 + ", ".join(sorted(EFFECTS)))
+            row.effects.append(EFFECTS[e])
+        return row
+
+    def add(self, full, where, entry):
+        """One call of op() in a table file."""
+        for key in entry:
+            if key not in KEYS:
+                raise TableError(where, f"{full}: unknown key {key!r}")
+        if not isinstance(entry.get("family"), str):
+            raise TableError(where, f"{full}: family is missing")
+        for name in [full, *entry.get("same", [])]:
+            row = self.add_row(name, where, entry)
+            self.fill(row)
+        base = self.rows[full]
+        for kind, names in entry.get("variants", {}).items():
+            if kind not in ("inplace", "out"):
+                raise TableError(where, f"{full}: unknown kind of variant {kind!r}")
+            for name in [names] if isinstance(names, str) else names:
+                self.add_variant(base, kind, name)
+
+    def fill(self, row):
+        """What runs it."""
+        e, full, where = row.entry, row.schema.full, row.where
+        row.body = e.get("body")
+        if "kernel" in e:
+            if not re.fullmatch(r"[A-Za-z_]\w*", e["kernel"]):
+                raise TableError(where, f"{full}: kernel {e['kernel']!r} is no C name")
+            row.kernel = e["kernel"]
+            self.kernels.add(row.kernel)
+            row.family = "FAMILY_VIEW" if row.group == "view" else "FAMILY_KERNEL"
+        elif "expr" in e:
+            row.family = "FAMILY_POINTWISE"
+            try:
+                row.point = gen_tape.compile_entry(self.tapes, row.schema, e)
+            except gen_tape.ExprError as x:
+                raise TableError(where, f"{full}: {x}") from None
+            self.points.append(row.point)
+        elif "reduce" in e:
+            row.family = "FAMILY_KERNEL"
+            row.kernel = "kernel_reduce_" + e["reduce"]
+            self.kernels.add(row.kernel)
+        elif "c" in e:
+            row.family = "FAMILY_SCALAR"
+            row.kernel = "scalar_" + re.sub(r"\W", "_", full)
+            self.scalars.append((row.kernel, self.scalar_kernel(row)))
+        elif row.body:
+            row.family = "FAMILY_COMPOSITE"
+
+    def scalar_kernel(self, row):
+        """The boxed kernel of a C expression."""
+        s = row.schema
+        lines = []
+        for i, a in enumerate(s.args):
+            if a.type not in C_TYPES:
+                raise TableError(row.where, f"{s.full}: argument {a.name} of type {a.type} in a C "
+                                 "expression")
+            ctype, getter = C_TYPES[a.type]
+            lines.append(f"  {ctype} {a.name} = {getter}(call, {i});\n  (void){a.name};")
+        if len(s.returns) != 1 or s.returns[0] not in C_RETURNS:
+            raise TableError(row.where, f"{s.full}: a C expression for the results {s.returns}")
+        lines.append(f"  call->results[0] = {C_RETURNS[s.returns[0]]}({row.entry['c']});")
+        return "\n".join(lines)
+
+    def add_variant(self, base, kind, name):
+        row = self.add_row(name, base.where, {"family": base.group})
+        b, v = base.schema.args, row.schema.args
+        row.variant = "VARIANT_INPLACE" if kind == "inplace" else "VARIANT_OUT"
+        row.base, row.family, row.effects = base, base.family, list(base.effects)
+        written = [a.name for a in v if a.write]
+        if kind == "inplace" and not (v and v[0].write):
+            raise TableError(base.where, f"{name} does not write its first argument")
+        if kind == "out" and not written:
+            raise TableError(base.where, f"{name} writes no argument")
+        known = {a.name for a in v}
+        for i, a in enumerate(b):
+            if a.name not in known and a.default is None and not (kind == "inplace" and i == 0):
+                raise TableError(base.where, f"{name} has no argument {a.name} for {base.schema.full}")
+        extra = [a.name for a in v if a.name not in {x.name for x in b} and not a.write]
+        if extra:
+            raise TableError(base.where, f"{base.schema.full} has no argument {extra[0]} of {name}")
+
+
+def read_tables(table, paths):
+    for path in paths:
+        shown = os.path.join("src/ops", os.path.basename(path))
+
+        def op(full, **entry):
+            frame = sys._getframe(1)
+            table.add(full, f"{shown}:{frame.f_lineno}", entry)
+
+        with open(path, encoding="utf-8") as f:
+            code = compile(f.read(), path, "exec")
+        try:
+            exec(code, {"op": op, "__name__": os.path.basename(path)[:-3]})
+        except TableError:
+            raise
+        except Exception as x:  # the table's own Python
+            line = x.__traceback__.tb_next.tb_lineno if x.__traceback__.tb_next else 0
+            raise TableError(f"{shown}:{line}", f"{type(x).__name__}: {x}") from None
+
+
+# -- Writing ---------------------------------------------------------------------------------------
+
+
+def c_quote(data):
+    out = []
+    for b in data:
+        ch = chr(b)
+        if ch == "\n":
+            out.append("\\n")
+        elif ch in "\"\\":
+            out.append("\\" + ch)
+        elif ch == "?":
+            out.append("\\?")
+        elif 32 <= b < 127:
+            out.append(ch)
+        else:
+            out.append("\\%03o" % b)
+    return "".join(out)
+
+
+class Pool:
+    """Texts, each once, NUL-terminated; offset 0 is the empty one."""
+
+    def __init__(self):
+        self.offsets, self.parts, self.size = {"": 0}, [b"\0"], 1
+
+    def at(self, text):
+        if text not in self.offsets:
+            data = text.encode() + b"\0"
+            self.offsets[text] = self.size
+            self.parts.append(data)
+            self.size += len(data)
+        return self.offsets[text]
+
+    def write(self, w):
+        w("const char op_pool[] =\n")
+        for part in self.parts:
+            body, lines = part[:-1], []
+            for i in range(0, len(body), 80):
+                lines.append(f'"{c_quote(body[i:i + 80])}"')
+            w("  " + "\n  ".join([*lines, '"\\0"']) + "\n")
+        w("  ;\n\n")
+
+
+def name_hash(name):
+    h = 2166136261
+    for b in name.encode():
+        h = ((h ^ b) * 16777619) & 0xFFFFFFFF
+    return h
+
+
+def write_rows(w, table, pool, names, by_name):
+    w("const struct op_row op_rows[] = {\n")
+    index = 0
+    for name in names:
+        for s in by_name[name]:
+            row = table.rows[s.full]
+            effects = sorted(set(row.effects) | ({"OP_WRITES"} if any(a.write for a in s.args)
+                                                 else set()))
+            w(f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)}, "
+              f".overload_len = {len(s.overload)},\n    .family = {row.family}, "
+              f".variant = {row.variant}, .effects = {' | '.join(effects) or '0'},\n"
+              f"    .base = {row.base.index if row.base else -1}, "
+              f".point = {table.points.index(row.point) if row.point else -1}, "
+              f".body = {pool.at(row.body or '')}, .group = {pool.at(row.group)},\n"
+              f"    .kernel = {row.kernel or 'NULL'}}}, /* {s.full} */\n")
+            index += 1
+    w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
+
+
+def write_names(w, names, by_name):
+    n_slots = 1
+    while n_slots < 2 * len(names):
+        n_slots *= 2
+    slots, first = [0] * n_slots, 0
+    w("const struct op_name_row op_names[] = {\n")
+    for i, name in enumerate(names):
+        w(f"  {{{first}, {len(by_name[name])}}}, /* {name} */\n")
+        first += len(by_name[name])
+        at = name_hash(name) & (n_slots - 1)
+        while slots[at]:
+            at = (at + 1) & (n_slots - 1)
+        slots[at] = i + 1
+    w(f"}};\nconst uint32_t op_n_names = {len(names)};\n\n")
+    w(f"const uint32_t op_n_name_slots = {n_slots};\nconst uint16_t op_name_slots[] = {{\n")
+    for i in range(0, n_slots, 16):
+        w("  " + ", ".join(str(x) for x in slots[i:i + 16]) + ",\n")
+    w("};\n\n")
+
+
+def write_packed(w, schemas, names):
+    known = set(names)
+    rest = [s for s in schemas.values() if s.name not in known]
+    text = "".join(s.text + "\n" for s in rest).encode()
+    packed = zlib.compress(text, 9)
+    w(f"const uint32_t op_n_unpacked = {len(rest)}, op_unpacked_bytes = {len(text)}, "
+      f"op_packed_bytes = {len(packed)};\n")
+    w("const unsigned char op_packed[] = {\n")
+    for i in range(0, len(packed), 24):
+        w("  " + ",".join(str(b) for b in packed[i:i + 24]) + ",\n")
+    w("};\n")
+
+
+def write_c(path, table):
+    by_name = {}
+    used = {row.schema.name for row in table.rows.values()}
+    for s in table.schemas.values():
+        if s.name in used:
+            by_name.setdefault(s.name, []).append(s)
+            if s.full not in table.rows:
+                table.rows[s.full] = Row(s, "", {})
+    names = sorted(by_name)
+    order = [s.full for name in names for s in by_name[name]]
+    for i, full in enumerate(order):
+        table.rows[full].index = i
+    pool, parts = Pool(), []
+    w = parts.append
+    w("/* Made by ops/gen.py from the operator table.  Do not edit. */\n")
+    w('#include "ops/table.h"\n#include "ops/tape.h"\n#include "ops/scalar.h"\n\n')
+    for k in sorted(table.kernels):
+        w(f"rush_kernel {k};\n")
+    w("\n")
+    for name, body in sorted(table.scalars):
+        w(f"static rush_status {name}(rush_call *call)\n{{\n{body}\n  return RUSH_OK;\n}}\n")
+    w("\n")
+    write_rows(w, table, pool, names, by_name)
+    write_names(w, names, by_name)
+    gen_tape.write(w, table.points, table.tapes, pool)
+    write_packed(w, table.schemas, names)
+    pool.write(w)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("".join(parts))
+
+
+def main(argv):
+    if len(argv) < 5:
+        sys.exit(__doc__)
+    try:
+        table = Table(read_schemas(argv[1]), gen_tape.Primitives(argv[2]))
+        read_tables(table, argv[4:])
+        write_c(argv[3], table)
+    except TableError as x:
+        sys.exit(f"{x}")
+
+
+if __name__ == "__main__":
+    main(sys.argv)

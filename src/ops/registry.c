@@ -1,0 +1,409 @@
+#include "ops/registry.h"
+
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "ops/table.h"
+
+/* Schemas of names that have no entry: the expanded text and an index of it. */
+typedef struct packed_name {
+  str name;
+  const char *text; /* first line; lines end in '\0' */
+  uint32_t n_lines;
+  _Atomic(op_group *) group;
+} packed_name;
+typedef struct packed_index {
+  uint32_t n;
+  packed_name *names; /* sorted */
+} packed_index;
+
+/* Groups that operators from outside made or changed: a snapshot, replaced at each registration. */
+typedef struct outside_index {
+  uint32_t n;
+  op_group *groups[];
+} outside_index;
+
+typedef struct registry {
+  context *ctx;
+  mutex lock;         /* building and registering */
+  mutex prepare_lock; /* recursive: compiling a body may prepare others */
+  arena mem;
+  _Atomic(packed_index *) packed;
+  _Atomic(outside_index *) outside;
+  _Atomic(op_group *) groups[]; /* by op_names */
+} registry;
+
+/* -- Making ----------------------------------------------------------------------------------------- */
+
+static void registry_destroy(context *c, void *object)
+{
+  registry *r = object;
+  for (uint32_t i = 0; i < op_n_names; i++) {
+    op_group *g = atomic_load(&r->groups[i]);
+    for (uint32_t k = 0; g && k < g->n; k++)
+      for (uint32_t a = 0; a < g->ops[k]->schema->n_args; a++)
+        value_release(g->ops[k]->schema->args[a].default_value);
+  }
+  arena_free(&r->mem);
+  pthread_mutex_destroy(&r->lock);
+  pthread_mutex_destroy(&r->prepare_lock);
+  mem_free(c, r, sizeof *r + op_n_names * sizeof r->groups[0]);
+}
+
+static registry *registry_new(context *c)
+{
+  registry *r = mem_alloc_zero(c, sizeof *r + op_n_names * sizeof r->groups[0]);
+  if (!r)
+    return NULL;
+  r->ctx = c;
+  pthread_mutex_init(&r->lock, NULL);
+  pthread_mutexattr_t attr;
+  pthread_mutexattr_init(&attr);
+  pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&r->prepare_lock, &attr);
+  pthread_mutexattr_destroy(&attr);
+  arena_init(&r->mem, c);
+  return r;
+}
+
+static registry *registry_of(context *c)
+{
+  registry *r = context_slot_get(c, SLOT_REGISTRY);
+  if (LIKELY(r != NULL))
+    return r;
+  r = registry_new(c);
+  return r ? context_slot_publish_steal(c, SLOT_REGISTRY, r, registry_destroy) : NULL;
+}
+
+/* -- Building operators of one name (under the lock) ----------------------------------------------------- */
+
+typedef struct build {
+  registry *reg;
+  type_store *types;
+  const struct op_name_row *row; /* either a name of the table */
+  const packed_name *packed;     /* or of the rest */
+  op_group *group;               /* the result */
+} build;
+
+static op_group *build_name(session *s, build *b);
+
+static op_group *new_group(session *s, registry *r, str name, uint32_t n)
+{
+  op_group *g = session_alloc_in(s, &r->mem, sizeof *g + n * sizeof g->ops[0]);
+  g->name = name;
+  g->n = n;
+  return g;
+}
+
+static op *new_op(session *s, registry *r, type_store *types, const char *text)
+{
+  op *o = session_alloc_in(s, &r->mem, sizeof *o);
+  o->schema = schema_parse(s, &r->mem, types, text);
+  o->effects = schema_is_mutable(o->schema) ? OP_WRITES : 0;
+  o->ctx = r->ctx;
+  return o;
+}
+
+/* The operator of a row, building its name first. */
+static const op *op_of_row(session *s, build *b, uint32_t row)
+{
+  str name = op_row_name(&op_rows[row]);
+  uint32_t at = name_hash(name) & (op_n_name_slots - 1);
+  while (!str_eq(op_row_name(&op_rows[op_names[op_name_slots[at] - 1].first_row]), name))
+    at = (at + 1) & (op_n_name_slots - 1);
+  uint32_t i = op_name_slots[at] - 1u;
+  op_group *g = atomic_load_explicit(&b->reg->groups[i], memory_order_acquire);
+  if (!g) {
+    build other = {.reg = b->reg, .types = b->types, .row = &op_names[i]};
+    g = build_name(s, &other);
+    atomic_store_explicit(&b->reg->groups[i], g, memory_order_release);
+  }
+  return g->ops[row - op_names[i].first_row];
+}
+
+static op_group *build_name(session *s, build *b)
+{
+  uint32_t first = b->row->first_row, n = b->row->n_rows;
+  op_group *g = new_group(s, b->reg, op_row_name(&op_rows[first]), n);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct op_row *row = &op_rows[first + i];
+    op *o = new_op(s, b->reg, b->types, op_pool + row->schema);
+    o->row = row;
+    o->kernel = row->kernel;
+    o->family = (op_family)row->family;
+    o->variant = (op_variant)row->variant;
+    o->effects = row->effects | o->effects;
+    o->base = row->base >= 0 ? op_of_row(s, b, (uint32_t)row->base) : NULL;
+    g->ops[i] = o;
+  }
+  return g;
+}
+
+static op_group *build_packed(session *s, build *b)
+{
+  const packed_name *p = b->packed;
+  op_group *g = new_group(s, b->reg, p->name, p->n_lines);
+  const char *text = p->text;
+  for (uint32_t i = 0; i < p->n_lines; i++, text += strlen(text) + 1)
+    g->ops[i] = new_op(s, b->reg, b->types, text);
+  return g;
+}
+
+static void build_body(session *s, void *arg)
+{
+  build *b = arg;
+  b->group = b->row ? build_name(s, b) : build_packed(s, b);
+}
+
+/* Build and publish in *slot; NULL without memory. */
+static op_group *build_and_publish(build *b, _Atomic(op_group *) *slot)
+{
+  registry *r = b->reg;
+  b->types = type_store_of_context(r->ctx);
+  if (!b->types)
+    return NULL;
+  call_ctx cx;
+  call_ctx_init(&cx, r->ctx, NULL);
+  mutex_lock(&r->lock);
+  op_group *g = atomic_load_explicit(slot, memory_order_acquire);
+  if (!g && session_run(&cx, build_body, b) == RUSH_OK) {
+    g = b->group;
+    atomic_store_explicit(slot, g, memory_order_release);
+  }
+  mutex_unlock(&r->lock);
+  return g;
+}
+
+/* -- Finding ------------------------------------------------------------------------------------------ */
+
+static const op_group *find_in_table(registry *r, str name)
+{
+  for (uint32_t at = name_hash(name) & (op_n_name_slots - 1); op_name_slots[at];
+       at = (at + 1) & (op_n_name_slots - 1)) {
+    uint32_t i = op_name_slots[at] - 1u;
+    if (!str_eq(op_row_name(&op_rows[op_names[i].first_row]), name))
+      continue;
+    op_group *g = atomic_load_explicit(&r->groups[i], memory_order_acquire);
+    if (g)
+      return g;
+    build b = {.reg = r, .row = &op_names[i]};
+    return build_and_publish(&b, &r->groups[i]);
+  }
+  return NULL;
+}
+
+static const op_group *find_outside(registry *r, str name)
+{
+  const outside_index *o = atomic_load_explicit(&r->outside, memory_order_acquire);
+  for (uint32_t i = 0; o && i < o->n; i++)
+    if (str_eq(o->groups[i]->name, name))
+      return o->groups[i];
+  return NULL;
+}
+
+/* Lines become strings; one entry per name. */
+static uint32_t index_lines(char *text, size_t n_bytes, packed_name *names)
+{
+  uint32_t n = 0;
+  for (char *line = text, *end = text + n_bytes; line < end;) {
+    char *stop = memchr(line, '\n', (size_t)(end - line));
+    if (!stop)
+      break;
+    *stop = '\0';
+    str name = {line, strcspn(line, ".(")};
+    if (n > 0 && str_eq(names[n - 1].name, name)) {
+      names[n - 1].n_lines++;
+    } else {
+      if (names)
+        names[n] = (packed_name){.name = name, .text = line, .n_lines = 1};
+      n++;
+    }
+    line = stop + 1;
+  }
+  return n;
+}
+
+static packed_index *expand_packed(registry *r)
+{
+  packed_index *x = arena_alloc(&r->mem, sizeof *x);
+  char *text = arena_alloc(&r->mem, op_unpacked_bytes + 1);
+  packed_name *names = arena_alloc(&r->mem, (op_n_unpacked + 1) * sizeof *names);
+  uLongf n_bytes = op_unpacked_bytes;
+  if (!x || !text || !names ||
+      uncompress((Bytef *)text, &n_bytes, op_packed, op_packed_bytes) != Z_OK)
+    return NULL;
+  x->n = index_lines(text, n_bytes, names);
+  x->names = names;
+  return x;
+}
+
+static packed_index *packed_of(registry *r)
+{
+  packed_index *x = atomic_load_explicit(&r->packed, memory_order_acquire);
+  if (x)
+    return x;
+  mutex_lock(&r->lock);
+  x = atomic_load_explicit(&r->packed, memory_order_acquire);
+  if (!x && (x = expand_packed(r)))
+    atomic_store_explicit(&r->packed, x, memory_order_release);
+  mutex_unlock(&r->lock);
+  return x;
+}
+
+static int compare_str(str a, str b)
+{
+  int d = memcmp(a.p, b.p, a.len < b.len ? a.len : b.len);
+  return d != 0 ? d : (a.len > b.len) - (a.len < b.len);
+}
+
+static const op_group *find_packed(registry *r, str name)
+{
+  packed_index *x = packed_of(r);
+  uint32_t lo = 0, hi = x ? x->n : 0;
+  while (lo < hi) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    int d = compare_str(name, x->names[mid].name);
+    if (d == 0) {
+      op_group *g = atomic_load_explicit(&x->names[mid].group, memory_order_acquire);
+      build b = {.reg = r, .packed = &x->names[mid]};
+      return g ? g : build_and_publish(&b, &x->names[mid].group);
+    }
+    *(d < 0 ? &hi : &lo) = d < 0 ? mid : mid + 1;
+  }
+  return NULL;
+}
+
+const op_group *registry_group(context *c, str name)
+{
+  registry *r = registry_of(c);
+  if (!r || name.len == 0)
+    return NULL;
+  const op_group *g = find_outside(r, name);
+  if (!g)
+    g = find_in_table(r, name);
+  return g ? g : find_packed(r, name);
+}
+
+static const op *in_group(const op_group *g, str overload)
+{
+  for (uint32_t i = 0; g && i < g->n; i++)
+    if (str_is(overload, g->ops[i]->schema->overload))
+      return g->ops[i];
+  return NULL;
+}
+
+const op *op_find(context *c, str name, str overload)
+{
+  return in_group(registry_group(c, name), overload);
+}
+
+const op *const *op_overloads(context *c, str name, uint32_t *n)
+{
+  const op_group *g = registry_group(c, name);
+  *n = g ? g->n : 0;
+  return g ? g->ops : NULL;
+}
+
+/* -- Operators from outside ------------------------------------------------------------------------------ */
+
+typedef struct registration {
+  registry *reg;
+  const rush_op_def *def;
+  type_store *types;
+  const op_group *before; /* the overloads that exist */
+  op *made;
+} registration;
+
+static void register_body(session *s, void *arg)
+{
+  registration *g = arg;
+  registry *r = g->reg;
+  op *o = new_op(s, r, g->types, g->def->schema);
+  rush_op_def *def = session_alloc_in(s, &r->mem, sizeof *def);
+  *def = *g->def;
+  def->schema = NULL;
+  o->kernel = def->kernel;
+  o->family = FAMILY_KERNEL;
+  o->outside = def;
+  g->made = o;
+}
+
+/* Put `o` into the snapshot: as a new name, or at the end of its name's overloads. */
+static rush_status add_outside(registry *r, const op_group *before, op *o, rush_error *err)
+{
+  const outside_index *old = atomic_load(&r->outside);
+  uint32_t n_old = old ? old->n : 0, n = before ? before->n : 0, at = n_old;
+  op_group *g = arena_alloc(&r->mem, sizeof *g + (n + 1) * sizeof g->ops[0]);
+  outside_index *x = arena_alloc(&r->mem, sizeof *x + (n_old + 1) * sizeof x->groups[0]);
+  if (!g || !x)
+    return error_nomem(err);
+  g->name = str_of(o->schema->name);
+  g->n = n + 1;
+  for (uint32_t i = 0; i < n; i++)
+    g->ops[i] = before->ops[i];
+  g->ops[n] = o;
+  for (uint32_t i = 0; i < n_old; i++) {
+    x->groups[i] = old->groups[i];
+    if (str_eq(old->groups[i]->name, g->name))
+      at = i;
+  }
+  x->groups[at] = g;
+  x->n = at == n_old ? n_old + 1 : n_old;
+  atomic_store_explicit(&r->outside, x, memory_order_release);
+  return RUSH_OK;
+}
+
+rush_status op_register(context *c, const rush_op_def *def, rush_error *err)
+{
+  c = context_or_default(c);
+  registry *r = c ? registry_of(c) : NULL;
+  type_store *types = c ? type_store_of_context(c) : NULL;
+  if (!r || !types)
+    return error_nomem(err);
+  if (!def->schema || !def->kernel)
+    return error_set(err, RUSH_EARGUMENT, "an operator needs a schema and a kernel");
+  /* The name's other overloads are built before the lock is taken. */
+  str name = {def->schema, strcspn(def->schema, ".(")};
+  (void)registry_group(c, name);
+  call_ctx cx;
+  call_ctx_init(&cx, c, err);
+  registration g = {.reg = r, .def = def, .types = types};
+  mutex_lock(&r->lock);
+  rush_status st = session_run(&cx, register_body, &g);
+  mutex_unlock(&r->lock);
+  TRY(st);
+  const op_group *before = registry_group(c, str_of(g.made->schema->name));
+  if (in_group(before, str_of(g.made->schema->overload)))
+    return error_set(err, RUSH_EARGUMENT, "operator %s%s%s is registered already",
+                     g.made->schema->name, g.made->schema->overload[0] ? "." : "",
+                     g.made->schema->overload);
+  mutex_lock(&r->lock);
+  st = add_outside(r, before, g.made, err);
+  mutex_unlock(&r->lock);
+  return st;
+}
+
+/* -- Composites -------------------------------------------------------------------------------------------- */
+
+rush_status op_prepare(call_ctx *cx, const op *o)
+{
+  if (o->base && !o->kernel)
+    return op_prepare(cx, o->base);
+  if (o->family != FAMILY_COMPOSITE || atomic_load_explicit(&o->body, memory_order_acquire))
+    return RUSH_OK;
+  const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
+  registry *r = registry_of(o->ctx);
+  if (!rt || !r)
+    return call_unsupported(cx, "%s is a composite, and nothing that runs bodies is there",
+                            o->schema->name);
+  rush_status st = RUSH_OK;
+  mutex_lock(&r->prepare_lock);
+  if (!atomic_load_explicit(&o->body, memory_order_acquire)) {
+    void *function = NULL;
+    st = rt->compile(cx, o, op_pool + o->row->body, &function);
+    if (st == RUSH_OK)
+      atomic_store_explicit(&((op *)(uintptr_t)o)->body, function, memory_order_release);
+  }
+  mutex_unlock(&r->prepare_lock);
+  return st;
+}

@@ -1,0 +1,59 @@
+/* ops/table.h -- the generated operator table (ops/gen.py writes ops_table.c at build time).
+ *
+ * Rows hold no pointers but kernels: texts are offsets into op_pool, relations are row numbers.  Rows of
+ * one name stand together, in PyTorch's registration order, and every overload of a name that has an
+ * entry has a row (schema only, if nothing is known of it): looking up a name of the table never
+ * expands the compressed texts of the rest.  Immutable. */
+#ifndef RUSH_OPS_TABLE_H
+#define RUSH_OPS_TABLE_H
+
+#include "ops/call.h"
+
+struct op_row {
+  uint32_t schema;       /* text in op_pool; starts with name or name.overload */
+  uint16_t name_len;     /* bytes of "aten::add" */
+  uint16_t overload_len; /* bytes of "Tensor", or 0 */
+  uint8_t family;        /* op_family */
+  uint8_t variant;       /* op_variant */
+  uint16_t effects;      /* op_effects */
+  int32_t base;          /* row of the functional operator of a variant, or -1 */
+  int32_t point;         /* in point_rows (ops/tape.h), or -1 */
+  uint32_t body;         /* TorchScript text in op_pool, or 0 */
+  uint32_t group;        /* the family's word of the table, in op_pool */
+  rush_kernel *kernel;   /* or NULL */
+};
+
+struct op_name_row { /* all overloads of a name */
+  uint32_t first_row;
+  uint32_t n_rows;
+};
+
+extern const char op_pool[];
+extern const struct op_row op_rows[];
+extern const uint32_t op_n_rows;
+extern const struct op_name_row op_names[]; /* sorted by name */
+extern const uint32_t op_n_names;
+extern const uint16_t op_name_slots[]; /* open addressing by name_hash; index + 1, or 0 */
+extern const uint32_t op_n_name_slots; /* a power of two */
+/* All other schemas, one a line, sorted by name, compressed with zlib. */
+extern const unsigned char op_packed[];
+extern const uint32_t op_packed_bytes, op_unpacked_bytes, op_n_unpacked;
+
+/* FNV-1a; gen.py computes the same. */
+static inline uint32_t name_hash(str s)
+{
+  uint32_t h = 2166136261u;
+  for (size_t i = 0; i < s.len; i++)
+    h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+  return h;
+}
+static inline str op_row_name(const struct op_row *r)
+{
+  return (str){op_pool + r->schema, r->name_len};
+}
+static inline str op_row_overload(const struct op_row *r)
+{
+  return (str){op_pool + r->schema + r->name_len + 1, r->overload_len};
+}
+
+#endif
