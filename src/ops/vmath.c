@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* lgamma_r */
 #include "ops/vmath.h"
 
 double vm_lgamma_f64(double x)

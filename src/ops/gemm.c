@@ -1,0 +1,663 @@
+#include "ops/gemm.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "ops/gemm_int.h"
+#include "ops/half.h"
+#include "tensor/dtype.h"
+
+/* Blocks: a piece of k by MC rows of A stays in L2, a piece by one panel of B in L1; NC columns of B
+ * packed at a time stay in L3. */
+#define MC 168
+#define NC 3072
+/* Multiply-adds below which a second thread costs more than it brings. */
+#define PARALLEL_MACS 500000
+#define MAX_SLOTS 64
+
+const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype)
+{
+  if (dtype == RUSH_FLOAT64) {
+#ifdef RUSH_ISA_X86
+    if (level >= CPU_AVX512)
+      return &gemm_f64_avx512;
+    if (level == CPU_AVX2)
+      return &gemm_f64_avx2;
+#endif
+    return &gemm_f64_portable;
+  }
+#ifdef RUSH_ISA_X86
+  if (level >= CPU_AVX512)
+    return &gemm_f32_avx512;
+  if (level == CPU_AVX2)
+    return &gemm_f32_avx2;
+#endif
+  (void)level;
+  return &gemm_f32_portable;
+}
+
+/* What every task of one product reads. */
+typedef struct job {
+  call_ctx *cx;
+  const gemm_args *g;
+  const gemm_kernels *kr;
+  size_t item;
+  int64_t piece, n_panels;
+  bool pack_a, row_b; /* row_b: B has unit column stride and is read in place when that is enough */
+  /* B packed for columns [shared_p0 * nr ...) and the current piece, or for all (g->packed). */
+  const char *shared;
+  int64_t shared_p0;
+  int64_t k0, k1;     /* current piece, when tasks run one piece at a time */
+  int64_t p0, p1;     /* current panels */
+  /* scratch of tasks */
+  char *scratch;
+  size_t slot_bytes, a_bytes;
+  _Atomic uint64_t free_slots;
+} job;
+
+static const char *at(const job *j, const void *base, int64_t elems)
+{
+  return (const char *)base + elems * (int64_t)j->item;
+}
+
+/* -- One block ---------------------------------------------------------------------------------- */
+
+/* Rows [m0, m1) and k0..k1 of A into tiles [tile][k][rows]. */
+static void pack_a(const job *j, int64_t m0, int64_t m1, int64_t k0, int64_t k1, char *dst)
+{
+  const gemm_matrix *a = &j->g->a;
+  const int64_t len = k1 - k0;
+  for (int64_t i = m0; i < m1; i += j->kr->mr) {
+    const int64_t rows = i64_min(j->kr->mr, m1 - i);
+    for (int64_t r = 0; r < rows; r++) {
+      const char *s = at(j, a->data, (i + r) * a->rs + k0 * a->cs);
+      if (j->item == 4) {
+        const uint32_t *from = (const uint32_t *)s;
+        uint32_t *to = (uint32_t *)dst + r;
+        for (int64_t k = 0; k < len; k++)
+          to[k * rows] = from[k * a->cs];
+      } else {
+        const uint64_t *from = (const uint64_t *)s;
+        uint64_t *to = (uint64_t *)dst + r;
+        for (int64_t k = 0; k < len; k++)
+          to[k * rows] = from[k * a->cs];
+      }
+    }
+    dst += (size_t)(rows * len) * j->item;
+  }
+}
+
+/* Where panel p's rows k0.. lie, and how far apart: packed before, in place, or packed now. */
+static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, char *scratch, int64_t *b_ks)
+{
+  const gemm_args *g = j->g;
+  const int nr = j->kr->nr;
+  const int64_t col = p * nr, cols = i64_min(nr, g->n - col);
+  *b_ks = nr;
+  if (g->packed)
+    return at(j, g->packed->data, p * nr * g->k + k0 * nr);
+  if (j->shared)
+    return at(j, j->shared, (p - j->shared_p0) * nr * (k1 - k0));
+  const char *b = at(j, g->b.data, k0 * g->b.rs + col * g->b.cs);
+  if (j->row_b && (cols == nr || cols == j->kr->vl)) {
+    *b_ks = g->b.rs;
+    return b;
+  }
+  j->kr->pack_b(k1 - k0, (int)cols, b, g->b.rs, g->b.cs, scratch);
+  return scratch;
+}
+
+/* C[m0..m1, panels p0..p1) gets the terms k0..k1. */
+static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t p1, int64_t k0, int64_t k1,
+                      char *scratch)
+{
+  const gemm_args *g = j->g;
+  const int nr = j->kr->nr, mr = j->kr->mr;
+  gemm_tile t = {.k = k1 - k0, .c_rs = g->c_rs, .alpha = g->alpha, .beta = k0 ? 1.0 : g->beta};
+  if (j->pack_a)
+    pack_a(j, m0, m1, k0, k1, scratch);
+  for (int64_t p = p0; p < p1; p++) {
+    const int64_t col = p * nr;
+    t.cols = (int)i64_min(nr, g->n - col);
+    t.b = panel_of_b(j, p, k0, k1, scratch + j->a_bytes, &t.b_ks);
+    for (int64_t i = m0; i < m1; i += mr) {
+      t.rows = (int)i64_min(mr, m1 - i);
+      if (j->pack_a) {
+        t.a = at(j, scratch, (i - m0) * t.k);
+        t.a_rs = 1;
+        t.a_ks = t.rows;
+      } else {
+        t.a = at(j, g->a.data, i * g->a.rs + k0 * g->a.cs);
+        t.a_rs = g->a.rs;
+        t.a_ks = g->a.cs;
+      }
+      t.c = (void *)at(j, g->c, i * g->c_rs + col);
+      t.d = t.c;
+      t.d_rs = g->c_rs;
+      t.d_cs = 1;
+      if (k0 == 0) { /* later pieces add to C */
+        t.d = g->d.data && g->beta != 0.0 ? at(j, g->d.data, i * g->d.rs + col * g->d.cs) : NULL;
+        t.d_rs = g->d.rs;
+        t.d_cs = g->d.cs;
+      }
+      j->kr->tile(&t);
+    }
+  }
+}
+
+/* -- Tasks -------------------------------------------------------------------------------------- */
+
+static char *slot_take(job *j, int *slot)
+{
+  for (;;) {
+    uint64_t free_now = atomic_load_explicit(&j->free_slots, memory_order_relaxed);
+    if (free_now == 0) {
+      sched_yield(); /* a host's pool with more than MAX_SLOTS threads */
+      continue;
+    }
+    int i = __builtin_ctzll(free_now);
+    if (atomic_compare_exchange_weak_explicit(&j->free_slots, &free_now, free_now & ~(UINT64_C(1) << i),
+                                              memory_order_acquire, memory_order_relaxed)) {
+      *slot = i;
+      return j->scratch + (size_t)i * j->slot_bytes;
+    }
+  }
+}
+
+static void slot_give(job *j, int slot)
+{
+  atomic_fetch_or_explicit(&j->free_slots, UINT64_C(1) << slot, memory_order_release);
+}
+
+/* All rows, panels [begin, end), all of k. */
+static void task_panels(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  int slot;
+  char *scratch = slot_take(j, &slot);
+  for (int64_t m0 = 0; m0 < j->g->m; m0 += MC)
+    for (int64_t k0 = 0; k0 < j->g->k; k0 += j->piece)
+      run_block(j, m0, i64_min(m0 + MC, j->g->m), begin, end, k0, i64_min(k0 + j->piece, j->g->k), scratch);
+  slot_give(j, slot);
+}
+
+/* Row blocks [begin, end) of one piece and the current panels. */
+static void task_rows(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  int slot;
+  char *scratch = slot_take(j, &slot);
+  for (int64_t i = begin; i < end; i++)
+    run_block(j, i * MC, i64_min((i + 1) * MC, j->g->m), j->p0, j->p1, j->k0, j->k1, scratch);
+  slot_give(j, slot);
+}
+
+static void task_pack(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  const gemm_args *g = j->g;
+  const int nr = j->kr->nr;
+  for (int64_t p = j->p0 + begin; p < j->p0 + end; p++)
+    j->kr->pack_b(j->k1 - j->k0, (int)i64_min(nr, g->n - p * nr),
+                  at(j, g->b.data, j->k0 * g->b.rs + p * nr * g->b.cs), g->b.rs, g->b.cs,
+                  (void *)at(j, j->shared, (p - j->shared_p0) * nr * (j->k1 - j->k0)));
+}
+
+/* Columns of a one-row product, B in place. */
+static void task_row(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  const gemm_args *g = j->g;
+  enum { COLS = 1024 };
+  _Alignas(64) char acc[COLS * 8];
+  for (int64_t c = begin; c < end; c += COLS) {
+    const int64_t n = i64_min(COLS, end - c);
+    for (int64_t k0 = 0; k0 < g->k; k0 += j->piece) {
+      const int64_t k1 = i64_min(k0 + j->piece, g->k);
+      j->kr->row(k1 - k0, at(j, g->a.data, k0 * g->a.cs), g->a.cs, at(j, g->b.data, k0 * g->b.rs + c),
+                 g->b.rs, n, acc);
+      const double beta = k0 ? 1.0 : g->beta;
+      const int64_t d_cs = k0 ? 1 : g->d.cs;
+      const void *d = k0 ? at(j, g->c, c) : g->d.data && beta != 0.0 ? at(j, g->d.data, c * d_cs) : NULL;
+      if (j->item == 4) {
+        const float *s = (const float *)(void *)acc, *df = d, al = (float)g->alpha, be = (float)beta;
+        float *out = (float *)g->c + c;
+        for (int64_t i = 0; i < n; i++)
+          out[i] = !df          ? al * s[i]
+                   : be == 1.0f ? df[i * d_cs] + al * s[i]
+                                : __builtin_fmaf(be, df[i * d_cs], al * s[i]);
+      } else {
+        const double *s = (const double *)(void *)acc, *df = d;
+        double *out = (double *)g->c + c;
+        for (int64_t i = 0; i < n; i++)
+          out[i] = !df           ? g->alpha * s[i]
+                   : beta == 1.0 ? df[i * d_cs] + g->alpha * s[i]
+                                 : __builtin_fma(beta, df[i * d_cs], g->alpha * s[i]);
+      }
+    }
+  }
+}
+
+/* -- One product of float32 or float64 ------------------------------------------------------------ */
+
+static size_t round_up64(size_t n) { return (n + 63) & ~(size_t)63; }
+
+/* B shared by many row blocks: packed once per piece, for NC columns at a time. */
+static rush_status run_big(job *j)
+{
+  const gemm_args *g = j->g;
+  const int64_t width = NC / j->kr->nr, n_blocks = (g->m + MC - 1) / MC;
+  size_t n_bytes = (size_t)(i64_min(width, j->n_panels) * j->kr->nr * j->piece) * j->item;
+  char *shared = NULL;
+  rush_status st = RUSH_OK;
+  if (!g->packed && !(shared = mem_alloc_data(j->cx->ctx, n_bytes)))
+    return call_nomem(j->cx);
+  for (j->p0 = 0; j->p0 < j->n_panels && st == RUSH_OK; j->p0 = j->p1) {
+    j->p1 = i64_min(j->p0 + width, j->n_panels);
+    for (j->k0 = 0; j->k0 < g->k && st == RUSH_OK; j->k0 = j->k1) {
+      j->k1 = i64_min(j->k0 + j->piece, g->k);
+      if (shared) {
+        j->shared = shared;
+        j->shared_p0 = j->p0;
+        st = parallel_for(j->cx, j->p1 - j->p0, 4, task_pack, j);
+      }
+      if (st == RUSH_OK)
+        st = parallel_for(j->cx, n_blocks, 1, task_rows, j);
+    }
+  }
+  if (shared)
+    mem_free_data(j->cx->ctx, shared, n_bytes);
+  return st;
+}
+
+static rush_status run_with_scratch(job *j, int n_threads)
+{
+  const gemm_args *g = j->g;
+  const int64_t rows = i64_min(g->m, MC);
+  const bool big = n_threads > 0 && g->m > MC && g->n > j->kr->nr;
+  const bool needs_b = !g->packed && !big && !(j->row_b && (g->n % j->kr->nr == 0));
+  _Alignas(64) char small[8192];
+  const int n_slots = n_threads > 1 ? (n_threads < MAX_SLOTS ? n_threads : MAX_SLOTS) : 1;
+  rush_status st = RUSH_OK;
+
+  j->a_bytes = j->pack_a ? round_up64((size_t)(rows * j->piece) * j->item) : 0;
+  j->slot_bytes = j->a_bytes + (needs_b ? round_up64((size_t)(j->piece * j->kr->nr) * j->item) : 0);
+  const size_t n_bytes = j->slot_bytes * (size_t)n_slots;
+  j->scratch = small;
+  if (n_bytes > sizeof small && !(j->scratch = mem_alloc_data(j->cx->ctx, n_bytes)))
+    return call_nomem(j->cx);
+  atomic_init(&j->free_slots, n_slots == 64 ? UINT64_MAX : (UINT64_C(1) << n_slots) - 1);
+
+  if (big)
+    st = run_big(j);
+  else if (n_threads > 1)
+    st = parallel_for(j->cx, j->n_panels, i64_max(1, PARALLEL_MACS / 2 / (g->m * g->k * j->kr->nr)),
+                      task_panels, j);
+  else
+    task_panels(j, 0, j->n_panels);
+  if (n_bytes > sizeof small)
+    mem_free_data(j->cx->ctx, j->scratch, n_bytes);
+  return st;
+}
+
+/* k == 0: C = beta * D. */
+static void scale_only(const gemm_args *g)
+{
+  const bool read = g->d.data && g->beta != 0.0;
+  for (int64_t i = 0; i < g->m; i++)
+    for (int64_t c = 0; c < g->n; c++) {
+      const int64_t to = i * g->c_rs + c * g->c_cs, from = i * g->d.rs + c * g->d.cs;
+      if (g->dtype == RUSH_FLOAT32)
+        ((float *)g->c)[to] = read ? (float)g->beta * ((const float *)g->d.data)[from] : 0.0f;
+      else
+        ((double *)g->c)[to] = read ? g->beta * ((const double *)g->d.data)[from] : 0.0;
+    }
+}
+
+/* n_threads 0: the caller is a task itself. */
+static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads)
+{
+  gemm_args g = *args;
+  if (g.k == 0) {
+    scale_only(&g);
+    return RUSH_OK;
+  }
+  if (g.c_cs != 1 || (g.n == 1 && g.m > 1 && g.c_rs == 1 && !g.packed)) {
+    gemm_matrix a = g.a; /* C' = B' A' */
+    g.a = (gemm_matrix){g.b.data, g.b.cs, g.b.rs};
+    g.b = (gemm_matrix){a.data, a.cs, a.rs};
+    g.d = (gemm_matrix){g.d.data, g.d.cs, g.d.rs};
+    g.m = args->n;
+    g.n = args->m;
+    g.c_rs = args->c_cs;
+    g.c_cs = args->c_rs;
+    ASSERT(g.c_cs == 1 || g.n == 1, "C has a unit stride");
+    ASSERT(!g.packed, "packed B and transposed C");
+  }
+  job j = {.cx = cx, .g = &g, .item = dtype_bytes(g.dtype)};
+  j.kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), g.dtype);
+  ASSERT(!g.packed || g.packed->nr == j.kr->nr, "packed for this instruction set");
+  j.piece = gemm_k_piece(g.k);
+  j.n_panels = (g.n + j.kr->nr - 1) / j.kr->nr;
+  j.row_b = g.b.cs == 1 && g.m <= 2 * j.kr->mr;
+  const size_t row_bytes = (size_t)g.a.rs * j.item;
+  j.pack_a = g.m > 1 && (g.n > 8 * j.kr->nr || (g.n > 4 * j.kr->nr && row_bytes % 1024 == 0));
+  if (n_threads > 1 && (double)g.m * (double)g.n * (double)g.k < PARALLEL_MACS)
+    n_threads = 1;
+  if (g.m == 1 && g.b.cs == 1 && !g.packed) {
+    if (n_threads > 1)
+      return parallel_for(cx, g.n, i64_max(128, (PARALLEL_MACS / 2 / g.k + 63) & ~INT64_C(63)), task_row, &j);
+    task_row(&j, 0, g.n);
+    return RUSH_OK;
+  }
+  return run_with_scratch(&j, n_threads);
+}
+
+/* -- 16-bit floats: through float32 ---------------------------------------------------------------- */
+
+typedef struct widen {
+  int dtype;
+  gemm_matrix from;
+  int64_t rows, cols;
+  float *to; /* contiguous */
+} widen;
+
+static void widen_rows(void *arg, int64_t begin, int64_t end)
+{
+  const widen *w = arg;
+  const uint16_t *base = w->from.data;
+  const bool bf16 = w->dtype == RUSH_BFLOAT16;
+  for (int64_t i = begin; i < end; i++) {
+    const uint16_t *s = base + i * w->from.rs;
+    float *d = w->to + i * w->cols;
+    if (w->from.cs == 1) {
+      f32_from_half(bf16, s, d, w->cols);
+      continue;
+    }
+    for (int64_t c = 0; c < w->cols; c++)
+      d[c] = bf16 ? f32_of_bf16(s[c * w->from.cs]) : f32_of_f16(s[c * w->from.cs]);
+  }
+}
+
+static rush_status widen_matrix(call_ctx *cx, int dtype, gemm_matrix *m, int64_t rows, int64_t cols, float *to)
+{
+  widen w = {dtype, *m, rows, cols, to};
+  if (m->rs == 1 && m->cs != 1) { /* keep memory's order: walk along it */
+    w.from = (gemm_matrix){m->data, m->cs, 1};
+    w.rows = cols;
+    w.cols = rows;
+    *m = (gemm_matrix){to, 1, rows};
+  } else {
+    *m = (gemm_matrix){to, cols, 1};
+  }
+  return parallel_for(cx, w.rows, i64_max(1, 65536 / i64_max(1, w.cols)), widen_rows, &w);
+}
+
+static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
+{
+  gemm_args g = *args;
+  const size_t n_a = (size_t)(g.m * g.k), n_b = (size_t)(g.k * g.n), n_c = (size_t)(g.m * g.n);
+  size_t n_bytes;
+  if (!size_mul(n_a + n_b + n_c, sizeof(float), &n_bytes))
+    return call_nomem(cx);
+  float *buf = mem_alloc_data(cx->ctx, n_bytes);
+  if (!buf)
+    return call_nomem(cx);
+  float *c = buf + n_a + n_b;
+  rush_status st = widen_matrix(cx, g.dtype, &g.a, g.m, g.k, buf);
+  if (st == RUSH_OK)
+    st = widen_matrix(cx, g.dtype, &g.b, g.k, g.n, buf + n_a);
+  if (st == RUSH_OK && g.d.data && g.beta != 0.0) {
+    widen w = {g.dtype, g.d, g.m, g.n, c};
+    widen_rows(&w, 0, g.m);
+    g.d = (gemm_matrix){c, g.n, 1};
+  }
+  if (st == RUSH_OK) {
+    g.dtype = RUSH_FLOAT32;
+    g.c = c;
+    g.c_rs = g.n;
+    g.c_cs = 1;
+    st = gemm_float(cx, &g, n_threads);
+  }
+  if (st == RUSH_OK)
+    for (int64_t i = 0; i < g.m; i++) {
+      uint16_t *to = (uint16_t *)args->c + i * args->c_rs;
+      const bool bf16 = args->dtype == RUSH_BFLOAT16;
+      if (args->c_cs == 1)
+        half_from_f32(bf16, c + i * g.n, to, g.n);
+      else
+        for (int64_t k = 0; k < g.n; k++)
+          half_from_f32(bf16, c + i * g.n + k, to + k * args->c_cs, 1);
+    }
+  mem_free_data(cx->ctx, buf, n_bytes);
+  return st;
+}
+
+/* -- Integers and complex numbers: plain loops ------------------------------------------------------ */
+
+enum { CHUNK = 256 }; /* columns accumulated at a time */
+
+#define INT_ROWS(name, T)                                                                         \
+  static void name(void *arg, int64_t begin, int64_t end)                                         \
+  {                                                                                               \
+    const gemm_args *g = arg;                                                                     \
+    const T alpha = (T)(int64_t)g->alpha, beta = (T)(int64_t)g->beta;                              \
+    T acc[CHUNK];                                                                                 \
+    for (int64_t i = begin; i < end; i++)                                                         \
+      for (int64_t c0 = 0; c0 < g->n; c0 += CHUNK) {                                              \
+        const int64_t n = i64_min(CHUNK, g->n - c0);                                              \
+        memset(acc, 0, sizeof acc);                                                               \
+        for (int64_t k = 0; k < g->k; k++) {                                                      \
+          const T a = ((const T *)g->a.data)[i * g->a.rs + k * g->a.cs];                          \
+          const T *b = (const T *)g->b.data + k * g->b.rs + c0 * g->b.cs;                         \
+          for (int64_t c = 0; c < n; c++)                                                         \
+            acc[c] = (T)(acc[c] + (uint64_t)a * b[c * g->b.cs]);                                  \
+        }                                                                                         \
+        for (int64_t c = 0; c < n; c++) {                                                         \
+          T v = (T)((uint64_t)alpha * acc[c]);                                                    \
+          if (g->d.data)                                                                          \
+            v = (T)(v + (uint64_t)beta * ((const T *)g->d.data)[i * g->d.rs + (c0 + c) * g->d.cs]); \
+          ((T *)g->c)[i * g->c_rs + (c0 + c) * g->c_cs] = v;                                      \
+        }                                                                                         \
+      }                                                                                           \
+  }
+INT_ROWS(rows_u8, uint8_t)
+INT_ROWS(rows_u16, uint16_t)
+INT_ROWS(rows_u32, uint32_t)
+INT_ROWS(rows_u64, uint64_t)
+
+#define COMPLEX_ROWS(name, T)                                                                     \
+  static void name(void *arg, int64_t begin, int64_t end)                                         \
+  {                                                                                               \
+    const gemm_args *g = arg;                                                                     \
+    const T *a = g->a.data, *b = g->b.data, *d = g->d.data;                                       \
+    for (int64_t i = begin; i < end; i++)                                                         \
+      for (int64_t c = 0; c < g->n; c++) {                                                        \
+        double re = 0.0, im = 0.0;                                                                \
+        for (int64_t k = 0; k < g->k; k++) {                                                      \
+          const T *x = a + 2 * (i * g->a.rs + k * g->a.cs), *y = b + 2 * (k * g->b.rs + c * g->b.cs); \
+          re += (double)x[0] * (double)y[0] - (double)x[1] * (double)y[1];                        \
+          im += (double)x[0] * (double)y[1] + (double)x[1] * (double)y[0];                        \
+        }                                                                                         \
+        double vr = g->alpha * re - g->alpha_im * im, vi = g->alpha * im + g->alpha_im * re;      \
+        if (d && (g->beta != 0.0 || g->beta_im != 0.0)) {                                         \
+          const T *z = d + 2 * (i * g->d.rs + c * g->d.cs);                                       \
+          vr += g->beta * (double)z[0] - g->beta_im * (double)z[1];                               \
+          vi += g->beta * (double)z[1] + g->beta_im * (double)z[0];                               \
+        }                                                                                         \
+        T *to = (T *)g->c + 2 * (i * g->c_rs + c * g->c_cs);                                      \
+        to[0] = (T)vr;                                                                            \
+        to[1] = (T)vi;                                                                            \
+      }                                                                                           \
+  }
+COMPLEX_ROWS(rows_c64, float)
+COMPLEX_ROWS(rows_c128, double)
+
+static rush_status gemm_plain(call_ctx *cx, const gemm_args *g)
+{
+  void (*fn)(void *, int64_t, int64_t) = rows_u64;
+  if (g->dtype == RUSH_COMPLEX64)
+    fn = rows_c64;
+  else if (g->dtype == RUSH_COMPLEX128)
+    fn = rows_c128;
+  else if (dtype_bytes(g->dtype) == 1)
+    fn = rows_u8;
+  else if (dtype_bytes(g->dtype) == 2)
+    fn = rows_u16;
+  else if (dtype_bytes(g->dtype) == 4)
+    fn = rows_u32;
+  gemm_args copy = *g;
+  return parallel_for(cx, g->m, i64_max(1, 65536 / i64_max(1, g->n * g->k)), fn, &copy);
+}
+
+/* -- Public ----------------------------------------------------------------------------------------- */
+
+bool gemm_supports(int dtype)
+{
+  switch (dtype) {
+  case RUSH_UINT8: case RUSH_INT8: case RUSH_INT16: case RUSH_INT32: case RUSH_INT64:
+  case RUSH_UINT16: case RUSH_UINT32: case RUSH_UINT64:
+  case RUSH_FLOAT16: case RUSH_BFLOAT16: case RUSH_FLOAT32: case RUSH_FLOAT64:
+  case RUSH_COMPLEX64: case RUSH_COMPLEX128:
+    return true;
+  }
+  return false;
+}
+
+static rush_status gemm_one(call_ctx *cx, const gemm_args *g, int n_threads)
+{
+  if (g->m == 0 || g->n == 0)
+    return RUSH_OK;
+  if (g->dtype == RUSH_FLOAT32 || g->dtype == RUSH_FLOAT64)
+    return gemm_float(cx, g, n_threads);
+  if (g->dtype == RUSH_FLOAT16 || g->dtype == RUSH_BFLOAT16)
+    return gemm_half(cx, g, n_threads);
+  return gemm_plain(cx, g);
+}
+
+rush_status gemm(call_ctx *cx, const gemm_args *g)
+{
+  return gemm_one(cx, g, pool_n_threads(context_pool(cx->ctx)));
+}
+
+typedef struct batch {
+  call_ctx *cx;
+  const gemm_args *g;
+  int64_t a_bs, b_bs, d_bs, c_bs;
+  size_t item;
+  _Atomic int failed;
+} batch;
+
+static gemm_args batch_item(const batch *b, int64_t i)
+{
+  const int64_t item = (int64_t)b->item;
+  gemm_args g = *b->g;
+  g.a.data = (const char *)g.a.data + i * b->a_bs * item;
+  g.b.data = (const char *)g.b.data + i * b->b_bs * item;
+  g.c = (char *)g.c + i * b->c_bs * item;
+  if (g.d.data)
+    g.d.data = (const char *)g.d.data + i * b->d_bs * item;
+  return g;
+}
+
+static void batch_items(void *arg, int64_t begin, int64_t end)
+{
+  batch *b = arg;
+  call_ctx cx = *b->cx; /* errors of tasks go nowhere; the caller says "no memory" */
+  cx.err = NULL;
+  for (int64_t i = begin; i < end; i++) {
+    gemm_args g = batch_item(b, i);
+    if (gemm_one(&cx, &g, 0) != RUSH_OK)
+      atomic_store_explicit(&b->failed, 1, memory_order_relaxed);
+  }
+}
+
+rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_t a_bs, int64_t b_bs,
+                       int64_t d_bs, int64_t c_bs)
+{
+  const int n_threads = pool_n_threads(context_pool(cx->ctx));
+  const double macs = (double)g->m * (double)g->n * (double)g->k;
+  batch b = {cx, g, a_bs, b_bs, d_bs, c_bs, dtype_bytes(g->dtype), 0};
+  if (n_batch == 1 || (n_batch < 2 * n_threads && macs >= 4 * PARALLEL_MACS)) {
+    for (int64_t i = 0; i < n_batch; i++) {
+      gemm_args one = batch_item(&b, i);
+      TRY(gemm_one(cx, &one, n_threads));
+    }
+    return RUSH_OK;
+  }
+  const double per = macs < 1.0 ? 1.0 : macs;
+  TRY(parallel_for(cx, n_batch, i64_max(1, (int64_t)(PARALLEL_MACS / 2 / per)), batch_items, &b));
+  return b.failed ? call_nomem(cx) : RUSH_OK;
+}
+
+/* -- Packing ahead ------------------------------------------------------------------------------------ */
+
+typedef struct pack_job {
+  const gemm_kernels *kr;
+  gemm_packed *p;
+  gemm_matrix b;
+} pack_job;
+
+static void pack_panels(void *arg, int64_t begin, int64_t end)
+{
+  const pack_job *j = arg;
+  const int64_t item = (int64_t)dtype_bytes(j->p->dtype), nr = j->p->nr;
+  for (int64_t i = begin; i < end; i++)
+    j->kr->pack_b(j->p->k, (int)i64_min(nr, j->p->n - i * nr),
+                  (const char *)j->b.data + i * nr * j->b.cs * item, j->b.rs, j->b.cs,
+                  (char *)j->p->data + i * nr * j->p->k * item);
+}
+
+rush_status gemm_pack(call_ctx *cx, int dtype, int64_t k, int64_t n, gemm_matrix b, gemm_packed **out)
+{
+  ASSERT(dtype == RUSH_FLOAT32 || dtype == RUSH_FLOAT64, "no other dtype is packed");
+  const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), dtype);
+  const int64_t n_panels = (n + kr->nr - 1) / kr->nr;
+  gemm_packed *p = mem_alloc(cx->ctx, sizeof *p);
+  if (!p)
+    return call_nomem(cx);
+  *p = (gemm_packed){.dtype = dtype, .k = k, .n = n, .nr = kr->nr};
+  p->n_bytes = (size_t)(n_panels * kr->nr * k) * dtype_bytes(dtype);
+  p->data = mem_alloc_data(cx->ctx, p->n_bytes);
+  if (!p->data) {
+    mem_free(cx->ctx, p, sizeof *p);
+    return call_nomem(cx);
+  }
+  pack_job j = {kr, p, b};
+  rush_status st = parallel_for(cx, n_panels, 8, pack_panels, &j);
+  if (st != RUSH_OK) {
+    gemm_packed_free(cx->ctx, p);
+    return st;
+  }
+  *out = p;
+  return RUSH_OK;
+}
+
+void gemm_packed_free(context *c, gemm_packed *p)
+{
+  if (!p)
+    return;
+  mem_free_data(c, p->data, p->n_bytes);
+  mem_free(c, p, sizeof *p);
+}
+
+/* -- Dot products --------------------------------------------------------------------------------------- */
+
+#define DOT(name, T)                                                                         \
+  T name(int64_t n, const T *x, int64_t incx, const T *y, int64_t incy)                      \
+  {                                                                                          \
+    T acc[64] = {0}; /* 4 accumulators of 16 lanes */                                        \
+    int64_t i = 0;                                                                           \
+    for (; i + 64 <= n; i += 64)                                                             \
+      for (int l = 0; l < 64; l++)                                                           \
+        acc[l] += x[(i + l) * incx] * y[(i + l) * incy];                                     \
+    for (int l = 0; i < n; i++, l++)                                                         \
+      acc[l] += x[i * incx] * y[i * incy];                                                   \
+    for (int w = 32; w > 0; w /= 2)                                                          \
+      for (int l = 0; l < w; l++)                                                            \
+        acc[l] += acc[l + w];                                                                \
+    return acc[0];                                                                           \
+  }
+DOT(dot_f32, float)
+DOT(dot_f64, double)

@@ -1,0 +1,70 @@
+/* ops/gemm.h -- matrix products on raw memory.
+ *
+ *   C[m,n] = alpha * A[m,k] B[k,n] + beta * D[m,n]
+ *
+ * A, B and D have any row and column strides, in elements (transposes cost nothing but packing, a
+ * stride of 0 broadcasts a bias); C has any row stride, and a column stride of 1 (or the reverse).  D
+ * may be C itself; D NULL means that nothing is added.  beta == 0 does not read D.
+ *
+ * float32 and float64 run blocked micro-kernels of the machine's width.  bfloat16 and float16 compute in
+ * float32 and round once at the end.  Integers wrap.  complex64 and complex128 are plain loops.
+ *
+ * Order.  Every element is a chain of fused multiply-adds over k, cut into pieces that depend on k alone
+ * (gemm_k_piece); pieces are added up in order.  So the bits do not depend on threads, strides, tile
+ * sizes, packing, or the instruction set.
+ *
+ * Threads: pure functions; the work goes to the context's pool. */
+#ifndef RUSH_OPS_GEMM_H
+#define RUSH_OPS_GEMM_H
+
+#include "base/context.h"
+
+typedef struct gemm_matrix { /* an operand that is read */
+  const void *data;
+  int64_t rs, cs; /* strides of rows and columns, elements */
+} gemm_matrix;
+
+typedef struct gemm_args {
+  int dtype;
+  int64_t m, n, k;
+  gemm_matrix a, b, d;
+  void *c;
+  int64_t c_rs, c_cs;
+  double alpha, beta;       /* integers: exact below 2^53 */
+  double alpha_im, beta_im; /* complex only */
+  const struct gemm_packed *packed; /* B packed before (then b.data may be stale), or NULL */
+} gemm_args;
+
+/* false: no matrix products of this dtype (bool, quantized). */
+bool gemm_supports(int dtype);
+rush_status gemm(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
+
+/* n_batch products whose operands lie `*_bs` elements apart (0: the same one for all). */
+rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_t a_bs, int64_t b_bs,
+                       int64_t d_bs, int64_t c_bs) RUSH_CHECKED;
+
+/* B of many products, packed once: panels of nr columns over the whole of k.  float32 and float64.
+ * Immutable after creation. */
+typedef struct gemm_packed gemm_packed;
+struct gemm_packed {
+  int dtype;
+  int64_t k, n, nr; /* nr belongs to the instruction set that packed */
+  size_t n_bytes;   /* of data */
+  void *data;
+};
+rush_status gemm_pack(call_ctx *cx, int dtype, int64_t k, int64_t n, gemm_matrix b,
+                      gemm_packed **out) RUSH_CHECKED; /* new */
+void gemm_packed_free(context *c, gemm_packed *p);
+
+/* Length of the pieces that a chain over k is cut into: about 384, balanced. */
+static inline int64_t gemm_k_piece(int64_t k)
+{
+  int64_t n = (k + 383) / 384;
+  return n <= 1 ? k : (k + n - 1) / n;
+}
+
+/* sum(x[i] * y[i]) in 16 lanes by 4 accumulators and one tree: float32 and float64. */
+float dot_f32(int64_t n, const float *x, int64_t incx, const float *y, int64_t incy);
+double dot_f64(int64_t n, const double *x, int64_t incx, const double *y, int64_t incy);
+
+#endif
