@@ -20,7 +20,7 @@ typedef struct big { /* little-endian; no leading zeros */
   int n;
 } big;
 
-/* -- Big numbers -------------------------------------------------------------------------------- */
+/* -- Big numbers ------------------------------------------------------------------------------- */
 
 static void big_mul_add(big *b, uint32_t factor, uint32_t carry)
 {
@@ -83,7 +83,7 @@ static void big_subtract(big *a, const big *b)
     a->n--;
 }
 
-/* -- Rounding ----------------------------------------------------------------------------------- */
+/* -- Rounding ---------------------------------------------------------------------------------- */
 
 /* Long division bit by bit: about 2 microseconds for 17 digits, and always right. */
 static double round_exactly(const decimal *d)
@@ -135,7 +135,7 @@ static double to_double(const decimal *d)
   return round_exactly(d);
 }
 
-/* -- Syntax ------------------------------------------------------------------------------------- */
+/* -- Syntax ------------------------------------------------------------------------------------ */
 
 static bool is_word(const char *s, size_t len, const char *word)
 {

@@ -24,7 +24,7 @@ struct json_level {
   uint32_t n_slots;  /* a power of two, or 0 */
 };
 
-/* -- Characters --------------------------------------------------------------------------------- */
+/* -- Characters -------------------------------------------------------------------------------- */
 
 void json_fail(json *j, const char *fmt, ...)
 {
@@ -83,7 +83,7 @@ static int start_value(json *j)
   return ch;
 }
 
-/* -- Numbers and words -------------------------------------------------------------------------- */
+/* -- Numbers and words ------------------------------------------------------------------------- */
 
 /* End of the number at `at`; 0 when it is malformed. */
 static size_t scan_number(const json *j, size_t at, bool *is_float)
@@ -246,7 +246,7 @@ double json_double(json *j)
   return d;
 }
 
-/* -- Strings ------------------------------------------------------------------------------------ */
+/* -- Strings ----------------------------------------------------------------------------------- */
 
 /* Find the closing quote of the string at the position.  *plain: it has no escapes. */
 static size_t scan_string(json *j, bool check_utf8, bool *plain)
@@ -375,7 +375,7 @@ str json_string(json *j)
   return t;
 }
 
-/* -- Keys --------------------------------------------------------------------------------------- */
+/* -- Keys -------------------------------------------------------------------------------------- */
 
 static void slot_put(json_level *l, uint32_t index)
 {
@@ -444,7 +444,7 @@ static void forget_keys(json_level *l)
   l->n_keys = 0;
 }
 
-/* -- Containers --------------------------------------------------------------------------------- */
+/* -- Containers -------------------------------------------------------------------------------- */
 
 static void push_level(json *j, bool object)
 {
@@ -548,7 +548,7 @@ bool json_next_item(json *j)
   return true;
 }
 
-/* -- Skipping ----------------------------------------------------------------------------------- */
+/* -- Skipping ---------------------------------------------------------------------------------- */
 
 static void skip_string(json *j)
 {
@@ -603,7 +603,7 @@ str json_raw(json *j)
   return (str){j->in.bytes.p + start, j->pos - start};
 }
 
-/* -- Beginning and end -------------------------------------------------------------------------- */
+/* -- Beginning and end ------------------------------------------------------------------------- */
 
 void json_init(json *j, session *s, const input *in)
 {
@@ -626,7 +626,7 @@ void json_end(json *j)
     unexpected(j, "the end");
 }
 
-/* -- Writing ------------------------------------------------------------------------------------ */
+/* -- Writing ----------------------------------------------------------------------------------- */
 
 void json_quote(text_buf *out, str text)
 {

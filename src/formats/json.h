@@ -11,20 +11,20 @@
  *   }
  *   json_end(&j);
  *
- * After json_next_key or json_next_item returned true exactly one value must be read (or skipped); after
- * false the container is closed.  A container is left by reading to its end.  Wrong types, bad syntax
- * and numbers out of range leave the session with RUSH_EFORMAT, place and offset.
+ * After json_next_key or json_next_item returned true exactly one value must be read (or skipped);
+ * after false the container is closed.  A container is left by reading to its end.  Wrong types,
+ * bad syntax and numbers out of range leave the session with RUSH_EFORMAT, place and offset.
  *
  * Strict: RFC 8259, plus Python's NaN, Infinity and -Infinity.  Strings are checked as UTF-8; a
  * surrogate without its partner is refused.  Duplicate keys are refused in objects that are read;
- * inside skipped values the grammar is checked, but neither UTF-8 nor duplicates.  Nesting is bounded
- * by the session's depth limit.
+ * inside skipped values the grammar is checked, but neither UTF-8 nor duplicates.  Nesting is
+ * bounded by the session's depth limit.
  *
  * To read something later, keep json_raw's slice and open another reader with json_init_at: errors
  * still name the right offset.
  *
- * Strings without escapes point into the text; others are decoded into session memory.  Cost: O(bytes).
- * Threads: one at a time. */
+ * Strings without escapes point into the text; others are decoded into session memory.  Cost:
+ * O(bytes).  Threads: one at a time. */
 #ifndef RUSH_FORMATS_JSON_H
 #define RUSH_FORMATS_JSON_H
 

@@ -11,7 +11,7 @@
 /* How much is read between two looks at the deadline. */
 #define PIECE_BYTES ((size_t)1 << 20)
 
-/* -- Blocks ------------------------------------------------------------------------------------- */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 static size_t header_bytes(const char *name)
 {
@@ -117,7 +117,7 @@ void mapping_defer(session *s, mapping *m)
   session_defer(s, release_deferred, m);
 }
 
-/* -- Sources ------------------------------------------------------------------------------------ */
+/* -- Sources ----------------------------------------------------------------------------------- */
 
 static bool read_fd(void *user, uint64_t offset, void *to, size_t n_bytes)
 {
@@ -228,7 +228,7 @@ rush_status mapping_open(call_ctx *cx, const char *path, bool copy, mapping **ou
   return st;
 }
 
-/* -- Inputs ------------------------------------------------------------------------------------- */
+/* -- Inputs ------------------------------------------------------------------------------------ */
 
 void input_fail(session *s, const input *in, size_t offset, const char *fmt, ...)
 {

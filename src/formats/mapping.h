@@ -1,12 +1,13 @@
 /* formats/mapping.h -- refcounted blocks of file bytes, and inputs cut from them.
  *
- * A mapping is one contiguous block: a mapped file (private and copy on write: writing to `data` never
- * reaches the file), a copy of one, what a reader callback gave, or memory handed over.  Everything
- * that points into a file's bytes for longer than a session (a tensor's storage) retains the mapping.
- * A mapped file that another process truncates makes its pages fault: use `copy` for files that may
- * change while open.
+ * A mapping is one contiguous block: a mapped file (private and copy on write: writing to `data`
+ * never reaches the file), a copy of one, what a reader callback gave, or memory handed over.
+ * Everything that points into a file's bytes for longer than a session (a tensor's storage) retains
+ * the mapping. A mapped file that another process truncates makes its pages fault: use `copy` for
+ * files that may change while open.
  *
- * An input is what the readers of this folder take: bytes, and the name to show in errors.  It borrows.
+ * An input is what the readers of this folder take: bytes, and the name to show in errors.  It
+ * borrows.
  *
  * Threads: the count is atomic; `data` is memory like any other. */
 #ifndef RUSH_FORMATS_MAPPING_H
@@ -42,8 +43,8 @@ rush_status mapping_new(call_ctx *cx, const char *name, size_t n_bytes, mapping 
 /* The same, filled with a copy of the caller's bytes. */
 rush_status mapping_copy(call_ctx *cx, const char *name, const void *data, size_t n_bytes,
                          mapping **out) RUSH_CHECKED;
-/* The caller's memory, no copy: it must stay valid and may be written to until release(user) is called
- * (NULL: nobody is told).  On failure release is not called. */
+/* The caller's memory, no copy: it must stay valid and may be written to until release(user) is
+ * called (NULL: nobody is told).  On failure release is not called. */
 rush_status mapping_wrap(call_ctx *cx, const char *name, void *data, size_t n_bytes,
                          void (*release)(void *user), void *user, mapping **out) RUSH_CHECKED;
 mapping *mapping_retain(mapping *m);

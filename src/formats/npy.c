@@ -25,7 +25,7 @@ typedef struct literal {
   size_t pos, end;
 } literal;
 
-/* -- Literals ----------------------------------------------------------------------------------- */
+/* -- Literals ---------------------------------------------------------------------------------- */
 
 _Noreturn static void malformed(literal *l, const char *wanted)
 {
@@ -98,7 +98,7 @@ static int64_t read_size(literal *l)
   return v;
 }
 
-/* -- Reading ------------------------------------------------------------------------------------ */
+/* -- Reading ----------------------------------------------------------------------------------- */
 
 static size_t read_descr(literal *l, npy_header *h)
 {
@@ -213,7 +213,7 @@ void npy_read(session *s, const input *in, npy_header *out)
   *out = h;
 }
 
-/* -- Writing ------------------------------------------------------------------------------------ */
+/* -- Writing ----------------------------------------------------------------------------------- */
 
 bool npy_write_header(text_buf *out, rush_dtype dtype, uint32_t n_dims, const int64_t *sizes)
 {

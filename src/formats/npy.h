@@ -20,7 +20,9 @@ typedef struct npy_header {
 
 bool npy_looks_like(const void *data, size_t n_bytes);
 void npy_read(session *s, const input *in, npy_header *out);
-/* Append a version 1 header for C order, little-endian; data follows.  False for a dtype that numpy has not. */
-bool npy_write_header(text_buf *out, rush_dtype dtype, uint32_t n_dims, const int64_t *sizes) RUSH_CHECKED;
+/* Append a version 1 header for C order, little-endian; data follows.  False for a dtype that numpy
+ * has not. */
+bool npy_write_header(text_buf *out, rush_dtype dtype, uint32_t n_dims,
+                      const int64_t *sizes) RUSH_CHECKED;
 
 #endif

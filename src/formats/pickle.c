@@ -51,7 +51,7 @@ static void fail(machine *m, const char *fmt, ...)
   input_fail(m->s, &m->p->in, m->op, "%s", text);
 }
 
-/* -- Reading the input -------------------------------------------------------------------------- */
+/* -- Reading the input ------------------------------------------------------------------------- */
 
 static const uint8_t *take(machine *m, uint64_t n)
 {
@@ -92,7 +92,7 @@ static str take_line(machine *m)
   return (str){p, (size_t)(end - p)};
 }
 
-/* -- Nodes and the stack ------------------------------------------------------------------------ */
+/* -- Nodes and the stack ----------------------------------------------------------------------- */
 
 static pickle_node *node_new(machine *m, pickle_kind kind)
 {
@@ -204,7 +204,7 @@ static pickle_seq pop_marked(machine *m)
   return (pickle_seq){m->stack.at + from, n, 0};
 }
 
-/* -- Plain data --------------------------------------------------------------------------------- */
+/* -- Plain data -------------------------------------------------------------------------------- */
 
 static void push_double(machine *m, double d)
 {
@@ -295,7 +295,7 @@ static void op_float(machine *m)
   push_double(m, d);
 }
 
-/* -- Strings of protocol 0 ---------------------------------------------------------------------- */
+/* -- Strings of protocol 0 --------------------------------------------------------------------- */
 
 static int hex_digit(char ch)
 {
@@ -379,7 +379,7 @@ static str unescape_unicode(machine *m, str t)
   return (str){out, n};
 }
 
-/* -- Containers --------------------------------------------------------------------------------- */
+/* -- Containers -------------------------------------------------------------------------------- */
 
 static pickle_node *seq_node(machine *m, pickle_kind kind, const pickle_seq *items)
 {
@@ -450,7 +450,7 @@ static void op_append(machine *m, bool pair)
   extend(m, &items, pair);
 }
 
-/* -- Memo --------------------------------------------------------------------------------------- */
+/* -- Memo -------------------------------------------------------------------------------------- */
 
 static void memo_put(machine *m, uint64_t index)
 {
@@ -490,7 +490,7 @@ static uint64_t take_index(machine *m)
   return (uint64_t)i;
 }
 
-/* -- Globals and objects ------------------------------------------------------------------------ */
+/* -- Globals and objects ----------------------------------------------------------------------- */
 
 static pickle_node *global_new(machine *m, str module, str name)
 {
@@ -540,7 +540,8 @@ static bool number_of(const pickle_node *n, double *out)
   return true;
 }
 
-/* Bytes in protocols below 3: text whose code points are the bytes.  False when one is above 255. */
+/* Bytes in protocols below 3: text whose code points are the bytes.  False when one is above 255.
+ * */
 static bool latin1_bytes(machine *m, str text, str *out)
 {
   char *p = session_alloc(m->s, text.len + 1);
@@ -642,7 +643,7 @@ static void op_frozenset(machine *m)
   push(m, object_new(m, PICKLE_REDUCE, global_new(m, STR("builtins"), STR("frozenset")), args));
 }
 
-/* -- The machine -------------------------------------------------------------------------------- */
+/* -- The machine ------------------------------------------------------------------------------- */
 
 static void op_proto(machine *m)
 {
@@ -784,7 +785,7 @@ pickle *pickle_read_all(session *s, const input *in)
   return p;
 }
 
-/* -- Looking at nodes --------------------------------------------------------------------------- */
+/* -- Looking at nodes -------------------------------------------------------------------------- */
 
 const char *pickle_kind_name(pickle_kind kind)
 {

@@ -30,7 +30,7 @@ typedef struct reader {
   size_t data, data_bytes; /* the part after the header */
 } reader;
 
-/* -- Growing arrays ----------------------------------------------------------------------------- */
+/* -- Growing arrays ---------------------------------------------------------------------------- */
 
 /* `n` items of which `cap` fit; room for one more. */
 static void *grow(session *s, void *items, uint32_t n, uint32_t *cap, size_t item_bytes)
@@ -44,7 +44,7 @@ static void *grow(session *s, void *items, uint32_t n, uint32_t *cap, size_t ite
   return more;
 }
 
-/* -- One tensor --------------------------------------------------------------------------------- */
+/* -- One tensor -------------------------------------------------------------------------------- */
 
 static size_t read_dtype(reader *r, safetensors_entry *e)
 {
@@ -151,7 +151,7 @@ static void read_metadata(reader *r)
   }
 }
 
-/* -- The whole ---------------------------------------------------------------------------------- */
+/* -- The whole --------------------------------------------------------------------------------- */
 
 static void sift(safetensors_entry **a, size_t i, size_t n)
 {

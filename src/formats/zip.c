@@ -33,7 +33,7 @@ typedef struct directory { /* where the central directory is */
   uint64_t offset, n_bytes, n_entries;
 } directory;
 
-/* -- Little-endian ------------------------------------------------------------------------------ */
+/* -- Little-endian ----------------------------------------------------------------------------- */
 
 static uint32_t get16(const uint8_t *p)
 {
@@ -60,7 +60,7 @@ static bool fits(uint64_t offset, uint64_t n, uint64_t limit)
   return offset <= limit && n <= limit - offset;
 }
 
-/* -- The end records ---------------------------------------------------------------------------- */
+/* -- The end records --------------------------------------------------------------------------- */
 
 /* The end record is the last one whose comment reaches exactly to the end of the file. */
 static uint64_t find_end(session *s, const mapping *m)
@@ -111,8 +111,8 @@ static directory find_directory(session *s, const mapping *m)
     fail_at(s, m, end, "zip archives of several disks are not read");
   directory dir = {get32(p + 16), get32(p + 12), get16(p + 10)};
   uint64_t limit = read_end64(s, m, end, &dir);
-  /* Exactly up to the end records: nothing can hide between, and readers that count back from the end
-   * see the same directory. */
+  /* Exactly up to the end records: nothing can hide between, and readers that count back from the
+   * end see the same directory. */
   if (!fits(dir.offset, dir.n_bytes, limit) || dir.offset + dir.n_bytes != limit)
     fail_at(s, m, end, "the central directory does not end where the end record starts");
   if (dir.n_entries > dir.n_bytes / CENTRAL_BYTES || dir.n_entries >= UINT32_MAX)
@@ -120,7 +120,7 @@ static directory find_directory(session *s, const mapping *m)
   return dir;
 }
 
-/* -- Names -------------------------------------------------------------------------------------- */
+/* -- Names ------------------------------------------------------------------------------------- */
 
 /* Why the name is refused, or NULL. */
 static const char *bad_name(str name)
@@ -169,15 +169,15 @@ static void set_root(zip_archive *z)
   }
 }
 
-/* -- The central directory ---------------------------------------------------------------------- */
+/* -- The central directory --------------------------------------------------------------------- */
 
 typedef struct zip64_fields { /* 64-bit values, in the order in which the extra field has them */
   uint64_t *at[3];
   int n;
 } zip64_fields;
 
-/* Fill what was saturated from the zip64 extra field.  False when the extra fields are malformed, or a
- * value is missing. */
+/* Fill what was saturated from the zip64 extra field.  False when the extra fields are malformed,
+ * or a value is missing. */
 static bool read_extra(const uint8_t *p, size_t n_bytes, const zip64_fields *want)
 {
   bool found = want->n == 0;
@@ -294,7 +294,7 @@ static void read_directory(session *s, zip_archive *z, const directory *dir)
     fail_at(s, z->map, at, "the central directory holds more than its records");
 }
 
-/* -- Local headers ------------------------------------------------------------------------------ */
+/* -- Local headers ----------------------------------------------------------------------------- */
 
 /* True when a local value agrees with the directory's. */
 static bool agrees(uint64_t local, uint64_t central, bool may_follow)
@@ -381,7 +381,7 @@ static void check_overlaps(session *s, zip_archive *z)
                order[i + 1]->name.p);
 }
 
-/* -- Archives ----------------------------------------------------------------------------------- */
+/* -- Archives ---------------------------------------------------------------------------------- */
 
 bool zip_looks_like(const void *data, size_t n_bytes)
 {
@@ -462,11 +462,12 @@ const zip_entry *zip_need(session *s, const zip_archive *z, const char *path)
   const zip_entry *e = zip_find(z, path);
 
   if (e == NULL)
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: has no record \"%s\"", z->map->name, path);
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: has no record \"%s\"", z->map->name,
+                        path);
   return e;
 }
 
-/* -- Records ------------------------------------------------------------------------------------ */
+/* -- Records ----------------------------------------------------------------------------------- */
 
 static void check_crc(session *s, const zip_archive *z, const zip_entry *e, const uint8_t *p)
 {
@@ -502,8 +503,8 @@ static void zlib_free(voidpf c, voidpf p)
   mem_free(c, head, *head);
 }
 
-/* Feed zlib (whose counts are 32 bits) in pieces.  True when exactly n_bytes came of exactly the packed
- * bytes; *status says of failures that are not the data's. */
+/* Feed zlib (whose counts are 32 bits) in pieces.  True when exactly n_bytes came of exactly the
+ * packed bytes; *status says of failures that are not the data's. */
 static bool inflate_pieces(call_ctx *cx, z_stream *stream, const zip_entry *e, uint8_t *to,
                            rush_status *status)
 {

@@ -1,20 +1,23 @@
 /* formats/zip.h -- strict reading of zip archives.
  *
- * The central directory decides; every local header is checked against it when the archive is opened
- * (sizes of 0 are accepted where bit 3 says that they follow the data).  Refused, with file, record and
- * offset: damage, truncation, records that overlap or leave the file, two records of one name, names that
- * are absolute, have `.` or `..` or empty components, backslashes or control characters or malformed
- * UTF-8, encryption, several disks, methods other than stored and deflated, deflated records whose
- * declared size deflate cannot reach.  zip64 is read.  Folder entries are skipped.
+ * The central directory decides; every local header is checked against it when the archive is
+ * opened (sizes of 0 are accepted where bit 3 says that they follow the data).  Refused, with file,
+ * record and offset: damage, truncation, records that overlap or leave the file, two records of one
+ * name, names that are absolute, have `.` or `..` or empty components, backslashes or control
+ * characters or malformed UTF-8, encryption, several disks, methods other than stored and deflated,
+ * deflated records whose declared size deflate cannot reach.  zip64 is read.  Folder entries are
+ * skipped.
  *
- * CRCs are looked at when a record is read: deflated ones and those below 64 KiB always, the others when
- * the archive was opened with `check_all` (or through zip_check).
+ * CRCs are looked at when a record is read: deflated ones and those below 64 KiB always, the others
+ * when the archive was opened with `check_all` (or through zip_check).
  *
- * The root is the first component of the first record's name ("model" of "model/data.pkl"), "" when it
- * has none.  It is kept from where the file was saved, so look records up with zip_find, which adds it.
+ * The root is the first component of the first record's name ("model" of "model/data.pkl"), "" when
+ * it has none.  It is kept from where the file was saved, so look records up with zip_find, which
+ * adds it.
  *
- * Ownership: an archive is refcounted and holds its mapping.  Entries and names are borrowed from it.
- * Threads: immutable after zip_open.  Cost: O(records log records) at opening when they are out of order. */
+ * Ownership: an archive is refcounted and holds its mapping.  Entries and names are borrowed from
+ * it.  Threads: immutable after zip_open.  Cost: O(records log records) at opening when they are out
+ * of order. */
 #ifndef RUSH_FORMATS_ZIP_H
 #define RUSH_FORMATS_ZIP_H
 
@@ -58,8 +61,9 @@ const zip_entry *zip_find_name(const zip_archive *z, str name);
 /* The same; leaves with RUSH_EFORMAT naming the missing record. */
 const zip_entry *zip_need(session *s, const zip_archive *z, const char *path);
 
-/* The record's bytes.  Stored: a pointer into the mapping.  Deflated: inflated into a new block.  Valid
- * until the session ends, or as long as the caller retains *owner (borrowed; NULL: not interested). */
+/* The record's bytes.  Stored: a pointer into the mapping.  Deflated: inflated into a new block.
+ * Valid until the session ends, or as long as the caller retains *owner (borrowed; NULL: not
+ * interested). */
 str zip_read(session *s, const zip_archive *z, const zip_entry *e, mapping **owner);
 /* The same as an input whose place is "FILE: NAME", for the readers of this folder. */
 input zip_input(session *s, const zip_archive *z, const zip_entry *e);

@@ -130,7 +130,8 @@ static void strings_and_keys_are_checked_when_read(void **state)
   test_context_done(c);
 }
 
-/* Objects of n keys inside one another's neighbours: the reused level must forget, and must not mix. */
+/* Objects of n keys inside one another's neighbours: the reused level must forget, and must not
+ * mix. */
 static void many_keys_are_told_apart(void **state)
 {
   context *c = test_context(NULL);

@@ -2,9 +2,9 @@
 
 #include "formats/pickle.h"
 
-/* [None, True, False, 0, 255, 65535, -1, 2**31, -2**63, 2**63 - 1, 1.5, 'a\xe9', b'\0\xff', (), (1,), (1, 2),
- *  (1, 2, 3), (1, 2, 3, 4), {'k': [1, 2]}, {}, 2+3j, shared, shared, OrderedDict(a=1), b''] with shared = [1],
- * by Python 3.11's pickle.dumps in protocols 0 to 5. */
+/* [None, True, False, 0, 255, 65535, -1, 2**31, -2**63, 2**63 - 1, 1.5, 'a\xe9', b'\0\xff', (),
+ * (1,), (1, 2),  (1, 2, 3), (1, 2, 3, 4), {'k': [1, 2]}, {}, 2+3j, shared, shared,
+ * OrderedDict(a=1), b''] with  shared = [1], by Python 3.11's pickle.dumps in protocols 0 to 5. */
 static const struct {
   const char *bytes;
   size_t n_bytes;

@@ -91,7 +91,8 @@ static void every_truncation_is_refused(void **state)
   test_context_done(c);
 }
 
-/* A flipped bit is noticed, or was in a field that nothing depends on (times, versions, attributes). */
+/* A flipped bit is noticed, or was in a field that nothing depends on (times, versions,
+ * attributes). */
 static void every_bit_flip_is_refused_or_harmless(void **state)
 {
   context *c = test_context(NULL);

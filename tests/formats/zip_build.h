@@ -16,7 +16,7 @@ typedef struct zip_build {
 static inline void build_le(text_buf *t, uint64_t v, int n_bytes)
 {
   for (int i = 0; i < n_bytes; i++)
-    text_putc(t, (char)(v >> (8 * i)));
+    text_putc(t, i < 8 ? (char)(v >> (8 * i)) : 0);
 }
 
 static inline void build_init(zip_build *b, context *c)
