@@ -52,7 +52,7 @@ typedef enum type_kind {
   TYPE_OPTIONAL, /* elems[0] */
   TYPE_DICT,     /* elems[0] key, elems[1] value */
   TYPE_TUPLE,    /* elems; name and fields when it is a NamedTuple */
-  TYPE_UNION,    /* elems, flattened, sorted by nothing: in order of writing */
+  TYPE_UNION,    /* elems, flattened, in PyTorch's order */
   TYPE_FUTURE,   /* elems[0] */
   TYPE_RREF,
   TYPE_AWAIT,
@@ -91,6 +91,8 @@ struct type_store {
   arena mem;
   table interned; /* printed text -> container type, so that a store holds each once */
   void (*owner_destroy)(type_store *ts); /* last reference went; NULL: free the store itself */
+  /* Does the class (or interface) have the methods of `iface`?  Set by owners of named types; NULL: no. */
+  bool (*fits_interface)(const type *cls, const type *iface);
 };
 type_store *type_store_new(context *c); /* new; NULL without memory */
 void type_store_init(type_store *ts, context *c, void (*owner_destroy)(type_store *));
@@ -117,18 +119,26 @@ static inline void type_release(const type *t)
 const type *type_simple(type_kind kind);
 /* NULL without memory (a session: session_type_* below never return NULL). */
 const type *type_list(type_store *ts, const type *elem);
-const type *type_optional(type_store *ts, const type *elem); /* Optional[Any/None/Optional] collapses */
+const type *type_optional(type_store *ts, const type *elem); /* Optional of Optional or None collapses */
 const type *type_dict(type_store *ts, const type *key, const type *value);
 const type *type_future(type_store *ts, const type *elem);
+/* TYPE_FUTURE, TYPE_RREF or TYPE_AWAIT of elem. */
+const type *type_generic(type_store *ts, type_kind kind, const type *elem);
 const type *type_tuple(type_store *ts, const type *const *elems, uint32_t n);
-const type *type_union(type_store *ts, const type *const *elems, uint32_t n); /* flattens, simplifies */
+const type *type_union(type_store *ts, const type *const *elems, uint32_t n); /* flattens, merges, sorts */
 const type *type_var(type_store *ts, const char *name);
+/* A class known by name only: custom classes ("__torch__.torch.classes.quantized..."), classes of schemas.
+ * cls is NULL; equal to every other reference of that name. */
+const type *type_class_ref(type_store *ts, str name);
 /* A fresh named type (never interned); the caller fills cls, fields, defaults before publishing. */
 type *type_new_named(type_store *ts, type_kind kind, const char *name, const type *const *elems,
                      uint32_t n);
+/* In a session: `t`, leaving with RUSH_ENOMEM when it is NULL. */
+const type *session_type(session *s, const type *t);
 
 /* -- Asking --------------------------------------------------------------------------------------- */
 
+/* Structural.  Kinds that differ in schemas only (ScalarType and int, ...) are equal. */
 bool type_equal(const type *a, const type *b);
 /* Is every value of `a` a value of `b`?  PyTorch's isSubtypeOf (List invariant, Optional covariant,
  * Tuple covariant, NamedTuple <: Tuple, class <: interface when methods fit). */
@@ -147,6 +157,8 @@ static inline const type *type_elem(const type *t) { return t->elems[0]; }
 void type_print(text_buf *out, const type *t);
 /* As annotation_str: "List[int]", "Dict[str, Tensor]", "Optional[Tensor]", "Tuple[int, float]". */
 void type_print_annotation(text_buf *out, const type *t);
+/* As graphs print it: str() but "Future[int]" and "NamedTuple(x : int)". */
+void type_print_ir(text_buf *out, const type *t);
 
 /* Run-time membership: is `v` a value of type `t` (isinstance semantics)? */
 bool type_contains_value(const type *t, rush_value v);

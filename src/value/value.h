@@ -114,6 +114,12 @@ static inline rush_value value_heap_steal(uint32_t tag, void *p)
 {
   return (rush_value){.tag = tag, .as.heap = p};
 }
+/* "cpu", "cuda"...; NULL for a number that is no kind of device.  Static. */
+const char *device_kind_name(int32_t kind);
+/* "cuda:1" -> device value; false when malformed or unknown. */
+bool device_parse(str text, rush_value *out);
+static inline int32_t value_device_kind(rush_value v) { return (int32_t)(v.as.i >> 32); }
+static inline int32_t value_device_index(rush_value v) { return (int32_t)(uint32_t)v.as.i; }
 static inline bool value_is_none(rush_value v) { return v.tag == RUSH_TAG_NONE; }
 
 /* -- Making (all new; RUSH_ENOMEM is the only failure) ------------------------------------------------ */
@@ -122,6 +128,7 @@ rush_status string_new(call_ctx *cx, const char *text, size_t len, rush_value *o
 rush_status complex_new(call_ctx *cx, double re, double im, rush_value *out) RUSH_CHECKED;
 rush_status list_new(call_ctx *cx, const type *elem, size_t cap, rush_list **out) RUSH_CHECKED;
 rush_status list_append_steal(call_ctx *cx, rush_list *l, rush_value v) RUSH_CHECKED;
+/* Items are owned: released, or replaced without release, by whoever changes n. */
 rush_status list_reserve(call_ctx *cx, rush_list *l, size_t cap) RUSH_CHECKED;
 /* A list of ints (of type int[]). */
 rush_status list_of_ints(call_ctx *cx, const int64_t *v, size_t n, rush_value *out) RUSH_CHECKED;
@@ -159,9 +166,11 @@ rush_status value_equal(call_ctx *cx, rush_value a, rush_value b, bool *out) RUS
 bool value_is_same(rush_value a, rush_value b); /* `is` */
 /* Deep copy with identity kept (shared stays shared). */
 rush_status value_deepcopy(call_ctx *cx, rush_value v, rush_value *out) RUSH_CHECKED;
+/* A float as PyTorch's C++ prints it: "1.", "0.10000000000000001", "1e+20". */
+void float_print_aten(text_buf *out, double d);
 /* Append the value as prim::Print / str() shows it. */
 rush_status value_print(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;
-/* The same as repr shows it inside containers (strings quoted). */
+/* As Python's repr shows it: strings quoted, floats short, fields of NamedTuples named. */
 rush_status value_repr(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;
 
 /* What a layer above gives for a kind of value it defines: a static const struct that it publishes in
@@ -171,6 +180,13 @@ typedef struct value_ops {
   rush_status (*print)(call_ctx *cx, text_buf *out, void *heap);
   rush_status (*copy)(call_ctx *cx, void *heap, rush_value *out); /* deep */
   rush_status (*equal)(call_ctx *cx, void *a, void *b, bool *out);
+  rush_status (*repr)(call_ctx *cx, text_buf *out, void *heap); /* NULL: print */
 } value_ops;
+/* The operations for a tag that an upper layer defines, or NULL. */
+const value_ops *value_ops_of(context *c, uint32_t tag);
+
+/* heap.flags of strings and lists that live in an arena (defaults in schemas): their memory is never
+ * freed on its own, whatever the count says. */
+#define VALUE_IN_ARENA 0x80
 
 #endif

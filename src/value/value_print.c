@@ -1,0 +1,229 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "value/value.h"
+
+/* Two voices: what TorchScript's print() says (C++ streams), and Python's repr. */
+typedef struct voice {
+  call_ctx *cx;
+  text_buf *out;
+  bool python;
+} voice;
+
+static rush_status say(voice *v, rush_value x);
+
+void float_print_aten(text_buf *out, double d)
+{
+  if (isfinite(d) && fabs(d) < 0x1p63 && (double)(int64_t)d == d)
+    text_printf(out, "%lld.", (long long)d); /* also "0." of -0.0 */
+  else
+    text_printf(out, "%.17g", d);
+}
+
+static void say_float(voice *v, double d)
+{
+  if (v->python) {
+    char buf[FLOAT_REPR_BYTES];
+    text_add(v->out, buf, float_repr(d, buf));
+  } else {
+    float_print_aten(v->out, d);
+  }
+}
+
+/* Python: a part that is a whole number has no ".0", a real part of +0 is not shown. */
+static void say_complex_python(voice *v, double re, double im)
+{
+  char buf[FLOAT_REPR_BYTES];
+  bool whole = re != 0.0 || signbit(re);
+  for (int part = whole ? 0 : 1; part < 2; part++) {
+    double d = part ? im : re;
+    size_t n = float_repr(d, buf);
+    if (n > 2 && memcmp(buf + n - 2, ".0", 2) == 0)
+      n -= 2;
+    if (part == 0)
+      text_putc(v->out, '(');
+    else if (whole && buf[0] != '-')
+      text_putc(v->out, '+');
+    text_add(v->out, buf, n);
+  }
+  text_puts(v->out, whole ? "j)" : "j");
+}
+
+static void say_complex(voice *v, const complex_box *z)
+{
+  if (v->python) {
+    say_complex_python(v, z->re, z->im);
+    return;
+  }
+  float_print_aten(v->out, z->re);
+  text_putc(v->out, z->im >= 0 ? '+' : '-');
+  float_print_aten(v->out, fabs(z->im));
+  text_putc(v->out, 'j');
+}
+
+static void say_device(voice *v, rush_value d)
+{
+  const char *name = device_kind_name(value_device_kind(d));
+  int32_t index = value_device_index(d);
+  if (v->python) {
+    text_printf(v->out, "device(type='%s'", name ? name : "?");
+    if (index >= 0)
+      text_printf(v->out, ", index=%d", index);
+    text_putc(v->out, ')');
+  } else {
+    text_puts(v->out, name ? name : "?");
+    if (index >= 0)
+      text_printf(v->out, ":%d", index);
+  }
+}
+
+static rush_status say_items(voice *v, const rush_value *items, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (i)
+      text_puts(v->out, ", ");
+    TRY(say(v, items[i]));
+  }
+  return RUSH_OK;
+}
+
+static rush_status say_tuple(voice *v, const rush_tuple *t)
+{
+  const char *const *fields = t->type ? t->type->fields : NULL;
+  if (v->python && fields) {
+    const char *last = strrchr(t->type->name, '.');
+    text_printf(v->out, "%s(", last ? last + 1 : t->type->name);
+    for (size_t i = 0; i < t->n; i++) {
+      text_printf(v->out, "%s%s=", i ? ", " : "", fields[i]);
+      TRY(say(v, t->items[i]));
+    }
+    text_putc(v->out, ')');
+    return RUSH_OK;
+  }
+  text_putc(v->out, '(');
+  TRY(say_items(v, t->items, t->n));
+  text_puts(v->out, t->n == 1 ? ",)" : ")");
+  return RUSH_OK;
+}
+
+static rush_status say_dict(voice *v, const rush_dict *d)
+{
+  size_t pos = 0;
+  bool first = true;
+  text_putc(v->out, '{');
+  for (dict_entry *e; (e = dict_next(d, &pos)); first = false) {
+    if (!first)
+      text_puts(v->out, ", ");
+    TRY(say(v, e->key));
+    text_puts(v->out, ": ");
+    TRY(say(v, e->value));
+  }
+  text_putc(v->out, '}');
+  return RUSH_OK;
+}
+
+static rush_status say_enum(voice *v, const enum_value *e)
+{
+  const char *last = strrchr(e->type->name, '.');
+  const char *cls = last ? last + 1 : e->type->name;
+  if (!v->python) {
+    text_printf(v->out, "Enum<%s.%s>", cls, e->name->text);
+    return RUSH_OK;
+  }
+  text_printf(v->out, "<%s.%s: ", cls, e->name->text);
+  TRY(say(v, e->value));
+  text_putc(v->out, '>');
+  return RUSH_OK;
+}
+
+static rush_status say_upper(voice *v, rush_value x)
+{
+  const value_ops *ops = x.as.heap ? value_ops_of(v->cx->ctx, x.tag) : NULL;
+  if (ops && v->python && ops->repr)
+    return ops->repr(v->cx, v->out, x.as.heap);
+  if (ops && ops->print)
+    return ops->print(v->cx, v->out, x.as.heap);
+  text_puts(v->out, x.tag == RUSH_TAG_TENSOR      ? "[ Tensor (undefined) ]"
+                    : x.tag == RUSH_TAG_GENERATOR ? "Generator"
+                    : x.tag == RUSH_TAG_FUTURE    ? "Future"
+                    : x.tag == RUSH_TAG_STORAGE   ? "Storage"
+                    : x.tag == RUSH_TAG_UNSET     ? "Uninitialized"
+                                                  : "<function>");
+  return RUSH_OK;
+}
+
+static rush_status say_container(voice *v, rush_value x)
+{
+  rush_status st = RUSH_OK;
+  TRY(call_enter(v->cx));
+  if (x.tag == RUSH_TAG_LIST) {
+    text_putc(v->out, '[');
+    st = say_items(v, x.as.list->items, x.as.list->n);
+    text_putc(v->out, ']');
+  } else if (x.tag == RUSH_TAG_TUPLE) {
+    st = say_tuple(v, x.as.tuple);
+  } else {
+    st = say_dict(v, x.as.dict);
+  }
+  call_leave(v->cx);
+  return st;
+}
+
+static rush_status say(voice *v, rush_value x)
+{
+  switch ((int)x.tag) {
+  case RUSH_TAG_NONE:
+    text_puts(v->out, "None");
+    return RUSH_OK;
+  case RUSH_TAG_BOOL:
+    text_puts(v->out, x.as.b ? "True" : "False");
+    return RUSH_OK;
+  case RUSH_TAG_INT:
+    text_printf(v->out, "%lld", (long long)x.as.i);
+    return RUSH_OK;
+  case RUSH_TAG_FLOAT:
+    say_float(v, x.as.d);
+    return RUSH_OK;
+  case RUSH_TAG_COMPLEX:
+    say_complex(v, value_complex(x));
+    return RUSH_OK;
+  case RUSH_TAG_STRING:
+    if (v->python)
+      text_quote(v->out, x.as.string->text, x.as.string->len);
+    else
+      text_add(v->out, x.as.string->text, x.as.string->len);
+    return RUSH_OK;
+  case RUSH_TAG_LIST:
+  case RUSH_TAG_TUPLE:
+  case RUSH_TAG_DICT:
+    return say_container(v, x);
+  case RUSH_TAG_OBJECT:
+    text_printf(v->out, "<%s object at %p>", x.as.object->type->name, (void *)x.as.object);
+    return RUSH_OK;
+  case RUSH_TAG_CUSTOM:
+    text_printf(v->out, "<%s object at %p>", ((custom_value *)x.as.heap)->cls->name, x.as.heap);
+    return RUSH_OK;
+  case RUSH_TAG_ENUM:
+    return say_enum(v, value_enum(x));
+  case RUSH_TAG_DEVICE:
+    say_device(v, x);
+    return RUSH_OK;
+  default:
+    return say_upper(v, x);
+  }
+}
+
+rush_status value_print(call_ctx *cx, text_buf *out, rush_value v)
+{
+  voice as = {cx, out, false};
+  TRY(say(&as, v));
+  return text_failed(out) ? call_nomem(cx) : RUSH_OK;
+}
+
+rush_status value_repr(call_ctx *cx, text_buf *out, rush_value v)
+{
+  voice as = {cx, out, true};
+  TRY(say(&as, v));
+  return text_failed(out) ? call_nomem(cx) : RUSH_OK;
+}
