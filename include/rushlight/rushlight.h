@@ -420,6 +420,8 @@ RUSH_API void rush_cancel_release(rush_cancel *k);
 RUSH_API rush_status rush_op_call(rush_context *c, const char *name, const rush_value *args, size_t n_args,
                                   const rush_named_value *named, size_t n_named, rush_value *results,
                                   size_t max_results, size_t *n_results, rush_error *err) RUSH_CHECKED;
+/* Is there an operator of this name, with any overload unless one is given? */
+RUSH_API bool rush_op_exists(rush_context *c, const char *name);
 /* An operator looked up once, for repeated calls with complete arguments. */
 typedef struct rush_operator rush_operator;
 /* Borrowed from the context; NULL when unknown. */

@@ -63,6 +63,15 @@ PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args
   return py_operator(PyModule_GetState(m), name, args + 1, (size_t)n_args - 1, kwnames);
 }
 
+static PyObject *py_has_operator(PyObject *m, PyObject *arg)
+{
+  const char *name = PyUnicode_AsUTF8(arg);
+
+  if (!name)
+    return NULL;
+  return PyBool_FromLong(rush_op_exists(((py_state *)PyModule_GetState(m))->context, name));
+}
+
 /* -- Settings ----------------------------------------------------------------------------------------------- */
 
 static PyObject *py_manual_seed(PyObject *m, PyObject *arg)
@@ -230,6 +239,7 @@ static PyMethodDef functions[] = {
     {"load_value", py_load_value, METH_O, "plain data of a torch.save, .npy or .safetensors file"},
     {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(name, *args, **kwargs)"},
+    {"has_operator", py_has_operator, METH_O, "is there an operator of this name (any overload)?"},
     {"as_tensor", py_as_tensor, METH_O, "a Tensor of numbers, lists, numpy or torch; memory is shared"},
     {"manual_seed", py_manual_seed, METH_O, "seed the random generator as torch.manual_seed does"},
     {"set_num_threads", py_set_num_threads, METH_O, "threads that operators may use"},

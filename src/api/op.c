@@ -28,6 +28,18 @@ rush_status rush_op_call(rush_context *c, const char *name, const rush_value *ar
   return RUSH_OK;
 }
 
+bool rush_op_exists(rush_context *c, const char *name)
+{
+  str base, overload;
+  uint32_t n;
+
+  c = api_context(c, NULL);
+  if (!c)
+    return false;
+  split_name(name, &base, &overload);
+  return overload.len ? op_find(c, base, overload) != NULL : op_overloads(c, base, &n) != NULL;
+}
+
 const rush_operator *rush_op_find(rush_context *c, const char *name)
 {
   str base, overload;
