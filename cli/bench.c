@@ -1,0 +1,112 @@
+/* rushlight bench -- latency and memory of a call. */
+#include "call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_SAMPLES 100000
+
+static int by_size(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+
+  return x < y ? -1 : x > y;
+}
+
+static bool once(cli *c, rush_module *m, const call_args *a, double *seconds, rush_error *err)
+{
+  rush_value result;
+  double start = cli_seconds();
+
+  if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &result, err) != RUSH_OK)
+    return false;
+  *seconds = cli_seconds() - start;
+  rush_value_release(result);
+  return true;
+}
+
+static void print_time(const char *name, double s)
+{
+  if (s < 1e-6)
+    printf("%-10s %10.1f ns\n", name, s * 1e9);
+  else if (s < 1e-3)
+    printf("%-10s %10.2f us\n", name, s * 1e6);
+  else
+    printf("%-10s %10.3f ms\n", name, s * 1e3);
+}
+
+static int measure(cli *c, rush_module *m, const call_args *a, double load, double budget)
+{
+  double *samples = malloc(MAX_SAMPLES * sizeof *samples), first, start;
+  rush_error err = RUSH_ERROR_INIT;
+  size_t n = 0, live, peak;
+  progress bar;
+
+  if (!samples)
+    return EXIT_LIMIT;
+  if (!once(c, m, a, &first, &err)) {
+    free(samples);
+    return cli_report(&err);
+  }
+  progress_begin(&bar);
+  for (int i = 0; i < 3; i++) /* settle caches and packed weights */
+    if (!once(c, m, a, &samples[0], &err)) {
+      free(samples);
+      return cli_report(&err);
+    }
+  rush_memory_reset_peak(c->context);
+  for (start = cli_seconds(); n < MAX_SAMPLES && (n < 5 || cli_seconds() - start < budget); n++) {
+    if (!once(c, m, a, &samples[n], &err)) {
+      free(samples);
+      return cli_report(&err);
+    }
+    progress_show(&bar, n, 0, "calls");
+  }
+  progress_end(&bar);
+  rush_memory_stats(c->context, &live, &peak);
+  qsort(samples, n, sizeof *samples, by_size);
+  double p10 = samples[n / 10], p50 = samples[n / 2], p90 = samples[n * 9 / 10];
+  if (c->json) {
+    printf("{\"load\": %.9f, \"first\": %.9f, \"min\": %.9f, \"p10\": %.9f, \"median\": %.9f, \"p90\": %.9f, "
+           "\"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, \"threads\": %d}\n",
+           load, first, samples[0], p10, p50, p90, samples[n - 1], n, live, peak,
+           rush_context_get_threads(c->context));
+  } else {
+    print_time("load", load);
+    print_time("first", first);
+    print_time("min", samples[0]);
+    print_time("p10", p10);
+    print_time("median", p50);
+    print_time("p90", p90);
+    print_time("max", samples[n - 1]);
+    printf("%-10s %10zu in %.1f s, %d threads\n", "calls", n, cli_seconds() - start,
+           rush_context_get_threads(c->context));
+    printf("%-10s %10.1f MB live, %.1f MB peak\n", "memory", (double)live / 1e6, (double)peak / 1e6);
+  }
+  free(samples);
+  return EXIT_OK;
+}
+
+int cli_bench(cli *c)
+{
+  const char *seconds = cli_option(c, "--seconds");
+  double budget = seconds ? strtod(seconds, NULL) : 2.0, start;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *m;
+  call_args a;
+  int code;
+
+  if (c->argc < 1)
+    return cli_usage("bench", "takes a model file");
+  if (!call_parse(c, "bench", &a, &code))
+    return code;
+  start = cli_seconds();
+  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
+    call_free(&a);
+    return cli_report(&err);
+  }
+  code = measure(c, m, &a, cli_seconds() - start, budget);
+  rush_module_release(m);
+  call_free(&a);
+  return code;
+}

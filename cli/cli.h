@@ -1,0 +1,78 @@
+/* cli.h -- shared by the subcommands of `rushlight`.  Only the public header is used. */
+#ifndef RUSH_CLI_H
+#define RUSH_CLI_H
+
+#include <stdio.h>
+
+#include "rushlight/rushlight.h"
+
+/* Exit codes: what a script can tell apart. */
+enum {
+  EXIT_OK = 0,
+  EXIT_NEGATIVE = 1, /* the answer is no: a case failed, a row was slower */
+  EXIT_USAGE = 2,
+  EXIT_REFUSED = 3,  /* the file */
+  EXIT_RAISED = 4,   /* the program */
+  EXIT_LIMIT = 5,    /* or cancelled */
+  EXIT_FAULT = 70    /* ours */
+};
+
+typedef struct cli {
+  rush_context *context;
+  rush_load_options load;
+  rush_call_options call;
+  bool json;
+  uint64_t seed;
+  int argc;    /* what is left after the common options: argv[0..argc) */
+  char **argv;
+  /* Text that the program printed since cli_take_output, when captured. */
+  char *output;
+  size_t output_bytes, output_cap;
+  bool capture;
+} cli;
+
+int cli_run(cli *c);
+int cli_verify(cli *c);
+int cli_bench(cli *c);
+int cli_show(cli *c);
+
+/* The exit code of a status. */
+int cli_exit(rush_status st);
+/* Print "rushlight: ..." for the error, clear it, and give the exit code. */
+int cli_report(rush_error *err);
+/* Usage error: prints the message and how to get help. */
+int cli_usage(const char *verb, const char *fmt, ...) RUSH_PRINTF(2, 3);
+/* `--name` removed from argv when there: true.  With `value`: `--name V` or `--name=V`. */
+bool cli_flag(cli *c, const char *name);
+const char *cli_option(cli *c, const char *name);
+/* An option that is left over is an error: its text, or NULL. */
+const char *cli_unknown_option(cli *c);
+
+/* literal.c: "randn(1,3,224,224)", "[1, 2.5]", "'text'", "@file.npy".  New. */
+bool cli_value(cli *c, const char *text, rush_value *out, rush_error *err);
+/* `NAME=TEXT` when text starts with an identifier and '=': the length of NAME, else 0. */
+size_t cli_name_of(const char *text);
+
+/* compare.c */
+typedef struct cli_tolerances {
+  rush_value list; /* of (rtol, atol) tuples */
+  size_t next;
+} cli_tolerances;
+/* True when `got` is `want`; else why (at most `size` bytes) says where and how they differ. */
+bool cli_same(rush_value want, rush_value got, cli_tolerances *tolerances, const char *where, char *why,
+              size_t size);
+
+/* progress.c: a line on a terminal for what takes long; nothing elsewhere. */
+typedef struct progress {
+  bool on;
+  double shown;
+} progress;
+void progress_begin(progress *p);
+void progress_show(progress *p, size_t done, size_t total, const char *what);
+void progress_end(progress *p);
+double cli_seconds(void);
+
+/* A JSON string with its quotes. */
+void cli_json_text(FILE *f, const char *text);
+
+#endif

@@ -1,0 +1,261 @@
+/* The corpus format's comparison: types exactly, floats within the tolerance of their leaf. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct tol {
+  double rtol, atol;
+} tol;
+
+static tol next_tolerance(cli_tolerances *t)
+{
+  tol r = {0, 0};
+
+  if (t->next < rush_value_len(t->list)) {
+    rush_value pair = rush_value_item(t->list, t->next++);
+    r.rtol = rush_value_item(pair, 0).as.d;
+    r.atol = rush_value_item(pair, 1).as.d;
+  }
+  return r;
+}
+
+static const char *tag_name(rush_value v)
+{
+  static const char *const names[] = {"NoneType", "Tensor", "bool", "int",  "float", "complex",
+                                      "str",      "list",   "tuple", "dict", "object", "enum"};
+  return v.tag < sizeof names / sizeof *names ? names[v.tag] : "value";
+}
+
+static bool close_enough(double want, double got, tol t)
+{
+  if (isnan(want) || isnan(got))
+    return isnan(want) && isnan(got);
+  if (want == got)
+    return true;
+  return fabs(want - got) <= t.atol + t.rtol * fabs(want);
+}
+static bool complex_close(double wr, double wi, double gr, double gi, tol t)
+{
+  if ((wr == gr || (isnan(wr) && isnan(gr))) && (wi == gi || (isnan(wi) && isnan(gi))))
+    return true;
+  return hypot(wr - gr, wi - gi) <= t.atol + t.rtol * hypot(wr, wi);
+}
+
+/* -- Elements as doubles --------------------------------------------------------------------------- */
+
+static double half(uint16_t h)
+{
+  int exponent = h >> 10 & 31, mantissa = h & 1023;
+  double v = exponent == 31  ? (mantissa ? NAN : INFINITY)
+             : exponent == 0 ? ldexp(mantissa, -24)
+                             : ldexp(mantissa + 1024, exponent - 25);
+  return h >> 15 ? -v : v;
+}
+static double bfloat(uint16_t h)
+{
+  uint32_t u = (uint32_t)h << 16;
+  float f;
+
+  memcpy(&f, &u, 4);
+  return f;
+}
+static double element(rush_dtype d, const char *p)
+{
+  float f;
+  double x;
+  uint16_t h;
+
+  switch (d) {
+  case RUSH_FLOAT32:
+    memcpy(&f, p, 4);
+    return f;
+  case RUSH_FLOAT64:
+    memcpy(&x, p, 8);
+    return x;
+  case RUSH_FLOAT16:
+    memcpy(&h, p, 2);
+    return half(h);
+  case RUSH_BFLOAT16:
+    memcpy(&h, p, 2);
+    return bfloat(h);
+  default:
+    return 0;
+  }
+}
+
+static bool tensors_close(rush_dtype d, const char *w, const char *g, int64_t n, tol t, double *gap)
+{
+  bool is_complex = d == RUSH_COMPLEX64 || d == RUSH_COMPLEX128, ok = true;
+  rush_dtype part = d == RUSH_COMPLEX64 ? RUSH_FLOAT32 : d == RUSH_COMPLEX128 ? RUSH_FLOAT64 : d;
+  size_t item = rush_dtype_bytes(part);
+
+  *gap = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (is_complex) {
+      double wr = element(part, w), wi = element(part, w + item), gr = element(part, g), gi = element(part, g + item);
+      ok &= complex_close(wr, wi, gr, gi, t);
+      *gap = fmax(*gap, hypot(wr - gr, wi - gi));
+      w += 2 * item;
+      g += 2 * item;
+    } else {
+      double a = element(part, w), b = element(part, g);
+      ok &= close_enough(a, b, t);
+      *gap = fmax(*gap, fabs(a - b));
+      w += item;
+      g += item;
+    }
+  }
+  return ok;
+}
+
+static bool is_inexact(rush_dtype d)
+{
+  return d == RUSH_FLOAT16 || d == RUSH_FLOAT32 || d == RUSH_FLOAT64 || d == RUSH_BFLOAT16 || d == RUSH_COMPLEX64 ||
+         d == RUSH_COMPLEX128;
+}
+
+static void shape_text(const rush_tensor *t, char *out, size_t size)
+{
+  size_t n = (size_t)snprintf(out, size, "%s[", rush_dtype_name(rush_tensor_dtype(t)));
+
+  for (int i = 0; i < rush_tensor_n_dims(t) && n < size; i++)
+    n += (size_t)snprintf(out + n, size - n, "%s%lld", i ? ", " : "", (long long)rush_tensor_sizes(t)[i]);
+  if (n < size)
+    snprintf(out + n, size - n, "]");
+}
+
+static bool same_tensor(rush_value want, rush_value got, cli_tolerances *tolerances, const char *where, char *why,
+                        size_t size)
+{
+  rush_tensor *w = want.as.tensor, *g = got.as.tensor;
+  rush_dtype d = rush_tensor_dtype(w);
+  int n = rush_tensor_n_dims(w);
+  rush_value wc, gc;
+  char a[80], b[80];
+  double gap = 0;
+  bool ok;
+
+  if (d != rush_tensor_dtype(g) || n != rush_tensor_n_dims(g) ||
+      memcmp(rush_tensor_sizes(w), rush_tensor_sizes(g), sizeof(int64_t) * (size_t)n) != 0) {
+    shape_text(w, a, sizeof a);
+    shape_text(g, b, sizeof b);
+    snprintf(why, size, "%s: %s, not %s", where, b, a);
+    return false;
+  }
+  if (rush_tensor_contiguous(NULL, w, &wc, NULL) != RUSH_OK) {
+    snprintf(why, size, "%s: out of memory", where);
+    return false;
+  }
+  if (rush_tensor_contiguous(NULL, g, &gc, NULL) != RUSH_OK) {
+    rush_value_release(wc);
+    snprintf(why, size, "%s: out of memory", where);
+    return false;
+  }
+  tol t = is_inexact(d) ? next_tolerance(tolerances) : (tol){0, 0};
+  const char *wp = rush_tensor_data(wc.as.tensor), *gp = rush_tensor_data(gc.as.tensor);
+  int64_t elems = rush_tensor_n_elems(w);
+  if (is_inexact(d))
+    ok = tensors_close(d, wp, gp, elems, t, &gap);
+  else
+    ok = elems == 0 || memcmp(wp, gp, (size_t)elems * rush_dtype_bytes(d)) == 0;
+  if (!ok && is_inexact(d))
+    snprintf(why, size, "%s: values differ by up to %.3g (rtol %.1e, atol %.1e)", where, gap, t.rtol, t.atol);
+  else if (!ok)
+    snprintf(why, size, "%s: different %s values", where, rush_dtype_name(d));
+  rush_value_release(wc);
+  rush_value_release(gc);
+  return ok;
+}
+
+static bool same_items(rush_value want, rush_value got, cli_tolerances *t, const char *where, char *why, size_t size)
+{
+  size_t n = rush_value_len(want);
+  char path[256];
+
+  if (n != rush_value_len(got)) {
+    snprintf(why, size, "%s: %zu elements, not %zu", where, rush_value_len(got), n);
+    return false;
+  }
+  for (size_t i = 0; i < n; i++) {
+    snprintf(path, sizeof path, "%.200s[%zu]", where, i);
+    if (!cli_same(rush_value_item(want, i), rush_value_item(got, i), t, path, why, size))
+      return false;
+  }
+  return true;
+}
+
+static bool same_dict(rush_value want, rush_value got, cli_tolerances *t, const char *where, char *why, size_t size)
+{
+  size_t n = rush_value_len(want);
+  cli_tolerances none = {rush_value_none(), 0};
+  char path[256], ignored[300];
+
+  if (n != rush_value_len(got)) {
+    snprintf(why, size, "%s: %zu keys, not %zu", where, rush_value_len(got), n);
+    return false;
+  }
+  for (size_t i = 0; i < n; i++) {
+    rush_value wk, wv, gk, gv;
+    rush_value_entry(want, i, &wk, &wv);
+    rush_value_entry(got, i, &gk, &gv);
+    snprintf(path, sizeof path, "%.200s[%zu]", where, i);
+    if (!cli_same(wk, gk, &none, path, ignored, sizeof ignored)) {
+      snprintf(why, size, "%s: another key at place %zu", where, i);
+      return false;
+    }
+    if (!cli_same(wv, gv, t, path, why, size))
+      return false;
+  }
+  return true;
+}
+
+bool cli_same(rush_value want, rush_value got, cli_tolerances *t, const char *where, char *why, size_t size)
+{
+  double wr, wi, gr, gi;
+  bool ok = true;
+  size_t n, m;
+
+  if (want.tag != got.tag) {
+    snprintf(why, size, "%s: a %s, not a %s", where, tag_name(got), tag_name(want));
+    return false;
+  }
+  switch ((rush_tag)want.tag) {
+  case RUSH_TAG_TENSOR:
+    return same_tensor(want, got, t, where, why, size);
+  case RUSH_TAG_LIST:
+  case RUSH_TAG_TUPLE:
+    return same_items(want, got, t, where, why, size);
+  case RUSH_TAG_DICT:
+    return same_dict(want, got, t, where, why, size);
+  case RUSH_TAG_FLOAT:
+    ok = close_enough(want.as.d, got.as.d, next_tolerance(t));
+    if (!ok)
+      snprintf(why, size, "%s: %.17g, not %.17g", where, got.as.d, want.as.d);
+    return ok;
+  case RUSH_TAG_COMPLEX:
+    rush_value_complex(want, &wr, &wi);
+    rush_value_complex(got, &gr, &gi);
+    ok = complex_close(wr, wi, gr, gi, next_tolerance(t));
+    break;
+  case RUSH_TAG_BOOL:
+    ok = want.as.b == got.as.b;
+    break;
+  case RUSH_TAG_INT:
+    ok = want.as.i == got.as.i;
+    break;
+  case RUSH_TAG_STRING: {
+    const char *a = rush_value_string(want, &n), *b = rush_value_string(got, &m);
+    ok = n == m && memcmp(a, b, n) == 0;
+    if (!ok)
+      snprintf(why, size, "%s: '%.60s', not '%.60s'", where, b, a);
+    return ok;
+  }
+  default:
+    break; /* None */
+  }
+  if (!ok)
+    snprintf(why, size, "%s: another %s", where, tag_name(want));
+  return ok;
+}

@@ -1,0 +1,84 @@
+/* rushlight run -- call a method and print the result. */
+#include "cli.h"
+#include "call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool call_parse(cli *c, const char *verb, call_args *a, int *code)
+{
+  rush_error err = RUSH_ERROR_INIT;
+
+  memset(a, 0, sizeof *a);
+  const char *method = cli_option(c, "--method");
+  a->method = method ? method : "forward";
+  for (int i = 1; i < c->argc; i++) {
+    const char *text = c->argv[i];
+    size_t name = cli_name_of(text);
+    rush_value v;
+    if (a->n_args + a->n_named >= CALL_MAX) {
+      *code = cli_usage(verb, "more than %d arguments", CALL_MAX);
+      call_free(a);
+      return false;
+    }
+    if (!cli_value(c, name ? text + name + 1 : text, &v, &err)) {
+      *code = err.message ? cli_report(&err) : EXIT_USAGE;
+      call_free(a);
+      return false;
+    }
+    if (name) {
+      c->argv[i][name] = 0;
+      a->named[a->n_named++] = (rush_named_value){text, v};
+    } else {
+      a->args[a->n_args++] = v;
+    }
+  }
+  return true;
+}
+
+void call_free(call_args *a)
+{
+  for (size_t i = 0; i < a->n_args; i++)
+    rush_value_release(a->args[i]);
+  for (size_t i = 0; i < a->n_named; i++)
+    rush_value_release(a->named[i].value);
+}
+
+int cli_run(cli *c)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value result;
+  rush_module *m;
+  call_args a;
+  char *text;
+  int code = EXIT_OK;
+
+  if (c->argc < 1)
+    return cli_usage("run", "takes a model file");
+  if (!call_parse(c, "run", &a, &code))
+    return code;
+  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
+    call_free(&a);
+    return cli_report(&err);
+  }
+  if (rush_module_call_named(m, a.method, a.args, a.n_args, a.named, a.n_named, &c->call, &result, &err) != RUSH_OK) {
+    code = cli_report(&err);
+  } else {
+    if (rush_value_to_text(c->context, result, true, &text, &err) != RUSH_OK) {
+      code = cli_report(&err);
+    } else {
+      if (c->json) {
+        printf("{\"result\": ");
+        cli_json_text(stdout, text);
+        printf("}\n");
+      } else {
+        printf("%s\n", text);
+      }
+      rush_free_text(c->context, text);
+    }
+    rush_value_release(result);
+  }
+  rush_module_release(m);
+  call_free(&a);
+  return code;
+}
