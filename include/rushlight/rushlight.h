@@ -353,7 +353,7 @@ RUSH_API rush_status rush_module_copy(rush_module *m, rush_module **out, rush_er
 typedef enum rush_format { RUSH_FORMAT_TORCHSCRIPT, RUSH_FORMAT_EXPORT } rush_format;
 RUSH_API rush_format rush_module_format(const rush_module *m);
 /* May a call draw random numbers? */
-RUSH_API bool rush_module_is_random(const rush_module *m);
+RUSH_API bool rush_module_is_random(rush_module *m);
 /* The instance as a value (an object); borrowed. */
 RUSH_API rush_value rush_module_value(const rush_module *m);
 

@@ -58,7 +58,23 @@ rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err)
 }
 
 rush_format rush_module_format(const rush_module *m) { return m->format; }
-bool rush_module_is_random(const rush_module *m) { return m->is_random; }
+bool rush_module_is_random(rush_module *m)
+{
+  call_ctx cx;
+
+  return api_begin(&cx, m->ctx, NULL) == RUSH_OK && module_is_random(&cx, m);
+}
+
+rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out, rush_error *err)
+{
+  call_ctx cx;
+  text_buf t;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  text_init(&t, cx.ctx);
+  return api_text(&cx, module_dump(&cx, m, what, method, &t), &t, out);
+}
+
 rush_value rush_module_value(const rush_module *m) { return m->object; }
 size_t rush_module_n_methods(const rush_module *m) { return module_n_methods(m); }
 const char *rush_module_method_name(const rush_module *m, size_t i) { return module_method_name(m, (uint32_t)i); }

@@ -19,8 +19,7 @@ struct rush_module {
   rush_format format;
   exported *exported;  /* RUSH_FORMAT_EXPORT: in the program's arena; else NULL */
   pthread_rwlock_t lock;
-  bool is_random;      /* some method may draw random numbers */
-  bool may_change;     /* some method changes state: calls take the lock */
+  _Atomic int is_random; /* some method may draw random numbers: -1 not known yet */
   table extra_files;   /* "extra/NAME" without the prefix -> text in the program's arena (str *) */
 };
 
@@ -51,6 +50,11 @@ function *module_find_method(module *m, str name);
 /* Methods a user may call: public ones, in order of definition. */
 uint32_t module_n_methods(const module *m);
 const char *module_method_name(const module *m, uint32_t i);
+
+/* May a call draw random numbers?  Compiles the methods at the first question. */
+bool module_is_random(call_ctx *cx, module *m);
+/* What rush_module_dump shows, appended to `out`. */
+rush_status module_dump(call_ctx *cx, module *m, rush_dump what, const char *method, text_buf *out) RUSH_CHECKED;
 
 /* Walk parameters and buffers depth first as state_dict does; fn returns false to stop. */
 typedef bool module_visit(void *arg, const char *qualified, rush_value *slot, bool is_parameter);

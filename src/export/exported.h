@@ -27,4 +27,8 @@ struct tree_spec {
 
 typedef struct exported exported;
 
+/* Call: `self` is the module object.  *result is new. */
+rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush_value *args, uint32_t n_args,
+                          const named_arg *kwargs, uint32_t n_kwargs, rush_value *result) RUSH_CHECKED;
+
 #endif

@@ -32,6 +32,8 @@ static void program_destroy(type_store *ts)
 
   if (p->front_free)
     p->front_free(p);
+  if (p->files_free)
+    p->files_free(p);
   for (function *f = p->all_functions; f; f = f->next) {
     void *code = atomic_load_explicit(&f->code, memory_order_acquire);
 

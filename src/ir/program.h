@@ -78,6 +78,8 @@ struct program {
   class_info *all_classes;
   void *front;      /* the front end's importer, in mem; may need front_free */
   void (*front_free)(program *p);
+  void *files;      /* the archive's: where code comes from, in mem */
+  void (*files_free)(program *p);
   void (*code_destroy)(context *c, void *code); /* set by run/ with the first code */
   source **sources; /* owned: ranges borrow them */
   uint32_t n_sources, cap_sources;

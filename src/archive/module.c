@@ -1,0 +1,369 @@
+#include "archive/module.h"
+
+#include "archive/exported_program.h"
+#include "archive/torchscript.h"
+#include "archive/unpickle.h"
+#include "formats/npy.h"
+#include "formats/safetensors.h"
+
+/* -- Life -------------------------------------------------------------------------------------------- */
+
+module *module_retain(module *m)
+{
+  atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+  return m;
+}
+
+void module_release(module *m)
+{
+  if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  context *c = m->ctx;
+  value_release(m->object);
+  program_release(m->program);
+  table_free(&m->extra_files);
+  pthread_rwlock_destroy(&m->lock);
+  mem_free(c, m, sizeof *m);
+  context_release(c);
+}
+
+static module *module_new(call_ctx *cx)
+{
+  module *m = mem_alloc_zero(cx->ctx, sizeof *m);
+
+  if (!m)
+    return NULL;
+  atomic_init(&m->refs, 1);
+  atomic_init(&m->is_random, -1);
+  m->ctx = context_retain(cx->ctx);
+  m->object = value_none();
+  pthread_rwlock_init(&m->lock, NULL);
+  table_init(&m->extra_files, cx->ctx);
+  return m;
+}
+
+/* -- Opening ------------------------------------------------------------------------------------------ */
+
+typedef struct load_job {
+  const archive_source *from;
+  module *m;
+  rush_value value; /* value_load */
+} load_job;
+
+static bool reader_size(void *user, uint64_t *n_bytes)
+{
+  *n_bytes = ((const archive_source *)user)->n_bytes;
+  return true;
+}
+static bool reader_read(void *user, uint64_t offset, void *to, size_t n)
+{
+  const archive_source *from = user;
+
+  return from->read(from->user, offset, to, n) == 0;
+}
+
+/* The host's deleter takes (user, data); a mapping's takes one pointer. */
+typedef struct host_block {
+  context *ctx;
+  const archive_source from;
+} host_block;
+
+static void release_host(void *user)
+{
+  host_block *b = user;
+
+  b->from.deleter(b->from.user, (void *)b->from.data);
+  mem_free(b->ctx, b, sizeof *b);
+}
+
+static mapping *open_source(session *s, const archive_source *from)
+{
+  const char *name = from->name ? from->name : from->path ? from->path : "archive";
+  mapping *map;
+
+  if (from->path) {
+    session_check(s, mapping_open(s->cx, from->path, from->copy, &map));
+  } else if (from->read) {
+    mapping_reader reader = {reader_size, reader_read, (void *)from};
+    session_check(s, mapping_read(s->cx, name, &reader, &map));
+  } else if (from->deleter) {
+    host_block *b = mem_alloc(s->cx->ctx, sizeof *b);
+    if (!b)
+      session_check(s, call_nomem(s->cx));
+    memcpy(b, &(host_block){s->cx->ctx, *from}, sizeof *b);
+    rush_status st = mapping_wrap(s->cx, name, (void *)from->data, from->n_bytes, release_host, b, &map);
+    if (st != RUSH_OK)
+      mem_free(s->cx->ctx, b, sizeof *b);
+    session_check(s, st);
+  } else {
+    session_check(s, mapping_copy(s->cx, name, from->data, from->n_bytes, &map));
+  }
+  mapping_defer(s, map);
+  return map;
+}
+
+static void load_body(session *s, void *arg)
+{
+  load_job *job = arg;
+  mapping *map = open_source(s, job->from);
+
+  if (!zip_looks_like(map->data, map->n_bytes))
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
+                        "%s: expected a zip archive of torch.jit.save or torch.export.save; the file starts with "
+                        "other bytes",
+                        map->name);
+  zip_archive *z = zip_open(s, map, job->from->check_full);
+  if (job->from->check_full)
+    zip_check(s, z);
+  if (zip_find(z, "models/model.json") || zip_find(z, "archive_format") || zip_find_name(z, STR("serialized_exported_program.json")))
+    exported_program_load(s, z, job->m);
+  else if (zip_find(z, "data.pkl") && (zip_find(z, "constants.pkl") || zip_find(z, "code")))
+    torchscript_load(s, z, job->m);
+  else if (zip_find(z, "data.pkl"))
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
+                        "%s: a torch.save file of plain data holds no program: save it with torch.jit.save or "
+                        "torch.export.save",
+                        map->name);
+  else
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
+                        "%s: neither data.pkl (TorchScript) nor models/model.json (torch.export) is in the archive",
+                        map->name);
+}
+
+rush_status module_load(call_ctx *cx, const archive_source *from, module **out)
+{
+  module *m = module_new(cx);
+
+  if (!m)
+    return call_nomem(cx);
+  load_job job = {.from = from, .m = m};
+  rush_status st = session_run(cx, load_body, &job);
+  if (st == RUSH_OK)
+    *out = m;
+  else
+    module_release(m);
+  return st;
+}
+
+/* -- Files of plain data ------------------------------------------------------------------------------- */
+
+static void unmap(void *user, void *data)
+{
+  (void)data;
+  mapping_release(user);
+}
+static void unref_storage(void *st) { storage_release(st); }
+
+/* A tensor on bytes of the mapping, copied where they are not aligned. */
+static rush_value tensor_at(session *s, mapping *map, size_t offset, size_t n_bytes, int dtype, int n_dims,
+                            const int64_t *sizes, bool fortran, bool swapped)
+{
+  size_t item = dtype_bytes(dtype);
+  int64_t strides[TENSOR_MAX_DIMS];
+  rush_tensor *t;
+  storage *st;
+
+  if ((uintptr_t)(map->data + offset) % item == 0 && !swapped) {
+    session_check(s, storage_wrap(s->cx, map->data + offset, n_bytes, STORAGE_MAPPED, unmap, map, &st));
+    mapping_retain(map);
+    session_defer(s, unref_storage, st);
+  } else {
+    session_check(s, storage_new(s->cx, n_bytes, &st));
+    session_defer(s, unref_storage, st);
+    memcpy(st->data, map->data + offset, n_bytes);
+    size_t part = dtype_bytes(dtype_to_real(dtype));
+    for (uint8_t *p = st->data, *end = p + n_bytes; swapped && p + part <= end; p += part)
+      for (size_t i = 0; i < part / 2; i++) {
+        uint8_t byte = p[i];
+        p[i] = p[part - 1 - i];
+        p[part - 1 - i] = byte;
+      }
+  }
+  strides_contiguous(n_dims, sizes, strides);
+  if (fortran)
+    for (int64_t i = 0, step = 1; i < n_dims; step *= sizes[i++])
+      strides[i] = step;
+  session_check(s, tensor_new_view(s->cx, st, dtype, n_dims, sizes, strides, 0, &t));
+  rush_value v = value_tensor_steal(t);
+  session_defer_value(s, v);
+  return v;
+}
+
+static rush_value load_npy(session *s, mapping *map)
+{
+  input in = input_of_mapping(map);
+  npy_header h;
+
+  npy_read(s, &in, &h);
+  return tensor_at(s, map, h.data, h.data_bytes, (int)h.dtype, (int)h.n_dims, h.sizes, h.fortran_order, h.big_endian);
+}
+
+static rush_value load_safetensors(session *s, mapping *map)
+{
+  input in = input_of_mapping(map);
+  safetensors *all = safetensors_read(s, &in);
+  rush_dict *d;
+
+  session_check(s, dict_new(s->cx, type_simple(TYPE_STRING), type_simple(TYPE_TENSOR), &d));
+  rush_value v = value_heap_steal(RUSH_TAG_DICT, d);
+  session_defer_value(s, v);
+  for (uint32_t i = 0; i < all->n_entries; i++) {
+    const safetensors_entry *e = &all->entries[i];
+    rush_value key, t = tensor_at(s, map, e->data, e->n_bytes, (int)e->dtype, (int)e->n_dims, e->sizes, false, false);
+    session_check(s, string_new(s->cx, e->name.p, e->name.len, &key));
+    session_check(s, dict_set_steal(s->cx, d, key, value_retain(t)));
+  }
+  return v;
+}
+
+static void load_value_body(session *s, void *arg)
+{
+  load_job *job = arg;
+  mapping *map = open_source(s, job->from);
+  type_store *types = type_store_of_context(s->cx->ctx);
+  rush_value v;
+
+  if (!types)
+    session_check(s, call_nomem(s->cx));
+  if (npy_looks_like(map->data, map->n_bytes))
+    v = load_npy(s, map);
+  else if (zip_looks_like(map->data, map->n_bytes))
+    v = torchscript_load_value(s, zip_open(s, map, job->from->check_full), types);
+  else if (safetensors_looks_like(map->data, map->n_bytes))
+    v = load_safetensors(s, map);
+  else
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a torch.save, .npy or .safetensors file", map->name);
+  session_keep_value(s, v);
+  job->value = v;
+}
+
+rush_status value_load(call_ctx *cx, const archive_source *from, rush_value *out)
+{
+  load_job job = {.from = from};
+
+  TRY(session_run(cx, load_value_body, &job));
+  *out = job.value;
+  return RUSH_OK;
+}
+
+/* -- Methods ---------------------------------------------------------------------------------------------- */
+
+static const class_info *class_of(const module *m) { return m->object.as.object->type->cls; }
+
+function *module_find_method(module *m, str name)
+{
+  return class_find_method(m->object.as.object->type, name);
+}
+
+static bool is_public(const function *f)
+{
+  return f->name[0] != '_' || strcmp(f->name, "__call__") == 0;
+}
+
+uint32_t module_n_methods(const module *m)
+{
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < class_of(m)->n_methods; i++)
+    n += is_public(class_of(m)->methods[i]);
+  return n;
+}
+
+const char *module_method_name(const module *m, uint32_t i)
+{
+  for (uint32_t k = 0; k < class_of(m)->n_methods; k++)
+    if (is_public(class_of(m)->methods[k]) && i-- == 0)
+      return class_of(m)->methods[k]->name;
+  return NULL;
+}
+
+rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
+                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+{
+  function *f = module_find_method(m, str_of(method));
+  rush_status st;
+
+  if (!f)
+    return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'", method);
+  TRY(function_prepare(cx, f));
+  if (f->changes_state)
+    pthread_rwlock_wrlock(&m->lock);
+  else
+    pthread_rwlock_rdlock(&m->lock);
+  if (m->exported)
+    st = exported_call(cx, m->exported, m->object, args, n_args, kwargs, n_kwargs, result);
+  else
+    st = function_call_bound(cx, f, &m->object, args, n_args, kwargs, n_kwargs, result);
+  pthread_rwlock_unlock(&m->lock);
+  return st;
+}
+
+/* -- State -------------------------------------------------------------------------------------------------- */
+
+typedef struct walk {
+  call_ctx *cx;
+  module_visit *fn;
+  void *arg;
+  text_buf name;
+  bool stop;
+} walk;
+
+static rush_status walk_object(walk *w, rush_object *o)
+{
+  const class_info *cls = o->type->cls;
+  size_t len = w->name.len;
+
+  TRY(call_enter(w->cx));
+  for (int pass = 0; pass < 2; pass++) /* own parameters and buffers first, then submodules: state_dict's order */
+    for (uint32_t i = 0; i < cls->n_attrs && !w->stop; i++) {
+      const class_attr *a = &cls->attrs[i];
+      bool leaf = o->slots[i].tag == RUSH_TAG_TENSOR && (a->is_parameter || a->is_buffer);
+      bool child = o->slots[i].tag == RUSH_TAG_OBJECT && o->slots[i].as.object->type->cls->is_module;
+      if (pass == 0 ? !leaf : !child)
+        continue;
+      text_puts(&w->name, a->name);
+      if (text_failed(&w->name))
+        return call_nomem(w->cx);
+      if (leaf) {
+        w->stop = !w->fn(w->arg, text_str(&w->name), &o->slots[i], a->is_parameter);
+      } else {
+        text_putc(&w->name, '.');
+        TRY(walk_object(w, o->slots[i].as.object));
+      }
+      w->name.len = len;
+      if (w->name.data)
+        w->name.data[len] = 0;
+    }
+  call_leave(w->cx);
+  return RUSH_OK;
+}
+
+rush_status module_walk_state(call_ctx *cx, module *m, module_visit *fn, void *arg)
+{
+  walk w = {.cx = cx, .fn = fn, .arg = arg};
+
+  text_init(&w.name, cx->ctx);
+  rush_status st = walk_object(&w, m->object.as.object);
+  text_free(&w.name);
+  return st;
+}
+
+rush_status module_copy(call_ctx *cx, module *m, module **out)
+{
+  module *copy = module_new(cx);
+
+  if (!copy)
+    return call_nomem(cx);
+  pthread_rwlock_rdlock(&m->lock);
+  rush_status st = value_deepcopy(cx, m->object, &copy->object);
+  pthread_rwlock_unlock(&m->lock);
+  if (st != RUSH_OK) {
+    module_release(copy);
+    return st;
+  }
+  copy->program = program_retain(m->program);
+  copy->format = m->format;
+  copy->exported = m->exported;
+  *out = copy;
+  return RUSH_OK;
+}

@@ -1,0 +1,160 @@
+#include "archive/torchscript.h"
+
+#include "archive/unpickle.h"
+#include "script/import.h"
+
+/* What the importer and the unpickler share.  Lives in the program's arena. */
+typedef struct ts_reader {
+  script_files files;
+  zip_archive *zip; /* retained for code that is compiled later */
+  program *program;
+} ts_reader;
+
+/* -- Small records -------------------------------------------------------------------------------------- */
+
+static bool is_big_endian(session *s, const zip_archive *z)
+{
+  const zip_entry *e = zip_find(z, "byteorder");
+  str text = e ? zip_read(s, z, e, NULL) : STR("little");
+
+  if (str_is(text, "big"))
+    return true;
+  if (!str_is(text, "little"))
+    zip_fail(s, z, e, "expected 'little' or 'big', found '%.*s'", (int)(text.len < 20 ? text.len : 20), text.p);
+  return false;
+}
+
+/* The version record, in either of its places. */
+static int64_t read_version(session *s, const zip_archive *z)
+{
+  const zip_entry *e = zip_find(z, ".data/version");
+  int64_t v = 0;
+
+  if (!e)
+    e = zip_find(z, "version");
+  if (!e)
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: there is no version record", z->map->name);
+  str text = zip_read(s, z, e, NULL);
+  for (size_t i = 0; i < text.len && text.p[i] != '\n'; i++) {
+    if (text.p[i] < '0' || text.p[i] > '9' || v > 1000000)
+      zip_fail(s, z, e, "expected a number");
+    v = 10 * v + (text.p[i] - '0');
+  }
+  if (v < 1 || v > 10)
+    zip_fail(s, z, e, "file format version %lld; this build reads 1 to 10", (long long)v);
+  return v;
+}
+
+static void read_extra_files(session *s, const zip_archive *z, module *m)
+{
+  for (uint32_t i = 0; i < z->n_entries; i++) {
+    const zip_entry *e = &z->entries[i];
+    if (!e->in_root || e->path.len <= 6 || memcmp(e->path.p, "extra/", 6) != 0)
+      continue;
+    str text = zip_read(s, z, e, NULL);
+    str *kept = session_alloc_in(s, &m->program->mem, sizeof *kept + text.len + e->path.len);
+    char *bytes = (char *)(kept + 1);
+    memcpy(bytes, text.p, text.len);
+    memcpy(bytes + text.len, e->path.p + 6, e->path.len - 6);
+    *kept = (str){bytes, text.len};
+    if (!table_put(&m->extra_files, (str){bytes + text.len, e->path.len - 6}, kept))
+      session_check(s, call_nomem(s->cx));
+  }
+}
+
+/* -- Code and classes -------------------------------------------------------------------------------------- */
+
+static bool find_code(session *s, void *user, const char *path, str *text)
+{
+  ts_reader *r = user;
+  const zip_entry *e = zip_find(r->zip, path);
+
+  if (!e)
+    return false;
+  *text = zip_read(s, r->zip, e, NULL);
+  return true;
+}
+
+static void release_zip(program *p)
+{
+  ts_reader *r = p->files;
+
+  if (r)
+    zip_release(r->zip);
+}
+
+static const type *find_class(unpickler *u, str qualified)
+{
+  return script_import_type(u->s, ((ts_reader *)u->user)->program, qualified);
+}
+static const type *parse_type(unpickler *u, str text)
+{
+  return script_parse_type(u->s, ((ts_reader *)u->user)->program, text);
+}
+
+static rush_value read_pickle(session *s, ts_reader *r, const char *record, const char *folder)
+{
+  const zip_entry *e = zip_need(s, r->zip, record);
+  input in = zip_input(s, r->zip, e);
+  unpickler *u = session_new(s, unpickler);
+
+  unpickler_init(u, s, r->zip, folder, &r->program->types);
+  u->big_endian = is_big_endian(s, r->zip);
+  u->find_class = find_class;
+  u->parse_type = parse_type;
+  u->user = r;
+  return unpickle(u, pickle_read_all(s, &in));
+}
+
+static void read_constants(session *s, ts_reader *r)
+{
+  program *p = r->program;
+
+  if (!zip_find(r->zip, "constants.pkl"))
+    return;
+  rush_value v = read_pickle(s, r, "constants.pkl", "constants");
+  if (v.tag != RUSH_TAG_TUPLE)
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: constants.pkl: expected a tuple", r->zip->map->name);
+  size_t n = v.as.tuple->n;
+  p->constants = session_alloc_in(s, &p->mem, (n + 1) * sizeof(rush_value));
+  for (size_t i = 0; i < n; i++)
+    p->constants[i] = value_retain(v.as.tuple->items[i]);
+  p->n_constants = (uint32_t)n;
+}
+
+static void release_program(void *p) { program_release(p); }
+
+void torchscript_load(session *s, zip_archive *z, module *m)
+{
+  program *p = program_new(s, s->cx->ctx);
+
+  session_defer(s, release_program, p);
+  ts_reader *r = session_alloc_in(s, &p->mem, sizeof *r);
+  r->files = (script_files){.find = find_code, .user = r, .version = read_version(s, z)};
+  r->zip = zip_retain(z);
+  r->program = p;
+  p->files = r;
+  p->files_free = release_zip;
+  m->program = p;
+  script_importer_attach(s, p, &r->files);
+  read_constants(s, r);
+  rush_value root = read_pickle(s, r, "data.pkl", "data");
+  if (root.tag != RUSH_TAG_OBJECT)
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: data.pkl: the root is no module", z->map->name);
+  read_extra_files(s, z, m);
+  m->format = RUSH_FORMAT_TORCHSCRIPT;
+  session_keep_value(s, root);
+  m->object = root;
+  session_keep(s, p);
+}
+
+rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types)
+{
+  const zip_entry *e = zip_need(s, z, "data.pkl");
+  input in = zip_input(s, z, e);
+  unpickler *u = session_new(s, unpickler);
+
+  unpickler_init(u, s, z, "data", types);
+  u->big_endian = is_big_endian(s, z);
+  return unpickle(u, pickle_read_all(s, &in));
+}

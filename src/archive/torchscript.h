@@ -1,0 +1,16 @@
+/* archive/torchscript.h -- reading TorchScript archives (.pt).
+ *
+ * Records (docs/formats.md): data.pkl is the root module, code/ its types, constants.pkl what the code
+ * calls CONSTANTS.cN.  The version record says which upgraders apply. */
+#ifndef RUSH_ARCHIVE_TORCHSCRIPT_H
+#define RUSH_ARCHIVE_TORCHSCRIPT_H
+
+#include "archive/module.h"
+#include "formats/zip.h"
+
+/* Fills program, object, format and extra files of `m`. */
+void torchscript_load(session *s, zip_archive *z, module *m);
+/* A torch.save archive of plain data: its data.pkl as a value, deferred to the session. */
+rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types);
+
+#endif

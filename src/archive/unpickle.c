@@ -1,0 +1,560 @@
+#include "archive/unpickle.h"
+
+#include "ir/program.h"
+#include "run/code.h"
+#include "value/custom.h"
+
+static rush_value node_value(unpickler *u, const pickle_node *n);
+
+/* -- Values in a session ----------------------------------------------------------------------------- */
+
+static void release_heap(void *heap_part)
+{
+  heap *h = heap_part;
+
+  value_release((rush_value){.tag = h->kind, .as.heap = h});
+}
+
+void session_defer_value(session *s, rush_value v)
+{
+  if (value_is_heap(v))
+    session_defer(s, release_heap, v.as.heap);
+}
+
+void session_keep_value(session *s, rush_value v)
+{
+  if (value_is_heap(v))
+    session_keep(s, v.as.heap);
+}
+
+/* -- Storages ------------------------------------------------------------------------------------------ */
+
+static const struct storage_kind {
+  const char *name;
+  int dtype;
+} storage_kinds[] = {
+    {"FloatStorage", RUSH_FLOAT32},        {"DoubleStorage", RUSH_FLOAT64},
+    {"HalfStorage", RUSH_FLOAT16},         {"BFloat16Storage", RUSH_BFLOAT16},
+    {"LongStorage", RUSH_INT64},           {"IntStorage", RUSH_INT32},
+    {"ShortStorage", RUSH_INT16},          {"CharStorage", RUSH_INT8},
+    {"ByteStorage", RUSH_UINT8},           {"BoolStorage", RUSH_BOOL},
+    {"ComplexFloatStorage", RUSH_COMPLEX64}, {"ComplexDoubleStorage", RUSH_COMPLEX128},
+    {"QInt8Storage", RUSH_QINT8},          {"QUInt8Storage", RUSH_QUINT8},
+    {"QInt32Storage", RUSH_QINT32},        {"UntypedStorage", RUSH_UINT8},
+};
+
+static int storage_dtype(unpickler *u, const pickle_node *n)
+{
+  if (n->kind == PICKLE_GLOBAL && (str_is(n->as.global.module, "torch") ||
+                                   str_is(n->as.global.module, "torch.storage")))
+    for (size_t i = 0; i < COUNT_OF(storage_kinds); i++)
+      if (str_is(n->as.global.name, storage_kinds[i].name))
+        return storage_kinds[i].dtype;
+  pickle_fail(u->s, u->p, n, "expected a storage class of torch, found %s",
+              pickle_kind_name((pickle_kind)n->kind));
+}
+
+static void release_mapping(void *user, void *data)
+{
+  (void)data;
+  mapping_release(user);
+}
+
+static void storage_unref(void *object) { storage_release(object); }
+
+/* Copy with the bytes of every item reversed (complex: of each part). */
+static void copy_swapped(uint8_t *to, const uint8_t *from, size_t n_bytes, size_t item)
+{
+  for (size_t i = 0; i + item <= n_bytes; i += item)
+    for (size_t k = 0; k < item; k++)
+      to[i + k] = from[i + item - 1 - k];
+}
+
+static storage *storage_from_bytes(unpickler *u, str bytes, mapping *owner, int dtype)
+{
+  size_t item = dtype_bytes(dtype_to_real(dtype));
+  bool aligned = (uintptr_t)bytes.p % (item ? item : 1) == 0;
+  call_ctx *cx = u->s->cx;
+  storage *st;
+
+  if (owner && aligned && !u->big_endian) {
+    session_check(u->s, storage_wrap(cx, (void *)bytes.p, bytes.len, STORAGE_MAPPED, release_mapping, owner, &st));
+    mapping_retain(owner);
+  } else {
+    session_check(u->s, storage_new(cx, bytes.len, &st));
+    if (u->big_endian)
+      copy_swapped(st->data, (const uint8_t *)bytes.p, bytes.len, item);
+    else if (bytes.len)
+      memcpy(st->data, bytes.p, bytes.len);
+  }
+  session_defer(u->s, storage_unref, st);
+  return st;
+}
+
+/* ('storage', torch.FloatStorage, '0', 'cpu', count[, view]) -> borrowed from the unpickler. */
+static storage *load_storage(unpickler *u, const pickle_node *n, int *dtype)
+{
+  if (n->kind != PICKLE_PERSID)
+    pickle_fail(u->s, u->p, n, "expected a storage, found %s", pickle_kind_name((pickle_kind)n->kind));
+  const pickle_seq *t = pickle_need_tuple(u->s, u->p, n->as.persid, "storage");
+  if (t->n < 5 || !str_is(pickle_need_str(u->s, u->p, t->at[0], "storage tag"), "storage"))
+    pickle_fail(u->s, u->p, n, "expected ('storage', class, key, device, count)");
+  *dtype = storage_dtype(u, t->at[1]);
+  str key = pickle_need_str(u->s, u->p, t->at[2], "storage key");
+  int64_t count = pickle_need_int(u->s, u->p, t->at[4], "storage size");
+  size_t wanted;
+  if (count < 0 || !size_mul((size_t)count, dtype_bytes(*dtype), &wanted))
+    pickle_fail(u->s, u->p, n, "storage '%.*s' has %lld elements", (int)key.len, key.p, (long long)count);
+
+  storage *st = table_get(u->legacy ? u->legacy : &u->storages, key);
+  if (!st && u->zip) {
+    const zip_entry *e = zip_need(u->s, u->zip, session_printf(u->s, "%s/%.*s", u->folder, (int)key.len, key.p));
+    mapping *owner = NULL;
+    str bytes = zip_read(u->s, u->zip, e, &owner);
+    if (bytes.len < wanted)
+      zip_fail(u->s, u->zip, e, "holds %zu bytes, but its storage wants %zu (%lld of %s)", bytes.len, wanted,
+               (long long)count, dtype_name(*dtype));
+    st = storage_from_bytes(u, bytes, owner, *dtype);
+    if (!table_put(&u->storages, key, st))
+      session_check(u->s, call_nomem(u->s->cx));
+  }
+  if (!st)
+    pickle_fail(u->s, u->p, n, "there is no storage '%.*s'", (int)key.len, key.p);
+  if (st->n_bytes < wanted)
+    pickle_fail(u->s, u->p, n, "storage '%.*s' has %zu bytes here, but %zu where it was first met", (int)key.len,
+                key.p, wanted, st->n_bytes);
+  return st;
+}
+
+/* -- Tensors --------------------------------------------------------------------------------------------- */
+
+static int read_ints(unpickler *u, const pickle_node *n, const char *what, int64_t *out)
+{
+  const pickle_seq *t;
+
+  if (n->kind == PICKLE_REDUCE && pickle_is_call(n, "torch", "Size")) /* torch.Size((2, 3)) */
+    n = pickle_need_tuple(u->s, u->p, n->as.object->args, what)->at[0];
+  t = n->kind == PICKLE_LIST ? pickle_need_list(u->s, u->p, n, what) : pickle_need_tuple(u->s, u->p, n, what);
+  if (t->n > TENSOR_MAX_DIMS)
+    pickle_fail(u->s, u->p, n, "%u dimensions; at most %d are known", t->n, TENSOR_MAX_DIMS);
+  for (uint32_t i = 0; i < t->n; i++) {
+    out[i] = pickle_need_int(u->s, u->p, t->at[i], what);
+    if (out[i] < 0)
+      pickle_fail(u->s, u->p, n, "%s %lld of dimension %u is negative", what, (long long)out[i], i);
+  }
+  return (int)t->n;
+}
+
+static void set_quantizer(unpickler *u, rush_tensor *t, const pickle_node *n)
+{
+  const pickle_seq *q = pickle_need_tuple(u->s, u->p, n, "quantizer");
+  quantizer made = {0};
+
+  if (q->n < 3)
+    pickle_fail(u->s, u->p, n, "a quantizer of %u fields", q->n);
+  if (pickle_is_global(q->at[0], "torch", "per_tensor_affine")) {
+    made.scale = q->at[1]->kind == PICKLE_FLOAT ? q->at[1]->as.d
+                                                : (double)pickle_need_int(u->s, u->p, q->at[1], "scale");
+    made.zero_point = pickle_need_int(u->s, u->p, q->at[2], "zero point");
+  } else if (pickle_is_global(q->at[0], "torch", "per_channel_affine") && q->n >= 4) {
+    rush_value scales = node_value(u, q->at[1]), zeros = node_value(u, q->at[2]);
+    if (scales.tag != RUSH_TAG_TENSOR || zeros.tag != RUSH_TAG_TENSOR)
+      pickle_fail(u->s, u->p, n, "a per-channel quantizer without tensors");
+    made.per_channel = true;
+    made.axis = (int32_t)pickle_need_int(u->s, u->p, q->at[3], "axis");
+    made.scales = scales.as.tensor;
+    made.zero_points = zeros.as.tensor;
+  } else {
+    pickle_fail(u->s, u->p, n, "a quantizer that is neither per_tensor_affine nor per_channel_affine");
+  }
+  session_check(u->s, tensor_set_quantizer(u->s->cx, t, &made));
+}
+
+/* _rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks), _rebuild_tensor (four of
+ * them), _rebuild_qtensor (with a quantizer before requires_grad). */
+static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quantized)
+{
+  const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "tensor");
+  int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
+  rush_tensor *t;
+  int dtype;
+
+  if (a->n < (quantized ? 6u : 4u))
+    pickle_fail(u->s, u->p, n, "a tensor of %u fields", a->n);
+  storage *st = load_storage(u, a->at[0], &dtype);
+  int64_t offset = pickle_need_int(u->s, u->p, a->at[1], "storage offset");
+  int n_dims = read_ints(u, a->at[2], "size", sizes);
+  if (read_ints(u, a->at[3], "stride", strides) != n_dims)
+    pickle_fail(u->s, u->p, n, "sizes and strides differ in length");
+  session_check(u->s, tensor_new_view(u->s->cx, st, dtype, n_dims, sizes, strides, offset, &t));
+  rush_value v = value_tensor_steal(t);
+  session_defer_value(u->s, v);
+  if (quantized)
+    set_quantizer(u, t, a->at[4]);
+  uint32_t grad = quantized ? 5 : 4;
+  if (a->n > grad && a->at[grad]->kind == PICKLE_BOOL && a->at[grad]->as.b)
+    t->h.flags |= TENSOR_REQUIRES_GRAD;
+  return v;
+}
+
+/* torch.nn.Parameter: (data, requires_grad, hooks). */
+static rush_value rebuild_parameter(unpickler *u, const pickle_node *n)
+{
+  const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "parameter");
+  rush_value v = a->n ? node_value(u, a->at[0]) : value_none();
+
+  if (v.tag != RUSH_TAG_TENSOR)
+    pickle_fail(u->s, u->p, n, "a parameter without a tensor");
+  if (a->n > 1 && a->at[1]->kind == PICKLE_BOOL && a->at[1]->as.b)
+    v.as.tensor->h.flags |= TENSOR_REQUIRES_GRAD;
+  v.as.tensor->h.flags |= TENSOR_IS_PARAMETER;
+  return value_retain(v);
+}
+
+/* -- Containers -------------------------------------------------------------------------------------------- */
+
+static rush_value make_list(unpickler *u, const pickle_node *n, const pickle_seq *seq, const type *elem)
+{
+  rush_list *l;
+
+  session_check(u->s, list_new(u->s->cx, elem, seq->n, &l));
+  rush_value v = value_heap_steal(RUSH_TAG_LIST, l);
+  session_defer_value(u->s, v);
+  u->done[n->id] = v;
+  for (uint32_t i = 0; i < seq->n; i++)
+    session_check(u->s, list_append_steal(u->s->cx, l, value_retain(node_value(u, seq->at[i]))));
+  return v;
+}
+
+static rush_value make_tuple(unpickler *u, const pickle_node *n, const pickle_seq *seq, const type *named)
+{
+  rush_tuple *t;
+
+  session_check(u->s, tuple_new(u->s->cx, named, seq->n, &t));
+  rush_value v = value_heap_steal(RUSH_TAG_TUPLE, t);
+  session_defer_value(u->s, v);
+  u->busy[n->id] = 1; /* a tuple cannot hold itself */
+  for (uint32_t i = 0; i < seq->n; i++)
+    t->items[i] = value_retain(node_value(u, seq->at[i]));
+  return v;
+}
+
+static rush_value make_dict(unpickler *u, const pickle_node *n, const pickle_seq *pairs)
+{
+  rush_dict *d;
+
+  session_check(u->s, dict_new(u->s->cx, type_simple(TYPE_ANY), type_simple(TYPE_ANY), &d));
+  rush_value v = value_heap_steal(RUSH_TAG_DICT, d);
+  session_defer_value(u->s, v);
+  u->done[n->id] = v;
+  for (uint32_t i = 0; i + 1 < pairs->n; i += 2) {
+    rush_value key = node_value(u, pairs->at[i]), value = node_value(u, pairs->at[i + 1]);
+    if (key.tag == RUSH_TAG_LIST || key.tag == RUSH_TAG_DICT || key.tag == RUSH_TAG_NONE ||
+        key.tag == RUSH_TAG_OBJECT || key.tag == RUSH_TAG_TUPLE)
+      pickle_fail(u->s, u->p, pairs->at[i], "a dict key of kind %s",
+                  pickle_kind_name((pickle_kind)pairs->at[i]->kind));
+    session_check(u->s, dict_set_steal(u->s->cx, d, value_retain(key), value_retain(value)));
+  }
+  return v;
+}
+
+void value_retype(session *s, rush_value v, const type *t)
+{
+  if (t->kind == TYPE_OPTIONAL)
+    t = type_elem(t);
+  session_enter(s);
+  if (v.tag == RUSH_TAG_LIST && t->kind == TYPE_LIST) {
+    type_retain(type_elem(t));
+    type_release(v.as.list->elem);
+    v.as.list->elem = type_elem(t);
+    if (type_elem(t)->n_elems)
+      for (size_t i = 0; i < v.as.list->n; i++)
+        value_retype(s, v.as.list->items[i], type_elem(t));
+  } else if (v.tag == RUSH_TAG_DICT && t->kind == TYPE_DICT) {
+    rush_dict *d = v.as.dict;
+    type_retain(t);
+    type_retain(t);
+    type_release(d->key);
+    type_release(d->value);
+    d->key = t->elems[0];
+    d->value = t->elems[1];
+    size_t pos = 0;
+    for (dict_entry *e; t->elems[1]->n_elems && (e = dict_next(d, &pos));)
+      value_retype(s, e->value, t->elems[1]);
+  } else if (v.tag == RUSH_TAG_TUPLE && t->kind == TYPE_TUPLE && v.as.tuple->n == t->n_elems) {
+    if (t->fields && !v.as.tuple->type) {
+      type_retain(t);
+      v.as.tuple->type = t;
+    }
+    for (size_t i = 0; i < v.as.tuple->n; i++)
+      value_retype(s, v.as.tuple->items[i], t->elems[i]);
+  }
+  session_leave(s);
+}
+
+/* -- Script objects ------------------------------------------------------------------------------------------ */
+
+static bool is_script_name(str module)
+{
+  return module.len >= 9 && memcmp(module.p, "__torch__", 9) == 0;
+}
+
+static str qualified_name(unpickler *u, const pickle_node *callable)
+{
+  str m = callable->as.global.module, n = callable->as.global.name;
+
+  return str_of(session_printf(u->s, "%.*s.%.*s", (int)m.len, m.p, (int)n.len, n.p));
+}
+
+static rush_value make_custom(unpickler *u, const pickle_node *n, const custom_class *cls)
+{
+  rush_value v, state = n->as.object->state ? node_value(u, n->as.object->state) : value_none();
+  void *self;
+
+  session_check(u->s, cls->set_state(u->s->cx, state, &self));
+  session_check(u->s, custom_value_new_steal(u->s->cx, cls, self, &v));
+  session_defer_value(u->s, v);
+  return v;
+}
+
+/* State is a dict of attributes: into the slots, each as its declared type. */
+static void set_attributes(unpickler *u, const pickle_node *n, rush_object *o)
+{
+  const pickle_seq *pairs = pickle_need_dict(u->s, u->p, n->as.object->state, "attributes");
+  const class_info *cls = o->type->cls;
+
+  for (uint32_t i = 0; i + 1 < pairs->n; i += 2) {
+    str name = pickle_need_str(u->s, u->p, pairs->at[i], "attribute name");
+    int slot = class_attr_index(o->type, name);
+    if (slot < 0) /* the code does not know it: PyTorch drops it too */
+      continue;
+    rush_value v = value_retain(node_value(u, pairs->at[i + 1]));
+    const type *t = cls->attrs[slot].type;
+    if (v.tag == RUSH_TAG_INT && t->kind == TYPE_FLOAT)
+      v = value_float((double)v.as.i);
+    value_retype(u->s, v, t);
+    value_release(o->slots[slot]);
+    o->slots[slot] = v;
+  }
+}
+
+static rush_value make_object(unpickler *u, const pickle_node *n)
+{
+  const pickle_node *callable = n->as.object->callable;
+  str name = qualified_name(u, callable);
+  const custom_class *custom = custom_class_find(u->s->cx->ctx, name);
+  rush_object *o;
+
+  if (custom)
+    return make_custom(u, n, custom);
+  const type *t = u->find_class(u, name);
+  if (t->kind != TYPE_CLASS)
+    pickle_fail(u->s, u->p, n, "'%.*s' is no class", (int)name.len, name.p);
+  session_check(u->s, object_new(u->s->cx, t, t->cls->n_attrs, &o));
+  rush_value v = value_heap_steal(RUSH_TAG_OBJECT, o);
+  session_defer_value(u->s, v);
+  u->done[n->id] = v;
+  if (!n->as.object->state)
+    return v;
+  function *set_state = class_find_method(t, STR("__setstate__"));
+  if (set_state) {
+    rush_value args[2] = {v, node_value(u, n->as.object->state)}, result;
+    function_ensure(u->s, set_state);
+    value_retype(u->s, args[1], set_state->schema->args[1].type);
+    session_check(u->s, function_call(u->s->cx, set_state, args, 2, &result));
+    value_release(result);
+  } else {
+    set_attributes(u, n, o);
+  }
+  return v;
+}
+
+/* A call of a script name: an enum on its value, a NamedTuple on its fields. */
+static rush_value call_script_name(unpickler *u, const pickle_node *n)
+{
+  const pickle_node *args = n->as.object->args;
+  str name = qualified_name(u, n->as.object->callable);
+  const type *t = u->find_class(u, name);
+  bool equal = false;
+
+  if (t->kind == TYPE_TUPLE)
+    return make_tuple(u, n, pickle_need_tuple(u->s, u->p, args, "NamedTuple"), t);
+  if (t->kind == TYPE_CLASS)
+    return make_object(u, n);
+  if (t->kind != TYPE_ENUM)
+    pickle_fail(u->s, u->p, n, "'%.*s' cannot be called", (int)name.len, name.p);
+  rush_value wanted = node_value(u, args);
+  if (wanted.tag == RUSH_TAG_TUPLE && wanted.as.tuple->n == 1)
+    wanted = wanted.as.tuple->items[0];
+  for (uint32_t i = 0; i < t->cls->n_members; i++) {
+    session_check(u->s, value_equal(u->s->cx, value_enum(t->cls->enum_members[i])->value, wanted, &equal));
+    if (equal)
+      return value_retain(t->cls->enum_members[i]);
+  }
+  pickle_fail(u->s, u->p, n, "enum '%.*s' has no member of that value", (int)name.len, name.p);
+}
+
+/* -- Calls ------------------------------------------------------------------------------------------------------ */
+
+static const pickle_node *only_argument(unpickler *u, const pickle_node *n)
+{
+  const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "arguments");
+
+  if (a->n < 1)
+    pickle_fail(u->s, u->p, n, "a call without arguments");
+  return a->at[0];
+}
+
+static rush_value typed_list(unpickler *u, const pickle_node *n, type_kind elem)
+{
+  const pickle_node *list = only_argument(u, n);
+
+  return make_list(u, n, pickle_need_list(u->s, u->p, list, "list"), type_simple(elem));
+}
+
+static rush_value restore_type_tag(unpickler *u, const pickle_node *n)
+{
+  const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "restore_type_tag");
+
+  if (a->n != 2 || !u->parse_type)
+    pickle_fail(u->s, u->p, n, "restore_type_tag takes a value and a type");
+  rush_value v = node_value(u, a->at[0]);
+  const type *t = u->parse_type(u, pickle_need_str(u->s, u->p, a->at[1], "type"));
+  value_retype(u->s, v, t);
+  return value_retain(v);
+}
+
+static rush_value call_node(unpickler *u, const pickle_node *n)
+{
+  const pickle_node *c = n->as.object->callable;
+
+  if (c->kind != PICKLE_GLOBAL)
+    pickle_fail(u->s, u->p, n, "a call of something that is no name");
+  if (u->find_class && is_script_name(c->as.global.module))
+    return call_script_name(u, n);
+  if (pickle_is_global(c, "torch._utils", "_rebuild_tensor_v2") || pickle_is_global(c, "torch._utils", "_rebuild_tensor"))
+    return rebuild_tensor(u, n, false);
+  if (pickle_is_global(c, "torch._utils", "_rebuild_qtensor"))
+    return rebuild_tensor(u, n, true);
+  if (pickle_is_global(c, "torch._utils", "_rebuild_parameter"))
+    return rebuild_parameter(u, n);
+  if (pickle_is_global(c, "torch.jit._pickle", "build_intlist"))
+    return typed_list(u, n, TYPE_INT);
+  if (pickle_is_global(c, "torch.jit._pickle", "build_doublelist"))
+    return typed_list(u, n, TYPE_FLOAT);
+  if (pickle_is_global(c, "torch.jit._pickle", "build_boollist"))
+    return typed_list(u, n, TYPE_BOOL);
+  if (pickle_is_global(c, "torch.jit._pickle", "build_tensorlist"))
+    return typed_list(u, n, TYPE_TENSOR);
+  if (pickle_is_global(c, "torch.jit._pickle", "restore_type_tag"))
+    return restore_type_tag(u, n);
+  if (pickle_is_global(c, "collections", "OrderedDict"))
+    return make_dict(u, n, &n->as.object->pairs);
+  if (pickle_is_global(c, "torch", "Size"))
+    return make_tuple(u, n, pickle_need_tuple(u->s, u->p, only_argument(u, n), "torch.Size"), NULL);
+  if (pickle_is_global(c, "torch", "device"))
+    return value_device(str_is(pickle_need_str(u->s, u->p, only_argument(u, n), "device"), "cpu") ? 0 : 1, -1);
+  pickle_fail(u->s, u->p, n, "'%.*s.%.*s' is not among the names that a file may call", (int)c->as.global.module.len,
+              c->as.global.module.p, (int)c->as.global.name.len, c->as.global.name.p);
+}
+
+/* A name by itself: a dtype, or a class of ours used as a value. */
+static rush_value global_value(unpickler *u, const pickle_node *n)
+{
+  if (str_is(n->as.global.module, "torch"))
+    for (int d = 0; d < N_DTYPES; d++)
+      if (dtype_is_valid(d) && str_is(n->as.global.name, dtype_name(d)))
+        return value_int(d);
+  pickle_fail(u->s, u->p, n, "'%.*s.%.*s' is not among the names that a file may use", (int)n->as.global.module.len,
+              n->as.global.module.p, (int)n->as.global.name.len, n->as.global.name.p);
+}
+
+/* -- Any node ----------------------------------------------------------------------------------------------------- */
+
+static rush_value make_value(unpickler *u, const pickle_node *n)
+{
+  rush_value v;
+
+  switch ((pickle_kind)n->kind) {
+  case PICKLE_NONE:
+    return value_none();
+  case PICKLE_BOOL:
+    return value_bool(n->as.b);
+  case PICKLE_INT:
+    return value_int(n->as.i);
+  case PICKLE_LONG:
+    pickle_fail(u->s, u->p, n, "an int beyond 64 bits");
+  case PICKLE_FLOAT:
+    return value_float(n->as.d);
+  case PICKLE_COMPLEX:
+    session_check(u->s, complex_new(u->s->cx, n->as.z.re, n->as.z.im, &v));
+    break;
+  case PICKLE_STR:
+  case PICKLE_BYTES:
+    session_check(u->s, string_new(u->s->cx, n->as.text.p, n->as.text.len, &v));
+    break;
+  case PICKLE_LIST:
+    return make_list(u, n, &n->as.seq, type_simple(TYPE_ANY));
+  case PICKLE_TUPLE:
+    return make_tuple(u, n, &n->as.seq, NULL);
+  case PICKLE_DICT:
+    return make_dict(u, n, &n->as.seq);
+  case PICKLE_GLOBAL:
+    return global_value(u, n);
+  case PICKLE_REDUCE:
+    v = call_node(u, n);
+    if (pickle_is_call(n, "torch._utils", "_rebuild_parameter") || pickle_is_call(n, "torch.jit._pickle", "restore_type_tag") ||
+        v.tag == RUSH_TAG_ENUM)
+      session_defer_value(u->s, v); /* a second reference to something already there */
+    return v;
+  case PICKLE_OBJECT:
+    if (u->find_class && n->as.object->callable->kind == PICKLE_GLOBAL &&
+        is_script_name(n->as.object->callable->as.global.module))
+      return make_object(u, n);
+    return call_node(u, n);
+  case PICKLE_PERSID:
+    pickle_fail(u->s, u->p, n, "a bare storage is no value");
+  }
+  session_defer_value(u->s, v);
+  return v;
+}
+
+/* Borrowed from the session; each node is made once, so that sharing is kept. */
+static rush_value node_value(unpickler *u, const pickle_node *n)
+{
+  if (u->done[n->id].tag != RUSH_TAG_UNSET)
+    return u->done[n->id];
+  if (u->busy[n->id])
+    pickle_fail(u->s, u->p, n, "a value that contains itself");
+  session_enter(u->s);
+  u->busy[n->id] = 1;
+  u->done[n->id] = make_value(u, n);
+  u->busy[n->id] = 0;
+  session_leave(u->s);
+  return u->done[n->id];
+}
+
+/* -- The unpickler -------------------------------------------------------------------------------------------------- */
+
+static void free_table(void *t) { table_free(t); }
+
+void unpickler_init(unpickler *u, session *s, const zip_archive *zip, const char *folder, type_store *types)
+{
+  memset(u, 0, sizeof *u);
+  u->s = s;
+  u->zip = zip;
+  u->folder = folder;
+  u->types = types;
+  table_init(&u->storages, s->cx->ctx);
+  session_defer(s, free_table, &u->storages);
+}
+
+rush_value unpickle(unpickler *u, const pickle *p)
+{
+  u->p = p;
+  u->done = session_array(u->s, rush_value, p->n_nodes + 1);
+  u->busy = session_array(u->s, uint8_t, p->n_nodes + 1);
+  for (uint32_t i = 0; i <= p->n_nodes; i++)
+    u->done[i] = value_unset();
+  return node_value(u, p->root);
+}

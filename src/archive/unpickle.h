@@ -1,0 +1,44 @@
+/* archive/unpickle.h -- pickle nodes as values: tensors, containers, script objects.
+ *
+ * The consumer of formats/pickle.h.  What a file may name is listed in unpickle.c; everything else is
+ * refused with its name.  Nothing is executed but `__setstate__`, in our interpreter under its limits.
+ *
+ * Storages are shared by key within one unpickler: tied weights and views point at one storage.  Their
+ * bytes are used in place where the record is stored and aligned, else copied. */
+#ifndef RUSH_ARCHIVE_UNPICKLE_H
+#define RUSH_ARCHIVE_UNPICKLE_H
+
+#include "formats/pickle.h"
+#include "formats/zip.h"
+#include "tensor/tensor.h"
+
+typedef struct unpickler unpickler;
+struct unpickler {
+  session *s;
+  const zip_archive *zip;  /* NULL: storages come from `legacy` */
+  const char *folder;      /* of storages: "data", "constants" */
+  bool big_endian;
+  table storages;          /* key -> storage, owned */
+  table *legacy;           /* torch.save's old format: key -> storage */
+  type_store *types;
+  /* Script classes: NULL in files of plain data, which then may not name them. */
+  const type *(*find_class)(unpickler *u, str qualified); /* leaves when unknown */
+  const type *(*parse_type)(unpickler *u, str text);
+  void *user;
+  const pickle *p;         /* the pickle at work */
+  rush_value *done;        /* by node id; UNSET: not yet */
+  uint8_t *busy;
+};
+
+void unpickler_init(unpickler *u, session *s, const zip_archive *zip, const char *folder, type_store *types);
+/* The value of the pickle's root; new, deferred to the session (session_keep_value to keep it). */
+rush_value unpickle(unpickler *u, const pickle *p);
+
+/* A value is released when the session ends unless kept. */
+void session_defer_value(session *s, rush_value v);
+void session_keep_value(session *s, rush_value v);
+
+/* Give containers in `v` the element types that `t` says (pickles of lists do not always say). */
+void value_retype(session *s, rush_value v, const type *t);
+
+#endif
