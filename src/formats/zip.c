@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
+
+#include "formats/zip_int.h"
 
 enum {
   LOCAL_BYTES = 30,
@@ -484,25 +485,6 @@ static void check_crc(session *s, const zip_archive *z, const zip_entry *e, cons
              (unsigned long long)e->data, (unsigned long)crc, (unsigned long)e->crc);
 }
 
-static voidpf zlib_alloc(voidpf c, uInt n, uInt size)
-{
-  /* The size is kept in front: zlib's free does not tell it. */
-  size_t n_bytes;
-  if (!size_mul(n, size, &n_bytes) || !size_add(n_bytes, 16, &n_bytes))
-    return Z_NULL;
-  size_t *p = mem_alloc(c, n_bytes);
-  if (p == NULL)
-    return Z_NULL;
-  *p = n_bytes;
-  return (uint8_t *)p + 16;
-}
-
-static void zlib_free(voidpf c, voidpf p)
-{
-  size_t *head = (size_t *)((uint8_t *)p - 16);
-  mem_free(c, head, *head);
-}
-
 /* Feed zlib (whose counts are 32 bits) in pieces.  True when exactly n_bytes came of exactly the
  * packed bytes; *status says of failures that are not the data's. */
 static bool inflate_pieces(call_ctx *cx, z_stream *stream, const zip_entry *e, uint8_t *to,
@@ -532,7 +514,7 @@ static bool inflate_pieces(call_ctx *cx, z_stream *stream, const zip_entry *e, u
 
 static mapping *inflate_entry(session *s, const zip_archive *z, const zip_entry *e)
 {
-  z_stream stream = {.zalloc = zlib_alloc, .zfree = zlib_free, .opaque = s->cx->ctx};
+  z_stream stream = zip_stream(s->cx->ctx);
   rush_status st = RUSH_OK;
   mapping *m = NULL;
 

@@ -1,6 +1,7 @@
 #include "support/oom.h"
 
 #include "formats/pickle.h"
+#include "formats/pickle_write.h"
 
 /* [None, True, False, 0, 255, 65535, -1, 2**31, -2**63, 2**63 - 1, 1.5, 'a\xe9', b'\0\xff', (),
  * (1,), (1, 2),  (1, 2, 3), (1, 2, 3, 4), {'k': [1, 2]}, {}, 2+3j, shared, shared,
@@ -304,6 +305,58 @@ static void pickles_in_a_row_are_read_one_by_one(void **state)
   test_context_done(c);
 }
 
+static void write_body(session *s, void *arg)
+{
+  static const int64_t ints[] = {0, 255, 256, 65535, 65536, -1, INT32_MAX, INT64_C(1) << 31, INT64_MIN};
+  job *j = arg;
+  pickle_writer *w = pickle_writer_new(s);
+  pickle_global(w, STR("m"), STR("C"));
+  pickle_op(w, PICKLE_OP_EMPTY_TUPLE);
+  pickle_op(w, PICKLE_OP_NEWOBJ);
+  pickle_op(w, PICKLE_OP_EMPTY_DICT);
+  pickle_op(w, PICKLE_OP_MARK);
+  pickle_str(w, STR("key"));
+  pickle_bool(w, true);
+  pickle_str(w, STR("list"));
+  pickle_op(w, PICKLE_OP_EMPTY_LIST);
+  uint32_t list = pickle_put(w);
+  pickle_op(w, PICKLE_OP_MARK);
+  for (size_t i = 0; i < COUNT_OF(ints); i++)
+    pickle_int(w, ints[i]);
+  pickle_double(w, -2.5);
+  for (int i = 0; i < 300; i++)
+    pickle_put(w); /* numbers beyond a byte */
+  pickle_str(w, STR("new"));
+  pickle_str(w, STR("key"));
+  pickle_str(w, STR("new"));
+  pickle_op(w, PICKLE_OP_APPENDS);
+  pickle_op(w, PICKLE_OP_NONE);
+  pickle_get_memo(w, list);
+  pickle_op(w, PICKLE_OP_SETITEMS);
+  pickle_op(w, PICKLE_OP_BUILD);
+  j->bytes = pickle_finish(w);
+  read_body(s, j);
+}
+
+static void written_pickles_read_back(void **state)
+{
+  rush_status last = RUSH_ENOMEM;
+  (void)state;
+  OOM_LOOP(cx)
+  {
+    job j = {.bytes = STR("")};
+    text_init(&j.out, cx.ctx);
+    last = session_run(&cx, write_body, &j);
+    assert_true(last == RUSH_OK || last == RUSH_ENOMEM);
+    if (last == RUSH_OK && !text_failed(&j.out))
+      assert_string_equal(text_str(&j.out),
+                          "m.C.new() state {'key':True,'list':[0,255,256,65535,65536,-1,2147483647,"
+                          "2147483648,-9223372036854775808,-2.5,'new','key','new',],None:same,}");
+    text_free(&j.out);
+  }
+  assert_int_equal(last, RUSH_OK);
+}
+
 static void any_allocation_may_fail(void **state)
 {
   rush_status last = RUSH_ENOMEM;
@@ -327,6 +380,7 @@ int main(void)
       cmocka_unit_test(bad_pickles_are_refused_by_name),
       cmocka_unit_test(damaged_pickles_end_in_a_status),
       cmocka_unit_test(pickles_in_a_row_are_read_one_by_one),
+      cmocka_unit_test(written_pickles_read_back),
       cmocka_unit_test(any_allocation_may_fail),
   };
   return RUN_TESTS(tests);
