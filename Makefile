@@ -1,0 +1,66 @@
+# A thin front of Meson: `make` builds, `make help` lists the rest.  Each target does its own set-up.
+#   BUILD=dir   the build directory (build)       CC=clang      the compiler, at the first build
+#   JOBS=n      parallel jobs                     PYTHON=path   for tests that need numpy or torch
+BUILD ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+SECONDS ?= 600
+PREFIX ?= /usr/local
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+PYTHON_RUN = $(or $(PYTHON),$(wildcard .venv/bin/python),python3)
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j$(JOBS)
+
+help:
+	@sed -n 's/^#: //p' Makefile
+
+#: make            the library, the command and the Python module, in build/
+#: make demo       open a program and run it
+#: make test       all tests; ends with `N passed, N failed`
+#: make bench      a table against PyTorch where it is there; build/bench.json
+#: make fuzz       fuzz the readers; SECONDS=600
+#: make nightly    the long proofs: sanitizers, whole corpus, fuzzers
+#: make size       what the stripped library weighs, by folder
+#: make format     clang-format over what git knows
+#: make install    PREFIX=/usr/local, DESTDIR=
+#: make clean
+
+$(BUILD)/build.ninja: | setup
+	@meson setup $(BUILD) --prefix=$(PREFIX) $(MESON_ARGS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+setup:
+	@sh tools/setup.sh
+
+setup-tests:
+	@sh tools/setup.sh tests
+
+demo: all
+	@sh tools/demo.sh $(BUILD)
+
+test: setup-tests $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j$(JOBS) --quiet
+	@$(PYTHON_RUN) tools/run_tests.py $(BUILD)
+
+bench: all
+	@$(PYTHON_RUN) bench/run.py --build $(BUILD)
+
+fuzz: setup
+	@sh tools/fuzz.sh $(SECONDS)
+
+nightly: setup-tests
+	@sh tools/nightly.sh
+
+size: all
+	@sh tools/size.sh $(BUILD)
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+install: all
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	@rm -rf $(BUILD) build-*
+
+.PHONY: all help setup setup-tests demo test bench fuzz nightly size format install clean

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Rules that a search can keep: who may jump, allocate, print and ask the environment; file lengths; no paths of
+somebody's machine in what is committed."""
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+MOST_LINES = 1200
+
+# pattern, what it is, files of src/ that may
+CALLS = [
+    (r"\b(setjmp|longjmp)\s*\(", "jumps", {"src/base/session.c"}),
+    (r"(?<![\w.>])(malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|strndup)\s*\(",
+     "allocates around the context", {"src/base/error.c", "src/base/memory.c"}),
+    (r"(?<![\w.>])(printf|puts|putchar|perror)\s*\(|\bstdout\b|\bstderr\b", "prints", {"src/base/context.c"}),
+    (r"(?<![\w.>])(abort|exit|_exit|getenv|system|signal)\s*\(", "reaches for the process", set()),
+    (r"\b(sprintf|strcpy|strcat|gets|alloca)\s*\(", "uses a function without bounds", {"src/base/text.c"}),
+]
+# Written so that this file does not match itself.
+PLACES = re.compile(r"(?<![\w.])/(?:home|root|work|Users|tmp/[a-z])/\w")
+
+
+def without_comments(text):
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+    return re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
+
+
+def committed():
+    run = subprocess.run(["git", "-C", str(TOP), "ls-files"], capture_output=True, text=True, check=False)
+    return [TOP / name for name in run.stdout.splitlines()]
+
+
+def main():
+    complaints = []
+    for path in sorted((TOP / "src").rglob("*.[ch]")):
+        name = str(path.relative_to(TOP))
+        text = without_comments(path.read_text())
+        for pattern, what, allowed in CALLS:
+            for found in re.finditer(pattern, text):
+                if name not in allowed:
+                    line = text.count("\n", 0, found.start()) + 1
+                    complaints.append(f"{name}:{line}: {what}: {found[0]}")
+        if text.count("\n") > MOST_LINES:
+            complaints.append(f"{name}: {text.count(chr(10))} lines; find the seam")
+    for path in committed():
+        try:
+            text = path.read_text()
+        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            continue
+        for found in PLACES.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            complaints.append(f"{path.relative_to(TOP)}:{line}: a path of somebody's machine: {found[0]}...")
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
