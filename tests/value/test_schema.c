@@ -1,8 +1,5 @@
 #include "support/oom.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "value/schema.h"
 
 typedef struct job {
@@ -11,12 +8,15 @@ typedef struct job {
   schema *sc;
 } job;
 
+static void release_store(void *ts) { type_store_release(ts); }
+
 static void parse_and_print(session *s, void *arg)
 {
   job *j = arg;
-  type_store *ts = type_store_of_context(s->cx->ctx);
+  type_store *ts = type_store_new(s->cx->ctx);
   if (!ts)
     session_check(s, call_nomem(s->cx));
+  session_defer(s, release_store, ts);
   j->sc = schema_parse(s, s->mem, ts, j->text);
   schema_print(&j->printed, j->sc);
 }
@@ -80,7 +80,6 @@ static void bad_schemas_say_where(void **state)
 static void parsing_survives_allocation_failure(void **state)
 {
   (void)state;
-  call_ctx cx;
   OOM_LOOP(cx)
   {
     job j = {.text = "a::b.c(Tensor(a!) self, (int, tVal)[] x, int[2] st=1, str? m=\"a\\n\", *, "
@@ -99,5 +98,5 @@ int main(void)
       cmocka_unit_test(bad_schemas_say_where),
       cmocka_unit_test(parsing_survives_allocation_failure),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(tests);
 }
