@@ -180,7 +180,7 @@ static const type *parse_generic(parser *k, str name)
     return type_union(k->ts, elems, n);
   if (str_is(name, "Dict") && n == 2)
     return type_dict(k->ts, elems[0], elems[1]);
-  if (n != 1)
+  if (n != 1 || str_is(name, "Dict"))
     fail(k, "as many element types as the container has");
   return type_generic(k->ts, str_is(name, "Future") ? TYPE_FUTURE : str_is(name, "RRef") ? TYPE_RREF : TYPE_AWAIT,
                       elems[0]);

@@ -27,7 +27,9 @@ static void all_schemas_round_trip(void **state)
   (void)state;
   char path[4096];
   const char *data = getenv("RUSH_TEST_DATA");
-  snprintf(path, sizeof path, "%s/../../src/ops/schemas.txt", data ? data : "tests/data");
+  if (!data || strlen(data) < 11)
+    skip(); /* .../tests/data; the folder itself may be missing */
+  snprintf(path, sizeof path, "%.*s/src/ops/schemas.txt", (int)strlen(data) - 11, data);
   FILE *f = fopen(path, "r");
   if (!f)
     skip();
