@@ -45,6 +45,9 @@ typedef struct mem_stats {
 } mem_stats;
 void mem_get_stats(context *c, mem_stats *out);
 void mem_reset_peak(context *c);
+/* An upper layer keeps free blocks of its own (threads' lists of tensor headers): cached_bytes(c) says how
+ * many bytes, which then count as cached and not as live.  Set once a context. */
+void mem_set_cached(context *c, size_t (*cached_bytes)(context *c));
 
 /* -- Context ------------------------------------------------------------------------------------ */
 
@@ -119,7 +122,11 @@ rush_status call_poll(call_ctx *cx) RUSH_CHECKED;
 /* One recursion deeper; RUSH_ELIMIT beyond limit_depth.  call_leave after success. */
 rush_status call_enter(call_ctx *cx) RUSH_CHECKED;
 static inline void call_leave(call_ctx *cx) { cx->depth--; }
-static inline rush_status call_nomem(call_ctx *cx) { return error_nomem(cx->err); }
+static inline rush_status call_nomem(call_ctx *cx)
+{
+  error_nomem(cx->err);
+  return RUSH_ENOMEM; /* said here, so that the compiler knows that it is a failure */
+}
 /* RUSH_ERAISED as a RuntimeError: what an operator says when it refuses its arguments. */
 rush_status call_fail(call_ctx *cx, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* The same with another Python class (static string). */

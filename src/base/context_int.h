@@ -33,6 +33,7 @@ struct rush_context {
   _Atomic int64_t peak_bytes;  /* to within what shards have pending, unless limited */
   _Atomic size_t cached_bytes; /* blocks of 64 KB and more, or behind another of their class */
   _Atomic uint64_t n_allocs;   /* without the shards' */
+  size_t (*_Atomic cached_above)(context *c); /* mem_set_cached, or NULL */
   mem_shard shards[N_SHARDS];
 
   _Atomic uint32_t refs;

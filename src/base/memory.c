@@ -236,12 +236,21 @@ void mem_get_stats(context *c, mem_stats *out)
     if (atomic_load(&c->classes[k].hot) && !hot_is_counted(c, class_bytes(k)))
       cached += class_bytes(k);
   raise_peak(c, live);
+  size_t (*above)(context *) = atomic_load(&c->cached_above);
+  size_t n_above = above ? above(c) : 0;
+  live -= (int64_t)n_above;
+  cached += n_above;
   *out = (mem_stats){
     .live_bytes = live > 0 ? (size_t)live : 0,
     .peak_bytes = (size_t)atomic_load(&c->peak_bytes),
     .cached_bytes = cached,
     .n_allocs = n_allocs,
   };
+}
+
+void mem_set_cached(context *c, size_t (*cached_bytes)(context *c))
+{
+  atomic_store(&c->cached_above, cached_bytes);
 }
 
 void mem_reset_peak(context *c)

@@ -20,6 +20,15 @@
 #define TENSOR_MAX_DIMS 64
 #define TENSOR_INLINE_BYTES 64
 
+/* Derived data (packed weights), a list on the storage it was made from.  Its maker embeds this. */
+typedef struct storage_cache storage_cache;
+struct storage_cache {
+  storage_cache *next;
+  uint32_t kind;    /* the maker's word for what it is */
+  uint32_t version; /* of the storage when it was made */
+  void (*destroy)(storage_cache *self, context *c);
+};
+
 typedef struct storage storage;
 struct storage {
   heap h; /* RUSH_TAG_STORAGE */
@@ -30,7 +39,7 @@ struct storage {
   void *user;
   _Atomic uint32_t version; /* moves with every mutable data pointer handed out */
   uint8_t origin;           /* storage_origin */
-  _Atomic(struct storage_cache *) cache; /* derived data (packed weights), freed with the storage */
+  _Atomic(storage_cache *) cache; /* freed with the storage */
 };
 typedef enum storage_origin {
   STORAGE_OURS,   /* mem_alloc_data */

@@ -1,0 +1,306 @@
+#include "tensor/dtype.h"
+
+#include <math.h>
+
+typedef struct dtype_info {
+  const char *name, *aten;
+  uint8_t bytes;
+  uint8_t cls; /* dtype_class */
+} dtype_info;
+
+static const dtype_info info[N_DTYPES] = {
+  [RUSH_UINT8] = {"uint8", "Byte", 1, DTYPE_INT},
+  [RUSH_INT8] = {"int8", "Char", 1, DTYPE_INT},
+  [RUSH_INT16] = {"int16", "Short", 2, DTYPE_INT},
+  [RUSH_INT32] = {"int32", "Int", 4, DTYPE_INT},
+  [RUSH_INT64] = {"int64", "Long", 8, DTYPE_INT},
+  [RUSH_FLOAT16] = {"float16", "Half", 2, DTYPE_FLOAT},
+  [RUSH_FLOAT32] = {"float32", "Float", 4, DTYPE_FLOAT},
+  [RUSH_FLOAT64] = {"float64", "Double", 8, DTYPE_FLOAT},
+  [RUSH_COMPLEX32] = {"complex32", "ComplexHalf", 4, DTYPE_COMPLEX},
+  [RUSH_COMPLEX64] = {"complex64", "ComplexFloat", 8, DTYPE_COMPLEX},
+  [RUSH_COMPLEX128] = {"complex128", "ComplexDouble", 16, DTYPE_COMPLEX},
+  [RUSH_BOOL] = {"bool", "Bool", 1, DTYPE_BOOL},
+  [RUSH_QINT8] = {"qint8", "QInt8", 1, DTYPE_QUANT},
+  [RUSH_QUINT8] = {"quint8", "QUInt8", 1, DTYPE_QUANT},
+  [RUSH_QINT32] = {"qint32", "QInt32", 4, DTYPE_QUANT},
+  [RUSH_BFLOAT16] = {"bfloat16", "BFloat16", 2, DTYPE_FLOAT},
+  [RUSH_QUINT4X2] = {"quint4x2", "QUInt4x2", 1, DTYPE_QUANT},
+  [RUSH_FLOAT8_E5M2] = {"float8_e5m2", "Float8_e5m2", 1, DTYPE_FLOAT},
+  [RUSH_FLOAT8_E4M3FN] = {"float8_e4m3fn", "Float8_e4m3fn", 1, DTYPE_FLOAT},
+  [RUSH_FLOAT8_E5M2FNUZ] = {"float8_e5m2fnuz", "Float8_e5m2fnuz", 1, DTYPE_FLOAT},
+  [RUSH_FLOAT8_E4M3FNUZ] = {"float8_e4m3fnuz", "Float8_e4m3fnuz", 1, DTYPE_FLOAT},
+  [RUSH_UINT16] = {"uint16", "UInt16", 2, DTYPE_INT},
+  [RUSH_UINT32] = {"uint32", "UInt32", 4, DTYPE_INT},
+  [RUSH_UINT64] = {"uint64", "UInt64", 8, DTYPE_INT},
+};
+
+/* -- Facts -------------------------------------------------------------------------------------- */
+
+bool dtype_is_valid(int64_t dtype) { return dtype >= 0 && dtype < N_DTYPES && info[dtype].bytes; }
+
+const char *rush_dtype_name(rush_dtype dtype)
+{
+  return dtype_is_valid((int)dtype) ? info[dtype].name : NULL;
+}
+
+size_t rush_dtype_bytes(rush_dtype dtype)
+{
+  return dtype_is_valid((int)dtype) ? info[dtype].bytes : 0;
+}
+
+dtype_class dtype_class_of(int dtype) { return (dtype_class)info[dtype].cls; }
+
+const char *dtype_aten_name(int dtype)
+{
+  return dtype_is_valid(dtype) ? info[dtype].aten : "Undefined";
+}
+
+bool dtype_is_signed(int dtype)
+{
+  switch (dtype) {
+  case RUSH_UINT8:
+  case RUSH_UINT16:
+  case RUSH_UINT32:
+  case RUSH_UINT64:
+  case RUSH_BOOL:
+  case RUSH_QUINT8:
+  case RUSH_QUINT4X2:
+    return false;
+  }
+  return true;
+}
+
+int dtype_to_complex(int dtype)
+{
+  switch (dtype) {
+  case RUSH_FLOAT16:
+    return RUSH_COMPLEX32;
+  case RUSH_FLOAT64:
+    return RUSH_COMPLEX128;
+  }
+  return dtype_is_complex(dtype) ? dtype : RUSH_COMPLEX64;
+}
+
+int dtype_to_real(int dtype)
+{
+  switch (dtype) {
+  case RUSH_COMPLEX32:
+    return RUSH_FLOAT16;
+  case RUSH_COMPLEX64:
+    return RUSH_FLOAT32;
+  case RUSH_COMPLEX128:
+    return RUSH_FLOAT64;
+  }
+  return dtype;
+}
+
+int dtype_opmath(int dtype)
+{
+  if (dtype == RUSH_COMPLEX32)
+    return RUSH_COMPLEX64;
+  return dtype_is_float(dtype) && info[dtype].bytes < 4 ? RUSH_FLOAT32 : dtype;
+}
+
+/* -- Promotion ---------------------------------------------------------------------------------- */
+
+static bool is_barebones_unsigned(int d) { return d >= RUSH_UINT16 && d <= RUSH_UINT64; }
+static bool is_float8(int d) { return d >= RUSH_FLOAT8_E5M2 && d <= RUSH_FLOAT8_E4M3FNUZ; }
+
+/* Both bool or one of the five old integers. */
+static int promote_ints(int a, int b)
+{
+  if (a == RUSH_BOOL)
+    return b;
+  if (b == RUSH_BOOL)
+    return a;
+  if (a == RUSH_UINT8 || b == RUSH_UINT8) { /* with a signed one: the next wider signed */
+    int other = a == RUSH_UINT8 ? b : a;
+    return other == RUSH_INT8 ? RUSH_INT16 : other;
+  }
+  return a > b ? a : b;
+}
+
+static int promote_floats(int a, int b)
+{
+  if (a == RUSH_FLOAT64 || b == RUSH_FLOAT64)
+    return RUSH_FLOAT64;
+  return RUSH_FLOAT32; /* different ones of half, bfloat16, float32 */
+}
+
+int dtype_promote(int a, int b)
+{
+  if (a == b)
+    return a;
+  dtype_class ca = dtype_class_of(a), cb = dtype_class_of(b);
+  if (ca == DTYPE_QUANT || cb == DTYPE_QUANT || is_float8(a) || is_float8(b))
+    return DTYPE_NONE;
+  if (is_barebones_unsigned(a) || is_barebones_unsigned(b)) {
+    if (ca == DTYPE_FLOAT)
+      return a;
+    return cb == DTYPE_FLOAT ? b : DTYPE_NONE;
+  }
+  if (ca == DTYPE_COMPLEX || cb == DTYPE_COMPLEX) {
+    int ra = dtype_to_real(a), rb = dtype_to_real(b);
+    if (ca < DTYPE_FLOAT)
+      return b;
+    if (cb < DTYPE_FLOAT)
+      return a;
+    return dtype_to_complex(ra == rb ? ra : promote_floats(ra, rb));
+  }
+  if (ca == DTYPE_FLOAT && cb == DTYPE_FLOAT)
+    return promote_floats(a, b);
+  if (ca == DTYPE_FLOAT)
+    return a;
+  if (cb == DTYPE_FLOAT)
+    return b;
+  return promote_ints(a, b);
+}
+
+bool dtype_can_cast(int from, int to)
+{
+  dtype_class cf = dtype_class_of(from), ct = dtype_class_of(to);
+  if (cf == DTYPE_COMPLEX && ct != DTYPE_COMPLEX)
+    return false;
+  if (cf == DTYPE_FLOAT && ct == DTYPE_INT)
+    return false;
+  return cf == DTYPE_BOOL || ct != DTYPE_BOOL;
+}
+
+void promote_add(promote_state *p, int dtype, int ndim)
+{
+  int *slot = ndim > 0 ? &p->dim : &p->zero;
+  *slot = *slot == DTYPE_NONE ? dtype : dtype_promote(*slot, dtype);
+}
+
+void promote_add_scalar(promote_state *p, dtype_class cls)
+{
+  static const int8_t of_class[] = {
+    [DTYPE_BOOL] = RUSH_BOOL,
+    [DTYPE_INT] = RUSH_INT64,
+    [DTYPE_FLOAT] = RUSH_FLOAT32, /* the default dtype */
+    [DTYPE_COMPLEX] = RUSH_COMPLEX64,
+    [DTYPE_QUANT] = RUSH_INT64,
+  };
+  int d = of_class[cls];
+  p->scalar = p->scalar == DTYPE_NONE ? d : dtype_promote(p->scalar, d);
+}
+
+/* A lower category counts only when it is of a higher class (bool < int < float < complex). */
+static int combine_categories(int higher, int lower)
+{
+  if (higher == DTYPE_NONE)
+    return lower;
+  if (lower == DTYPE_NONE)
+    return higher;
+  if (dtype_is_complex(higher))
+    return higher;
+  if (dtype_is_float(higher))
+    return dtype_is_complex(lower) ? dtype_to_complex(higher) : higher;
+  if (higher == RUSH_BOOL || dtype_is_float(lower) || dtype_is_complex(lower))
+    return dtype_promote(higher, lower);
+  return higher;
+}
+
+int promote_result(const promote_state *p)
+{
+  return combine_categories(p->dim, combine_categories(p->zero, p->scalar));
+}
+
+/* -- 16-bit floats ------------------------------------------------------------------------------ */
+
+typedef union float_bits {
+  uint32_t u;
+  float f;
+} float_bits;
+
+float half_to_float(uint16_t h)
+{
+  float_bits x = {.u = (uint32_t)(h & 0x7fff) << 13};
+  x.f *= 0x1p112f; /* moves the exponent's bias, and makes subnormals normal */
+  if ((h & 0x7c00) == 0x7c00)
+    x.u |= 0x7f800000u;
+  x.u |= (uint32_t)(h & 0x8000) << 16;
+  return x.f;
+}
+
+uint16_t half_from_float(float f)
+{
+  float_bits in = {.f = f};
+  uint32_t sign = in.u >> 16 & 0x8000, x = in.u & 0x7fffffff;
+  float_bits small = {.u = x};
+  small.f += 0.5f; /* the unit in the last place of 0.5 is half's smallest subnormal */
+  uint32_t subnormal = small.u - 0x3f000000u;
+  uint32_t normal = (x + 0xc8000fffu + (x >> 13 & 1)) >> 13;
+  uint32_t r = x < 0x38800000u ? subnormal : normal;
+  r = x >= 0x477ff000u ? 0x7c00 : r;
+  r = x > 0x7f800000u ? 0x7e00 : r;
+  return (uint16_t)(sign | r);
+}
+
+uint16_t bf16_from_float(float f)
+{
+  float_bits x = {.f = f};
+  uint32_t r = (x.u + 0x7fff + (x.u >> 16 & 1)) >> 16;
+  return (uint16_t)((x.u & 0x7fffffff) > 0x7f800000u ? 0x7fc0 : r);
+}
+
+/* -- 8-bit floats ------------------------------------------------------------------------------- */
+
+typedef struct float8_format {
+  int8_t mantissa, bias;
+  bool fnuz;       /* no infinity, no -0; 0x80 is NaN */
+  uint8_t inf, nan; /* what overflow and NaN become, without sign */
+} float8_format;
+
+static float8_format float8_format_of(int dtype)
+{
+  switch (dtype) {
+  case RUSH_FLOAT8_E5M2:
+    return (float8_format){2, 15, false, 0x7c, 0x7f};
+  case RUSH_FLOAT8_E4M3FN:
+    return (float8_format){3, 7, false, 0x7e, 0x7f}; /* overflow and infinity saturate */
+  case RUSH_FLOAT8_E5M2FNUZ:
+    return (float8_format){2, 16, true, 0x80, 0x80};
+  }
+  return (float8_format){3, 8, true, 0x80, 0x80};
+}
+
+float float8_to_float(int dtype, uint8_t v)
+{
+  float8_format f = float8_format_of(dtype);
+  uint32_t x = v & 0x7f, man = x & ((1u << f.mantissa) - 1), exp = x >> f.mantissa;
+  float sign = v & 0x80 ? -1.0f : 1.0f;
+  if (f.fnuz && v == 0x80)
+    return NAN;
+  if (dtype == RUSH_FLOAT8_E4M3FN && x == 0x7f)
+    return copysignf(NAN, sign);
+  if (dtype == RUSH_FLOAT8_E5M2 && exp == 31)
+    return copysignf(man ? NAN : INFINITY, sign);
+  if (exp == 0)
+    return sign * ldexpf((float)man, 1 - f.bias - f.mantissa);
+  return sign * ldexpf((float)(man | 1u << f.mantissa), (int)exp - f.bias - f.mantissa);
+}
+
+uint8_t float8_from_float(int dtype, float value)
+{
+  float8_format f = float8_format_of(dtype);
+  float_bits in = {.f = value};
+  uint32_t sign = in.u >> 24 & 0x80, x = in.u & 0x7fffffff, r;
+  if (x > 0x7f800000u)
+    return (uint8_t)(f.fnuz ? 0x80 : sign | f.nan);
+  if (fabsf(value) < ldexpf(1.0f, 1 - f.bias)) {
+    r = (uint32_t)nearbyintf(ldexpf(fabsf(value), f.bias - 1 + f.mantissa));
+  } else if (x == 0x7f800000u) {
+    r = f.inf;
+  } else {
+    int drop = 23 - f.mantissa;
+    uint32_t moved = x - ((uint32_t)(127 - f.bias) << 23);
+    r = (moved + (1u << (drop - 1)) - 1 + (moved >> drop & 1)) >> drop;
+    if (r > f.inf)
+      r = f.inf;
+  }
+  if (f.fnuz && (r == 0 || r >= 0x80))
+    return (uint8_t)r;
+  return (uint8_t)(sign | r);
+}

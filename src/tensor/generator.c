@@ -1,0 +1,129 @@
+#include "tensor/generator.h"
+
+/* PyTorch's default_rng_seed_val. */
+#define DEFAULT_SEED UINT64_C(67280421310721)
+#define MT_N 624
+#define MT_M 397
+
+static rush_status generator_print(call_ctx *cx, text_buf *out, void *heap_part)
+{
+  (void)cx, (void)heap_part;
+  text_puts(out, "<Generator>");
+  return RUSH_OK;
+}
+
+static void generator_destroy(void *heap_part)
+{
+  generator *g = heap_part;
+  pthread_mutex_destroy(&g->lock);
+  mem_free(g->h.ctx, g, sizeof *g);
+}
+
+static rush_status generator_copy(call_ctx *cx, void *heap_part, rush_value *out)
+{
+  const generator *from = heap_part;
+  generator *g;
+  TRY(generator_new(cx, from->seed, &g));
+  memcpy(g->mt, from->mt, sizeof g->mt);
+  g->left = from->left, g->next = from->next;
+  g->has_next_double_normal = from->has_next_double_normal;
+  g->has_next_float_normal = from->has_next_float_normal;
+  g->next_double_normal = from->next_double_normal;
+  g->next_float_normal = from->next_float_normal;
+  *out = value_heap_steal(RUSH_TAG_GENERATOR, g);
+  return RUSH_OK;
+}
+
+static rush_status generator_equal(call_ctx *cx, void *a, void *b, bool *out)
+{
+  (void)cx;
+  *out = a == b;
+  return RUSH_OK;
+}
+
+static const value_ops generator_ops = {generator_destroy, generator_print, generator_copy,
+                                        generator_equal};
+
+static generator *make(context *c, uint64_t seed)
+{
+  generator *g = mem_alloc_zero(c, sizeof *g);
+  if (!g)
+    return NULL;
+  heap_init(&g->h, c, RUSH_TAG_GENERATOR);
+  pthread_mutex_init(&g->lock, NULL);
+  generator_seed(g, seed);
+  context_slot_publish_steal(c, SLOT_KIND_GENERATOR, (void *)&generator_ops, NULL);
+  return g;
+}
+
+rush_status generator_new(call_ctx *cx, uint64_t seed, generator **out)
+{
+  generator *g = make(cx->ctx, seed);
+  if (!g)
+    return call_nomem(cx);
+  *out = g;
+  return RUSH_OK;
+}
+
+static void destroy_default(context *c, void *object)
+{
+  (void)c;
+  generator *g = object;
+  if (heap_drop(&g->h))
+    generator_destroy(g);
+}
+
+generator *generator_default(context *c)
+{
+  generator *g = context_slot_get(c, SLOT_GENERATOR);
+  if (g)
+    return g;
+  g = make(c, DEFAULT_SEED);
+  return g ? context_slot_publish_steal(c, SLOT_GENERATOR, g, destroy_default) : NULL;
+}
+
+void generator_seed(generator *g, uint64_t seed)
+{
+  g->seed = seed;
+  g->mt[0] = (uint32_t)seed;
+  for (uint32_t i = 1; i < MT_N; i++)
+    g->mt[i] = 1812433253u * (g->mt[i - 1] ^ g->mt[i - 1] >> 30) + i;
+  g->left = 1;
+  g->next = 0;
+  g->seeded = true;
+  g->has_next_double_normal = g->has_next_float_normal = false;
+}
+
+static inline uint32_t twist(uint32_t u, uint32_t v)
+{
+  return ((u & 0x80000000u) | (v & 0x7fffffffu)) >> 1 ^ (v & 1 ? 0x9908b0dfu : 0);
+}
+
+static void next_state(generator *g)
+{
+  uint32_t *p = g->mt;
+  for (int i = 0; i < MT_N - MT_M; i++)
+    p[i] = p[i + MT_M] ^ twist(p[i], p[i + 1]);
+  for (int i = MT_N - MT_M; i < MT_N - 1; i++)
+    p[i] = p[i + MT_M - MT_N] ^ twist(p[i], p[i + 1]);
+  p[MT_N - 1] = p[MT_M - 1] ^ twist(p[MT_N - 1], p[0]);
+  g->left = MT_N;
+  g->next = 0;
+}
+
+uint32_t generator_random32(generator *g)
+{
+  if (--g->left == 0)
+    next_state(g);
+  uint32_t y = g->mt[g->next++];
+  y ^= y >> 11;
+  y ^= y << 7 & 0x9d2c5680u;
+  y ^= y << 15 & 0xefc60000u;
+  return y ^ y >> 18;
+}
+
+uint64_t generator_random64(generator *g)
+{
+  uint64_t high = generator_random32(g);
+  return high << 32 | generator_random32(g);
+}

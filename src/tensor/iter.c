@@ -1,0 +1,189 @@
+#include "tensor/iter.h"
+
+#include "base/threads.h"
+
+bool sizes_broadcast(int na, const int64_t *a, int nb, const int64_t *b, int *n_out, int64_t *out)
+{
+  int n = na > nb ? na : nb;
+  if (n > TENSOR_MAX_DIMS)
+    return false;
+  /* From the last dimension on, so that out may be a when a is the longer one; else b is copied. */
+  int64_t tmp[TENSOR_MAX_DIMS];
+  for (int i = 1; i <= n; i++) {
+    int64_t x = i <= na ? a[na - i] : 1, y = i <= nb ? b[nb - i] : 1;
+    if (x != y && x != 1 && y != 1)
+      return false;
+    tmp[n - i] = x == 1 ? y : x;
+  }
+  memcpy(out, tmp, (size_t)n * sizeof *out);
+  *n_out = n;
+  return true;
+}
+
+void iter_init(tensor_iter *it, int n_dims, const int64_t *sizes)
+{
+  it->n_ops = 0;
+  it->n_dims = n_dims;
+  it->n_elems = 1;
+  for (int i = 0; i < n_dims; i++) {
+    it->sizes[i] = sizes[n_dims - 1 - i];
+    it->n_elems *= it->sizes[i];
+  }
+}
+
+void iter_add(tensor_iter *it, const rush_tensor *t)
+{
+  int64_t item = (int64_t)tensor_item_bytes(t);
+  int64_t *strides = it->strides[it->n_ops];
+  it->data[it->n_ops++] = t->data;
+  for (int i = 0; i < it->n_dims; i++) {
+    int d = t->n_dims - 1 - i;
+    bool there = d >= 0 && (t->sizes[d] != 1 || it->sizes[i] == 1);
+    strides[i] = there ? t->strides[d] * item : 0;
+  }
+  if (it->n_dims == 0)
+    strides[0] = item;
+}
+
+/* Should dimension b be inside of a?  > 0: yes, < 0: no, 0: no operand can tell. */
+static int compare_dims(const tensor_iter *it, int a, int b)
+{
+  for (int op = 0; op < it->n_ops; op++) {
+    int64_t sa = it->strides[op][a], sb = it->strides[op][b];
+    if (sa == 0 || sb == 0)
+      continue;
+    sa = sa < 0 ? -sa : sa, sb = sb < 0 ? -sb : sb;
+    if (sa != sb)
+      return sa < sb ? -1 : 1;
+    if (it->sizes[a] > it->sizes[b])
+      return 1;
+  }
+  return 0;
+}
+
+static void swap_dims(tensor_iter *it, int a, int b)
+{
+  int64_t t = it->sizes[a];
+  it->sizes[a] = it->sizes[b], it->sizes[b] = t;
+  for (int op = 0; op < it->n_ops; op++) {
+    t = it->strides[op][a];
+    it->strides[op][a] = it->strides[op][b], it->strides[op][b] = t;
+  }
+}
+
+static void drop_ones(tensor_iter *it)
+{
+  int n = 0;
+  for (int i = 0; i < it->n_dims; i++) {
+    if (it->sizes[i] == 1)
+      continue;
+    if (n != i)
+      swap_dims(it, n, i);
+    n++;
+  }
+  it->n_dims = n;
+}
+
+static bool can_merge(const tensor_iter *it, int inner, int outer)
+{
+  for (int op = 0; op < it->n_ops; op++)
+    if (it->strides[op][outer] != it->strides[op][inner] * it->sizes[inner])
+      return false;
+  return true;
+}
+
+static void merge_dims(tensor_iter *it)
+{
+  int last = 0;
+  for (int i = 1; i < it->n_dims; i++) {
+    if (can_merge(it, last, i)) {
+      it->sizes[last] *= it->sizes[i];
+    } else if (++last != i) {
+      it->sizes[last] = it->sizes[i];
+      for (int op = 0; op < it->n_ops; op++)
+        it->strides[op][last] = it->strides[op][i];
+    }
+  }
+  it->n_dims = last + 1;
+}
+
+void iter_finish(tensor_iter *it)
+{
+  if (it->n_elems != 0)
+    drop_ones(it);
+  if (it->n_dims == 0) {
+    it->n_dims = 1;
+    it->sizes[0] = 1;
+    return;
+  }
+  for (int i = 1; i < it->n_dims; i++) {
+    int moving = i;
+    for (int j = i - 1; j >= 0; j--) {
+      int c = compare_dims(it, j, moving);
+      if (c < 0)
+        break;
+      if (c > 0) {
+        swap_dims(it, j, moving);
+        moving = j;
+      }
+    }
+  }
+  merge_dims(it);
+}
+
+typedef struct run_arg {
+  const tensor_iter *it;
+  iter_loop *fn;
+  void *arg;
+} run_arg;
+
+/* Elements [begin, end) in iteration order: find the coordinates once, then count like an odometer. */
+static void run_range(void *p, int64_t begin, int64_t end)
+{
+  const run_arg *r = p;
+  const tensor_iter *it = r->it;
+  int64_t coord[TENSOR_MAX_DIMS], rest = begin;
+  char *ptrs[ITER_MAX];
+  for (int op = 0; op < it->n_ops; op++)
+    ptrs[op] = it->data[op];
+  int64_t inner[ITER_MAX];
+  for (int op = 0; op < it->n_ops; op++)
+    inner[op] = it->strides[op][0];
+  for (int d = 0; d < it->n_dims; d++) {
+    coord[d] = rest % it->sizes[d];
+    rest /= it->sizes[d];
+    for (int op = 0; op < it->n_ops; op++)
+      ptrs[op] += coord[d] * it->strides[op][d];
+  }
+  while (begin < end) {
+    int64_t n = i64_min(it->sizes[0] - coord[0], end - begin);
+    r->fn(r->arg, n, ptrs, inner);
+    begin += n;
+    if (begin >= end)
+      break;
+    for (int op = 0; op < it->n_ops; op++)
+      ptrs[op] -= coord[0] * inner[op];
+    coord[0] = 0;
+    for (int d = 1; d < it->n_dims; d++) {
+      bool wrap = ++coord[d] == it->sizes[d];
+      int64_t by = wrap ? 1 - it->sizes[d] : 1;
+      for (int op = 0; op < it->n_ops; op++)
+        ptrs[op] += by * it->strides[op][d];
+      if (!wrap)
+        break;
+      coord[d] = 0;
+    }
+  }
+}
+
+rush_status iter_run(call_ctx *cx, const tensor_iter *it, int64_t grain, iter_loop *fn, void *arg)
+{
+  run_arg r = {it, fn, arg};
+  if (it->n_elems == 0)
+    return RUSH_OK;
+  if (it->n_elems <= grain) {
+    run_range(&r, 0, it->n_elems);
+    return RUSH_OK;
+  }
+  return parallel_for(cx, it->n_elems, grain, run_range, &r);
+}

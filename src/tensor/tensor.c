@@ -1,0 +1,563 @@
+#include "tensor/tensor_int.h"
+
+/* -- Geometry ----------------------------------------------------------------------------------- */
+
+void strides_contiguous(int n_dims, const int64_t *sizes, int64_t *strides)
+{
+  int64_t s = 1;
+  for (int i = n_dims - 1; i >= 0; i--) {
+    strides[i] = s;
+    s *= i64_max(sizes[i], 1);
+  }
+}
+
+bool sizes_numel(int n_dims, const int64_t *sizes, int64_t *out)
+{
+  int64_t n = 1;
+  bool empty = false, overflow = false;
+  for (int i = 0; i < n_dims; i++) {
+    if (sizes[i] < 0)
+      return false;
+    empty |= sizes[i] == 0;
+    /* An overflow does not matter when another size is 0, but strides must not overflow either. */
+    overflow |= __builtin_mul_overflow(n, i64_max(sizes[i], 1), &n);
+  }
+  if (overflow)
+    return false;
+  *out = empty ? 0 : n;
+  return true;
+}
+
+static bool is_contiguous(const rush_tensor *t)
+{
+  if (t->n_elems == 0)
+    return true;
+  int64_t expected = 1;
+  for (int i = t->n_dims - 1; i >= 0; i--) {
+    if (t->sizes[i] == 1)
+      continue;
+    if (t->strides[i] != expected)
+      return false;
+    expected *= t->sizes[i];
+  }
+  return true;
+}
+
+static void note_contiguous(rush_tensor *t)
+{
+  if (is_contiguous(t))
+    t->h.flags |= TENSOR_CONTIGUOUS;
+  else
+    t->h.flags &= (uint8_t)~TENSOR_CONTIGUOUS;
+}
+
+bool tensor_is_dense(const rush_tensor *t)
+{
+  if (tensor_is_contiguous(t))
+    return true;
+  int order[TENSOR_MAX_DIMS], n = 0;
+  for (int i = 0; i < t->n_dims; i++) {
+    if (t->sizes[i] == 1)
+      continue;
+    int j = n++;
+    for (; j > 0 && t->strides[order[j - 1]] > t->strides[i]; j--)
+      order[j] = order[j - 1];
+    order[j] = i;
+  }
+  int64_t expected = 1;
+  for (int i = 0; i < n; i++) {
+    if (t->strides[order[i]] != expected)
+      return false;
+    expected *= t->sizes[order[i]];
+  }
+  return true;
+}
+
+bool tensor_is_channels_last(const rush_tensor *t)
+{
+  static const int8_t order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+  if (t->n_dims != 4 && t->n_dims != 5)
+    return false;
+  int64_t expected = 1;
+  for (int i = 0; i < t->n_dims; i++) {
+    int d = order[t->n_dims - 4][i];
+    if (t->sizes[d] == 1)
+      continue;
+    if (t->strides[d] != expected)
+      return false;
+    expected *= t->sizes[d];
+  }
+  return true;
+}
+
+bool tensor_same_geometry(const rush_tensor *a, const rush_tensor *b)
+{
+  size_t bytes = a->n_dims * sizeof(int64_t);
+  return a->n_dims == b->n_dims && memcmp(a->sizes, b->sizes, bytes) == 0 &&
+         memcmp(a->strides, b->strides, bytes) == 0;
+}
+
+/* First and one-past-last byte that elements reach.  Strides are never negative. */
+static void byte_range(const rush_tensor *t, const char **lo, const char **hi)
+{
+  int64_t last = 0, low = 0;
+  for (int i = 0; i < t->n_dims; i++) {
+    int64_t reach = (t->sizes[i] - 1) * t->strides[i];
+    *(reach < 0 ? &low : &last) += reach;
+  }
+  int64_t item = (int64_t)tensor_item_bytes(t);
+  *lo = (const char *)t->data + low * item;
+  *hi = (const char *)t->data + (last + 1) * item;
+}
+
+bool tensor_overlaps(const rush_tensor *a, const rush_tensor *b)
+{
+  if (a->n_elems == 0 || b->n_elems == 0)
+    return false;
+  const char *alo, *ahi, *blo, *bhi;
+  byte_range(a, &alo, &ahi);
+  byte_range(b, &blo, &bhi);
+  return alo < bhi && blo < ahi;
+}
+
+bool tensor_overlaps_itself(const rush_tensor *t)
+{
+  for (int i = 0; i < t->n_dims; i++)
+    if (t->strides[i] == 0 && t->sizes[i] > 1)
+      return true;
+  return false;
+}
+
+rush_status dim_wrap(call_ctx *cx, int64_t dim, int n_dims, int *out)
+{
+  int64_t n = n_dims ? n_dims : 1;
+  if (UNLIKELY(dim < -n || dim >= n))
+    return call_fail_type(cx, "IndexError",
+                          "Dimension out of range (expected to be in range of [%lld, %lld], but got "
+                          "%lld)",
+                          (long long)-n, (long long)n - 1, (long long)dim);
+  *out = (int)(dim < 0 ? dim + n : dim);
+  return RUSH_OK;
+}
+
+/* Strides for sizes in the order that t's strides suggest: TensorIterator's order, which leaves
+ * ambiguous (0) strides where they are. */
+static void strides_like(const rush_tensor *t, int64_t *out)
+{
+  int perm[TENSOR_MAX_DIMS], n = t->n_dims;
+  for (int i = 0; i < n; i++)
+    perm[i] = n - 1 - i;
+  for (int i = 1; i < n; i++) {
+    int at = i;
+    for (int j = i - 1; j >= 0; j--) {
+      int64_t a = t->strides[perm[j]], b = t->strides[perm[at]];
+      if (a == 0 || b == 0)
+        continue;
+      if (a < b)
+        break;
+      if (a == b && t->sizes[perm[j]] <= t->sizes[perm[at]])
+        continue;
+      int tmp = perm[j];
+      perm[j] = perm[at], perm[at] = tmp;
+      at = j;
+    }
+  }
+  int64_t s = 1;
+  for (int i = 0; i < n; i++) {
+    out[perm[i]] = s;
+    s *= i64_max(t->sizes[perm[i]], 1);
+  }
+}
+
+/* -- Making ------------------------------------------------------------------------------------- */
+
+/* A header without storage; sizes and strides are to be filled in. */
+static rush_tensor *make_header(context *c, int dtype, int n_dims)
+{
+  rush_tensor *t = block_alloc(c);
+  if (!t)
+    return NULL;
+  heap_init(&t->h, c, RUSH_TAG_TENSOR);
+  t->dtype = (int16_t)dtype;
+  t->n_dims = (uint16_t)n_dims;
+  t->reserved = 0;
+  t->offset = 0;
+  t->st = NULL;
+  t->extra = NULL;
+  t->sizes = t->inline_dims;
+  t->strides = t->inline_dims + TENSOR_INLINE_DIMS;
+  if (UNLIKELY(n_dims > TENSOR_INLINE_DIMS)) {
+    t->extra = mem_alloc_zero(c, sizeof *t->extra);
+    int64_t *dims = t->extra ? mem_alloc(c, 2 * (size_t)n_dims * sizeof *dims) : NULL;
+    if (!dims) {
+      if (t->extra)
+        mem_free(c, t->extra, sizeof *t->extra);
+      block_free(c, t);
+      return NULL;
+    }
+    t->extra->dims = dims;
+    t->sizes = dims;
+    t->strides = dims + n_dims;
+  }
+  return t;
+}
+
+static void free_extra(rush_tensor *t)
+{
+  context *c = t->h.ctx;
+  tensor_extra *x = t->extra;
+  if (x->grad_record && x->grad_destroy)
+    x->grad_destroy(x->grad_record);
+  if (x->quant) {
+    tensor_release(x->quant->scales);
+    tensor_release(x->quant->zero_points);
+    mem_free(c, x->quant, sizeof *x->quant);
+  }
+  if (x->dims)
+    mem_free(c, x->dims, 2 * (size_t)t->n_dims * sizeof *x->dims);
+  mem_free(c, x, sizeof *x);
+}
+
+void tensor_destroy(rush_tensor *t)
+{
+  if (UNLIKELY(t->extra != NULL))
+    free_extra(t);
+  storage_release(t->st);
+  block_free(t->h.ctx, t);
+}
+
+static rush_status check_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, int64_t *n,
+                             size_t *n_bytes)
+{
+  if (n_dims > TENSOR_MAX_DIMS || n_dims < 0)
+    return call_unsupported(cx, "tensors of %d dimensions (at most %d)", n_dims, TENSOR_MAX_DIMS);
+  int64_t count = 1;
+  if (!sizes_numel(n_dims, sizes, &count)) {
+    for (int i = 0; i < n_dims; i++)
+      if (sizes[i] < 0)
+        return call_fail(cx, "Trying to create tensor with negative dimension %lld",
+                         (long long)sizes[i]);
+    return call_fail(cx, "Storage size calculation overflowed");
+  }
+  if (!size_mul((size_t)count, dtype_bytes(dtype), n_bytes) || *n_bytes > INT64_MAX)
+    return call_fail(cx, "Storage size calculation overflowed");
+  *n = count;
+  return RUSH_OK;
+}
+
+rush_status tensor_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_tensor **out)
+{
+  int64_t n;
+  size_t n_bytes;
+  TRY(check_new(cx, dtype, n_dims, sizes, &n, &n_bytes));
+  rush_tensor *t = make_header(cx->ctx, dtype, n_dims);
+  if (!t)
+    return call_nomem(cx);
+  for (int i = 0; i < n_dims; i++)
+    t->sizes[i] = sizes[i];
+  strides_contiguous(n_dims, sizes, t->strides);
+  t->n_elems = n;
+  t->h.flags = TENSOR_CONTIGUOUS;
+  rush_status s = storage_new(cx, n_bytes, &t->st);
+  if (s != RUSH_OK) {
+    tensor_release(t);
+    return s;
+  }
+  t->data = t->st->data;
+  *out = t;
+  return RUSH_OK;
+}
+
+rush_status tensor_new_strided(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
+                               const int64_t *strides, rush_tensor **out)
+{
+  rush_tensor *t;
+  TRY(tensor_new(cx, dtype, n_dims, sizes, &t));
+  if (n_dims)
+    memcpy(t->strides, strides, (size_t)n_dims * sizeof *strides);
+  note_contiguous(t);
+  ASSERT(tensor_is_dense(t), "strides are a permutation layout");
+  *out = t;
+  return RUSH_OK;
+}
+
+rush_status tensor_new_like(call_ctx *cx, const rush_tensor *t, int dtype, rush_tensor **out)
+{
+  if (dtype == DTYPE_NONE)
+    dtype = t->dtype;
+  if (tensor_is_contiguous(t) && t->n_elems)
+    return tensor_new(cx, dtype, t->n_dims, t->sizes, out);
+  if (tensor_is_dense(t))
+    return tensor_new_strided(cx, dtype, t->n_dims, t->sizes, t->strides, out);
+  int64_t strides[TENSOR_MAX_DIMS];
+  strides_like(t, strides);
+  return tensor_new_strided(cx, dtype, t->n_dims, t->sizes, strides, out);
+}
+
+/* Do all elements lie inside the storage?  Also computes n_elems. */
+static rush_status check_view(call_ctx *cx, const storage *st, int dtype, int n_dims,
+                              const int64_t *sizes, const int64_t *strides, int64_t offset,
+                              int64_t *n_elems)
+{
+  if (n_dims > TENSOR_MAX_DIMS)
+    return call_unsupported(cx, "tensors of %d dimensions (at most %d)", n_dims, TENSOR_MAX_DIMS);
+  int64_t n, last = 0, item = (int64_t)dtype_bytes(dtype);
+  if (!sizes_numel(n_dims, sizes, &n))
+    return call_fail(cx, "a view has a negative or too large size");
+  bool bad = offset < 0;
+  for (int i = 0; i < n_dims; i++) {
+    int64_t reach;
+    if (strides[i] < 0)
+      return call_fail(cx, "as_strided: Negative strides are not supported at the moment, got "
+                           "stride %lld at dimension %d", (long long)strides[i], i);
+    bad |= __builtin_mul_overflow(i64_max(sizes[i] - 1, 0), strides[i], &reach) ||
+           __builtin_add_overflow(last, reach, &last);
+  }
+  int64_t end = 0;
+  bad |= __builtin_add_overflow(last, offset, &end) || __builtin_add_overflow(end, 1, &end) ||
+         __builtin_mul_overflow(end, item, &end);
+  if (bad || (n > 0 && (uint64_t)end > st->n_bytes) || offset > (int64_t)(st->n_bytes / (size_t)item))
+    return call_fail(cx, "setStorage: a view of %lld elements with offset %lld requires more than the "
+                         "%zu bytes of its storage: out of bounds",
+                     (long long)n, (long long)offset, st->n_bytes);
+  *n_elems = n;
+  return RUSH_OK;
+}
+
+rush_status tensor_new_view(call_ctx *cx, storage *st, int dtype, int n_dims, const int64_t *sizes,
+                            const int64_t *strides, int64_t offset, rush_tensor **out)
+{
+  int64_t n = 0;
+  TRY(check_view(cx, st, dtype, n_dims, sizes, strides, offset, &n));
+  rush_tensor *t = make_header(cx->ctx, dtype, n_dims);
+  if (!t)
+    return call_nomem(cx);
+  for (int i = 0; i < n_dims; i++) {
+    t->sizes[i] = sizes[i];
+    t->strides[i] = strides[i];
+  }
+  t->n_elems = n;
+  t->st = storage_retain(st);
+  t->offset = offset;
+  t->data = st->data ? (char *)st->data + offset * (int64_t)dtype_bytes(dtype) : NULL;
+  note_contiguous(t);
+  *out = t;
+  return RUSH_OK;
+}
+
+rush_status tensor_as_strided(call_ctx *cx, const rush_tensor *t, int n_dims, const int64_t *sizes,
+                              const int64_t *strides, int64_t offset, rush_tensor **out)
+{
+  rush_tensor *v;
+  TRY(tensor_new_view(cx, t->st, t->dtype, n_dims, sizes, strides, offset, &v));
+  v->h.flags |= t->h.flags & TENSOR_REQUIRES_GRAD;
+  const quantizer *q = tensor_quantizer(t);
+  rush_status s = q ? tensor_set_quantizer(cx, v, q) : RUSH_OK;
+  if (s != RUSH_OK) {
+    tensor_release(v);
+    return s;
+  }
+  *out = v;
+  return RUSH_OK;
+}
+
+rush_status tensor_alias(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
+{
+  return tensor_as_strided(cx, t, t->n_dims, t->sizes, t->strides, t->offset, out);
+}
+
+rush_status tensor_from_scalar(call_ctx *cx, rush_value number, int dtype, rush_tensor **out)
+{
+  rush_tensor *t;
+  TRY(tensor_new(cx, dtype, 0, NULL, &t));
+  tensor_set(t, 0, number);
+  *out = t;
+  return RUSH_OK;
+}
+
+static rush_status copied(call_ctx *cx, rush_tensor *to, const rush_tensor *from, rush_tensor **out)
+{
+  const quantizer *q = tensor_quantizer(from);
+  rush_status s = tensor_copy(cx, to, from);
+  if (s == RUSH_OK && q && to->dtype == from->dtype)
+    s = tensor_set_quantizer(cx, to, q);
+  if (s != RUSH_OK) {
+    tensor_release(to);
+    return s;
+  }
+  *out = to;
+  return RUSH_OK;
+}
+
+rush_status tensor_contiguous(call_ctx *cx, rush_tensor *t, rush_tensor **out)
+{
+  return tensor_to_dtype(cx, t, t->dtype, out);
+}
+
+rush_status tensor_to_dtype(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
+{
+  if (t->dtype == dtype && tensor_is_contiguous(t)) {
+    *out = tensor_retain(t);
+    return RUSH_OK;
+  }
+  rush_tensor *c;
+  TRY(tensor_new(cx, dtype, t->n_dims, t->sizes, &c));
+  return copied(cx, c, t, out);
+}
+
+rush_status tensor_clone(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
+{
+  rush_tensor *c;
+  TRY(tensor_new_like(cx, t, DTYPE_NONE, &c));
+  return copied(cx, c, t, out);
+}
+
+/* -- Changing ----------------------------------------------------------------------------------- */
+
+/* Give t room for n_dims sizes and strides; what they were is lost. */
+static rush_status set_rank(call_ctx *cx, rush_tensor *t, int n_dims)
+{
+  context *c = t->h.ctx;
+  int64_t *dims = NULL;
+  if (n_dims == t->n_dims)
+    return RUSH_OK;
+  if (n_dims > TENSOR_INLINE_DIMS) {
+    if (!t->extra) {
+      t->extra = mem_alloc_zero(c, sizeof *t->extra);
+      if (!t->extra)
+        return call_nomem(cx);
+    }
+    dims = mem_alloc(c, 2 * (size_t)n_dims * sizeof *dims);
+    if (!dims)
+      return call_nomem(cx);
+  }
+  if (t->extra && t->extra->dims) {
+    mem_free(c, t->extra->dims, 2 * (size_t)t->n_dims * sizeof *dims);
+    t->extra->dims = NULL;
+  }
+  if (dims)
+    t->extra->dims = dims;
+  t->sizes = dims ? dims : t->inline_dims;
+  t->strides = dims ? dims + n_dims : t->inline_dims + TENSOR_INLINE_DIMS;
+  t->n_dims = (uint16_t)n_dims;
+  return RUSH_OK;
+}
+
+/* A storage other tensors hold is not moved under them: t then gets a new one with the old content. */
+static rush_status make_room(call_ctx *cx, rush_tensor *t, size_t n_bytes)
+{
+  if (n_bytes <= t->st->n_bytes)
+    return RUSH_OK;
+  if (heap_is_unique(&t->st->h)) {
+    TRY(storage_grow(cx, t->st, n_bytes));
+  } else {
+    storage *st;
+    TRY(storage_new(cx, n_bytes, &st));
+    if (t->st->n_bytes)
+      memcpy(st->data, t->st->data, t->st->n_bytes);
+    storage_release(t->st);
+    t->st = st;
+  }
+  return RUSH_OK;
+}
+
+rush_status tensor_resize(call_ctx *cx, rush_tensor *t, int n_dims, const int64_t *sizes)
+{
+  if (n_dims == t->n_dims && (n_dims == 0 || !memcmp(sizes, t->sizes, (size_t)n_dims * sizeof *sizes)))
+    return RUSH_OK;
+  int64_t n;
+  size_t n_bytes, offset_bytes = (size_t)t->offset * tensor_item_bytes(t), copy[TENSOR_MAX_DIMS];
+  TRY(check_new(cx, t->dtype, n_dims, sizes, &n, &n_bytes));
+  if (n_dims)
+    memcpy(copy, sizes, (size_t)n_dims * sizeof *sizes); /* sizes may be t's own */
+  if (n > 0 && !size_add(n_bytes, offset_bytes, &n_bytes))
+    return call_fail(cx, "Storage size calculation overflowed");
+  TRY(make_room(cx, t, n_bytes));
+  t->data = (char *)t->st->data + offset_bytes;
+  TRY(set_rank(cx, t, n_dims));
+  if (n_dims)
+    memcpy(t->sizes, copy, (size_t)n_dims * sizeof *sizes);
+  strides_contiguous(n_dims, t->sizes, t->strides);
+  t->n_elems = n;
+  note_contiguous(t);
+  return RUSH_OK;
+}
+
+rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *other)
+{
+  if (t == other)
+    return RUSH_OK;
+  TRY(set_rank(cx, t, other->n_dims));
+  size_t bytes = other->n_dims * sizeof(int64_t);
+  memcpy(t->sizes, other->sizes, bytes);
+  memcpy(t->strides, other->strides, bytes);
+  storage *old = t->st;
+  t->st = storage_retain(other->st);
+  storage_release(old);
+  t->dtype = other->dtype;
+  t->n_elems = other->n_elems;
+  t->offset = other->offset;
+  t->data = other->data;
+  note_contiguous(t);
+  return RUSH_OK;
+}
+
+rush_status tensor_set_quantizer(call_ctx *cx, rush_tensor *t, const quantizer *q)
+{
+  context *c = t->h.ctx;
+  if (!t->extra) {
+    t->extra = mem_alloc_zero(c, sizeof *t->extra);
+    if (!t->extra)
+      return call_nomem(cx);
+  }
+  quantizer *copy = t->extra->quant;
+  if (copy) {
+    tensor_release(copy->scales);
+    tensor_release(copy->zero_points);
+  } else {
+    copy = t->extra->quant = mem_alloc(c, sizeof *copy);
+    if (!copy)
+      return call_nomem(cx);
+  }
+  *copy = *q;
+  tensor_retain(copy->scales);
+  tensor_retain(copy->zero_points);
+  return RUSH_OK;
+}
+
+/* -- As values ---------------------------------------------------------------------------------- */
+
+static void destroy_value(void *p) { tensor_destroy(p); }
+
+static rush_status print_value(call_ctx *cx, text_buf *out, void *p)
+{
+  return tensor_print_aten(cx, out, p);
+}
+
+static rush_status copy_value(call_ctx *cx, void *p, rush_value *out)
+{
+  const rush_tensor *t = p;
+  rush_tensor *c;
+  TRY(tensor_clone(cx, t, &c));
+  c->h.flags |= t->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_IS_PARAMETER);
+  *out = value_tensor_steal(c);
+  return RUSH_OK;
+}
+
+static rush_status equal_value(call_ctx *cx, void *a, void *b, bool *out)
+{
+  const rush_tensor *x = a, *y = b;
+  if (x->n_elems != 1 || y->n_elems != 1)
+    return call_fail(cx, "Boolean value of Tensor with more than one value is ambiguous");
+  rush_value v, w;
+  TRY(tensor_get(cx, x, 0, &v));
+  rush_status s = tensor_get(cx, y, 0, &w);
+  if (s == RUSH_OK)
+    s = value_equal(cx, v, w, out);
+  if (s == RUSH_OK)
+    value_release(w);
+  value_release(v);
+  return s;
+}
+
+const value_ops tensor_value_ops = {destroy_value, print_value, copy_value, equal_value};

@@ -1,0 +1,24 @@
+/* tensor/tensor_int.h -- blocks: what headers and small storages are made of.
+ *
+ * All blocks have one size, so that one free list per thread serves both.  A block freed by another
+ * thread than it was taken by goes to the freeing thread's list. */
+#ifndef RUSH_TENSOR_TENSOR_INT_H
+#define RUSH_TENSOR_TENSOR_INT_H
+
+#include "tensor/tensor.h"
+
+#define BLOCK_BYTES 160
+_Static_assert(sizeof(rush_tensor) <= BLOCK_BYTES, "a tensor header is one block");
+_Static_assert(sizeof(storage) + TENSOR_INLINE_BYTES <= BLOCK_BYTES, "a small storage is one block");
+
+void *block_alloc(context *c) RUSH_CHECKED; /* NULL: no memory */
+void block_free(context *c, void *p);
+
+/* What the value layer needs to know of tensors and storages. */
+extern const value_ops tensor_value_ops, storage_value_ops;
+
+static inline void *storage_inline_data(storage *st) { return st + 1; }
+/* Make room for n_bytes, keeping what is there.  Only for a storage that one tensor holds. */
+rush_status storage_grow(call_ctx *cx, storage *st, size_t n_bytes) RUSH_CHECKED;
+
+#endif
