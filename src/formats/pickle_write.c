@@ -107,7 +107,8 @@ void pickle_str(pickle_writer *w, str text)
 
 void pickle_global(pickle_writer *w, str module, str name)
 {
-  char *key = session_printf(w->s, "c%.*s\n%.*s\n", (int)module.len, module.p, (int)name.len, name.p);
+  char *key = session_printf(w->s, "c%.*s\n%.*s\n", (int)module.len, module.p, (int)name.len,
+                             name.p);
 
   if (recall(w, str_of(key)))
     return;

@@ -16,8 +16,8 @@
  * adds it.
  *
  * Ownership: an archive is refcounted and holds its mapping.  Entries and names are borrowed from
- * it.  Threads: immutable after zip_open.  Cost: O(records log records) at opening when they are out
- * of order. */
+ * it.  Threads: immutable after zip_open.  Cost: O(records log records) at opening when they are
+ * out of order. */
 #ifndef RUSH_FORMATS_ZIP_H
 #define RUSH_FORMATS_ZIP_H
 
