@@ -1,0 +1,461 @@
+#include "ops/conv.h"
+
+#include <string.h>
+
+#include "base/threads.h"
+#include "ops/conv_int.h"
+#include "ops/gemm_int.h"
+#include "tensor/dtype.h"
+
+/* Panels that one task walks for each piece of k: the piece of the weights stays in L2 meanwhile. */
+#define RUN_PANELS 16
+
+typedef struct geometry { /* what follows from the arguments */
+  int64_t in_ch, out_ch;   /* of one group */
+  int64_t n_taps, n_k;     /* kernel positions; in_ch * n_taps */
+  int64_t n_in, n_out;     /* pixels */
+  int64_t padded[3];       /* sizes of the input with its border */
+  int64_t n_padded;
+  bool has_border;
+  size_t item;
+} geometry;
+
+typedef struct job {
+  const conv_args *c;
+  geometry geo;
+  const gemm_kernels *kr;
+  cpu_level level;
+  const char *input; /* with its border */
+  char *border;      /* the same when made here */
+  int64_t *k_off, *row_off;
+  int64_t piece, n_panels, n_splits, split; /* split: output channels of one task */
+  size_t border_bytes, offset_bytes;
+  call_ctx *cx;
+  _Atomic int failed;
+} job;
+
+static geometry geometry_of(const conv_args *c)
+{
+  geometry g = {.in_ch = c->in_ch / c->groups, .out_ch = c->out_ch / c->groups, .n_taps = 1, .n_in = 1,
+                .n_out = 1, .n_padded = 1, .item = dtype_bytes(c->dtype)};
+  for (int d = 0; d < 3; d++) {
+    g.n_taps *= c->kernel[d];
+    g.n_in *= c->in[d];
+    g.n_out *= c->out[d];
+    g.padded[d] = (c->out[d] - 1) * c->stride[d] + c->dilation[d] * (c->kernel[d] - 1) + 1;
+    if (g.padded[d] < c->in[d])
+      g.padded[d] = c->in[d]; /* what the last window does not reach */
+    g.has_border |= c->pad[d] != 0 || g.padded[d] != c->in[d];
+    g.n_padded *= g.padded[d];
+  }
+  g.n_k = g.in_ch * g.n_taps;
+  return g;
+}
+
+/* -- The border ------------------------------------------------------------------------------------ */
+
+/* Channels [begin, end) of the whole batch into zero-bordered copies. */
+static void copy_with_border(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  const conv_args *c = j->c;
+  const geometry *g = &j->geo;
+  const size_t item = g->item;
+  const int64_t copied = i64_min(c->in[2], g->padded[2] - c->pad[2]);
+  for (int64_t ch = begin; ch < end; ch++) {
+    char *to = j->border + (size_t)(ch * g->n_padded) * item;
+    const char *from = (const char *)c->input + (size_t)(ch * g->n_in) * item;
+    memset(to, 0, (size_t)g->n_padded * item);
+    for (int64_t z = 0; z < c->in[0] && z + c->pad[0] < g->padded[0]; z++)
+      for (int64_t y = 0; y < c->in[1] && y + c->pad[1] < g->padded[1]; y++)
+        memcpy(to + (size_t)(((z + c->pad[0]) * g->padded[1] + y + c->pad[1]) * g->padded[2] + c->pad[2]) * item,
+               from + (size_t)((z * c->in[1] + y) * c->in[2]) * item, (size_t)copied * item);
+  }
+}
+
+static rush_status add_border(job *j)
+{
+  const int64_t n_ch = j->c->batch * j->c->in_ch;
+  j->input = j->c->input;
+  if (!j->geo.has_border)
+    return RUSH_OK;
+  j->border_bytes = (size_t)(n_ch * j->geo.n_padded) * j->geo.item;
+  j->border = mem_alloc_data(j->cx->ctx, j->border_bytes);
+  if (!j->border)
+    return call_nomem(j->cx);
+  j->input = j->border;
+  return parallel_for(j->cx, n_ch, i64_max(1, 32768 / i64_max(1, j->geo.n_padded)), copy_with_border, j);
+}
+
+/* Offsets of kernel positions and of output rows, in elements of the bordered input. */
+static rush_status make_offsets(job *j)
+{
+  const conv_args *c = j->c;
+  const geometry *g = &j->geo;
+  const int64_t n_rows = c->out[0] * c->out[1];
+  j->offset_bytes = (size_t)(g->n_k + n_rows) * sizeof(int64_t);
+  j->k_off = mem_alloc(j->cx->ctx, j->offset_bytes);
+  if (!j->k_off)
+    return call_nomem(j->cx);
+  j->row_off = j->k_off + g->n_k;
+  int64_t *p = j->k_off;
+  for (int64_t ch = 0; ch < g->in_ch; ch++)
+    for (int64_t z = 0; z < c->kernel[0]; z++)
+      for (int64_t y = 0; y < c->kernel[1]; y++)
+        for (int64_t x = 0; x < c->kernel[2]; x++)
+          *p++ = ch * g->n_padded + (z * c->dilation[0] * g->padded[1] + y * c->dilation[1]) * g->padded[2] +
+                 x * c->dilation[2];
+  for (int64_t z = 0; z < c->out[0]; z++)
+    for (int64_t y = 0; y < c->out[1]; y++)
+      *p++ = (z * c->stride[0] * g->padded[1] + y * c->stride[1]) * g->padded[2];
+  return RUSH_OK;
+}
+
+/* -- Depthwise --------------------------------------------------------------------------------------- */
+
+/* Output channels [begin, end) of the whole batch. */
+static void depthwise(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  const conv_args *c = j->c;
+  const geometry *g = &j->geo;
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t image = i / c->out_ch, oc = i % c->out_ch, ic = oc / g->out_ch;
+    conv_depth d = {.n_k = g->n_taps, .n_rows = c->out[0] * c->out[1], .n_w = c->out[2],
+                    .step = c->stride[2], .k_off = j->k_off, .row_off = j->row_off};
+    d.in = j->input + (size_t)((image * c->in_ch + ic) * g->n_padded) * g->item;
+    d.weight = (const char *)c->weight + (size_t)(oc * g->n_taps) * g->item;
+    d.out = (char *)c->output + (size_t)(i * g->n_out) * g->item;
+    if (c->dtype == RUSH_FLOAT32) {
+      d.bias = c->bias ? (double)((const float *)c->bias)[oc] : 0.0;
+      ISA_PICK(conv_depth_f32, j->level)(&d);
+    } else {
+      d.bias = c->bias ? ((const double *)c->bias)[oc] : 0.0;
+      ISA_PICK(conv_depth_f64, j->level)(&d);
+    }
+  }
+}
+
+/* -- Patches times weights ------------------------------------------------------------------------------ */
+
+static void pack_panel(const job *j, int64_t p, int64_t k0, int64_t k1, const char *in, char *dst, int *cols)
+{
+  const conv_args *c = j->c;
+  conv_panel panel = {.nr = j->kr->nr, .step = (int)c->stride[2]};
+  int64_t pixel = p * j->kr->nr;
+  panel.cols = *cols = (int)i64_min(j->kr->nr, j->geo.n_out - pixel);
+  int64_t row = pixel / c->out[2], x = pixel % c->out[2];
+  for (int l = 0; l < panel.cols; l++) {
+    panel.off[l] = j->row_off[row] + x * c->stride[2];
+    if (++x == c->out[2]) {
+      x = 0;
+      row++;
+    }
+  }
+  if (c->dtype == RUSH_FLOAT32)
+    ISA_PICK(conv_pack_f32, j->level)(&panel, k1 - k0, j->k_off + k0, (const float *)(const void *)in, (float *)(void *)dst);
+  else
+    ISA_PICK(conv_pack_f64, j->level)(&panel, k1 - k0, j->k_off + k0, (const double *)(const void *)in, (double *)(void *)dst);
+}
+
+/* Panels [p0, p1) of one image and group, output channels [m0, m1) of the group. */
+static void run_panels(const job *j, int64_t image, int64_t group, int64_t m0, int64_t m1, int64_t p0,
+                       int64_t p1, char *scratch)
+{
+  const conv_args *c = j->c;
+  const geometry *g = &j->geo;
+  const int64_t ch0 = group * g->out_ch, mr = j->kr->mr, item = (int64_t)g->item;
+  const char *in = j->input + (image * c->in_ch + group * g->in_ch) * g->n_padded * item;
+  for (int64_t k0 = 0; k0 < g->n_k; k0 += j->piece) {
+    const int64_t k1 = i64_min(k0 + j->piece, g->n_k);
+    gemm_tile t = {.k = k1 - k0, .a_rs = g->n_k, .a_ks = 1, .b = scratch, .b_ks = j->kr->nr,
+                   .c_rs = g->n_out, .alpha = 1.0, .beta = 1.0};
+    for (int64_t p = p0; p < p1; p++) {
+      pack_panel(j, p, k0, k1, in, scratch, &t.cols);
+      for (int64_t m = m0; m < m1; m += mr) {
+        t.rows = (int)i64_min(mr, m1 - m);
+        t.a = (const char *)c->weight + ((ch0 + m) * g->n_k + k0) * item;
+        t.c = (char *)c->output + ((image * c->out_ch + ch0 + m) * g->n_out + p * j->kr->nr) * item;
+        t.d = t.c;
+        t.d_rs = g->n_out;
+        t.d_cs = 1;
+        if (k0 == 0) { /* later pieces add to the output */
+          t.d = c->bias ? (const char *)c->bias + (ch0 + m) * item : NULL;
+          t.d_rs = 1;
+          t.d_cs = 0;
+        }
+        j->kr->tile(&t);
+      }
+    }
+  }
+}
+
+/* Tasks are (image, group, split of output channels, panel), panel fastest. */
+static void run_tasks(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  const conv_args *c = j->c;
+  const size_t n_bytes = (size_t)(j->piece * j->kr->nr) * j->geo.item;
+  char *scratch = mem_alloc_data(j->cx->ctx, n_bytes);
+  if (!scratch) {
+    atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
+    return;
+  }
+  while (begin < end) {
+    const int64_t p0 = begin % j->n_panels, rest = begin / j->n_panels;
+    const int64_t split = rest % j->n_splits, group = rest / j->n_splits % c->groups;
+    const int64_t image = rest / j->n_splits / c->groups;
+    const int64_t p1 = i64_min(i64_min(p0 + RUN_PANELS, j->n_panels), p0 + end - begin);
+    run_panels(j, image, group, split * j->split, i64_min((split + 1) * j->split, j->geo.out_ch), p0, p1, scratch);
+    begin += p1 - p0;
+  }
+  mem_free_data(j->cx->ctx, scratch, n_bytes);
+}
+
+static rush_status run_patches(job *j)
+{
+  const conv_args *c = j->c;
+  const geometry *g = &j->geo;
+  const int n_threads = pool_n_threads(context_pool(j->cx->ctx));
+  j->kr = gemm_kernels_of(j->level, c->dtype);
+  j->piece = gemm_k_piece(g->n_k);
+  j->n_panels = (g->n_out + j->kr->nr - 1) / j->kr->nr;
+  j->split = g->out_ch;
+  j->n_splits = 1;
+  if (j->n_panels * c->batch * c->groups < 2 * n_threads && g->out_ch >= 4 * j->kr->mr) {
+    j->split = (g->out_ch / (2 * n_threads) / j->kr->mr + 1) * j->kr->mr;
+    j->n_splits = (g->out_ch + j->split - 1) / j->split;
+  }
+  const int64_t macs = i64_max(1, j->split * g->n_k * j->kr->nr); /* of one task */
+  TRY(parallel_for(j->cx, c->batch * c->groups * j->n_splits * j->n_panels, i64_max(1, 250000 / macs), run_tasks, j));
+  return j->failed ? call_nomem(j->cx) : RUSH_OK;
+}
+
+/* -- 1x1 ---------------------------------------------------------------------------------------------- */
+
+static bool is_pointwise(const conv_args *c)
+{
+  for (int d = 0; d < 3; d++)
+    if (c->kernel[d] != 1 || c->stride[d] != 1 || c->pad[d] != 0 || c->in[d] != c->out[d])
+      return false;
+  return true;
+}
+
+static rush_status pointwise(call_ctx *cx, const conv_args *c, const geometry *g)
+{
+  for (int64_t group = 0; group < c->groups; group++) {
+    const size_t item = g->item;
+    gemm_args a = {.dtype = c->dtype, .m = g->out_ch, .n = g->n_out, .k = g->in_ch, .alpha = 1.0, .beta = 1.0};
+    a.a = (gemm_matrix){(const char *)c->weight + (size_t)(group * g->out_ch * g->in_ch) * item, g->in_ch, 1};
+    a.b = (gemm_matrix){(const char *)c->input + (size_t)(group * g->in_ch * g->n_in) * item, g->n_in, 1};
+    if (c->bias)
+      a.d = (gemm_matrix){(const char *)c->bias + (size_t)(group * g->out_ch) * item, 1, 0};
+    a.c = (char *)c->output + (size_t)(group * g->out_ch * g->n_out) * item;
+    a.c_rs = g->n_out;
+    a.c_cs = 1;
+    TRY(gemm_batch(cx, &a, c->batch, 0, c->in_ch * g->n_in, 0, c->out_ch * g->n_out));
+  }
+  return RUSH_OK;
+}
+
+/* -- Other dtypes: a column matrix ------------------------------------------------------------------------ */
+
+typedef struct columns {
+  const conv_args *c;
+  geometry geo;
+  const char *in; /* one image's group */
+  char *col;
+} columns;
+
+static void copy_item(char *to, const char *from, size_t item)
+{
+  switch (item) {
+  case 1: *to = *from; break;
+  case 2: memcpy(to, from, 2); break;
+  case 4: memcpy(to, from, 4); break;
+  case 8: memcpy(to, from, 8); break;
+  default: memcpy(to, from, item); break;
+  }
+}
+
+/* Rows [begin, end) of [channel, kd, kh, kw][pixel]. */
+static void fill_columns(void *arg, int64_t begin, int64_t end)
+{
+  const columns *a = arg;
+  const conv_args *c = a->c;
+  const size_t item = a->geo.item;
+  for (int64_t k = begin; k < end; k++) {
+    const int64_t kx = k % c->kernel[2], ky = k / c->kernel[2] % c->kernel[1];
+    const int64_t kz = k / c->kernel[2] / c->kernel[1] % c->kernel[0], ch = k / a->geo.n_taps;
+    char *to = a->col + (size_t)(k * a->geo.n_out) * item;
+    for (int64_t z = 0; z < c->out[0]; z++)
+      for (int64_t y = 0; y < c->out[1]; y++)
+        for (int64_t x = 0; x < c->out[2]; x++, to += item) {
+          const int64_t iz = z * c->stride[0] - c->pad[0] + kz * c->dilation[0];
+          const int64_t iy = y * c->stride[1] - c->pad[1] + ky * c->dilation[1];
+          const int64_t ix = x * c->stride[2] - c->pad[2] + kx * c->dilation[2];
+          if (iz < 0 || iz >= c->in[0] || iy < 0 || iy >= c->in[1] || ix < 0 || ix >= c->in[2])
+            memset(to, 0, item);
+          else
+            copy_item(to, a->in + (size_t)(((ch * c->in[0] + iz) * c->in[1] + iy) * c->in[2] + ix) * item, item);
+        }
+  }
+}
+
+static rush_status by_columns(call_ctx *cx, const conv_args *c, const geometry *g)
+{
+  const size_t n_bytes = (size_t)(g->n_k * g->n_out) * g->item, item = g->item;
+  columns a = {c, *g, NULL, mem_alloc_data(cx->ctx, n_bytes)};
+  rush_status st = RUSH_OK;
+  if (!a.col)
+    return call_nomem(cx);
+  for (int64_t i = 0; i < c->batch * c->groups && st == RUSH_OK; i++) {
+    const int64_t group = i % c->groups;
+    a.in = (const char *)c->input + (size_t)(i * g->in_ch * g->n_in) * item;
+    st = parallel_for(cx, g->n_k, i64_max(1, 32768 / i64_max(1, g->n_out)), fill_columns, &a);
+    gemm_args m = {.dtype = c->dtype, .m = g->out_ch, .n = g->n_out, .k = g->n_k, .alpha = 1.0, .beta = 1.0,
+                   .a = {(const char *)c->weight + (size_t)(group * g->out_ch * g->n_k) * item, g->n_k, 1},
+                   .b = {a.col, g->n_out, 1}, .c_rs = g->n_out, .c_cs = 1};
+    m.c = (char *)c->output + (size_t)(i * g->out_ch * g->n_out) * item;
+    if (c->bias)
+      m.d = (gemm_matrix){(const char *)c->bias + (size_t)(group * g->out_ch) * item, 1, 0};
+    if (st == RUSH_OK)
+      st = gemm(cx, &m);
+  }
+  mem_free_data(cx->ctx, a.col, n_bytes);
+  return st;
+}
+
+/* -- Public -------------------------------------------------------------------------------------------------- */
+
+rush_status conv(call_ctx *cx, const conv_args *c)
+{
+  job j = {.c = c, .geo = geometry_of(c), .cx = cx};
+  rush_status st;
+  if (c->batch == 0 || c->out_ch == 0 || j.geo.n_out == 0)
+    return RUSH_OK;
+  if (is_pointwise(c))
+    return pointwise(cx, c, &j.geo);
+  if (c->dtype != RUSH_FLOAT32 && c->dtype != RUSH_FLOAT64)
+    return by_columns(cx, c, &j.geo);
+  if (j.geo.n_k == 0)
+    return by_columns(cx, c, &j.geo);
+  j.level = cpu_choose(context_get_options(cx->ctx)->cpu);
+  st = add_border(&j);
+  if (st == RUSH_OK)
+    st = make_offsets(&j);
+  if (st == RUSH_OK)
+    st = j.geo.in_ch == 1 && j.geo.n_k <= 384 && j.geo.out_ch <= 4
+           ? parallel_for(cx, c->batch * c->out_ch, i64_max(1, 65536 / i64_max(1, j.geo.n_out * j.geo.n_taps)),
+                          depthwise, &j)
+           : run_patches(&j);
+  if (j.k_off)
+    mem_free(cx->ctx, j.k_off, j.offset_bytes);
+  if (j.border)
+    mem_free_data(cx->ctx, j.border, j.border_bytes);
+  return st;
+}
+
+/* -- Transposed: a product, then the columns are added into the output ---------------------------------------- */
+
+#define ADD_COLUMNS(name, T)                                                                            \
+  static void name(const conv_args *c, int64_t n_taps, const void *col, void *out, const void *bias)    \
+  {                                                                                                     \
+    const int64_t n_in = c->in[0] * c->in[1] * c->in[2], n_out = c->out[0] * c->out[1] * c->out[2];     \
+    const T *s = col;                                                                                   \
+    T *o = out;                                                                                         \
+    for (int64_t i = 0; i < n_out; i++)                                                                 \
+      o[i] = 0;                                                                                         \
+    for (int64_t k = 0; k < n_taps; k++, s += n_in) {                                                   \
+      const int64_t kx = k % c->kernel[2], ky = k / c->kernel[2] % c->kernel[1];                        \
+      const int64_t kz = k / c->kernel[2] / c->kernel[1];                                               \
+      for (int64_t z = 0; z < c->in[0]; z++)                                                            \
+        for (int64_t y = 0; y < c->in[1]; y++) {                                                        \
+          const int64_t oz = z * c->stride[0] - c->pad[0] + kz * c->dilation[0];                        \
+          const int64_t oy = y * c->stride[1] - c->pad[1] + ky * c->dilation[1];                        \
+          if (oz < 0 || oz >= c->out[0] || oy < 0 || oy >= c->out[1])                                   \
+            continue;                                                                                   \
+          const int64_t shift = kx * c->dilation[2] - c->pad[2];                                        \
+          const T *row = s + (z * c->in[1] + y) * c->in[2];                                             \
+          T *to = o + (oz * c->out[1] + oy) * c->out[2];                                                \
+          for (int64_t x = 0; x < c->in[2]; x++) {                                                      \
+            const int64_t ox = x * c->stride[2] + shift;                                                \
+            if (ox >= 0 && ox < c->out[2])                                                              \
+              to[ox] = (T)(to[ox] + row[x]);                                                            \
+          }                                                                                             \
+        }                                                                                               \
+    }                                                                                                   \
+    if (bias)                                                                                           \
+      for (int64_t i = 0; i < n_out; i++)                                                               \
+        o[i] = (T)(o[i] + *(const T *)bias);                                                            \
+  }
+ADD_COLUMNS(add_f32, float)
+ADD_COLUMNS(add_f64, double)
+ADD_COLUMNS(add_u8, uint8_t)
+ADD_COLUMNS(add_u16, uint16_t)
+ADD_COLUMNS(add_u32, uint32_t)
+ADD_COLUMNS(add_u64, uint64_t)
+ADD_COLUMNS(add_c64, float _Complex)
+ADD_COLUMNS(add_c128, double _Complex)
+
+typedef struct scatter {
+  const conv_args *c;
+  int64_t n_taps, n_in, n_out;
+  size_t item;
+  const char *col, *bias;
+  char *out;
+  void (*add)(const conv_args *, int64_t, const void *, void *, const void *);
+} scatter;
+
+/* Output channels [begin, end) of one image and group. */
+static void add_channels(void *arg, int64_t begin, int64_t end)
+{
+  const scatter *s = arg;
+  for (int64_t ch = begin; ch < end; ch++)
+    s->add(s->c, s->n_taps, s->col + (size_t)(ch * s->n_taps * s->n_in) * s->item,
+           s->out + (size_t)(ch * s->n_out) * s->item,
+           s->bias ? s->bias + (size_t)ch * s->item : NULL);
+}
+
+static void (*adder_of(int dtype))(const conv_args *, int64_t, const void *, void *, const void *)
+{
+  switch (dtype) {
+  case RUSH_FLOAT32: return add_f32;
+  case RUSH_FLOAT64: return add_f64;
+  case RUSH_COMPLEX64: return add_c64;
+  case RUSH_COMPLEX128: return add_c128;
+  }
+  switch (dtype_bytes(dtype)) {
+  case 1: return add_u8;
+  case 2: return add_u16;
+  case 4: return add_u32;
+  }
+  return add_u64;
+}
+
+rush_status conv_transpose(call_ctx *cx, const conv_args *c)
+{
+  ASSERT(c->dtype != RUSH_FLOAT16 && c->dtype != RUSH_BFLOAT16, "16-bit floats are widened by the caller");
+  const geometry g = geometry_of(c);
+  const int64_t rows = g.out_ch * g.n_taps;
+  const size_t n_bytes = (size_t)(rows * g.n_in) * g.item;
+  char *col = mem_alloc_data(cx->ctx, n_bytes);
+  rush_status st = RUSH_OK;
+  if (!col)
+    return call_nomem(cx);
+  for (int64_t i = 0; i < c->batch * c->groups && st == RUSH_OK; i++) {
+    const int64_t group = i % c->groups;
+    gemm_args m = {.dtype = c->dtype, .m = rows, .n = g.n_in, .k = g.in_ch, .alpha = 1.0, .c = col,
+                   .a = {(const char *)c->weight + (size_t)(group * g.in_ch * rows) * g.item, 1, rows},
+                   .b = {(const char *)c->input + (size_t)(i * g.in_ch * g.n_in) * g.item, g.n_in, 1},
+                   .c_rs = g.n_in, .c_cs = 1};
+    st = gemm(cx, &m);
+    scatter s = {c, g.n_taps, g.n_in, g.n_out, g.item, col,
+                 c->bias ? (const char *)c->bias + (size_t)(group * g.out_ch) * g.item : NULL,
+                 (char *)c->output + (size_t)(i * g.out_ch * g.n_out) * g.item, adder_of(c->dtype)};
+    if (st == RUSH_OK)
+      st = parallel_for(cx, g.out_ch, i64_max(1, 32768 / i64_max(1, g.n_taps * g.n_in)), add_channels, &s);
+  }
+  mem_free_data(cx->ctx, col, n_bytes);
+  return st;
+}
