@@ -17,6 +17,7 @@
 /* A pytree: what torch.utils._pytree's TreeSpec is. */
 typedef enum tree_kind { TREE_LEAF, TREE_NONE, TREE_TUPLE, TREE_LIST, TREE_DICT, TREE_ORDERED_DICT, TREE_NAMEDTUPLE, TREE_OTHER } tree_kind;
 typedef struct tree_spec tree_spec;
+typedef struct exported exported;
 struct tree_spec {
   tree_kind kind;
   uint32_t n_children;
@@ -25,7 +26,63 @@ struct tree_spec {
   const char *type_name; /* NamedTuple, dataclass, other */
 };
 
-typedef struct exported exported;
+/* Parse torch.utils._pytree's JSON ("[1, {type, context, children_spec}]") into `mem`. */
+tree_spec *tree_parse(session *s, arena *mem, program *p, const char *place, str json_text);
+/* Append borrowed leaves of `v` in the spec's order to leaves[*n]; RUSH_EARGUMENT (ValueError) where the
+ * structure differs: `where` starts the place. */
+rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
+                         uint32_t max, uint32_t *n) RUSH_CHECKED;
+/* The value the spec describes, from leaves[*n] on (borrowed); new. */
+rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n,
+                           rush_value *out) RUSH_CHECKED;
+uint32_t tree_n_leaves(const tree_spec *t);
+
+/* -- Guards ------------------------------------------------------------------------------------------ */
+
+/* A condition on the sizes of inputs, `L['x'].size()[0] == 2*L['y'].size()[1]`, as a small tree. */
+typedef struct guard guard;
+typedef enum guard_op {
+  GUARD_INT,  /* value */
+  GUARD_SIZE, /* leaf, dim */
+  GUARD_LEAF, /* an int argument */
+  GUARD_ADD, GUARD_SUB, GUARD_MUL, GUARD_FLOORDIV, GUARD_MOD, GUARD_POW, GUARD_NEG, GUARD_MIN, GUARD_MAX,
+  GUARD_EQ, GUARD_NE, GUARD_LT, GUARD_LE, GUARD_GT, GUARD_GE, GUARD_AND, GUARD_OR, GUARD_NOT
+} guard_op;
+struct guard {
+  guard_op op;
+  int64_t value;       /* GUARD_INT; GUARD_SIZE: the dimension */
+  uint32_t leaf;
+  const guard *a, *b;
+  const char *text;    /* of the whole condition, on the root */
+};
+
+/* NULL when the text is not understood. */
+const guard *guard_parse(session *s, arena *mem, const exported *e, const char *text);
+/* RUSH_ERAISED (AssertionError, "Guard failed: ...") when it does not hold. */
+rush_status guard_check(call_ctx *cx, const guard *g, const rush_value *leaves) RUSH_CHECKED;
+
+/* -- The program --------------------------------------------------------------------------------------- */
+
+typedef enum exported_output { OUTPUT_USER, OUTPUT_BUFFER_MUTATION, OUTPUT_INPUT_MUTATION, OUTPUT_IGNORED } exported_output;
+
+struct exported { /* in the program's arena */
+  program *program; /* borrowed: it owns this */
+  function *forward;
+  tree_spec *in, *out;       /* in: (args tuple, kwargs dict) */
+  const char **arg_names;    /* forward's parameters: n_arg_names; positional first */
+  uint32_t n_arg_names;
+  uint32_t n_leaves;         /* of the input */
+  const char **leaf_names;   /* as guards and messages name them */
+  rush_value *leaf_constants; /* UNSET: an input of the graph; else the value it must have */
+  bool *leaf_is_input;       /* the graph takes it */
+  uint32_t n_outputs;
+  struct exported_output_spec {
+    exported_output kind;
+    uint32_t target;         /* attribute slot, or leaf */
+  } *outputs;
+  const guard **guards;
+  uint32_t n_guards;
+};
 
 /* Call: `self` is the module object.  *result is new. */
 rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush_value *args, uint32_t n_args,

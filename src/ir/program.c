@@ -47,6 +47,8 @@ static void program_destroy(type_store *ts)
     free_class(ci);
   for (uint32_t i = 0; i < p->n_constants; i++)
     value_release(p->constants[i]);
+  for (struct kept_value *k = p->kept; k; k = k->next)
+    value_release(k->value);
   for (uint32_t i = 0; i < p->n_sources; i++)
     source_release(p->sources[i]);
   table_free(&p->classes);
@@ -56,6 +58,18 @@ static void program_destroy(type_store *ts)
   pthread_mutex_destroy(&p->lock);
   mem_free(c, p, sizeof *p);
   context_release(c);
+}
+
+void program_keep_steal(session *s, program *p, rush_value v)
+{
+  struct kept_value *k = arena_alloc(&p->mem, sizeof *k);
+
+  if (!k) {
+    value_release(v);
+    session_check(s, call_nomem(s->cx));
+  }
+  *k = (struct kept_value){v, p->kept};
+  p->kept = k;
 }
 
 program *program_of_types(type_store *ts)

@@ -76,6 +76,7 @@ struct program {
   mutex lock;       /* recursive; bodies are compiled under it */
   function *all_functions;
   class_info *all_classes;
+  struct kept_value { rush_value value; struct kept_value *next; } *kept; /* program_keep_steal */
   void *front;      /* the front end's importer, in mem; may need front_free */
   void (*front_free)(program *p);
   void *files;      /* the archive's: where code comes from, in mem */
@@ -107,6 +108,8 @@ function *class_add_method(session *s, const type *cls, const char *name);
 uint32_t class_add_attr(session *s, const type *cls, const char *name, const type *t);
 source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len);
 
+/* The program owns `v` from now on: it lives as long. */
+void program_keep_steal(session *s, program *p, rush_value v);
 /* Attributes and methods are there afterwards. */
 void class_complete(session *s, const type *cls);
 uint32_t class_add_constant(session *s, const type *cls, const char *name, const type *t,

@@ -1,0 +1,710 @@
+#include "archive/exported_int.h"
+
+/* -- Small pieces ------------------------------------------------------------------------------------------ */
+
+void ex_bind(ex_reader *r, str name, ir_value *v)
+{
+  if (!table_put(&r->scope->values, name, v))
+    session_check(r->s, call_nomem(r->s->cx));
+}
+
+static ir_value *lookup(ex_reader *r, json *j, str name)
+{
+  ir_value *v = table_get(&r->scope->values, name);
+
+  if (!v)
+    json_fail(j, "there is no value '%.*s'", (int)name.len, name.p);
+  return v;
+}
+
+ir_value *ex_constant(ex_reader *r, rush_value v_steal, const type *t)
+{
+  ir_node *n = ir_constant_new(r->s, r->g, v_steal, t);
+
+  value_release(v_steal); /* the pool has its own reference */
+  ir_node_append(n, r->block);
+  return n->outputs[0];
+}
+
+ir_value *ex_list(ex_reader *r, ir_value *const *items, uint32_t n, const type *elem)
+{
+  ir_node *node = ir_node_new(r->s, r->g, IR_LIST_CONSTRUCT, items, n);
+  const type *t = type_list(r->g->types, elem);
+
+  if (!t)
+    session_check(r->s, call_nomem(r->s->cx));
+  ir_node_append(node, r->block);
+  return ir_node_add_output(r->s, node, t);
+}
+
+ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs, uint32_t n)
+{
+  const op *o = op_find(r->s->cx->ctx, str_of(name), str_of(overload));
+
+  if (!o)
+    session_fail_status(r->s, RUSH_EINTERNAL, NULL, NULL, "operator %s.%s is missing", name, overload);
+  ir_node *node = ir_node_new_op(r->s, r->g, o, inputs, n);
+  ir_node_append(node, r->block);
+  return node->outputs[0];
+}
+
+int ex_dtype(ex_reader *r, int64_t number)
+{
+  static const struct { uint8_t from, to; } rows[] = {
+      {1, RUSH_UINT8},   {2, RUSH_INT8},          {3, RUSH_INT16},          {4, RUSH_INT32},
+      {5, RUSH_INT64},   {6, RUSH_FLOAT16},       {7, RUSH_FLOAT32},        {8, RUSH_FLOAT64},
+      {9, RUSH_COMPLEX32}, {10, RUSH_COMPLEX64},  {11, RUSH_COMPLEX128},    {12, RUSH_BOOL},
+      {13, RUSH_BFLOAT16}, {28, RUSH_UINT16},     {29, RUSH_FLOAT8_E4M3FN}, {30, RUSH_FLOAT8_E5M2},
+      {31, RUSH_FLOAT8_E4M3FNUZ}, {32, RUSH_FLOAT8_E5M2FNUZ}, {34, RUSH_UINT32}, {35, RUSH_UINT64}};
+
+  for (size_t i = 0; i < COUNT_OF(rows); i++)
+    if (rows[i].from == number)
+      return rows[i].to;
+  session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: dtype number %lld is none of the schema's", r->in.place,
+                      (long long)number);
+}
+
+/* -- Arguments ------------------------------------------------------------------------------------------------ */
+
+/* {"as_name": n} or {"as_int": i} / as_float / as_bool. */
+static ir_value *read_sym(ex_reader *r, json *j)
+{
+  ir_value *v = NULL;
+  str key;
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "as_name"))
+      v = lookup(r, j, json_string(j));
+    else if (str_is(key, "as_int"))
+      v = ex_constant(r, value_int(json_int(j)), NULL);
+    else if (str_is(key, "as_float"))
+      v = ex_constant(r, value_float(json_double(j)), NULL);
+    else if (str_is(key, "as_bool"))
+      v = ex_constant(r, value_bool(json_bool(j)), NULL);
+    else
+      json_fail(j, "a symbolic argument of kind '%.*s'", (int)key.len, key.p);
+  }
+  if (!v)
+    json_fail(j, "an empty symbolic argument");
+  return v;
+}
+
+static ir_value *read_named(ex_reader *r, json *j)
+{
+  ir_value *v = NULL;
+  str key;
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "name"))
+      v = lookup(r, j, json_string(j));
+    else
+      json_skip(j);
+  }
+  if (!v)
+    json_fail(j, "a tensor argument without a name");
+  return v;
+}
+
+typedef ir_value *read_item(ex_reader *r, json *j);
+
+static ir_value *read_optional_tensor(ex_reader *r, json *j)
+{
+  ir_value *v = NULL;
+  str key;
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "as_tensor")) {
+      v = read_named(r, j);
+    } else if (str_is(key, "as_none")) {
+      json_skip(j);
+      v = ex_constant(r, value_none(), NULL);
+    } else {
+      json_fail(j, "an optional tensor of kind '%.*s'", (int)key.len, key.p);
+    }
+  }
+  return v ? v : ex_constant(r, value_none(), NULL);
+}
+
+static ir_value *read_list(ex_reader *r, json *j, read_item *item, const type *elem)
+{
+  uint32_t n = 0, cap = 8;
+  ir_value **items = session_array(r->s, ir_value *, cap);
+
+  for (json_begin_array(j); json_next_item(j);) {
+    if (n == cap) {
+      ir_value **grown = session_array(r->s, ir_value *, 2 * (size_t)cap);
+      memcpy(grown, items, n * sizeof *items);
+      items = grown;
+      cap *= 2;
+    }
+    items[n++] = item(r, j);
+  }
+  return ex_list(r, items, n, elem);
+}
+
+/* Lists of plain numbers are constants. */
+static ir_value *constant_list(ex_reader *r, json *j, type_kind kind)
+{
+  rush_list *l;
+  rush_value v;
+
+  session_check(r->s, list_new(r->s->cx, type_simple(kind), 4, &l));
+  program_keep_steal(r->s, r->program, value_heap_steal(RUSH_TAG_LIST, l));
+  for (json_begin_array(j); json_next_item(j);) {
+    switch (kind) {
+    case TYPE_INT:
+      v = value_int(json_int(j));
+      break;
+    case TYPE_FLOAT:
+      v = value_float(json_double(j));
+      break;
+    case TYPE_BOOL:
+      v = value_bool(json_bool(j));
+      break;
+    default: {
+      str text = json_string(j);
+      session_check(r->s, string_new(r->s->cx, text.p, text.len, &v));
+      break;
+    }
+    }
+    session_check(r->s, list_append_steal(r->s->cx, l, v));
+  }
+  return ex_constant(r, value_retain(value_heap_steal(RUSH_TAG_LIST, l)), NULL);
+}
+
+static ir_value *read_device(ex_reader *r, json *j)
+{
+  int32_t kind = 0, index = -1;
+  str key;
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "type"))
+      kind = str_is(json_string(j), "cpu") ? 0 : 1;
+    else if (str_is(key, "index") && !json_is_null(j))
+      index = (int32_t)json_int(j);
+    else
+      json_skip(j);
+  }
+  return ex_constant(r, value_device(kind, index), type_simple(TYPE_DEVICE));
+}
+
+static ir_value *read_string(ex_reader *r, json *j)
+{
+  str text = json_string(j);
+  rush_value v;
+
+  session_check(r->s, string_new(r->s->cx, text.p, text.len, &v));
+  return ex_constant(r, v, NULL);
+}
+
+static ir_value *read_complex(ex_reader *r, json *j)
+{
+  double re = 0, im = 0;
+  rush_value v;
+  str key;
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "real"))
+      re = json_double(j);
+    else if (str_is(key, "imag"))
+      im = json_double(j);
+    else
+      json_skip(j);
+  }
+  session_check(r->s, complex_new(r->s->cx, re, im, &v));
+  return ex_constant(r, v, NULL);
+}
+
+static ir_value *read_enum(ex_reader *r, json *j, str kind)
+{
+  static const int8_t formats[] = {0, 0, 2, 3, 1}; /* contiguous, channels last, 3d, preserve */
+  int64_t n = json_int(j);
+
+  if (str_is(kind, "as_scalar_type"))
+    return ex_constant(r, value_int(ex_dtype(r, n)), NULL);
+  if (str_is(kind, "as_layout"))
+    return ex_constant(r, value_int(n == 7 ? 0 : n), NULL); /* strided is 0 for operators */
+  if (n < 0 || n >= (int64_t)COUNT_OF(formats))
+    json_fail(j, "memory format %lld is none of the schema's", (long long)n);
+  return ex_constant(r, value_int(formats[n]), NULL);
+}
+
+/* The value of one tagged union; NULL with *graph set for as_graph. */
+static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
+{
+  str key;
+
+  if (str_is(kind, "as_tensor"))
+    return read_named(r, j);
+  if (str_is(kind, "as_int"))
+    return ex_constant(r, value_int(json_int(j)), NULL);
+  if (str_is(kind, "as_ints"))
+    return constant_list(r, j, TYPE_INT);
+  if (str_is(kind, "as_float"))
+    return ex_constant(r, value_float(json_double(j)), NULL);
+  if (str_is(kind, "as_bool"))
+    return ex_constant(r, value_bool(json_bool(j)), NULL);
+  if (str_is(kind, "as_none")) {
+    json_skip(j);
+    return ex_constant(r, value_none(), NULL);
+  }
+  if (str_is(kind, "as_sym_int") || str_is(kind, "as_sym_float") || str_is(kind, "as_sym_bool"))
+    return read_sym(r, j);
+  if (str_is(kind, "as_sym_ints"))
+    return read_list(r, j, read_sym, type_simple(TYPE_INT));
+  if (str_is(kind, "as_sym_floats"))
+    return read_list(r, j, read_sym, type_simple(TYPE_FLOAT));
+  if (str_is(kind, "as_tensors"))
+    return read_list(r, j, read_named, type_simple(TYPE_TENSOR));
+  if (str_is(kind, "as_optional_tensors"))
+    return read_list(r, j, read_optional_tensor, type_optional(r->g->types, type_simple(TYPE_TENSOR)));
+  if (str_is(kind, "as_floats"))
+    return constant_list(r, j, TYPE_FLOAT);
+  if (str_is(kind, "as_bools"))
+    return constant_list(r, j, TYPE_BOOL);
+  if (str_is(kind, "as_strings"))
+    return constant_list(r, j, TYPE_STRING);
+  if (str_is(kind, "as_string"))
+    return read_string(r, j);
+  if (str_is(kind, "as_device"))
+    return read_device(r, j);
+  if (str_is(kind, "as_complex"))
+    return read_complex(r, j);
+  if (str_is(kind, "as_scalar_type") || str_is(kind, "as_layout") || str_is(kind, "as_memory_format"))
+    return read_enum(r, j, kind);
+  if (!str_is(kind, "as_graph"))
+    json_fail(j, "an argument of kind '%.*s' is not known here", (int)kind.len, kind.p);
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "graph"))
+      *graph = json_raw(j);
+    else
+      json_skip(j);
+  }
+  return NULL;
+}
+
+static ir_value *read_argument(ex_reader *r, json *j, str *graph)
+{
+  ir_value *v = NULL;
+  str key;
+
+  for (json_begin_object(j); json_next_key(j, &key);)
+    v = read_tagged(r, j, key, graph);
+  return v;
+}
+
+static void read_arguments(ex_reader *r, json *j, ex_node *n)
+{
+  uint32_t cap = 8;
+  str key;
+
+  n->args = session_array(r->s, ex_arg, cap);
+  for (json_begin_array(j); json_next_item(j); n->n_args++) {
+    if (n->n_args == cap) {
+      ex_arg *grown = session_array(r->s, ex_arg, 2 * (size_t)cap);
+      memcpy(grown, n->args, cap * sizeof *grown);
+      n->args = grown;
+      cap *= 2;
+    }
+    ex_arg *a = &n->args[n->n_args];
+    for (json_begin_object(j); json_next_key(j, &key);) {
+      if (str_is(key, "name"))
+        a->name = json_string(j);
+      else if (str_is(key, "arg"))
+        a->value = read_argument(r, j, &a->graph);
+      else
+        json_skip(j);
+    }
+  }
+}
+
+/* -- Outputs ---------------------------------------------------------------------------------------------------- */
+
+static str name_of(json *j)
+{
+  str key, name = {0};
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "name") || str_is(key, "as_name"))
+      name = json_string(j);
+    else
+      json_skip(j);
+  }
+  return name;
+}
+
+/* Names, with one level of lists (as_tensors) flattened. */
+str *ex_output_names(ex_reader *r, str outputs, uint32_t *n)
+{
+  uint32_t cap = 8;
+  str *names = session_array(r->s, str, cap), key;
+  json j;
+
+  *n = 0;
+  json_init_at(&j, r->s, &r->in, outputs);
+  for (json_begin_array(&j); json_next_item(&j);)
+    for (json_begin_object(&j); json_next_key(&j, &key);) {
+      bool list = str_is(key, "as_tensors") || str_is(key, "as_sym_ints");
+      if (list)
+        json_begin_array(&j);
+      while (!list || json_next_item(&j)) {
+        if (*n == cap) {
+          str *grown = session_array(r->s, str, 2 * (size_t)cap);
+          memcpy(grown, names, cap * sizeof *grown);
+          names = grown;
+          cap *= 2;
+        }
+        names[*n] = (str){0};
+        if (json_peek(&j) == JSON_OBJECT)
+          names[*n] = name_of(&j);
+        else
+          json_skip(&j);
+        ++*n;
+        if (!list)
+          break;
+      }
+    }
+  return names;
+}
+
+static bool outputs_are_list(ex_reader *r, str outputs)
+{
+  bool list = false;
+  str key;
+  json j;
+
+  json_init_at(&j, r->s, &r->in, outputs);
+  for (json_begin_array(&j); json_next_item(&j);)
+    for (json_begin_object(&j); json_next_key(&j, &key);) {
+      list |= str_is(key, "as_tensors") || str_is(key, "as_sym_ints");
+      json_skip(&j);
+    }
+  return list;
+}
+
+static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
+{
+  uint32_t n;
+  str *names = ex_output_names(r, node->outputs, &n);
+
+  if (outputs_are_list(r, node->outputs) && made->n_outputs == 1) {
+    ir_value *list = made->outputs[0];
+    made = ir_node_new(r->s, r->g, IR_LIST_UNPACK, &list, 1);
+    ir_node_append(made, r->block);
+    for (uint32_t i = 0; i < n; i++)
+      ir_node_add_output(r->s, made, type_elem(list->type));
+  }
+  for (uint32_t i = 0; i < n && i < made->n_outputs; i++)
+    if (names[i].p) {
+      ir_value_set_name(r->s, made->outputs[i], session_printf(r->s, "%.*s", (int)names[i].len, names[i].p));
+      ex_bind(r, names[i], made->outputs[i]);
+    }
+  if (n > made->n_outputs)
+    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: '%.*s' has %u outputs here and %u in its schema",
+                        r->in.place, (int)node->target.len, node->target.p, n, made->n_outputs);
+}
+
+ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n)
+{
+  uint32_t cap = 8;
+  ir_value **v = session_array(r->s, ir_value *, cap);
+  str graph = {0};
+  json j;
+
+  *n = 0;
+  json_init_at(&j, r->s, &r->in, outputs);
+  for (json_begin_array(&j); json_next_item(&j);) {
+    if (*n == cap) {
+      ir_value **grown = session_array(r->s, ir_value *, 2 * (size_t)cap);
+      memcpy(grown, v, cap * sizeof *grown);
+      v = grown;
+      cap *= 2;
+    }
+    v[*n] = read_argument(r, &j, &graph);
+    if (!v[*n])
+      json_fail(&j, "a graph as an output");
+    ++*n;
+  }
+  return v;
+}
+
+/* -- Targets ------------------------------------------------------------------------------------------------------ */
+
+/* Python's operators on symbolic numbers, as operators of ours.  "" overloads go by types. */
+static const struct sym_target {
+  const char *target, *name;
+} sym_targets[] = {
+    {"_operator.add", "aten::add"},     {"_operator.sub", "aten::sub"},         {"_operator.mul", "aten::mul"},
+    {"_operator.floordiv", "aten::floordiv"}, {"_operator.mod", "aten::remainder"}, {"_operator.truediv", "aten::div"},
+    {"_operator.neg", "aten::neg"},     {"_operator.eq", "aten::eq"},           {"_operator.ne", "aten::ne"},
+    {"_operator.lt", "aten::lt"},       {"_operator.le", "aten::le"},           {"_operator.gt", "aten::gt"},
+    {"_operator.ge", "aten::ge"},       {"_operator.and_", "aten::__and__"},    {"_operator.or_", "aten::__or__"},
+    {"torch.sym_not", "aten::__not__"}, {"torch.sym_max", "prim::max"},         {"torch.sym_min", "prim::min"},
+    {"torch.sym_float", "aten::Float"}, {"torch.sym_int", "aten::Int"},         {"math.floor", "aten::floor"},
+    {"math.ceil", "aten::ceil"},        {"math.trunc", "aten::Int"},            {"torch._sym_sqrt", "aten::sqrt"},
+    {"_operator.pow", "aten::pow"},     {"builtins.round", "aten::round"},      {"torch.sym_sum", "aten::sum"}};
+
+static const char *number_word(const ir_value *v)
+{
+  switch (v->type->kind) {
+  case TYPE_FLOAT:
+    return "float";
+  case TYPE_BOOL:
+    return "bool";
+  default:
+    return "int";
+  }
+}
+
+/* The overload for the operands' types: "int", "float", "int_float", "int_to_int" for pow. */
+static const op *sym_op(ex_reader *r, const ex_node *n, const char *name)
+{
+  context *c = r->s->cx->ctx;
+  const char *a = number_word(n->args[0].value), *b = n->n_args > 1 ? number_word(n->args[1].value) : a;
+  const op *o = NULL;
+
+  if (strcmp(name, "aten::pow") == 0 && strcmp(a, "int") == 0 && strcmp(b, "int") == 0)
+    return op_find(c, str_of(name), STR("int_to_int"));
+  if (strcmp(a, b) == 0)
+    o = op_find(c, str_of(name), str_of(a));
+  if (!o)
+    o = op_find(c, str_of(name), str_of(session_printf(r->s, "%s_%s", a, b)));
+  if (!o && n->n_args == 1)
+    o = op_find(c, str_of(name), STR("Scalar"));
+  return o ? o : op_find(c, str_of(name), STR(""));
+}
+
+static bool read_symbolic(ex_reader *r, const ex_node *n)
+{
+  for (size_t i = 0; i < COUNT_OF(sym_targets); i++) {
+    if (!str_is(n->target, sym_targets[i].target))
+      continue;
+    ir_value *in[2];
+    if (n->n_args < 1 || n->n_args > 2)
+      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: '%s' with %u arguments", r->in.place,
+                          sym_targets[i].target, n->n_args);
+    for (uint32_t k = 0; k < n->n_args; k++)
+      if (!(in[k] = n->args[k].value))
+        session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: '%s' of a graph", r->in.place, sym_targets[i].target);
+    const op *o = sym_op(r, n, sym_targets[i].name);
+    if (!o)
+      return false;
+    ir_node *node = ir_node_new_op(r->s, r->g, o, in, n->n_args);
+    ir_node_append(node, r->block);
+    bind_outputs(r, n, node);
+    return true;
+  }
+  return false;
+}
+
+/* An operator we have no schema of: typed by its outputs, fails when it runs. */
+static void read_unknown(ex_reader *r, const ex_node *n)
+{
+  ir_value **in = session_array(r->s, ir_value *, n->n_args + 1);
+  uint32_t n_in = 0, n_out;
+
+  for (uint32_t i = 0; i < n->n_args; i++)
+    if (n->args[i].value)
+      in[n_in++] = n->args[i].value;
+  ir_node *node = ir_node_new(r->s, r->g, IR_UNKNOWN_OP, in, n_in);
+  ir_attr_set_string(r->s, node, "name", session_printf(r->s, "%.*s", (int)n->target.len, n->target.p));
+  ex_output_names(r, n->outputs, &n_out);
+  for (uint32_t i = 0; i < n_out; i++)
+    ir_node_add_output(r->s, node, type_simple(TYPE_TENSOR));
+  ir_node_append(node, r->block);
+  bind_outputs(r, n, node);
+}
+
+/* torch.ops.NAMESPACE.NAME.OVERLOAD, or NULL. */
+static const op *find_target(ex_reader *r, str target, bool scalar)
+{
+  str rest = {target.p + 10, target.len - 10};
+  size_t dot = 0, last = rest.len;
+
+  if (target.len < 12 || memcmp(target.p, "torch.ops.", 10) != 0)
+    return NULL;
+  while (dot < rest.len && rest.p[dot] != '.')
+    dot++;
+  while (last > 0 && rest.p[last - 1] != '.')
+    last--;
+  if (last <= dot + 1)
+    return NULL;
+  str overload = {rest.p + last, rest.len - last};
+  const char *name = session_printf(r->s, "%.*s::%.*s", (int)dot, rest.p, (int)(last - dot - 2), rest.p + dot + 1);
+  if (str_is(overload, "default"))
+    overload = STR("");
+  if (scalar) { /* add.Tensor of a number is add.Scalar, in-place ones too */
+    const op *o = str_is(overload, "Tensor") ? op_find(r->s->cx->ctx, str_of(name), STR("Scalar")) : NULL;
+    return o && op_is_runnable(o) ? o : NULL;
+  }
+  return op_find(r->s->cx->ctx, str_of(name), overload);
+}
+
+/* A number where the schema wants a tensor. */
+static ir_value *as_tensor(ex_reader *r, ir_value *v)
+{
+  rush_value number;
+  rush_tensor *t;
+
+  if (!ir_value_as_constant(v, &number) || number.tag == RUSH_TAG_NONE)
+    return ex_emit(r, "prim::NumToTensor", v->type->kind == TYPE_BOOL ? "bool" : "Scalar", &v, 1);
+  int dtype = number.tag == RUSH_TAG_BOOL ? RUSH_BOOL : number.tag == RUSH_TAG_INT ? RUSH_INT64
+              : number.tag == RUSH_TAG_FLOAT ? RUSH_FLOAT64 : RUSH_COMPLEX128;
+  session_check(r->s, tensor_from_scalar(r->s->cx, number, dtype, &t));
+  t->h.flags |= TENSOR_WRAPPED_NUMBER;
+  return ex_constant(r, value_tensor_steal(t), type_simple(TYPE_TENSOR));
+}
+
+static bool is_number(const ir_value *v)
+{
+  type_kind k = v->type->kind;
+
+  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_COMPLEX;
+}
+
+/* What the argument's type needs: numbers as tensors, ints as floats, single numbers as lists. */
+static ir_value *convert(ex_reader *r, const schema_arg *a, ir_value *v)
+{
+  const type *t = a->type->kind == TYPE_OPTIONAL ? type_elem(a->type) : a->type;
+  rush_value number;
+
+  if (t->kind == TYPE_TENSOR && is_number(v))
+    return as_tensor(r, v);
+  if ((t->kind == TYPE_FLOAT || t->kind == TYPE_SYM_FLOAT) && v->type->kind == TYPE_INT) {
+    if (ir_value_as_constant(v, &number))
+      return ex_constant(r, value_float((double)number.as.i), NULL);
+    return ex_emit(r, "aten::Float", "Scalar", &v, 1);
+  }
+  if (t->kind == TYPE_LIST && type_runtime(type_elem(t))->kind == TYPE_FLOAT && ir_value_as_constant(v, &number) &&
+      number.tag == RUSH_TAG_LIST && type_elem(v->type)->kind == TYPE_INT) {
+    rush_list *l;
+    session_check(r->s, list_new(r->s->cx, type_simple(TYPE_FLOAT), number.as.list->n, &l));
+    for (size_t i = 0; i < number.as.list->n; i++)
+      l->items[l->n++] = value_float((double)number.as.list->items[i].as.i);
+    return ex_constant(r, value_heap_steal(RUSH_TAG_LIST, l), NULL);
+  }
+  if (t->kind == TYPE_LIST && is_number(v))
+    return ex_list(r, &v, 1, type_runtime(type_elem(t)));
+  if (t->kind == TYPE_LIST && v->type->kind == TYPE_LIST && v->node->kind == IR_CONSTANT &&
+      ir_value_as_constant(v, &number) && number.as.list->n == 0 && type_elem(t)->kind != TYPE_INT)
+    return ex_list(r, NULL, 0, type_runtime(type_elem(t)));
+  return v;
+}
+
+static bool has_number_for_tensor(const ex_node *n, const schema *sc)
+{
+  for (uint32_t i = 0; i < n->n_args; i++) {
+    int at = schema_arg_index(sc, n->args[i].name);
+    if (at >= 0 && n->args[i].value && sc->args[at].type->kind == TYPE_TENSOR && is_number(n->args[i].value))
+      return true;
+  }
+  return false;
+}
+
+static void read_operator(ex_reader *r, const ex_node *n, const op *o)
+{
+  const op *scalar = has_number_for_tensor(n, o->schema) ? find_target(r, n->target, true) : NULL;
+  const schema *sc = (o = scalar ? scalar : o)->schema;
+  ir_value **in = session_array(r->s, ir_value *, sc->n_args + 1);
+
+  for (uint32_t i = 0; i < n->n_args; i++) {
+    int at = schema_arg_index(sc, n->args[i].name);
+    if (at < 0 && n->args[i].name.len == 0 && i < sc->n_args)
+      at = (int)i;
+    if (at < 0)
+      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %s has no argument '%.*s'", r->in.place, sc->name,
+                          (int)n->args[i].name.len, n->args[i].name.p);
+    if (n->args[i].value)
+      in[at] = convert(r, &sc->args[at], n->args[i].value);
+  }
+  for (uint32_t i = 0; i < sc->n_args; i++) {
+    if (in[i])
+      continue;
+    if (!sc->args[i].has_default)
+      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %s misses its argument '%s'", r->in.place, sc->name,
+                          sc->args[i].name);
+    rush_value d = value_retain(sc->args[i].default_value);
+    in[i] = ex_constant(r, d, d.tag == RUSH_TAG_NONE ? NULL : type_runtime(sc->args[i].type));
+  }
+  ir_node *node = ir_node_new_op(r->s, r->g, o, in, sc->n_args);
+  node->range = n->range;
+  ir_node_append(node, r->block);
+  bind_outputs(r, n, node);
+}
+
+static void read_node(ex_reader *r, json *j)
+{
+  ex_node n = {0};
+  str key, inputs = {0};
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "target"))
+      n.target = json_string(j);
+    else if (str_is(key, "inputs"))
+      inputs = json_raw(j);
+    else if (str_is(key, "outputs"))
+      n.outputs = json_raw(j);
+    else
+      json_skip(j);
+  }
+  if (!n.target.p || !inputs.p || !n.outputs.p)
+    json_fail(j, "a node without target, inputs or outputs");
+  json args;
+  json_init_at(&args, r->s, &j->in, inputs);
+  read_arguments(r, &args, &n);
+  if (ex_read_higher_order(r, &n) || read_symbolic(r, &n))
+    return;
+  const op *o = find_target(r, n.target, false);
+  if (o)
+    read_operator(r, &n, o);
+  else
+    read_unknown(r, &n);
+}
+
+void ex_read_nodes(ex_reader *r, str nodes)
+{
+  json j;
+
+  json_init_at(&j, r->s, &r->in, nodes);
+  for (json_begin_array(&j); json_next_item(&j);)
+    read_node(r, &j);
+}
+
+static void free_scope(void *scope) { table_free(&((ex_scope *)scope)->values); }
+
+ir_value **ex_read_inner(ex_reader *r, str graph, ir_value *const *inputs, uint32_t n_inputs, uint32_t *n_outputs)
+{
+  str key, in = {0}, out = {0}, nodes = {0};
+  ex_scope *inner = session_new(r->s, ex_scope), *outer = r->scope;
+  uint32_t n;
+  json j;
+
+  session_enter(r->s);
+  json_init_at(&j, r->s, &r->in, graph);
+  for (json_begin_object(&j); json_next_key(&j, &key);) {
+    if (str_is(key, "inputs"))
+      in = json_raw(&j);
+    else if (str_is(key, "outputs"))
+      out = json_raw(&j);
+    else if (str_is(key, "nodes"))
+      nodes = json_raw(&j);
+    else
+      json_skip(&j);
+  }
+  if (!in.p || !out.p || !nodes.p)
+    json_fail(&j, "a graph without inputs, outputs or nodes");
+  table_init(&inner->values, r->s->cx->ctx);
+  session_defer(r->s, free_scope, inner);
+  str *names = ex_output_names(r, in, &n);
+  if (n != n_inputs)
+    json_fail(&j, "a graph of %u inputs is given %u", n, n_inputs);
+  r->scope = inner;
+  for (uint32_t i = 0; i < n; i++)
+    if (names[i].p)
+      ex_bind(r, names[i], inputs[i]);
+  ex_read_nodes(r, nodes);
+  ir_value **v = ex_read_outputs(r, out, n_outputs);
+  r->scope = outer;
+  session_leave(r->s);
+  return v;
+}

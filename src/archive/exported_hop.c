@@ -1,0 +1,262 @@
+/* Higher-order operators as control flow of the IR: cond is prim::If, while_loop, map and scan are
+ * prim::Loop, the grad-mode wrapper is its body (nothing records here). */
+#include "archive/exported_int.h"
+
+/* -- Operands -------------------------------------------------------------------------------------------- */
+
+typedef struct operands {
+  ir_value **v;
+  uint32_t n;
+} operands;
+
+static _Noreturn void bad(ex_reader *r, const ex_node *n, const char *what)
+{
+  session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %.*s: %s", r->in.place, (int)n->target.len, n->target.p, what);
+}
+
+/* Argument i: the items of a list, or the value itself. */
+static operands items_of(ex_reader *r, const ex_node *n, uint32_t i)
+{
+  operands o = {0};
+
+  if (i >= n->n_args || !n->args[i].value)
+    bad(r, n, "an operand is missing");
+  ir_node *list = n->args[i].value->node;
+  if (list->kind != IR_LIST_CONSTRUCT) {
+    rush_value empty;
+    if (ir_value_as_constant(n->args[i].value, &empty) && empty.tag == RUSH_TAG_LIST && empty.as.list->n == 0)
+      return o;
+    o.v = session_new(r->s, ir_value *);
+    o.v[o.n++] = n->args[i].value;
+    return o;
+  }
+  o.n = list->n_inputs;
+  o.v = session_array(r->s, ir_value *, o.n + 1);
+  for (uint32_t k = 0; k < o.n; k++)
+    o.v[k] = ir_node_input(list, k);
+  return o;
+}
+
+static operands joined(ex_reader *r, operands a, operands b)
+{
+  operands o = {session_array(r->s, ir_value *, (size_t)a.n + b.n + 1), a.n + b.n};
+
+  if (a.n)
+    memcpy(o.v, a.v, a.n * sizeof *o.v);
+  if (b.n)
+    memcpy(o.v + a.n, b.v, b.n * sizeof *o.v);
+  return o;
+}
+
+static str graph_arg(ex_reader *r, const ex_node *n, uint32_t i)
+{
+  if (i >= n->n_args || !n->args[i].graph.p)
+    bad(r, n, "a graph is missing");
+  return n->args[i].graph;
+}
+
+static operands run_inner(ex_reader *r, str graph, operands in)
+{
+  operands o;
+
+  o.v = ex_read_inner(r, graph, in.v, in.n, &o.n);
+  return o;
+}
+
+static ir_value *as_bool(ex_reader *r, ir_value *v)
+{
+  return v->type->kind == TYPE_TENSOR ? ex_emit(r, "aten::Bool", "Tensor", &v, 1) : v;
+}
+
+static void bind_results(ex_reader *r, const ex_node *n, ir_value *const *v, uint32_t count)
+{
+  uint32_t n_names;
+  str *names = ex_output_names(r, n->outputs, &n_names);
+
+  if (n_names > count)
+    bad(r, n, "more outputs than its graph gives");
+  for (uint32_t i = 0; i < n_names; i++)
+    if (names[i].p)
+      ex_bind(r, names[i], v[i]);
+}
+
+static ir_value *int_constant(ex_reader *r, int64_t i) { return ex_constant(r, value_int(i), NULL); }
+static ir_value *true_constant(ex_reader *r) { return ex_constant(r, value_bool(true), NULL); }
+
+/* -- cond ---------------------------------------------------------------------------------------------------- */
+
+static void read_cond(ex_reader *r, const ex_node *n)
+{
+  operands in = n->n_args > 3 ? items_of(r, n, 3) : (operands){0};
+  ir_block *outer = r->block;
+  uint32_t n_out = 0;
+
+  if (n->n_args < 3 || !n->args[0].value)
+    bad(r, n, "the predicate is missing");
+  ir_value *pred = as_bool(r, n->args[0].value);
+  ir_node *node = ir_node_new(r->s, r->g, IR_IF, &pred, 1);
+  ir_node_append(node, r->block);
+  for (uint32_t i = 0; i < 2; i++) {
+    r->block = ir_node_add_block(r->s, node);
+    operands out = run_inner(r, graph_arg(r, n, i + 1), in);
+    for (uint32_t k = 0; k < out.n; k++) {
+      ir_block_add_output(r->s, r->block, out.v[k]);
+      if (i == 0)
+        ir_node_add_output(r->s, node, out.v[k]->type);
+    }
+    if (i == 1 && out.n != n_out)
+      bad(r, n, "branches with different numbers of outputs");
+    n_out = out.n;
+  }
+  r->block = outer;
+  bind_results(r, n, node->outputs, node->n_outputs);
+}
+
+/* -- Loops ---------------------------------------------------------------------------------------------------- */
+
+/* A loop node in r->block, whose block becomes r->block; *carried gets the block's carried inputs. */
+static ir_node *open_loop(ex_reader *r, ir_value *trips, ir_value *first, operands carry, ir_value **index,
+                          operands *carried)
+{
+  operands in = joined(r, (operands){(ir_value *[]){trips, first}, 2}, carry);
+  ir_node *node = ir_node_new(r->s, r->g, IR_LOOP, in.v, in.n);
+
+  ir_node_append(node, r->block);
+  r->block = ir_node_add_block(r->s, node);
+  *index = ir_block_add_input(r->s, r->block, type_simple(TYPE_INT), NULL);
+  carried->n = carry.n;
+  carried->v = session_array(r->s, ir_value *, carry.n + 1);
+  for (uint32_t i = 0; i < carry.n; i++)
+    carried->v[i] = ir_block_add_input(r->s, r->block, carry.v[i]->type, NULL);
+  return node;
+}
+
+static void close_loop(ex_reader *r, ir_node *node, ir_block *outer, ir_value *again, operands next)
+{
+  ir_block_add_output(r->s, r->block, again);
+  for (uint32_t i = 0; i < next.n; i++) {
+    ir_block_add_output(r->s, r->block, next.v[i]);
+    ir_node_add_output(r->s, node, next.v[i]->type);
+  }
+  r->block = outer;
+}
+
+static operands first_of(operands o, uint32_t n) { return (operands){o.v, o.n < n ? o.n : n}; }
+
+static void read_while(ex_reader *r, const ex_node *n)
+{
+  operands carry = items_of(r, n, 2), more = n->n_args > 3 ? items_of(r, n, 3) : (operands){0}, inside;
+  str cond = graph_arg(r, n, 0), body = graph_arg(r, n, 1);
+  ir_block *outer = r->block;
+  ir_value *index;
+
+  operands test = run_inner(r, cond, joined(r, carry, more));
+  if (test.n != 1)
+    bad(r, n, "the condition gives more than one value");
+  ir_value *first = as_bool(r, test.v[0]);
+  ir_node *node = open_loop(r, int_constant(r, INT64_MAX), first, carry, &index, &inside);
+  operands next = run_inner(r, body, joined(r, inside, more));
+  if (next.n != carry.n)
+    bad(r, n, "the body gives another number of values than it takes");
+  test = run_inner(r, cond, joined(r, next, more));
+  close_loop(r, node, outer, as_bool(r, test.v[0]), next);
+  bind_results(r, n, node->outputs, node->n_outputs);
+}
+
+/* Slices along dim 0 go in, results are collected in lists and stacked. */
+static operands loop_over(ex_reader *r, const ex_node *n, str body, operands carry, operands xs, operands more)
+{
+  ir_block *outer = r->block;
+  ir_value *index, *zero = int_constant(r, 0);
+  operands inside, slices = {session_array(r->s, ir_value *, xs.n + 1), xs.n};
+  uint32_t n_names;
+
+  ex_output_names(r, n->outputs, &n_names);
+  if (xs.n == 0 || n_names < carry.n)
+    bad(r, n, "nothing to go over");
+  uint32_t n_lists = n_names - carry.n;
+  ir_value **lists = session_array(r->s, ir_value *, n_lists + 1);
+  for (uint32_t i = 0; i < n_lists; i++)
+    lists[i] = ex_list(r, NULL, 0, type_simple(TYPE_TENSOR));
+  ir_value *trips = ex_emit(r, "aten::size", "int", (ir_value *[]){xs.v[0], zero}, 2);
+  ir_node *node = open_loop(r, trips, true_constant(r), carry, &index, &inside);
+  for (uint32_t i = 0; i < xs.n; i++)
+    slices.v[i] = ex_emit(r, "aten::select", "int", (ir_value *[]){xs.v[i], zero, index}, 3);
+  operands out = run_inner(r, body, joined(r, joined(r, inside, slices), more));
+  if (out.n != n_names)
+    bad(r, n, "the body gives another number of values than the outputs");
+  for (uint32_t i = 0; i < n_lists; i++)
+    ex_emit(r, "aten::append", "t", (ir_value *[]){lists[i], out.v[carry.n + i]}, 2);
+  close_loop(r, node, outer, true_constant(r), first_of(out, carry.n));
+  operands result = {session_array(r->s, ir_value *, n_names + 1), n_names};
+  for (uint32_t i = 0; i < carry.n; i++)
+    result.v[i] = node->outputs[i];
+  for (uint32_t i = 0; i < n_lists; i++)
+    result.v[carry.n + i] = ex_emit(r, "aten::stack", "", (ir_value *[]){lists[i], zero}, 2);
+  return result;
+}
+
+static void read_map(ex_reader *r, const ex_node *n)
+{
+  operands xs = items_of(r, n, 1), more = n->n_args > 2 ? items_of(r, n, 2) : (operands){0};
+  operands out = loop_over(r, n, graph_arg(r, n, 0), (operands){0}, xs, more);
+
+  bind_results(r, n, out.v, out.n);
+}
+
+static void read_scan(ex_reader *r, const ex_node *n)
+{
+  operands init = items_of(r, n, 1), xs = items_of(r, n, 2), more = n->n_args > 3 ? items_of(r, n, 3) : (operands){0};
+  operands out = loop_over(r, n, graph_arg(r, n, 0), init, xs, more);
+
+  bind_results(r, n, out.v, out.n);
+}
+
+/* -- Wrappers --------------------------------------------------------------------------------------------------- */
+
+/* (enabled, graph, operands...), (device, dtype, enabled, cache, graph, operands...): the first graph
+ * argument and what follows it. */
+static void read_wrapper(ex_reader *r, const ex_node *n)
+{
+  operands in = {0};
+  uint32_t at = 0;
+
+  while (at < n->n_args && !n->args[at].graph.p)
+    at++;
+  str graph = graph_arg(r, n, at);
+  for (uint32_t i = at + 1; i < n->n_args; i++)
+    in = joined(r, in, items_of(r, n, i));
+  operands out = run_inner(r, graph, in);
+  bind_results(r, n, out.v, out.n);
+}
+
+static bool autocast_is_on(const ex_node *n)
+{
+  rush_value enabled;
+
+  return n->n_args > 2 && n->args[2].value && ir_value_as_constant(n->args[2].value, &enabled) &&
+         enabled.tag == RUSH_TAG_BOOL && enabled.as.b;
+}
+
+bool ex_read_higher_order(ex_reader *r, const ex_node *n)
+{
+  static const char prefix[] = "torch.ops.higher_order.";
+  size_t skip = sizeof prefix - 1;
+
+  if (n->target.len <= skip || memcmp(n->target.p, prefix, skip) != 0)
+    return false;
+  str name = {n->target.p + skip, n->target.len - skip};
+  if (str_is(name, "cond"))
+    read_cond(r, n);
+  else if (str_is(name, "while_loop"))
+    read_while(r, n);
+  else if (str_is(name, "map_impl") || str_is(name, "map"))
+    read_map(r, n);
+  else if (str_is(name, "scan"))
+    read_scan(r, n);
+  else if (str_is(name, "wrap_with_set_grad_enabled") || (str_is(name, "wrap_with_autocast") && !autocast_is_on(n)))
+    read_wrapper(r, n);
+  else
+    return false;
+  return true;
+}

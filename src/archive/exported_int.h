@@ -1,0 +1,66 @@
+/* archive/exported_int.h -- shared by the readers of torch.export archives.
+ *
+ * exported_program.c   records, weights, signature, constraints
+ * exported_graph.c     nodes: targets, arguments, outputs
+ * exported_hop.c       higher-order operators as prim::If and prim::Loop with blocks */
+#ifndef RUSH_ARCHIVE_EXPORTED_INT_H
+#define RUSH_ARCHIVE_EXPORTED_INT_H
+
+#include "archive/exported_program.h"
+#include "formats/json.h"
+
+/* Names in force while a graph is read: an inner graph has its own. */
+typedef struct ex_scope {
+  table values; /* name -> ir_value */
+} ex_scope;
+
+typedef struct ex_reader {
+  session *s;
+  zip_archive *zip;
+  module *m;
+  program *program;
+  exported *e;
+  ir_graph *g;
+  ir_block *block; /* where nodes are appended */
+  ex_scope *scope;
+  input in;        /* model.json */
+  ir_value *self;
+} ex_reader;
+
+/* -- exported_graph.c -------------------------------------------------------------------------------- */
+
+/* One argument as read: a value of the graph, or none. */
+typedef struct ex_arg {
+  str name;      /* "" for higher-order operators' */
+  ir_value *value; /* NULL: a sub-graph */
+  str graph;     /* raw JSON of as_graph, or empty */
+} ex_arg;
+typedef struct ex_node {
+  str target;
+  ex_arg *args;
+  uint32_t n_args;
+  str outputs; /* raw JSON */
+  source_range range;
+} ex_node;
+
+/* The nodes of a graph (raw JSON of its object) into r->block, its inputs bound to `inputs`.  Returns the
+ * graph's outputs, *n_outputs of them. */
+ir_value **ex_read_inner(ex_reader *r, str graph, ir_value *const *inputs, uint32_t n_inputs, uint32_t *n_outputs);
+/* Only the nodes (an array) and the outputs (an array). */
+void ex_read_nodes(ex_reader *r, str nodes);
+ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n);
+void ex_bind(ex_reader *r, str name, ir_value *v);
+/* The names of an `outputs` array, in order; NULL for as_none. */
+str *ex_output_names(ex_reader *r, str outputs, uint32_t *n);
+ir_value *ex_constant(ex_reader *r, rush_value v_steal, const type *t);
+ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs, uint32_t n);
+ir_value *ex_list(ex_reader *r, ir_value *const *items, uint32_t n, const type *elem);
+/* PyTorch's dtype for the schema's number. */
+int ex_dtype(ex_reader *r, int64_t number);
+
+/* -- exported_hop.c ------------------------------------------------------------------------------------ */
+
+/* True when the target was a higher-order operator (and has been read). */
+bool ex_read_higher_order(ex_reader *r, const ex_node *n);
+
+#endif

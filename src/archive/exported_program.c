@@ -1,0 +1,828 @@
+#include "archive/exported_program.h"
+
+#include "archive/exported_int.h"
+#include "archive/torchscript.h"
+#include "archive/unpickle.h"
+
+/* -- Weights and constants ------------------------------------------------------------------------------- */
+
+typedef struct weight { /* one entry of a config */
+  str name, path;
+  bool is_parameter, use_pickle, requires_grad;
+  int64_t dtype;
+  int n_dims, n_strides;
+  int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], offset;
+} weight;
+
+static int64_t read_as_int(json *j)
+{
+  int64_t v = 0;
+  str key;
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "as_int"))
+      v = json_int(j);
+    else
+      json_fail(j, "expected as_int, found '%.*s'", (int)key.len, key.p);
+  }
+  return v;
+}
+
+static int read_int_list(json *j, int64_t *out)
+{
+  int n = 0;
+
+  for (json_begin_array(j); json_next_item(j); n++) {
+    if (n == TENSOR_MAX_DIMS)
+      json_fail(j, "more than %d dimensions", TENSOR_MAX_DIMS);
+    out[n] = read_as_int(j);
+    if (out[n] < 0)
+      json_fail(j, "size or stride %lld is negative", (long long)out[n]);
+  }
+  return n;
+}
+
+static void read_tensor_meta(json *j, weight *w)
+{
+  str key;
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "dtype"))
+      w->dtype = json_int(j);
+    else if (str_is(key, "sizes"))
+      w->n_dims = read_int_list(j, w->sizes);
+    else if (str_is(key, "strides"))
+      w->n_strides = read_int_list(j, w->strides);
+    else if (str_is(key, "storage_offset"))
+      w->offset = read_as_int(j);
+    else if (str_is(key, "requires_grad"))
+      w->requires_grad = json_bool(j);
+    else
+      json_skip(j);
+  }
+}
+
+static void unmap(void *user, void *data)
+{
+  (void)data;
+  mapping_release(user);
+}
+static void unref_storage(void *st) { storage_release(st); }
+
+/* Records by path: shared ones (tied weights, views) are one storage. */
+typedef struct weight_reader {
+  ex_reader *r;
+  const char *folder;
+  table storages;
+} weight_reader;
+
+static storage *record_storage(weight_reader *w, str path, size_t item)
+{
+  storage *st = table_get(&w->storages, path);
+  session *s = w->r->s;
+  mapping *owner = NULL;
+
+  if (st)
+    return st;
+  const zip_entry *e = zip_need(s, w->r->zip, session_printf(s, "%s%.*s", w->folder, (int)path.len, path.p));
+  str bytes = zip_read(s, w->r->zip, e, &owner);
+  if (owner && item && (uintptr_t)bytes.p % item == 0) {
+    session_check(s, storage_wrap(s->cx, (void *)bytes.p, bytes.len, STORAGE_MAPPED, unmap, owner, &st));
+    mapping_retain(owner);
+  } else {
+    session_check(s, storage_new(s->cx, bytes.len, &st));
+    if (bytes.len)
+      memcpy(st->data, bytes.p, bytes.len);
+  }
+  session_defer(s, unref_storage, st);
+  if (!table_put(&w->storages, path, st))
+    session_check(s, call_nomem(s->cx));
+  return st;
+}
+
+/* A weight that torch.save wrote (use_pickle). */
+static rush_value pickled_weight(weight_reader *w, const weight *e)
+{
+  session *s = w->r->s;
+  const zip_entry *entry = zip_need(s, w->r->zip, session_printf(s, "%s%.*s", w->folder, (int)e->path.len, e->path.p));
+  mapping *map, *owner = NULL;
+  str bytes = zip_read(s, w->r->zip, entry, &owner);
+
+  session_check(s, mapping_copy(s->cx, w->r->zip->map->name, bytes.p, bytes.len, &map));
+  mapping_defer(s, map);
+  return torchscript_load_value(s, zip_open(s, map, false), &w->r->program->types);
+}
+
+static rush_tensor *make_weight(weight_reader *w, const weight *e)
+{
+  session *s = w->r->s;
+  rush_tensor *t;
+
+  if (e->use_pickle) {
+    rush_value v = pickled_weight(w, e);
+    if (v.tag != RUSH_TAG_TENSOR)
+      session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: weight '%.*s' is no tensor", w->r->in.place,
+                          (int)e->name.len, e->name.p);
+    session_check(s, tensor_alias(s->cx, v.as.tensor, &t));
+    return t;
+  }
+  int dtype = ex_dtype(w->r, e->dtype);
+  storage *st = record_storage(w, e->path, dtype_bytes(dtype_to_real(dtype)));
+  if (e->n_strides != e->n_dims)
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: weight '%.*s' has %d sizes and %d strides", w->r->in.place,
+                        (int)e->name.len, e->name.p, e->n_dims, e->n_strides);
+  session_check(s, tensor_new_view(s->cx, st, dtype, e->n_dims, e->sizes, e->strides, e->offset, &t));
+  if (e->requires_grad)
+    t->h.flags |= TENSOR_REQUIRES_GRAD;
+  if (e->is_parameter)
+    t->h.flags |= TENSOR_IS_PARAMETER;
+  return t;
+}
+
+static void read_weight(weight_reader *w, json *j, str name, table *all)
+{
+  weight *e = session_new(w->r->s, weight);
+  str key;
+
+  e->name = name;
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "path_name"))
+      e->path = json_string(j);
+    else if (str_is(key, "is_param"))
+      e->is_parameter = json_bool(j);
+    else if (str_is(key, "use_pickle"))
+      e->use_pickle = json_bool(j);
+    else if (str_is(key, "tensor_meta") && !json_is_null(j))
+      read_tensor_meta(j, e);
+    else
+      json_skip(j);
+  }
+  if (!e->path.p)
+    json_fail(j, "an entry without path_name");
+  rush_tensor *t = make_weight(w, e);
+  session_defer_value(w->r->s, value_tensor_steal(t));
+  if (!table_put(all, name, t))
+    session_check(w->r->s, call_nomem(w->r->s->cx));
+}
+
+static void free_table(void *t) { table_free(t); }
+
+/* Every entry of data/FOLDER/CONFIG into `all`: name -> tensor (owned by the session). */
+static void read_config(ex_reader *r, const char *folder, const char *config, table *all)
+{
+  const zip_entry *e = zip_find(r->zip, session_printf(r->s, "%s%s", folder, config));
+  weight_reader *w = session_new(r->s, weight_reader);
+  str key, name;
+  json j;
+
+  if (!e)
+    return;
+  *w = (weight_reader){.r = r, .folder = folder};
+  table_init(&w->storages, r->s->cx->ctx);
+  session_defer(r->s, free_table, &w->storages);
+  input in = zip_input(r->s, r->zip, e);
+  json_init(&j, r->s, &in);
+  for (json_begin_object(&j); json_next_key(&j, &key);) {
+    if (!str_is(key, "config")) {
+      json_skip(&j);
+      continue;
+    }
+    for (json_begin_object(&j); json_next_key(&j, &name);)
+      read_weight(w, &j, name, all);
+  }
+}
+
+/* -- model.json ------------------------------------------------------------------------------------------------ */
+
+typedef struct model_parts { /* raw JSON of what is needed, in whatever order it comes */
+  str graph, signature, call_graph, ranges, guards;
+  str inputs, outputs, nodes, tensor_values, sym_int_values;
+  str input_specs, output_specs;
+  str in_spec, out_spec, arg_names;
+} model_parts;
+
+static void split_object(ex_reader *r, str object, const char *const *names, str *const *out, size_t n)
+{
+  str key;
+  json j;
+
+  json_init_at(&j, r->s, &r->in, object);
+  for (json_begin_object(&j); json_next_key(&j, &key);) {
+    size_t i = 0;
+    while (i < n && !str_is(key, names[i]))
+      i++;
+    if (i < n)
+      *out[i] = json_raw(&j);
+    else
+      json_skip(&j);
+  }
+}
+
+static void need_part(ex_reader *r, str part, const char *name)
+{
+  if (!part.p)
+    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: there is no '%s'", r->in.place, name);
+}
+
+/* module_call_graph: the entry of the root ("") has the tree specs. */
+static void read_call_graph(ex_reader *r, model_parts *p)
+{
+  json j;
+
+  json_init_at(&j, r->s, &r->in, p->call_graph);
+  for (json_begin_array(&j); json_next_item(&j);) {
+    str fqn = {0}, signature = {0}, key;
+    for (json_begin_object(&j); json_next_key(&j, &key);) {
+      if (str_is(key, "fqn"))
+        fqn = json_string(&j);
+      else if (str_is(key, "signature") && !json_is_null(&j))
+        signature = json_raw(&j);
+      else
+        json_skip(&j);
+    }
+    if (fqn.len == 0 && signature.p && !p->in_spec.p)
+      split_object(r, signature, (const char *const[]){"in_spec", "out_spec", "forward_arg_names"},
+                   (str *const[]){&p->in_spec, &p->out_spec, &p->arg_names}, 3);
+  }
+}
+
+static void split_model(ex_reader *r, model_parts *p)
+{
+  str module = {0};
+
+  split_object(r, r->in.bytes, (const char *const[]){"graph_module", "range_constraints", "guards_code"},
+               (str *const[]){&module, &p->ranges, &p->guards}, 3);
+  need_part(r, module, "graph_module");
+  split_object(r, module, (const char *const[]){"graph", "signature", "module_call_graph"},
+               (str *const[]){&p->graph, &p->signature, &p->call_graph}, 3);
+  need_part(r, p->graph, "graph");
+  need_part(r, p->signature, "signature");
+  need_part(r, p->call_graph, "module_call_graph");
+  split_object(r, p->graph, (const char *const[]){"inputs", "outputs", "nodes", "tensor_values", "sym_int_values"},
+               (str *const[]){&p->inputs, &p->outputs, &p->nodes, &p->tensor_values, &p->sym_int_values}, 5);
+  need_part(r, p->inputs, "inputs");
+  need_part(r, p->outputs, "outputs");
+  need_part(r, p->nodes, "nodes");
+  split_object(r, p->signature, (const char *const[]){"input_specs", "output_specs"},
+               (str *const[]){&p->input_specs, &p->output_specs}, 2);
+  need_part(r, p->input_specs, "input_specs");
+  need_part(r, p->output_specs, "output_specs");
+  read_call_graph(r, p);
+  need_part(r, p->in_spec, "in_spec");
+  need_part(r, p->out_spec, "out_spec");
+}
+
+/* A JSON string that holds JSON. */
+static str unquote(ex_reader *r, str raw)
+{
+  json j;
+
+  json_init_at(&j, r->s, &r->in, raw);
+  return json_string(&j);
+}
+
+/* -- Signature ------------------------------------------------------------------------------------------------------ */
+
+typedef enum spec_kind { SPEC_USER, SPEC_CONSTANT, SPEC_STATE, SPEC_TOKEN } spec_kind;
+typedef struct input_spec {
+  spec_kind kind;
+  str target;         /* SPEC_STATE: the attribute */
+  bool is_parameter;
+  str value;          /* SPEC_CONSTANT: raw tagged union; user_input of a constant too */
+} input_spec;
+
+/* {"arg": {"name": n}, "parameter_name": t, ...}: the member ending in "_name" of its kind. */
+static void read_input_spec(json *j, str kind, input_spec *spec)
+{
+  str key;
+
+  spec->kind = str_is(kind, "user_input")       ? SPEC_USER
+               : str_is(kind, "constant_input") ? SPEC_CONSTANT
+               : str_is(kind, "token")          ? SPEC_TOKEN
+                                                : SPEC_STATE;
+  spec->is_parameter = str_is(kind, "parameter");
+  if (str_is(kind, "custom_obj"))
+    json_fail(j, "custom objects in exported programs are not supported");
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "parameter_name") || str_is(key, "buffer_name") || str_is(key, "tensor_constant_name"))
+      spec->target = json_string(j);
+    else if (str_is(key, "value") || (spec->kind == SPEC_USER && str_is(key, "arg")))
+      spec->value = json_raw(j);
+    else
+      json_skip(j);
+  }
+}
+
+static input_spec *read_input_specs(ex_reader *r, str text, uint32_t *n)
+{
+  uint32_t cap = 16;
+  input_spec *specs = session_array(r->s, input_spec, cap);
+  str kind;
+  json j;
+
+  *n = 0;
+  json_init_at(&j, r->s, &r->in, text);
+  for (json_begin_array(&j); json_next_item(&j);) {
+    if (*n == cap) {
+      input_spec *grown = session_array(r->s, input_spec, 2 * (size_t)cap);
+      memcpy(grown, specs, cap * sizeof *grown);
+      specs = grown;
+      cap *= 2;
+    }
+    for (json_begin_object(&j); json_next_key(&j, &kind);)
+      read_input_spec(&j, kind, &specs[*n]);
+    ++*n;
+  }
+  return specs;
+}
+
+/* A plain constant of a tagged union; UNSET when it is a value of the graph.  *t: its type then. */
+static rush_value tagged_constant(ex_reader *r, str raw, const type **t)
+{
+  rush_value v = value_unset();
+  str key;
+  json j;
+
+  *t = type_simple(TYPE_TENSOR);
+  json_init_at(&j, r->s, &r->in, raw);
+  for (json_begin_object(&j); json_next_key(&j, &key);) {
+    if (str_is(key, "as_int")) {
+      v = value_int(json_int(&j));
+    } else if (str_is(key, "as_float")) {
+      v = value_float(json_double(&j));
+    } else if (str_is(key, "as_bool")) {
+      v = value_bool(json_bool(&j));
+    } else if (str_is(key, "as_none")) {
+      json_skip(&j);
+      v = value_none();
+    } else if (str_is(key, "as_string")) {
+      str text = json_string(&j);
+      session_check(r->s, string_new(r->s->cx, text.p, text.len, &v));
+      program_keep_steal(r->s, r->program, v);
+    } else {
+      if (str_is(key, "as_sym_int"))
+        *t = type_simple(TYPE_INT);
+      else if (str_is(key, "as_sym_float"))
+        *t = type_simple(TYPE_FLOAT);
+      else if (str_is(key, "as_sym_bool"))
+        *t = type_simple(TYPE_BOOL);
+      json_skip(&j);
+    }
+  }
+  return v;
+}
+
+/* -- State ------------------------------------------------------------------------------------------------------------ */
+
+static type *make_class(ex_reader *r, const input_spec *specs, uint32_t n, table *weights)
+{
+  type *cls = program_add_class(r->s, r->program, TYPE_CLASS, "__torch__.ExportedProgram");
+
+  cls->cls->is_module = true;
+  for (uint32_t i = 0; i < weights->n; i++) { /* everything that was saved is an attribute */
+    const table_entry *e = &weights->entries[i];
+    uint32_t slot = class_add_attr(r->s, cls, session_printf(r->s, "%.*s", (int)e->key.len, e->key.p),
+                                   type_simple(TYPE_TENSOR));
+    bool is_parameter = ((rush_tensor *)e->value)->h.flags & TENSOR_IS_PARAMETER;
+    cls->cls->attrs[slot].is_parameter = is_parameter;
+    cls->cls->attrs[slot].is_buffer = !is_parameter;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    if (specs[i].kind == SPEC_STATE && class_attr_index(cls, specs[i].target) < 0)
+      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: the program uses '%.*s', which was not saved",
+                          r->in.place, (int)specs[i].target.len, specs[i].target.p);
+  class_complete(r->s, cls);
+  return cls;
+}
+
+static rush_object *make_object(ex_reader *r, const type *cls, const table *weights)
+{
+  rush_object *o;
+
+  session_check(r->s, object_new(r->s->cx, cls, cls->cls->n_attrs, &o));
+  session_defer_value(r->s, value_heap_steal(RUSH_TAG_OBJECT, o));
+  for (uint32_t i = 0; i < weights->n; i++) {
+    int slot = class_attr_index(cls, weights->entries[i].key);
+    o->slots[slot] = value_retain(value_tensor_steal(weights->entries[i].value));
+  }
+  return o;
+}
+
+/* -- Leaves, constraints ------------------------------------------------------------------------------------------------ */
+
+static void *keep_array(ex_reader *r, size_t n, size_t item)
+{
+  return session_alloc_in(r->s, &r->program->mem, (n + 1) * item);
+}
+static const char *keep_text(ex_reader *r, str text)
+{
+  char *copy = session_alloc_in(r->s, &r->program->mem, text.len + 1);
+
+  if (text.len)
+    memcpy(copy, text.p, text.len);
+  return copy;
+}
+
+static void read_arg_names(ex_reader *r, str raw)
+{
+  exported *e = r->e;
+  uint32_t n = 0;
+  json j;
+
+  if (!raw.p || raw.p[0] != '[')
+    return;
+  json_init_at(&j, r->s, &r->in, raw);
+  for (json_begin_array(&j); json_next_item(&j); n++)
+    json_skip(&j);
+  e->arg_names = keep_array(r, n, sizeof(char *));
+  json_init_at(&j, r->s, &r->in, raw);
+  for (json_begin_array(&j); json_next_item(&j);)
+    e->arg_names[e->n_arg_names++] = keep_text(r, json_string(&j));
+}
+
+static const guard *compare(ex_reader *r, guard_op op, uint32_t leaf, int64_t dim, int64_t value)
+{
+  static const char *const words[] = {[GUARD_EQ] = "==", [GUARD_LE] = "<=", [GUARD_GE] = ">="};
+  guard *g = keep_array(r, 2, sizeof *g);
+  guard *n = g + 1, *root = keep_array(r, 1, sizeof *root);
+
+  g->op = dim < 0 ? GUARD_LEAF : GUARD_SIZE;
+  g->leaf = leaf;
+  g->value = dim;
+  n->op = GUARD_INT;
+  n->value = value;
+  *root = (guard){.op = op, .a = g, .b = n};
+  root->text = keep_text(r, str_of(dim < 0 ? session_printf(r->s, "%s %s %lld", r->e->leaf_names[leaf], words[op], (long long)value)
+                                           : session_printf(r->s, "%s.size()[%lld] %s %lld", r->e->leaf_names[leaf],
+                                                            (long long)dim, words[op], (long long)value)));
+  return root;
+}
+
+typedef struct guard_list {
+  const guard **g;
+  uint32_t n, cap;
+} guard_list;
+
+static void push_guard(ex_reader *r, guard_list *l, const guard *g)
+{
+  if (l->n == l->cap) {
+    uint32_t cap = l->cap ? 2 * l->cap : 16;
+    const guard **grown = session_array(r->s, const guard *, cap);
+    if (l->n)
+      memcpy(grown, l->g, l->n * sizeof *grown);
+    l->g = grown;
+    l->cap = cap;
+  }
+  l->g[l->n++] = g;
+}
+
+/* "Symbol('s27', positive=True, integer=True)" -> s27; anything longer is no bare symbol. */
+static str symbol_of(str expr)
+{
+  static const char open[] = "Symbol('";
+  size_t n = sizeof open - 1, end = n;
+
+  if (expr.len > n && memcmp(expr.p, open, n) == 0) {
+    while (end < expr.len && expr.p[end] != '\'')
+      end++;
+    if (memchr(expr.p + end, '(', expr.len - end) == NULL)
+      return (str){expr.p + n, end - n};
+    return (str){0};
+  }
+  for (size_t i = 0; i < expr.len; i++)
+    if (!((expr.p[i] >= 'a' && expr.p[i] <= 'z') || (expr.p[i] >= '0' && expr.p[i] <= '9') || expr.p[i] == '_'))
+      return (str){0};
+  return expr;
+}
+
+/* min_val and max_val of a symbol in range_constraints; false when it has none. */
+static bool find_range(ex_reader *r, str ranges, str symbol, int64_t *min, int64_t *max)
+{
+  bool found = false;
+  str name, key;
+  json j;
+
+  *min = 0;
+  *max = INT64_MAX;
+  if (!ranges.p)
+    return false;
+  json_init_at(&j, r->s, &r->in, ranges);
+  for (json_begin_object(&j); json_next_key(&j, &name);) {
+    if (!str_eq(name, symbol)) {
+      json_skip(&j);
+      continue;
+    }
+    found = true;
+    for (json_begin_object(&j); json_next_key(&j, &key);) {
+      if (json_is_null(&j))
+        json_skip(&j);
+      else if (str_is(key, "min_val"))
+        *min = json_int(&j);
+      else if (str_is(key, "max_val"))
+        *max = json_int(&j);
+      else
+        json_skip(&j);
+    }
+  }
+  return found;
+}
+
+/* One size of an input: a number must agree, a bare symbol is in its range. */
+static void guard_size(ex_reader *r, json *j, const model_parts *p, uint32_t leaf, int64_t dim, guard_list *l)
+{
+  int64_t min, max;
+  str key, field, expr = {0};
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "as_int")) {
+      push_guard(r, l, compare(r, GUARD_EQ, leaf, dim, json_int(j)));
+    } else if (str_is(key, "as_expr")) {
+      for (json_begin_object(j); json_next_key(j, &field);) {
+        if (str_is(field, "expr_str"))
+          expr = json_string(j);
+        else
+          json_skip(j);
+      }
+    } else {
+      json_skip(j);
+    }
+  }
+  str symbol = expr.p ? symbol_of(expr) : (str){0};
+  if (!symbol.p || !find_range(r, p->ranges, symbol, &min, &max))
+    return;
+  if (min > 0)
+    push_guard(r, l, compare(r, GUARD_GE, leaf, dim, min));
+  if (max != INT64_MAX)
+    push_guard(r, l, compare(r, GUARD_LE, leaf, dim, max));
+}
+
+/* Sizes of the graph's inputs, from tensor_values. */
+static void guard_inputs(ex_reader *r, const model_parts *p, const str *names, uint32_t n_leaves, guard_list *l)
+{
+  str name, key;
+  json j;
+
+  if (!p->tensor_values.p)
+    return;
+  json_init_at(&j, r->s, &r->in, p->tensor_values);
+  for (json_begin_object(&j); json_next_key(&j, &name);) {
+    uint32_t leaf = 0;
+    while (leaf < n_leaves && !(r->e->leaf_is_input[leaf] && str_eq(names[leaf], name)))
+      leaf++;
+    if (leaf == n_leaves) {
+      json_skip(&j);
+      continue;
+    }
+    for (json_begin_object(&j); json_next_key(&j, &key);) {
+      int64_t dim = 0;
+      if (!str_is(key, "sizes")) {
+        json_skip(&j);
+        continue;
+      }
+      for (json_begin_array(&j); json_next_item(&j); dim++)
+        guard_size(r, &j, p, leaf, dim, l);
+    }
+  }
+}
+
+static void guard_codes(ex_reader *r, const model_parts *p, guard_list *l)
+{
+  json j;
+
+  if (!p->guards.p || p->guards.p[0] != '[')
+    return;
+  json_init_at(&j, r->s, &r->in, p->guards);
+  for (json_begin_array(&j); json_next_item(&j);) {
+    str text = json_string(&j);
+    const char *copy = session_printf(r->s, "%.*s", (int)text.len, text.p);
+    const guard *g = guard_parse(r->s, &r->program->mem, r->e, copy);
+    if (g)
+      push_guard(r, l, g);
+    else
+      context_warn(r->s->cx->ctx, session_printf(r->s, "%s: the guard %s is not understood and not checked", r->in.place, copy));
+  }
+}
+
+static void read_guards(ex_reader *r, const model_parts *p, const str *leaf_names)
+{
+  guard_list l = {0};
+
+  guard_inputs(r, p, leaf_names, r->e->n_leaves, &l);
+  guard_codes(r, p, &l);
+  r->e->guards = keep_array(r, l.n, sizeof *l.g);
+  if (l.n)
+    memcpy(r->e->guards, l.g, l.n * sizeof *l.g);
+  r->e->n_guards = l.n;
+}
+
+/* -- Inputs and outputs of the graph -------------------------------------------------------------------------------------- */
+
+static ir_value *get_attr(ex_reader *r, str target)
+{
+  ir_node *n = ir_node_new(r->s, r->g, IR_GET_ATTR, &r->self, 1);
+
+  ir_attr_set_string(r->s, n, "name", session_printf(r->s, "%.*s", (int)target.len, target.p));
+  ir_node_append(n, r->block);
+  return ir_node_add_output(r->s, n, type_simple(TYPE_TENSOR));
+}
+
+/* Bind the graph's inputs to attributes, arguments and constants; fills the leaves. */
+static str *bind_inputs(ex_reader *r, const model_parts *p, const input_spec *specs, uint32_t n_specs)
+{
+  exported *e = r->e;
+  uint32_t n, leaf = 0;
+  str *names = ex_output_names(r, p->inputs, &n), *leaf_names = session_array(r->s, str, e->n_leaves + 1);
+  const type *t;
+
+  e->leaf_names = keep_array(r, e->n_leaves, sizeof(char *));
+  e->leaf_constants = keep_array(r, e->n_leaves, sizeof(rush_value));
+  e->leaf_is_input = keep_array(r, e->n_leaves, sizeof(bool));
+  for (uint32_t i = 0; i < n_specs; i++) {
+    const input_spec *spec = &specs[i];
+    if (spec->kind == SPEC_TOKEN)
+      continue;
+    if (spec->kind == SPEC_STATE) {
+      if (i < n && names[i].p)
+        ex_bind(r, names[i], get_attr(r, spec->target));
+      continue;
+    }
+    if (leaf >= e->n_leaves)
+      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: more user inputs than leaves in the input spec", r->in.place);
+    rush_value constant = tagged_constant(r, spec->value, &t);
+    bool named = i < n && names[i].p;
+    e->leaf_names[leaf] = keep_text(r, named ? names[i] : str_of(session_printf(r->s, "input %u", leaf)));
+    e->leaf_constants[leaf] = constant;
+    if (constant.tag == RUSH_TAG_UNSET && named) {
+      e->leaf_is_input[leaf] = true;
+      leaf_names[leaf] = names[i];
+      ex_bind(r, names[i], ir_block_add_input(r->s, r->g->block, t, e->leaf_names[leaf]));
+    }
+    leaf++;
+  }
+  if (leaf != e->n_leaves)
+    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %u user inputs, but %u leaves in the input spec", r->in.place,
+                        leaf, e->n_leaves);
+  return leaf_names;
+}
+
+static uint32_t leaf_named(ex_reader *r, const str *leaf_names, str name)
+{
+  for (uint32_t i = 0; i < r->e->n_leaves; i++)
+    if (r->e->leaf_is_input[i] && str_eq(leaf_names[i], name))
+      return i;
+  session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: there is no input '%.*s' to write to", r->in.place,
+                      (int)name.len, name.p);
+}
+
+static void read_output_specs(ex_reader *r, str text, const str *leaf_names, const type *cls, uint32_t n)
+{
+  exported *e = r->e;
+  str kind, key, target = {0};
+  json j;
+
+  e->outputs = keep_array(r, n, sizeof *e->outputs);
+  json_init_at(&j, r->s, &r->in, text);
+  for (json_begin_array(&j); json_next_item(&j);) {
+    if (e->n_outputs == n)
+      json_fail(&j, "more output specs than the graph has outputs");
+    struct exported_output_spec *o = &e->outputs[e->n_outputs++];
+    for (json_begin_object(&j); json_next_key(&j, &kind);) {
+      o->kind = str_is(kind, "user_output") || str_is(kind, "loss_output")             ? OUTPUT_USER
+                : str_is(kind, "buffer_mutation") || str_is(kind, "parameter_mutation") ? OUTPUT_BUFFER_MUTATION
+                : str_is(kind, "user_input_mutation")                                  ? OUTPUT_INPUT_MUTATION
+                                                                                       : OUTPUT_IGNORED;
+      for (json_begin_object(&j); json_next_key(&j, &key);) {
+        if (str_is(key, "buffer_name") || str_is(key, "parameter_name") || str_is(key, "user_input_name"))
+          target = json_string(&j);
+        else
+          json_skip(&j);
+      }
+      if (o->kind == OUTPUT_BUFFER_MUTATION) {
+        int slot = class_attr_index(cls, target);
+        if (slot < 0)
+          json_fail(&j, "there is no buffer '%.*s' to write to", (int)target.len, target.p);
+        o->target = (uint32_t)slot;
+      } else if (o->kind == OUTPUT_INPUT_MUTATION) {
+        o->target = leaf_named(r, leaf_names, target);
+      }
+    }
+  }
+  if (e->n_outputs != n)
+    json_fail(&j, "%u output specs for %u outputs of the graph", e->n_outputs, n);
+}
+
+/* -- The function ----------------------------------------------------------------------------------------------------------- */
+
+static void free_graph(void *g) { ir_graph_free(g); }
+
+static bool block_writes(const ir_block *b)
+{
+  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    if (n->kind == IR_OP && (n->op->effects & OP_WRITES))
+      return true;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      if (block_writes(n->blocks[i]))
+        return true;
+  }
+  return false;
+}
+
+static schema *make_schema(ex_reader *r, const type *cls, const type *result)
+{
+  schema *sc = keep_array(r, 1, sizeof *sc);
+  uint32_t n = ir_block_n_inputs(r->g->block);
+
+  *sc = (schema){.name = "forward", .overload = "", .n_args = n, .n_returns = 1};
+  sc->args = keep_array(r, n, sizeof *sc->args);
+  sc->returns = keep_array(r, 1, sizeof *sc->returns);
+  sc->returns[0] = (schema_arg){.name = "", .type = result};
+  for (uint32_t i = 0; i < n; i++) {
+    ir_value *v = ir_block_input(r->g->block, i);
+    sc->args[i] = (schema_arg){.name = i ? keep_text(r, str_of(v->name ? v->name : "input")) : "self",
+                               .type = i ? v->type : cls};
+  }
+  return sc;
+}
+
+static void finish_function(ex_reader *r, const type *cls, ir_value *const *outs, uint32_t n_outs)
+{
+  ir_node *tuple = ir_node_new(r->s, r->g, IR_TUPLE_CONSTRUCT, outs, n_outs);
+  const type **types = session_array(r->s, const type *, n_outs + 1);
+
+  for (uint32_t i = 0; i < n_outs; i++)
+    types[i] = outs[i]->type;
+  const type *t = type_tuple(&r->program->types, types, n_outs);
+  if (!t)
+    session_check(r->s, call_nomem(r->s->cx));
+  ir_node_append(tuple, r->g->block);
+  ir_block_add_output(r->s, r->g->block, ir_node_add_output(r->s, tuple, t));
+  function *f = class_add_method(r->s, cls, "forward");
+  f->schema = make_schema(r, cls, t);
+  f->changes_state = block_writes(r->g->block);
+  for (uint32_t i = 0; i < r->e->n_outputs; i++)
+    f->changes_state |= r->e->outputs[i].kind == OUTPUT_BUFFER_MUTATION;
+  session_keep(r->s, r->g);
+  function_set_graph_steal(f, r->g);
+  r->e->forward = f;
+}
+
+static void release_program(void *p) { program_release(p); }
+static void free_scope(void *scope) { table_free(&((ex_scope *)scope)->values); }
+
+static void begin(ex_reader *r, session *s, zip_archive *z, module *m)
+{
+  const zip_entry *e = zip_find(z, "models/model.json");
+
+  if (!e)
+    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "%s: models/model.json is missing; exported programs of PyTorch before 2.7, in another layout, "
+                        "are not supported",
+                        z->map->name);
+  *r = (ex_reader){.s = s, .zip = z, .m = m, .in = zip_input(s, z, e)};
+  r->program = program_new(s, s->cx->ctx);
+  session_defer(s, release_program, r->program);
+  m->program = r->program;
+  r->e = keep_array(r, 1, sizeof *r->e);
+  r->e->program = r->program;
+  r->g = ir_graph_new(s, &r->program->types);
+  session_defer(s, free_graph, r->g);
+  r->block = r->g->block;
+  r->scope = session_new(s, ex_scope);
+  table_init(&r->scope->values, s->cx->ctx);
+  session_defer(s, free_scope, r->scope);
+}
+
+void exported_program_load(session *s, zip_archive *z, module *m)
+{
+  ex_reader *r = session_new(s, ex_reader);
+  model_parts *p = session_new(s, model_parts);
+  table *weights = session_new(s, table);
+  uint32_t n_specs, n_outs;
+
+  begin(r, s, z, m);
+  table_init(weights, s->cx->ctx);
+  session_defer(s, free_table, weights);
+  read_config(r, "data/weights/", "model_weights_config.json", weights);
+  read_config(r, "data/constants/", "model_constants_config.json", weights);
+  split_model(r, p);
+  r->e->in = tree_parse(s, &r->program->mem, r->program, r->in.place, unquote(r, p->in_spec));
+  r->e->out = tree_parse(s, &r->program->mem, r->program, r->in.place, unquote(r, p->out_spec));
+  if (r->e->in->kind != TREE_TUPLE || r->e->in->n_children < 1 || r->e->in->children[0].kind == TREE_LEAF)
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: the input spec is no pair of args and kwargs", r->in.place);
+  r->e->n_leaves = tree_n_leaves(r->e->in);
+  read_arg_names(r, p->arg_names);
+  input_spec *specs = read_input_specs(r, p->input_specs, &n_specs);
+  type *cls = make_class(r, specs, n_specs, weights);
+  rush_object *o = make_object(r, cls, weights);
+  r->self = ir_block_add_input(s, r->g->block, cls, "self");
+  str *leaf_names = bind_inputs(r, p, specs, n_specs);
+  read_guards(r, p, leaf_names);
+  ex_read_nodes(r, p->nodes);
+  ir_value **outs = ex_read_outputs(r, p->outputs, &n_outs);
+  read_output_specs(r, p->output_specs, leaf_names, cls, n_outs);
+  finish_function(r, cls, outs, n_outs);
+  m->format = RUSH_FORMAT_EXPORT;
+  m->exported = r->e;
+  m->object = value_retain(value_heap_steal(RUSH_TAG_OBJECT, o));
+  session_keep(s, r->program);
+}

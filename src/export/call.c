@@ -1,0 +1,178 @@
+#include "export/exported.h"
+
+#include "run/code.h"
+
+#include <stdio.h>
+
+#define FEW 16
+
+/* One call's work space: leaves of the arguments, then the graph's arguments. */
+typedef struct exported_frame {
+  call_ctx *cx;
+  exported *e;
+  rush_value *leaves;
+  uint32_t n_leaves;
+} exported_frame;
+
+static rush_status too_many(exported_frame *f, uint32_t n_args, uint32_t n_kwargs)
+{
+  const tree_spec *in = f->e->in;
+
+  return error_set_type(f->cx->err, RUSH_EARGUMENT, "ValueError",
+                        "Trying to flatten user inputs with exported input tree spec: the exported program takes %u "
+                        "positional and %u keyword arguments, but got %u and %u. Please check that the inputs have "
+                        "the same number and type of args and kwargs as the ones you used when tracing.",
+                        in->children[0].n_children, in->n_children > 1 ? in->children[1].n_children : 0, n_args,
+                        n_kwargs);
+}
+
+static const rush_value *find_kwarg(const named_arg *kwargs, uint32_t n, str name)
+{
+  for (uint32_t i = 0; i < n; i++)
+    if (str_eq(kwargs[i].name, name))
+      return &kwargs[i].value;
+  return NULL;
+}
+
+/* Positional arguments (also by their names), then keyword arguments in the spec's order. */
+static rush_status flatten_arguments(exported_frame *f, const rush_value *args, uint32_t n_args,
+                                     const named_arg *kwargs, uint32_t n_kwargs)
+{
+  const tree_spec *pos = &f->e->in->children[0], *named = f->e->in->n_children > 1 ? &f->e->in->children[1] : NULL;
+  uint32_t used = 0;
+
+  for (uint32_t i = 0; i < pos->n_children; i++) {
+    const char *name = i < f->e->n_arg_names ? f->e->arg_names[i] : "argument";
+    const rush_value *v = i < n_args ? &args[i] : find_kwarg(kwargs, n_kwargs, str_of(name));
+    if (!v)
+      return too_many(f, n_args, n_kwargs);
+    used += i >= n_args;
+    TRY(tree_flatten(f->cx, &pos->children[i], *v, name, f->leaves, f->e->n_leaves, &f->n_leaves));
+  }
+  for (uint32_t i = 0; named && i < named->n_children; i++) {
+    str name = value_str(named->keys[i]);
+    const rush_value *v = find_kwarg(kwargs, n_kwargs, name);
+    if (!v)
+      return too_many(f, n_args, n_kwargs);
+    used++;
+    TRY(tree_flatten(f->cx, &named->children[i], *v, named->keys[i].as.string->text, f->leaves, f->e->n_leaves,
+                     &f->n_leaves));
+  }
+  return n_args > pos->n_children || used != n_kwargs ? too_many(f, n_args, n_kwargs) : RUSH_OK;
+}
+
+static rush_status check_constants(exported_frame *f)
+{
+  for (uint32_t i = 0; i < f->e->n_leaves; i++) {
+    rush_value want = f->e->leaf_constants[i], got = f->leaves[i];
+    bool same = want.tag == got.tag;
+    text_buf t;
+    if (want.tag == RUSH_TAG_UNSET)
+      continue;
+    if (same && want.tag != RUSH_TAG_NONE)
+      TRY(value_equal(f->cx, want, got, &same));
+    if (same)
+      continue;
+    text_init(&t, f->cx->ctx);
+    rush_status st = value_repr(f->cx, &t, want);
+    if (st == RUSH_OK)
+      st = error_set_type(f->cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s == %s",
+                          f->e->leaf_names[i], text_str(&t));
+    text_free(&t);
+    return st;
+  }
+  return RUSH_OK;
+}
+
+/* Graph outputs to where they belong: buffers, inputs, and the user's leaves. */
+static rush_status hand_out(exported_frame *f, rush_object *self, const rush_tuple *outs, rush_value *result)
+{
+  rush_value few[FEW], *user = few;
+  uint32_t n_user = 0, at = 0;
+  rush_status st = RUSH_OK;
+
+  if (f->e->n_outputs > FEW && !(user = mem_alloc(f->cx->ctx, f->e->n_outputs * sizeof *user)))
+    return call_nomem(f->cx);
+  for (uint32_t i = 0; i < f->e->n_outputs && st == RUSH_OK; i++) {
+    const struct exported_output_spec *o = &f->e->outputs[i];
+    rush_value v = outs->items[i];
+    if (o->kind == OUTPUT_USER) {
+      user[n_user++] = v;
+    } else if (o->kind == OUTPUT_BUFFER_MUTATION) {
+      rush_value *slot = &self->slots[o->target];
+      if (slot->tag == RUSH_TAG_TENSOR && v.tag == RUSH_TAG_TENSOR && slot->as.tensor != v.as.tensor)
+        st = tensor_copy(f->cx, slot->as.tensor, v.as.tensor);
+    } else if (o->kind == OUTPUT_INPUT_MUTATION) {
+      rush_value to = f->leaves[o->target];
+      if (to.tag == RUSH_TAG_TENSOR && v.tag == RUSH_TAG_TENSOR && to.as.tensor != v.as.tensor)
+        st = tensor_copy(f->cx, to.as.tensor, v.as.tensor);
+    }
+  }
+  if (st == RUSH_OK && tree_n_leaves(f->e->out) != n_user)
+    st = error_set(f->cx->err, RUSH_EFORMAT, "the program gives %u outputs, its output spec has %u", n_user,
+                   tree_n_leaves(f->e->out));
+  if (st == RUSH_OK)
+    st = tree_unflatten(f->cx, f->e->out, user, &at, result);
+  if (user != few)
+    mem_free(f->cx->ctx, user, f->e->n_outputs * sizeof *user);
+  return st;
+}
+
+static rush_status run_graph(exported_frame *f, rush_value self, rush_value *result)
+{
+  rush_value few[FEW], *args = few, outs;
+  uint32_t n = 0, cap = f->e->n_leaves + 1;
+
+  if (cap > FEW && !(args = mem_alloc(f->cx->ctx, cap * sizeof *args)))
+    return call_nomem(f->cx);
+  args[n++] = self;
+  for (uint32_t i = 0; i < f->e->n_leaves; i++)
+    if (f->e->leaf_is_input[i])
+      args[n++] = f->leaves[i];
+  rush_status st = function_call(f->cx, f->e->forward, args, n, &outs);
+  if (args != few)
+    mem_free(f->cx->ctx, args, cap * sizeof *args);
+  if (st != RUSH_OK)
+    return st;
+  st = hand_out(f, self.as.object, outs.as.tuple, result);
+  value_release(outs);
+  return st;
+}
+
+static rush_status check_types(exported_frame *f)
+{
+  const schema *sc = f->e->forward->schema;
+  uint32_t n = 1;
+
+  for (uint32_t i = 0; i < f->e->n_leaves; i++) {
+    if (!f->e->leaf_is_input[i])
+      continue;
+    const type *t = sc->args[n++].type;
+    if (!type_contains_value(t, f->leaves[i]))
+      return error_set_type(f->cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s is a tensor, as when it was exported",
+                            f->e->leaf_names[i]);
+  }
+  return RUSH_OK;
+}
+
+rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush_value *args, uint32_t n_args,
+                          const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+{
+  rush_value few[FEW];
+  exported_frame f = {.cx = cx, .e = e, .leaves = few};
+
+  if (e->n_leaves > FEW && !(f.leaves = mem_alloc(cx->ctx, e->n_leaves * sizeof *f.leaves)))
+    return call_nomem(cx);
+  rush_status st = flatten_arguments(&f, args, n_args, kwargs, n_kwargs);
+  if (st == RUSH_OK)
+    st = check_types(&f);
+  if (st == RUSH_OK)
+    st = check_constants(&f);
+  for (uint32_t i = 0; i < e->n_guards && st == RUSH_OK; i++)
+    st = guard_check(cx, e->guards[i], f.leaves);
+  if (st == RUSH_OK)
+    st = run_graph(&f, self, result);
+  if (f.leaves != few)
+    mem_free(cx->ctx, f.leaves, e->n_leaves * sizeof *f.leaves);
+  return st;
+}

@@ -1,0 +1,371 @@
+#include "export/exported.h"
+
+#include <ctype.h>
+
+#include <stdlib.h>
+
+/* -- Parsing: Python's expression grammar as far as guards use it ------------------------------------------- */
+
+typedef struct guard_reader {
+  session *s;
+  arena *mem;
+  const exported *e;
+  const char *p;
+  int depth;
+  bool failed;
+} guard_reader;
+
+static const guard *read_or(guard_reader *r);
+
+static const guard *make(guard_reader *r, guard_op op, const guard *a, const guard *b)
+{
+  guard *g = session_alloc_in(r->s, r->mem, sizeof *g);
+
+  *g = (guard){.op = op, .a = a, .b = b};
+  return g;
+}
+
+static void skip(guard_reader *r)
+{
+  while (*r->p == ' ')
+    r->p++;
+}
+static bool accept(guard_reader *r, const char *token)
+{
+  size_t n = strlen(token);
+
+  skip(r);
+  if (strncmp(r->p, token, n) != 0)
+    return false;
+  if (isalpha((unsigned char)token[n - 1]) && (isalnum((unsigned char)r->p[n]) || r->p[n] == '_'))
+    return false;
+  r->p += n;
+  return true;
+}
+static void need(guard_reader *r, const char *token)
+{
+  if (!accept(r, token))
+    r->failed = true;
+}
+
+/* The child of `t` under ['key'] or [i]; *leaf moves past the leaves before it. */
+static const tree_spec *descend(const tree_spec *t, str key, int64_t index, uint32_t *leaf)
+{
+  for (uint32_t i = 0; i < t->n_children; i++) {
+    bool hit = key.p ? t->keys && t->keys[i].tag == RUSH_TAG_STRING && str_eq(value_str(t->keys[i]), key)
+                     : t->keys && t->keys[i].tag == RUSH_TAG_INT ? t->keys[i].as.i == index : index == (int64_t)i;
+    if (hit)
+      return &t->children[i];
+    *leaf += tree_n_leaves(&t->children[i]);
+  }
+  return NULL;
+}
+
+/* ['name'] or [3] */
+static bool read_subscript(guard_reader *r, str *key, int64_t *index)
+{
+  *key = (str){0};
+  if (!accept(r, "["))
+    return false;
+  skip(r);
+  if (*r->p == '\'' || *r->p == '"') {
+    char quote = *r->p++;
+    key->p = r->p;
+    while (*r->p && *r->p != quote)
+      r->p++;
+    key->len = (size_t)(r->p - key->p);
+    r->p += *r->p == quote;
+  } else {
+    char *end;
+    *index = strtoll(r->p, &end, 10);
+    r->failed |= end == r->p;
+    r->p = end;
+  }
+  need(r, "]");
+  return true;
+}
+
+/* Where the argument's tree is, by forward's parameter name. */
+static const tree_spec *argument(const exported *e, str name, uint32_t *leaf)
+{
+  const tree_spec *args = &e->in->children[0], *kwargs = e->in->n_children > 1 ? &e->in->children[1] : NULL;
+
+  for (uint32_t i = 0; i < args->n_children; i++) {
+    if (i < e->n_arg_names && str_is(name, e->arg_names[i]))
+      return &args->children[i];
+    *leaf += tree_n_leaves(&args->children[i]);
+  }
+  return kwargs ? descend(kwargs, name, 0, leaf) : NULL;
+}
+
+/* L['x'], L['x'][0]['k'], then perhaps .size()[i] */
+static const guard *read_input(guard_reader *r)
+{
+  uint32_t leaf = 0;
+  int64_t index = 0;
+  str key;
+
+  if (!read_subscript(r, &key, &index) || !key.p) {
+    r->failed = true;
+    return NULL;
+  }
+  const tree_spec *t = argument(r->e, key, &leaf);
+  while (t && t->kind != TREE_LEAF && read_subscript(r, &key, &index))
+    t = descend(t, key, index, &leaf);
+  if (!t || t->kind != TREE_LEAF || leaf >= r->e->n_leaves) {
+    r->failed = true;
+    return NULL;
+  }
+  guard *g = (guard *)make(r, GUARD_LEAF, NULL, NULL);
+  g->leaf = leaf;
+  if (accept(r, ".size()")) {
+    g->op = GUARD_SIZE;
+    r->failed |= !read_subscript(r, &key, &g->value) || key.p != NULL;
+  }
+  return g;
+}
+
+static const guard *read_call(guard_reader *r, guard_op op)
+{
+  need(r, "(");
+  const guard *g = read_or(r);
+  while (!r->failed && accept(r, ","))
+    g = make(r, op, g, read_or(r));
+  need(r, ")");
+  return g;
+}
+
+static const guard *read_two(guard_reader *r, guard_op op)
+{
+  need(r, "(");
+  const guard *a = read_or(r);
+  need(r, ",");
+  const guard *b = read_or(r);
+  need(r, ")");
+  return make(r, op, a, b);
+}
+
+static const guard *read_atom(guard_reader *r)
+{
+  skip(r);
+  if (++r->depth > 200 || r->failed) {
+    r->failed = true;
+    return NULL;
+  }
+  const guard *g = NULL;
+  if (accept(r, "(")) {
+    g = read_or(r);
+    need(r, ")");
+  } else if (isdigit((unsigned char)*r->p)) {
+    char *end;
+    guard *n = (guard *)make(r, GUARD_INT, NULL, NULL);
+    n->value = strtoll(r->p, &end, 10);
+    r->p = end;
+    r->failed |= *end == '.';
+    g = n;
+  } else if (accept(r, "L")) {
+    g = read_input(r);
+  } else if (accept(r, "Max") || accept(r, "max")) {
+    g = read_call(r, GUARD_MAX);
+  } else if (accept(r, "Min") || accept(r, "min")) {
+    g = read_call(r, GUARD_MIN);
+  } else if (accept(r, "Mod") || accept(r, "PythonMod")) {
+    g = read_two(r, GUARD_MOD);
+  } else if (accept(r, "FloorDiv")) {
+    g = read_two(r, GUARD_FLOORDIV);
+  } else {
+    r->failed = true;
+  }
+  r->depth--;
+  return g;
+}
+
+static const guard *read_power(guard_reader *r)
+{
+  if (accept(r, "-")) {
+    if (++r->depth > 200) {
+      r->failed = true;
+      return NULL;
+    }
+    const guard *a = read_power(r);
+    r->depth--;
+    return make(r, GUARD_NEG, a, NULL);
+  }
+  const guard *g = read_atom(r);
+  return accept(r, "**") ? make(r, GUARD_POW, g, read_power(r)) : g;
+}
+
+static const guard *read_term(guard_reader *r)
+{
+  const guard *g = read_power(r);
+
+  for (;;) {
+    if (r->failed)
+      return g;
+    if (accept(r, "//"))
+      g = make(r, GUARD_FLOORDIV, g, read_power(r));
+    else if (accept(r, "*"))
+      g = make(r, GUARD_MUL, g, read_power(r));
+    else if (accept(r, "%"))
+      g = make(r, GUARD_MOD, g, read_power(r));
+    else
+      return g;
+  }
+}
+
+static const guard *read_sum(guard_reader *r)
+{
+  const guard *g = read_term(r);
+
+  for (;;) {
+    if (r->failed)
+      return g;
+    if (accept(r, "+"))
+      g = make(r, GUARD_ADD, g, read_term(r));
+    else if (accept(r, "-"))
+      g = make(r, GUARD_SUB, g, read_term(r));
+    else
+      return g;
+  }
+}
+
+static const guard *read_comparison(guard_reader *r)
+{
+  static const struct { const char *token; guard_op op; } ops[] = {
+      {"==", GUARD_EQ}, {"!=", GUARD_NE}, {"<=", GUARD_LE}, {">=", GUARD_GE}, {"<", GUARD_LT}, {">", GUARD_GT}};
+
+  if (accept(r, "not"))
+    return make(r, GUARD_NOT, read_comparison(r), NULL);
+  const guard *a = read_sum(r), *all = NULL;
+  for (size_t i = 0; i < COUNT_OF(ops) && !r->failed; i++) {
+    if (!accept(r, ops[i].token))
+      continue;
+    const guard *b = read_sum(r), *one = make(r, ops[i].op, a, b);
+    all = all ? make(r, GUARD_AND, all, one) : one;
+    a = b;
+    i = (size_t)-1; /* a < b < c */
+  }
+  return all ? all : a;
+}
+
+static const guard *read_and(guard_reader *r)
+{
+  const guard *g = read_comparison(r);
+
+  while (!r->failed && accept(r, "and"))
+    g = make(r, GUARD_AND, g, read_comparison(r));
+  return g;
+}
+
+static const guard *read_or(guard_reader *r)
+{
+  const guard *g = read_and(r);
+
+  while (!r->failed && accept(r, "or"))
+    g = make(r, GUARD_OR, g, read_and(r));
+  return g;
+}
+
+/* PyTorch shows guards with `x` for `L['x']`. */
+static const char *shown_text(session *s, arena *mem, const char *text)
+{
+  char *out = session_alloc_in(s, mem, strlen(text) + 1), *to = out;
+
+  while (*text) {
+    const char *close = strncmp(text, "L['", 3) == 0 ? strstr(text, "']") : NULL;
+    if (close) {
+      for (text += 3; text < close;)
+        *to++ = *text++;
+      text = close + 2;
+    } else {
+      *to++ = *text++;
+    }
+  }
+  *to = 0;
+  return out;
+}
+
+const guard *guard_parse(session *s, arena *mem, const exported *e, const char *text)
+{
+  guard_reader r = {.s = s, .mem = mem, .e = e, .p = text};
+  const guard *g = read_or(&r);
+
+  skip(&r);
+  if (r.failed || *r.p || !g)
+    return NULL;
+  ((guard *)g)->text = shown_text(s, mem, text);
+  return g;
+}
+
+/* -- Checking ------------------------------------------------------------------------------------------------ */
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+  if (b == 0 || (a == INT64_MIN && b == -1))
+    return 0;
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* Wrapping arithmetic: sizes are far below the limits; a hostile guard only fails. */
+static int64_t power(int64_t a, int64_t b)
+{
+  uint64_t r = 1;
+
+  for (int64_t i = 0; i < b && i < 64; i++)
+    r *= (uint64_t)a;
+  return (int64_t)r;
+}
+
+static int64_t eval(const guard *g, const rush_value *leaves)
+{
+  rush_value v;
+  int64_t a, b;
+
+  switch (g->op) {
+  case GUARD_INT:
+    return g->value;
+  case GUARD_LEAF:
+    v = leaves[g->leaf];
+    return v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL ? v.as.i : -1;
+  case GUARD_SIZE:
+    v = leaves[g->leaf];
+    return v.tag == RUSH_TAG_TENSOR && v.as.tensor && g->value >= 0 && g->value < v.as.tensor->n_dims
+               ? v.as.tensor->sizes[g->value]
+               : -1;
+  case GUARD_AND:
+    return eval(g->a, leaves) && eval(g->b, leaves);
+  case GUARD_OR:
+    return eval(g->a, leaves) || eval(g->b, leaves);
+  case GUARD_NOT:
+    return !eval(g->a, leaves);
+  default:
+    break;
+  }
+  a = eval(g->a, leaves);
+  b = g->b ? eval(g->b, leaves) : 0;
+  switch (g->op) {
+  case GUARD_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
+  case GUARD_SUB: return (int64_t)((uint64_t)a - (uint64_t)b);
+  case GUARD_MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
+  case GUARD_FLOORDIV: return floor_div(a, b);
+  case GUARD_MOD: return (int64_t)((uint64_t)a - (uint64_t)floor_div(a, b) * (uint64_t)b);
+  case GUARD_POW: return power(a, b);
+  case GUARD_NEG: return (int64_t)(0 - (uint64_t)a);
+  case GUARD_MIN: return i64_min(a, b);
+  case GUARD_MAX: return i64_max(a, b);
+  case GUARD_EQ: return a == b;
+  case GUARD_NE: return a != b;
+  case GUARD_LT: return a < b;
+  case GUARD_LE: return a <= b;
+  case GUARD_GT: return a > b;
+  case GUARD_GE: return a >= b;
+  default: return 0;
+  }
+}
+
+rush_status guard_check(call_ctx *cx, const guard *g, const rush_value *leaves)
+{
+  if (eval(g, leaves))
+    return RUSH_OK;
+  return error_set_type(cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s", g->text);
+}
