@@ -127,3 +127,51 @@ uint64_t generator_random64(generator *g)
   uint64_t high = generator_random32(g);
   return high << 32 | generator_random32(g);
 }
+
+/* -- State as torch.get_rng_state gives it ------------------------------------------------------ */
+
+/* CPUGeneratorImplState of PyTorch: the old struct, then the cached float normal. */
+typedef struct generator_state {
+  uint64_t seed;
+  int32_t left, seeded;
+  uint64_t next;
+  uint64_t mt[MT_N];
+  double normal_x, normal_y, normal_rho; /* only y is used: the cached double normal */
+  int32_t normal_is_valid, pad;
+  float next_float_normal;
+  uint8_t has_next_float_normal, pad2[3];
+} generator_state;
+_Static_assert(sizeof(generator_state) == RUSH_GENERATOR_STATE_BYTES, "PyTorch's struct");
+
+void generator_get_state(const generator *g, void *bytes)
+{
+  generator_state st = {.seed = g->seed, .left = g->left, .seeded = g->seeded, .next = (uint64_t)g->next};
+
+  for (int i = 0; i < MT_N; i++)
+    st.mt[i] = g->mt[i];
+  st.normal_is_valid = g->has_next_double_normal;
+  st.normal_y = g->has_next_double_normal ? g->next_double_normal : 0;
+  st.has_next_float_normal = g->has_next_float_normal;
+  st.next_float_normal = g->has_next_float_normal ? g->next_float_normal : 0;
+  memcpy(bytes, &st, sizeof st);
+}
+
+bool generator_set_state(generator *g, const void *bytes)
+{
+  generator_state st;
+
+  memcpy(&st, bytes, sizeof st);
+  if (st.left < 1 || st.left > MT_N || st.next > MT_N || (st.left > 1 && st.next + (uint64_t)st.left > MT_N + 1))
+    return false;
+  g->seed = st.seed;
+  g->left = st.left;
+  g->next = (int)st.next;
+  g->seeded = st.seeded != 0;
+  for (int i = 0; i < MT_N; i++)
+    g->mt[i] = (uint32_t)st.mt[i];
+  g->has_next_double_normal = st.normal_is_valid != 0;
+  g->next_double_normal = st.normal_y;
+  g->has_next_float_normal = st.has_next_float_normal != 0;
+  g->next_float_normal = st.next_float_normal;
+  return true;
+}
