@@ -201,7 +201,7 @@ static pickle_seq pop_marked(machine *m)
     fail(m, "no mark on the stack");
   uint32_t from = m->marks[--m->n_marks], n = m->stack.n - from;
   m->stack.n = from;
-  return (pickle_seq){m->stack.at + from, n, 0};
+  return (pickle_seq){n ? m->stack.at + from : NULL, n, 0};
 }
 
 /* -- Plain data -------------------------------------------------------------------------------- */

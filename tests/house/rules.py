@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import zipfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 MOST_LINES = 1200
@@ -32,6 +33,18 @@ def committed():
     return [TOP / name for name in run.stdout.splitlines()]
 
 
+def texts(path):
+    """(name, text) of a committed file; of each record of an archive."""
+    if not path.is_file():
+        return
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as z:
+            for name in z.namelist():
+                yield f"{path.relative_to(TOP)}: {name}", z.read(name).decode("latin-1")
+    else:
+        yield str(path.relative_to(TOP)), path.read_bytes().decode("latin-1")
+
+
 def main():
     complaints = []
     for path in sorted((TOP / "src").rglob("*.[ch]")):
@@ -45,13 +58,10 @@ def main():
         if text.count("\n") > MOST_LINES:
             complaints.append(f"{name}: {text.count(chr(10))} lines; find the seam")
     for path in committed():
-        try:
-            text = path.read_text()
-        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
-            continue
-        for found in PLACES.finditer(text):
-            line = text.count("\n", 0, found.start()) + 1
-            complaints.append(f"{path.relative_to(TOP)}:{line}: a path of somebody's machine: {found[0]}...")
+        for name, text in texts(path):
+            for found in PLACES.finditer(text):
+                line = text.count("\n", 0, found.start()) + 1
+                complaints.append(f"{name}:{line}: a path of somebody's machine: {found[0]}...")
     print("\n".join(complaints))
     return 1 if complaints else 0
 

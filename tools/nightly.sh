@@ -1,0 +1,56 @@
+#!/bin/sh
+# nightly.sh: the long proofs, one after the other; goes on after a failure and names all of them at the end.
+#   RUSH_CORPUS=dir   a made corpus (../shared/corpus/make.py); without it one is made in build-nightly, given torch
+#   PYTHON=path       a Python with torch 2.13.0
+set -u
+cd "$(dirname "$0")/.." || exit 1
+python=${PYTHON:-python3}
+[ -n "${PYTHON:-}" ] || [ ! -x .venv/bin/python ] || python=.venv/bin/python
+jobs=$(nproc 2>/dev/null || echo 2)
+failed=""
+step() {
+  name=$1
+  shift
+  echo "== $name"
+  "$@" || { echo "== $name: FAILED"; failed="$failed, $name"; }
+}
+# build DIR COMPILER OPTION...
+build() {
+  dir=$1 compiler=$2
+  shift 2
+  [ -f "$dir/build.ninja" ] || CC=$compiler meson setup "$dir" "$@" >"$dir.log" 2>&1 || { tail -20 "$dir.log"; return 1; }
+  rm -f "$dir.log"
+  ninja -C "$dir" -j"$jobs" --quiet
+}
+sanitized() { # DIR COMPILER SANITIZERS
+  build "$1" "$2" --buildtype=debugoptimized -Dslow_checks=true -Db_sanitize="$3" -Db_lundef=false -Dpython=disabled &&
+    meson test -C "$1" --suite unit --no-rebuild -q --print-errorlogs -t 10
+}
+
+step "release, gcc" make test BUILD=build-nightly CC=gcc
+step "clang builds" build build-clang clang --buildtype=release -Dpython=disabled
+step "address and undefined, clang" sanitized build-asan clang address,undefined
+step "threads, gcc" sanitized build-tsan gcc thread
+command -v valgrind >/dev/null && step "uninitialised memory" meson test -C build-nightly --suite unit -q -t 60 --no-rebuild \
+  --wrap='valgrind --error-exitcode=99 -q'
+
+corpus=${RUSH_CORPUS:-build-nightly/corpus}
+if [ ! -d "$corpus" ] && [ -f ../shared/corpus/make.py ] && "$python" -c 'import torch' 2>/dev/null; then
+  step "making the corpus" "$python" ../shared/corpus/make.py "$corpus" --jobs "$jobs"
+fi
+if [ -d "$corpus" ]; then
+  step "whole corpus, the command" build-nightly/cli/rushlight verify "$corpus"
+  step "whole corpus, no reuse" build-nightly/cli/rushlight verify "$corpus" --no-reuse
+  step "whole corpus, portable kernels" build-nightly/cli/rushlight verify "$corpus" --cpu=portable
+  [ -x build-asan/cli/rushlight ] && step "whole corpus, sanitized" build-asan/cli/rushlight verify "$corpus"
+else
+  echo "skipped: the whole corpus: none here and no torch to make it"
+fi
+step "fuzzers" sh tools/fuzz.sh "${SECONDS:-1800}"
+step "size" sh tools/size.sh build-nightly
+
+if [ -n "$failed" ]; then
+  echo "nightly failed: ${failed#, }"
+  exit 1
+fi
+echo "nightly passed"
