@@ -472,13 +472,15 @@ INT_ROWS(rows_u64, uint64_t)
   {                                                                                               \
     const gemm_args *g = arg;                                                                     \
     const T *a = g->a.data, *b = g->b.data, *d = g->d.data;                                       \
+    const double sign = g->conj_a ? -1.0 : 1.0;                                                   \
     for (int64_t i = begin; i < end; i++)                                                         \
       for (int64_t c = 0; c < g->n; c++) {                                                        \
         double re = 0.0, im = 0.0;                                                                \
         for (int64_t k = 0; k < g->k; k++) {                                                      \
           const T *x = a + 2 * (i * g->a.rs + k * g->a.cs), *y = b + 2 * (k * g->b.rs + c * g->b.cs); \
-          re += (double)x[0] * (double)y[0] - (double)x[1] * (double)y[1];                        \
-          im += (double)x[0] * (double)y[1] + (double)x[1] * (double)y[0];                        \
+          const double xi = sign * (double)x[1];                                                  \
+          re += (double)x[0] * (double)y[0] - xi * (double)y[1];                                  \
+          im += (double)x[0] * (double)y[1] + xi * (double)y[0];                                  \
         }                                                                                         \
         double vr = g->alpha * re - g->alpha_im * im, vi = g->alpha * im + g->alpha_im * re;      \
         if (d && (g->beta != 0.0 || g->beta_im != 0.0)) {                                         \
@@ -540,6 +542,8 @@ rush_status gemm(call_ctx *cx, const gemm_args *g)
 {
   return gemm_one(cx, g, pool_n_threads(context_pool(cx->ctx)));
 }
+
+rush_status gemm_serial(call_ctx *cx, const gemm_args *g) { return gemm_one(cx, g, 0); }
 
 typedef struct batch {
   call_ctx *cx;

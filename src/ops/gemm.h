@@ -32,12 +32,15 @@ typedef struct gemm_args {
   int64_t c_rs, c_cs;
   double alpha, beta;       /* integers: exact below 2^53 */
   double alpha_im, beta_im; /* complex only */
+  bool conj_a;              /* complex only: A's conjugate */
   const struct gemm_packed *packed; /* B packed before (then b.data may be stale), or NULL */
 } gemm_args;
 
 /* false: no matrix products of this dtype (bool, quantized). */
 bool gemm_supports(int dtype);
 rush_status gemm(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
+/* On the calling thread only: for tasks that are parallel themselves. */
+rush_status gemm_serial(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
 
 /* n_batch products whose operands lie `*_bs` elements apart (0: the same one for all). */
 rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_t a_bs, int64_t b_bs,

@@ -1,0 +1,111 @@
+#include "ops/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "ops/gemm.h"
+#include "ops/rows.h"
+#include "tensor/dtype.h"
+
+/* Scores of one block of queries: about half of L2. */
+#define BLOCK_ELEMS 65536
+
+typedef struct job {
+  const attention_args *a;
+  call_ctx *cx;
+  int64_t block, n_blocks; /* queries of a block; blocks of one head */
+  cpu_level level;
+  size_t item;
+  _Atomic int failed;
+} job;
+
+static const char *operand_at(const job *j, const attention_operand *o, int64_t batch, int64_t head, int64_t row)
+{
+  return (const char *)o->data + (batch * o->batch + head * o->head + row * o->row) * (int64_t)j->item;
+}
+
+/* Scale, mask and softmax the row of query i in place. */
+#define ROW(name, T, ROWS_OF, NEG_INF)                                                             \
+  static void name(const job *j, int64_t batch, int64_t head, int64_t i, T *s)                      \
+  {                                                                                                \
+    const attention_args *a = j->a;                                                                \
+    const int64_t n = a->n_keys;                                                                   \
+    const attention_operand *m = &a->mask;                                                         \
+    bool any = !m->data && !a->causal;                                                             \
+    if (m->data && a->mask_is_bool) {                                                              \
+      const bool *keep = (const bool *)m->data + batch * m->batch + head * m->head + i * m->row;    \
+      for (int64_t k = 0; k < n; k++)                                                              \
+        s[k] = keep[k * m->col] ? s[k] : -NEG_INF;                                                 \
+    } else if (m->data) {                                                                          \
+      const T *add = (const T *)m->data + batch * m->batch + head * m->head + i * m->row;           \
+      for (int64_t k = 0; k < n; k++)                                                              \
+        s[k] += add[k * m->col];                                                                   \
+    }                                                                                              \
+    if (a->causal)                                                                                 \
+      for (int64_t k = i + 1; k < n; k++)                                                          \
+        s[k] = -NEG_INF;                                                                           \
+    for (int64_t k = 0; k < n && !any; k++)                                                        \
+      any = s[k] != -NEG_INF;                                                                      \
+    if (any)                                                                                       \
+      ROWS_OF(j->level)->softmax(n, s, s);                                                         \
+    else                                                                                           \
+      memset(s, 0, (size_t)n * sizeof(T));                                                         \
+  }
+ROW(finish_f32, float, rows_f32_of, INFINITY)
+ROW(finish_f64, double, rows_f64_of, (double)INFINITY)
+
+static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
+{
+  const attention_args *a = j->a;
+  const int64_t block = task % j->n_blocks, head = task / j->n_blocks % a->n_heads;
+  const int64_t batch = task / j->n_blocks / a->n_heads, kv = head / a->kv_group;
+  const int64_t q0 = block * j->block, n_q = i64_min(j->block, a->n_queries - q0);
+  gemm_args g = {.dtype = a->dtype, .m = n_q, .n = a->n_keys, .k = a->dim, .alpha = a->scale,
+                 .a = {operand_at(j, &a->q, batch, head, q0), a->q.row, a->q.col},
+                 .b = {operand_at(j, &a->k, batch, kv, 0), a->k.col, a->k.row},
+                 .c = scores, .c_rs = a->n_keys, .c_cs = 1};
+  TRY(gemm_serial(cx, &g));
+  for (int64_t i = 0; i < n_q; i++)
+    if (a->dtype == RUSH_FLOAT32)
+      finish_f32(j, batch, head, q0 + i, (float *)(void *)scores + i * a->n_keys);
+    else
+      finish_f64(j, batch, head, q0 + i, (double *)(void *)scores + i * a->n_keys);
+  gemm_args o = {.dtype = a->dtype, .m = n_q, .n = a->value_dim, .k = a->n_keys, .alpha = 1.0,
+                 .a = {scores, a->n_keys, 1},
+                 .b = {operand_at(j, &a->v, batch, kv, 0), a->v.row, a->v.col},
+                 .c = (char *)a->out +
+                      (size_t)(((batch * a->n_heads + head) * a->n_queries + q0) * a->value_dim) * j->item,
+                 .c_rs = a->value_dim, .c_cs = 1};
+  return gemm_serial(cx, &o);
+}
+
+static void run_blocks(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  call_ctx cx = *j->cx; /* a task's error goes nowhere; the caller says "no memory" */
+  cx.err = NULL;
+  const size_t n_bytes = (size_t)(j->block * j->a->n_keys) * j->item;
+  char *scores = mem_alloc_data(cx.ctx, n_bytes);
+  rush_status st = scores ? RUSH_OK : RUSH_ENOMEM;
+  for (int64_t i = begin; i < end && st == RUSH_OK; i++)
+    st = run_block(j, &cx, i, scores);
+  if (st != RUSH_OK)
+    atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
+  if (scores)
+    mem_free_data(cx.ctx, scores, n_bytes);
+}
+
+rush_status attention(call_ctx *cx, const attention_args *a)
+{
+  job j = {.a = a, .cx = cx, .item = dtype_bytes(a->dtype)};
+  if (a->n_batch * a->n_heads * a->n_queries * a->value_dim == 0)
+    return RUSH_OK;
+  j.level = cpu_choose(context_get_options(cx->ctx)->cpu);
+  j.block = BLOCK_ELEMS / i64_max(1, a->n_keys) / 14 * 14; /* whole tiles */
+  j.block = i64_min(i64_max(j.block, 14), a->n_queries);
+  j.n_blocks = (a->n_queries + j.block - 1) / j.block;
+  const int64_t macs = i64_max(1, j.block * a->n_keys * (a->dim + a->value_dim));
+  TRY(parallel_for(cx, a->n_batch * a->n_heads * j.n_blocks, i64_max(1, 250000 / macs), run_blocks, &j));
+  return j.failed ? call_nomem(cx) : RUSH_OK;
+}

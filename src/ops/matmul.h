@@ -1,0 +1,18 @@
+/* ops/matmul.h -- products of tensors, shared by operator families. */
+#ifndef RUSH_OPS_MATMUL_H
+#define RUSH_OPS_MATMUL_H
+
+#include "ops/gemm.h"
+#include "tensor/tensor.h"
+
+/* The last two dimensions. */
+gemm_matrix matrix_of(const rush_tensor *t);
+/* "float", "c10::Half": how some of PyTorch's messages name a dtype. */
+const char *dtype_c_name(int dtype);
+/* input weight' + bias, new; bias may be NULL. */
+rush_status make_linear(call_ctx *cx, rush_tensor *input, const rush_tensor *weight, const rush_tensor *bias,
+                        rush_tensor **out) RUSH_CHECKED;
+/* gemm with B from `weight`, whose packed form is kept on its storage from the second use on. */
+rush_status gemm_with_weight(call_ctx *cx, const gemm_args *g, const rush_tensor *weight) RUSH_CHECKED;
+
+#endif
