@@ -4,6 +4,7 @@
 #include "ops/call.h"
 #include "ops/gemm.h"
 #include "ops/matmul.h"
+#include "tensor/iter.h"
 
 /* -- Helpers ---------------------------------------------------------------------------------------- */
 
@@ -464,7 +465,7 @@ static rush_status make_matmul(call_ctx *cx, const rush_tensor *a, const rush_te
 {
   gemm_args g = {.dtype = a->dtype, .alpha = 1.0};
   stacks s = {0};
-  int n_dims;
+  int n_dims = 0;
   int64_t sizes[TENSOR_MAX_DIMS + 2];
   g.m = a->n_dims > 1 ? a->sizes[a->n_dims - 2] : 1;
   g.k = a->sizes[a->n_dims - 1];
