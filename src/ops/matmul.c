@@ -118,7 +118,7 @@ static rush_status make_mm(call_ctx *cx, gemm_args *g, const rush_tensor *a, con
   g->b = matrix_of(b);
   if (d)
     g->d = (gemm_matrix){d->data, strides[0], strides[1]};
-  rush_tensor *c;
+  rush_tensor *c = NULL;
   TRY(tensor_new(cx, a->dtype, 2, sizes, &c));
   g->c = c->data;
   g->c_rs = g->n;
@@ -135,7 +135,7 @@ static rush_status make_mm(call_ctx *cx, gemm_args *g, const rush_tensor *a, con
 rush_status kernel_mm(rush_call *c)
 {
   gemm_args g = {.alpha = 1.0};
-  rush_tensor *out;
+  rush_tensor *out = NULL;
   if (call_tensor(c, 0)->n_dims != 2)
     return call_fail(c->cx, "self must be a matrix");
   if (call_tensor(c, 1)->n_dims != 2)
@@ -148,7 +148,7 @@ rush_status kernel_mm(rush_call *c)
 rush_status kernel_addmm(rush_call *c)
 {
   gemm_args g = {0};
-  rush_tensor *out;
+  rush_tensor *out = NULL;
   set_scalars(&g, c->args[3], c->args[4]);
   TRY(make_mm(c->cx, &g, call_tensor(c, 1), call_tensor(c, 2), call_tensor(c, 0), &out));
   call_return_steal(c, 0, out);
@@ -218,7 +218,7 @@ static rush_status make_bmm(call_ctx *cx, gemm_args *g, const rush_tensor *a, co
   if (d && d->dtype != a->dtype)
     return call_fail(cx, "Input dtypes must be the same, got: input: %s, batch1: %s, batch2: %s",
                      dtype_c_name(d->dtype), dtype_c_name(a->dtype), dtype_c_name(b->dtype));
-  rush_tensor *c;
+  rush_tensor *c = NULL;
   TRY(tensor_new(cx, a->dtype, 3, sizes, &c));
   g->dtype = a->dtype;
   g->m = sizes[1];
@@ -243,7 +243,7 @@ static rush_status make_bmm(call_ctx *cx, gemm_args *g, const rush_tensor *a, co
 rush_status kernel_bmm(rush_call *c)
 {
   gemm_args g = {.alpha = 1.0};
-  rush_tensor *out;
+  rush_tensor *out = NULL;
   TRY(check_bmm(c->cx, call_tensor(c, 0), call_tensor(c, 1)));
   TRY(make_bmm(c->cx, &g, call_tensor(c, 0), call_tensor(c, 1), NULL, &out));
   call_return_steal(c, 0, out);
@@ -253,7 +253,7 @@ rush_status kernel_bmm(rush_call *c)
 rush_status kernel_baddbmm(rush_call *c)
 {
   gemm_args g = {0};
-  rush_tensor *out;
+  rush_tensor *out = NULL;
   TRY(check_bmm(c->cx, call_tensor(c, 1), call_tensor(c, 2)));
   set_scalars(&g, c->args[3], c->args[4]);
   TRY(make_bmm(c->cx, &g, call_tensor(c, 1), call_tensor(c, 2), call_tensor(c, 0), &out));
@@ -274,7 +274,7 @@ rush_status kernel_addbmm(rush_call *c)
                      (long long)sizes[1]);
   if (self->dtype != a->dtype)
     return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(self->dtype), dtype_aten_name(a->dtype));
-  rush_tensor *out;
+  rush_tensor *out = NULL;
   TRY(tensor_new(c->cx, a->dtype, 2, sizes, &out));
   set_scalars(&g, c->args[3], c->args[4]);
   g.dtype = a->dtype;
@@ -314,7 +314,7 @@ static rush_status make_mv(rush_call *c, const rush_tensor *d, const rush_tensor
   if (a->dtype != x->dtype || (d && d->dtype != a->dtype))
     return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(a->dtype), dtype_aten_name(x->dtype));
   TRY(check_dtype(c->cx, a->dtype, "addmv_impl_cpu"));
-  rush_tensor *out;
+  rush_tensor *out = NULL;
   TRY(tensor_new(c->cx, a->dtype, 1, a->sizes, &out));
   g->dtype = a->dtype;
   g->m = a->sizes[0];
@@ -356,7 +356,7 @@ static rush_status make_dot(rush_call *c, bool conjugate)
                             "elements, but got %lld and %lld elements respectively",
                      (long long)x->n_elems, (long long)y->n_elems, (long long)x->n_elems, (long long)y->n_elems);
   TRY(check_dtype(c->cx, x->dtype, "dot"));
-  rush_tensor *out;
+  rush_tensor *out = NULL;
   TRY(tensor_new(c->cx, x->dtype, 0, NULL, &out));
   call_return_steal(c, 0, out);
   const int64_t n = x->n_elems, sx = x->strides[0], sy = y->strides[0];
@@ -486,7 +486,7 @@ static rush_status make_matmul(call_ctx *cx, const rush_tensor *a, const rush_te
   TRY(matmul_shape(cx, a, b, &s, &n_dims, sizes));
   g.a = a->n_dims > 1 ? matrix_of(a) : (gemm_matrix){a->data, 0, a->strides[0]};
   g.b = b->n_dims > 1 ? matrix_of(b) : (gemm_matrix){b->data, b->strides[0], 1};
-  rush_tensor *c;
+  rush_tensor *c = NULL;
   TRY(tensor_new(cx, a->dtype, n_dims, sizes, &c));
   g.c = c->data;
   g.c_rs = g.n;
@@ -512,7 +512,7 @@ rush_status kernel_matmul(rush_call *c)
   if (a->dtype != b->dtype)
     return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
   TRY(check_dtype(c->cx, a->dtype, a->n_dims > 2 && b->n_dims > 2 ? "bmm" : "addmm_impl_cpu_"));
-  rush_tensor *out;
+  rush_tensor *out = NULL;
   TRY(make_matmul(c->cx, a, b, &out));
   call_return_steal(c, 0, out);
   return RUSH_OK;
@@ -600,7 +600,7 @@ rush_status make_linear(call_ctx *cx, rush_tensor *input, const rush_tensor *w, 
 
 rush_status kernel_linear(rush_call *c)
 {
-  rush_tensor *out;
+  rush_tensor *out = NULL;
   TRY(make_linear(c->cx, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), &out));
   call_return_steal(c, 0, out);
   return RUSH_OK;
