@@ -77,7 +77,7 @@ static rush_status cut_dim(rush_call *c, cuts *k, int64_t dim, int64_t *size)
 static rush_status split_every(rush_call *c, int64_t every, int64_t dim, bool copy)
 {
   cuts k = {.copy = copy};
-  int64_t size;
+  int64_t size = 0;
   TRY(cut_dim(c, &k, dim, &size));
   if (every < 0)
     return call_fail(c->cx, "split expects split_size be non-negative, but got split_size=%lld",
@@ -97,7 +97,7 @@ static rush_status split_every(rush_call *c, int64_t every, int64_t dim, bool co
 static rush_status split_sizes(rush_call *c, bool copy)
 {
   cuts k = {.copy = copy};
-  int64_t size, at = 0;
+  int64_t size = 0, at = 0;
   const rush_list *l = call_list(c, 1);
   TRY(cut_dim(c, &k, call_int(c, 2), &size));
   TRY(cuts_alloc(c, &k, l->n));
@@ -134,7 +134,7 @@ rush_status kernel_split_sizes_copy(rush_call *c) { return split_sizes(c, true);
 rush_status kernel_chunk(rush_call *c)
 {
   cuts k = {.copy = false};
-  int64_t size, chunks = call_int(c, 1);
+  int64_t size = 0, chunks = call_int(c, 1);
   TRY(cut_dim(c, &k, call_int(c, 2), &size));
   if (chunks <= 0)
     return call_fail(c->cx, "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
@@ -152,7 +152,7 @@ rush_status kernel_chunk(rush_call *c)
 static rush_status split_sections(rush_call *c, int64_t sections, int64_t dim)
 {
   cuts k = {.copy = false};
-  int64_t size, at = 0;
+  int64_t size = 0, at = 0;
   TRY(cut_dim(c, &k, dim, &size));
   if (sections <= 0)
     return call_fail(c->cx, "number of sections must be larger than 0, got %lld", (long long)sections);
@@ -169,7 +169,7 @@ static rush_status split_sections(rush_call *c, int64_t sections, int64_t dim)
 static rush_status split_indices(rush_call *c, const int64_t *indices, size_t n, int64_t dim)
 {
   cuts k = {.copy = false};
-  int64_t size, start = 0;
+  int64_t size = 0, start = 0;
   TRY(cut_dim(c, &k, dim, &size));
   TRY(cuts_alloc(c, &k, n + 1));
   for (size_t i = 0; i <= n; i++) {
