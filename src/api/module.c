@@ -206,7 +206,7 @@ static rush_status find_state(call_ctx *cx, module *m, const char *name, rush_va
 
 rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *out, rush_error *err)
 {
-  rush_value *slot;
+  rush_value *slot = NULL;
   call_ctx cx;
 
   TRY(api_begin(&cx, m->ctx, err));
@@ -217,7 +217,7 @@ rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *
 
 rush_status rush_module_set_state(rush_module *m, const char *name, rush_value value, rush_error *err)
 {
-  rush_value *slot;
+  rush_value *slot = NULL;
   call_ctx cx;
 
   TRY(api_begin(&cx, m->ctx, err));
