@@ -185,21 +185,36 @@ static rush_status drop_leading(call_ctx *cx, const rush_tensor *src, int n_dims
   return tensor_as_strided(cx, src, n_dims, src->sizes + drop, src->strides + drop, src->offset, out);
 }
 
+/* Why src does not fit: the shapes do not broadcast, or to something else than dst's. */
+static rush_status refuse(call_ctx *cx, const rush_tensor *dst, const rush_tensor *src)
+{
+  for (int i = 1; i <= dst->n_dims && i <= src->n_dims; i++) {
+    int64_t a = dst->sizes[dst->n_dims - i], b = src->sizes[src->n_dims - i];
+    if (a != b && a != 1 && b != 1)
+      return call_fail(cx, "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                           "non-singleton dimension %d", (long long)a, (long long)b,
+                       (dst->n_dims > src->n_dims ? dst->n_dims : src->n_dims) - i);
+  }
+  int64_t sizes[TENSOR_MAX_DIMS];
+  int n = 0;
+  (void)sizes_broadcast(dst->n_dims, dst->sizes, src->n_dims, src->sizes, &n, sizes);
+  text_buf text;
+  text_init(&text, cx->ctx);
+  text_puts(&text, "output with shape [");
+  for (int i = 0; i < dst->n_dims; i++)
+    text_printf(&text, "%s%lld", i ? ", " : "", (long long)dst->sizes[i]);
+  text_puts(&text, "] doesn't match the broadcast shape [");
+  for (int i = 0; i < n; i++)
+    text_printf(&text, "%s%lld", i ? ", " : "", (long long)sizes[i]);
+  rush_status s = call_fail(cx, "%s]", text_str(&text));
+  text_free(&text);
+  return s;
+}
+
 rush_status tensor_copy(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
 {
-  if (!expandable(src, dst)) {
-    text_buf text;
-    text_init(&text, cx->ctx);
-    text_puts(&text, "The size of the source [");
-    for (int i = 0; i < src->n_dims; i++)
-      text_printf(&text, "%s%lld", i ? ", " : "", (long long)src->sizes[i]);
-    text_puts(&text, "] does not fit the destination [");
-    for (int i = 0; i < dst->n_dims; i++)
-      text_printf(&text, "%s%lld", i ? ", " : "", (long long)dst->sizes[i]);
-    rush_status s = call_fail(cx, "%s]", text_str(&text));
-    text_free(&text);
-    return s;
-  }
+  if (!expandable(src, dst))
+    return refuse(cx, dst, src);
   if (dst->n_elems == 0)
     return RUSH_OK;
   bool same_place = dst->data == src->data && dst->dtype == src->dtype && tensor_same_geometry(dst, src);

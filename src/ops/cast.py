@@ -1,0 +1,33 @@
+"""Copies, conversions, and changes of a tensor itself."""
+
+
+def cast(name, kernel, **more):
+    op(f"aten::{name}", family="cast", kernel=kernel, **more)
+
+
+cast("to.dtype", "kernel_to_dtype", effects=["returns_arg"])
+cast("to.device", "kernel_to_device", effects=["returns_arg"])
+cast("to.dtype_layout", "kernel_to_options", effects=["returns_arg"])
+cast("to.other", "kernel_to_other", effects=["returns_arg"])
+cast("to.prim_Device", "kernel_to_prim_device", effects=["returns_arg"])
+cast("to.prim_dtype", "kernel_to_prim_dtype", effects=["returns_arg"])
+cast("to.prim_other", "kernel_to_prim_other", effects=["returns_arg"])
+cast("_to_copy", "kernel_to_copy")
+cast("type_as", "kernel_type_as", effects=["returns_arg"])
+cast("as_tensor", "kernel_as_tensor", effects=["returns_arg"])
+cast("cpu", "kernel_self", effects=["returns_arg"])
+cast("cuda", "kernel_cuda")
+cast("clone", "kernel_clone", variants={"out": "aten::clone.out"})
+cast("lift_fresh_copy", "kernel_copy_fresh", variants={"out": "aten::lift_fresh_copy.out"})
+cast("contiguous", "kernel_contiguous", effects=["returns_arg"])
+cast("copy", "kernel_copy", variants={"out": "aten::copy.out"})
+cast("copy_", "kernel_copy_inplace", same=["aten::copy_.Tensor"])
+cast("copy_.float", "kernel_copy_number", same=["aten::copy_.int"])
+cast("resize_", "kernel_resize")
+cast("resize_as_", "kernel_resize_as")
+cast("set_", "kernel_set")
+cast("set_.source_Tensor", "kernel_set_tensor")
+cast("set_.source_Tensor_storage_offset", "kernel_set_view")
+cast("set_.source_Storage", "kernel_set_storage")
+cast("set_.source_Storage_storage_offset", "kernel_set_storage_view")
+cast("requires_grad_", "kernel_requires_grad")

@@ -1,0 +1,55 @@
+"""Questions about tensors."""
+
+
+def ask(name, kernel=None, **more):
+    op(name, family="meta", kernel=kernel or "kernel_" + name.partition("::")[2].split(".")[0], **more)
+
+
+ask("aten::dim", same=["aten::dense_dim"])
+ask("aten::numel", same=["aten::sym_numel"])
+ask("aten::size", same=["aten::sym_size"])
+ask("aten::size.int", "kernel_size_int", same=["aten::sym_size.int"])
+ask("aten::stride", same=["aten::sym_stride"])
+ask("aten::stride.int", "kernel_stride_int", same=["aten::sym_stride.int"])
+ask("aten::storage_offset", same=["aten::sym_storage_offset"])
+ask("aten::len.Tensor", "kernel_len")
+ask("aten::element_size", same=["prim::itemsize"])
+ask("prim::nbytes")
+ask("aten::is_floating_point")
+ask("aten::is_complex")
+ask("aten::is_signed")
+ask("aten::is_contiguous")
+ask("aten::is_contiguous.memory_format", "kernel_is_contiguous_format")
+ask("aten::is_non_overlapping_and_dense", "kernel_is_dense")
+ask("aten::is_same_size")
+ask("aten::is_set_to")
+ask("aten::is_conj", "kernel_false",
+    same=["aten::is_neg", "aten::is_inference", "aten::is_distributed", "aten::is_pinned",
+          "prim::is_cuda", "prim::is_ipu", "prim::is_maia", "prim::is_meta", "prim::is_mkldnn",
+          "prim::is_mps", "prim::is_mtia", "prim::is_sparse", "prim::is_sparse_csr",
+          "prim::is_vulkan", "prim::is_xla", "prim::is_xpu"])
+ask("prim::is_cpu", "kernel_true", same=["aten::is_leaf"])
+ask("prim::is_quantized")
+ask("prim::is_nested")
+ask("prim::requires_grad", "kernel_requires_grad_of")
+ask("prim::dtype", "kernel_dtype_of")
+ask("prim::layout", "kernel_zero_int", same=["aten::output_nr"])
+ask("prim::device")
+ask("prim::name", "kernel_none", same=["prim::grad"])
+ask("aten::get_device", "kernel_minus_one")
+ask("aten::_version", "kernel_version")
+ask("aten::item", same=["aten::_local_scalar_dense"])
+ask("aten::is_nonzero")
+ask("aten::_assert_async", "kernel_assert_async", effects=["side_effect"])
+ask("aten::_assert_async.msg", "kernel_assert_async_msg", effects=["side_effect"])
+ask("aten::_assert_scalar", "kernel_assert_scalar", effects=["side_effect"])
+ask("aten::_assert_tensor_metadata", "kernel_assert_metadata", effects=["side_effect"])
+ask("aten::sym_constrain_range", "kernel_nothing", effects=["side_effect"],
+    same=["aten::sym_constrain_range_for_size"])
+ask("aten::promote_types")
+ask("aten::can_cast")
+ask("aten::result_type.Tensor", "kernel_result_type",
+    same=[f"aten::result_type.{k}" for k in ("Scalar", "Scalar_Scalar", "Scalar_Tensor")])
+ask("aten::isclose")
+ask("aten::allclose")
+ask("aten::equal")
