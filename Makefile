@@ -58,7 +58,7 @@ format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 install: all
-	@meson install -C $(BUILD) --no-rebuild
+	@meson install -C $(BUILD) --no-rebuild --tags runtime,devel
 
 clean:
 	@rm -rf $(BUILD) build-*

@@ -8,7 +8,8 @@ ALLOWED = {
     "default_context", "default_lock",  # base/context.c: the default context and its lock
     "features",                         # base/cpu.c: what the machine has, read once
     "mine",                             # base/memory.c: per thread, its shard of the accounts
-    "headers",                          # tensor: per thread, free tensor headers
+    # tensor/storage.c: per thread, free tensor headers, flushed when the thread ends
+    "caches", "caches_lock", "thread_end_key", "thread_end_once",
 }
 WRITABLE = re.compile(r"^\.(data|bss|tdata|tbss)(\.(?!rel\.ro)|$)")
 
