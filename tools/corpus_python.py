@@ -29,9 +29,8 @@ def main() -> int:
     options = parser.parse_args()
     sys.path.insert(0, options.corpus)
     import casefile
-    import torch
-
     import rushlight
+    import torch
 
     assert torch.version.cuda is None, "the CPU build of torch is the reference"
     torch.set_num_threads(1)
