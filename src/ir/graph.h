@@ -90,6 +90,7 @@ struct ir_value {
   const type *type;
   const char *name; /* debug name, unique in the graph, or NULL */
   ir_use *uses;
+  uint32_t scratch; /* of whoever works on the graph now */
 };
 
 typedef enum ir_attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_TYPES, ATTR_VALUE, ATTR_GRAPH, ATTR_INTS } ir_attr_kind;
@@ -125,6 +126,7 @@ struct ir_node {
   source_range range;
   void *meta;         /* ir/meta.h, made when first needed; NULL */
   ir_graph *graph;
+  uint32_t scratch; /* of whoever works on the graph now */
 };
 
 struct ir_block {

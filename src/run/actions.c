@@ -1,0 +1,288 @@
+/* run/actions.c -- containers, printing, raising, calling operators. */
+#include "run/actions.h"
+
+/* -- Operators ---------------------------------------------------------------------------------- */
+
+rush_status act_operator(call_ctx *cx, frame *f, const site *s)
+{
+  const uint32_t *o = operands(f, s);
+  rush_value *row = f->regs + f->c->n_regs, *results = row + s->n_args;
+
+  for (uint32_t i = 0; i < s->n_args; i++)
+    row[i] = peek(f, o[i]);
+  for (uint32_t i = 0; i < s->n_made; i++)
+    results[i] = value_none();
+  rush_call call = {.cx = cx, .op = s->op, .state = s->state, .n_args = s->n_args,
+                    .n_results = s->n_made, .last_use = s->last_use, .args = row,
+                    .results = results};
+  TRY(op_call(&call));
+  drop_operands(f, s);
+  for (uint32_t i = 0; i < s->n_results; i++)
+    give(f, s, i, i < s->n_made ? results[i] : value_none());
+  for (uint32_t i = s->n_results; i < s->n_made; i++)
+    value_release(results[i]);
+  return RUSH_OK;
+}
+
+rush_status act_unsupported(call_ctx *cx, frame *f, const site *s)
+{
+  (void)f;
+  return call_unsupported(cx, "%s cannot run here", s->name ? s->name : "an unknown operator");
+}
+
+/* -- Lists, tuples, dicts, objects -------------------------------------------------------------- */
+
+rush_status act_list(call_ctx *cx, frame *f, const site *s)
+{
+  const uint32_t *o = operands(f, s);
+  rush_list *l;
+
+  TRY(list_new(cx, type_elem(s->type), s->n_args, &l));
+  for (uint32_t i = 0; i < s->n_args; i++)
+    l->items[l->n++] = take(f, o[i]);
+  give(f, s, 0, value_heap_steal(RUSH_TAG_LIST, l));
+  return RUSH_OK;
+}
+
+/* The items to the results: moved when this was the container's last reference. */
+static void give_items(frame *f, const site *s, rush_value container, rush_value *items)
+{
+  bool ours = operands(f, s)[0] & OPERAND_LAST && heap_is_unique(container.as.heap);
+
+  for (uint32_t i = 0; i < s->n_results; i++) {
+    uint32_t dst = operands(f, s)[s->n_args + i];
+    if (dst == NO_REG)
+      continue;
+    rush_value v = items[i];
+    if (ours)
+      items[i] = value_none();
+    else
+      value_retain(v);
+    f->regs[dst] = v;
+  }
+}
+
+/* Results may lie in the register of the container, which is therefore taken out first. */
+rush_status act_list_unpack(call_ctx *cx, frame *f, const site *s)
+{
+  rush_value v = peek(f, operands(f, s)[0]);
+
+  if (v.tag != RUSH_TAG_LIST || v.as.list->n != s->n_results)
+    return call_fail(cx, "Expected %u elements in a list but found %zu", s->n_results,
+                     v.tag == RUSH_TAG_LIST ? v.as.list->n : 0);
+  v = take(f, operands(f, s)[0]);
+  give_items(f, s, v, v.as.list->items);
+  value_release(v);
+  return RUSH_OK;
+}
+
+rush_status act_tuple(call_ctx *cx, frame *f, const site *s)
+{
+  const uint32_t *o = operands(f, s);
+  rush_tuple *t;
+
+  TRY(tuple_new(cx, s->type && s->type->fields ? s->type : NULL, s->n_args, &t));
+  for (uint32_t i = 0; i < s->n_args; i++)
+    t->items[i] = take(f, o[i]);
+  give(f, s, 0, value_heap_steal(RUSH_TAG_TUPLE, t));
+  return RUSH_OK;
+}
+
+rush_status act_tuple_unpack(call_ctx *cx, frame *f, const site *s)
+{
+  rush_value v = peek(f, operands(f, s)[0]);
+
+  if (v.tag != RUSH_TAG_TUPLE || v.as.tuple->n != s->n_results)
+    return call_fail(cx, "Expected a tuple of %u elements", s->n_results);
+  v = take(f, operands(f, s)[0]);
+  give_items(f, s, v, v.as.tuple->items);
+  value_release(v);
+  return RUSH_OK;
+}
+
+rush_status act_tuple_index(call_ctx *cx, frame *f, const site *s)
+{
+  const uint32_t *o = operands(f, s);
+  rush_value v = peek(f, o[0]);
+  int64_t i = peek(f, o[1]).as.i;
+
+  if (v.tag != RUSH_TAG_TUPLE)
+    return call_fail(cx, "Expected a tuple");
+  int64_t n = (int64_t)v.as.tuple->n;
+  i = i < 0 ? i + n : i;
+  if (i < 0 || i >= n)
+    return call_fail(cx, "Tuple index out of range");
+  rush_value item = value_retain(v.as.tuple->items[i]);
+  drop_operands(f, s);
+  give(f, s, 0, item);
+  return RUSH_OK;
+}
+
+rush_status act_tuple_slice(call_ctx *cx, frame *f, const site *s)
+{
+  rush_value v = peek(f, operands(f, s)[0]);
+  rush_tuple *t;
+
+  if (v.tag != RUSH_TAG_TUPLE)
+    return call_fail(cx, "Expected a tuple");
+  int64_t n = (int64_t)v.as.tuple->n;
+  int64_t begin = i64_max(0, i64_min(s->begin, n)), end = i64_max(begin, i64_min(s->end, n));
+
+  TRY(tuple_new(cx, NULL, (size_t)(end - begin), &t));
+  for (int64_t i = begin; i < end; i++)
+    t->items[i - begin] = value_retain(v.as.tuple->items[i]);
+  drop_operands(f, s);
+  give(f, s, 0, value_heap_steal(RUSH_TAG_TUPLE, t));
+  return RUSH_OK;
+}
+
+rush_status act_dict(call_ctx *cx, frame *f, const site *s)
+{
+  const uint32_t *o = operands(f, s);
+  rush_dict *d;
+  rush_status st = RUSH_OK;
+
+  TRY(dict_new(cx, s->type->elems[0], s->type->elems[1], &d));
+  for (uint32_t i = 0; i + 1 < s->n_args && st == RUSH_OK; i += 2) {
+    rush_value key = take(f, o[i]);
+    st = dict_set_steal(cx, d, key, take(f, o[i + 1]));
+  }
+  rush_value v = value_heap_steal(RUSH_TAG_DICT, d);
+  if (st != RUSH_OK)
+    value_release(v);
+  else
+    give(f, s, 0, v);
+  return st;
+}
+
+rush_status act_new_object(call_ctx *cx, frame *f, const site *s)
+{
+  rush_object *o;
+
+  if (!s->type->cls)
+    return call_unsupported(cx, "objects of type %s", s->type->name);
+  TRY(object_new(cx, s->type, s->type->cls->n_attrs, &o));
+  give(f, s, 0, value_heap_steal(RUSH_TAG_OBJECT, o));
+  return RUSH_OK;
+}
+
+/* container[key] for modules of a module list or dict: the attribute of that name. */
+rush_status act_module_index(call_ctx *cx, frame *f, const site *s)
+{
+  const uint32_t *o = operands(f, s);
+  rush_value container = peek(f, o[0]), key = peek(f, o[1]);
+
+  if (container.tag != RUSH_TAG_OBJECT)
+    return call_fail(cx, "Expected a module");
+  const rush_object *m = container.as.object;
+  int slot = -1;
+
+  if (key.tag == RUSH_TAG_STRING) {
+    slot = class_attr_index(m->type, value_str(key));
+    if (slot < 0)
+      return call_fail(cx, "KeyError: %s", key.as.string->text);
+  } else if (key.tag == RUSH_TAG_INT) {
+    int64_t i = key.as.i < 0 ? key.as.i + m->n_slots : key.as.i;
+    slot = i >= 0 && i < (int64_t)m->n_slots ? (int)i : -1;
+    if (slot < 0)
+      return call_fail(cx, "Index %lld is out of range", (long long)key.as.i);
+  }
+  if (slot < 0)
+    return call_fail(cx, "modules are indexed by integers and strings");
+  rush_value v = value_retain(m->slots[slot]);
+  drop_operands(f, s);
+  give(f, s, 0, v);
+  return RUSH_OK;
+}
+
+rush_status act_isinstance(call_ctx *cx, frame *f, const site *s)
+{
+  (void)cx;
+  rush_value v = peek(f, operands(f, s)[0]);
+  bool is = false;
+
+  for (uint32_t i = 0; i < s->n_types && !is; i++)
+    is = type_contains_value(s->types[i], v);
+  drop_operands(f, s);
+  give(f, s, 0, value_bool(is));
+  return RUSH_OK;
+}
+
+/* -- Text --------------------------------------------------------------------------------------- */
+
+static void give_nones(frame *f, const site *s)
+{
+  for (uint32_t i = 0; i < s->n_results; i++)
+    give(f, s, i, value_none());
+}
+
+rush_status act_print(call_ctx *cx, frame *f, const site *s)
+{
+  const uint32_t *o = operands(f, s);
+  rush_status st = RUSH_OK;
+  text_buf t;
+
+  text_init(&t, cx->ctx);
+  for (uint32_t i = 0; i < s->n_args && st == RUSH_OK; i++) {
+    if (i)
+      text_putc(&t, ' ');
+    st = value_print(cx, &t, peek(f, o[i]));
+  }
+  text_putc(&t, '\n');
+  if (st == RUSH_OK && text_failed(&t))
+    st = call_nomem(cx);
+  if (st == RUSH_OK) {
+    context_print(cx->ctx, text_str(&t), t.len);
+    drop_operands(f, s);
+    give_nones(f, s);
+  }
+  text_free(&t);
+  return st;
+}
+
+rush_status act_warn(call_ctx *cx, frame *f, const site *s)
+{
+  rush_value v = s->n_args ? peek(f, operands(f, s)[0]) : value_none();
+
+  if (v.tag == RUSH_TAG_STRING)
+    context_warn(cx->ctx, v.as.string->text);
+  drop_operands(f, s);
+  give_nones(f, s);
+  return RUSH_OK;
+}
+
+/* Python's classes whose name an error may carry: static strings. */
+static const char *class_of_name(const char *name)
+{
+  static const char *const known[] = {"ValueError", "TypeError", "KeyError", "IndexError",
+                                      "AssertionError", "NotImplementedError", "AttributeError",
+                                      "ZeroDivisionError"};
+  const char *dot = name ? strrchr(name, '.') : NULL;
+
+  for (size_t i = 0; name && i < COUNT_OF(known); i++)
+    if (strcmp(dot ? dot + 1 : name, known[i]) == 0)
+      return known[i];
+  return "RuntimeError";
+}
+
+rush_status act_raise(call_ctx *cx, frame *f, const site *s)
+{
+  rush_value msg = s->n_args > 0 ? peek(f, operands(f, s)[0]) : value_none();
+  rush_value cls = s->n_args > 1 ? peek(f, operands(f, s)[1]) : value_none();
+  const char *name = cls.tag == RUSH_TAG_STRING ? cls.as.string->text : NULL;
+  text_buf t;
+  rush_status st = RUSH_OK;
+
+  text_init(&t, cx->ctx);
+  if (!value_is_none(msg))
+    st = value_print(cx, &t, msg);
+  if (st != RUSH_OK)
+    ;
+  else if (f->c->is_builtin) /* an operator refuses its arguments */
+    st = call_fail_type(cx, class_of_name(name), "%s", text_str(&t));
+  else
+    st = error_set_type(cx->err, RUSH_ERAISED, "Error", "%s: %s", name ? name : "RuntimeError",
+                        text_str(&t));
+  text_free(&t);
+  return st;
+}

@@ -1,0 +1,66 @@
+/* run/actions.h -- what instructions with a site do, but for calls, which change the frame.
+ *
+ * An action reads its operands with peek or take, gives its results with give, and after success has
+ * released the operands that die (take moves them).  On failure registers stay as they are: the frame
+ * is unwound. */
+#ifndef RUSH_RUN_ACTIONS_H
+#define RUSH_RUN_ACTIONS_H
+
+#include "run/stack.h"
+
+/* Borrowed. */
+static inline rush_value peek(const frame *f, uint32_t o)
+{
+  return o & OPERAND_CONST ? f->c->constants[o & OPERAND_INDEX] : f->regs[o & OPERAND_INDEX];
+}
+/* New: moved out of a register that dies. */
+static inline rush_value take(frame *f, uint32_t o)
+{
+  rush_value v = peek(f, o);
+
+  if (o & OPERAND_LAST)
+    f->regs[o & OPERAND_INDEX] = value_none();
+  else
+    value_retain(v);
+  return v;
+}
+static inline const uint32_t *operands(const frame *f, const site *s)
+{
+  return f->c->operands + s->first;
+}
+static inline void drop_operand(frame *f, uint32_t o)
+{
+  if (!(o & OPERAND_LAST))
+    return;
+  rush_value *r = &f->regs[o & OPERAND_INDEX];
+  rush_value v = *r;
+
+  *r = value_none();
+  value_release(v);
+}
+static inline void drop_operands(frame *f, const site *s)
+{
+  const uint32_t *o = operands(f, s);
+
+  for (uint32_t i = 0; i < s->n_args; i++)
+    drop_operand(f, o[i]);
+}
+/* Result i; steals. */
+static inline void give(frame *f, const site *s, uint32_t i, rush_value v)
+{
+  uint32_t dst = i < s->n_results ? operands(f, s)[s->n_args + i] : NO_REG;
+
+  if (dst == NO_REG)
+    value_release(v);
+  else
+    f->regs[dst] = v;
+}
+
+typedef rush_status action(call_ctx *cx, frame *f, const site *s);
+action act_list, act_list_unpack, act_tuple, act_tuple_unpack, act_tuple_index, act_tuple_slice,
+    act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_module_index,
+    act_unsupported;
+/* The operator call; n_made results go through the frame's row. */
+rush_status act_operator(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;
+
+#endif

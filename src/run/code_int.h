@@ -1,0 +1,96 @@
+/* run/code_int.h -- the form of bytecode, shared by emission and interpreter.
+ *
+ *   frame:  | constants of typed operands | arguments | other registers | row of a call |
+ *             n_kregs, copied at entry      n_args                        n_row
+ *
+ * Invariants.  (1) Registers own; one that is dead is None or holds a value without a heap part, so
+ * writing a register never releases.  (2) A value is released, or moved on, at its last use on every
+ * path: when a frame returns nothing is left in it.  (3) Constants are never moved from. */
+#ifndef RUSH_RUN_CODE_INT_H
+#define RUSH_RUN_CODE_INT_H
+
+#include "run/code.h"
+
+typedef enum opcode {
+#define TYPED2(sym, ...) OPC_##sym,
+#define TYPED1(sym, ...) OPC_##sym,
+#define COMPARE(sym, ...) OPC_##sym, OPC_JT_##sym, OPC_JF_##sym,
+#define PLAIN(sym) OPC_##sym,
+#include "run/opcodes.def"
+  N_OPCODES
+} opcode;
+
+typedef struct ins {
+  uint16_t op, a, b, c;
+} ins;
+static inline int32_t ins_imm(ins i) { return (int32_t)((uint32_t)i.b | (uint32_t)i.c << 16); }
+
+#define NO_REG UINT32_MAX
+/* Operands of sites. */
+#define OPERAND_CONST (UINT32_C(1) << 31)
+#define OPERAND_LAST (UINT32_C(1) << 30)
+#define OPERAND_INDEX (OPERAND_LAST - 1)
+
+typedef struct site { /* what an instruction with many operands needs */
+  const op *op;            /* OPERATOR */
+  void *state;             /* of an operator from outside: prepared for this node */
+  function *function;      /* CALL, FORK */
+  const type *type;        /* LIST, TUPLE, DICT, NEW_OBJECT; borrowed from the program */
+  const type *const *types; /* ISINSTANCE */
+  const char *name;        /* CALL_INTERFACE, UNSUPPORTED */
+  int64_t begin, end;      /* TUPLE_SLICE */
+  uint64_t last_use;       /* of the operands, as bits */
+  uint32_t n_types;
+  uint32_t first;          /* operands: n_args, then n_results registers (or NO_REG) */
+  uint32_t n_args, n_results;
+  uint32_t n_made;         /* OPERATOR: results of the kernel, at least n_results */
+} site;
+
+typedef struct code_place { /* where an instruction comes from */
+  uint32_t origin;
+  source_range range;
+} code_place;
+
+struct code {
+  context *ctx;
+  function *function;  /* NULL: a block of its own */
+  const char *name;    /* for tracebacks */
+  bool is_builtin;
+  uint32_t n_ins, n_sites, n_operands, n_constants, n_places;
+  uint32_t n_args;     /* registers n_kregs ... take the arguments */
+  uint32_t n_kregs, n_regs, n_row;
+  ins *code;
+  uint32_t *place_of;  /* per instruction: index into places */
+  code_place *places;
+  site *sites;
+  uint32_t *operands;
+  rush_value *constants; /* retained; the first n_kregs are the registers */
+  size_t n_bytes;      /* of the one block all this lies in */
+};
+
+/* Compile a graph's block: one result (several as a tuple).  Leaves the session. */
+code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *name);
+void code_free(code *c);
+/* The opcode of a typed operator or comparison, or N_OPCODES. */
+opcode opcode_of(const ir_node *n);
+static inline bool opcode_is_compare(opcode o)
+{
+  switch (o) {
+#define COMPARE(sym, ...) case OPC_##sym: return true;
+#include "run/opcodes.def"
+  default: return false;
+  }
+}
+const char *opcode_name(opcode o);
+
+/* No heap part, whatever the value: it needs no retain and no release. */
+static inline bool type_is_plain(const type *t)
+{
+  t = type_runtime(t);
+  if (t->kind == TYPE_OPTIONAL)
+    t = type_runtime(type_elem(t));
+  return t->kind == TYPE_INT || t->kind == TYPE_FLOAT || t->kind == TYPE_BOOL ||
+         t->kind == TYPE_NONE || t->kind == TYPE_DEVICE;
+}
+
+#endif

@@ -1,0 +1,568 @@
+/* run/emit.c -- from a graph to bytecode: nodes. */
+#include "run/emit_int.h"
+
+#include <stdio.h>
+
+/* -- Opcodes of operators ----------------------------------------------------------------------- */
+
+static const struct typed_row {
+  const char *name, *overload;
+  opcode op;
+} typed_rows[] = {
+#define TYPED2(sym, name, overload, ...) {name, overload, OPC_##sym},
+#define TYPED1(sym, name, overload, ...) {name, overload, OPC_##sym},
+#define COMPARE(sym, name, overload, ...) {name, overload, OPC_##sym},
+#include "run/opcodes.def"
+};
+
+opcode opcode_of(const ir_node *n)
+{
+  if (n->kind != IR_OP || n->n_outputs != 1 || n->n_inputs > 2)
+    return N_OPCODES;
+  const schema *sc = n->op->schema;
+
+  for (size_t i = 0; i < COUNT_OF(typed_rows); i++)
+    if (strcmp(sc->name, typed_rows[i].name) == 0 &&
+        strcmp(sc->overload, typed_rows[i].overload) == 0)
+      return typed_rows[i].op;
+  return N_OPCODES;
+}
+
+const char *opcode_name(opcode o)
+{
+  switch (o) {
+#define TYPED2(sym, ...) case OPC_##sym: return #sym;
+#define TYPED1(sym, ...) case OPC_##sym: return #sym;
+#define COMPARE(sym, ...)                   \
+  case OPC_##sym: return #sym;              \
+  case OPC_JT_##sym: return "JT_" #sym;     \
+  case OPC_JF_##sym: return "JF_" #sym;
+#define PLAIN(sym) case OPC_##sym: return #sym;
+#include "run/opcodes.def"
+  case N_OPCODES: break;
+  }
+  return "?";
+}
+
+/* -- Nodes with a site -------------------------------------------------------------------------- */
+
+/* Is input i the last place where n reads the value? */
+static bool is_final(const ir_node *n, uint32_t i)
+{
+  for (uint32_t j = i + 1; j < n->n_inputs; j++)
+    if (ir_node_input(n, j) == ir_node_input(n, i))
+      return false;
+  return true;
+}
+
+static uint32_t operand_of(coder *e, const ir_node *n, uint32_t i, site *st)
+{
+  const ir_value *v = ir_node_input(n, i);
+  const vinfo *d = info(e, v);
+
+  if (d->is_const)
+    return d->constant < e->n_kregs ? d->constant : d->constant | OPERAND_CONST;
+  if (d->last != n || !is_final(n, i))
+    return d->reg;
+  if (st->n_args < 64)
+    st->last_use |= UINT64_C(1) << st->n_args;
+  return d->reg | OPERAND_LAST;
+}
+
+/* Inputs from `first` on, then the outputs' registers. */
+static site *put_node(coder *e, const ir_node *n, opcode op, uint32_t first)
+{
+  put_site(e, op, 0);
+  site *st = &e->sites[e->n_sites - 1];
+
+  for (uint32_t i = first; i < n->n_inputs; i++) {
+    add_operand(e, st, operand_of(e, n, i, st));
+    st->n_args++;
+  }
+  /* The row holds the arguments, so a result may go where one of them dies. */
+  for (uint32_t i = 0; i < first; i++)
+    if (info(e, ir_node_input(n, i))->last == n && !info(e, ir_node_input(n, i))->plain)
+      ASSERT(false, "an input that is left out dies here");
+  free_deaths(e, n, false, false);
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    add_operand(e, st, define_value(e, n->outputs[i]));
+  st->n_results = st->n_made = n->n_outputs;
+  if (st->n_args + st->n_results + 4 > e->n_row)
+    e->n_row = st->n_args + st->n_results + 4;
+  return st;
+}
+
+static void put_unsupported(coder *e, const ir_node *n, const char *what)
+{
+  char *text = session_strdup(e->s, what);
+
+  put_node(e, n, OPC_UNSUPPORTED, 0)->name = text;
+}
+
+static void put_typed(coder *e, const ir_node *n, opcode op)
+{
+  uint32_t x = typed_reg(e, ir_node_input(n, 0));
+  uint32_t y = n->n_inputs > 1 ? typed_reg(e, ir_node_input(n, 1)) : 0;
+
+  free_deaths(e, n, true, true); /* numbers are read before the result is written */
+  uint32_t r = define_value(e, n->outputs[0]);
+
+  if (r != NO_REG)
+    put_ins(e, op, r, x, y);
+  free_deaths(e, n, true, false);
+}
+
+static void put_operator(coder *e, const ir_node *n)
+{
+  site *st = put_node(e, n, OPC_OPERATOR, 0);
+
+  st->op = n->op;
+  if (!n->op->schema->is_varret)
+    st->n_made = n->op->schema->n_returns;
+  if (st->n_args + st->n_made + 4 > e->n_row)
+    e->n_row = st->n_args + st->n_made + 4;
+}
+
+static bool is_named(const ir_node *n, const char *name, const char *overload)
+{
+  return strcmp(n->op->schema->name, name) == 0 && strcmp(n->op->schema->overload, overload) == 0;
+}
+
+static bool is_none_constant(const ir_value *v)
+{
+  rush_value c;
+
+  return type_is(v->type, TYPE_NONE) || (ir_value_as_constant(v, &c) && value_is_none(c));
+}
+
+/* `x is None`: the operand that is not None, or NULL. */
+static const ir_value *compared_with_none(const ir_node *n)
+{
+  bool is = is_named(n, "aten::__is__", "");
+
+  if (!is && !is_named(n, "aten::__isnot__", ""))
+    return NULL;
+  return is_none_constant(ir_node_input(n, 1)) ? ir_node_input(n, 0) : NULL;
+}
+
+static bool put_list_op(coder *e, const ir_node *n)
+{
+  bool len = is_named(n, "aten::len", "t");
+
+  if (!len && !is_named(n, "aten::__getitem__", "t"))
+    return false;
+  if (info(e, ir_node_input(n, 0))->is_const || !n->outputs[0]->uses)
+    return false;
+  if (!len && info(e, ir_node_input(n, 1))->is_const &&
+      info(e, ir_node_input(n, 1))->constant >= e->n_kregs)
+    return false;
+  uint32_t list = info(e, ir_node_input(n, 0))->reg;
+  uint32_t index = len ? 0 : typed_reg(e, ir_node_input(n, 1));
+  uint32_t r = define_value(e, n->outputs[0]);
+
+  put_ins(e, len ? OPC_LIST_LEN : OPC_LIST_GET, r, list, index);
+  free_deaths(e, n, true, false);
+  return true;
+}
+
+static void put_op(coder *e, const ir_node *n)
+{
+  if (left_to_jump(e, n)) {
+    e->compare = n;
+    if (n->outputs[0]->uses->user->kind == IR_IF)
+      free_deaths(e, n, false, false);
+    return;
+  }
+  if (e->typed[n->scratch] != N_OPCODES) {
+    put_typed(e, n, e->typed[n->scratch]);
+    return;
+  }
+  const ir_value *v = compared_with_none(n);
+
+  if (v && !info(e, v)->is_const && n->outputs[0]->uses) {
+    uint32_t r = define_value(e, n->outputs[0]);
+    put_ins(e, is_named(n, "aten::__is__", "") ? OPC_IS_NONE : OPC_IS_SOME, r, info(e, v)->reg, 0);
+    free_deaths(e, n, true, false);
+  } else if (put_list_op(e, n)) {
+    return;
+  } else if (is_named(n, "aten::floordiv", "int")) {
+    put_typed(e, n, OPC_DIV_FLOOR);
+  } else if (is_named(n, "aten::remainder", "int")) {
+    put_typed(e, n, OPC_REMAINDER);
+  } else if (strcmp(n->op->schema->name, "aten::wait") == 0) {
+    put_node(e, n, OPC_WAIT, 0);
+  } else if (strcmp(n->op->schema->name, "aten::warn") == 0) {
+    put_node(e, n, OPC_WARN, 0);
+  } else {
+    put_operator(e, n);
+  }
+}
+
+/* -- Attributes and calls ----------------------------------------------------------------------- */
+
+static void load_constant(coder *e, const ir_node *n, rush_value v)
+{
+  uint32_t r = define_value(e, n->outputs[0]);
+
+  if (r != NO_REG)
+    put_imm(e, OPC_LOADK, r, (int32_t)constant_index(e, v));
+  free_deaths(e, n, true, false);
+}
+
+static void put_get_attr(coder *e, const ir_node *n)
+{
+  const type *t = ir_node_input(n, 0)->type;
+  const char *name = ir_attr_string(n, "name");
+  int slot = t->cls ? class_attr_index(t, str_of(name)) : -1;
+  const class_attr *c = t->cls && slot < 0 ? class_constant(t, str_of(name)) : NULL;
+
+  if (c) {
+    load_constant(e, n, c->constant);
+    return;
+  }
+  if (slot < 0 || info(e, ir_node_input(n, 0))->is_const) {
+    put_unsupported(e, n, session_printf(e->s, "attribute '%s'", name ? name : "?"));
+    return;
+  }
+  uint32_t r = define_value(e, n->outputs[0]);
+
+  if (r != NO_REG)
+    put_ins(e, OPC_GET_ATTR, r, info(e, ir_node_input(n, 0))->reg, (uint32_t)slot);
+  free_deaths(e, n, true, false);
+}
+
+static void put_set_attr(coder *e, const ir_node *n)
+{
+  const type *t = ir_node_input(n, 0)->type;
+  const char *name = ir_attr_string(n, "name");
+  int slot = t->cls ? class_attr_index(t, str_of(name)) : -1;
+
+  if (slot < 0) {
+    put_unsupported(e, n, session_printf(e->s, "attribute '%s'", name ? name : "?"));
+    return;
+  }
+  const ir_value *v = ir_node_input(n, 1);
+  uint32_t tmp = NO_REG, src = info(e, v)->reg;
+
+  if (info(e, v)->is_const)
+    put_imm(e, OPC_LOADK, src = tmp = reg_alloc(e), (int32_t)info(e, v)->constant);
+  put_ins(e, OPC_SET_ATTR, info(e, ir_node_input(n, 0))->reg, src, (uint32_t)slot);
+  if (tmp != NO_REG) {
+    put_ins(e, OPC_DROP, tmp, 0, 0);
+    reg_free(e, tmp);
+  }
+  free_deaths(e, n, true, false);
+}
+
+static void put_call_method(coder *e, const ir_node *n)
+{
+  const type *t = ir_node_input(n, 0)->type;
+  const char *name = ir_attr_string(n, "name");
+  function *f = type_is(t, TYPE_CLASS) ? class_find_method(t, str_of(name)) : NULL;
+
+  if (f)
+    put_node(e, n, OPC_CALL, 0)->function = f;
+  else if (type_is(t, TYPE_INTERFACE))
+    put_node(e, n, OPC_CALL_INTERFACE, 0)->name = name;
+  else
+    put_unsupported(e, n, session_printf(e->s, "method '%s'", name ? name : "?"));
+}
+
+static void put_context(coder *e, const ir_node *n)
+{
+  bool enter = n->kind == IR_ENTER;
+  const type *t = ir_node_input(n, 0)->type;
+  function *f = t->cls ? class_find_method(t, enter ? STR("__enter__") : STR("__exit__")) : NULL;
+
+  if (!f)
+    put_unsupported(e, n, enter ? "__enter__" : "__exit__");
+  else
+    put_node(e, n, enter ? OPC_ENTER : OPC_EXIT, 0)->function = f;
+}
+
+/* The same value under another type: its register goes on, when it dies here. */
+static void put_alias(coder *e, const ir_node *n)
+{
+  vinfo *from = info(e, ir_node_input(n, 0)), *to = info(e, n->outputs[0]);
+
+  if (from->is_const) {
+    to->is_const = true;
+    to->constant = from->constant;
+    return;
+  }
+  if (!n->outputs[0]->uses) {
+    free_deaths(e, n, true, false);
+    return;
+  }
+  if (from->last == n && !e->reserved[from->reg]) {
+    to->reg = from->reg;
+    to->plain = to->plain && from->plain;
+    e->deaths[n->scratch] = NULL;
+    return;
+  }
+  uint32_t r = define_value(e, n->outputs[0]);
+
+  put_ins(e, from->plain ? OPC_PLAIN : from->last == n ? OPC_MOVE : OPC_COPY, r, from->reg, 0);
+  to->plain = to->plain && from->plain;
+  free_deaths(e, n, false, false);
+}
+
+static void put_isinstance(coder *e, const ir_node *n)
+{
+  const ir_attr *a = ir_attr_find(n, "types");
+  site *st = put_node(e, n, OPC_ISINSTANCE, 0);
+
+  if (a && a->kind == ATTR_TYPES) {
+    st->types = a->as.t.types;
+    st->n_types = a->as.t.n_types;
+  }
+}
+
+static int64_t int_attr(const ir_node *n, const char *name, int64_t otherwise)
+{
+  const ir_attr *a = ir_attr_find(n, name);
+  return a ? a->as.i : otherwise;
+}
+
+static void put_container(coder *e, const ir_node *n, opcode op)
+{
+  site *st = put_node(e, n, op, 0);
+
+  if (op == OPC_TUPLE_SLICE) {
+    st->begin = int_attr(n, "beg", 0);
+    st->end = int_attr(n, "end", INT64_MAX);
+  } else if (n->n_outputs) {
+    st->type = n->outputs[0]->type;
+  }
+}
+
+/* -- The walk ----------------------------------------------------------------------------------- */
+
+static void emit_node(coder *e, const ir_node *n)
+{
+  set_place(e, n);
+  switch (n->kind) {
+  case IR_OP: put_op(e, n); break;
+  case IR_IF: emit_if(e, n); break;
+  case IR_LOOP: emit_loop(e, n); break;
+  case IR_LIST_CONSTRUCT: put_container(e, n, OPC_LIST); break;
+  case IR_LIST_UNPACK: put_container(e, n, OPC_LIST_UNPACK); break;
+  case IR_TUPLE_CONSTRUCT: put_container(e, n, OPC_TUPLE); break;
+  case IR_TUPLE_UNPACK: put_container(e, n, OPC_TUPLE_UNPACK); break;
+  case IR_TUPLE_INDEX: put_container(e, n, OPC_TUPLE_INDEX); break;
+  case IR_TUPLE_SLICE: put_container(e, n, OPC_TUPLE_SLICE); break;
+  case IR_DICT_CONSTRUCT: put_container(e, n, OPC_DICT); break;
+  case IR_CREATE_OBJECT: put_container(e, n, OPC_NEW_OBJECT); break;
+  case IR_GET_ATTR: put_get_attr(e, n); break;
+  case IR_SET_ATTR: put_set_attr(e, n); break;
+  case IR_CALL_METHOD:
+  case IR_INTERFACE_CALL: put_call_method(e, n); break;
+  case IR_CALL_FUNCTION: put_node(e, n, OPC_CALL, 0)->function = n->function; break;
+  case IR_MODULE_CONTAINER_INDEX: put_container(e, n, OPC_MODULE_INDEX); break;
+  case IR_RAISE: put_node(e, n, OPC_RAISE, 0); break;
+  case IR_PRINT: put_node(e, n, OPC_PRINT, 0); break;
+  case IR_UNCHECKED_CAST:
+  case IR_PROFILE: put_alias(e, n); break;
+  case IR_ISINSTANCE: put_isinstance(e, n); break;
+  case IR_ENTER:
+  case IR_EXIT: put_context(e, n); break;
+  case IR_FORK:
+    if (n->function)
+      put_node(e, n, OPC_FORK, 0)->function = n->function;
+    else
+      put_unsupported(e, n, ir_node_kind_name(n));
+    break;
+  case IR_CONSTANT:
+  case IR_UNINITIALIZED: break;
+  case IR_PARAM:
+  case IR_RETURN:
+  case IR_WITH:
+  case IR_AWAITABLE:
+  case IR_CLOSURE:
+  case IR_LOAD:
+  case IR_STORE:
+  case IR_BREAK_STMT:
+  case IR_CONTINUE_STMT:
+  case IR_RETURN_STMT:
+  case IR_GUARD:
+  case IR_BAILOUT:
+  case IR_DIFFERENTIABLE_GRAPH:
+  case IR_GROUP:
+  case IR_HIGHER_ORDER:
+  case IR_UNKNOWN_OP:
+  case N_IR_KINDS: put_unsupported(e, n, ir_node_kind_name(n)); break;
+  }
+}
+
+void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_dying)
+{
+  session_enter(e->s);
+  plan_block(e, b, dying, n_dying);
+  for (uint32_t i = 0; i < n_dying; i++) { /* outer values that this branch does not use */
+    vinfo *d = &e->vals[dying[i]];
+
+    if (d->last || d->reg == NO_REG || d->is_const)
+      continue;
+    if (!d->plain)
+      put_ins(e, OPC_DROP, d->reg, 0, 0);
+    reg_free(e, d->reg);
+  }
+  for (uint32_t i = 0; i < b->param->n_outputs; i++) {
+    vinfo *d = info(e, b->param->outputs[i]);
+
+    if (d->last || d->reg == NO_REG)
+      continue;
+    if (!d->plain)
+      put_ins(e, OPC_DROP, d->reg, 0, 0);
+    reg_free(e, d->reg);
+  }
+  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
+    emit_node(e, n);
+  session_leave(e->s);
+}
+
+/* -- The finished code -------------------------------------------------------------------------- */
+
+static void *take(char **p, const void *from, size_t n_bytes)
+{
+  void *to = *p;
+
+  if (n_bytes)
+    memcpy(to, from, n_bytes);
+  *p += (n_bytes + 15) & ~(size_t)15;
+  return to;
+}
+
+static size_t padded(size_t n) { return (n + 15) & ~(size_t)15; }
+
+/* Names that session memory holds are needed as long as the code. */
+static size_t names_bytes(const coder *e)
+{
+  size_t n = 0;
+
+  for (uint32_t i = 0; i < e->n_sites; i++)
+    n += e->sites[i].name ? strlen(e->sites[i].name) + 1 : 0;
+  return n;
+}
+
+static code *finish(coder *e, const ir_block *b, const char *name)
+{
+  size_t n_bytes = padded(sizeof(code)) + padded(e->n_ins * sizeof(ins)) +
+                   padded(e->n_ins * sizeof(uint32_t)) + padded(e->n_places * sizeof(code_place)) +
+                   padded(e->n_sites * sizeof(site)) + padded(e->n_operands * sizeof(uint32_t)) +
+                   padded(e->n_constants * sizeof(rush_value)) + names_bytes(e) +
+                   padded(strlen(name) + 1);
+  context *ctx = e->s->cx->ctx;
+  char *p = mem_alloc(ctx, n_bytes);
+
+  if (!p)
+    session_check(e->s, call_nomem(e->s->cx));
+  code proto = {.ctx = ctx, .function = e->f, .is_builtin = e->f && e->f->is_builtin,
+                .n_ins = e->n_ins, .n_sites = e->n_sites, .n_operands = e->n_operands,
+                .n_constants = e->n_constants, .n_places = e->n_places,
+                .n_args = ir_block_n_inputs(b), .n_kregs = e->n_kregs, .n_regs = e->n_regs,
+                .n_row = e->n_row, .n_bytes = n_bytes};
+  code *c = take(&p, &proto, sizeof proto);
+
+  c->code = take(&p, e->code, e->n_ins * sizeof(ins));
+  c->place_of = take(&p, e->place_of, e->n_ins * sizeof(uint32_t));
+  c->places = take(&p, e->places, e->n_places * sizeof(code_place));
+  c->sites = take(&p, e->sites, e->n_sites * sizeof(site));
+  c->operands = take(&p, e->operands, e->n_operands * sizeof(uint32_t));
+  c->constants = take(&p, e->constants, e->n_constants * sizeof(rush_value));
+  c->name = take(&p, name, strlen(name) + 1);
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    if (c->sites[i].name) {
+      size_t len = strlen(c->sites[i].name) + 1;
+      c->sites[i].name = memcpy(p, c->sites[i].name, len);
+      p += len;
+    }
+  for (uint32_t i = 0; i < c->n_constants; i++)
+    value_retain(c->constants[i]);
+  return c;
+}
+
+void code_free(code *c)
+{
+  if (!c)
+    return;
+  for (uint32_t i = 0; i < c->n_constants; i++)
+    value_release(c->constants[i]);
+  mem_free(c->ctx, c, c->n_bytes);
+}
+
+/* Also when emission is done again for a function too long for fused jumps. */
+static coder *emit_once(session *s, ir_block *b, function *f, bool no_fuse)
+{
+  coder *e = session_new(s, coder);
+
+  *e = (coder){.s = s, .f = f, .no_fuse = no_fuse};
+  number_graph(e, b);
+  for (uint32_t i = 0; i < ir_block_n_inputs(b); i++)
+    info(e, ir_block_input(b, i))->reg = reg_alloc(e);
+  emit_block(e, b, NULL, 0);
+  set_place(e, b->ret);
+  put_node(e, b->ret, OPC_RETURN, 0);
+  return e;
+}
+
+code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *name)
+{
+  (void)g;
+  coder *e = emit_once(s, b, f, false);
+
+  if (e->too_long)
+    e = emit_once(s, b, f, true);
+  return finish(e, b, name);
+}
+
+/* -- Listing ------------------------------------------------------------------------------------ */
+
+static void print_operand(text_buf *out, uint32_t o)
+{
+  if (o == NO_REG)
+    text_puts(out, " _");
+  else
+    text_printf(out, " %s%u%s", o & OPERAND_CONST ? "k" : "r", o & OPERAND_INDEX,
+                o & OPERAND_LAST ? "!" : "");
+}
+
+static void print_site(text_buf *out, const code *c, const site *st)
+{
+  if (st->op)
+    text_printf(out, " %s%s%s", st->op->schema->name, st->op->schema->overload[0] ? "." : "",
+                st->op->schema->overload);
+  if (st->function)
+    text_printf(out, " %s", st->function->qualified);
+  if (st->name)
+    text_printf(out, " %s", st->name);
+  for (uint32_t i = 0; i < st->n_args; i++)
+    print_operand(out, c->operands[st->first + i]);
+  text_puts(out, " ->");
+  for (uint32_t i = 0; i < st->n_results; i++)
+    print_operand(out, c->operands[st->first + st->n_args + i]);
+}
+
+void code_print(text_buf *out, const code *c)
+{
+  text_printf(out, "%s: %u registers, %u of constants, %u arguments\n", c->name, c->n_regs,
+              c->n_kregs, c->n_args);
+  for (uint32_t pc = 0; pc < c->n_ins; pc++) {
+    ins i = c->code[pc];
+    opcode op = (opcode)i.op;
+
+    text_printf(out, "%4u  %-12s", pc, opcode_name(op));
+    if (op >= OPC_OPERATOR)
+      print_site(out, c, &c->sites[ins_imm(i)]);
+    else if (op == OPC_LOADK)
+      text_printf(out, " r%u k%d", i.a, ins_imm(i));
+    else if (op >= OPC_JUMP && op <= OPC_LOOP_NEXT && op != OPC_POLL)
+      text_printf(out, " r%u -> %d", i.a, (int)pc + 1 + ins_imm(i));
+    else
+      text_printf(out, " r%u r%u %d", i.a, i.b, (int16_t)i.c);
+    text_putc(out, '\n');
+  }
+}
+
+uint32_t code_n_instructions(const code *c) { return c->n_ins; }
+uint32_t code_n_registers(const code *c) { return c->n_regs; }

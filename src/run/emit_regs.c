@@ -1,0 +1,324 @@
+/* run/emit_regs.c -- deaths of values, registers, and the arrays that emission fills. */
+#include "run/emit_int.h"
+
+#define MAX_REGS 65000 /* instructions name registers with 16 bits */
+
+/* -- Arrays ------------------------------------------------------------------------------------- */
+
+void *grow_array(coder *e, void *old, uint32_t n, uint32_t *cap, size_t item_bytes)
+{
+  if (n < *cap)
+    return old;
+  uint32_t fresh_cap = *cap ? *cap * 2 : 32;
+  void *fresh = session_alloc_array(e->s, fresh_cap, item_bytes);
+
+  if (n)
+    memcpy(fresh, old, n * item_bytes);
+  *cap = fresh_cap;
+  return fresh;
+}
+
+void set_place(coder *e, const ir_node *n)
+{
+  e->places = grow_array(e, e->places, e->n_places, &e->cap_places, sizeof *e->places);
+  e->places[e->n_places++] = (code_place){n->origin, n->range};
+}
+
+uint32_t put_ins(coder *e, opcode op, uint32_t a, uint32_t b, uint32_t c)
+{
+  if (e->n_ins == e->cap_ins) {
+    uint32_t cap = e->cap_ins;
+
+    e->code = grow_array(e, e->code, e->n_ins, &e->cap_ins, sizeof *e->code);
+    e->place_of = grow_array(e, e->place_of, e->n_ins, &cap, sizeof *e->place_of);
+  }
+  e->code[e->n_ins] = (ins){(uint16_t)op, (uint16_t)a, (uint16_t)b, (uint16_t)c};
+  e->place_of[e->n_ins] = e->n_places ? e->n_places - 1 : 0;
+  return e->n_ins++;
+}
+
+uint32_t put_imm(coder *e, opcode op, uint32_t a, int32_t imm)
+{
+  return put_ins(e, op, a, (uint32_t)imm & 0xffff, (uint32_t)imm >> 16);
+}
+
+site *put_site(coder *e, opcode op, uint32_t a)
+{
+  e->sites = grow_array(e, e->sites, e->n_sites, &e->cap_sites, sizeof *e->sites);
+  put_imm(e, op, a, (int32_t)e->n_sites);
+  site *st = &e->sites[e->n_sites++];
+
+  *st = (site){.first = e->n_operands};
+  return st;
+}
+
+void add_operand(coder *e, site *st, uint32_t operand)
+{
+  (void)st; /* operands of a site follow each other: the newest site's */
+  e->operands = grow_array(e, e->operands, e->n_operands, &e->cap_operands, sizeof *e->operands);
+  e->operands[e->n_operands++] = operand;
+}
+
+uint32_t constant_index(coder *e, rush_value v)
+{
+  e->constants = grow_array(e, e->constants, e->n_constants, &e->cap_constants,
+                            sizeof *e->constants);
+  e->constants[e->n_constants] = v;
+  return e->n_constants++;
+}
+
+/* Fused jumps have 16 bits: a function too long for them is emitted again without. */
+void patch_jump(coder *e, uint32_t at, uint32_t to)
+{
+  ins *i = &e->code[at];
+  int64_t by = (int64_t)to - (int64_t)(at + 1);
+
+  switch ((opcode)i->op) {
+  case OPC_JUMP:
+  case OPC_JUMP_TRUE:
+  case OPC_JUMP_FALSE:
+  case OPC_LOOP_ENTER:
+  case OPC_LOOP_NEXT:
+    i->b = (uint16_t)((uint32_t)by & 0xffff);
+    i->c = (uint16_t)((uint32_t)by >> 16);
+    break;
+  default:
+    if (by > INT16_MAX || by < INT16_MIN)
+      e->too_long = true;
+    i->c = (uint16_t)(uint32_t)by;
+  }
+}
+
+/* -- Registers ---------------------------------------------------------------------------------- */
+
+static void reserve_regs(coder *e, uint32_t n)
+{
+  if (n > MAX_REGS)
+    session_fail_status(e->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "a function needs more than %d values at once", MAX_REGS);
+  while (n > e->cap_regs) {
+    uint32_t cap = e->cap_regs;
+
+    e->regs = grow_array(e, e->regs, e->cap_regs, &e->cap_regs, 1);
+    e->reserved = grow_array(e, e->reserved, cap, &cap, 1);
+  }
+}
+
+uint32_t reg_alloc(coder *e)
+{
+  uint32_t r = e->n_kregs;
+
+  while (r < e->n_regs && e->regs[r] != REG_FREE)
+    r++;
+  if (r == e->n_regs)
+    reserve_regs(e, ++e->n_regs);
+  e->regs[r] = REG_LIVE;
+  return r;
+}
+
+uint32_t reg_alloc_pair(coder *e)
+{
+  uint32_t r = e->n_regs;
+
+  if (r > e->n_kregs && e->regs[r - 1] == REG_FREE)
+    r--;
+  e->n_regs = r + 2;
+  reserve_regs(e, e->n_regs);
+  e->regs[r] = e->regs[r + 1] = REG_LIVE;
+  return r;
+}
+
+void reg_free(coder *e, uint32_t reg)
+{
+  if (reg != NO_REG && reg >= e->n_kregs)
+    e->regs[reg] = e->reserved[reg] ? REG_EMPTY : REG_FREE;
+}
+
+void reg_reserve(coder *e, uint32_t reg, bool on)
+{
+  if (reg == NO_REG)
+    return;
+  if (on)
+    e->reserved[reg]++;
+  else
+    e->reserved[reg]--;
+}
+
+/* The target slot that v may be made in, or NULL. */
+static uint32_t *claim(coder *e, const ir_value *v)
+{
+  target *t = e->targets;
+
+  if (!t || v->node->block != t->block || v->node->kind == IR_PARAM)
+    return NULL;
+  for (uint32_t k = 0; k < t->n; k++)
+    if (t->regs[k] != NO_REG && !t->claimed[k] &&
+        ir_block_output(t->block, k + t->first) == v && e->regs[t->regs[k]] != REG_LIVE) {
+      t->claimed[k] = true;
+      return &t->regs[k];
+    }
+  return NULL;
+}
+
+uint32_t define_value(coder *e, const ir_value *v)
+{
+  vinfo *i = info(e, v);
+
+  if (!v->uses)
+    return i->reg = NO_REG;
+  uint32_t *slot = claim(e, v);
+
+  i->reg = slot ? *slot : reg_alloc(e);
+  e->regs[i->reg] = REG_LIVE;
+  return i->reg;
+}
+
+uint32_t typed_reg(coder *e, const ir_value *v)
+{
+  vinfo *i = info(e, v);
+
+  if (!i->is_const)
+    return i->reg;
+  if (i->constant < e->n_kregs)
+    return i->constant;
+  uint32_t r = reg_alloc(e); /* rare: kept, so that it needs no release */
+
+  put_imm(e, OPC_LOADK, r, (int32_t)i->constant);
+  return r;
+}
+
+/* -- Numbering ---------------------------------------------------------------------------------- */
+
+static void count(const ir_block *b, uint32_t *vals, uint32_t *nodes)
+{
+  for (ir_node *n = b->param;; n = n == b->param ? ir_block_first(b) : n->next) {
+    n->scratch = (*nodes)++;
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      n->outputs[i]->scratch = (*vals)++;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      count(n->blocks[i], vals, nodes);
+    if (n == b->ret)
+      return;
+  }
+}
+
+/* Does an instruction for numbers, or a loop's count, read it?  Then it lies in the frame. */
+static bool read_as_register(coder *e, const ir_value *v)
+{
+  for (const ir_use *u = v->uses; u; u = u->next)
+    if (u->user->kind == IR_LOOP || u->user->kind == IR_IF ||
+        e->typed[u->user->scratch] != N_OPCODES || u->user->kind == IR_RETURN)
+      return true;
+  return false;
+}
+
+static void describe(coder *e, const ir_block *b)
+{
+  for (ir_node *n = b->param;; n = n == b->param ? ir_block_first(b) : n->next) {
+    e->typed[n->scratch] = opcode_of(n);
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      e->vals[n->outputs[i]->scratch] = (vinfo){.v = n->outputs[i], .reg = NO_REG,
+                                                .plain = type_is_plain(n->outputs[i]->type)};
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      describe(e, n->blocks[i]);
+    if (n == b->ret)
+      return;
+  }
+}
+
+/* Constants of numbers first, in registers of the frame; then the others. */
+static void number_constants(coder *e, const ir_block *b, bool in_frame)
+{
+  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      number_constants(e, n->blocks[i], in_frame);
+    if (n->kind != IR_CONSTANT && n->kind != IR_UNINITIALIZED)
+      continue;
+    rush_value v = n->kind == IR_CONSTANT ? ir_constant_value(n) : value_none();
+    vinfo *i = info(e, n->outputs[0]);
+    bool framed = !value_is_heap(v) && i->plain && read_as_register(e, n->outputs[0]);
+
+    if (framed == in_frame) {
+      i->is_const = true;
+      i->constant = constant_index(e, v);
+    }
+  }
+}
+
+void number_graph(coder *e, const ir_block *b)
+{
+  count(b, &e->n_vals, &e->n_nodes);
+  e->vals = session_array(e->s, vinfo, e->n_vals + 1);
+  e->deaths = session_array(e->s, death *, e->n_nodes + 1);
+  e->typed = session_array(e->s, opcode, e->n_nodes + 1);
+  describe(e, b);
+  number_constants(e, b, true);
+  e->n_kregs = e->n_constants;
+  number_constants(e, b, false);
+  e->n_regs = e->n_kregs;
+  reserve_regs(e, e->n_regs);
+}
+
+/* -- Deaths ------------------------------------------------------------------------------------- */
+
+/* The node of b that holds the use, or NULL when it lies outside b. */
+static const ir_node *project(const ir_node *user, const ir_block *b)
+{
+  while (user && user->block != b)
+    user = user->block->owner;
+  return user;
+}
+
+bool used_inside(const ir_value *v, const ir_block *b)
+{
+  for (const ir_use *u = v->uses; u; u = u->next)
+    if (project(u->user, b))
+      return true;
+  return false;
+}
+
+static void plan_value(coder *e, const ir_block *b, uint32_t value)
+{
+  vinfo *i = &e->vals[value];
+
+  if (i->is_const)
+    return;
+  i->last = NULL;
+  for (const ir_use *u = i->v->uses; u; u = u->next) {
+    const ir_node *n = project(u->user, b);
+
+    if (n && (!i->last || n->order > i->last->order))
+      i->last = n;
+  }
+  if (i->last) {
+    death *d = session_new(e->s, death);
+
+    *d = (death){value, e->deaths[i->last->scratch]};
+    e->deaths[i->last->scratch] = d;
+  }
+}
+
+void plan_block(coder *e, const ir_block *b, const uint32_t *outer, uint32_t n_outer)
+{
+  for (uint32_t i = 0; i < n_outer; i++)
+    plan_value(e, b, outer[i]);
+  for (const ir_node *n = b->param; n != b->ret; n = n == b->param ? ir_block_first(b) : n->next)
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      plan_value(e, b, n->outputs[i]->scratch);
+}
+
+void free_deaths(coder *e, const ir_node *n, bool drop, bool plain_only)
+{
+  for (death **d = &e->deaths[n->scratch]; *d;) {
+    vinfo *i = &e->vals[(*d)->value];
+
+    if (plain_only && !i->plain) {
+      d = &(*d)->next;
+      continue;
+    }
+    if (i->reg != NO_REG && drop && !i->plain)
+      put_ins(e, OPC_DROP, i->reg, 0, 0);
+    reg_free(e, i->reg);
+    *d = (*d)->next;
+  }
+}

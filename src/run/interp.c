@@ -1,0 +1,504 @@
+/* run/interp.c -- the dispatch loop.
+ *
+ * Calls push a frame and go on in the same loop; only operators whose bodies are programs run it
+ * again.  The state of the innermost frame (pc, registers) is kept in locals and saved before anything
+ * that may look at it: a call, a failure. */
+#include "run/actions.h"
+
+#define POLL_EVERY 256 /* rounds of loops and calls between looks at the clock */
+
+/* -- Calls -------------------------------------------------------------------------------------- */
+
+/* The callee's frame, with the operands as arguments; missing ones (of __exit__) are None. */
+static rush_status push_call(call_ctx *cx, call_stack *s, frame *caller, const site *st,
+                             function *fn, frame **out)
+{
+  const uint32_t *o = operands(caller, st);
+  const code *c;
+  frame *f;
+
+  TRY(code_of(cx, fn, &c));
+  if (UNLIKELY(c->n_args < st->n_args))
+    return call_fail(cx, "%s takes %u arguments, not %u", c->name, c->n_args, st->n_args);
+  TRY(stack_push(cx, s, c, &f));
+  for (uint32_t i = 0; i < st->n_args; i++)
+    f->regs[c->n_kregs + i] = take(caller, o[i]);
+  f->dst = st->n_results ? o[st->n_args] : NO_REG;
+  *out = f;
+  return RUSH_OK;
+}
+
+static rush_status push_interface(call_ctx *cx, call_stack *s, frame *caller, const site *st,
+                                  frame **out)
+{
+  rush_value self = peek(caller, operands(caller, st)[0]);
+  function *fn = self.tag == RUSH_TAG_OBJECT
+                     ? class_find_method(self.as.object->type, str_of(st->name))
+                     : NULL;
+
+  if (!fn)
+    return call_fail(cx, "the object has no method '%s'", st->name);
+  return push_call(cx, s, caller, st, fn, out);
+}
+
+static rush_status start_fork(call_ctx *cx, call_stack *s, frame *f, const site *st)
+{
+  rush_value *row = f->regs + f->c->n_regs;
+  future *fut;
+
+  for (uint32_t i = 0; i < st->n_args; i++)
+    row[i] = take(f, operands(f, st)[i]);
+  TRY(future_new_steal(cx, st->function, row, st->n_args, &fut));
+  future_queue(s, fut);
+  give(f, st, 0, value_heap_steal(RUSH_TAG_FUTURE, fut));
+  return RUSH_OK;
+}
+
+/* The frame of a task that has not begun. */
+static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, frame **out)
+{
+  const code *c;
+  frame *f;
+
+  TRY(code_of(cx, fut->fn, &c));
+  if (c->n_args != fut->n_args)
+    return call_fail(cx, "a forked function takes %u arguments, not %u", c->n_args, fut->n_args);
+  TRY(stack_push(cx, s, c, &f));
+  for (uint32_t i = 0; i < fut->n_args; i++) {
+    f->regs[c->n_kregs + i] = fut->args[i];
+    fut->args[i] = value_none();
+  }
+  fut->state = FUTURE_RUNNING;
+  f->fut = fut;
+  heap_retain(&fut->h);
+  future_unqueue(s, fut);
+  *out = f;
+  return RUSH_OK;
+}
+
+/* The result, or a frame to run for it in *out (NULL: there was a result). */
+static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const site *st, frame **out)
+{
+  uint32_t o = operands(f, st)[0];
+  rush_value v = peek(f, o);
+  future *fut = v.as.heap;
+
+  *out = NULL;
+  if (v.tag != RUSH_TAG_FUTURE)
+    return call_fail(cx, "wait() expects a Future");
+  switch (fut->state) {
+  case FUTURE_DONE: {
+    rush_value result = value_retain(fut->result);
+    drop_operand(f, o);
+    give(f, st, 0, result);
+    return RUSH_OK;
+  }
+  case FUTURE_FAILED: return future_raise(cx, fut);
+  case FUTURE_RUNNING: return call_fail(cx, "a forked task waits for itself");
+  default: break;
+  }
+  TRY(push_task(cx, s, fut, out));
+  (*out)->dst = st->n_results ? operands(f, st)[st->n_args] : NO_REG;
+  drop_operand(f, o);
+  return RUSH_OK;
+}
+
+/* -- Context managers --------------------------------------------------------------------------- */
+
+static rush_status remember_entered(call_ctx *cx, call_stack *s, frame *f, const site *st)
+{
+  entered *e = mem_alloc(s->ctx, sizeof *e);
+  rush_value object = peek(f, operands(f, st)[0]);
+  function *exit = object.tag == RUSH_TAG_OBJECT
+                       ? class_find_method(object.as.object->type, STR("__exit__"))
+                       : NULL;
+
+  if (!e)
+    return call_nomem(cx);
+  *e = (entered){value_retain(object), exit, f, s->entered};
+  s->entered = e;
+  return RUSH_OK;
+}
+
+static void forget_entered(call_stack *s)
+{
+  entered *e = s->entered;
+
+  if (!e)
+    return;
+  s->entered = e->outer;
+  value_release(e->object);
+  mem_free(s->ctx, e, sizeof *e);
+}
+
+static bool is_within(const call_stack *s, const frame *f, const frame *base)
+{
+  for (const frame *g = s->frame; g; g = g->prev) {
+    if (g == f)
+      return true;
+    if (g == base)
+      return false;
+  }
+  return false;
+}
+
+/* A failing call leaves its with statements: __exit__ of each, innermost first; what they raise is
+ * dropped, as the first error is the one to report. */
+static void leave_entered(call_ctx *cx, call_stack *s, frame *base)
+{
+  rush_error *err = cx->err;
+
+  cx->err = NULL;
+  while (s->entered && is_within(s, s->entered->frame, base)) {
+    entered *e = s->entered;
+    rush_value args[4] = {e->object, value_none(), value_none(), value_none()}, result;
+
+    if (e->exit && e->exit->schema && e->exit->schema->n_args <= 4 &&
+        function_call(cx, e->exit, args, e->exit->schema->n_args, &result) == RUSH_OK)
+      value_release(result);
+    forget_entered(s);
+  }
+  cx->err = err;
+}
+
+/* -- Results ------------------------------------------------------------------------------------ */
+
+/* What RETURN gives: a value, None, or a tuple of several. */
+static rush_status returned(call_ctx *cx, frame *f, const site *st, rush_value *out)
+{
+  const uint32_t *o = operands(f, st);
+  rush_tuple *t;
+
+  if (LIKELY(st->n_args == 1)) {
+    *out = take(f, o[0]);
+    return RUSH_OK;
+  }
+  if (st->n_args == 0) {
+    *out = value_none();
+    return RUSH_OK;
+  }
+  TRY(tuple_new(cx, NULL, st->n_args, &t));
+  for (uint32_t i = 0; i < st->n_args; i++)
+    t->items[i] = take(f, o[i]);
+  *out = value_heap_steal(RUSH_TAG_TUPLE, t);
+  return RUSH_OK;
+}
+
+static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, rush_value *out)
+{
+  const rush_list *l = list.as.list;
+  int64_t n = (int64_t)l->n;
+
+  i = i < 0 ? i + n : i;
+  if (UNLIKELY(i < 0 || i >= n))
+    return call_fail_type(cx, "IndexError", "list index out of range");
+  *out = value_retain(l->items[i]);
+  return RUSH_OK;
+}
+
+static rush_status div_int(call_ctx *cx, bool floor, int64_t x, int64_t y, rush_value *out)
+{
+  if (y == 0)
+    return floor ? call_fail_type(cx, "ZeroDivisionError", "division by 0")
+                 : call_fail_type(cx, "ZeroDivisionError", "modulo by zero");
+  if (y == -1) { /* INT64_MIN wraps instead of trapping */
+    *out = value_int(floor ? (int64_t)(0 - (uint64_t)x) : 0);
+    return RUSH_OK;
+  }
+  int64_t q = x / y, r = x % y;
+
+  if (r != 0 && (r < 0) != (y < 0)) {
+    q--;
+    r += y;
+  }
+  *out = value_int(floor ? q : r);
+  return RUSH_OK;
+}
+
+/* -- The loop ----------------------------------------------------------------------------------- */
+
+#define NEXT                    \
+  do {                          \
+    i = *pc++;                  \
+    goto *labels[i.op];         \
+  } while (0)
+#define SAVE() (f->pc = pc)
+#define SITE() (&f->c->sites[ins_imm(i)])
+/* Do something that may fail, with the state saved. */
+#define DO(expr)                \
+  do {                          \
+    SAVE();                     \
+    status = (expr);            \
+    if (UNLIKELY(status != RUSH_OK)) \
+      goto failed;              \
+    NEXT;                       \
+  } while (0)
+#define LOAD_FRAME(frame_)      \
+  do {                          \
+    f = (frame_);               \
+    R = f->regs;                \
+    pc = f->pc;                 \
+  } while (0)
+#define POLL()                                        \
+  do {                                                \
+    if (UNLIKELY(--budget == 0)) {                    \
+      budget = POLL_EVERY;                            \
+      SAVE();                                         \
+      if ((status = call_poll(cx)) != RUSH_OK)        \
+        goto failed;                                  \
+    }                                                 \
+  } while (0)
+#define SET_INT(r, v) (R[r] = (rush_value){.tag = RUSH_TAG_INT, .as.i = (v)})
+#define SET_FLOAT(r, v) (R[r] = (rush_value){.tag = RUSH_TAG_FLOAT, .as.d = (v)})
+#define SET_BOOL(r, v) (R[r] = (rush_value){.tag = RUSH_TAG_BOOL, .as.i = (v)})
+
+/* long: the dispatch loop, one label an instruction. */
+static rush_status run_loop(call_ctx *cx, call_stack *s, frame *base, rush_value *result)
+{
+  static const void *const labels[] = {
+#define TYPED2(sym, ...) &&L_##sym,
+#define TYPED1(sym, ...) &&L_##sym,
+#define COMPARE(sym, ...) &&L_##sym, &&L_JT_##sym, &&L_JF_##sym,
+#define PLAIN(sym) &&L_##sym,
+#include "run/opcodes.def"
+  };
+  frame *f;
+  rush_value *R;
+  const ins *pc;
+  ins i;
+  uint32_t budget = POLL_EVERY;
+  rush_status status = RUSH_OK;
+
+  LOAD_FRAME(base);
+  NEXT;
+
+#define TYPED2(sym, name, overload, out, field, expr)         \
+  L_##sym : {                                                 \
+    __typeof__(R->as.field) x = R[i.b].as.field, y = R[i.c].as.field; \
+    SET_##out(i.a, expr);                                     \
+    NEXT;                                                     \
+  }
+#define TYPED1(sym, name, overload, out, field, expr)         \
+  L_##sym : {                                                 \
+    __typeof__(R->as.field) x = R[i.b].as.field;              \
+    SET_##out(i.a, expr);                                     \
+    NEXT;                                                     \
+  }
+#define COMPARE(sym, name, overload, field, expr)             \
+  L_##sym : {                                                 \
+    __typeof__(R->as.field) x = R[i.b].as.field, y = R[i.c].as.field; \
+    SET_BOOL(i.a, expr);                                      \
+    NEXT;                                                     \
+  }                                                           \
+  L_JT_##sym : {                                              \
+    __typeof__(R->as.field) x = R[i.a].as.field, y = R[i.b].as.field; \
+    if (expr)                                                 \
+      pc += (int16_t)i.c;                                     \
+    NEXT;                                                     \
+  }                                                           \
+  L_JF_##sym : {                                              \
+    __typeof__(R->as.field) x = R[i.a].as.field, y = R[i.b].as.field; \
+    if (!(expr))                                              \
+      pc += (int16_t)i.c;                                     \
+    NEXT;                                                     \
+  }
+#include "run/opcodes.def"
+
+L_MOVE:
+  R[i.a] = R[i.b];
+  R[i.b] = value_none();
+  NEXT;
+L_COPY:
+  R[i.a] = value_retain(R[i.b]);
+  NEXT;
+L_PLAIN:
+  R[i.a] = R[i.b];
+  NEXT;
+L_LOADK:
+  R[i.a] = value_retain(f->c->constants[ins_imm(i)]);
+  NEXT;
+L_DROP : {
+  rush_value v = R[i.a];
+  R[i.a] = value_none();
+  value_release(v);
+  NEXT;
+}
+L_JUMP:
+  pc += ins_imm(i);
+  NEXT;
+L_JUMP_TRUE:
+  if (R[i.a].as.b)
+    pc += ins_imm(i);
+  NEXT;
+L_JUMP_FALSE:
+  if (!R[i.a].as.b)
+    pc += ins_imm(i);
+  NEXT;
+L_POLL:
+  POLL();
+  NEXT;
+L_LOOP_ENTER:
+  SET_INT(i.a, 0);
+  if (R[i.a + 1].as.i <= 0)
+    pc += ins_imm(i);
+  NEXT;
+L_LOOP_NEXT : {
+  int64_t count = R[i.a].as.i + 1;
+  R[i.a].as.i = count;
+  if (count < R[i.a + 1].as.i) {
+    pc += ins_imm(i);
+    POLL();
+  }
+  NEXT;
+}
+L_GET_ATTR:
+  R[i.a] = value_retain(R[i.b].as.object->slots[i.c]);
+  NEXT;
+L_SET_ATTR : {
+  rush_value *slot = &R[i.a].as.object->slots[i.c];
+  rush_value old = *slot;
+  *slot = value_retain(R[i.b]);
+  value_release(old);
+  NEXT;
+}
+L_IS_NONE:
+  SET_BOOL(i.a, value_is_none(R[i.b]));
+  NEXT;
+L_IS_SOME:
+  SET_BOOL(i.a, !value_is_none(R[i.b]));
+  NEXT;
+L_LIST_LEN:
+  SET_INT(i.a, (int64_t)R[i.b].as.list->n);
+  NEXT;
+L_LIST_GET:
+  DO(list_get(cx, R[i.b], R[i.c].as.i, &R[i.a]));
+L_DIV_FLOOR:
+  DO(div_int(cx, true, R[i.b].as.i, R[i.c].as.i, &R[i.a]));
+L_REMAINDER:
+  DO(div_int(cx, false, R[i.b].as.i, R[i.c].as.i, &R[i.a]));
+L_OPERATOR:
+  DO(act_operator(cx, f, SITE()));
+L_LIST:
+  DO(act_list(cx, f, SITE()));
+L_LIST_UNPACK:
+  DO(act_list_unpack(cx, f, SITE()));
+L_TUPLE:
+  DO(act_tuple(cx, f, SITE()));
+L_TUPLE_UNPACK:
+  DO(act_tuple_unpack(cx, f, SITE()));
+L_TUPLE_INDEX:
+  DO(act_tuple_index(cx, f, SITE()));
+L_TUPLE_SLICE:
+  DO(act_tuple_slice(cx, f, SITE()));
+L_DICT:
+  DO(act_dict(cx, f, SITE()));
+L_NEW_OBJECT:
+  DO(act_new_object(cx, f, SITE()));
+L_RAISE:
+  DO(act_raise(cx, f, SITE()));
+L_PRINT:
+  DO(act_print(cx, f, SITE()));
+L_WARN:
+  DO(act_warn(cx, f, SITE()));
+L_ISINSTANCE:
+  DO(act_isinstance(cx, f, SITE()));
+L_MODULE_INDEX:
+  DO(act_module_index(cx, f, SITE()));
+L_UNSUPPORTED:
+  DO(act_unsupported(cx, f, SITE()));
+L_FORK:
+  DO(start_fork(cx, s, f, SITE()));
+L_ENTER:
+  SAVE();
+  if ((status = remember_entered(cx, s, f, SITE())) != RUSH_OK)
+    goto failed;
+  goto L_CALL;
+L_EXIT:
+  forget_entered(s);
+L_CALL : {
+  const site *st = SITE();
+  frame *callee;
+  SAVE();
+  POLL();
+  if (UNLIKELY((status = push_call(cx, s, f, st, st->function, &callee)) != RUSH_OK))
+    goto failed;
+  LOAD_FRAME(callee);
+  NEXT;
+}
+L_CALL_INTERFACE : {
+  frame *callee;
+  SAVE();
+  if ((status = push_interface(cx, s, f, SITE(), &callee)) != RUSH_OK)
+    goto failed;
+  LOAD_FRAME(callee);
+  NEXT;
+}
+L_WAIT : {
+  frame *callee;
+  SAVE();
+  if ((status = wait_for(cx, s, f, SITE(), &callee)) != RUSH_OK)
+    goto failed;
+  if (callee)
+    LOAD_FRAME(callee);
+  NEXT;
+}
+L_RETURN : {
+  rush_value v;
+  uint32_t dst = f->dst;
+  future *fut = f->fut;
+  SAVE();
+  if (UNLIKELY((status = returned(cx, f, SITE(), &v)) != RUSH_OK))
+    goto failed;
+  bool done = f == base;
+  stack_pop(cx, s);
+  if (UNLIKELY(fut != NULL)) {
+    future_finish(fut, v);
+    value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
+  }
+  if (done) {
+    *result = v;
+    return RUSH_OK;
+  }
+  LOAD_FRAME(s->frame);
+  if (dst == NO_REG)
+    value_release(v);
+  else
+    R[dst] = v;
+  NEXT;
+}
+
+failed:
+  if (UNLIKELY(s->entered != NULL))
+    leave_entered(cx, s, base);
+  stack_unwind(cx, s, base, status);
+  return status;
+}
+
+rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *result)
+{
+  return run_loop(cx, s, base, result);
+}
+
+/* -- Tasks that nobody waited for ----------------------------------------------------------------- */
+
+void interp_finish_tasks(call_ctx *cx, call_stack *s)
+{
+  rush_error *err = cx->err;
+
+  cx->err = NULL; /* their errors surface at wait, and nobody waits */
+  while (s->first) {
+    future *fut = s->first;
+    frame *f;
+    rush_value v;
+
+    heap_retain(&fut->h);
+    if (push_task(cx, s, fut, &f) != RUSH_OK) {
+      future_unqueue(s, fut);
+      future_fail(fut, RUSH_ERAISED, NULL);
+    } else if (interp_run(cx, s, f, &v) == RUSH_OK) {
+      value_release(v);
+    }
+    value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
+  }
+  cx->err = err;
+}

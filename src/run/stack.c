@@ -1,0 +1,158 @@
+/* run/stack.c -- frames, unwinding, tracebacks. */
+#include "run/stack.h"
+
+#define CHUNK_BYTES (64 * 1024)
+#define SHOWN_FRAMES 64 /* of a traceback */
+
+/* -- Chunks ------------------------------------------------------------------------------------- */
+
+void stack_init(call_stack *s, context *c, void *first, size_t n_bytes)
+{
+  chunk *k = first;
+
+  *k = (chunk){.prev = NULL, .used = sizeof *k, .n_bytes = n_bytes};
+  *s = (call_stack){.ctx = c, .top = k};
+}
+
+void stack_free(call_stack *s)
+{
+  for (chunk *k = s->top, *prev; k && k->prev; k = prev) { /* the first is not ours */
+    prev = k->prev;
+    mem_free(s->ctx, k, k->n_bytes);
+  }
+  if (s->spare)
+    mem_free(s->ctx, s->spare, s->spare->n_bytes);
+}
+
+static bool add_chunk(call_stack *s, size_t n_bytes)
+{
+  size_t want = n_bytes + sizeof(chunk) > CHUNK_BYTES ? n_bytes + sizeof(chunk) : CHUNK_BYTES;
+  chunk *k = s->spare;
+
+  if (k && k->n_bytes >= want) {
+    s->spare = NULL;
+  } else {
+    k = mem_alloc(s->ctx, want);
+    if (!k)
+      return false;
+    k->n_bytes = want;
+  }
+  k->prev = s->top;
+  k->used = sizeof *k;
+  s->top = k;
+  return true;
+}
+
+/* -- Frames ------------------------------------------------------------------------------------- */
+
+rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
+{
+  size_t n_bytes = sizeof(frame) + (size_t)(c->n_regs + c->n_row) * sizeof(rush_value);
+
+  if (UNLIKELY(cx->depth >= cx->limit_depth))
+    return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
+                          "calls are nested too deep: the limit is %u", cx->limit_depth);
+  if (UNLIKELY(s->top->n_bytes - s->top->used < n_bytes) && !add_chunk(s, n_bytes))
+    return call_nomem(cx);
+  frame *f = (frame *)((char *)s->top + s->top->used);
+
+  f->c = c;
+  f->regs = (rush_value *)(f + 1);
+  f->pc = c->code;
+  f->prev = s->frame;
+  f->fut = NULL;
+  f->chunk = s->top;
+  f->used_before = s->top->used;
+  f->dst = NO_REG;
+  s->top->used += n_bytes;
+  s->frame = f;
+  cx->depth++;
+  memcpy(f->regs, c->constants, c->n_kregs * sizeof(rush_value));
+  memset(f->regs + c->n_kregs, 0, (c->n_regs - c->n_kregs) * sizeof(rush_value)); /* None */
+  *out = f;
+  return RUSH_OK;
+}
+
+void stack_pop(call_ctx *cx, call_stack *s)
+{
+  frame *f = s->frame;
+  chunk *k = f->chunk;
+
+  s->frame = f->prev;
+  k->used = f->used_before;
+  cx->depth--;
+  if (k->used == sizeof *k && k->prev) {
+    s->top = k->prev;
+    if (s->spare)
+      mem_free(s->ctx, s->spare, s->spare->n_bytes);
+    s->spare = k;
+  }
+}
+
+/* -- Tracebacks --------------------------------------------------------------------------------- */
+
+static void add_place(text_buf *out, const frame *f, const char *name)
+{
+  const code *c = f->c;
+  ptrdiff_t pc = f->pc - c->code;
+  const code_place *p = &c->places[c->place_of[pc > 0 ? pc - 1 : 0]];
+
+  if (p->range.src)
+    source_excerpt_in(out, &p->range, name);
+}
+
+/* Outermost first, as PyTorch: the name beside a place is the function that it stands in. */
+static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
+{
+  const frame *shown[SHOWN_FRAMES];
+  uint32_t n = 0;
+  text_buf t;
+
+  for (const frame *f = s->frame;; f = f->prev) {
+    if (!f->c->is_builtin && n < SHOWN_FRAMES)
+      shown[n++] = f;
+    if (f == base)
+      break;
+  }
+  if (!n)
+    return;
+  text_init(&t, s->ctx);
+  if (!cx->err->traceback)
+    text_puts(&t, "The following operation failed in the TorchScript interpreter.\n"
+                  "Traceback of TorchScript (most recent call last):\n");
+  while (n--)
+    add_place(&t, shown[n], shown[n]->c->name);
+  if (!text_failed(&t))
+    error_add_traceback(cx->err, text_str(&t));
+  text_free(&t);
+}
+
+/* Whatever class an operator chose: a program that fails raises RuntimeError, or torch.jit.Error for
+ * its own exceptions. */
+static void set_class(rush_error *err)
+{
+  if (err->status == RUSH_ERAISED && err->type && strcmp(err->type, "Error") != 0 &&
+      strcmp(err->type, "NotImplementedError") != 0)
+    err->type = "RuntimeError";
+}
+
+void stack_unwind(call_ctx *cx, call_stack *s, frame *base, rush_status st)
+{
+  if (cx->err) {
+    if (!base->c->is_builtin)
+      set_class(cx->err);
+    add_traceback(cx, s, base);
+  }
+  for (bool last = false; !last;) {
+    frame *f = s->frame;
+
+    for (uint32_t i = f->c->n_kregs; i < f->c->n_regs; i++)
+      value_release(f->regs[i]);
+    if (f->fut) {
+      future_fail(f->fut, st, cx->err);
+      value_release(value_heap_steal(RUSH_TAG_FUTURE, f->fut));
+    }
+    last = f == base;
+    stack_pop(cx, s);
+  }
+}
