@@ -124,7 +124,8 @@ void ir_value_set_name(session *s, ir_value *v, const char *name)
   if (v->name) {
     if (name && strcmp(v->name, name) == 0)
       return;
-    table_remove(&g->names, str_of(v->name));
+    if (table_get(&g->names, str_of(v->name)) == v)
+      table_remove(&g->names, str_of(v->name));
     v->name = NULL;
   }
   if (!name || !*name || is_number(name))

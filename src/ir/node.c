@@ -148,8 +148,10 @@ void ir_node_remove_input(ir_node *n, uint32_t i)
 /* The name becomes free for others. */
 static void forget_name(ir_value *v)
 {
-  if (v->name)
-    table_remove(&v->node->graph->names, str_of(v->name));
+  table *names = &v->node->graph->names;
+
+  if (v->name && table_get(names, str_of(v->name)) == v) /* in a subgraph it may be another's */
+    table_remove(names, str_of(v->name));
   v->name = NULL;
 }
 

@@ -58,6 +58,10 @@ static void define(ir_parser *p, str name, ir_value *v)
     v->id = (uint32_t)strtoul(session_strndup(p->s, name.p, name.len), NULL, 10);
     if (v->id >= p->max_id)
       p->max_id = v->id + 1;
+  } else if (p->in_group && table_get(&p->g->names, name)) {
+    char *own = session_alloc_in(p->s, &p->g->mem, name.len + 1); /* names of subgraphs are their own */
+
+    v->name = memcpy(own, name.p, name.len);
   } else {
     ir_value_set_name(p->s, v, session_strndup(p->s, name.p, name.len));
   }
@@ -232,6 +236,7 @@ static void parse_group(ir_parser *p)
   if (!n || n->n_blocks)
     parse_fail(p, "no node is called %.*s", (int)name.len, name.p);
   parse_expect(p, "=");
+  p->in_group = true;
   table_free(&p->values);
   table_init(&p->values, p->s->cx->ctx);
   parse_graph_block(p, ir_node_add_block(p->s, n));

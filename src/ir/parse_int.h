@@ -14,6 +14,7 @@ typedef struct ir_parser {
   table values; /* name -> ir_value of the graph being read */
   table groups; /* "prim::fork_0" -> its node */
   uint32_t max_id;
+  bool in_group; /* reading a `with` */
   const char *type_at; /* where the last type began: it names a constant tensor's dtype */
 } ir_parser;
 

@@ -251,6 +251,40 @@ static void print_name(text_buf *out, const ir_value *v)
     text_printf(out, "%%%u", v->id);
 }
 
+/* Types in graphs are not written as in schemas: Future[int], NamedTuple(x : int), InterfaceType<I>. */
+static void print_type(text_buf *out, const type *t)
+{
+  const char *dot = t->name ? strrchr(t->name, '.') : NULL;
+
+  switch (t->kind) {
+  case TYPE_LIST:
+    print_type(out, type_elem(t));
+    text_puts(out, "[]");
+    break;
+  case TYPE_OPTIONAL:
+    print_type(out, type_elem(t));
+    text_putc(out, '?');
+    break;
+  case TYPE_FUTURE:
+    text_puts(out, "Future[");
+    print_type(out, type_elem(t));
+    text_putc(out, ']');
+    break;
+  case TYPE_TUPLE:
+    text_puts(out, t->fields ? "NamedTuple(" : "(");
+    for (uint32_t i = 0; i < t->n_elems; i++) {
+      text_printf(out, "%s%s%s", i ? ", " : "", t->fields ? t->fields[i] : "",
+                  t->fields ? " : " : "");
+      print_type(out, t->elems[i]);
+    }
+    text_putc(out, ')');
+    break;
+  case TYPE_ENUM: text_printf(out, "Enum<%s>", t->name); break;
+  case TYPE_INTERFACE: text_printf(out, "InterfaceType<%s>", dot ? dot + 1 : t->name); break;
+  default: type_print(out, t);
+  }
+}
+
 /* A constant tensor's type is shown in full, though we keep only "Tensor". */
 static void print_type_of(text_buf *out, const ir_value *v)
 {
@@ -258,7 +292,7 @@ static void print_type_of(text_buf *out, const ir_value *v)
 
   if (!type_is(v->type, TYPE_TENSOR) || !ir_value_as_constant(v, &c) ||
       c.tag != RUSH_TAG_TENSOR || !c.as.tensor) {
-    type_print(out, v->type);
+    print_type(out, v->type);
     return;
   }
   const rush_tensor *t = c.as.tensor;

@@ -56,8 +56,19 @@ static void program_destroy(type_store *ts)
   arena_free(&p->mem);
   type_store_fini(&p->types);
   pthread_mutex_destroy(&p->lock);
+  bool borrowed = p->ctx_borrowed;
+
   mem_free(c, p, sizeof *p);
-  context_release(c);
+  if (!borrowed)
+    context_release(c);
+}
+
+void program_borrow_context(program *p)
+{
+  if (p->ctx_borrowed)
+    return;
+  p->ctx_borrowed = true;
+  context_release(p->ctx);
 }
 
 void program_keep_steal(session *s, program *p, rush_value v)

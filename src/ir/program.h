@@ -67,7 +67,8 @@ struct class_info { /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
 
 struct program {
   type_store types; /* refs here are the program's */
-  context *ctx;     /* retained */
+  context *ctx;     /* retained, unless ctx_borrowed */
+  bool ctx_borrowed;
   arena mem;        /* functions, schemas, names */
   table classes;    /* qualified name -> type */
   table functions;  /* qualified name -> function */
@@ -87,6 +88,8 @@ struct program {
 };
 
 program *program_new(session *s, context *c); /* new */
+/* The program belongs to its context, which it therefore stops retaining. */
+void program_borrow_context(program *p);
 static inline program *program_retain(program *p)
 {
   type_store_retain(&p->types);

@@ -57,7 +57,7 @@ static inline bool oom_begin(oom_state *o, call_ctx *cx)
 static inline void oom_end(oom_state *o, call_ctx *cx)
 {
   o->on = false;
-  test_context_done(cx->ctx);
+  context_release(cx->ctx); /* with what its slots hold: operators, types */
   assert_int_equal(o->held, 0);
   rush_error_clear(&o->err);
 }

@@ -1,0 +1,101 @@
+/* run/bodies.c -- composites: operators whose bodies are TorchScript.
+ *
+ * Each becomes a function of one built-in program per context, compiled when it is first needed. */
+#include "run/stack.h"
+#include "script/body.h"
+
+typedef struct body_runtime {
+  op_body_runtime calls; /* first: what the slot's readers see */
+  program *program;
+} body_runtime;
+
+typedef struct body_job {
+  body_runtime *rt;
+  const op *op;
+  const char *text;
+  function *made;
+} body_job;
+
+static void define_body(session *s, void *arg)
+{
+  body_job *job = arg;
+
+  job->made = script_define_body(s, job->rt->program, job->op, job->text);
+  job->made->is_builtin = true;
+}
+
+static rush_status compile_body(call_ctx *cx, const op *o, const char *text, void **out)
+{
+  body_job job = {.rt = context_slot_get(cx->ctx, SLOT_PROGRAM), .op = o, .text = text};
+
+  TRY(session_run(cx, define_body, &job));
+  *out = job.made;
+  return RUSH_OK;
+}
+
+/* One result as it is; several come as a tuple. */
+static rush_status spread(call_ctx *cx, rush_value v, rush_value *results, uint32_t n)
+{
+  if (n == 1) {
+    results[0] = v;
+    return RUSH_OK;
+  }
+  rush_status st = RUSH_OK;
+
+  if (n > 1 && (v.tag != RUSH_TAG_TUPLE || v.as.tuple->n != n))
+    st = call_fail(cx, "a body of %u results gave something else", n);
+  for (uint32_t i = 0; i < n && st == RUSH_OK; i++)
+    results[i] = value_retain(v.as.tuple->items[i]);
+  value_release(v);
+  return st;
+}
+
+static rush_status call_body(call_ctx *cx, void *f, const rush_value *args, uint32_t n_args,
+                             rush_value *results, uint32_t n_results)
+{
+  rush_value v;
+
+  TRY(function_call(cx, f, args, n_args, &v));
+  return spread(cx, v, results, n_results);
+}
+
+static void destroy_runtime(context *c, void *p)
+{
+  body_runtime *rt = p;
+
+  program_release(rt->program);
+  mem_free(c, rt, sizeof *rt);
+}
+
+static void release_program(void *p) { program_release(p); }
+
+static void make_runtime(session *s, void *arg)
+{
+  context *c = s->cx->ctx;
+  program *p = program_new(s, c);
+
+  program_borrow_context(p); /* it lives in the context's slot */
+  session_defer(s, release_program, p);
+  body_runtime *rt = mem_alloc_zero(c, sizeof *rt);
+
+  if (!rt)
+    session_check(s, call_nomem(s->cx));
+  rt->calls = (op_body_runtime){compile_body, call_body, destroy_runtime};
+  rt->program = session_keep(s, p);
+  *(void **)arg = rt;
+}
+
+rush_status run_init(context *c, rush_error *err)
+{
+  call_ctx cx;
+  void *rt = NULL;
+
+  if (context_slot_get(c, SLOT_PROGRAM))
+    return RUSH_OK;
+  TRY(future_init(c, err));
+  call_ctx_init(&cx, c, err);
+  TRY(session_run(&cx, make_runtime, &rt));
+  if (!context_slot_publish_steal(c, SLOT_PROGRAM, rt, destroy_runtime))
+    return error_nomem(err);
+  return RUSH_OK;
+}

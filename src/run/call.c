@@ -1,0 +1,177 @@
+/* run/call.c -- from a function to its code, and calls from outside. */
+#include "run/stack.h"
+
+/* -- Code of a function ------------------------------------------------------------------------- */
+
+typedef struct emit_job {
+  function *f;
+  const code *made;
+} emit_job;
+
+static void destroy_code(context *c, void *p)
+{
+  (void)c;
+  code_free(p);
+}
+
+static void unlock(void *p) { mutex_unlock(p); }
+
+/* Under the program's lock: emission numbers the graph's nodes, and code is made once. */
+static void emit_code(session *s, void *arg)
+{
+  emit_job *job = arg;
+  function *f = job->f;
+
+  function_ensure(s, f);
+  mutex_lock(&f->program->lock);
+  session_defer(s, unlock, &f->program->lock);
+  job->made = atomic_load_explicit(&f->code, memory_order_acquire);
+  if (!job->made) {
+    if (!f->graph)
+      session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' has no body", f->qualified);
+    code *c = code_emit(s, f->graph, f->graph->block, f, f->name);
+
+    f->program->code_destroy = destroy_code;
+    atomic_store_explicit(&f->code, c, memory_order_release);
+    job->made = c;
+  }
+}
+
+rush_status code_of(call_ctx *cx, function *f, const code **out)
+{
+  const code *c = atomic_load_explicit(&f->code, memory_order_acquire);
+
+  if (UNLIKELY(!c)) {
+    emit_job job = {.f = f};
+
+    TRY(session_run(cx, emit_code, &job));
+    c = job.made;
+  }
+  *out = c;
+  return RUSH_OK;
+}
+
+/* -- Calls -------------------------------------------------------------------------------------- */
+
+static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rush_value *args,
+                           rush_value *result)
+{
+  frame *f;
+
+  TRY(stack_push(cx, s, c, &f));
+  for (uint32_t i = 0; i < c->n_args; i++)
+    f->regs[c->n_kregs + i] = value_retain(args[i]);
+  return interp_run(cx, s, f, result);
+}
+
+/* The outermost call has the stack; its first chunk is here, so that a small call allocates nothing. */
+static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value *args,
+                                  rush_value *result)
+{
+  _Alignas(16) char first[FIRST_CHUNK_BYTES];
+  call_stack s;
+  bool grad_mode = cx->grad_mode;
+
+  stack_init(&s, cx->ctx, first, sizeof first);
+  cx->frames = &s;
+  rush_status st = call_in(cx, &s, c, args, result);
+  if (s.first)
+    interp_finish_tasks(cx, &s);
+  cx->frames = NULL;
+  cx->grad_mode = grad_mode;
+  stack_free(&s);
+  return st;
+}
+
+rush_status function_call(call_ctx *cx, function *f, const rush_value *args, uint32_t n_args,
+                          rush_value *result)
+{
+  const code *c;
+
+  TRY(code_of(cx, f, &c));
+  if (UNLIKELY(c->n_args != n_args))
+    return error_set(cx->err, RUSH_EARGUMENT, "%s takes %u arguments, not %u", f->name, c->n_args,
+                     n_args);
+  return cx->frames ? call_in(cx, cx->frames, c, args, result)
+                    : call_outermost(cx, c, args, result);
+}
+
+#define FEW_ARGS 16
+
+static void add_declaration(call_ctx *cx, const schema *sc)
+{
+  text_buf t;
+
+  if (!cx->err || cx->err->status != RUSH_EARGUMENT || !cx->err->message)
+    return;
+  text_init(&t, cx->ctx);
+  text_printf(&t, "%s%sDeclaration: ", cx->err->message,
+              strchr(cx->err->message, '\'') && strstr(cx->err->message, "Expected") ? "\n" : " ");
+  schema_print(&t, sc);
+  if (!text_failed(&t))
+    error_set_type(cx->err, RUSH_EARGUMENT, cx->err->type, "%s", text_str(&t));
+  text_free(&t);
+}
+
+rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *self,
+                                const rush_value *args, uint32_t n_args, const named_arg *kwargs,
+                                uint32_t n_kwargs, rush_value *result)
+{
+  TRY(function_prepare(cx, f)); /* the schema may be completed with the body */
+  const schema *sc = f->schema;
+  uint32_t n_self = self ? 1 : 0, n_given = n_args + n_self;
+  uint32_t n = n_given > sc->n_args ? n_given : sc->n_args;
+  rush_value few[2 * FEW_ARGS], *row = few;
+
+  if (n > FEW_ARGS) {
+    row = mem_alloc(cx->ctx, 2 * n * sizeof *row);
+    if (!row)
+      return call_nomem(cx);
+  }
+  rush_value *bound = row + n;
+  if (self)
+    row[0] = *self;
+  if (n_args)
+    memcpy(row + n_self, args, n_args * sizeof *row);
+  rush_status st = schema_bind(cx, sc, row, n_given, kwargs, n_kwargs, bound);
+
+  if (st != RUSH_OK)
+    add_declaration(cx, sc);
+  else {
+    st = function_call(cx, f, bound, sc->n_args, result);
+    for (uint32_t i = 0; i < sc->n_args; i++)
+      value_release(bound[i]);
+  }
+  if (row != few)
+    mem_free(cx->ctx, row, 2 * n * sizeof *row);
+  return st;
+}
+
+rush_status interp_enter(call_ctx *cx, const code *c, uint32_t pc, rush_value *registers_steal,
+                         rush_value *result)
+{
+  call_stack own, *s = cx->frames;
+  _Alignas(16) char first[FIRST_CHUNK_BYTES];
+  frame *f;
+
+  if (!s) {
+    stack_init(&own, cx->ctx, first, sizeof first);
+    s = cx->frames = &own;
+  }
+  rush_status st = stack_push(cx, s, c, &f);
+  if (st == RUSH_OK) {
+    memcpy(f->regs, registers_steal, c->n_regs * sizeof(rush_value));
+    f->pc = c->code + pc;
+    st = interp_run(cx, s, f, result);
+  } else {
+    for (uint32_t i = c->n_kregs; i < c->n_regs; i++)
+      value_release(registers_steal[i]);
+  }
+  if (s == &own) {
+    if (s->first)
+      interp_finish_tasks(cx, s);
+    cx->frames = NULL;
+    stack_free(s);
+  }
+  return st;
+}

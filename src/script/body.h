@@ -1,0 +1,10 @@
+/* script/body.h -- the bodies of composites in the operator table. */
+#ifndef RUSH_SCRIPT_BODY_H
+#define RUSH_SCRIPT_BODY_H
+
+#include "ir/program.h"
+
+/* A function of the built-in program `p` whose text is one `def`; its schema is the operator's. */
+function *script_define_body(session *s, program *p, const op *o, const char *text);
+
+#endif
