@@ -342,7 +342,7 @@ static rush_status arange_ints(rush_call *c, int64_t start, int64_t step, int64_
 static rush_status arange(rush_call *c, rush_value start, rush_value end, rush_value step, int dtype)
 {
   double p[2] = {number_as_double(start), number_as_double(step)}, stop = number_as_double(end);
-  if (dtype_is_integral(dtype)) /* as PyTorch: the bounds are converted first */
+  if (dtype == RUSH_INT64) /* as PyTorch: the bounds are converted first */
     p[0] = trunc(p[0]), p[1] = trunc(p[1]), stop = trunc(stop);
   if (p[1] == 0)
     return call_fail(c->cx, "step must be nonzero");
@@ -355,6 +355,8 @@ static rush_status arange(rush_call *c, rush_value start, rush_value end, rush_v
     return call_fail(c->cx, "invalid size, possible overflow?");
   if (dtype == RUSH_INT64 && is_int_scalar(start) && is_int_scalar(end) && is_int_scalar(step))
     return arange_ints(c, start.as.i, step.as.i, (int64_t)n);
+  if (dtype_is_integral(dtype))
+    p[0] = trunc(p[0]), p[1] = trunc(p[1]);
   return return_range(c, dtype, (int64_t)n, arange_at, p);
 }
 
@@ -440,6 +442,8 @@ static rush_status spaced(rush_call *c, uint32_t opt, double base, range_fn *fn)
     return call_unsupported(c->cx, "%s of complex numbers", c->op->schema->name);
   if (p[3] < 0)
     return call_fail(c->cx, "number of steps must be non-negative");
+  if (dtype_is_integral(dtype))
+    p[0] = trunc(p[0]), p[1] = trunc(p[1]);
   if (dtype == RUSH_FLOAT32 && fn == linspace_at) /* PyTorch computes the step in the dtype */
     p[2] = ((float)p[1] - (float)p[0]) / (float)(p[3] - 1);
   else

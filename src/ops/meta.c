@@ -278,7 +278,8 @@ static rush_status isclose(rush_call *c, rush_tensor **out)
                      sizes_print(&q, y->n_dims, y->sizes));
   }
   rush_tensor *r;
-  TRY(tensor_new(c->cx, RUSH_BOOL, n, sizes, &r));
+  TRY(same_sizes(x, y) ? tensor_new_like(c->cx, x, RUSH_BOOL, &r)
+                       : tensor_new(c->cx, RUSH_BOOL, n, sizes, &r));
   tensor_iter it;
   iter_init(&it, n, sizes);
   iter_add(&it, r);
@@ -307,7 +308,7 @@ rush_status kernel_allclose(rush_call *c)
 {
   rush_tensor *r;
   TRY(isclose(c, &r));
-  bool all = memchr(r->data, 0, (size_t)r->n_elems) == NULL;
+  bool all = memchr(r->data, 0, (size_t)r->n_elems) == NULL; /* dense, whatever its strides */
   tensor_release(r);
   c->results[0] = value_bool(all);
   return RUSH_OK;

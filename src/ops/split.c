@@ -66,7 +66,9 @@ static rush_status cut_dim(rush_call *c, cuts *k, int64_t dim, int64_t *size)
   const rush_tensor *t = call_tensor(c, 0);
   if (t->n_dims == 0)
     return call_fail(c->cx, "%s expects at least a 1-dimensional tensor",
-                     strrchr(c->op->schema->name, ':') + 1);
+                     strstr(c->op->schema->name, "tensor_split") ? "tensor_split"
+                     : strstr(c->op->schema->name, "chunk")      ? "chunk"
+                                                                 : "split");
   TRY(dim_wrap(c->cx, dim, t->n_dims, &k->dim));
   *size = t->sizes[k->dim];
   return RUSH_OK;

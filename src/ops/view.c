@@ -65,7 +65,7 @@ static rush_status fn_view(rush_call *c, geom *g)
   TRY(call_sizes(c, 1, sizes, &n));
   return view_as_sizes(c, g, n, sizes);
 }
-VIEW_COPY(view)
+VIEW(view)
 
 static rush_status fn_view_as(rush_call *c, geom *g)
 {
@@ -91,6 +91,20 @@ rush_status kernel_reshape(rush_call *c)
   int n;
   TRY(call_sizes(c, 1, sizes, &n));
   return return_reshaped(c, n, sizes);
+}
+
+/* Unlike view, view_copy takes any layout. */
+rush_kernel kernel_view_copy;
+rush_status kernel_view_copy(rush_call *c)
+{
+  TRY(kernel_reshape(c));
+  rush_tensor *v = c->results[0].as.tensor, *copy;
+  if (v->st != call_tensor(c, 0)->st)
+    return RUSH_OK;
+  TRY(tensor_copy_format(c->cx, v, v->dtype, FORMAT_CONTIGUOUS, &copy));
+  tensor_release(v);
+  call_return_steal(c, 0, copy);
+  return RUSH_OK;
 }
 
 rush_status kernel_reshape_as(rush_call *c)
@@ -234,6 +248,8 @@ VIEW(numpy_t)
 
 static rush_status fn_mt(rush_call *c, geom *g)
 {
+  if (g->n_dims == 0)
+    return RUSH_OK;
   if (g->n_dims < 2)
     return call_fail(c->cx, "tensor.%s is only supported on matrices or batches of matrices. Got %d-D "
                             "tensor.", strrchr(c->op->schema->name, ':') + 1, g->n_dims);

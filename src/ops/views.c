@@ -1,19 +1,6 @@
 #include "ops/views.h"
 
-#include <stdio.h>
-
 /* -- Small things ------------------------------------------------------------------------------- */
-
-const char *sizes_print(sizes_text *buf, int n, const int64_t *sizes)
-{
-  size_t at = 0;
-  buf->s[at++] = '[';
-  for (int i = 0; i < n && at + 32 < sizeof buf->s; i++)
-    at += (size_t)snprintf(buf->s + at, 32, "%s%lld", i ? ", " : "", (long long)sizes[i]);
-  buf->s[at++] = ']';
-  buf->s[at] = 0;
-  return buf->s;
-}
 
 rush_status call_return_tensors_steal(rush_call *c, uint32_t i, rush_tensor **t, size_t n)
 {

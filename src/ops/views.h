@@ -59,12 +59,6 @@ rush_status tensor_copy_format(call_ctx *cx, const rush_tensor *t, int dtype, in
 
 /* -- Small things ---------------------------------------------------------------------------------------- */
 
-typedef struct sizes_text {
-  char s[512];
-} sizes_text;
-/* "[2, 3]"; borrowed from `buf`. */
-const char *sizes_print(sizes_text *buf, int n, const int64_t *sizes);
-
 /* A list of tensors as result `i`; steals the tensors, also on failure. */
 rush_status call_return_tensors_steal(rush_call *c, uint32_t i, rush_tensor **t, size_t n) RUSH_CHECKED;
 /* int[] argument of any length up to max dims, or a failure that names the operator. */

@@ -198,17 +198,9 @@ static rush_status refuse(call_ctx *cx, const rush_tensor *dst, const rush_tenso
   int64_t sizes[TENSOR_MAX_DIMS];
   int n = 0;
   (void)sizes_broadcast(dst->n_dims, dst->sizes, src->n_dims, src->sizes, &n, sizes);
-  text_buf text;
-  text_init(&text, cx->ctx);
-  text_puts(&text, "output with shape [");
-  for (int i = 0; i < dst->n_dims; i++)
-    text_printf(&text, "%s%lld", i ? ", " : "", (long long)dst->sizes[i]);
-  text_puts(&text, "] doesn't match the broadcast shape [");
-  for (int i = 0; i < n; i++)
-    text_printf(&text, "%s%lld", i ? ", " : "", (long long)sizes[i]);
-  rush_status s = call_fail(cx, "%s]", text_str(&text));
-  text_free(&text);
-  return s;
+  sizes_text a, b;
+  return call_fail(cx, "output with shape %s doesn't match the broadcast shape %s",
+                   sizes_print(&a, dst->n_dims, dst->sizes), sizes_print(&b, n, sizes));
 }
 
 rush_status tensor_copy(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)

@@ -1,5 +1,7 @@
 #include "tensor/tensor_int.h"
 
+#include <stdio.h>
+
 /* -- Geometry ----------------------------------------------------------------------------------- */
 
 void strides_contiguous(int n_dims, const int64_t *sizes, int64_t *strides)
@@ -138,6 +140,17 @@ rush_status dim_wrap(call_ctx *cx, int64_t dim, int n_dims, int *out)
                           (long long)-n, (long long)n - 1, (long long)dim);
   *out = (int)(dim < 0 ? dim + n : dim);
   return RUSH_OK;
+}
+
+const char *sizes_print(sizes_text *buf, int n, const int64_t *sizes)
+{
+  size_t at = 0;
+  buf->s[at++] = '[';
+  for (int i = 0; i < n && at + 32 < sizeof buf->s; i++)
+    at += (size_t)snprintf(buf->s + at, 32, "%s%lld", i ? ", " : "", (long long)sizes[i]);
+  buf->s[at++] = ']';
+  buf->s[at] = 0;
+  return buf->s;
 }
 
 /* Strides for sizes in the order that t's strides suggest: TensorIterator's order, which leaves
@@ -313,13 +326,16 @@ static rush_status check_view(call_ctx *cx, const storage *st, int dtype, int n_
     bad |= __builtin_mul_overflow(i64_max(sizes[i] - 1, 0), strides[i], &reach) ||
            __builtin_add_overflow(last, reach, &last);
   }
+  /* Without elements there is nothing to reach, and any offset will do. */
   int64_t end = 0;
   bad |= __builtin_add_overflow(last, offset, &end) || __builtin_add_overflow(end, 1, &end) ||
          __builtin_mul_overflow(end, item, &end);
-  if (bad || (n > 0 && (uint64_t)end > st->n_bytes) || offset > (int64_t)(st->n_bytes / (size_t)item))
-    return call_fail(cx, "setStorage: a view of %lld elements with offset %lld requires more than the "
-                         "%zu bytes of its storage: out of bounds",
-                     (long long)n, (long long)offset, st->n_bytes);
+  sizes_text a, b;
+  if (bad || (n > 0 && (uint64_t)end > st->n_bytes))
+    return call_fail(cx, "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %lld "
+                         "requiring a storage size of %lld are out of bounds for storage of size %zu",
+                     sizes_print(&a, n_dims, sizes), sizes_print(&b, n_dims, strides),
+                     (long long)offset, (long long)item, (long long)end, st->n_bytes);
   *n_elems = n;
   return RUSH_OK;
 }

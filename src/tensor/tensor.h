@@ -201,6 +201,12 @@ rush_status tensor_resize(call_ctx *cx, rush_tensor *t, int n_dims, const int64_
 /* Replace t's geometry and storage by other's (set_, in-place views); t stays the same object. */
 rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *other) RUSH_CHECKED;
 
+/* "[2, 3]" for messages; borrowed from `buf`. */
+typedef struct sizes_text {
+  char s[512];
+} sizes_text;
+const char *sizes_print(sizes_text *buf, int n, const int64_t *sizes);
+
 /* -- Printing (tensor/print.c) --------------------------------------------------------------------------- */
 
 /* As libtorch's operator<< prints (what prim::Print and str(tensor) in TorchScript show). */
