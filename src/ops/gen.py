@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import gen_tape  # noqa: E402
 
-KEYS = {"family", "expr", "promote", "fixed", "out", "scalars", "reduce", "dtypes", "name", "kernel",
+KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "reduce", "dtypes", "name", "kernel",
         "c", "body", "variants", "same", "effects", "grad", "test"}
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG"}
@@ -239,7 +239,8 @@ def read_tables(table, paths):
         with open(path, encoding="utf-8") as f:
             code = compile(f.read(), path, "exec")
         try:
-            exec(code, {"op": op, "__name__": os.path.basename(path)[:-3]})
+            exec(code, {"op": op, "registered": table.schemas.__contains__, "__name__":
+                        os.path.basename(path)[:-3]})
         except TableError:
             raise
         except Exception as x:  # the table's own Python

@@ -133,8 +133,14 @@ static op_group *build_name(session *s, build *b)
     o->family = (op_family)row->family;
     o->variant = (op_variant)row->variant;
     o->effects = row->effects | o->effects;
-    o->base = row->base >= 0 ? op_of_row(s, b, (uint32_t)row->base) : NULL;
     g->ops[i] = o;
+  }
+  for (uint32_t i = 0; i < n; i++) { /* a base often has the variant's own name */
+    int32_t base = op_rows[first + i].base;
+    if (base >= 0 && (uint32_t)base - first < n)
+      ((op *)(uintptr_t)g->ops[i])->base = g->ops[(uint32_t)base - first];
+    else if (base >= 0)
+      ((op *)(uintptr_t)g->ops[i])->base = op_of_row(s, b, (uint32_t)base);
   }
   return g;
 }

@@ -1,0 +1,563 @@
+#include "ops/point_run.h"
+
+#include <stdatomic.h>
+
+#include "base/cpu.h"
+#include "base/threads.h"
+#include "tensor/iter.h"
+
+ISA_DECLARE(const tape_isa *, tape_isa, (void));
+
+#define SLOT_BYTES 4096
+#define N_SLOTS (TAPE_MAX_REGS + 1) /* one a register, and one for gathering */
+#define GRAIN 32768                 /* elements a thread takes at least */
+#define ROW_MIN 256                 /* shorter rows are gathered across their ends */
+
+int tape_type_of(int dtype)
+{
+  switch (dtype) {
+  case RUSH_BOOL:
+    return TY_BOOL;
+  case RUSH_UINT8:
+  case RUSH_INT8:
+  case RUSH_INT16:
+  case RUSH_UINT16:
+  case RUSH_INT32:
+    return TY_I32;
+  case RUSH_INT64:
+  case RUSH_UINT32:
+  case RUSH_UINT64:
+    return TY_I64;
+  case RUSH_FLOAT16:
+  case RUSH_BFLOAT16:
+  case RUSH_FLOAT32:
+  case RUSH_FLOAT8_E5M2:
+  case RUSH_FLOAT8_E4M3FN:
+  case RUSH_FLOAT8_E5M2FNUZ:
+  case RUSH_FLOAT8_E4M3FNUZ:
+    return TY_F32;
+  case RUSH_FLOAT64:
+    return TY_F64;
+  case RUSH_COMPLEX32:
+  case RUSH_COMPLEX64:
+    return TY_C64;
+  case RUSH_COMPLEX128:
+    return TY_C128;
+  default:
+    return -1;
+  }
+}
+
+const tape_isa *tape_isa_of(context *c)
+{
+  cpu_level level = cpu_choose(context_get_options(c)->cpu);
+  return ISA_PICK(tape_isa, level)();
+}
+
+/* -- What a run needs, made once ------------------------------------------------------------------------ */
+
+typedef struct operand { /* a tensor of the run */
+  char *data;
+  const int64_t *strides; /* bytes, dim 0 innermost; NULL: in a row */
+  int64_t item;           /* bytes in memory */
+  bool linear;            /* in a row, in the order of the walk */
+  bool single;            /* one element for all */
+  bool direct;            /* memory is block: no conversion */
+  uint8_t dtype, natural, type; /* natural: what the dtype is in a block; type: what is wanted */
+} operand;
+
+typedef struct plan {
+  const point_run *run;
+  operand in[POINT_MAX_INPUTS], out[POINT_MAX_RESULTS];
+  tensor_iter it; /* unless flat */
+  bool flat;
+  bool redirect;  /* the last instruction writes the (only) result where it belongs */
+  int64_t block;  /* elements */
+  atomic_uint fault;
+} plan;
+
+static void describe(operand *o, const rush_tensor *t, uint8_t type)
+{
+  o->data = t->data;
+  o->strides = NULL;
+  o->dtype = (uint8_t)t->dtype;
+  o->item = (int64_t)tensor_item_bytes(t);
+  o->natural = (uint8_t)tape_type_of(t->dtype);
+  o->type = type;
+  o->linear = true;
+  o->single = false;
+  o->direct = o->item == (int64_t)tape_type_bytes((tape_type)o->natural) && o->natural == type &&
+              t->dtype != RUSH_COMPLEX32;
+}
+
+/* Geometry of operand k of the iterator. */
+static void describe_strides(operand *o, const tensor_iter *it, int k)
+{
+  o->data = it->data[k];
+  o->strides = it->strides[k];
+  o->linear = o->single = true;
+  int64_t next = o->item;
+  for (int d = 0; d < it->n_dims; d++) {
+    o->linear &= it->strides[k][d] == next;
+    o->single &= it->strides[k][d] == 0;
+    next *= it->sizes[d];
+  }
+}
+
+static size_t widest(const point_run *r, const plan *p)
+{
+  size_t most = tape_type_bytes((tape_type)r->types[SYM_K]);
+  for (int i = 0; i < r->n_instrs; i++) {
+    size_t b = tape_type_bytes((tape_type)r->types[r->code[i].type]);
+    if (r->code[i].op == TAPE_COMPLEX)
+      b *= 2;
+    most = b > most ? b : most;
+  }
+  for (int i = 0; i < r->n_inputs; i++)
+    if (r->inputs[i].tensor) {
+      size_t b = tape_type_bytes((tape_type)p->in[i].natural);
+      most = b > most ? b : most;
+    }
+  for (int i = 0; i < r->n_results; i++) {
+    size_t b = tape_type_bytes((tape_type)p->out[i].natural);
+    most = b > most ? b : most;
+  }
+  return most;
+}
+
+static void make_plan(plan *p, const point_run *r, bool flat)
+{
+  p->run = r;
+  p->flat = flat;
+  atomic_init(&p->fault, 0);
+  for (int i = 0; i < r->n_results; i++)
+    describe(&p->out[i], r->results[i].tensor, r->results[i].type);
+  for (int i = 0; i < r->n_inputs; i++)
+    if (r->inputs[i].tensor) {
+      describe(&p->in[i], r->inputs[i].tensor, r->inputs[i].type);
+      p->in[i].direct &= r->inputs[i].via < 0;
+    }
+  if (!flat) {
+    iter_init(&p->it, r->n_dims, r->sizes);
+    for (int i = 0; i < r->n_results; i++)
+      iter_add(&p->it, r->results[i].tensor);
+    for (int i = 0; i < r->n_inputs; i++)
+      if (r->inputs[i].tensor)
+        iter_add(&p->it, r->inputs[i].tensor);
+    iter_finish(&p->it);
+    int k = 0;
+    for (int i = 0; i < r->n_results; i++)
+      describe_strides(&p->out[i], &p->it, k++);
+    for (int i = 0; i < r->n_inputs; i++)
+      if (r->inputs[i].tensor)
+        describe_strides(&p->in[i], &p->it, k++);
+  }
+  p->redirect = r->n_results == 1 && r->n_instrs > 0 && p->out[0].direct && p->out[0].linear &&
+                r->code[r->n_instrs - 1].dst == r->results[0].reg;
+  p->block = SLOT_BYTES / (int64_t)widest(r, p);
+}
+
+/* -- Numbers into blocks ------------------------------------------------------------------------------------ */
+
+#define FILL(T, value)                   \
+  do {                                   \
+    T v_ = (T)(value);                   \
+    T *d_ = dst;                         \
+    for (int64_t i = 0; i < n; i++)      \
+      d_[i] = v_;                        \
+  } while (0)
+
+static void fill_number(void *dst, int64_t n, tape_type type, const point_number *x)
+{
+  double re = x->is_float ? x->re : (double)x->i;
+  int64_t whole = x->is_float ? (int64_t)x->re : x->i;
+  switch (type) {
+  case TY_BOOL:
+    FILL(uint8_t, x->is_float ? x->re != 0 || x->im != 0 : x->i != 0);
+    break;
+  case TY_I32:
+    FILL(int32_t, whole);
+    break;
+  case TY_I64:
+    FILL(int64_t, whole);
+    break;
+  case TY_F32:
+    FILL(float, re);
+    break;
+  case TY_F64:
+    FILL(double, re);
+    break;
+  case TY_C64: {
+    float *d = dst;
+    for (int64_t i = 0; i < n; i++) {
+      d[2 * i] = (float)re;
+      d[2 * i + 1] = (float)x->im;
+    }
+    break;
+  }
+  case TY_C128: {
+    double *d = dst;
+    for (int64_t i = 0; i < n; i++) {
+      d[2 * i] = re;
+      d[2 * i + 1] = x->im;
+    }
+    break;
+  }
+  case N_TAPE_TYPES:
+    break;
+  }
+}
+
+/* One element n times. */
+static void fill_item(char *dst, int64_t n, const char *src, int64_t item)
+{
+  switch (item) {
+#define CASE(bytes, T)              \
+  case bytes: {                     \
+    T v;                            \
+    memcpy(&v, src, bytes);         \
+    T *d = (T *)(void *)dst;        \
+    for (int64_t i = 0; i < n; i++) \
+      d[i] = v;                     \
+    break;                          \
+  }
+    CASE(1, uint8_t)
+    CASE(2, uint16_t)
+    CASE(4, uint32_t)
+    CASE(8, uint64_t)
+#undef CASE
+  default:
+    for (int64_t i = 0; i < n; i++)
+      memcpy(dst + i * item, src, (size_t)item);
+  }
+}
+
+/* -- Strided memory to rows and back ------------------------------------------------------------------------ */
+
+/* n elements from strides ds, ss (bytes). */
+static void copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, int64_t item)
+{
+  if (ds == item && ss == item) {
+    memcpy(d, s, (size_t)(n * item));
+    return;
+  }
+  if (ds == item && ss == 0) {
+    fill_item(d, n, s, item);
+    return;
+  }
+  switch (item) {
+#define CASE(bytes)                         \
+  case bytes:                               \
+    for (int64_t i = 0; i < n; i++)         \
+      memcpy(d + i * ds, s + i * ss, bytes); \
+    break;
+    CASE(1)
+    CASE(2)
+    CASE(4)
+    CASE(8)
+    CASE(16)
+#undef CASE
+  default:
+    break;
+  }
+}
+
+/* The walk: where a block starts. */
+typedef struct position {
+  int64_t at[TENSOR_MAX_DIMS];
+} position;
+
+static void position_set(position *x, const tensor_iter *it, int64_t linear)
+{
+  for (int d = 0; d < it->n_dims; d++) {
+    x->at[d] = linear % it->sizes[d];
+    linear /= it->sizes[d];
+  }
+}
+
+static void position_add(position *x, const tensor_iter *it, int64_t n)
+{
+  x->at[0] += n;
+  for (int d = 0; d < it->n_dims && x->at[d] >= it->sizes[d]; d++) {
+    int64_t carry = x->at[d] / it->sizes[d];
+    x->at[d] -= carry * it->sizes[d];
+    if (d + 1 < it->n_dims)
+      x->at[d + 1] += carry;
+  }
+}
+
+static char *position_of(const position *x, const tensor_iter *it, const operand *o)
+{
+  char *p = o->data;
+  for (int d = 0; d < it->n_dims; d++)
+    p += x->at[d] * o->strides[d];
+  return p;
+}
+
+/* n elements of `o` at `x` to or from a row, across the ends of dimensions. */
+static void walk(const tensor_iter *it, const operand *o, const position *start, int64_t n,
+                 char *row, bool to_row)
+{
+  position x = *start;
+  while (n > 0) {
+    int64_t run = i64_min(n, it->sizes[0] - x.at[0]);
+    char *p = position_of(&x, it, o);
+    if (to_row)
+      copy_strided(row, o->item, p, o->strides[0], run, o->item);
+    else
+      copy_strided(p, o->strides[0], row, o->item, run, o->item);
+    row += run * o->item;
+    n -= run;
+    position_add(&x, it, run);
+  }
+}
+
+/* -- Blocks ------------------------------------------------------------------------------------------------------ */
+
+typedef struct worker { /* one thread's */
+  const plan *p;
+  char (*slots)[SLOT_BYTES];
+  void *regs[TAPE_MAX_REGS];
+} worker;
+
+static void convert(const tape_isa *isa, int64_t n, void *dst, uint8_t to, const void *src,
+                    uint8_t from)
+{
+  isa->fns[TAPE_CVT][to](n, dst, src, NULL, NULL, from);
+}
+
+/* Elements in a row (of the dtype) into register i. */
+static void load(worker *w, int i, const operand *o, const void *src, int64_t n)
+{
+  const tape_isa *isa = w->p->run->isa;
+  char *slot = w->slots[i];
+  tape_convert *fn = isa->load[o->dtype];
+  if (!fn) {
+    if (o->natural == o->type)
+      memcpy(slot, src, (size_t)(n * o->item));
+    else
+      convert(isa, n, slot, o->type, src, o->natural);
+  } else if (o->natural == o->type) {
+    fn(n, slot, src);
+  } else {
+    char tmp[SLOT_BYTES] __attribute__((aligned(64)));
+    fn(n, tmp, src);
+    convert(isa, n, slot, o->type, tmp, o->natural);
+  }
+  int via = w->p->run->inputs[i].via;
+  if (via >= 0) {
+    char tmp[SLOT_BYTES] __attribute__((aligned(64)));
+    isa->store[via](n, tmp, slot);
+    isa->load[via](n, slot, tmp);
+  }
+  w->regs[i] = slot;
+}
+
+/* What stays the same for all blocks: numbers, single elements, constants. */
+static void load_fixed(worker *w, int64_t n)
+{
+  const plan *p = w->p;
+  const point_run *r = p->run;
+  for (int i = 0; i < r->n_regs; i++)
+    w->regs[i] = w->slots[i];
+  for (int i = 0; i < r->n_inputs; i++) {
+    if (!r->inputs[i].tensor) {
+      fill_number(w->slots[i], n, (tape_type)r->inputs[i].type, &r->inputs[i].number);
+    } else if (p->in[i].single) {
+      load(w, i, &p->in[i], p->in[i].data, 1);
+      char one[16];
+      size_t bytes = tape_type_bytes((tape_type)p->in[i].type);
+      memcpy(one, w->slots[i], bytes);
+      fill_item(w->slots[i], n, one, (int64_t)bytes);
+    }
+  }
+  for (int i = 0; i < r->n_consts; i++)
+    fill_number(w->slots[r->n_inputs + i], n, (tape_type)r->consts[i].type, &r->consts[i].number);
+}
+
+/* Inputs of the block of n elements that starts at `pos`. */
+static void load_block(worker *w, int64_t pos, const position *x, int64_t n)
+{
+  const plan *p = w->p;
+  const point_run *r = p->run;
+  for (int i = 0; i < r->n_inputs; i++) {
+    const operand *o = &p->in[i];
+    if (!r->inputs[i].tensor || o->single)
+      continue;
+    char *src;
+    if (o->linear) {
+      src = o->data + pos * o->item;
+    } else if (n <= p->it.sizes[0] - x->at[0] && o->strides[0] == o->item) {
+      src = position_of(x, &p->it, o);
+    } else {
+      src = o->direct ? w->slots[i] : w->slots[TAPE_MAX_REGS];
+      walk(&p->it, o, x, n, src, true);
+    }
+    if (o->direct)
+      w->regs[i] = src;
+    else
+      load(w, i, o, src, n);
+  }
+}
+
+static void store_block(worker *w, int k, int64_t pos, const position *x, int64_t n)
+{
+  const plan *p = w->p;
+  const operand *o = &p->out[k];
+  const tape_isa *isa = p->run->isa;
+  char *scratch = w->slots[TAPE_MAX_REGS];
+  char tmp[SLOT_BYTES] __attribute__((aligned(64)));
+  const void *src = w->regs[p->run->results[k].reg];
+  char *dst = o->linear ? o->data + pos * o->item : scratch;
+  tape_convert *fn = isa->store[o->dtype];
+  if (o->natural != o->type) {
+    void *to = fn ? tmp : dst;
+    convert(isa, n, to, o->natural, src, o->type);
+    src = to;
+  }
+  if (fn)
+    fn(n, dst, src);
+  else if (src != dst)
+    memcpy(dst, src, (size_t)(n * o->item));
+  if (!o->linear)
+    walk(&p->it, o, x, n, dst, false);
+}
+
+static unsigned run_tape(worker *w, int64_t pos, int64_t n)
+{
+  const plan *p = w->p;
+  const point_run *r = p->run;
+  unsigned fault = 0;
+  for (int i = 0; i < r->n_instrs; i++) {
+    const tape_instr *t = &r->code[i];
+    uint8_t type = r->types[t->type];
+    void *dst = w->slots[t->dst];
+    if (p->redirect && i == r->n_instrs - 1)
+      dst = p->out[0].data + pos * p->out[0].item;
+    const void *a = w->regs[t->a], *b = NULL, *c = NULL;
+    int aux = 0;
+    if (t->op == TAPE_CVT) {
+      aux = r->types[t->b];
+    } else if (t->op >= TAPE_CALL1) {
+      b = w->regs[t->b];
+      aux = t->c;
+    } else {
+      b = w->regs[t->b];
+      c = w->regs[t->c];
+    }
+    fault |= r->isa->fns[t->op][type](n, dst, a, b, c, aux);
+    w->regs[t->dst] = dst;
+  }
+  return fault;
+}
+
+static void run_range(void *arg, int64_t begin, int64_t end)
+{
+  plan *p = arg;
+  const point_run *r = p->run;
+  char slots[N_SLOTS][SLOT_BYTES] __attribute__((aligned(64)));
+  worker w = {.p = p, .slots = slots};
+  load_fixed(&w, i64_min(p->block, end - begin));
+  position x;
+  if (!p->flat)
+    position_set(&x, &p->it, begin);
+  unsigned fault = 0;
+  for (int64_t pos = begin; pos < end;) {
+    int64_t n = i64_min(p->block, end - pos);
+    if (!p->flat && p->it.sizes[0] >= ROW_MIN)
+      n = i64_min(n, p->it.sizes[0] - x.at[0]);
+    load_block(&w, pos, &x, n);
+    fault |= run_tape(&w, pos, n);
+    if (!p->redirect)
+      for (int k = 0; k < r->n_results; k++)
+        store_block(&w, k, pos, &x, n);
+    pos += n;
+    if (!p->flat)
+      position_add(&x, &p->it, n);
+  }
+  if (fault)
+    atomic_store_explicit(&p->fault, fault, memory_order_relaxed);
+}
+
+/* -- One loop over everything --------------------------------------------------------------------------------- */
+
+/* A tape of one instruction whose operands all lie in a row as blocks. */
+typedef struct whole {
+  tape_fn *fn;
+  int aux;
+  int n_args;
+  char *data[4]; /* result, operands */
+  int64_t item[4];
+  atomic_uint fault;
+} whole;
+
+static bool as_whole(const point_run *r, whole *o)
+{
+  if (r->n_instrs != 1 || r->n_results != 1 || r->code[0].op >= TAPE_CALL1 || r->n_consts > 0)
+    return false;
+  const tape_instr *t = &r->code[0];
+  int arity = t->op == TAPE_CVT ? 1 : 3;
+  rush_tensor *ts[4] = {r->results[0].tensor};
+  uint8_t types[4] = {r->results[0].type};
+  const uint8_t regs[3] = {t->a, t->b, t->c};
+  for (int i = 0; i < arity; i++) {
+    ts[i + 1] = r->inputs[regs[i]].tensor;
+    types[i + 1] = r->inputs[regs[i]].type;
+  }
+  for (int i = 0; i <= arity; i++) {
+    if (i > 0 && ts[i] && r->inputs[regs[i - 1]].via >= 0)
+      return false;
+    if (!ts[i] || ts[i]->dtype == RUSH_COMPLEX32 || tape_type_of(ts[i]->dtype) != types[i] ||
+        tensor_item_bytes(ts[i]) != tape_type_bytes((tape_type)types[i]))
+      return false;
+    o->data[i] = ts[i]->data;
+    o->item[i] = (int64_t)tensor_item_bytes(ts[i]);
+  }
+  o->n_args = arity;
+  o->fn = r->isa->fns[t->op][r->types[t->type]];
+  o->aux = t->op == TAPE_CVT ? r->types[t->b] : 0;
+  return true;
+}
+
+static void run_whole(void *arg, int64_t begin, int64_t end)
+{
+  whole *o = arg;
+  const char *p[4] = {0};
+  for (int i = 0; i <= o->n_args; i++)
+    p[i] = o->data[i] + begin * o->item[i];
+  unsigned fault = o->fn(end - begin, (void *)(uintptr_t)p[0], p[1], p[2], p[3], o->aux);
+  if (fault)
+    atomic_store_explicit(&o->fault, fault, memory_order_relaxed);
+}
+
+static rush_status check_fault(call_ctx *cx, unsigned fault)
+{
+  if (fault & 2)
+    return call_fail(cx, "Integers to negative integer powers are not allowed.");
+  return fault ? call_fail(cx, "ZeroDivisionError") : RUSH_OK;
+}
+
+rush_status point_execute(call_ctx *cx, const point_run *r, bool flat)
+{
+  int64_t n = r->results[0].tensor->n_elems;
+  if (n == 0)
+    return RUSH_OK;
+  for (int i = 0; i < r->n_results; i++)
+    (void)tensor_data_mut(r->results[i].tensor);
+  whole one;
+  if (flat && as_whole(r, &one)) {
+    atomic_init(&one.fault, 0);
+    if (n < 2 * GRAIN)
+      run_whole(&one, 0, n);
+    else
+      TRY(parallel_for(cx, n, GRAIN, run_whole, &one));
+    return check_fault(cx, atomic_load_explicit(&one.fault, memory_order_relaxed));
+  }
+  plan p;
+  make_plan(&p, r, flat);
+  if (n < GRAIN)
+    run_range(&p, 0, n);
+  else
+    TRY(parallel_for(cx, n, GRAIN, run_range, &p));
+  return check_fault(cx, atomic_load_explicit(&p.fault, memory_order_relaxed));
+}

@@ -1,0 +1,44 @@
+/* ops/point_run.h -- running one tape over tensors, inside src/ops/.
+ *
+ * Tensors are walked in blocks of a few hundred elements that fit in L1.  An operand whose memory is a
+ * block already (its dtype is its block type, its elements lie in a row) is used where it lies; others
+ * are gathered and converted into a register.  A tape that needs no register at all runs over everything
+ * in one go: an addition of two float32 tensors is one call of one loop. */
+#ifndef RUSH_OPS_POINT_RUN_H
+#define RUSH_OPS_POINT_RUN_H
+
+#include "ops/tape.h"
+
+typedef struct point_number {
+  bool is_float;
+  int64_t i;     /* when !is_float */
+  double re, im;
+} point_number;
+
+typedef struct point_run {
+  const tape_isa *isa;
+  const tape_instr *code;
+  int n_instrs, n_regs, n_inputs, n_consts, n_results, n_dims;
+  const int64_t *sizes;
+  uint8_t types[N_TAPE_SYMS]; /* tape_type of each symbolic type */
+  struct point_operand {
+    rush_tensor *tensor; /* NULL: the number */
+    uint8_t type;        /* tape_type in the register */
+    int8_t via;          /* dtype to round to on the way, or -1 */
+    point_number number;
+  } inputs[POINT_MAX_INPUTS];
+  struct {
+    uint8_t type;
+    point_number number;
+  } consts[TAPE_MAX_REGS];
+  struct {
+    rush_tensor *tensor;
+    uint8_t reg, type;
+  } results[POINT_MAX_RESULTS];
+} point_run;
+
+const tape_isa *tape_isa_of(context *c);
+/* `flat`: all tensors have the run's sizes and are row-major (results too). */
+rush_status point_execute(call_ctx *cx, const point_run *r, bool flat) RUSH_CHECKED;
+
+#endif

@@ -1,0 +1,226 @@
+"""Pointwise operators: arithmetic, comparison, bits, rounding.  Formulas are explained in README.md."""
+
+
+def named(inplace=None, out=None):
+    """The variants that PyTorch registers."""
+    got = {"inplace": inplace, "out": out}
+    return {k: n for k, n in got.items() if n and registered(n)}
+
+
+def unary(name, expr, /, **more):
+    """aten::NAME(self, ...), aten::NAME_, aten::NAME.out."""
+    op(f"aten::{name}", family="pointwise", expr=expr,
+       variants=named(f"aten::{name}_", f"aten::{name}.out"), **more)
+
+
+def binary(name, expr, /, scalar=True, **more):
+    """aten::NAME.Tensor and .Scalar with their variants."""
+    op(f"aten::{name}.Tensor", family="pointwise", expr=expr,
+       variants=named(f"aten::{name}_.Tensor",
+                      f"aten::{name}.out" if registered(f"aten::{name}.out")
+                      else f"aten::{name}.Tensor_out"), **more)
+    if scalar:
+        op(f"aten::{name}.Scalar", family="pointwise", expr=expr,
+           variants=named(f"aten::{name}_.Scalar", f"aten::{name}.Scalar_out"), **more)
+
+
+def plain(name, expr, /, **more):
+    """aten::NAME(self, other), aten::NAME_, aten::NAME.out."""
+    unary(name, expr, **more)
+
+
+OPMATH = {"other": "opmath"}
+ROUND = {"alpha": "rounded"}
+
+# -- Arithmetic
+
+ADD = {"bool": "self | (other & alpha)", "int": "fma(alpha, other, self)",
+       "float": "fma(alpha, other, self)", "complex": "fma(alpha, other, self)"}
+SUB = {"int float complex": {"alpha=1": "self - other", "else": "fma(-alpha, other, self)"}}
+RSUB = {"int float complex": {"alpha=1": "other - self", "else": "fma(-alpha, self, other)"}}
+binary("add", ADD, scalars=ROUND, name="add_stub")
+binary("sub", SUB, scalars=ROUND, name="sub_stub")
+binary("rsub", RSUB, scalars=ROUND, name="sub_stub")
+op("aten::subtract.Tensor", family="pointwise", expr=SUB, same=["aten::subtract.Scalar"],
+   scalars=ROUND, name="sub_stub",
+   variants={"inplace": "aten::subtract_.Tensor", "out": "aten::subtract.out"})
+MUL = {"bool": "self & other", "int float complex": "self * other"}
+binary("mul", MUL, scalars=OPMATH, name="mul_cpu")
+binary("multiply", MUL, scalars=OPMATH, name="mul_cpu")
+DIV = {"float complex": "self / other"}
+MODES = {"rounding_mode=None": {"float complex": "self / other"},
+         "rounding_mode='trunc'": {"int": "tdiv(self, other)", "float": "trunc(self / other)"},
+         "rounding_mode='floor'": {"int float": "self // other"}}
+for NAME in ("div", "divide", "true_divide"):
+    binary(NAME, DIV, promote="float", scalars=OPMATH, name="div_cpu")
+    if NAME != "true_divide":
+        for KIND, OUT in (("Tensor_mode", "out_mode"), ("Scalar_mode", "Scalar_mode_out")):
+            op(f"aten::{NAME}.{KIND}", family="pointwise", expr=MODES, promote="float_in_first_arm",
+               scalars=OPMATH, name="div_cpu",
+               variants=named(f"aten::{NAME}_.{KIND}", f"aten::{NAME}.{OUT}"))
+FLOOR_DIVIDE = {"int float": "self // other"}
+plain("floor_divide", FLOOR_DIVIDE, scalars=OPMATH, name="div_floor_cpu")
+op("aten::floor_divide.Scalar", family="pointwise", expr=FLOOR_DIVIDE, scalars=OPMATH,
+   name="div_floor_cpu",
+   variants=named("aten::floor_divide_.Scalar", "aten::floor_divide.Scalar_out"))
+binary("remainder", {"int float": "self % other"}, name="remainder_cpu")
+op("aten::remainder.Scalar_Tensor", family="pointwise", expr={"int float": "self % other"},
+   name="remainder_cpu", variants={"out": "aten::remainder.Scalar_Tensor_out"})
+binary("fmod", {"int float": "fmod(self, other)"}, name="fmod_cpu")
+POWERS = {"exponent=2": {"int float complex": "self * self"}, "exponent=1": {"int float complex": "self"},
+          "exponent=3": {"int float": "self * self * self"},
+          "exponent=0.5": {"float": "sqrt(self)"}, "exponent=-0.5": {"float": "rsqrt(self)"},
+          "exponent=-1": {"float": "1 / self"}, "exponent=-2": {"float": "1 / (self * self)"},
+          "else": {"int": "ipow(self, exponent)", "float complex": "self ** exponent"}}
+op("aten::pow.Tensor_Scalar", family="pointwise", expr=POWERS, promote=["self", "exponent"],
+   name="pow", variants={"inplace": "aten::pow_.Scalar", "out": "aten::pow.Tensor_Scalar_out"})
+POW = {"int float complex": "self ** exponent"}
+op("aten::pow.Tensor_Tensor", family="pointwise", expr=POW, name="pow",
+   variants={"inplace": "aten::pow_.Tensor", "out": "aten::pow.Tensor_Tensor_out"})
+op("aten::pow.Scalar", family="pointwise", expr=POW, name="pow",
+   variants={"out": "aten::pow.Scalar_out"})
+unary("neg", {"int float complex": "-self"}, name="neg_cpu")
+unary("negative", {"int float complex": "-self"}, name="neg_cpu")
+unary("abs", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"}, out="real",
+      name="abs_cpu")
+unary("absolute", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"}, out="real",
+      name="abs_cpu")
+unary("square", {"int float complex": "self * self"})
+unary("sign", {"bool": "self", "int float": "k(self > 0) - k(self < 0)"}, name="sign_cpu")
+unary("sgn", {"bool": "self", "int float": "k(self > 0) - k(self < 0)",
+              "complex": "m = hypot(real(self), imag(self))\nwhere(m == 0, self, self / m)"})
+unary("reciprocal", {"float complex": "1 / self"}, promote="float")
+unary("fix", {"int": "self", "float": "trunc(self)"})
+for NAME in ("ceil", "floor", "trunc"):
+    unary(NAME, {"int": "self", "float": f"{NAME}(self)"}, name=f"{NAME}_cpu" if NAME != "trunc" else NAME)
+unary("round", {"int": "self", "float": "rint(self)"}, name="round_cpu")
+op("aten::round.decimals", family="pointwise", name="round_cpu", fixed={"decimals": "float64"},
+   expr={"int": "self", "float": """p = k(f64(10) ** abs(decimals))
+         where(decimals == 0, rint(self), where(decimals > 0, rint(self * p) / p, rint(self / p) * p))"""},
+   variants={"inplace": "aten::round_.decimals", "out": "aten::round.decimals_out"})
+unary("frac", {"float": "self - trunc(self)"}, name="frac_cpu")
+op("aten::frexp.Tensor", family="pointwise", expr={"float": "frexpm(self), frexpe(self)"},
+   out=["common", "int32"], name="frexp", variants={"out": "aten::frexp.Tensor_out"})
+op("aten::lerp.Tensor", family="pointwise", promote=["self", "end"], name="lerp_kernel_tensor",
+   expr={"float": """d = end - self
+         where(abs(weight) < 0.5, fma(weight, d, self), end - d * (1 - weight))""",
+         "complex": "self + weight * (end - self)"},
+   variants={"inplace": "aten::lerp_.Tensor", "out": "aten::lerp.Tensor_out"})
+op("aten::lerp.Scalar", family="pointwise", name="lerp_kernel_scalar",
+   expr={"float": """d = end - self
+         where(abs(weight) < 0.5, fma(weight, d, self), end - d * (1 - weight))""",
+         "complex": "self + weight * (end - self)"},
+   variants={"inplace": "aten::lerp_.Scalar", "out": "aten::lerp.Scalar_out"})
+unary("addcmul", {"int float complex": "self + value * tensor1 * tensor2"}, name="addcmul_cpu_out")
+unary("addcdiv", {"float complex": "self + value * tensor1 / tensor2"}, name="addcdiv_cpu_out")
+plain("gcd", {"int": "gcd(self, other)"}, name="gcd_cpu")
+plain("lcm", {"int": "g = gcd(self, other)\nwhere(g == 0, 0, abs(tdiv(self, where(g == 0, 1, g)) * other))"},
+      name="lcm_cpu")
+
+# -- Largest, smallest
+
+MAX = {"bool": "self | other", "int float": "max(self, other)"}
+MIN = {"bool": "self & other", "int float": "min(self, other)"}
+plain("maximum", MAX, name="maximum_cpu")
+plain("minimum", MIN, name="minimum_cpu")
+op("aten::max.other", family="pointwise", expr=MAX, name="maximum_cpu",
+   variants={"out": "aten::max.out"})
+op("aten::min.other", family="pointwise", expr=MIN, name="minimum_cpu",
+   variants={"out": "aten::min.out"})
+plain("fmax", {"bool": "self | other", "int": "max(self, other)", "float": "fmax(self, other)"},
+      name="fmax_cpu")
+plain("fmin", {"bool": "self & other", "int": "min(self, other)", "float": "fmin(self, other)"},
+      name="fmin_cpu")
+CLAMP = {"min=None": {"int float": "min(self, max)"}, "max=None": {"int float": "max(self, min)"},
+         "else": {"int float": "min(max(self, min), max)"}}
+for NAME in ("clamp", "clip"):
+    unary(NAME, CLAMP, name="clamp_scalar_cpu")
+    op(f"aten::{NAME}.Tensor", family="pointwise", name="clamp_cpu", expr=CLAMP,
+       variants={"inplace": f"aten::{NAME}_.Tensor", "out": f"aten::{NAME}.Tensor_out"})
+unary("clamp_min", {"int float": "max(self, min)"}, name="clamp_min_scalar_cpu")
+unary("clamp_max", {"int float": "min(self, max)"}, name="clamp_max_scalar_cpu")
+op("aten::clamp_min.Tensor", family="pointwise", name="clamp_min_cpu",
+   expr={"int float": "max(self, min)"},
+   variants={"inplace": "aten::clamp_min_.Tensor", "out": "aten::clamp_min.Tensor_out"})
+op("aten::clamp_max.Tensor", family="pointwise", name="clamp_max_cpu",
+   expr={"int float": "min(self, max)"},
+   variants={"inplace": "aten::clamp_max_.Tensor", "out": "aten::clamp_max.Tensor_out"})
+
+# -- Comparison
+
+for NAME, LONG, SIGN in (("eq", None, "=="), ("ne", "not_equal", "!="), ("lt", "less", "<"),
+                         ("le", "less_equal", "<="), ("gt", "greater", ">"),
+                         ("ge", "greater_equal", ">=")):
+    ALL = "bool int float complex" if NAME in ("eq", "ne") else "bool int float"
+    for N in (NAME, LONG):
+        if N:
+            binary(N, {ALL: f"self {SIGN} other"}, promote="bool_out", name=f"{NAME}_cpu")
+unary("isnan", "isnan(self)", out="bool")
+FINITE = {"bool int": "not isnan(self)", "float": "abs(self) < inf",
+          "complex": "abs(real(self)) < inf and abs(imag(self)) < inf"}
+unary("isfinite", FINITE, out="bool")
+unary("isinf", {"bool int": "isnan(self)", "float": "isinf(self)",
+                "complex": "isinf(real(self)) or isinf(imag(self))"}, out="bool")
+unary("isposinf", {"bool int": "isnan(self)", "float": "self == inf"}, out="bool")
+unary("isneginf", {"bool int": "isnan(self)", "float": "self == -inf"}, out="bool")
+unary("isreal", {"bool int float": "self == self or self != self", "complex": "imag(self) == 0"},
+      out="bool")
+unary("signbit", {"bool": "self != self", "int": "self < 0", "float": "signbit(self)"}, out="bool")
+plain("heaviside", {"bool": "(not self and values) or self", "int float":
+                    "where(self == 0, values, k(self > 0))"}, name="heaviside_cpu")
+
+# -- Logic and bits
+
+EVERY = "bool int float complex"
+plain("logical_and", {EVERY: "bool(self) and bool(other)"}, promote="bool_out")
+plain("logical_or", {EVERY: "bool(self) or bool(other)"}, promote="bool_out")
+plain("logical_xor", {EVERY: "bool(self) ^ bool(other)"}, promote="bool_out")
+unary("logical_not", {EVERY: "not self"}, out="bool")
+unary("bitwise_not", {"bool int": "~self"}, name="bitwise_not_cpu")
+for NAME, SIGN in (("and", "&"), ("or", "|"), ("xor", "^")):
+    BITS = {"bool int": f"self {SIGN} other"}
+    binary(f"bitwise_{NAME}", BITS, name=f"bitwise_{NAME}_cpu")
+    op(f"aten::bitwise_{NAME}.Scalar_Tensor", family="pointwise", expr=BITS,
+       name=f"bitwise_{NAME}_cpu", variants={"out": f"aten::bitwise_{NAME}.Scalar_Tensor_out"})
+    for KIND in ("Tensor", "Scalar"):
+        op(f"aten::__{NAME}__.{KIND}", family="pointwise", expr=BITS, name=f"bitwise_{NAME}_cpu",
+           variants={"inplace": f"aten::__i{NAME}__.{KIND}"})
+for NAME, LONG, SIGN, FLOAT in (("lshift", "left", "<<", "self * exp2(other)"),
+                                ("rshift", "right", ">>", "self / exp2(other)")):
+    SHIFT = {"int": f"self {SIGN} other"}
+    op(f"aten::bitwise_{LONG}_shift.Tensor", family="pointwise", expr=SHIFT, name=f"{NAME}_cpu",
+       variants={"inplace": f"aten::bitwise_{LONG}_shift_.Tensor",
+                 "out": f"aten::bitwise_{LONG}_shift.Tensor_out"})
+    op(f"aten::bitwise_{LONG}_shift.Tensor_Scalar", family="pointwise", expr=SHIFT,
+       name=f"{NAME}_cpu",
+       variants={"inplace": f"aten::bitwise_{LONG}_shift_.Tensor_Scalar",
+                 "out": f"aten::bitwise_{LONG}_shift.Tensor_Scalar_out"})
+    op(f"aten::bitwise_{LONG}_shift.Scalar_Tensor", family="pointwise", expr=SHIFT,
+       name=f"{NAME}_cpu")
+    for KIND in ("Tensor", "Scalar"):
+        op(f"aten::__{NAME}__.{KIND}", family="pointwise", expr={**SHIFT, "float": FLOAT},
+           name=f"{NAME}_cpu", variants={"inplace": f"aten::__i{NAME}__.{KIND}"})
+
+# -- Choice
+
+for KIND in ("self", "ScalarSelf", "ScalarOther", "Scalar"):
+    op(f"aten::where.{KIND}", family="pointwise", expr="where(condition, self, other)",
+       fixed={"condition": "bool"}, variants=named(None, f"aten::where.{KIND}_out"))
+for KIND in ("Scalar", "Tensor"):
+    op(f"aten::masked_fill.{KIND}", family="pointwise", expr="where(mask, value, self)",
+       promote=["self"], fixed={"mask": "bool"},
+       variants={"inplace": f"aten::masked_fill_.{KIND}", "out": f"aten::masked_fill.{KIND}_out"})
+unary("nan_to_num", {
+    "bool int": "self",
+    "float": {
+        "nan=None": {
+            "posinf=None": {
+                "neginf=None": "where(isnan(self), 0, where(self == inf, dtype_max, where(self == -inf, dtype_min, self)))",
+                "else": "where(isnan(self), 0, where(self == inf, dtype_max, where(self == -inf, neginf, self)))"},
+            "neginf=None": "where(isnan(self), 0, where(self == inf, posinf, where(self == -inf, dtype_min, self)))",
+            "else": "where(isnan(self), 0, where(self == inf, posinf, where(self == -inf, neginf, self)))"},
+        "posinf=None": {
+            "neginf=None": "where(isnan(self), nan, where(self == inf, dtype_max, where(self == -inf, dtype_min, self)))",
+            "else": "where(isnan(self), nan, where(self == inf, dtype_max, where(self == -inf, neginf, self)))"},
+        "neginf=None": "where(isnan(self), nan, where(self == inf, posinf, where(self == -inf, dtype_min, self)))",
+        "else": "where(isnan(self), nan, where(self == inf, posinf, where(self == -inf, neginf, self)))"}})

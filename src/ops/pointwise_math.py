@@ -1,0 +1,139 @@
+"""Pointwise operators: transcendental functions, activations, complex numbers."""
+
+
+def unary(name, expr, /, **more):
+    """aten::NAME(self, ...), aten::NAME_, aten::NAME.out."""
+    got = {"inplace": f"aten::{name}_", "out": f"aten::{name}.out"}
+    op(f"aten::{name}", family="pointwise", expr=expr,
+       variants={k: n for k, n in got.items() if registered(n)}, **more)
+
+
+# -- Transcendental: integers become float32
+
+COMPLEX = {"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh",
+           "acosh", "atanh", "sqrt"}
+ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",
+           "acosh": "arccosh", "atanh": "arctanh"}
+for NAME in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos",
+             "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf",
+             "erfc", "erfinv", "lgamma", "digamma", "sigmoid"):
+    FORMULA = {"float": f"{NAME}(self)"}
+    if NAME in COMPLEX:
+        FORMULA["complex"] = f"z{NAME}(self)"
+    if NAME == "sigmoid":
+        FORMULA["complex"] = "1 / (1 + zexp(-self))"
+    if NAME == "rsqrt":
+        FORMULA["complex"] = "1 / zsqrt(self)"
+    if NAME in ("log2", "log10"):
+        FORMULA["complex"] = f"zlog(self) / {0.6931471805599453 if NAME == 'log2' else 2.302585092994046}"
+    unary(NAME, FORMULA, promote="float", name=f"{NAME}_vml_cpu")
+    if NAME in ALIASES:
+        unary(ALIASES[NAME], FORMULA, promote="float", name=f"{NAME}_vml_cpu")
+for NAME, FROM in (("expit", "sigmoid"), ("exp2", "exp2"), ("expm1", "expm1"), ("log1p", "log1p"),
+                   ("erf", "erf"), ("erfc", "erfc"), ("erfinv", "erfinv"), ("gammaln", "lgamma"),
+                   ("digamma", "digamma"), ("psi", "digamma")):
+    unary(f"special_{NAME}", {"float": f"{FROM}(self)"}, promote="float")
+unary("sinc", {"float": "x = self * 3.141592653589793\nwhere(self == 0, 1, sin(x) / x)"},
+      promote="float")
+unary("special_sinc", {"float": "x = self * 3.141592653589793\nwhere(self == 0, 1, sin(x) / x)"},
+      promote="float")
+unary("deg2rad", {"float": "self * 0.017453292519943295"}, promote="float")
+unary("rad2deg", {"float": "self * 57.29577951308232"}, promote="float")
+unary("atan2", {"float": "atan2(self, other)"}, promote="float")
+unary("arctan2", {"float": "atan2(self, other)"}, promote="float")
+unary("hypot", {"float": "hypot(self, other)"})
+unary("nextafter", {"float": "nextafter(self, other)"})
+unary("logaddexp", {"float": """m = where(self < other or isnan(other), other, self)
+    where(isinf(self) and self == other, self, m + log1p(exp(-abs(self - other))))"""})
+unary("logaddexp2", {"float": """m = where(self < other or isnan(other), other, self)
+    where(isinf(self) and self == other, self,
+    m + 1.4426950408889634 * log1p(exp2(-abs(self - other))))"""})
+for KIND in ("Tensor", "Scalar"):
+    op(f"aten::copysign.{KIND}", family="pointwise", expr={"float": "copysign(self, other)"},
+       promote="float", variants={"inplace": f"aten::copysign_.{KIND}", "out": "aten::copysign.out"
+                                  if KIND == "Tensor" else "aten::copysign.Scalar_out"})
+op("aten::ldexp.Tensor", family="pointwise", expr={"float": "self * exp2(other)"}, promote="float",
+   variants={"inplace": "aten::ldexp_", "out": "aten::ldexp.out"})
+XLOGY = {"float": "where(isnan(other), other, where(self == 0, 0, self * log(other)))"}
+XLOG1PY = {"float": "where(isnan(other), other, where(self == 0, 0, self * log1p(other)))"}
+for NAME, FORMULA in (("xlogy", XLOGY), ("special_xlogy", XLOGY), ("special_xlog1py", XLOG1PY)):
+    FIRST = "aten::xlogy.Tensor" if NAME == "xlogy" else f"aten::{NAME}"
+    OUTS = ("OutTensor", "OutScalar_Self", "OutScalar_Other") if NAME == "xlogy" else (
+        "out", "self_scalar_out", "other_scalar_out")
+    SELF, OTHER = ("Scalar_Self", "Scalar_Other") if NAME == "xlogy" else ("self_scalar", "other_scalar")
+    op(FIRST, family="pointwise", expr=FORMULA, promote="float",
+       variants={k: n for k, n in {"inplace": f"aten::{NAME}_.Tensor",
+                                   "out": f"aten::{NAME}.{OUTS[0]}"}.items() if registered(n)})
+    op(f"aten::{NAME}.{SELF}", family="pointwise", expr=FORMULA, promote="float",
+       variants={"out": f"aten::{NAME}.{OUTS[1]}"})
+    op(f"aten::{NAME}.{OTHER}", family="pointwise", expr=FORMULA, promote="float",
+       variants={k: n for k, n in {"inplace": f"aten::{NAME}_.{OTHER}",
+                                   "out": f"aten::{NAME}.{OUTS[2]}"}.items() if registered(n)})
+unary("logit", {"eps=None": {"float": "log(self / (1 - self))"},
+                "else": {"float": """lo = eps
+                         x = where(self < lo, lo, where(self > 1 - lo, 1 - lo, self))
+                         log(x / (1 - x))"""}}, promote="float")
+unary("special_logit", {"eps=None": {"float": "log(self / (1 - self))"},
+                        "else": {"float": """lo = eps
+                         x = where(self < lo, lo, where(self > 1 - lo, 1 - lo, self))
+                         log(x / (1 - x))"""}}, promote="float")
+unary("special_entr", {"float": "where(isnan(self), self, where(self > 0, -self * log(self), "
+                                "where(self == 0, 0, -inf)))"}, promote="float")
+unary("special_ndtr", {"float": "x = self * 0.7071067811865476\n"
+                                "where(x < -1, erfc(-x) / 2, (1 + erf(x)) / 2)"}, promote="float")
+
+# -- Activations
+
+unary("relu", {"int float": "max(self, 0)"}, name="clamp_min_scalar_cpu")
+unary("relu6", {"int float": "min(max(self, 0), 6)"}, name="hardtanh_cpu")
+unary("hardtanh", {"int float": "min(max(self, min_val), max_val)"}, name="hardtanh_cpu")
+unary("hardsigmoid", {"float": "min(max(self + 3, 0), 6) / 6"}, name="hardsigmoid_cpu")
+unary("hardswish", {"float": "self * min(max(self + 3, 0), 6) / 6"}, name="hardswish_cpu")
+unary("leaky_relu", {"float": "where(self > 0, self, self * negative_slope)"}, name="leaky_relu_cpu")
+unary("elu", {"float": "where(self <= 0, expm1(self * input_scale) * (alpha * scale), self * scale)"},
+      name="elu_cpu")
+unary("selu", {"float": "where(self <= 0, expm1(self) * 1.7580993408473766, self * 1.0507009873554805)"},
+      name="elu_cpu")
+unary("celu", {"float": "where(self <= 0, expm1(self * (1 / alpha)) * alpha, self)"}, name="elu_cpu")
+unary("silu", {"float": "self / (1 + exp(-self))", "complex": "self / (1 + zexp(-self))"},
+      name="silu_cpu")
+unary("mish", {"float": "self * tanh(log1p(exp(self)))"}, name="mish_cpu")
+unary("softplus", {"float": "x = self * beta\nwhere(x > threshold, self, log1p(exp(x)) / beta)"},
+      name="softplus_cpu")
+unary("gelu", {"float": {
+    "approximate='none'": "self * 0.5 * (1 + erf(self * 0.7071067811865476))",
+    "approximate='tanh'": """x = self * self * self
+        0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * x)))"""}}, name="GeluKernelImpl")
+op("aten::_prelu_kernel", family="pointwise", name="prelu_cpu",
+   expr={"float": "where(self > 0, self, weight * self)"})
+op("aten::prelu", family="pointwise", body="""
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    w = weight
+    if self.dim() >= 2 and weight.dim() == 1:
+        sizes = [1] * self.dim()
+        sizes[1] = weight.numel()
+        if weight.numel() != 1 and weight.numel() != self.size(1):
+            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                               + str(weight.numel()) + " and channel size = " + str(self.size(1)) + ".")
+        w = weight.reshape(sizes)
+    elif weight.dim() == 1 and weight.numel() == 1:
+        w = weight.reshape([1] * self.dim())
+    return torch.ops.aten._prelu_kernel(self, w)
+""")
+unary("threshold", {"int float": "where(self <= threshold, value, self)"}, name="threshold_cpu")
+unary("hardshrink", {"float": "where(self >= -lambd and self <= lambd, 0, self)"},
+      name="hardshrink_cpu")
+unary("softshrink", {"float": "where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))"},
+      name="softshrink_cpu")
+unary("log_sigmoid", {"float": "min(self, 0) - log1p(exp(-abs(self)))"}, name="log_sigmoid_cpu")
+
+# -- Complex numbers
+
+unary("conj_physical", {"bool int float": "self", "complex": "complex(real(self), -imag(self))"})
+unary("angle", {"float": "where(isnan(self), self, where(self < 0, pi, 0))",
+                "complex": "atan2(imag(self), real(self))"}, promote="float", out="real")
+op("aten::complex", family="pointwise", expr={"float": "complex(real, imag)"}, out="complex",
+   variants={"out": "aten::complex.out"})
+op("aten::polar", family="pointwise", out="complex",
+   expr={"float": "complex(abs * cos(angle), abs * sin(angle))"},
+   variants={"out": "aten::polar.out"})
