@@ -21,6 +21,7 @@ help:
 #: make fuzz       fuzz the readers; SECONDS=600
 #: make nightly    the long proofs: sanitizers, whole corpus, fuzzers
 #: make size       what the stripped library weighs, by folder
+#: make status     docs/status.md anew, from the operator table
 #: make format     clang-format over what git knows
 #: make install    PREFIX=/usr/local, DESTDIR=
 #: make clean
@@ -54,6 +55,9 @@ nightly: setup-tests
 size: all
 	@sh tools/size.sh $(BUILD)
 
+status:
+	@$(PYTHON_RUN) tools/make_status.py
+
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
@@ -63,4 +67,4 @@ install: all
 clean:
 	@rm -rf $(BUILD) build-*
 
-.PHONY: all help setup setup-tests demo test bench fuzz nightly size format install clean
+.PHONY: all help setup setup-tests demo test bench fuzz nightly size status format install clean
