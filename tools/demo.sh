@@ -1,16 +1,13 @@
 #!/bin/sh
-# demo.sh BUILD: open a program and run it; no torch anywhere.
+# demo.sh BUILD: a trained network reads a digit, from both kinds of archive; no torch anywhere.
 set -eu
+demo=$1/examples/digits/digits
 rushlight=$1/cli/rushlight
-[ -x "$rushlight" ] || { echo "no command in $1"; exit 1; }
-run() {
-  printf '\n$ rushlight'
-  for word in "$@"; do case $word in *[\(\ ]*) printf " '%s'" "$word" ;; *) printf ' %s' "$word" ;; esac; done
-  printf '\n'
-  "$rushlight" "$@"
-}
-run show tests/data/life.pt
-run show tests/data/life.pt --code
-run run tests/data/life.pt 6
-run run tests/data/digits.pt 'randn(1,1,8,8)'
-run bench tests/data/digits.pt 'randn(1,1,8,8)'
+[ -x "$demo" ] || { echo "no demo in $1: run make first"; exit 1; }
+which=$(($(date +%s) % 10))
+for model in digits.pt digits.pt2; do
+  printf '\n$ digits examples/digits/%s\n\n' "$model"
+  "$demo" "examples/digits/$model" examples/digits/images.npy "$which"
+done
+printf '$ rushlight show examples/digits/digits.pt\n'
+"$rushlight" show examples/digits/digits.pt
