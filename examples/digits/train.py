@@ -51,6 +51,24 @@ def train(x: torch.Tensor, y: torch.Tensor) -> Digits:
     return model.eval()
 
 
+def without_debug_records(path: str) -> None:
+    """Rewrite a TorchScript archive without its source ranges: they hold this machine's paths."""
+    reader = torch._C.PyTorchFileReader(path)
+    own = ("version", ".data/version", ".data/serialization_id", "byteorder")  # the writer adds these
+    kept = [
+        (name, reader.get_record(name))
+        for name in reader.get_all_records()
+        if not name.endswith(".debug_pkl") and name not in own
+    ]
+    version = int(reader.get_record("version"))
+    del reader
+    writer = torch._C.PyTorchFileWriter(path)
+    for name, data in kept:
+        writer.write_record(name, data, len(data))
+    writer.set_min_version(version)
+    writer.write_end_of_file()
+
+
 def main() -> None:
     """Train, report, save."""
     assert torch.version.cuda is None, "the CPU build of torch is meant"
@@ -66,8 +84,11 @@ def main() -> None:
     print(f"{correct} of {len(held)} held-back digits are right")
 
     torch.jit.script(model).save(os.path.join(HERE, "digits.pt"))
+    without_debug_records(os.path.join(HERE, "digits.pt"))
     batch = torch.export.Dim("batch", min=1, max=1024)
     program = torch.export.export(model, (x[:4].clone(),), dynamic_shapes=({0: batch},))
+    for node in program.graph.nodes:  # stack traces would carry this machine's paths
+        node.meta.pop("stack_trace", None)
     torch.export.save(program, os.path.join(HERE, "digits.pt2"))
     ten = torch.stack([x[held][(y[held] == digit).nonzero()[0, 0]] for digit in range(10)])
     np.save(os.path.join(HERE, "images.npy"), ten.numpy())
