@@ -5,7 +5,7 @@
 
 /* -- Arrays ------------------------------------------------------------------------------------- */
 
-void *grow_array(coder *e, void *old, uint32_t n, uint32_t *cap, size_t item_bytes)
+void *coder_grow(coder *e, void *old, uint32_t n, uint32_t *cap, size_t item_bytes)
 {
   if (n < *cap)
     return old;
@@ -20,7 +20,7 @@ void *grow_array(coder *e, void *old, uint32_t n, uint32_t *cap, size_t item_byt
 
 void set_place(coder *e, const ir_node *n)
 {
-  e->places = grow_array(e, e->places, e->n_places, &e->cap_places, sizeof *e->places);
+  e->places = coder_grow(e, e->places, e->n_places, &e->cap_places, sizeof *e->places);
   e->places[e->n_places++] = (code_place){n->origin, n->range};
 }
 
@@ -29,8 +29,8 @@ uint32_t put_ins(coder *e, opcode op, uint32_t a, uint32_t b, uint32_t c)
   if (e->n_ins == e->cap_ins) {
     uint32_t cap = e->cap_ins;
 
-    e->code = grow_array(e, e->code, e->n_ins, &e->cap_ins, sizeof *e->code);
-    e->place_of = grow_array(e, e->place_of, e->n_ins, &cap, sizeof *e->place_of);
+    e->code = coder_grow(e, e->code, e->n_ins, &e->cap_ins, sizeof *e->code);
+    e->place_of = coder_grow(e, e->place_of, e->n_ins, &cap, sizeof *e->place_of);
   }
   e->code[e->n_ins] = (ins){(uint16_t)op, (uint16_t)a, (uint16_t)b, (uint16_t)c};
   e->place_of[e->n_ins] = e->n_places ? e->n_places - 1 : 0;
@@ -44,7 +44,7 @@ uint32_t put_imm(coder *e, opcode op, uint32_t a, int32_t imm)
 
 site *put_site(coder *e, opcode op, uint32_t a)
 {
-  e->sites = grow_array(e, e->sites, e->n_sites, &e->cap_sites, sizeof *e->sites);
+  e->sites = coder_grow(e, e->sites, e->n_sites, &e->cap_sites, sizeof *e->sites);
   put_imm(e, op, a, (int32_t)e->n_sites);
   site *st = &e->sites[e->n_sites++];
 
@@ -55,13 +55,13 @@ site *put_site(coder *e, opcode op, uint32_t a)
 void add_operand(coder *e, site *st, uint32_t operand)
 {
   (void)st; /* operands of a site follow each other: the newest site's */
-  e->operands = grow_array(e, e->operands, e->n_operands, &e->cap_operands, sizeof *e->operands);
+  e->operands = coder_grow(e, e->operands, e->n_operands, &e->cap_operands, sizeof *e->operands);
   e->operands[e->n_operands++] = operand;
 }
 
 uint32_t constant_index(coder *e, rush_value v)
 {
-  e->constants = grow_array(e, e->constants, e->n_constants, &e->cap_constants,
+  e->constants = coder_grow(e, e->constants, e->n_constants, &e->cap_constants,
                             sizeof *e->constants);
   e->constants[e->n_constants] = v;
   return e->n_constants++;
@@ -99,8 +99,8 @@ static void reserve_regs(coder *e, uint32_t n)
   while (n > e->cap_regs) {
     uint32_t cap = e->cap_regs;
 
-    e->regs = grow_array(e, e->regs, e->cap_regs, &e->cap_regs, 1);
-    e->reserved = grow_array(e, e->reserved, cap, &cap, 1);
+    e->regs = coder_grow(e, e->regs, e->cap_regs, &e->cap_regs, 1);
+    e->reserved = coder_grow(e, e->reserved, cap, &cap, 1);
   }
 }
 
