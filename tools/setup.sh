@@ -45,7 +45,7 @@ if [ -n "$missing" ]; then
 fi
 
 in_venv() { [ -x .venv/bin/python ] || python3 -m venv .venv; }
-pip_get() { .venv/bin/python -m pip install -q --disable-pip-version-check "$@"; }
+pip_get() { .venv/bin/python -m pip install -qq --disable-pip-version-check "$@"; }
 
 if ! { have meson && have ninja; } && ! { [ -x .venv/bin/meson ] && [ -x .venv/bin/ninja ]; }; then
   echo "getting meson and ninja into .venv"
@@ -59,8 +59,11 @@ if [ "$what" = tests ] && [ -z "${PYTHON:-}" ]; then
   fi
   if [ "${RUSH_GET_TORCH:-0}" = 1 ] && ! .venv/bin/python -c 'import torch' 2>/dev/null; then
     echo "getting torch 2.13.0 (CPU) into .venv"
-    { in_venv && { pip_get --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 || pip_get torch==2.13.0; } \
-      && pip_get pytest numpy; } || echo "no torch: what compares with PyTorch will be skipped"
+    # The wheel without CUDA: from the configured index if it has it, else from PyTorch's.
+    { in_venv && { pip_get --retries 1 torch==2.13.0+cpu 2>/dev/null ||
+                   pip_get --retries 1 --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 2>/dev/null ||
+                   pip_get torch==2.13.0; } && pip_get pytest numpy; } ||
+      echo "no torch: what compares with PyTorch will be skipped"
   fi
 fi
 exit 0
