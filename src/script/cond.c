@@ -1,0 +1,408 @@
+/* script/cond.c -- conditions: what is known statically, and what a branch may assume about types.
+ *
+ * `x is None`, isinstance and hasattr may be decided while compiling; then only one branch is compiled.
+ * Otherwise they refine the variable's type inside each branch by an unchecked cast. */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+/* -- Refinements -------------------------------------------------------------------------------- */
+
+static refinement *add_refinement(emitter *e, refinement *list, const char *name, const type *t)
+{
+  refinement *r = session_new(e->s, refinement);
+  *r = (refinement){name, t, list};
+  return r;
+}
+
+static const type *refined(const refinement *list, const char *name)
+{
+  for (; list; list = list->next)
+    if (strcmp(list->name, name) == 0)
+      return list->type;
+  return NULL;
+}
+
+/* What both say holds: the later one's word counts. */
+static refinement *both(emitter *e, const refinement *a, const refinement *b)
+{
+  refinement *out = NULL;
+  for (; a; a = a->next)
+    if (!refined(b, a->name))
+      out = add_refinement(e, out, a->name, a->type);
+  for (; b; b = b->next)
+    out = add_refinement(e, out, b->name, b->type);
+  return out;
+}
+
+/* What either says: only names of both, with the unified type. */
+static refinement *either(emitter *e, const refinement *a, const refinement *b)
+{
+  refinement *out = NULL;
+  for (; a; a = a->next) {
+    const type *other = refined(b, a->name);
+    const type *t = other ? unify(e, a->type, other, false) : NULL;
+    if (t)
+      out = add_refinement(e, out, a->name, t);
+  }
+  return out;
+}
+
+void refine(emitter *e, const refinement *r)
+{
+  for (; r; r = r->next) {
+    sugared v;
+    if (!get_var(e, r->name, &v) || v.kind != SUGAR_VALUE)
+      continue;
+    ir_value *cast = unchecked_cast(e, v.as.value, r->type);
+    /* The refined type belongs to this block: it must not clash with the variable outside. */
+    ir_node *n = put(e, ir_node_new(e->s, e->g, IR_STORE, &cast, 1));
+    ir_attr_set_string(e->s, n, "name", find_var(e->frame, r->name)->slot);
+    set_var_type(e, r->name, r->type);
+    if (!cast->name)
+      ir_value_set_name(e->s, cast, r->name);
+  }
+}
+
+/* -- Values ------------------------------------------------------------------------------------- */
+
+ir_value *to_bool(emitter *e, ir_value *v)
+{
+  if (v->type->kind == TYPE_BOOL)
+    return v;
+  sugared cast = {.kind = SUGAR_CAST, .as.builtin = {"aten::Bool", NULL, type_simple(TYPE_BOOL)}};
+  if (v->type->kind == TYPE_NONE || is_optional_like(v->type))
+    FAIL(e, "Could not cast value of type %s to bool", TYPE_TEXT(e, v->type));
+  call_args a = {.args = &v, .n = 1};
+  sugared out = call_sugared(e, &cast, &a, NULL);
+  return as_value(e, &out);
+}
+
+ir_value *cond_value(emitter *e, const condition *c)
+{
+  return c->value ? c->value : constant_bool(e, c->known == 1);
+}
+
+static condition constant_cond(bool known) { return (condition){NULL, known, NULL, NULL}; }
+
+/* -- is None ------------------------------------------------------------------------------------ */
+
+typedef enum none_state { NEVER_NONE, MAYBE_NONE, ALWAYS_NONE } none_state;
+
+static none_state can_be_none(const type *t)
+{
+  if (t->kind == TYPE_NONE)
+    return ALWAYS_NONE;
+  return is_optional_like(t) || t->kind == TYPE_ANY ? MAYBE_NONE : NEVER_NONE;
+}
+
+static condition none_refinement(emitter *e, condition c, const ast_expr *a, const ast_expr *b,
+                                 const ir_value *va, const ir_value *vb, bool is)
+{
+  if (a->kind == EXPR_NONE) {
+    const ast_expr *swap = a;
+    a = b;
+    b = swap;
+    va = vb;
+  }
+  if (a->kind != EXPR_NAME || b->kind != EXPR_NONE || !is_optional_like(va->type))
+    return c;
+  refinement **branch = is ? &c.if_false : &c.if_true;
+  *branch = add_refinement(e, *branch, a->as.name, without_none(e, va->type));
+  return c;
+}
+
+static condition emit_is(emitter *e, const ast_expr *x)
+{
+  const ast_expr *a = x->as.compare.operands.items[0], *b = x->as.compare.operands.items[1];
+  bool is = x->as.compare.ops[0] == OP_IS;
+  ir_value *va = emit_expr(e, a, NULL), *vb = emit_expr(e, b, NULL);
+  none_state na = can_be_none(va->type), nb = can_be_none(vb->type);
+  if (na == ALWAYS_NONE && nb == ALWAYS_NONE)
+    return constant_cond(is);
+  if ((na == ALWAYS_NONE && nb == NEVER_NONE) || (na == NEVER_NONE && nb == ALWAYS_NONE))
+    return constant_cond(!is);
+  ir_value *in[2] = {va, vb};
+  condition c = {call_op(e, is ? "aten::__is__" : "aten::__isnot__", in, 2), -1, NULL, NULL};
+  return none_refinement(e, c, a, b, va, vb, is);
+}
+
+/* -- isinstance --------------------------------------------------------------------------------- */
+
+typedef struct type_array {
+  const type **items;
+  uint32_t n;
+} type_array;
+
+static void push_type(emitter *e, type_array *a, const type *t)
+{
+  if ((a->n & (a->n + 1)) == 0 || a->n == 0) {
+    const type **grown = session_array(e->s, const type *, a->n * 2 + 2);
+    if (a->n)
+      memcpy(grown, a->items, a->n * sizeof *grown);
+    a->items = grown;
+  }
+  a->items[a->n++] = t;
+}
+
+static void gather_types(emitter *e, const ast_expr *x, type_array *out)
+{
+  const char *family = x->kind == EXPR_NAME ? x->as.name : "";
+  if (x->kind == EXPR_TUPLE) {
+    for (uint32_t i = 0; i < x->as.items.n; i++)
+      gather_types(e, x->as.items.items[i], out);
+  } else if (strcmp(family, "list") == 0) {
+    push_type(e, out, type_simple(TYPE_ANY_LIST));
+  } else if (strcmp(family, "tuple") == 0) {
+    push_type(e, out, type_simple(TYPE_ANY_TUPLE));
+  } else {
+    push_type(e, out, resolve_type(e->s, e->names, x));
+  }
+}
+
+/* The narrower of the object's type and one of the asked ones, or NULL when they exclude each other. */
+static const type *narrowest(const type *t, const type_array *asked)
+{
+  const type *best = NULL;
+  for (uint32_t i = 0; i < asked->n; i++) {
+    const type *smaller = type_is_subtype(t, asked->items[i])   ? t
+                          : type_is_subtype(asked->items[i], t) ? asked->items[i]
+                                                                : NULL;
+    if (smaller && (!best || type_is_subtype(smaller, best)))
+      best = smaller;
+  }
+  return best;
+}
+
+static const type *unify_array(emitter *e, const type_array *a)
+{
+  const type *t = a->n ? a->items[0] : NULL;
+  for (uint32_t i = 1; t && i < a->n; i++)
+    t = unify(e, t, a->items[i], true);
+  return t;
+}
+
+static condition instance_condition(emitter *e, const ast_expr *object, ir_value *v,
+                                    const type_array *asked)
+{
+  const type *const *members = v->type->elems;
+  uint32_t n = v->type->n_elems;
+  type_array yes = {NULL, 0}, no = {NULL, 0};
+  bool always = true;
+  const type *pair[2];
+  if (v->type->kind == TYPE_OPTIONAL) {
+    pair[0] = v->type->elems[0];
+    pair[1] = type_simple(TYPE_NONE);
+    members = pair;
+    n = 2;
+  } else if (v->type->kind != TYPE_UNION) {
+    members = &v->type;
+    n = 1;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const type *found = NULL;
+    if (members[i]->kind == TYPE_ANY) {
+      for (uint32_t k = 0; k < asked->n; k++)
+        push_type(e, &yes, asked->items[k]);
+    } else {
+      found = narrowest(members[i], asked);
+      if (found)
+        push_type(e, &yes, found);
+    }
+    if (!found || !type_equal(found, members[i])) {
+      push_type(e, &no, members[i]);
+      always = false;
+    }
+  }
+  condition c = {NULL, yes.n == 0 ? 0 : always ? 1 : -1, NULL, NULL};
+  const type *if_yes = unify_array(e, &yes), *if_no = unify_array(e, &no);
+  if (object->kind == EXPR_NAME && if_yes)
+    c.if_true = add_refinement(e, NULL, object->as.name, if_yes);
+  if (object->kind == EXPR_NAME && if_no)
+    c.if_false = add_refinement(e, NULL, object->as.name, if_no);
+  return c;
+}
+
+static condition emit_isinstance(emitter *e, const ast_expr *x)
+{
+  if (x->as.call.args.n != 2 || x->as.call.n_keywords)
+    session_fail(e->s, &x->at, "isinstance takes an object and a type or a tuple of types");
+  const ast_expr *object = x->as.call.args.items[0];
+  type_array asked = {NULL, 0};
+  gather_types(e, x->as.call.args.items[1], &asked);
+  ir_value *v = emit_expr(e, object, NULL);
+  condition c = instance_condition(e, object, v, &asked);
+  if (c.known >= 0)
+    return c;
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_ISINSTANCE, &v, 1));
+  ir_attr_set_types(e->s, n, "types", asked.items, asked.n);
+  c.value = ir_node_add_output(e->s, n, type_simple(TYPE_BOOL));
+  return c;
+}
+
+static condition emit_hasattr(emitter *e, const ast_expr *x)
+{
+  if (x->as.call.args.n != 2 || x->as.call.args.items[1]->kind != EXPR_STRING)
+    session_fail(e->s, &x->at, "hasattr's second argument must be a string literal");
+  sugared v = emit_sugared(e, x->as.call.args.items[0], NULL);
+  const char *name = x->as.call.args.items[1]->as.string.data;
+  function *f;
+  bool has = false;
+  if (v.kind == SUGAR_VALUE && (v.as.value->type->kind == TYPE_CLASS || v.as.value->type->kind == TYPE_INTERFACE)) {
+    const type *t = v.as.value->type;
+    class_complete(e->s, t);
+    has = class_attr_index(t, str_of(name)) >= 0 || find_method(t, name, &f) ||
+          class_constant(t, str_of(name));
+  } else if (v.kind == SUGAR_VALUE && v.as.value->type->kind == TYPE_TUPLE) {
+    const type *t = v.as.value->type;
+    for (uint32_t i = 0; t->fields && i < t->n_elems; i++)
+      has = has || strcmp(t->fields[i], name) == 0;
+  } else {
+    sugared out;
+    has = try_get_attr(e, &v, name, &out);
+  }
+  return constant_cond(has);
+}
+
+/* -- and, or, not ------------------------------------------------------------------------------- */
+
+/* Compile `emit_yes`, or the constant, in the two blocks of an If with one result. */
+static ir_value *short_circuit(emitter *e, const condition *first, const ast_expr *rest, bool is_or,
+                               condition *second)
+{
+  ir_value *cond = cond_value(e, first);
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
+  for (int i = 0; i < 2; i++) {
+    ir_block *b = ir_node_add_block(e->s, n);
+    ir_node *old = begin_at(e, b);
+    push_frame(e, b);
+    refine(e, i == 0 ? first->if_true : first->if_false);
+    ir_value *v;
+    if ((i == 0) == is_or) {
+      v = constant_bool(e, is_or);
+    } else {
+      *second = emit_cond(e, rest);
+      v = cond_value(e, second);
+    }
+    ir_block_add_output(e->s, b, v);
+    pop_frame(e);
+    e->before = old;
+  }
+  return ir_node_add_output(e->s, n, type_simple(TYPE_BOOL));
+}
+
+static condition emit_two(emitter *e, condition first, const ast_expr *rest, bool is_or)
+{
+  if (first.known == is_or)
+    return first;
+  if (first.known >= 0)
+    return emit_cond(e, rest);
+  condition second, out = {NULL, -1, NULL, NULL};
+  out.value = short_circuit(e, &first, rest, is_or, &second);
+  if (second.known == is_or)
+    out.known = is_or;
+  out.if_true = is_or ? either(e, first.if_true, second.if_true) : both(e, first.if_true, second.if_true);
+  out.if_false = is_or ? both(e, first.if_false, second.if_false)
+                       : either(e, first.if_false, second.if_false);
+  return out;
+}
+
+static condition emit_bool_op(emitter *e, const ast_expr *x)
+{
+  condition c = emit_cond(e, x->as.items.items[0]);
+  for (uint32_t i = 1; i < x->as.items.n; i++)
+    c = emit_two(e, c, x->as.items.items[i], x->op == OP_OR);
+  return c;
+}
+
+/* a < b < c: (a < b) and (b < c), the middle compiled again as PyTorch does. */
+static condition emit_chain(emitter *e, const ast_expr *x, uint32_t last)
+{
+  ast_expr *one = session_new(e->s, ast_expr);
+  *one = *x;
+  one->as.compare.operands = (ast_exprs){x->as.compare.operands.items + last, 2};
+  one->as.compare.ops = x->as.compare.ops + last;
+  if (last == 0)
+    return emit_cond(e, one);
+  return emit_two(e, emit_chain(e, x, last - 1), one, false);
+}
+
+static condition emit_not(emitter *e, const ast_expr *x)
+{
+  condition c = emit_cond(e, x->as.pair.left);
+  condition out = {NULL, c.known < 0 ? -1 : !c.known, c.if_false, c.if_true};
+  if (c.value)
+    out.value = call_op(e, "aten::__not__", &c.value, 1);
+  return out;
+}
+
+/* -- Entry -------------------------------------------------------------------------------------- */
+
+static bool is_special_call(emitter *e, const ast_expr *x, special_form form, const char *name)
+{
+  if (x->kind != EXPR_CALL || x->as.call.fn->kind != EXPR_NAME || strcmp(x->as.call.fn->as.name, name) != 0)
+    return false;
+  sugared v = get_name(e, name);
+  return v.kind == SUGAR_SPECIAL && v.as.special == form;
+}
+
+static condition emit_plain(emitter *e, const ast_expr *x)
+{
+  condition c = {to_bool(e, emit_expr(e, x, NULL)), -1, NULL, NULL};
+  rush_value known;
+  if (ir_value_as_constant(c.value, &known) && known.tag == RUSH_TAG_BOOL)
+    c.known = known.as.b;
+  return c;
+}
+
+condition emit_cond(emitter *e, const ast_expr *x)
+{
+  source_range at = e->at;
+  e->at = x->at;
+  session_enter(e->s);
+  condition c;
+  if (x->kind == EXPR_BOOL)
+    c = emit_bool_op(e, x);
+  else if (x->kind == EXPR_UNARY && x->op == OP_NOT)
+    c = emit_not(e, x);
+  else if (x->kind == EXPR_COMPARE && x->as.compare.operands.n > 2)
+    c = emit_chain(e, x, x->as.compare.operands.n - 2);
+  else if (x->kind == EXPR_COMPARE && (x->as.compare.ops[0] == OP_IS || x->as.compare.ops[0] == OP_IS_NOT))
+    c = emit_is(e, x);
+  else if (is_special_call(e, x, SPECIAL_ISINSTANCE, "isinstance"))
+    c = emit_isinstance(e, x);
+  else if (is_special_call(e, x, SPECIAL_HASATTR, "hasattr"))
+    c = emit_hasattr(e, x);
+  else
+    c = emit_plain(e, x);
+  session_leave(e->s);
+  e->at = at;
+  return c;
+}
+
+/* -- a if c else b ------------------------------------------------------------------------------ */
+
+ir_value *emit_ternary(emitter *e, const ast_expr *x, const type *hint)
+{
+  condition c = emit_cond(e, x->as.ternary.cond);
+  if (c.known >= 0)
+    return emit_expr(e, c.known ? x->as.ternary.yes : x->as.ternary.no, hint);
+  ir_value *cond = cond_value(e, &c), *v[2];
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
+  for (int i = 0; i < 2; i++) {
+    ir_block *b = ir_node_add_block(e->s, n);
+    ir_node *old = begin_at(e, b);
+    push_frame(e, b);
+    refine(e, i == 0 ? c.if_true : c.if_false);
+    v[i] = emit_expr(e, i == 0 ? x->as.ternary.yes : x->as.ternary.no, hint);
+    ir_block_add_output(e->s, b, v[i]);
+    pop_frame(e);
+    e->before = old;
+  }
+  bool to_union = hint && (hint->kind == TYPE_UNION || hint->kind == TYPE_OPTIONAL || hint->kind == TYPE_ANY);
+  const type *t = unify(e, v[0]->type, v[1]->type, to_union);
+  if (!t)
+    FAIL(e, "if-expression's true branch has type %s but false branch has type %s",
+         TYPE_TEXT(e, v[0]->type), TYPE_TEXT(e, v[1]->type));
+  return ir_node_add_output(e->s, n, t);
+}

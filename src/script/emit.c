@@ -1,0 +1,291 @@
+/* script/emit.c -- a whole function: its schema, its parameters, its body, the lowering. */
+#include "script/emit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "script/emit_int.h"
+
+/* -- Default values ----------------------------------------------------------------------------- */
+
+static void release_value(void *heap_part)
+{
+  heap *h = heap_part;
+  value_release(value_heap_steal(h->kind, h));
+}
+
+/* A new value that the session releases unless it is kept. */
+static rush_value held(session *s, rush_value v)
+{
+  if (value_is_heap(v))
+    session_defer(s, release_value, v.as.heap);
+  return v;
+}
+
+static rush_value constant_list(session *s, const resolver *r, const ast_expr *x, const type *t)
+{
+  const type *elem = t->kind == TYPE_LIST ? t->elems[0] : type_simple(TYPE_ANY);
+  rush_list *l;
+  session_check(s, list_new(s->cx, elem, x->as.items.n, &l));
+  rush_value v = held(s, value_heap_steal(RUSH_TAG_LIST, l));
+  for (uint32_t i = 0; i < x->as.items.n; i++) {
+    rush_value item = evaluate_constant(s, r, x->as.items.items[i], elem);
+    session_check(s, list_append_steal(s->cx, l, value_retain(item)));
+  }
+  return v;
+}
+
+static rush_value constant_tuple(session *s, const resolver *r, const ast_expr *x, const type *t)
+{
+  if (t->kind == TYPE_LIST)
+    return constant_list(s, r, x, t);
+  rush_tuple *tuple;
+  session_check(s, tuple_new(s->cx, NULL, x->as.items.n, &tuple));
+  rush_value v = held(s, value_heap_steal(RUSH_TAG_TUPLE, tuple));
+  for (uint32_t i = 0; i < x->as.items.n; i++) {
+    const type *elem = t->kind == TYPE_TUPLE && i < t->n_elems ? t->elems[i] : type_simple(TYPE_ANY);
+    tuple->items[i] = value_retain(evaluate_constant(s, r, x->as.items.items[i], elem));
+  }
+  return v;
+}
+
+static rush_value constant_dict(session *s, const resolver *r, const ast_expr *x, const type *t)
+{
+  const type *any = type_simple(TYPE_ANY);
+  const type *key = t->kind == TYPE_DICT ? t->elems[0] : any, *value = t->kind == TYPE_DICT ? t->elems[1] : any;
+  rush_dict *d;
+  session_check(s, dict_new(s->cx, key, value, &d));
+  rush_value v = held(s, value_heap_steal(RUSH_TAG_DICT, d));
+  for (uint32_t i = 0; i < x->as.dict.keys.n; i++) {
+    rush_value k = evaluate_constant(s, r, x->as.dict.keys.items[i], key);
+    rush_value item = evaluate_constant(s, r, x->as.dict.values.items[i], value);
+    session_check(s, dict_set_steal(s->cx, d, value_retain(k), value_retain(item)));
+  }
+  return v;
+}
+
+static rush_value constant_named(session *s, const resolver *r, const ast_expr *x)
+{
+  sugared base, v;
+  if (x->kind == EXPR_NAME) {
+    if (strcmp(x->as.name, "inf") == 0)
+      return value_float(INFINITY);
+    if (strcmp(x->as.name, "nan") == 0)
+      return value_float(NAN);
+  } else if (x->as.attr.base->kind == EXPR_NAME && strcmp(x->as.attr.base->as.name, "CONSTANTS") == 0) {
+    unsigned long i = 0;
+    for (const char *p = x->as.attr.name + 1; *p >= '0' && *p <= '9' && i < UINT32_MAX; p++)
+      i = i * 10 + (unsigned long)(*p - '0');
+    if (i < r->program->n_constants)
+      return r->program->constants[i];
+  } else if (constant_path(s, r, x->as.attr.base, &base) && base.kind == SUGAR_ENUM) {
+    class_complete(s, base.as.type);
+    for (uint32_t i = 0; i < base.as.type->cls->n_members; i++)
+      if (strcmp(base.as.type->cls->enum_names[i], x->as.attr.name) == 0)
+        return base.as.type->cls->enum_members[i];
+  } else if (constant_path(s, r, x, &v) && v.kind == SUGAR_VALUE) {
+    rush_value c;
+    if (ir_value_as_constant(v.as.value, &c))
+      return c;
+  }
+  session_fail(s, &x->at, "this is not a constant");
+}
+
+bool constant_path(session *s, const resolver *r, const ast_expr *x, sugared *out)
+{
+  if (x->kind == EXPR_NAME)
+    return r->value(s, r, x->as.name, x->at, out);
+  sugared base;
+  return x->kind == EXPR_ATTR && constant_path(s, r, x->as.attr.base, &base) && r->attr &&
+         (base.kind == SUGAR_SPACE || base.kind == SUGAR_TORCH) &&
+         r->attr(s, r, &base, x->as.attr.name, x->at, out);
+}
+
+static rush_value constant_number(session *s, const resolver *r, const ast_expr *x, const type *t)
+{
+  rush_value v = evaluate_constant(s, r, x->as.pair.left, t);
+  if (x->op == OP_NEG && v.tag == RUSH_TAG_INT)
+    return value_int((int64_t)(0 - (uint64_t)v.as.i));
+  if (x->op == OP_NEG && v.tag == RUSH_TAG_FLOAT)
+    return value_float(-v.as.d);
+  session_fail(s, &x->at, "this is not a constant");
+}
+
+/* torch.device("cpu"), annotate(T, x). */
+static rush_value constant_call(session *s, const resolver *r, const ast_expr *x)
+{
+  const ast_expr *fn = x->as.call.fn;
+  const char *name = fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "";
+  if (strcmp(name, "annotate") == 0 && x->as.call.args.n == 2)
+    return evaluate_constant(s, r, x->as.call.args.items[1], resolve_type(s, r, x->as.call.args.items[0]));
+  if (strcmp(name, "device") == 0 && x->as.call.args.n >= 1) {
+    rush_value text = evaluate_constant(s, r, x->as.call.args.items[0], type_simple(TYPE_STRING)), out;
+    const op *o = op_find(s->cx->ctx, STR("aten::device"), STR(""));
+    if (o && text.tag == RUSH_TAG_STRING) {
+      session_check(s, op_invoke(s->cx, o, &text, 1, &out, 1));
+      return held(s, out);
+    }
+  }
+  session_fail(s, &x->at, "this is not a constant");
+}
+
+rush_value evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t)
+{
+  rush_value v;
+  t = unwrap_optional(t);
+  session_enter(s);
+  switch (x->kind) {
+  case EXPR_INT:
+    v = t->kind == TYPE_FLOAT ? value_float((double)x->as.integer) : value_int(x->as.integer);
+    break;
+  case EXPR_FLOAT:
+    v = value_float(x->as.number);
+    break;
+  case EXPR_IMAG:
+    session_check(s, complex_new(s->cx, 0, x->as.number, &v));
+    held(s, v);
+    break;
+  case EXPR_STRING:
+    session_check(s, string_new(s->cx, x->as.string.data, x->as.string.len, &v));
+    held(s, v);
+    break;
+  case EXPR_TRUE:
+    v = value_bool(true);
+    break;
+  case EXPR_FALSE:
+    v = value_bool(false);
+    break;
+  case EXPR_NONE:
+    v = value_none();
+    break;
+  case EXPR_LIST:
+    v = constant_list(s, r, x, t);
+    break;
+  case EXPR_TUPLE:
+    v = constant_tuple(s, r, x, t);
+    break;
+  case EXPR_DICT:
+    v = constant_dict(s, r, x, t);
+    break;
+  case EXPR_UNARY:
+    v = constant_number(s, r, x, t);
+    break;
+  case EXPR_CALL:
+    v = constant_call(s, r, x);
+    break;
+  case EXPR_NAME: case EXPR_ATTR:
+    v = constant_named(s, r, x);
+    break;
+  default:
+    session_fail(s, &x->at, "this is not a constant");
+  }
+  session_leave(s);
+  return v;
+}
+
+/* -- Signatures --------------------------------------------------------------------------------- */
+
+static const char *keep_text(session *s, program *p, const char *text)
+{
+  char *copy = session_alloc_in(s, &p->mem, strlen(text) + 1);
+  memcpy(copy, text, strlen(text));
+  return copy;
+}
+
+static void declare_param(session *s, function *f, const ast_param *param, const resolver *r,
+                          schema_arg *out, bool is_self)
+{
+  out->name = keep_text(s, f->program, param->name);
+  out->kwarg_only = param->keyword_only;
+  if (param->form != PARAM_PLAIN)
+    session_fail(s, &param->at, "Compiled functions can't take variable number of arguments");
+  if (is_self)
+    out->type = f->self;
+  else
+    out->type = param->type ? resolve_type(s, r, param->type) : type_simple(TYPE_TENSOR);
+  if (!param->default_value)
+    return;
+  rush_value v = value_retain(evaluate_constant(s, r, param->default_value, out->type));
+  out->default_value = v;
+  out->has_default = true;
+}
+
+static bool is_static_method(const ast_def *def)
+{
+  for (uint32_t i = 0; i < def->decorators.n; i++)
+    if (def->decorators.items[i]->kind == EXPR_NAME &&
+        strcmp(def->decorators.items[i]->as.name, "staticmethod") == 0)
+      return true;
+  return false;
+}
+
+void declare_function(session *s, function *f, const ast_def *def, const resolver *r)
+{
+  schema *sc = session_alloc_in(s, &f->program->mem, sizeof *sc);
+  sc->name = f->name;
+  sc->overload = "";
+  sc->args = session_alloc_in(s, &f->program->mem, def->n_params * sizeof *sc->args);
+  sc->returns = session_alloc_in(s, &f->program->mem, sizeof *sc->returns);
+  sc->n_returns = 1;
+  sc->returns[0].name = "";
+  f->schema = sc; /* from here on the program releases the defaults */
+  f->owns_defaults = true;
+  bool method = f->self && !is_static_method(def);
+  if (method && def->n_params == 0)
+    session_fail(s, &def->at, "methods must have a self argument");
+  for (uint32_t i = 0; i < def->n_params; i++) {
+    declare_param(s, f, &def->params[i], r, &sc->args[i], method && i == 0 && !def->params[0].type);
+    sc->n_args = i + 1;
+  }
+  if (def->returns)
+    sc->returns[0].type = resolve_type(s, r, def->returns);
+}
+
+/* -- Bodies ------------------------------------------------------------------------------------- */
+
+static void emit_params(emitter *e, const ast_def *def)
+{
+  for (uint32_t i = 0; i < def->n_params; i++) {
+    const schema_arg *a = &e->f->schema->args[i];
+    e->at = def->params[i].at;
+    ir_value *v = ir_block_add_input(e->s, e->g->block, a->type, a->name);
+    set_var(e, def->params[i].name, sugar_value(v), a->type);
+  }
+}
+
+/* The end of the body without a return: None, unless something else was promised. */
+static void finish_return(emitter *e, const ast_def *def)
+{
+  const type *t = e->ret->declared;
+  if (e->frame->exits)
+    return;
+  e->at = def->at;
+  if (t && t->kind != TYPE_NONE && !type_is_subtype(type_simple(TYPE_NONE), t))
+    FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
+  ir_value *none = constant_none(e);
+  if (!t && e->ret->merged && e->ret->merged->kind != TYPE_NONE)
+    FAIL(e, "Function returns a value of type %s but does not return along all paths",
+         TYPE_TEXT(e, e->ret->merged));
+  e->ret->merged = t ? t : type_simple(TYPE_NONE);
+  put_node(e, IR_RETURN_STMT, &none, 1, NULL);
+}
+
+void emit_function(session *s, function *f, const ast_def *def, const resolver *r)
+{
+  ir_graph *g = ir_graph_new(s, &f->program->types);
+  session_defer(s, ir_graph_free_deferred, g);
+  return_info ret = {f->schema->returns[0].type, NULL};
+  emitter e = {.s = s, .f = f, .p = f->program, .g = g, .names = r, .ret = &ret, .at = def->at};
+  e.before = g->block->ret;
+  push_frame(&e, g->block)->is_function = true;
+  emit_params(&e, def);
+  emit_block(&e, &def->body);
+  finish_return(&e, def);
+  if (!f->schema->returns[0].type)
+    f->schema->returns[0].type = ret.merged ? ret.merged : type_simple(TYPE_NONE);
+  lower_variables(s, g);
+  lower_exits(s, g);
+  lift_closures(s, f, g);
+  clean_emitted(s, g);
+  function_set_graph_steal(f, session_keep(s, g));
+}

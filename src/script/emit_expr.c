@@ -1,0 +1,155 @@
+/* script/emit_expr.c -- expressions: names, attributes, operators. */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+typedef struct operator_row {
+  const char *op, *magic;
+} operator_row;
+
+static const operator_row operators[] = {
+    [OP_ADD] = {"aten::add", "__add__"},          [OP_SUB] = {"aten::sub", "__sub__"},
+    [OP_MUL] = {"aten::mul", "__mul__"},          [OP_DIV] = {"aten::div", "__truediv__"},
+    [OP_FLOORDIV] = {"aten::floordiv", "__floordiv__"}, [OP_MOD] = {"aten::remainder", "__mod__"},
+    [OP_POW] = {"aten::pow", "__pow__"},          [OP_MATMUL] = {"aten::matmul", "__matmul__"},
+    [OP_BITAND] = {"aten::__and__", "__and__"},   [OP_BITOR] = {"aten::__or__", "__or__"},
+    [OP_XOR] = {"aten::__xor__", "__xor__"},      [OP_LSHIFT] = {"aten::__lshift__", "__lshift__"},
+    [OP_RSHIFT] = {"aten::__rshift__", "__rshift__"}, [OP_LT] = {"aten::lt", "__lt__"},
+    [OP_LE] = {"aten::le", "__le__"},             [OP_GT] = {"aten::gt", "__gt__"},
+    [OP_GE] = {"aten::ge", "__ge__"},             [OP_EQ] = {"aten::eq", "__eq__"},
+    [OP_NE] = {"aten::ne", "__ne__"},             [OP_IS] = {"aten::__is__", NULL},
+    [OP_IS_NOT] = {"aten::__isnot__", NULL},      [OP_IN] = {"aten::__contains__", "__contains__"},
+    [OP_NEG] = {"aten::neg", "__neg__"},          [OP_INVERT] = {"aten::bitwise_not", "__invert__"},
+};
+
+const char *binary_op_name(ast_op op, const char **magic)
+{
+  *magic = operators[op].magic;
+  return operators[op].op;
+}
+
+/* -- Operators ---------------------------------------------------------------------------------- */
+
+ir_value *emit_compare2(emitter *e, ast_op op, ir_value *a, ir_value *b)
+{
+  bool contains = op == OP_IN || op == OP_NOT_IN;
+  ir_value *in[2] = {contains ? b : a, contains ? a : b};
+  const operator_row *row = &operators[op == OP_NOT_IN ? OP_IN : op];
+  ir_value *v = call_magic(e, row->magic, row->op, in, 2);
+  return op == OP_NOT_IN ? call_op(e, "aten::__not__", &v, 1) : v;
+}
+
+static ir_value *emit_binary(emitter *e, const ast_expr *x)
+{
+  ir_value *in[2] = {emit_expr(e, x->as.pair.left, NULL), emit_expr(e, x->as.pair.right, NULL)};
+  e->at = x->at;
+  if (x->op == OP_MOD && in[0]->type->kind == TYPE_STRING)
+    return call_op(e, "aten::percentFormat", in, 2);
+  return call_magic(e, operators[x->op].magic, operators[x->op].op, in, 2);
+}
+
+static ir_value *emit_unary(emitter *e, const ast_expr *x)
+{
+  if (x->op == OP_NOT) {
+    condition c = emit_cond(e, x);
+    return cond_value(e, &c);
+  }
+  ir_value *v = emit_expr(e, x->as.pair.left, NULL);
+  if (x->op == OP_POS)
+    FAIL(e, "unsupported unary operator: +");
+  e->at = x->at;
+  return call_magic(e, operators[x->op].magic, operators[x->op].op, &v, 1);
+}
+
+static ir_value *emit_compare(emitter *e, const ast_expr *x)
+{
+  ast_op op = x->as.compare.ops[0];
+  if (x->as.compare.operands.n > 2 || op == OP_IS || op == OP_IS_NOT) {
+    condition c = emit_cond(e, x);
+    return cond_value(e, &c);
+  }
+  ir_value *a = emit_expr(e, x->as.compare.operands.items[0], NULL);
+  ir_value *b = emit_expr(e, x->as.compare.operands.items[1], NULL);
+  e->at = x->at;
+  return emit_compare2(e, op, a, b);
+}
+
+/* -- Dispatch ----------------------------------------------------------------------------------- */
+
+static _Noreturn void refuse(emitter *e, const ast_expr *x)
+{
+  const char *what = x->kind == EXPR_LAMBDA    ? "lambda"
+                     : x->kind == EXPR_WALRUS  ? "assignment expressions (:=)"
+                     : x->kind == EXPR_AWAIT   ? "await"
+                     : x->kind == EXPR_YIELD   ? "yield"
+                     : x->kind == EXPR_SET     ? "set displays"
+                     : x->kind == EXPR_BYTES   ? "bytes literals"
+                     : x->kind == EXPR_STARRED ? "starred expressions here"
+                     : x->kind == EXPR_SLICE   ? "slices outside of subscripts"
+                     : x->kind == EXPR_ELLIPSIS ? "'...' outside of subscripts"
+                                               : "this expression";
+  session_fail(e->s, &x->at, "%s: not supported in TorchScript", what);
+}
+
+static ir_value *emit_plain(emitter *e, const ast_expr *x, const type *hint)
+{
+  condition c;
+  switch (x->kind) {
+  case EXPR_UNARY:
+    return emit_unary(e, x);
+  case EXPR_BINARY:
+    return emit_binary(e, x);
+  case EXPR_COMPARE:
+    return emit_compare(e, x);
+  case EXPR_BOOL:
+    c = emit_cond(e, x);
+    return cond_value(e, &c);
+  case EXPR_TERNARY:
+    return emit_ternary(e, x, hint);
+  case EXPR_LIST_COMP: case EXPR_GENERATOR:
+    return emit_list_comp(e, x, hint);
+  case EXPR_DICT_COMP:
+    return emit_dict_comp(e, x, hint);
+  case EXPR_FSTRING:
+    return emit_fstring(e, x);
+  case EXPR_LAMBDA: case EXPR_WALRUS: case EXPR_AWAIT: case EXPR_YIELD: case EXPR_SET:
+  case EXPR_SET_COMP: case EXPR_BYTES: case EXPR_STARRED: case EXPR_SLICE: case EXPR_FORMAT:
+    refuse(e, x);
+  default:
+    return emit_literal(e, x, hint);
+  }
+}
+
+sugared emit_sugared(emitter *e, const ast_expr *x, const type *hint)
+{
+  source_range at = e->at;
+  sugared out;
+  session_enter(e->s);
+  e->at = x->at;
+  if (x->kind == EXPR_NAME) {
+    out = get_name(e, x->as.name);
+  } else if (x->kind == EXPR_ATTR) {
+    sugared base = emit_sugared(e, x->as.attr.base, NULL);
+    e->at = x->at;
+    out = get_attr(e, &base, x->as.attr.name);
+  } else if (x->kind == EXPR_CALL) {
+    out = emit_call(e, x, hint);
+  } else if (x->kind == EXPR_SUBSCRIPT) {
+    out = emit_subscript(e, x, hint);
+  } else {
+    out = sugar_value(emit_plain(e, x, hint));
+  }
+  session_leave(e->s);
+  e->at = at;
+  return out;
+}
+
+ir_value *emit_expr(emitter *e, const ast_expr *x, const type *hint)
+{
+  sugared v = emit_sugared(e, x, hint);
+  source_range at = e->at;
+  e->at = x->at;
+  ir_value *value = as_value(e, &v);
+  e->at = at;
+  return value;
+}

@@ -1,0 +1,301 @@
+/* script/emit_index.c -- x[...]: reading, writing, deleting.
+ *
+ * Tensors: ints, slices, None and '...' become select, slice and unsqueeze from left to right (and from
+ * the right behind the dots); tensors among them make one aten::index over what the others left. */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+static ir_value *emit_part(emitter *e, const ast_expr *x)
+{
+  return x ? emit_expr(e, x, NULL) : constant_none(e);
+}
+
+/* -- Slices ------------------------------------------------------------------------------------- */
+
+static bool constant_of(const ir_value *v, int64_t *out)
+{
+  rush_value c;
+  if (!ir_value_as_constant(v, &c) || c.tag != RUSH_TAG_INT)
+    return false;
+  *out = c.as.i;
+  return true;
+}
+
+static int64_t tuple_bound(emitter *e, const ast_expr *x, int64_t n, int64_t otherwise)
+{
+  int64_t i;
+  if (!x)
+    return otherwise;
+  if (!constant_of(emit_expr(e, x, NULL), &i))
+    FAIL(e, "tuple slices must have constant bounds");
+  if (i < 0)
+    i += n;
+  return i < 0 ? 0 : i > n ? n : i;
+}
+
+static ir_value *slice_tuple(emitter *e, ir_value *v, const ast_expr *x)
+{
+  uint32_t n = v->type->n_elems, k = 0;
+  int64_t step = 1;
+  if (x->as.slice.step && (!constant_of(emit_expr(e, x->as.slice.step, NULL), &step) || step == 0))
+    FAIL(e, "tuple slices must have a constant step that is not 0");
+  int64_t from = tuple_bound(e, x->as.slice.start, n, step > 0 ? 0 : (int64_t)n - 1);
+  int64_t to = tuple_bound(e, x->as.slice.stop, n, step > 0 ? (int64_t)n : -1);
+  ir_value **all = session_array(e->s, ir_value *, n), **kept = session_array(e->s, ir_value *, n + 1);
+  if (step < 0 && from > (int64_t)n - 1)
+    from = (int64_t)n - 1;
+  unpack_tuple(e, v, all);
+  for (int64_t i = from; step > 0 ? i < to : i > to; i += step)
+    kept[k++] = all[i];
+  return make_tuple(e, kept, k, NULL);
+}
+
+/* dim is NULL for what has only one. */
+static ir_value *emit_slice(emitter *e, ir_value *v, ir_value *dim, const ast_expr *x)
+{
+  ir_value *in[5];
+  uint32_t n = 0;
+  in[n++] = v;
+  if (dim)
+    in[n++] = dim;
+  in[n++] = emit_part(e, x->as.slice.start);
+  in[n++] = emit_part(e, x->as.slice.stop);
+  in[n++] = x->as.slice.step ? emit_expr(e, x->as.slice.step, NULL) : constant_int(e, 1);
+  return call_op(e, "aten::slice", in, n);
+}
+
+/* -- Tensors ------------------------------------------------------------------------------------ */
+
+typedef struct tensor_index {
+  ir_value *sliced;    /* after ints, slices and Nones */
+  ir_value **tensors;  /* n, by dimension; NULL: none there */
+  uint32_t n;
+} tensor_index;
+
+/* Compile one index at dimension `dim`; returns the dimension of the next one. */
+static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool from_right, ir_value **out)
+{
+  int64_t next = from_right ? dim - 1 : dim + 1;
+  if (x->kind == EXPR_SLICE)
+    return next;
+  ir_value *v = emit_expr(e, x, NULL);
+  if (v->type->kind == TYPE_LIST) {
+    call_args a = {.args = &v, .n = 1};
+    named_value dtype = {"dtype", constant_int(e, RUSH_INT64), x->at};
+    a.kwargs = &dtype;
+    a.n_kwargs = 1;
+    v = call_builtin(e, "aten::tensor", NULL, &a);
+  }
+  *out = v;
+  const type *t = unwrap_optional(v->type);
+  if (v->type->kind == TYPE_NONE)
+    return from_right ? dim : next;
+  if (v->type->kind == TYPE_INT)
+    return from_right ? next : dim;
+  if (is_tensor(t) && !from_right)
+    return next;
+  if (is_tensor(t))
+    FAIL(e, "Ellipses followed by tensor indexing is currently not supported");
+  FAIL(e, "Unsupported operation: indexing tensor with unsupported index type '%s'. Only ints, slices, lists "
+          "and tensors are supported", TYPE_TEXT(e, v->type));
+}
+
+static ir_value *apply_index(emitter *e, tensor_index *ti, const ast_expr *x, ir_value *v, int64_t dim)
+{
+  if (x->kind == EXPR_SLICE)
+    return emit_slice(e, ti->sliced, constant_int(e, dim), x);
+  if (!v)
+    return ti->sliced; /* ... */
+  if (v->type->kind == TYPE_NONE) {
+    ir_value *in[2] = {ti->sliced, constant_int(e, dim)};
+    return call_op(e, "aten::unsqueeze", in, 2);
+  }
+  if (v->type->kind == TYPE_INT) {
+    ir_value *in[3] = {ti->sliced, constant_int(e, dim), v};
+    return call_op(e, "aten::select", in, 3);
+  }
+  ti->tensors[dim] = v;
+  if (ti->n <= (uint32_t)dim)
+    ti->n = (uint32_t)dim + 1;
+  return ti->sliced;
+}
+
+static tensor_index emit_tensor_index(emitter *e, ir_value *v, const ast_exprs *index)
+{
+  tensor_index ti = {v, session_array(e->s, ir_value *, index->n), 0};
+  int64_t *dims = session_array(e->s, int64_t, index->n), dim = 0;
+  ir_value **values = session_array(e->s, ir_value *, index->n);
+  uint32_t i = 0;
+  for (; i < index->n && index->items[i]->kind != EXPR_ELLIPSIS; i++) {
+    dims[i] = dim;
+    dim = emit_one_index(e, index->items[i], dim, false, &values[i]);
+  }
+  dim = -1;
+  for (uint32_t r = index->n; r > i + 1; r--) {
+    if (index->items[r - 1]->kind == EXPR_ELLIPSIS)
+      FAIL(e, "An index can only have a single ellipsis ('...')");
+    dims[r - 1] = dim;
+    dim = emit_one_index(e, index->items[r - 1], dim, true, &values[r - 1]);
+  }
+  for (i = 0; i < index->n; i++)
+    ti.sliced = apply_index(e, &ti, index->items[i], values[i], dims[i]);
+  for (i = 0; i < ti.n; i++)
+    if (!ti.tensors[i])
+      ti.tensors[i] = constant_none(e);
+  return ti;
+}
+
+static ir_value *index_list(emitter *e, const tensor_index *ti)
+{
+  return make_list(e, optional_of(e, type_simple(TYPE_TENSOR)), ti->tensors, ti->n);
+}
+
+static ir_value *index_tensor(emitter *e, ir_value *v, const ast_exprs *index)
+{
+  tensor_index ti = emit_tensor_index(e, v, index);
+  if (ti.n == 0)
+    return ti.sliced;
+  ir_value *in[2] = {ti.sliced, index_list(e, &ti)};
+  return call_op(e, "aten::index", in, 2);
+}
+
+/* -- Tuples and modules ------------------------------------------------------------------------- */
+
+static ir_value *index_tuple(emitter *e, ir_value *v, const ast_expr *x)
+{
+  ir_value *index = emit_expr(e, x, NULL);
+  int64_t i, n = v->type->n_elems;
+  const type *t = n ? v->type->elems[0] : NULL;
+  if (constant_of(index, &i)) {
+    if (i < -n || i >= n)
+      FAIL(e, "Tuple index out of range. Tuple is length %lld, index is %lld", (long long)n, (long long)i);
+    t = v->type->elems[i < 0 ? i + n : i];
+  } else {
+    for (int64_t k = 1; t && k < n; k++)
+      t = unify(e, t, v->type->elems[k], false);
+    if (!t || index->type->kind != TYPE_INT)
+      FAIL(e, "Cannot index into a tuple with a non-integer literal because we cannot resolve the output "
+              "type");
+  }
+  ir_value *in[2] = {v, index};
+  return put_node(e, IR_TUPLE_INDEX, in, 2, t);
+}
+
+/* A module list's or dict's submodule: by literal, or any of them through an interface. */
+static sugared index_module(emitter *e, ir_value *v, const ast_expr *x, const type *hint)
+{
+  sugared base = sugar_value(v), out;
+  int64_t i;
+  const char *name = x->kind == EXPR_STRING ? x->as.string.data : NULL;
+  if (literal_int(x, &i)) {
+    if (i < 0) {
+      int64_t n = 0;
+      while (class_attr_index(v->type, str_of(session_printf(e->s, "%lld", (long long)n))) >= 0)
+        n++;
+      i += n;
+    }
+    name = session_printf(e->s, "%lld", (long long)i);
+  }
+  if (name && try_get_attr(e, &base, name, &out))
+    return out;
+  if (!hint || hint->kind != TYPE_INTERFACE)
+    FAIL(e, "Unable to extract submodule with a non-literal index. Indexing with a variable needs an "
+            "annotation with an interface type");
+  ir_value *in[2] = {v, emit_expr(e, x, NULL)};
+  return sugar_value(put_node(e, IR_MODULE_CONTAINER_INDEX, in, 2, hint));
+}
+
+/* -- Reading ------------------------------------------------------------------------------------ */
+
+static sugared index_value(emitter *e, ir_value *v, const ast_expr *x, const type *hint)
+{
+  const ast_exprs *index = &x->as.subscript.index;
+  if (is_tensor(v->type))
+    return sugar_value(index_tensor(e, v, index));
+  if (index->n != 1)
+    FAIL(e, "Unsupported operation: attempted to use multidimensional indexing on a non-tensor type");
+  const ast_expr *one = index->items[0];
+  if (v->type->kind == TYPE_TUPLE)
+    return sugar_value(one->kind == EXPR_SLICE ? slice_tuple(e, v, one) : index_tuple(e, v, one));
+  if (one->kind == EXPR_SLICE)
+    return sugar_value(emit_slice(e, v, NULL, one));
+  function *f;
+  if (v->type->kind == TYPE_CLASS) {
+    class_complete(e->s, v->type);
+    if (v->type->cls->is_module && !find_method(v->type, "__getitem__", &f))
+      return index_module(e, v, one, hint);
+  }
+  ir_value *in[2] = {v, emit_expr(e, one, NULL)};
+  return sugar_value(call_magic(e, "__getitem__", "aten::__getitem__", in, 2));
+}
+
+static sugared index_items(emitter *e, const sugared *base, const ast_expr *x, const type *hint)
+{
+  int64_t i;
+  const ast_exprs *index = &x->as.subscript.index;
+  if (index->n == 1 && literal_int(index->items[0], &i)) {
+    int64_t n = base->as.items.n;
+    if (i < -n || i >= n)
+      FAIL(e, "Tuple index out of range. Tuple is length %lld, index is %lld", (long long)n, (long long)i);
+    return base->as.items.items[i < 0 ? i + n : i];
+  }
+  return index_value(e, as_value(e, base), x, hint);
+}
+
+sugared emit_subscript(emitter *e, const ast_expr *x, const type *hint)
+{
+  sugared base = emit_sugared(e, x->as.subscript.base, NULL);
+  e->at = x->at;
+  if (base.kind == SUGAR_TUPLE)
+    return index_items(e, &base, x, hint);
+  return index_value(e, as_value(e, &base), x, hint);
+}
+
+/* -- Writing ------------------------------------------------------------------------------------ */
+
+/* A number written into a tensor takes its dtype and device. */
+static ir_value *number_to_tensor(emitter *e, ir_value *v, ir_value *like)
+{
+  type_kind k = v->type->kind;
+  if (k != TYPE_INT && k != TYPE_FLOAT && k != TYPE_COMPLEX && k != TYPE_NUMBER && k != TYPE_BOOL)
+    return v;
+  named_value kwargs[2] = {{"dtype", call_op(e, "prim::dtype", &like, 1), e->at},
+                           {"device", call_op(e, "prim::device", &like, 1), e->at}};
+  call_args a = {.args = &v, .n = 1, .kwargs = kwargs, .n_kwargs = 2};
+  return call_builtin(e, "aten::tensor", NULL, &a);
+}
+
+void assign_subscript(emitter *e, const ast_expr *target, ir_value *v)
+{
+  const ast_exprs *index = &target->as.subscript.index;
+  ir_value *base = emit_expr(e, target->as.subscript.base, NULL);
+  if (is_tensor(base->type)) {
+    tensor_index ti = emit_tensor_index(e, base, index);
+    ir_value *in[3] = {ti.sliced, NULL, NULL};
+    v = number_to_tensor(e, v, ti.sliced);
+    if (ti.n == 0) {
+      in[1] = v;
+      call_op(e, "aten::copy_", in, 2);
+      return;
+    }
+    in[1] = index_list(e, &ti);
+    in[2] = v;
+    call_op(e, "aten::index_put_", in, 3);
+    return;
+  }
+  if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
+    FAIL(e, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this");
+  ir_value *in[3] = {base, emit_expr(e, index->items[0], NULL), v};
+  call_magic(e, "__setitem__", "aten::_set_item", in, 3);
+}
+
+void emit_del_subscript(emitter *e, const ast_expr *target)
+{
+  const ast_exprs *index = &target->as.subscript.index;
+  ir_value *base = emit_expr(e, target->as.subscript.base, NULL);
+  if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
+    FAIL(e, "Only deletion of single elements of lists and dicts is supported");
+  ir_value *in[2] = {base, emit_expr(e, index->items[0], NULL)};
+  call_magic(e, "__delitem__", "aten::Delete", in, 2);
+}

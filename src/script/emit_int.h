@@ -1,0 +1,187 @@
+/* script/emit_int.h -- shared by the emitter's files. */
+#ifndef RUSH_SCRIPT_EMIT_INT_H
+#define RUSH_SCRIPT_EMIT_INT_H
+
+#include "script/emit.h"
+
+typedef struct variable { /* of one frame */
+  const char *name;
+  const char *slot; /* its name in loads and stores: `name`, but for comprehensions' own */
+  const type *type; /* of the stored value, or NULL for compile-time values */
+  sugared sugar;    /* when type is NULL */
+  const char *error; /* why it cannot be read here (a branch did not set it), or NULL */
+} variable;
+
+typedef struct frame { /* the variables of one block */
+  struct frame *parent;
+  ir_block *block;
+  variable *vars; /* sorted by name: PyTorch's order of carried values */
+  uint32_t n, cap;
+  bool exits;       /* return, break, continue or raise ends the block */
+  bool is_function; /* outermost frame of a function or closure */
+} frame;
+
+typedef struct return_info {
+  const type *declared; /* or NULL */
+  const type *merged;   /* of the returns so far, or NULL */
+} return_info;
+
+typedef struct emitter {
+  session *s;
+  function *f;
+  program *p;
+  ir_graph *g;
+  const resolver *names;
+  frame *frame;
+  ir_node *before; /* new nodes go before this one: the insertion point */
+  source_range at; /* where the code being emitted comes from */
+  return_info *ret;
+  uint32_t loop_depth;
+  uint32_t n_scopes;     /* comprehensions so far: their variables' slots are numbered */
+  bool fresh_names;      /* assigning a comprehension's target: always a new variable */
+} emitter;
+
+typedef struct named_value { /* a keyword argument */
+  const char *name;
+  ir_value *value;
+  source_range at;
+} named_value;
+
+typedef struct call_args {
+  ir_value **args;
+  source_range *ranges; /* of args, or NULL */
+  uint32_t n;
+  named_value *kwargs;
+  uint32_t n_kwargs;
+} call_args;
+
+#define FAIL(e, ...) session_fail((e)->s, &(e)->at, __VA_ARGS__)
+
+/* -- Types (types.c) -- */
+static inline bool is_tensor(const type *t) { return t->kind == TYPE_TENSOR; }
+const type *list_of(emitter *e, const type *elem);
+const type *optional_of(emitter *e, const type *elem);
+const type *tuple_of(emitter *e, const type *const *elems, uint32_t n);
+const type *unify(emitter *e, const type *a, const type *b, bool to_union); /* NULL: none */
+const type *unwrap_optional(const type *t);
+bool is_optional_like(const type *t); /* Optional, or a Union with None */
+const type *without_none(emitter *e, const type *t);
+#define TYPE_TEXT(e, t) type_text((e)->s, (t))
+
+/* -- Constants (emit.c) -- */
+/* Borrowed from the session (or the program). */
+rush_value evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t);
+bool constant_path(session *s, const resolver *r, const ast_expr *x, sugared *out);
+
+/* -- Nodes (build.c) -- */
+ir_node *put(emitter *e, ir_node *n); /* insert at the insertion point, with the range */
+ir_value *put_node(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out);
+ir_value *constant_int(emitter *e, int64_t v);
+ir_value *constant_bool(emitter *e, bool v);
+ir_value *constant_none(emitter *e);
+ir_value *constant_str(emitter *e, const char *text, size_t len);
+ir_value *constant_value(emitter *e, rush_value v, const type *t); /* borrows v */
+ir_value *make_list(emitter *e, const type *elem, ir_value *const *v, uint32_t n);
+ir_value *make_tuple(emitter *e, ir_value *const *v, uint32_t n, const type *t); /* t NULL: plain */
+ir_value *unchecked_cast(emitter *e, ir_value *v, const type *t);
+void unpack_tuple(emitter *e, ir_value *v, ir_value **out); /* n_elems of its type */
+ir_node *begin_at(emitter *e, ir_block *b); /* insertion point to the end of b; returns the old one */
+bool is_empty_list_literal(const ir_value *v);
+
+/* -- Variables (env.c) -- */
+frame *push_frame(emitter *e, ir_block *b);
+void pop_frame(emitter *e);
+variable *find_var(frame *f, const char *name);        /* in any frame */
+variable *find_var_here(frame *f, const char *name);
+void set_var(emitter *e, const char *name, sugared v, const type *annotated);
+void set_var_type(emitter *e, const char *name, const type *t); /* without a store */
+void set_var_error(emitter *e, const char *name, const char *why);
+bool get_var(emitter *e, const char *name, sugared *out); /* variables only */
+sugared get_name(emitter *e, const char *name);           /* or the resolver's; leaves when unknown */
+
+/* -- Matching (match.c) -- */
+/* Insert the best overload of an operator.  Several results are one tuple; none is None. */
+ir_value *call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a);
+ir_value *call_op(emitter *e, const char *name, ir_value *const *args, uint32_t n);
+/* Convert arguments for a function or method and insert its call. */
+ir_value *call_function(emitter *e, function *f, ir_value *self, const call_args *a);
+/* The arguments of a schema, complete and converted; leaves when they do not fit. */
+ir_value **match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
+ir_value *convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */
+bool builtin_exists(emitter *e, const char *name);
+
+/* -- Sugared values (sugar.c) -- */
+static inline sugared sugar_value(ir_value *v) { return (sugared){.kind = SUGAR_VALUE, .as.value = v}; }
+const char *sugar_name(emitter *e, const sugared *v); /* for messages */
+ir_value *as_value(emitter *e, const sugared *v);     /* leaves when it is no value */
+sugared get_attr(emitter *e, const sugared *base, const char *name);
+bool try_get_attr(emitter *e, const sugared *base, const char *name, sugared *out);
+void set_attr(emitter *e, ir_value *object, const char *name, ir_value *v);
+/* Items for unpacking into n targets (n 0: as many as there are). */
+uint32_t as_items(emitter *e, const sugared *v, uint32_t n, sugared **out);
+bool find_method(const type *t, const char *name, function **out);
+
+/* -- Calls (call.c, special.c) -- */
+sugared call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint);
+sugared emit_call(emitter *e, const ast_expr *x, const type *hint);
+sugared emit_special(emitter *e, special_form form, const ast_expr *x, const type *hint);
+/* a.op(b) when a is an object with the method, else the operator. */
+ir_value *call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n);
+ir_value *cast_to(emitter *e, const char *op, const char *magic, ir_value *v);
+
+/* -- Expressions (emit_expr.c, emit_literal.c, emit_index.c) -- */
+sugared emit_sugared(emitter *e, const ast_expr *x, const type *hint);
+ir_value *emit_expr(emitter *e, const ast_expr *x, const type *hint);
+ir_value *emit_literal(emitter *e, const ast_expr *x, const type *hint);
+ir_value *emit_fstring(emitter *e, const ast_expr *x);
+ir_value *emit_compare2(emitter *e, ast_op op, ir_value *a, ir_value *b);
+sugared emit_subscript(emitter *e, const ast_expr *x, const type *hint);
+void assign_subscript(emitter *e, const ast_expr *target, ir_value *v);
+void emit_del_subscript(emitter *e, const ast_expr *target);
+const char *binary_op_name(ast_op op, const char **magic);
+bool literal_int(const ast_expr *x, int64_t *out);
+
+/* -- Conditions (cond.c) -- */
+typedef struct refinement {
+  const char *name;
+  const type *type;
+  struct refinement *next;
+} refinement;
+typedef struct condition {
+  ir_value *value;               /* NULL when constant is known and nothing was emitted */
+  int known;                     /* 1 true, 0 false, -1 unknown */
+  refinement *if_true, *if_false;
+} condition;
+condition emit_cond(emitter *e, const ast_expr *x);
+ir_value *cond_value(emitter *e, const condition *c);
+void refine(emitter *e, const refinement *r);
+ir_value *to_bool(emitter *e, ir_value *v);
+ir_value *emit_ternary(emitter *e, const ast_expr *x, const type *hint);
+
+/* -- Iteration (emit_iter.c) -- */
+sugared iterate(emitter *e, const sugared *v);      /* what a for statement walks over */
+int64_t static_len(emitter *e, const sugared *it);  /* -1: known at run time only */
+ir_value *iter_len(emitter *e, const sugared *it);
+sugared iter_item(emitter *e, const sugared *it, ir_value *index);
+bool is_unrolled(emitter *e, const sugared *it);
+ir_value *emit_list_comp(emitter *e, const ast_expr *x, const type *hint);
+ir_value *emit_dict_comp(emitter *e, const ast_expr *x, const type *hint);
+void emit_loop(emitter *e, const sugared *it, const ast_expr *target,
+               void (*body)(emitter *e, void *arg), void *arg);
+
+/* -- Statements (emit_stmt.c) -- */
+void emit_block(emitter *e, const ast_stmts *stmts);
+void assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated);
+ir_node *emit_closure(emitter *e, const ast_def *d);
+void emit_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes),
+                    void *arg);
+void emit_raise_message(emitter *e, ir_value *message, ir_value *class_name);
+
+/* -- Lowering, in this order -- */
+void lower_variables(session *s, ir_graph *g);       /* ssa.c */
+void lower_loop_exits(session *s, ir_graph *g);      /* exits.c: from within lower_variables */
+void lower_exits(session *s, ir_graph *g);           /* exits.c */
+void lift_closures(session *s, function *f, ir_graph *g); /* closures.c */
+void clean_emitted(session *s, ir_graph *g);         /* clean.c: dead code, constants first */
+
+#endif

@@ -1,0 +1,208 @@
+/* script/emit_literal.c -- constants and displays. */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+bool literal_int(const ast_expr *x, int64_t *out)
+{
+  if (x->kind != EXPR_INT || x->op == OP_NEG)
+    return false;
+  *out = x->as.integer;
+  return true;
+}
+
+static ir_value *emit_complex(emitter *e, double im)
+{
+  rush_value v;
+  session_check(e->s, complex_new(e->s->cx, 0, im, &v));
+  ir_node *n = ir_constant_new(e->s, e->g, v, type_simple(TYPE_COMPLEX));
+  value_release(v);
+  return put(e, n)->outputs[0];
+}
+
+/* -- Lists -------------------------------------------------------------------------------------- */
+
+/* The type that the values of a display share; the hint's element type when all fit it. */
+static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const type *hint_elem,
+                               const char *what)
+{
+  bool fit = hint_elem != NULL;
+  for (uint32_t i = 0; fit && i < n; i++)
+    fit = type_is_subtype(v[i]->type, hint_elem);
+  if (fit)
+    return hint_elem;
+  const type *t = v[0]->type;
+  for (uint32_t i = 1; t && i < n; i++)
+    t = unify(e, t, v[i]->type, false);
+  if (!t)
+    FAIL(e, "%s must contain only a single type: the first is %s, but there is also %s", what,
+         TYPE_TEXT(e, v[0]->type), TYPE_TEXT(e, v[n - 1]->type));
+  return t;
+}
+
+/* Items of a display, starred ones spread out. */
+static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *const *hints,
+                             uint32_t n_hints, uint32_t *n_out)
+{
+  ir_value **v = NULL;
+  uint32_t n = 0, cap = 0;
+  for (uint32_t i = 0; i < items->n; i++) {
+    const ast_expr *x = items->items[i];
+    sugared one, *many = &one;
+    uint32_t k = 1;
+    if (x->kind == EXPR_STARRED) {
+      one = emit_sugared(e, x->as.pair.left, NULL);
+      k = as_items(e, &one, 0, &many);
+    } else {
+      const type *hint = n_hints == 0 ? NULL : n_hints == 1 ? hints[0] : i < n_hints ? hints[i] : NULL;
+      one = sugar_value(emit_expr(e, x, hint));
+    }
+    if (n + k > cap) {
+      cap = (n + k) * 2 > items->n ? (n + k) * 2 : items->n;
+      ir_value **grown = session_array(e->s, ir_value *, cap);
+      if (n)
+        memcpy(grown, v, n * sizeof *grown);
+      v = grown;
+    }
+    for (uint32_t j = 0; j < k; j++)
+      v[n++] = as_value(e, &many[j]);
+  }
+  *n_out = n;
+  return v;
+}
+
+/* The list type that a hint asks for, inside Optional and Union. */
+static const type *hinted(const type *hint, type_kind k)
+{
+  if (hint && hint->kind == TYPE_OPTIONAL)
+    hint = hint->elems[0];
+  if (hint && hint->kind == TYPE_UNION) {
+    const type *found = NULL;
+    for (uint32_t i = 0; i < hint->n_elems; i++)
+      if (hint->elems[i]->kind == k)
+        found = hint->elems[i];
+    hint = found;
+  }
+  return hint && hint->kind == k ? hint : NULL;
+}
+
+static ir_value *emit_list(emitter *e, const ast_expr *x, const type *hint)
+{
+  const type *list = hinted(hint, TYPE_LIST);
+  const type *elem = list ? list->elems[0] : NULL;
+  uint32_t n;
+  ir_value **v = emit_items(e, &x->as.items, &elem, elem ? 1 : 0, &n);
+  e->at = x->at;
+  if (n == 0) {
+    ir_value *out = make_list(e, elem ? elem : type_simple(TYPE_TENSOR), NULL, 0);
+    if (!elem)
+      ir_attr_set_int(e->s, out->node, "untyped", 1);
+    return out;
+  }
+  const type *t = common_type(e, v, n, elem, "Lists");
+  for (uint32_t i = 0; i < n; i++)
+    if (is_empty_list_literal(v[i]))
+      v[i] = convert(e, t, v[i], false);
+  return make_list(e, t, v, n);
+}
+
+static ir_value *emit_tuple(emitter *e, const ast_expr *x, const type *hint)
+{
+  const type *t = hinted(hint, TYPE_TUPLE);
+  bool fits = t && t->n_elems == x->as.items.n && t->n_elems > 1;
+  uint32_t n;
+  ir_value **v = emit_items(e, &x->as.items, fits ? t->elems : NULL, fits ? t->n_elems : 0, &n);
+  e->at = x->at;
+  return make_tuple(e, v, n, NULL);
+}
+
+/* -- Dicts -------------------------------------------------------------------------------------- */
+
+static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
+{
+  const type *t = hinted(hint, TYPE_DICT);
+  uint32_t n = x->as.dict.keys.n;
+  ir_value **keys = session_array(e->s, ir_value *, n), **values = session_array(e->s, ir_value *, n);
+  ir_value **all = session_array(e->s, ir_value *, (size_t)n * 2);
+  for (uint32_t i = 0; i < n; i++) {
+    if (!x->as.dict.keys.items[i])
+      session_fail(e->s, &x->at, "unpacking into a dict display is not supported");
+    keys[i] = all[2 * i] = emit_expr(e, x->as.dict.keys.items[i], t ? t->elems[0] : NULL);
+    values[i] = emit_expr(e, x->as.dict.values.items[i], t ? t->elems[1] : NULL);
+    all[2 * i + 1] = values[i];
+  }
+  e->at = x->at;
+  const type *key = t ? t->elems[0] : type_simple(TYPE_STRING);
+  const type *value = t ? t->elems[1] : type_simple(TYPE_TENSOR);
+  if (n) {
+    key = common_type(e, keys, n, t ? key : NULL, "Dict keys");
+    value = common_type(e, values, n, t ? value : NULL, "Dict values");
+  }
+  const type *made = type_dict(&e->p->types, key, value);
+  if (!made)
+    session_check(e->s, call_nomem(e->s->cx));
+  for (uint32_t i = 0; i < n; i++)
+    all[2 * i + 1] = convert(e, value, values[i], false);
+  return put_node(e, IR_DICT_CONSTRUCT, all, 2 * n, made);
+}
+
+/* -- f-strings ---------------------------------------------------------------------------------- */
+
+ir_value *emit_fstring(emitter *e, const ast_expr *x)
+{
+  uint32_t n = 1;
+  ir_value **in = session_array(e->s, ir_value *, x->as.items.n + 1);
+  size_t len = 1;
+  for (uint32_t i = 0; i < x->as.items.n; i++)
+    len += x->as.items.items[i]->kind == EXPR_STRING ? x->as.items.items[i]->as.string.len : 2;
+  char *text = session_alloc(e->s, len);
+  len = 0;
+  for (uint32_t i = 0; i < x->as.items.n; i++) {
+    const ast_expr *piece = x->as.items.items[i];
+    if (piece->kind == EXPR_STRING) {
+      memcpy(text + len, piece->as.string.data, piece->as.string.len);
+      len += piece->as.string.len;
+      continue;
+    }
+    if (piece->as.format.conversion || piece->as.format.spec)
+      session_fail(e->s, &piece->at, "f-strings with conversions or format specifiers are not supported");
+    memcpy(text + len, "{}", 2);
+    len += 2;
+    in[n++] = emit_expr(e, piece->as.format.value, NULL);
+  }
+  e->at = x->at;
+  in[0] = constant_str(e, text, len);
+  return call_op(e, "aten::format", in, n);
+}
+
+/* -- All ---------------------------------------------------------------------------------------- */
+
+ir_value *emit_literal(emitter *e, const ast_expr *x, const type *hint)
+{
+  switch (x->kind) {
+  case EXPR_INT:
+    if (x->op == OP_NEG)
+      FAIL(e, "integer literal does not fit in 64 bits");
+    return constant_int(e, x->as.integer);
+  case EXPR_FLOAT:
+    return constant_value(e, value_float(x->as.number), type_simple(TYPE_FLOAT));
+  case EXPR_IMAG:
+    return emit_complex(e, x->as.number);
+  case EXPR_STRING:
+    return constant_str(e, x->as.string.data, x->as.string.len);
+  case EXPR_TRUE:
+    return constant_bool(e, true);
+  case EXPR_FALSE:
+    return constant_bool(e, false);
+  case EXPR_NONE:
+    return constant_none(e);
+  case EXPR_LIST:
+    return emit_list(e, x, hint);
+  case EXPR_TUPLE:
+    return emit_tuple(e, x, hint);
+  case EXPR_DICT:
+    return emit_dict(e, x, hint);
+  default:
+    FAIL(e, "this expression is not supported here");
+  }
+}

@@ -1,0 +1,554 @@
+/* script/emit_stmt.c -- statements. */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+/* -- Assignment --------------------------------------------------------------------------------- */
+
+static void assign_items(emitter *e, const ast_expr *target, const ast_exprs *targets, const sugared *v)
+{
+  uint32_t star = targets->n;
+  for (uint32_t i = 0; i < targets->n; i++)
+    if (targets->items[i]->kind == EXPR_STARRED)
+      star = i;
+  bool starred = star < targets->n;
+  sugared *items;
+  uint32_t n = as_items(e, v, starred ? 0 : targets->n, &items);
+  if (starred ? n + 1 < targets->n : n != targets->n)
+    session_fail(e->s, &target->at, "need %s%u values to unpack but found %u", starred ? "at least " : "",
+                 targets->n - starred, n);
+  uint32_t n_star = starred ? n - (targets->n - 1) : 0;
+  for (uint32_t i = 0, k = 0; i < targets->n; i++) {
+    if (i != star) {
+      assign_to(e, targets->items[i], &items[k++], NULL);
+      continue;
+    }
+    sugared rest = {.kind = SUGAR_TUPLE};
+    rest.as.items.items = items + k;
+    rest.as.items.n = n_star;
+    rest = sugar_value(as_value(e, &rest));
+    assign_to(e, targets->items[i]->as.pair.left, &rest, NULL);
+    k += n_star;
+  }
+}
+
+void assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated)
+{
+  source_range at = e->at;
+  switch (target->kind) {
+  case EXPR_NAME:
+    set_var(e, target->as.name, *v, annotated);
+    break;
+  case EXPR_TUPLE: case EXPR_LIST:
+    e->at = target->at;
+    assign_items(e, target, &target->as.items, v);
+    break;
+  case EXPR_ATTR: {
+    ir_value *value = as_value(e, v);
+    ir_value *object = emit_expr(e, target->as.attr.base, NULL);
+    set_attr(e, object, target->as.attr.name, value);
+    break;
+  }
+  case EXPR_SUBSCRIPT:
+    assign_subscript(e, target, as_value(e, v));
+    break;
+  default:
+    session_fail(e->s, &target->at, "cannot assign to this expression");
+  }
+  e->at = at;
+}
+
+static void emit_assign(emitter *e, const ast_stmt *st)
+{
+  const type *t = st->as.assign.type ? resolve_type(e->s, e->names, st->as.assign.type) : NULL;
+  if (!st->as.assign.value)
+    FAIL(e, "a variable's type can be declared only together with its value");
+  const ast_exprs *targets = &st->as.assign.targets;
+  const type *hint = t;
+  const ast_expr *first = targets->items[0];
+  if (!hint && first->kind == EXPR_ATTR && st->as.assign.value->kind == EXPR_LIST) {
+    sugared base = emit_sugared(e, first->as.attr.base, NULL); /* self.x = [] has self.x's type */
+    int slot = base.kind == SUGAR_VALUE && base.as.value->type->kind == TYPE_CLASS
+                   ? class_attr_index(base.as.value->type, str_of(first->as.attr.name))
+                   : -1;
+    if (slot >= 0)
+      hint = base.as.value->type->cls->attrs[slot].type;
+  }
+  sugared v = emit_sugared(e, st->as.assign.value, hint);
+  if (t && v.kind == SUGAR_VALUE)
+    v = sugar_value(convert(e, t, v.as.value, true));
+  for (uint32_t i = 0; i < targets->n; i++)
+    assign_to(e, targets->items[i], &v, t);
+}
+
+/* -- Augmented assignment ----------------------------------------------------------------------- */
+
+static const char *in_place_op(ast_op op)
+{
+  switch ((int)op) {
+  case OP_ADD: return "aten::add_";
+  case OP_SUB: return "aten::sub_";
+  case OP_MUL: return "aten::mul_";
+  case OP_DIV: return "aten::div_";
+  case OP_MOD: return "aten::fmod_";
+  case OP_FLOORDIV: return "aten::floor_divide_";
+  case OP_BITOR: return "aten::bitwise_or";
+  case OP_BITAND: return "aten::bitwise_and";
+  case OP_XOR: return "aten::bitwise_xor";
+  case OP_LSHIFT: return "aten::__ilshift__";
+  case OP_RSHIFT: return "aten::__irshift__";
+  case OP_POW: return "aten::pow";
+  case OP_MATMUL: return "aten::matmul";
+  default: return "aten::add_";
+  }
+}
+
+static const char *in_place_magic(emitter *e, ast_op op)
+{
+  const char *magic;
+  binary_op_name(op, &magic);
+  return session_printf(e->s, "__i%s", magic + 2); /* __add__: __iadd__ */
+}
+
+/* What target OP= value computes: in place for tensors and lists. */
+static ir_value *augment(emitter *e, ast_op op, ir_value *v, ir_value *with)
+{
+  ir_value *in[2] = {v, with};
+  const char *magic, *name = binary_op_name(op, &magic);
+  function *f;
+  if (v->type->kind == TYPE_CLASS) {
+    const char *in_place = in_place_magic(e, op);
+    return call_magic(e, find_method(v->type, in_place, &f) ? in_place : magic, name, in, 2);
+  }
+  if (is_tensor(v->type) || v->type->kind == TYPE_LIST)
+    return call_op(e, in_place_op(op), in, 2);
+  return call_op(e, name, in, 2);
+}
+
+static void augment_element(emitter *e, const ast_stmt *st, const ast_expr *target)
+{
+  ir_value *base = emit_expr(e, target->as.subscript.base, NULL);
+  const ast_exprs *index = &target->as.subscript.index;
+  if (is_tensor(base->type)) { /* a view of the element, or a copy that is put back */
+    ast_expr bound = *target;
+    ast_expr *name = session_new(e->s, ast_expr);
+    *name = (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = target->at, .as.name = "$base"};
+    set_var(e, "$base", sugar_value(base), NULL);
+    bound.as.subscript.base = name;
+    ir_value *part = emit_expr(e, &bound, NULL);
+    ir_value *with = emit_expr(e, st->as.aug.value, NULL);
+    bool indexed = part->node->kind == IR_OP && strcmp(part->node->op->schema->name, "aten::index") == 0;
+    if (!indexed) {
+      augment(e, st->op, part, with);
+      return;
+    }
+    ir_value *result = augment(e, st->op, part, with);
+    ir_value *in[3] = {ir_node_input(part->node, 0), ir_node_input(part->node, 1), result};
+    call_op(e, "aten::index_put_", in, 3);
+    return;
+  }
+  if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
+    FAIL(e, "Sliced expression not yet supported for subscripted list augmented assignment. File a bug if you "
+            "want this");
+  ir_value *at = emit_expr(e, index->items[0], NULL), *get[2] = {base, at};
+  ir_value *old = call_magic(e, "__getitem__", "aten::__getitem__", get, 2);
+  ir_value *fresh = augment(e, st->op, old, emit_expr(e, st->as.aug.value, NULL));
+  ir_value *set[3] = {base, at, fresh};
+  call_magic(e, "__setitem__", "aten::_set_item", set, 3);
+}
+
+static void emit_augmented(emitter *e, const ast_stmt *st)
+{
+  const ast_expr *target = st->as.aug.target;
+  if (target->kind == EXPR_SUBSCRIPT) {
+    augment_element(e, st, target);
+    return;
+  }
+  if (target->kind != EXPR_NAME && target->kind != EXPR_ATTR)
+    session_fail(e->s, &target->at, "unexpected expression on the left side of an augmented assignment");
+  if (target->kind == EXPR_NAME) {
+    ir_value *old = emit_expr(e, target, NULL);
+    sugared v = sugar_value(augment(e, st->op, old, emit_expr(e, st->as.aug.value, old->type)));
+    set_var(e, target->as.name, v, NULL);
+    return;
+  }
+  ir_value *object = emit_expr(e, target->as.attr.base, NULL);
+  sugared base = sugar_value(object), attr = get_attr(e, &base, target->as.attr.name);
+  ir_value *old = as_value(e, &attr);
+  ir_value *v = augment(e, st->op, old, emit_expr(e, st->as.aug.value, old->type));
+  set_attr(e, object, target->as.attr.name, v);
+}
+
+/* -- Branches ----------------------------------------------------------------------------------- */
+
+/* Load `name` at the end of a branch; an Uninitialized of the other's type when the branch exits. */
+static const type *branch_type(frame *f, const char *name)
+{
+  const variable *v = find_var(f, name);
+  return v && !v->error ? v->type : NULL;
+}
+
+static void store_uninitialized(emitter *e, frame *f, const variable *v)
+{
+  ir_node *old = begin_at(e, f->block);
+  ir_value *none = put_node(e, IR_UNINITIALIZED, NULL, 0, v->type);
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_STORE, &none, 1));
+  ir_attr_set_string(e->s, n, "name", v->slot);
+  e->before = old;
+}
+
+static void join_variable(emitter *e, frame *const *branch, const char *name, const char *slot)
+{
+  const type *t[2] = {branch_type(branch[0], name), branch_type(branch[1], name)};
+  for (int i = 0; i < 2; i++) {
+    if (branch[i]->exits && t[!i]) {
+      variable v = {.name = name, .slot = slot, .type = t[!i]};
+      store_uninitialized(e, branch[i], &v);
+      t[i] = t[!i];
+    }
+  }
+  for (int i = 0; i < 2; i++) {
+    if (!t[i]) {
+      set_var_error(e, name, session_printf(e->s, "it is not set in the %s branch", i ? "false" : "true"));
+      return;
+    }
+  }
+  const variable *outer = find_var(e->frame, name);
+  bool to_union = outer && outer->type && (outer->type->kind == TYPE_UNION || outer->type->kind == TYPE_ANY ||
+                                           outer->type->kind == TYPE_OPTIONAL);
+  const type *both = unify(e, t[0], t[1], to_union);
+  if (both)
+    set_var_type(e, name, both);
+  else
+    set_var_error(e, name, session_printf(e->s, "Type mismatch: it is set to type %s in the true branch and "
+                                                "type %s in the false branch",
+                                          TYPE_TEXT(e, t[0]), TYPE_TEXT(e, t[1])));
+}
+
+/* Variables that either branch set, in the order of their names. */
+static void join_branches(emitter *e, frame *const *branch)
+{
+  if (branch[0]->exits && branch[1]->exits)
+    return;
+  for (uint32_t a = 0, b = 0; a < branch[0]->n || b < branch[1]->n;) {
+    int order = a == branch[0]->n   ? 1
+                : b == branch[1]->n ? -1
+                                    : strcmp(branch[0]->vars[a].name, branch[1]->vars[b].name);
+    const variable *v = order <= 0 ? &branch[0]->vars[a] : &branch[1]->vars[b];
+    a += order <= 0;
+    b += order >= 0;
+    join_variable(e, branch, v->name, v->slot);
+  }
+}
+
+void emit_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes), void *arg)
+{
+  if (c->known >= 0) {
+    refine(e, c->known ? c->if_true : c->if_false);
+    body(e, arg, c->known);
+    return;
+  }
+  ir_value *cond = cond_value(e, c);
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
+  frame *branch[2];
+  for (int i = 0; i < 2; i++) {
+    ir_block *b = ir_node_add_block(e->s, n);
+    ir_node *old = begin_at(e, b);
+    branch[i] = push_frame(e, b);
+    refine(e, i == 0 ? c->if_true : c->if_false);
+    body(e, arg, i == 0);
+    pop_frame(e);
+    e->before = old;
+  }
+  join_branches(e, branch);
+  e->frame->exits |= branch[0]->exits && branch[1]->exits;
+}
+
+static void if_body(emitter *e, void *arg, bool yes)
+{
+  const ast_stmt *st = arg;
+  emit_block(e, yes ? &st->as.branch.body : &st->as.branch.orelse);
+}
+
+static void emit_if(emitter *e, const ast_stmt *st)
+{
+  condition c = emit_cond(e, st->as.branch.cond);
+  emit_if_blocks(e, &c, if_body, (void *)st);
+}
+
+/* -- Loops -------------------------------------------------------------------------------------- */
+
+static void emit_while(emitter *e, const ast_stmt *st)
+{
+  if (st->as.branch.orelse.n)
+    FAIL(e, "else branches of while loops are not supported");
+  ir_value *trips = constant_int(e, INT64_MAX);
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_LOOP, &trips, 1));
+  ir_block *inside = ir_node_add_block(e->s, n), *cond = ir_node_add_block(e->s, n);
+  ir_node *old = begin_at(e, cond);
+  push_frame(e, cond);
+  condition c = emit_cond(e, st->as.branch.cond);
+  ir_block_add_output(e->s, cond, cond_value(e, &c));
+  pop_frame(e);
+  e->before = inside->ret;
+  ir_block_add_input(e->s, inside, type_simple(TYPE_INT), NULL);
+  push_frame(e, inside);
+  e->loop_depth++;
+  emit_block(e, &st->as.branch.body);
+  e->loop_depth--;
+  pop_frame(e);
+  e->before = old;
+}
+
+static void for_body(emitter *e, void *arg)
+{
+  const ast_stmt *st = arg;
+  emit_block(e, &st->as.loop.body);
+}
+
+static void emit_for(emitter *e, const ast_stmt *st)
+{
+  if (st->as.loop.orelse.n)
+    FAIL(e, "else branches of for loops are not supported");
+  sugared v = emit_sugared(e, st->as.loop.iter, NULL), it = iterate(e, &v);
+  emit_loop(e, &it, st->as.loop.target, for_body, (void *)st);
+}
+
+static void emit_exit_stmt(emitter *e, ir_kind kind, const char *word)
+{
+  if (e->loop_depth == 0)
+    FAIL(e, "SyntaxError: '%s' outside loop", word);
+  put_node(e, kind, NULL, 0, NULL);
+  e->frame->exits = true;
+}
+
+/* -- With --------------------------------------------------------------------------------------- */
+
+static void emit_with(emitter *e, const ast_stmt *st)
+{
+  uint32_t n = st->as.with.n_items;
+  ir_value **entered = session_array(e->s, ir_value *, n);
+  for (uint32_t i = 0; i < n; i++) {
+    ir_value *v = entered[i] = emit_expr(e, st->as.with.items[i].value, NULL);
+    function *enter, *leave;
+    if (v->type->kind != TYPE_CLASS)
+      FAIL(e, "With item expression must return an object");
+    class_complete(e->s, v->type);
+    if (!find_method(v->type, "__enter__", &enter) || !find_method(v->type, "__exit__", &leave))
+      FAIL(e, "Object returned by with item expression does not define __enter__ and __exit__ methods");
+    if (!enter->schema->returns[0].type)
+      function_ensure(e->s, enter);
+    sugared out = sugar_value(put_node(e, IR_ENTER, &v, 1, enter->schema->returns[0].type));
+    if (st->as.with.items[i].target)
+      assign_to(e, st->as.with.items[i].target, &out, NULL);
+  }
+  emit_block(e, &st->as.with.body);
+  for (uint32_t i = n; i > 0; i--)
+    put_node(e, IR_EXIT, &entered[i - 1], 1, type_simple(TYPE_TENSOR));
+}
+
+/* -- Raise and assert --------------------------------------------------------------------------- */
+
+void emit_raise_message(emitter *e, ir_value *message, ir_value *class_name)
+{
+  ir_value *in[2] = {message, class_name ? class_name : constant_none(e)};
+  if (message->type->kind != TYPE_STRING)
+    in[0] = call_op(e, "aten::str", &message, 1);
+  put_node(e, IR_RAISE, in, 2, NULL);
+}
+
+/* The message of an exception call: its argument, or all of them as a tuple. */
+static ir_value *exception_message(emitter *e, const char *prefix, const ast_expr *call)
+{
+  uint32_t n = call ? call->as.call.args.n : 0;
+  ir_value **v = session_array(e->s, ir_value *, n);
+  for (uint32_t i = 0; i < n; i++)
+    v[i] = emit_expr(e, call->as.call.args.items[i], NULL);
+  if (!prefix)
+    return n == 0 ? constant_str(e, "", 0) : n == 1 ? v[0] : make_tuple(e, v, n, NULL);
+  ir_value *text = constant_str(e, prefix, strlen(prefix));
+  for (uint32_t i = 0; i < n; i++) {
+    ir_value *in[2] = {text, v[i]->type->kind == TYPE_STRING ? v[i] : call_op(e, "aten::str", &v[i], 1)};
+    text = call_op(e, "aten::add", in, 2);
+  }
+  return text;
+}
+
+static void emit_raise(emitter *e, const ast_stmt *st)
+{
+  const ast_expr *x = st->as.raise.value;
+  if (!x)
+    FAIL(e, "raise needs an exception");
+  const ast_expr *call = x->kind == EXPR_CALL ? x : NULL;
+  sugared v = emit_sugared(e, call ? call->as.call.fn : x, NULL);
+  if (v.kind != SUGAR_EXCEPTION)
+    FAIL(e, "exceptions must derive from BaseException");
+  bool assertion = v.as.name[0] == '\0';
+  ir_value *message = exception_message(e, assertion && call ? "AssertionError: " : NULL, call);
+  emit_raise_message(e, message,
+                     assertion || !call ? NULL : constant_str(e, v.as.name, strlen(v.as.name)));
+  e->frame->exits = true;
+}
+
+static void assert_body(emitter *e, void *arg, bool yes)
+{
+  const ast_stmt *st = arg;
+  if (yes)
+    return;
+  ir_value *text = constant_str(e, "AssertionError: ", 16);
+  const ast_expr *message = st->as.assertion.message;
+  ir_value *v = message ? emit_expr(e, message, NULL) : NULL;
+  if (v) {
+    ir_value *in[2] = {text, v->type->kind == TYPE_STRING ? v : call_op(e, "aten::str", &v, 1)};
+    text = call_op(e, "aten::add", in, 2);
+  }
+  emit_raise_message(e, text, NULL);
+  e->frame->exits = true;
+}
+
+static void emit_assert(emitter *e, const ast_stmt *st)
+{
+  condition c = emit_cond(e, st->as.assertion.cond);
+  emit_if_blocks(e, &c, assert_body, (void *)st);
+}
+
+/* -- Functions ---------------------------------------------------------------------------------- */
+
+static void emit_return(emitter *e, const ast_stmt *st)
+{
+  return_info *r = e->ret;
+  ir_value *v = st->as.expr ? emit_expr(e, st->as.expr, r->declared) : constant_none(e);
+  if (r->declared) {
+    if (!(is_tensor(r->declared) && v->type->kind == TYPE_NONE))
+      v = convert(e, r->declared, v, true);
+    if (!type_is_subtype(v->type, r->declared))
+      FAIL(e, "Return value was annotated as having type %s but is actually of type %s",
+           TYPE_TEXT(e, r->declared), TYPE_TEXT(e, v->type));
+    if (r->declared->kind == TYPE_ANY && v->type->kind != TYPE_ANY)
+      v = unchecked_cast(e, v, r->declared);
+    r->merged = r->declared;
+  } else {
+    const type *both = r->merged ? unify(e, r->merged, v->type, false) : v->type;
+    if (!both)
+      FAIL(e, "Previous return statement returned a value of type %s but this return statement returns a value "
+              "of type %s", TYPE_TEXT(e, r->merged), TYPE_TEXT(e, v->type));
+    r->merged = both;
+  }
+  put_node(e, IR_RETURN_STMT, &v, 1, NULL);
+  e->frame->exits = true;
+}
+
+ir_node *emit_closure(emitter *e, const ast_def *d)
+{
+  if (d->n_params)
+    session_fail(e->s, &d->at, "nested functions with parameters are not supported");
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
+  ir_block *b = ir_node_add_block(e->s, n);
+  ir_node *old = begin_at(e, b);
+  return_info ret = {d->returns ? resolve_type(e->s, e->names, d->returns) : NULL, NULL}, *outer = e->ret;
+  uint32_t depth = e->loop_depth;
+  e->ret = &ret;
+  e->loop_depth = 0;
+  push_frame(e, b)->is_function = true;
+  emit_block(e, &d->body);
+  if (!e->frame->exits) {
+    ir_value *none = constant_none(e);
+    put_node(e, IR_RETURN_STMT, &none, 1, NULL);
+    ret.merged = ret.merged ? ret.merged : type_simple(TYPE_NONE);
+  }
+  pop_frame(e);
+  e->before = old;
+  e->ret = outer;
+  e->loop_depth = depth;
+  ir_node_add_output(e->s, n, ret.merged);
+  return n;
+}
+
+static void emit_def(emitter *e, const ast_stmt *st)
+{
+  sugared v = {.kind = SUGAR_CLOSURE};
+  v.as.node = emit_closure(e, st->as.def);
+  set_var(e, st->as.def->name, v, NULL);
+}
+
+/* -- All ---------------------------------------------------------------------------------------- */
+
+static void emit_del(emitter *e, const ast_stmt *st)
+{
+  for (uint32_t i = 0; i < st->as.del.n; i++) {
+    if (st->as.del.items[i]->kind != EXPR_SUBSCRIPT)
+      session_fail(e->s, &st->as.del.items[i]->at,
+                   "del statements are only supported for deleting indices of lists and dicts");
+    emit_del_subscript(e, st->as.del.items[i]);
+  }
+}
+
+static void emit_stmt(emitter *e, const ast_stmt *st)
+{
+  switch (st->kind) {
+  case STMT_EXPR:
+    emit_sugared(e, st->as.expr, NULL);
+    return;
+  case STMT_ASSIGN:
+    emit_assign(e, st);
+    return;
+  case STMT_AUG_ASSIGN:
+    emit_augmented(e, st);
+    return;
+  case STMT_IF:
+    emit_if(e, st);
+    return;
+  case STMT_WHILE:
+    emit_while(e, st);
+    return;
+  case STMT_FOR:
+    emit_for(e, st);
+    return;
+  case STMT_WITH:
+    emit_with(e, st);
+    return;
+  case STMT_RETURN:
+    emit_return(e, st);
+    return;
+  case STMT_RAISE:
+    emit_raise(e, st);
+    return;
+  case STMT_ASSERT:
+    emit_assert(e, st);
+    return;
+  case STMT_PASS:
+    return;
+  case STMT_BREAK:
+    emit_exit_stmt(e, IR_BREAK_STMT, "break");
+    return;
+  case STMT_CONTINUE:
+    emit_exit_stmt(e, IR_CONTINUE_STMT, "continue");
+    return;
+  case STMT_DEL:
+    emit_del(e, st);
+    return;
+  case STMT_DEF:
+    emit_def(e, st);
+    return;
+  case STMT_GLOBAL:
+    FAIL(e, "global variables are not supported in TorchScript");
+  case STMT_TRY:
+    FAIL(e, "try blocks aren't supported");
+  case STMT_CLASS:
+    FAIL(e, "classes inside functions are not supported");
+  case STMT_IMPORT:
+    FAIL(e, "imports inside functions are not supported");
+  }
+}
+
+void emit_block(emitter *e, const ast_stmts *stmts)
+{
+  session_enter(e->s);
+  for (uint32_t i = 0; i < stmts->n && !e->frame->exits; i++) {
+    if (i == 0 && stmts->items[i]->kind == STMT_EXPR && stmts->items[i]->as.expr->kind == EXPR_STRING)
+      continue; /* a docstring */
+    e->at = stmts->items[i]->at;
+    emit_stmt(e, stmts->items[i]);
+  }
+  session_leave(e->s);
+}

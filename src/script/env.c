@@ -1,0 +1,206 @@
+/* script/env.c -- variables: frames of names, one per block, as loads and stores.
+ *
+ * A variable that holds a graph value is stored and loaded by name; ssa.c later replaces both.  One
+ * that holds something of compile time lives in the frame itself and cannot be assigned again inside
+ * an inner block, because no value could carry it out. */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+frame *push_frame(emitter *e, ir_block *b)
+{
+  frame *f = session_new(e->s, frame);
+  f->parent = e->frame;
+  f->block = b;
+  e->frame = f;
+  return f;
+}
+
+void pop_frame(emitter *e) { e->frame = e->frame->parent; }
+
+/* -- Sorted arrays ------------------------------------------------------------------------------ */
+
+/* The index of the first variable whose name is not below `name`. */
+static uint32_t lower_bound(const frame *f, const char *name)
+{
+  uint32_t lo = 0, hi = f->n;
+  while (lo < hi) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    if (strcmp(f->vars[mid].name, name) < 0)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
+variable *find_var_here(frame *f, const char *name)
+{
+  uint32_t i = lower_bound(f, name);
+  return i < f->n && strcmp(f->vars[i].name, name) == 0 ? &f->vars[i] : NULL;
+}
+
+variable *find_var(frame *f, const char *name)
+{
+  for (; f; f = f->parent) {
+    variable *v = find_var_here(f, name);
+    if (v)
+      return v;
+  }
+  return NULL;
+}
+
+/* The variable of this frame, fresh when it is new; its old content is gone but for the slot. */
+static variable *put_var(emitter *e, frame *f, const char *name)
+{
+  uint32_t i = lower_bound(f, name);
+  if (i == f->n || strcmp(f->vars[i].name, name) != 0) {
+    if (f->n == f->cap) {
+      variable *grown = session_array(e->s, variable, f->cap ? f->cap * 2 : 8);
+      if (f->n)
+        memcpy(grown, f->vars, f->n * sizeof *grown);
+      f->vars = grown;
+      f->cap = f->cap ? f->cap * 2 : 8;
+    }
+    memmove(f->vars + i + 1, f->vars + i, (f->n - i) * sizeof *f->vars);
+    f->vars[i] = (variable){.name = ""}; /* found by nobody while its slot is chosen */
+    f->n++;
+  }
+  const char *slot = name;
+  if (e->fresh_names)
+    slot = session_printf(e->s, "%s %u", name, e->n_scopes);
+  else if (find_var(f, name) && find_var(f, name)->slot)
+    slot = find_var(f, name)->slot;
+  f->vars[i] = (variable){.name = name, .slot = slot};
+  return &f->vars[i];
+}
+
+void set_var_type(emitter *e, const char *name, const type *t) { put_var(e, e->frame, name)->type = t; }
+
+void set_var_error(emitter *e, const char *name, const char *why)
+{
+  if (!find_var(e->frame, name))
+    put_var(e, e->frame, name)->error = why;
+}
+
+/* -- Storing ------------------------------------------------------------------------------------ */
+
+static bool is_meaningful(const char *name)
+{
+  if (name[0] != '_')
+    return true;
+  for (const char *p = name + 1; *p; p++)
+    if (*p < '0' || *p > '9')
+      return true;
+  return false; /* _, _1, _23: the printer's own temporaries */
+}
+
+static void store(emitter *e, const char *name, ir_value *v, const type *t)
+{
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
+  variable *var = put_var(e, e->frame, name);
+  var->type = t;
+  ir_attr_set_string(e->s, n, "name", var->slot);
+}
+
+/* The variable of an enclosing block of the same function: its type binds. */
+static variable *find_outer(frame *f, const char *name)
+{
+  while (!f->is_function) {
+    f = f->parent;
+    if (!f)
+      return NULL;
+    variable *v = find_var_here(f, name);
+    if (v)
+      return v;
+  }
+  return NULL;
+}
+
+static ir_value *convert_to_outer(emitter *e, const char *name, const variable *outer, const sugared *v,
+                                  const type *annotated)
+{
+  if (annotated)
+    FAIL(e, "Attempting to declare and annotate the type of variable '%s' that is already defined in an "
+            "outer block", name);
+  if (v->kind != SUGAR_VALUE || (!outer->type && !outer->error))
+    FAIL(e, "Cannot re-assign '%s' because it is not a first-class value. Only reassignments to "
+            "first-class values are allowed", name);
+  if (outer->error)
+    return v->as.value;
+  ir_value *converted = convert(e, outer->type, v->as.value, true);
+  if (!type_is_subtype(converted->type, outer->type))
+    FAIL(e, "Variable '%s' previously had type %s but is now being assigned to a value of type %s", name,
+         TYPE_TEXT(e, outer->type), TYPE_TEXT(e, converted->type));
+  return converted;
+}
+
+void set_var(emitter *e, const char *name, sugared v, const type *annotated)
+{
+  const variable *outer = e->fresh_names ? NULL : find_outer(e->frame, name);
+  if (v.kind == SUGAR_VALUE && !v.as.value->name && is_meaningful(name) &&
+      v.as.value->node->block == e->frame->block)
+    ir_value_set_name(e->s, v.as.value, name);
+  if (outer)
+    v = sugar_value(convert_to_outer(e, name, outer, &v, annotated));
+  if (v.kind != SUGAR_VALUE) {
+    put_var(e, e->frame, name)->sugar = v;
+    return;
+  }
+  if (annotated && !type_is_subtype(v.as.value->type, annotated))
+    FAIL(e, "Variable '%s' is annotated with type %s but is being assigned to a value of type %s", name,
+         TYPE_TEXT(e, annotated), TYPE_TEXT(e, v.as.value->type));
+  store(e, name, v.as.value, annotated ? annotated : v.as.value->type);
+}
+
+/* -- Loading ------------------------------------------------------------------------------------ */
+
+static ir_value *load(emitter *e, const char *slot, const type *t)
+{
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_LOAD, NULL, 0));
+  ir_attr_set_string(e->s, n, "name", slot);
+  return ir_node_add_output(e->s, n, t);
+}
+
+bool get_var(emitter *e, const char *name, sugared *out)
+{
+  const variable *v = find_var(e->frame, name);
+  if (!v)
+    return false;
+  if (v->error)
+    FAIL(e, "%s is not defined here: %s", name, v->error);
+  *out = v->type ? sugar_value(load(e, v->slot, v->type)) : v->sugar;
+  return true;
+}
+
+/* The candidate nearest to `name`, for "did you mean". */
+static const char *nearest(emitter *e, const char *name)
+{
+  const char *best = NULL;
+  size_t len = strlen(name), best_common = 1;
+  for (const frame *f = e->frame; f; f = f->parent) {
+    for (uint32_t i = 0; i < f->n; i++) {
+      size_t common = 0;
+      while (common < len && f->vars[i].name[common] == name[common])
+        common++;
+      if (common > best_common) {
+        best = f->vars[i].name;
+        best_common = common;
+      }
+    }
+  }
+  return best;
+}
+
+sugared get_name(emitter *e, const char *name)
+{
+  sugared out;
+  if (get_var(e, name, &out))
+    return out;
+  if (e->names->value(e->s, e->names, name, e->at, &out) || resolve_builtin_name(name, &out))
+    return out;
+  const char *near = nearest(e, name);
+  if (near)
+    FAIL(e, "undefined value %s (did you mean %s?)", name, near);
+  FAIL(e, "undefined value %s", name);
+}

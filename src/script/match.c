@@ -1,0 +1,560 @@
+/* script/match.c -- overloads, implicit conversions, type variables.
+ *
+ * PyTorch's rules.  An operator's overloads are tried in registration order, first without implicit
+ * conversions, then with; a function has one schema and converts at once.  What a failed attempt put
+ * into the graph is taken out again. */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+/* -- Type variables ----------------------------------------------------------------------------- */
+
+#define MAX_TYPE_VARS 8
+typedef struct type_env {
+  const char *names[MAX_TYPE_VARS];
+  const type *types[MAX_TYPE_VARS];
+  uint32_t n;
+} type_env;
+
+typedef struct attempt { /* matching one schema */
+  emitter *e;
+  type_env env;
+  bool implicit;    /* conversions are allowed */
+  const char *why;  /* it does not fit */
+  ir_value **out;   /* arguments, in schema order */
+  uint32_t n;
+} attempt;
+
+/* A schema's spelling of a type as what values have: ScalarType is int, SymInt[] is List[int]. */
+static const type *formal_type(emitter *e, const type *t)
+{
+  type_store *ts = &e->p->types;
+  const type *elem;
+  switch ((int)t->kind) {
+  case TYPE_LIST:
+    elem = formal_type(e, t->elems[0]);
+    return elem == t->elems[0] ? t : list_of(e, elem);
+  case TYPE_OPTIONAL:
+    elem = formal_type(e, t->elems[0]);
+    return elem == t->elems[0] ? t : optional_of(e, elem);
+  case TYPE_FUTURE:
+    elem = formal_type(e, t->elems[0]);
+    return elem == t->elems[0] ? t : type_future(ts, elem);
+  default:
+    return t->n_elems || t->name ? t : type_runtime(t);
+  }
+}
+
+static int find_type_var(const type_env *env, const char *name)
+{
+  for (uint32_t i = 0; i < env->n; i++)
+    if (strcmp(env->names[i], name) == 0)
+      return (int)i;
+  return -1;
+}
+
+static bool bind_var(attempt *m, const char *name, const type *actual)
+{
+  int i = find_type_var(&m->env, name);
+  if (i < 0) {
+    if (m->env.n == MAX_TYPE_VARS)
+      return false;
+    m->env.names[m->env.n] = name;
+    m->env.types[m->env.n++] = actual;
+    return true;
+  }
+  const type *both = unify(m->e, m->env.types[i], actual, false);
+  if (!both) {
+    m->why = session_printf(m->e->s, "Type variable '%s' previously matched to type %s is matched to type %s",
+                            name, TYPE_TEXT(m->e, m->env.types[i]), TYPE_TEXT(m->e, actual));
+    return false;
+  }
+  m->env.types[i] = both;
+  return true;
+}
+
+static const type *unify_all(emitter *e, const type *const *types, uint32_t n)
+{
+  const type *t = n ? types[0] : NULL;
+  for (uint32_t i = 1; t && i < n; i++)
+    t = unify(e, t, types[i], false);
+  return t;
+}
+
+/* Find what the type variables of `formal` stand for. */
+static bool match_vars(attempt *m, const type *formal, const type *actual)
+{
+  if (!type_has_vars(formal))
+    return true;
+  if (formal->kind == TYPE_VAR)
+    return bind_var(m, formal->name, actual);
+  if (formal->kind == TYPE_OPTIONAL) {
+    if (actual->kind == TYPE_NONE)
+      return true;
+    return match_vars(m, formal->elems[0], unwrap_optional(actual));
+  }
+  if (formal->kind == TYPE_LIST && actual->kind == TYPE_TUPLE) {
+    const type *elem = unify_all(m->e, actual->elems, actual->n_elems);
+    return elem && match_vars(m, formal->elems[0], elem);
+  }
+  if (formal->kind != actual->kind || formal->n_elems != actual->n_elems) {
+    m->why = session_printf(m->e->s, "Cannot match %s to %s", TYPE_TEXT(m->e, formal),
+                            TYPE_TEXT(m->e, actual));
+    return false;
+  }
+  for (uint32_t i = 0; i < formal->n_elems; i++)
+    if (!match_vars(m, formal->elems[i], actual->elems[i]))
+      return false;
+  return true;
+}
+
+/* `t` with its variables replaced; NULL when one is unknown. */
+static const type *eval_vars(emitter *e, const type_env *env, const type *t)
+{
+  if (!type_has_vars(t))
+    return formal_type(e, t);
+  if (t->kind == TYPE_VAR) {
+    int i = find_type_var(env, t->name);
+    return i < 0 ? NULL : env->types[i];
+  }
+  const type **elems = session_array(e->s, const type *, t->n_elems);
+  for (uint32_t i = 0; i < t->n_elems; i++) {
+    elems[i] = eval_vars(e, env, t->elems[i]);
+    if (!elems[i])
+      return NULL;
+  }
+  type_store *ts = &e->p->types;
+  switch ((int)t->kind) {
+  case TYPE_LIST:
+    return list_of(e, elems[0]);
+  case TYPE_OPTIONAL:
+    return optional_of(e, elems[0]);
+  case TYPE_DICT:
+    return type_dict(ts, elems[0], elems[1]);
+  case TYPE_TUPLE:
+    return tuple_of(e, elems, t->n_elems);
+  case TYPE_FUTURE: case TYPE_AWAIT: case TYPE_RREF:
+    return type_future(ts, elems[0]);
+  default:
+    return NULL;
+  }
+}
+
+/* -- Conversions -------------------------------------------------------------------------------- */
+
+/* May a value of this type be given where the list is wanted: the list itself, or a tuple of its
+ * elements? */
+static bool fits_list(const type *t, const type *list)
+{
+  if (list->kind != TYPE_LIST)
+    return false;
+  if (type_is_subtype(t, list))
+    return true;
+  if (t->kind != TYPE_TUPLE)
+    return false;
+  for (uint32_t i = 0; i < t->n_elems; i++)
+    if (!type_is_subtype(t->elems[i], list->elems[0]))
+      return false;
+  return true;
+}
+
+static ir_value *convert_tuple(emitter *e, const type *to, ir_value *v, bool implicit)
+{
+  const type *from = v->type, *plain = unwrap_optional(to);
+  ir_value **items = session_array(e->s, ir_value *, from->n_elems);
+  if (fits_list(from, plain)) {
+    unpack_tuple(e, v, items);
+    return make_list(e, plain->elems[0], items, from->n_elems);
+  }
+  if (to->kind != TYPE_TUPLE || type_is_subtype(from, to) || to->n_elems != from->n_elems)
+    return v;
+  unpack_tuple(e, v, items);
+  for (uint32_t i = 0; i < to->n_elems; i++)
+    items[i] = convert(e, to->elems[i], items[i], implicit);
+  return make_tuple(e, items, to->n_elems, NULL);
+}
+
+/* The operator that turns `from` into the scalar kind `to`, or NULL. */
+static const char *scalar_conversion(type_kind from, type_kind to)
+{
+  if (from == TYPE_TENSOR)
+    return to == TYPE_FLOAT     ? "aten::FloatImplicit"
+           : to == TYPE_COMPLEX ? "aten::ComplexImplicit"
+           : to == TYPE_INT     ? "aten::IntImplicit"
+           : to == TYPE_NUMBER  ? "aten::ScalarImplicit"
+                                : NULL;
+  if (from == TYPE_NUMBER)
+    return to == TYPE_FLOAT     ? "aten::Float"
+           : to == TYPE_COMPLEX ? "aten::Complex"
+           : to == TYPE_INT     ? "aten::Int"
+                                : NULL;
+  if (from == TYPE_BOOL)
+    return to == TYPE_FLOAT                       ? "aten::Float"
+           : to == TYPE_INT || to == TYPE_NUMBER ? "aten::Int"
+                                                 : NULL;
+  if (from == TYPE_STRING && to == TYPE_DEVICE)
+    return "aten::device";
+  return NULL;
+}
+
+ir_value *convert(emitter *e, const type *to, ir_value *v, bool implicit)
+{
+  if (to->kind == TYPE_OPTIONAL && v->type->kind != TYPE_OPTIONAL && v->type->kind != TYPE_NONE)
+    return convert(e, to->elems[0], v, implicit);
+  if (to->kind == TYPE_LIST && is_empty_list_literal(v))
+    return make_list(e, to->elems[0], NULL, 0);
+  if (v->type->kind == TYPE_TUPLE)
+    v = convert_tuple(e, to, v, implicit);
+  const char *name = implicit ? scalar_conversion(v->type->kind, to->kind) : NULL;
+  return name ? call_op(e, name, &v, 1) : v;
+}
+
+/* -- One argument ------------------------------------------------------------------------------- */
+
+/* int[2] takes a single int, as often as it says. */
+static ir_value *broadcast_scalar(emitter *e, const schema_arg *arg, ir_value *v)
+{
+  const type *t = formal_type(e, unwrap_optional(arg->type));
+  if (arg->fixed_len <= 0 || t->kind != TYPE_LIST || !type_equal(t->elems[0], v->type))
+    return v;
+  ir_value **items = session_array(e->s, ir_value *, (size_t)arg->fixed_len);
+  for (int32_t i = 0; i < arg->fixed_len; i++)
+    items[i] = v;
+  return make_list(e, v->type, items, (uint32_t)arg->fixed_len);
+}
+
+static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
+{
+  emitter *e = m->e;
+  v = broadcast_scalar(e, arg, v);
+  if (!match_vars(m, arg->type, v->type)) {
+    if (!m->why)
+      m->why = session_printf(e->s, "Could not match type %s to %s in argument '%s'",
+                              TYPE_TEXT(e, v->type), TYPE_TEXT(e, arg->type), arg->name);
+    return false;
+  }
+  const type *want = eval_vars(e, &m->env, arg->type);
+  if (!want) {
+    m->why = session_printf(e->s, "Type variables of argument '%s' could not be inferred", arg->name);
+    return false;
+  }
+  v = convert(e, want, v, m->implicit);
+  if (!type_is_subtype(v->type, want)) {
+    m->why = session_printf(e->s, "Expected a value of type '%s' for argument '%s' but instead found type '%s'.",
+                            TYPE_TEXT(e, want), arg->name, TYPE_TEXT(e, v->type));
+    return false;
+  }
+  m->out[m->n++] = v;
+  return true;
+}
+
+/* The remaining positional arguments as one list: x.view(1, 2). */
+static bool rest_is_list(attempt *m, const schema *sc, uint32_t i, const ir_value *first)
+{
+  const schema_arg *arg = &sc->args[i];
+  bool last = i + 1 == sc->n_args || sc->args[i + 1].kwarg_only;
+  const type *formal = unwrap_optional(arg->type);
+  if (!last || arg->type->kind != TYPE_LIST || arg->fixed_len || arg->type->elems[0]->kind == TYPE_VAR)
+    return false;
+  return first->type->kind != TYPE_LIST && !fits_list(first->type, formal_type(m->e, formal));
+}
+
+static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, uint32_t n)
+{
+  emitter *e = m->e;
+  const type *elem = formal_type(e, arg->type->elems[0]);
+  ir_value **items = session_array(e->s, ir_value *, n);
+  for (uint32_t i = 0; i < n; i++) {
+    items[i] = convert(e, elem, v[i], m->implicit);
+    if (!type_is_subtype(items[i]->type, elem)) {
+      m->why = session_printf(e->s, "Expected a value of type '%s' for argument '%s' but instead found type '%s'.",
+                              TYPE_TEXT(e, formal_type(e, arg->type)), arg->name,
+                              TYPE_TEXT(e, v[0]->type));
+      return false;
+    }
+  }
+  m->out[m->n++] = make_list(e, elem, items, n);
+  return true;
+}
+
+/* -- One schema --------------------------------------------------------------------------------- */
+
+static const named_value *find_kwarg(const call_args *a, const char *name)
+{
+  for (uint32_t i = 0; i < a->n_kwargs; i++)
+    if (strcmp(a->kwargs[i].name, name) == 0)
+      return &a->kwargs[i];
+  return NULL;
+}
+
+static const type *default_type(emitter *e, const schema_arg *arg)
+{
+  if (arg->default_value.tag == RUSH_TAG_NONE)
+    return type_simple(TYPE_NONE);
+  const type *t = formal_type(e, unwrap_optional(arg->type));
+  switch ((int)arg->default_value.tag) {
+  case RUSH_TAG_BOOL:
+    return type_simple(TYPE_BOOL);
+  case RUSH_TAG_INT:
+    return type_simple(TYPE_INT);
+  case RUSH_TAG_FLOAT:
+    return type_simple(TYPE_FLOAT);
+  default:
+    return t;
+  }
+}
+
+/* Keywords that no argument takes, or that were given twice. */
+static bool check_kwargs(attempt *m, const schema *sc, const call_args *a)
+{
+  for (uint32_t i = 0; i < a->n_kwargs; i++) {
+    if (schema_arg_index(sc, str_of(a->kwargs[i].name)) < 0) {
+      m->why = session_printf(m->e->s, "Unknown keyword argument '%s'.", a->kwargs[i].name);
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_args *a)
+{
+  emitter *e = m->e;
+  uint32_t used = 0, used_kwargs = 0;
+  for (uint32_t i = 0; i < sc->n_args; i++) {
+    const schema_arg *arg = &sc->args[i];
+    const named_value *kw = find_kwarg(a, arg->name);
+    ir_value *v;
+    if (self && strcmp(arg->name, "self") == 0) {
+      v = self;
+      self = NULL;
+    } else if (!arg->kwarg_only && used < a->n) {
+      if (kw) {
+        m->why = session_printf(e->s, "Argument '%s' specified twice in schema", arg->name);
+        return false;
+      }
+      if (m->implicit && rest_is_list(m, sc, i, a->args[used])) {
+        if (!match_rest(m, arg, a->args + used, a->n - used))
+          return false;
+        used = a->n;
+        continue;
+      }
+      v = a->args[used++];
+    } else if (kw) {
+      v = kw->value;
+      used_kwargs++;
+    } else if (arg->has_default) {
+      v = constant_value(e, arg->default_value, default_type(e, arg));
+    } else {
+      m->why = session_printf(e->s, "Argument '%s' not provided.", arg->name);
+      return false;
+    }
+    if (!match_arg(m, arg, v))
+      return false;
+  }
+  if (self) {
+    m->why = "Provided self argument not used in schema.";
+    return false;
+  }
+  for (; sc->is_vararg && used < a->n; used++)
+    m->out[m->n++] = a->args[used];
+  if (used < a->n) {
+    m->why = session_printf(e->s, "Expected at most %u arguments but found %u positional arguments.",
+                            sc->n_args, a->n);
+    return false;
+  }
+  return used_kwargs == a->n_kwargs || check_kwargs(m, sc, a);
+}
+
+static void roll_back(emitter *e, const ir_node *mark)
+{
+  while (e->before->prev != mark)
+    ir_node_destroy(e->before->prev);
+}
+
+static bool attempt_schema(attempt *m, emitter *e, const schema *sc, ir_value *self, const call_args *a,
+                           bool implicit)
+{
+  const ir_node *mark = e->before->prev;
+  *m = (attempt){.e = e, .implicit = implicit};
+  m->out = session_array(e->s, ir_value *, sc->n_args + a->n + 1);
+  if (try_match(m, sc, self, a))
+    return true;
+  roll_back(e, mark);
+  return false;
+}
+
+static const char *schema_text(emitter *e, const schema *sc)
+{
+  text_buf b;
+  text_init(&b, e->s->cx->ctx);
+  schema_print(&b, sc);
+  const char *text = session_strdup(e->s, text_str(&b));
+  text_free(&b);
+  return text;
+}
+
+ir_value **match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a)
+{
+  attempt m;
+  if (!attempt_schema(&m, e, sc, self, a, true))
+    FAIL(e, "%s:\n%s", schema_text(e, sc), m.why);
+  return m.out;
+}
+
+/* -- Operators ---------------------------------------------------------------------------------- */
+
+/* Results of an operator as one value. */
+static ir_value *pack_results(emitter *e, const schema *sc, ir_node *n)
+{
+  if (n->n_outputs == 1)
+    return n->outputs[0];
+  if (n->n_outputs == 0)
+    return constant_none(e);
+  const type **elems = session_array(e->s, const type *, n->n_outputs);
+  const char **fields = session_alloc_in(e->s, &e->p->mem, n->n_outputs * sizeof *fields);
+  bool named = true;
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    elems[i] = n->outputs[i]->type;
+    fields[i] = sc->returns[i].name;
+    named = named && fields[i] && fields[i][0];
+  }
+  if (!named)
+    return make_tuple(e, n->outputs, n->n_outputs, NULL);
+  type *t = type_new_named(&e->p->types, TYPE_TUPLE, NULL, elems, n->n_outputs);
+  if (!t)
+    session_check(e->s, call_nomem(e->s->cx));
+  t->fields = fields;
+  return make_tuple(e, n->outputs, n->n_outputs, t);
+}
+
+static ir_value *insert_op(emitter *e, const op *o, const attempt *m)
+{
+  ir_node *n = put(e, ir_node_new_op(e->s, e->g, o, m->out, m->n));
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    const type *t = eval_vars(e, &m->env, o->schema->returns[i].type);
+    if (!t)
+      FAIL(e, "%s: the type of the result is not known", o->schema->name);
+    n->outputs[i]->type = t;
+  }
+  return pack_results(e, o->schema, n);
+}
+
+static _Noreturn void fail_overloads(emitter *e, const char *name, const op *const *ops, uint32_t n,
+                                     ir_value *self, const call_args *a)
+{
+  text_buf b;
+  text_init(&b, e->s->cx->ctx);
+  text_puts(&b, n > 1 ? "Arguments for call are not valid.\nThe following variants are available:\n" : "");
+  for (uint32_t i = 0; i < n; i++) {
+    attempt m;
+    if (!attempt_schema(&m, e, ops[i]->schema, self, a, true)) {
+      text_puts(&b, "\n  ");
+      schema_print(&b, ops[i]->schema);
+      text_printf(&b, ":\n  %s\n", m.why ? m.why : "it does not fit");
+    }
+  }
+  const char *text = session_strdup(e->s, text_str(&b));
+  text_free(&b);
+  FAIL(e, "%s\nThe original call is %s", text, name);
+}
+
+/* Scalars on the left of tensors: PyTorch rewrites these with functions of its own. */
+static ir_value *swapped_scalar(emitter *e, const char *name, const call_args *a)
+{
+  static const struct { const char *name, *swapped; } rows[] = {
+      {"aten::mul", "aten::mul"}, {"aten::add", "aten::add"}, {"aten::ne", "aten::ne"},
+      {"aten::eq", "aten::eq"},   {"aten::lt", "aten::gt"},   {"aten::le", "aten::ge"},
+      {"aten::gt", "aten::lt"},   {"aten::ge", "aten::le"},
+  };
+  if (a->n != 2 || a->n_kwargs || !is_tensor(a->args[1]->type))
+    return NULL;
+  type_kind k = a->args[0]->type->kind;
+  if (k != TYPE_INT && k != TYPE_FLOAT && k != TYPE_COMPLEX && k != TYPE_NUMBER)
+    return NULL;
+  ir_value *swapped[2] = {a->args[1], a->args[0]};
+  for (size_t i = 0; i < COUNT_OF(rows); i++)
+    if (strcmp(rows[i].name, name) == 0)
+      return call_op(e, rows[i].swapped, swapped, 2);
+  if (strcmp(name, "aten::sub") == 0) {
+    swapped[0] = call_op(e, "aten::neg", &a->args[1], 1);
+    return call_op(e, "aten::add", swapped, 2);
+  }
+  if (strcmp(name, "aten::div") == 0) {
+    swapped[0] = call_op(e, "aten::reciprocal", &a->args[1], 1);
+    return call_op(e, "aten::mul", swapped, 2);
+  }
+  return NULL;
+}
+
+/* Names that PyTorch defines by a line of TorchScript instead of an operator. */
+static const char *renamed(const char *name)
+{
+  static const struct { const char *name, *op; } rows[] = {
+      {"prim::T", "aten::numpy_T"}, {"prim::H", "aten::matrix_H"}, {"prim::ndim", "aten::dim"},
+      {"prim::shape", "aten::size"}, {"aten::mT", "aten::mT"},
+  };
+  for (size_t i = 0; i < COUNT_OF(rows); i++)
+    if (strcmp(rows[i].name, name) == 0)
+      return rows[i].op;
+  return name;
+}
+
+bool builtin_exists(emitter *e, const char *name)
+{
+  uint32_t n;
+  op_overloads(e->p->ctx, str_of(renamed(name)), &n);
+  return n > 0;
+}
+
+ir_value *call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a)
+{
+  uint32_t n;
+  name = renamed(name);
+  const op *const *ops = op_overloads(e->p->ctx, str_of(name), &n);
+  if (n == 0)
+    FAIL(e, "Unknown builtin op: %s.\nCould not find any similar ops to %s. This op may not exist or may "
+            "not be currently supported in TorchScript", name, name);
+  attempt m;
+  for (int implicit = n == 1; implicit < 2; implicit++) {
+    for (uint32_t i = 0; i < n; i++)
+      if (attempt_schema(&m, e, ops[i]->schema, self, a, implicit))
+        return insert_op(e, ops[i], &m);
+    ir_value *swapped = implicit || self ? NULL : swapped_scalar(e, name, a);
+    if (swapped)
+      return swapped;
+  }
+  fail_overloads(e, name, ops, n, self, a);
+}
+
+ir_value *call_op(emitter *e, const char *name, ir_value *const *args, uint32_t n)
+{
+  call_args a = {.args = session_array(e->s, ir_value *, n), .n = n};
+  if (n)
+    memcpy(a.args, args, n * sizeof *args);
+  return call_builtin(e, name, NULL, &a);
+}
+
+/* -- Functions ---------------------------------------------------------------------------------- */
+
+ir_value *call_function(emitter *e, function *f, ir_value *self, const call_args *a)
+{
+  const schema *sc = f->schema;
+  call_args all = *a;
+  if (self) { /* self is the first argument, whatever its name */
+    all.n = a->n + 1;
+    all.args = session_array(e->s, ir_value *, all.n);
+    all.args[0] = self;
+    if (a->n)
+      memcpy(all.args + 1, a->args, a->n * sizeof *a->args);
+  }
+  if (!sc->returns[0].type) /* not annotated: the body says */
+    function_ensure(e->s, f);
+  ir_value **in = match_schema(e, sc, NULL, &all);
+  ir_node *n = ir_node_new(e->s, e->g, self ? IR_CALL_METHOD : IR_CALL_FUNCTION, in, sc->n_args);
+  if (self)
+    ir_attr_set_string(e->s, n, "name", f->name);
+  if (!self || self->type->kind == TYPE_CLASS)
+    n->function = f;
+  put(e, n);
+  return ir_node_add_output(e->s, n, sc->returns[0].type);
+}

@@ -1,0 +1,98 @@
+/* script/resolve.h -- the only door to names, and what a name can mean.
+ *
+ * While an expression is compiled its value is a `sugared` value: a value of the graph, or something
+ * that exists at compile time only (a module's method, torch, range(3)).  Names that are no variables
+ * are looked up through a resolver; archives, user files and operator bodies each have their own.
+ *
+ * A resolver's functions leave the session on errors and return false (NULL) for what they don't know. */
+#ifndef RUSH_SCRIPT_RESOLVE_H
+#define RUSH_SCRIPT_RESOLVE_H
+
+#include "ir/program.h"
+#include "script/ast.h"
+
+typedef enum special_form { /* calls that no schema describes */
+  SPECIAL_ANNOTATE,
+  SPECIAL_UNCHECKED_CAST,
+  SPECIAL_UNINITIALIZED,
+  SPECIAL_ISINSTANCE,
+  SPECIAL_GETATTR,
+  SPECIAL_HASATTR,
+  SPECIAL_FORK,
+  SPECIAL_AWAITABLE,
+  SPECIAL_TUPLE,
+  SPECIAL_LIST,
+  SPECIAL_DICT,
+  SPECIAL_RANGE,
+  SPECIAL_ZIP,
+  SPECIAL_ENUMERATE,
+  SPECIAL_PRINT,
+  SPECIAL_SUPER,
+  SPECIAL_IS_SCRIPTING, /* torch.jit.is_scripting() and its kin: a constant */
+  SPECIAL_CREATE_OBJECT /* C.__new__ */
+} special_form;
+
+typedef enum sugar_kind {
+  SUGAR_VALUE,       /* as.value */
+  SUGAR_BUILTIN,     /* as.builtin: an operator name, with self when it is a method */
+  SUGAR_CAST,        /* as.builtin.name, result as.builtin.type: int(), str() ... */
+  SUGAR_TENSOR_CAST, /* as.builtin: x.float(): name the dtype's method, self the tensor */
+  SUGAR_SPECIAL,     /* as.special */
+  SUGAR_FUNCTION,    /* as.function */
+  SUGAR_METHOD,      /* as.method: a bound method */
+  SUGAR_CLASS,       /* as.type: calling it constructs */
+  SUGAR_NAMED_TUPLE, /* as.type */
+  SUGAR_ENUM,        /* as.type: its attributes are members */
+  SUGAR_EXCEPTION,   /* as.name: "builtins.ValueError", or "" for AssertionError */
+  SUGAR_NAMESPACE,   /* as.name: operators "aten::", "prim::" ... of torch and ops */
+  SUGAR_OPS,         /* torch.ops: its attributes are namespaces */
+  SUGAR_TORCH,       /* as.name: a dotted Python path, "torch", "torch.nn.functional" */
+  SUGAR_SPACE,       /* as.name: a qualified name's beginning, "__torch__.a" */
+  SUGAR_CONSTANTS,   /* CONSTANTS */
+  SUGAR_TYPE,        /* as.type: an annotation used as a value */
+  SUGAR_TUPLE,       /* as.items: unpacked at compile time */
+  SUGAR_RANGE,       /* as.range */
+  SUGAR_ITERATION,   /* as.items: zip and enumerate */
+  SUGAR_CLOSURE      /* as.node: a nested def */
+} sugar_kind;
+
+typedef struct sugared {
+  sugar_kind kind;
+  union {
+    ir_value *value;
+    struct { const char *name; ir_value *self; const type *type; } builtin;
+    special_form special;
+    function *function;
+    struct { ir_value *self; function *function; } method;
+    const type *type;
+    const char *name;
+    struct { struct sugared *items; uint32_t n; } items;
+    struct { ir_value *start, *end, *step; int64_t static_len; } range; /* start NULL: 0; -1: unknown */
+    ir_node *node;
+  } as;
+} sugared;
+
+typedef struct resolver resolver;
+struct resolver {
+  void *arg;
+  program *program;
+  /* A free name.  Returns false when unknown. */
+  bool (*value)(session *s, const resolver *r, const char *name, source_range at, sugared *out);
+  /* `name` of a SUGAR_SPACE or SUGAR_TORCH. */
+  bool (*attr)(session *s, const resolver *r, const sugared *base, const char *name, source_range at,
+               sugared *out);
+  /* The type of a dotted name in an annotation, or NULL. */
+  const type *(*type)(session *s, const resolver *r, const char *name, source_range at);
+  unsigned parse_flags;
+};
+
+/* Names of Python and TorchScript itself: len, range, int, print ... */
+bool resolve_builtin_name(const char *name, sugared *out);
+/* torch and what lies below it (`path` without the name: "torch", "torch.nn.functional"). */
+bool resolve_torch_attr(session *s, context *c, const char *path, const char *name, sugared *out);
+/* An annotation. */
+const type *resolve_type(session *s, const resolver *r, const ast_expr *e);
+/* The type's own text, in errors: "List[int]". */
+const char *type_text(session *s, const type *t);
+
+#endif

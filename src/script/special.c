@@ -1,0 +1,297 @@
+/* script/special.c -- calls that no schema describes: annotate, range, getattr, fork ... */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+static void check_count(emitter *e, const ast_expr *x, uint32_t least, uint32_t most)
+{
+  uint32_t n = x->as.call.args.n;
+  if (n < least || n > most || x->as.call.n_keywords)
+    FAIL(e, "expected %u to %u arguments without names but found %u", least, most,
+         n + x->as.call.n_keywords);
+}
+
+static const ast_expr *arg(const ast_expr *x, uint32_t i) { return x->as.call.args.items[i]; }
+
+/* -- Types -------------------------------------------------------------------------------------- */
+
+static ir_value *emit_annotate(emitter *e, const ast_expr *x)
+{
+  check_count(e, x, 2, 2);
+  const type *t = resolve_type(e->s, e->names, arg(x, 0));
+  ir_value *v = convert(e, t, emit_expr(e, arg(x, 1), t), true);
+  bool forgot_optional = v->type->kind == TYPE_OPTIONAL && type_equal(v->type->elems[0], t);
+  if (!type_is_subtype(v->type, t) && !forgot_optional)
+    FAIL(e, "expected an expression of type %s but found %s", TYPE_TEXT(e, t), TYPE_TEXT(e, v->type));
+  if (v->type->kind == TYPE_NONE && t->kind != TYPE_NONE) /* remember what the None is for */
+    return constant_value(e, value_none(), t);
+  return v;
+}
+
+static ir_value *emit_unchecked_cast(emitter *e, const ast_expr *x)
+{
+  check_count(e, x, 2, 2);
+  const type *t = resolve_type(e->s, e->names, arg(x, 0));
+  ir_value *v = emit_expr(e, arg(x, 1), NULL);
+  if (v->node->kind == IR_UNCHECKED_CAST && type_equal(v->type, t))
+    return v;
+  return unchecked_cast(e, v, t);
+}
+
+static ir_value *emit_uninitialized(emitter *e, const ast_expr *x)
+{
+  check_count(e, x, 1, 1);
+  return put_node(e, IR_UNINITIALIZED, NULL, 0, resolve_type(e->s, e->names, arg(x, 0)));
+}
+
+static sugared emit_create_object(emitter *e, const ast_expr *x)
+{
+  check_count(e, x, 1, 1);
+  sugared cls = emit_sugared(e, arg(x, 0), NULL);
+  if (cls.kind != SUGAR_CLASS)
+    FAIL(e, "__new__ needs a class");
+  return sugar_value(put_node(e, IR_CREATE_OBJECT, NULL, 0, cls.as.type));
+}
+
+/* -- Attributes --------------------------------------------------------------------------------- */
+
+static sugared emit_getattr(emitter *e, const ast_expr *x)
+{
+  check_count(e, x, 2, 3);
+  if (arg(x, 1)->kind != EXPR_STRING)
+    FAIL(e, "getattr's second argument must be a string literal");
+  sugared base = emit_sugared(e, arg(x, 0), NULL), out;
+  const char *name = arg(x, 1)->as.string.data;
+  if (x->as.call.args.n == 2)
+    return get_attr(e, &base, name);
+  if (try_get_attr(e, &base, name, &out))
+    return out;
+  return emit_sugared(e, arg(x, 2), NULL);
+}
+
+/* -- Iteration ---------------------------------------------------------------------------------- */
+
+static sugared emit_range(emitter *e, const ast_expr *x)
+{
+  check_count(e, x, 1, 3);
+  ir_value *v[3] = {NULL, NULL, NULL};
+  uint32_t n = x->as.call.args.n;
+  for (uint32_t i = 0; i < n; i++) {
+    v[i] = emit_expr(e, arg(x, i), NULL);
+    if (v[i]->type->kind != TYPE_INT)
+      FAIL(e, "all inputs of range must be ints, found %s in argument %u", TYPE_TEXT(e, v[i]->type), i);
+  }
+  sugared out = {.kind = SUGAR_RANGE, .as.range = {NULL, v[0], NULL, -1}};
+  if (n > 1) {
+    out.as.range.start = v[0];
+    out.as.range.end = v[1];
+    out.as.range.step = v[2] ? v[2] : constant_int(e, 1);
+  }
+  return out;
+}
+
+static sugared iteration(emitter *e, const sugared *items, uint32_t n)
+{
+  sugared out = {.kind = SUGAR_ITERATION};
+  out.as.items.items = session_array(e->s, sugared, n);
+  out.as.items.n = n;
+  memcpy(out.as.items.items, items, n * sizeof *items);
+  return out;
+}
+
+static sugared emit_zip(emitter *e, const ast_expr *x)
+{
+  uint32_t n = x->as.call.args.n;
+  if (n == 0)
+    FAIL(e, "zip expected at least 1 arguments, got 0");
+  check_count(e, x, 1, UINT32_MAX);
+  sugared *items = session_array(e->s, sugared, n);
+  for (uint32_t i = 0; i < n; i++) {
+    sugared v = emit_sugared(e, arg(x, i), NULL);
+    items[i] = iterate(e, &v);
+  }
+  return iteration(e, items, n);
+}
+
+static sugared emit_enumerate(emitter *e, const ast_expr *x)
+{
+  const ast_expr *start = x->as.call.args.n > 1 ? arg(x, 1) : NULL;
+  if (x->as.call.n_keywords == 1 && !start && strcmp(x->as.call.keywords[0].name, "start") == 0)
+    start = x->as.call.keywords[0].value;
+  else
+    check_count(e, x, 1, 2);
+  sugared v = emit_sugared(e, arg(x, 0), NULL), items[2];
+  ir_value *first = start ? emit_expr(e, start, NULL) : NULL;
+  items[1] = iterate(e, &v);
+  items[0] = (sugared){.kind = SUGAR_RANGE};
+  items[0].as.range.end = constant_int(e, INT64_MAX);
+  items[0].as.range.start = first;
+  items[0].as.range.step = first ? constant_int(e, 1) : NULL;
+  items[0].as.range.static_len = static_len(e, &items[1]);
+  return iteration(e, items, 2);
+}
+
+/* -- Containers --------------------------------------------------------------------------------- */
+
+static sugared emit_tuple_call(emitter *e, const ast_expr *x)
+{
+  check_count(e, x, 1, 1);
+  sugared v = emit_sugared(e, arg(x, 0), NULL), out = {.kind = SUGAR_TUPLE};
+  out.as.items.n = as_items(e, &v, 0, &out.as.items.items);
+  return sugar_value(as_value(e, &out));
+}
+
+static void append_item(emitter *e, void *list)
+{
+  ir_value *in[2] = {list, NULL};
+  sugared item;
+  get_var(e, "$item", &item);
+  in[1] = as_value(e, &item);
+  if (in[0]->node->n_inputs == 0 && is_empty_list_literal(in[0])) {
+    in[0]->type = list_of(e, in[1]->type);
+    in[0]->node->attrs = NULL; /* typed now */
+  }
+  call_op(e, "aten::append", in, 2);
+}
+
+/* list(x): a copy, or everything that iterating over x gives. */
+static sugared emit_list_call(emitter *e, const ast_expr *x, const type *hint)
+{
+  check_count(e, x, 0, 1);
+  if (x->as.call.args.n == 0) {
+    ast_expr empty = {.kind = EXPR_LIST, .op = OP_NONE, .at = x->at};
+    return sugar_value(emit_literal(e, &empty, hint));
+  }
+  sugared v = emit_sugared(e, arg(x, 0), NULL);
+  if (v.kind == SUGAR_VALUE && (v.as.value->type->kind == TYPE_LIST || v.as.value->type->kind == TYPE_STRING))
+    return sugar_value(call_op(e, "aten::list", &v.as.value, 1));
+  ast_expr empty = {.kind = EXPR_LIST, .op = OP_NONE, .at = x->at};
+  ast_expr *target = session_new(e->s, ast_expr);
+  *target = (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = x->at, .as.name = "$item"};
+  ir_value *list = emit_literal(e, &empty, NULL);
+  sugared it = iterate(e, &v);
+  push_frame(e, e->frame->block);
+  bool fresh = e->fresh_names;
+  e->n_scopes++;
+  e->fresh_names = true;
+  emit_loop(e, &it, target, append_item, list);
+  e->fresh_names = fresh;
+  pop_frame(e);
+  return sugar_value(list);
+}
+
+static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
+{
+  ast_expr dict = {.kind = EXPR_DICT, .op = OP_NONE, .at = x->at};
+  if (x->as.call.args.n == 1 && x->as.call.n_keywords == 0) {
+    ir_value *v = emit_expr(e, arg(x, 0), hint);
+    return sugar_value(call_op(e, "aten::dict", &v, 1));
+  }
+  if (x->as.call.args.n)
+    FAIL(e, "dict takes pairs or keyword arguments here, not both");
+  uint32_t n = x->as.call.n_keywords;
+  dict.as.dict.keys = (ast_exprs){session_array(e->s, ast_expr *, n), n};
+  dict.as.dict.values = (ast_exprs){session_array(e->s, ast_expr *, n), n};
+  for (uint32_t i = 0; i < n; i++) {
+    ast_expr *key = session_new(e->s, ast_expr);
+    *key = (ast_expr){.kind = EXPR_STRING, .op = OP_NONE, .at = x->as.call.keywords[i].at};
+    key->as.string.data = x->as.call.keywords[i].name;
+    key->as.string.len = strlen(key->as.string.data);
+    dict.as.dict.keys.items[i] = key;
+    dict.as.dict.values.items[i] = x->as.call.keywords[i].value;
+  }
+  return sugar_value(emit_literal(e, &dict, hint));
+}
+
+/* -- Tasks and effects -------------------------------------------------------------------------- */
+
+/* fork(f, args): the call becomes the body of a closure, which closures.c makes a function. */
+static sugared emit_fork(emitter *e, const ast_expr *x)
+{
+  if (x->as.call.args.n == 0)
+    FAIL(e, "Expected at least one argument to fork()");
+  sugared fn = emit_sugared(e, arg(x, 0), NULL);
+  ir_node *closure = fn.kind == SUGAR_CLOSURE ? fn.as.node : NULL;
+  if (!closure) {
+    ast_expr call = *x;
+    call.as.call.args.items++;
+    call.as.call.args.n--;
+    call_args a = {.args = session_array(e->s, ir_value *, call.as.call.args.n)};
+    for (uint32_t i = 0; i < call.as.call.args.n; i++)
+      a.args[a.n++] = emit_expr(e, call.as.call.args.items[i], NULL);
+    a.kwargs = session_array(e->s, named_value, call.as.call.n_keywords);
+    for (uint32_t i = 0; i < call.as.call.n_keywords; i++)
+      a.kwargs[a.n_kwargs++] = (named_value){call.as.call.keywords[i].name,
+                                             emit_expr(e, call.as.call.keywords[i].value, NULL),
+                                             call.as.call.keywords[i].at};
+    closure = put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
+    ir_block *b = ir_node_add_block(e->s, closure);
+    ir_node *old = begin_at(e, b);
+    push_frame(e, b)->is_function = true;
+    sugared out = call_sugared(e, &fn, &a, NULL);
+    ir_value *v = as_value(e, &out);
+    ir_block_add_output(e->s, b, v);
+    pop_frame(e);
+    e->before = old;
+    ir_node_add_output(e->s, closure, v->type);
+  }
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_FORK, closure->outputs, 1));
+  const type *t = type_future(&e->p->types, closure->outputs[0]->type);
+  if (!t)
+    session_check(e->s, call_nomem(e->s->cx));
+  return sugar_value(ir_node_add_output(e->s, n, t));
+}
+
+static sugared emit_print(emitter *e, const ast_expr *x)
+{
+  uint32_t n = x->as.call.args.n;
+  check_count(e, x, 0, UINT32_MAX);
+  ir_value **in = session_array(e->s, ir_value *, n);
+  for (uint32_t i = 0; i < n; i++)
+    in[i] = emit_expr(e, arg(x, i), NULL);
+  put_node(e, IR_PRINT, in, n, NULL);
+  return sugar_value(constant_none(e));
+}
+
+sugared emit_special(emitter *e, special_form form, const ast_expr *x, const type *hint)
+{
+  condition c;
+  switch (form) {
+  case SPECIAL_ANNOTATE:
+    return sugar_value(emit_annotate(e, x));
+  case SPECIAL_UNCHECKED_CAST:
+    return sugar_value(emit_unchecked_cast(e, x));
+  case SPECIAL_UNINITIALIZED:
+    return sugar_value(emit_uninitialized(e, x));
+  case SPECIAL_ISINSTANCE: case SPECIAL_HASATTR:
+    c = emit_cond(e, x);
+    return sugar_value(cond_value(e, &c));
+  case SPECIAL_GETATTR:
+    return emit_getattr(e, x);
+  case SPECIAL_FORK:
+    return emit_fork(e, x);
+  case SPECIAL_TUPLE:
+    return emit_tuple_call(e, x);
+  case SPECIAL_LIST:
+    return emit_list_call(e, x, hint);
+  case SPECIAL_DICT:
+    return emit_dict_call(e, x, hint);
+  case SPECIAL_RANGE:
+    return emit_range(e, x);
+  case SPECIAL_ZIP:
+    return emit_zip(e, x);
+  case SPECIAL_ENUMERATE:
+    return emit_enumerate(e, x);
+  case SPECIAL_PRINT:
+    return emit_print(e, x);
+  case SPECIAL_CREATE_OBJECT:
+    return emit_create_object(e, x);
+  case SPECIAL_IS_SCRIPTING:
+    return sugar_value(constant_bool(e, true));
+  case SPECIAL_AWAITABLE:
+    FAIL(e, "awaitable() is not supported");
+  case SPECIAL_SUPER:
+    FAIL(e, "super() is not supported in TorchScript");
+  }
+  FAIL(e, "this call is not supported");
+}

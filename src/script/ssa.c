@@ -1,0 +1,230 @@
+/* script/ssa.c -- variables become values.
+ *
+ *   carry:  what an If or a Loop assigns is passed through its outputs and a loop's block parameters,
+ *           still as loads and stores at the borders;
+ *   (exits.c turns break and continue into early ends of a loop's body)
+ *   inline: a Loop's condition block moves in front of the loop and to the end of its body;
+ *   erase:  each load is replaced by what was stored last.
+ *
+ * Names are slots (see env.c).  Orders of carried variables follow PyTorch: sorted by name. */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+/* -- Scopes ------------------------------------------------------------------------------------- */
+
+typedef struct slot {
+  const char *name;
+  const type *type;
+  ir_value *value; /* erase only */
+} slot;
+typedef struct scope {
+  struct scope *parent;
+  slot *slots; /* sorted by name */
+  uint32_t n, cap;
+} scope;
+
+static slot *find_here(const scope *sc, const char *name)
+{
+  uint32_t lo = 0, hi = sc->n;
+  while (lo < hi) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    int order = strcmp(sc->slots[mid].name, name);
+    if (order == 0)
+      return &sc->slots[mid];
+    if (order < 0)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return NULL;
+}
+
+static slot *find(const scope *sc, const char *name)
+{
+  slot *found = NULL;
+  for (; sc && !found; sc = sc->parent)
+    found = find_here(sc, name);
+  return found;
+}
+
+static void set(session *s, scope *sc, const char *name, const type *t, ir_value *v)
+{
+  slot *old = find_here(sc, name);
+  if (old) {
+    old->type = t;
+    old->value = v;
+    return;
+  }
+  if (sc->n == sc->cap) {
+    slot *grown = session_array(s, slot, sc->cap * 2 + 4);
+    if (sc->n)
+      memcpy(grown, sc->slots, sc->n * sizeof *grown);
+    sc->slots = grown;
+    sc->cap = sc->cap * 2 + 4;
+  }
+  uint32_t i = sc->n++;
+  for (; i > 0 && strcmp(sc->slots[i - 1].name, name) > 0; i--)
+    sc->slots[i] = sc->slots[i - 1];
+  sc->slots[i] = (slot){name, t, v};
+}
+
+/* -- Carry -------------------------------------------------------------------------------------- */
+
+static ir_value *load_before(session *s, ir_node *pos, const char *name, const type *t)
+{
+  ir_node *n = ir_node_new(s, pos->graph, IR_LOAD, NULL, 0);
+  ir_attr_set_string(s, n, "name", name);
+  ir_node_insert_before(n, pos);
+  return ir_node_add_output(s, n, t);
+}
+
+static ir_node *new_store(session *s, ir_graph *g, const char *name, ir_value *v)
+{
+  ir_node *n = ir_node_new(s, g, IR_STORE, &v, 1);
+  ir_attr_set_string(s, n, "name", name);
+  return n;
+}
+
+static void add_block_output(session *s, ir_block *b, const char *name, const type *t)
+{
+  ir_block_add_output(s, b, load_before(s, b->ret, name, t));
+}
+
+/* The stores of a node's results stand right after it, in the order of the results. */
+static void add_node_output(session *s, ir_node *n, ir_node **last, const char *name, const type *t)
+{
+  ir_node *store = new_store(s, n->graph, name, ir_node_add_output(s, n, t));
+  ir_node_insert_after(store, *last);
+  *last = store;
+}
+
+static scope *carry_block(session *s, ir_block *b, scope *outer);
+
+static void carry_if(session *s, ir_node *n, scope *sc)
+{
+  scope *branch[2] = {carry_block(s, n->blocks[0], sc), carry_block(s, n->blocks[1], sc)};
+  ir_node *last = n;
+  for (uint32_t a = 0, b = 0; a < branch[0]->n || b < branch[1]->n;) {
+    int order = a == branch[0]->n   ? 1
+                : b == branch[1]->n ? -1
+                                    : strcmp(branch[0]->slots[a].name, branch[1]->slots[b].name);
+    const char *name = order <= 0 ? branch[0]->slots[a].name : branch[1]->slots[b].name;
+    a += order <= 0;
+    b += order >= 0;
+    const slot *yes = find(branch[0], name), *no = find(branch[1], name);
+    const type *t = yes && no ? type_unify(n->graph->types, yes->type, no->type, true) : NULL;
+    if (!t)
+      continue;
+    add_block_output(s, n->blocks[0], name, yes->type);
+    add_block_output(s, n->blocks[1], name, no->type);
+    add_node_output(s, n, &last, name, t);
+    set(s, sc, name, t, NULL);
+  }
+}
+
+static void carry_loop(session *s, ir_node *n, scope *sc)
+{
+  ir_block *body = n->blocks[0];
+  scope *inside = carry_block(s, body, sc);
+  ir_node *last = n;
+  carry_block(s, n->blocks[1], sc);
+  ir_node *first = ir_block_first(body);
+  for (uint32_t i = 0; i < inside->n; i++) {
+    const char *name = inside->slots[i].name;
+    const slot *outer = find(sc, name);
+    if (!outer)
+      continue;
+    const type *t = outer->type;
+    ir_node_add_input(s, n, load_before(s, n, name, t));
+    ir_node_insert_before(new_store(s, n->graph, name, ir_block_add_input(s, body, t, NULL)), first);
+    add_block_output(s, body, name, t);
+    add_node_output(s, n, &last, name, t);
+    set(s, sc, name, t, NULL);
+  }
+}
+
+static const type *stored_type(const ir_node *n)
+{
+  const ir_attr *a = ir_attr_find(n, "type");
+  return a ? a->as.t.types[0] : ir_node_input(n, 0)->type;
+}
+
+static scope *carry_block(session *s, ir_block *b, scope *outer)
+{
+  scope *sc = session_new(s, scope);
+  sc->parent = outer;
+  session_enter(s);
+  for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    next = n->next;
+    if (n->kind == IR_STORE)
+      set(s, sc, ir_attr_string(n, "name"), stored_type(n), NULL);
+    else if (n->kind == IR_IF)
+      carry_if(s, n, sc);
+    else if (n->kind == IR_LOOP)
+      carry_loop(s, n, sc);
+    else if (n->kind == IR_CLOSURE)
+      carry_block(s, n->blocks[0], sc);
+  }
+  session_leave(s);
+  return sc;
+}
+
+/* -- Loop conditions ---------------------------------------------------------------------------- */
+
+static void inline_condition(session *s, ir_node *n)
+{
+  ir_block *body = n->blocks[0], *cond = n->blocks[1];
+  ir_value *start, *next;
+  ir_block_inline(s, cond, n, NULL, &start);
+  ir_node_insert_input(s, n, 1, start);
+  ir_block_inline(s, cond, body->ret, NULL, &next);
+  ir_node_insert_input(s, body->ret, 0, next);
+  ir_node_destroy_block(n, 1);
+}
+
+static void inline_conditions(session *s, ir_block *b)
+{
+  session_enter(s);
+  for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      inline_conditions(s, n->blocks[i]);
+    if (n->kind == IR_LOOP)
+      inline_condition(s, n);
+  }
+  session_leave(s);
+}
+
+/* -- Erase -------------------------------------------------------------------------------------- */
+
+static void erase_block(session *s, ir_block *b, scope *outer)
+{
+  scope sc = {.parent = outer};
+  session_enter(s);
+  for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    next = n->next;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      erase_block(s, n->blocks[i], &sc);
+    if (n->kind == IR_STORE) {
+      ir_value *v = ir_node_input(n, 0);
+      set(s, &sc, ir_attr_string(n, "name"), v->type, v);
+      ir_node_destroy(n);
+    } else if (n->kind == IR_LOAD) {
+      const slot *v = find(&sc, ir_attr_string(n, "name"));
+      if (!v)
+        session_fail_status(s, RUSH_EINTERNAL, NULL, &n->range, "variable %s is read before it is set",
+                            ir_attr_string(n, "name"));
+      ir_value_replace_all_uses(n->outputs[0], v->value);
+      ir_node_destroy(n);
+    }
+  }
+  session_leave(s);
+}
+
+void lower_variables(session *s, ir_graph *g)
+{
+  carry_block(s, g->block, NULL);
+  lower_loop_exits(s, g);
+  inline_conditions(s, g->block);
+  erase_block(s, g->block, NULL);
+}

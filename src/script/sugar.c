@@ -1,0 +1,365 @@
+/* script/sugar.c -- attributes, unpacking, and the value of what is more than a value. */
+#include <string.h>
+
+#include "script/emit_int.h"
+
+const char *sugar_name(emitter *e, const sugared *v)
+{
+  switch (v->kind) {
+  case SUGAR_VALUE:
+    return session_printf(e->s, "value of type '%s'", TYPE_TEXT(e, v->as.value->type));
+  case SUGAR_BUILTIN: case SUGAR_CAST: case SUGAR_TENSOR_CAST:
+    return "builtin";
+  case SUGAR_SPECIAL:
+    return "special form";
+  case SUGAR_FUNCTION:
+    return "function";
+  case SUGAR_METHOD:
+    return "method";
+  case SUGAR_CLASS: case SUGAR_NAMED_TUPLE: case SUGAR_ENUM:
+    return session_printf(e->s, "class '%s'", v->as.type->name);
+  case SUGAR_EXCEPTION:
+    return "exception";
+  case SUGAR_NAMESPACE: case SUGAR_OPS: case SUGAR_TORCH: case SUGAR_SPACE:
+    return "module";
+  case SUGAR_CONSTANTS:
+    return "constants";
+  case SUGAR_TYPE:
+    return "type";
+  case SUGAR_TUPLE:
+    return "tuple";
+  case SUGAR_RANGE:
+    return "range";
+  case SUGAR_ITERATION:
+    return "iterable";
+  case SUGAR_CLOSURE:
+    return "closure";
+  }
+  return "value";
+}
+
+static ir_value *items_as_tuple(emitter *e, const sugared *v)
+{
+  ir_value **items = session_array(e->s, ir_value *, v->as.items.n);
+  for (uint32_t i = 0; i < v->as.items.n; i++)
+    items[i] = as_value(e, &v->as.items.items[i]);
+  return make_tuple(e, items, v->as.items.n, NULL);
+}
+
+ir_value *as_value(emitter *e, const sugared *v)
+{
+  if (v->kind == SUGAR_VALUE)
+    return v->as.value;
+  if (v->kind == SUGAR_TUPLE)
+    return items_as_tuple(e, v);
+  FAIL(e, "%s cannot be used as a value", sugar_name(e, v));
+}
+
+/* -- Attributes of values ----------------------------------------------------------------------- */
+
+static const char *const prim_properties[] = {
+    "dtype", "device", "grad", "data", "shape", "is_cuda", "is_cpu", "is_xla", "is_xpu", "is_sparse",
+    "is_sparse_csr", "is_mkldnn", "is_mps", "is_mtia", "is_quantized", "is_vulkan", "is_ipu", "is_meta",
+    "is_maia", "is_nested", "requires_grad", "layout", "T", "H", "itemsize", "nbytes", "ndim", "name",
+};
+static const char *const aten_properties[] = {"is_leaf", "mT", "mH", "real", "imag", "retains_grad"};
+static const char *const cast_methods[] = {"byte", "char", "double", "float", "cfloat", "cdouble", "int",
+                                           "long", "short", "bool", "half", "bfloat16"};
+
+static bool one_of(const char *name, const char *const *names, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(names[i], name) == 0)
+      return true;
+  return false;
+}
+
+static bool tensor_attr(emitter *e, ir_value *v, const char *name, sugared *out)
+{
+  bool prim = one_of(name, prim_properties, COUNT_OF(prim_properties));
+  if (prim || one_of(name, aten_properties, COUNT_OF(aten_properties))) {
+    const char *op = session_printf(e->s, "%s::%s", prim ? "prim" : "aten", name);
+    *out = sugar_value(call_op(e, op, &v, 1));
+    return true;
+  }
+  if (one_of(name, cast_methods, COUNT_OF(cast_methods))) {
+    *out = (sugared){.kind = SUGAR_TENSOR_CAST, .as.builtin = {name, v, NULL}};
+    return true;
+  }
+  return false;
+}
+
+static bool field_attr(emitter *e, ir_value *v, const char *name, sugared *out)
+{
+  const type *t = v->type;
+  for (uint32_t i = 0; t->fields && i < t->n_elems; i++) {
+    if (strcmp(t->fields[i], name) != 0)
+      continue;
+    ir_value *in[2] = {v, constant_int(e, i)};
+    *out = sugar_value(put_node(e, IR_TUPLE_INDEX, in, 2, t->elems[i]));
+    return true;
+  }
+  return false;
+}
+
+static ir_value *get_slot(emitter *e, ir_value *v, const class_attr *a)
+{
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_GET_ATTR, &v, 1));
+  ir_attr_set_string(e->s, n, "name", a->name);
+  return ir_node_add_output(e->s, n, a->type);
+}
+
+bool find_method(const type *t, const char *name, function **out)
+{
+  if ((t->kind != TYPE_CLASS && t->kind != TYPE_INTERFACE) || !t->cls)
+    return false;
+  *out = class_find_method(t, str_of(name));
+  return *out != NULL;
+}
+
+static bool class_attr_of(emitter *e, ir_value *v, const char *name, sugared *out)
+{
+  const type *t = v->type;
+  class_complete(e->s, t);
+  int slot = class_attr_index(t, str_of(name));
+  if (slot >= 0) {
+    *out = sugar_value(get_slot(e, v, &t->cls->attrs[slot]));
+    return true;
+  }
+  function *f;
+  if (find_method(t, name, &f)) {
+    *out = (sugared){.kind = SUGAR_METHOD, .as.method = {v, f}};
+    return true;
+  }
+  const class_attr *c = class_constant(t, str_of(name));
+  if (c) {
+    *out = sugar_value(constant_value(e, c->constant, c->type));
+    return true;
+  }
+  for (uint32_t i = 0; t->cls && i < t->cls->n_properties; i++) {
+    if (strcmp(t->cls->properties[i].name, name) == 0) {
+      call_args none = {0};
+      *out = sugar_value(call_function(e, t->cls->properties[i].getter, v, &none));
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool enum_attr(emitter *e, ir_value *v, const char *name, sugared *out)
+{
+  bool value = strcmp(name, "value") == 0;
+  if (!value && strcmp(name, "name") != 0)
+    return false;
+  const type *t = value ? v->type->elems[0] : type_simple(TYPE_STRING);
+  const char *overload = !value                ? ""
+                         : t->kind == TYPE_INT   ? "int"
+                         : t->kind == TYPE_FLOAT ? "float"
+                                                 : "str";
+  const op *o = op_find(e->p->ctx, value ? STR("prim::EnumValue") : STR("prim::EnumName"), str_of(overload));
+  if (!o)
+    FAIL(e, "enum members have no attribute %s here", name);
+  ir_node *n = put(e, ir_node_new_op(e->s, e->g, o, &v, 1));
+  n->outputs[0]->type = t;
+  *out = sugar_value(n->outputs[0]);
+  return true;
+}
+
+static bool method_attr(emitter *e, ir_value *v, const char *name, sugared *out)
+{
+  const char *op = session_printf(e->s, "aten::%s", strcmp(name, "type") == 0 ? "to" : name);
+  if (!builtin_exists(e, op))
+    return false;
+  *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {op, v, NULL}};
+  return true;
+}
+
+static bool value_attr(emitter *e, ir_value *v, const char *name, sugared *out)
+{
+  switch ((int)v->type->kind) {
+  case TYPE_TENSOR:
+    if (tensor_attr(e, v, name, out))
+      return true;
+    break;
+  case TYPE_TUPLE:
+    if (field_attr(e, v, name, out))
+      return true;
+    break;
+  case TYPE_CLASS: case TYPE_INTERFACE:
+    return class_attr_of(e, v, name, out);
+  case TYPE_ENUM:
+    return enum_attr(e, v, name, out);
+  case TYPE_DEVICE:
+    if (strcmp(name, "type") == 0 || strcmp(name, "index") == 0) {
+      *out = sugar_value(call_op(e, session_printf(e->s, "prim::%s", name), &v, 1));
+      return true;
+    }
+    break;
+  }
+  return method_attr(e, v, name, out);
+}
+
+/* -- Attributes of what exists at compile time --------------------------------------------------- */
+
+static const type *constant_type(emitter *e, rush_value v)
+{
+  const type *t = type_of_value(&e->p->types, v);
+  if (!t)
+    session_check(e->s, call_nomem(e->s->cx));
+  return t;
+}
+
+static bool constants_attr(emitter *e, const char *name, sugared *out)
+{
+  uint64_t i = 0;
+  const char *p = name + 1;
+  for (; *p >= '0' && *p <= '9' && i < UINT32_MAX; p++)
+    i = i * 10 + (uint64_t)(*p - '0');
+  if (name[0] != 'c' || *p || i >= e->p->n_constants)
+    return false;
+  *out = sugar_value(constant_value(e, e->p->constants[i], constant_type(e, e->p->constants[i])));
+  return true;
+}
+
+static function *find_hook(const type *t, const char *name)
+{
+  const class_info *c = t->cls;
+  for (uint32_t i = 0; c && i < c->n_pre_hooks; i++)
+    if (strcmp(c->forward_pre_hooks[i]->name, name) == 0)
+      return c->forward_pre_hooks[i];
+  for (uint32_t i = 0; c && i < c->n_hooks; i++)
+    if (strcmp(c->forward_hooks[i]->name, name) == 0)
+      return c->forward_hooks[i];
+  return NULL;
+}
+
+static bool class_object_attr(emitter *e, const type *t, const char *name, sugared *out)
+{
+  class_complete(e->s, t);
+  function *f = find_hook(t, name);
+  if (strcmp(name, "__new__") == 0) {
+    *out = (sugared){.kind = SUGAR_SPECIAL, .as.special = SPECIAL_CREATE_OBJECT};
+    return true;
+  }
+  if (!f && !find_method(t, name, &f))
+    return false;
+  *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = f};
+  return true;
+}
+
+static bool enum_member(emitter *e, const type *t, const char *name, sugared *out)
+{
+  class_complete(e->s, t);
+  const class_info *c = t->cls;
+  for (uint32_t i = 0; c && i < c->n_members; i++) {
+    if (strcmp(c->enum_names[i], name) == 0) {
+      *out = sugar_value(constant_value(e, c->enum_members[i], t));
+      return true;
+    }
+  }
+  return false;
+}
+
+bool try_get_attr(emitter *e, const sugared *base, const char *name, sugared *out)
+{
+  switch (base->kind) {
+  case SUGAR_VALUE:
+    return value_attr(e, base->as.value, name, out);
+  case SUGAR_NAMESPACE: {
+    const char *op = session_printf(e->s, "%s::%s", base->as.name, name);
+    *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {op, NULL, NULL}};
+    return true;
+  }
+  case SUGAR_OPS:
+    *out = (sugared){.kind = SUGAR_NAMESPACE, .as.name = name};
+    return true;
+  case SUGAR_CONSTANTS:
+    return constants_attr(e, name, out);
+  case SUGAR_SPACE:
+    return e->names->attr(e->s, e->names, base, name, e->at, out);
+  case SUGAR_TORCH:
+    return (e->names->attr && e->names->attr(e->s, e->names, base, name, e->at, out)) ||
+           resolve_torch_attr(e->s, e->p->ctx, base->as.name, name, out);
+  case SUGAR_CLASS:
+    return class_object_attr(e, base->as.type, name, out);
+  case SUGAR_ENUM:
+    return enum_member(e, base->as.type, name, out);
+  default:
+    return false;
+  }
+}
+
+sugared get_attr(emitter *e, const sugared *base, const char *name)
+{
+  sugared out;
+  if (try_get_attr(e, base, name, &out))
+    return out;
+  if (base->kind == SUGAR_VALUE) {
+    const type *t = base->as.value->type;
+    if (is_optional_like(t))
+      FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to handle None first? "
+              "Optional values are refined by 'is None' checks", TYPE_TEXT(e, t), name);
+    FAIL(e, "'%s' object has no attribute or method '%s'.", TYPE_TEXT(e, t), name);
+  }
+  FAIL(e, "%s has no attribute '%s'", sugar_name(e, base), name);
+}
+
+void set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
+{
+  const type *t = object->type;
+  if (t->kind != TYPE_CLASS)
+    FAIL(e, "Tried to set an attribute: %s on a non-class: %s", name, TYPE_TEXT(e, t));
+  class_complete(e->s, t);
+  int slot = class_attr_index(t, str_of(name));
+  for (uint32_t i = 0; slot < 0 && i < t->cls->n_properties; i++) {
+    if (strcmp(t->cls->properties[i].name, name) == 0 && t->cls->properties[i].setter) {
+      call_args a = {.args = &v, .n = 1};
+      call_function(e, t->cls->properties[i].setter, object, &a);
+      return;
+    }
+  }
+  if (slot < 0)
+    FAIL(e, "Tried to set nonexistent attribute: %s. Did you forget to initialize it in __init__()?", name);
+  const type *want = t->cls->attrs[slot].type;
+  v = convert(e, want, v, true);
+  if (!type_is_subtype(v->type, want))
+    FAIL(e, "Wrong type for attribute assignment. Expected %s but got %s", TYPE_TEXT(e, want),
+         TYPE_TEXT(e, v->type));
+  ir_value *in[2] = {object, v};
+  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_SET_ATTR, in, 2));
+  ir_attr_set_string(e->s, n, "name", name);
+}
+
+/* -- Unpacking ---------------------------------------------------------------------------------- */
+
+static uint32_t value_items(emitter *e, ir_value *v, uint32_t n, sugared **out)
+{
+  const type *t = v->type;
+  bool tuple = t->kind == TYPE_TUPLE;
+  if (!tuple && t->kind != TYPE_LIST)
+    FAIL(e, "%s cannot be used as a tuple", TYPE_TEXT(e, t));
+  if (!tuple && n == 0)
+    FAIL(e, "cannot statically infer the expected size of a list in this context");
+  uint32_t k = tuple ? t->n_elems : n;
+  ir_value **items = session_array(e->s, ir_value *, k);
+  if (tuple) {
+    unpack_tuple(e, v, items);
+  } else {
+    ir_node *node = put(e, ir_node_new(e->s, e->g, IR_LIST_UNPACK, &v, 1));
+    for (uint32_t i = 0; i < k; i++)
+      items[i] = ir_node_add_output(e->s, node, t->elems[0]);
+  }
+  *out = session_array(e->s, sugared, k);
+  for (uint32_t i = 0; i < k; i++)
+    (*out)[i] = sugar_value(items[i]);
+  return k;
+}
+
+uint32_t as_items(emitter *e, const sugared *v, uint32_t n, sugared **out)
+{
+  if (v->kind == SUGAR_TUPLE) {
+    *out = v->as.items.items;
+    return v->as.items.n;
+  }
+  return value_items(e, as_value(e, v), n, out);
+}
