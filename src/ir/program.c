@@ -181,6 +181,13 @@ function *program_add_function(session *s, program *p, const char *qualified)
   return f;
 }
 
+function *program_add_closure(session *s, program *p, const char *qualified)
+{
+  const char *dot = strrchr(qualified, '.');
+
+  return new_function(s, p, dot ? dot + 1 : qualified, qualified);
+}
+
 function *class_add_method(session *s, const type *cls, const char *name)
 {
   class_info *ci = cls->cls;

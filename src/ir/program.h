@@ -107,6 +107,8 @@ function *program_find_function(const program *p, str qualified);
 /* Fresh, registered, empty.  Names are copied.  A name that exists is an error. */
 type *program_add_class(session *s, program *p, type_kind kind, const char *qualified);
 function *program_add_function(session *s, program *p, const char *qualified);
+/* A function that no name finds: the body of a fork, a module's hook. */
+function *program_add_closure(session *s, program *p, const char *qualified);
 function *class_add_method(session *s, const type *cls, const char *name);
 uint32_t class_add_attr(session *s, const type *cls, const char *name, const type *t);
 source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len);

@@ -58,7 +58,7 @@ static function *closure_function(session *s, function *f, ir_node *closure)
 {
   ir_block *b = closure->blocks[0];
   program *p = f->program;
-  function *out = program_add_hidden_function(s, p, "__forked_function");
+  function *out = program_add_closure(s, p, session_printf(s, "%s.__forked_function", f->qualified));
   schema *sc = session_alloc_in(s, &p->mem, sizeof *sc);
   sc->name = out->name;
   sc->overload = "";

@@ -83,10 +83,8 @@ static rush_value constant_named(session *s, const resolver *r, const ast_expr *
     for (uint32_t i = 0; i < base.as.type->cls->n_members; i++)
       if (strcmp(base.as.type->cls->enum_names[i], x->as.attr.name) == 0)
         return base.as.type->cls->enum_members[i];
-  } else if (constant_path(s, r, x, &v) && v.kind == SUGAR_VALUE) {
-    rush_value c;
-    if (ir_value_as_constant(v.as.value, &c))
-      return c;
+  } else if (constant_path(s, r, x, &v) && v.kind == SUGAR_CONSTANT) {
+    return v.as.constant.value;
   }
   session_fail(s, &x->at, "this is not a constant");
 }

@@ -666,6 +666,20 @@ ast_def *parse_def_at(session *s, const source *src, uint32_t start, unsigned fl
   return parse_def(&p);
 }
 
+ast_def *parse_def_head(session *s, const source *src, uint32_t start, unsigned flags)
+{
+  parser p = {.s = s, .flags = flags | PARSE_SKIP_BODIES};
+  lexer_init(&p.lx, s, src, start, (uint32_t)src->len);
+  return parse_def(&p);
+}
+
+ast_class *parse_class_at(session *s, const source *src, uint32_t start, unsigned flags)
+{
+  parser p = {.s = s, .flags = flags};
+  lexer_init(&p.lx, s, src, start, (uint32_t)src->len);
+  return parse_class(&p);
+}
+
 ast_expr *parse_expr_range(session *s, source_range at, unsigned flags)
 {
   parser p = {.s = s, .flags = flags};

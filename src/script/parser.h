@@ -21,6 +21,10 @@ typedef enum parse_flags {
 ast_stmts parse_source(session *s, const source *src, unsigned flags);
 /* The function whose range started at `start` ("def", decorators excluded). */
 ast_def *parse_def_at(session *s, const source *src, uint32_t start, unsigned flags);
+/* Only its signature: the body is skipped. */
+ast_def *parse_def_head(session *s, const source *src, uint32_t start, unsigned flags);
+/* The class whose range started at `start`. */
+ast_class *parse_class_at(session *s, const source *src, uint32_t start, unsigned flags);
 /* One expression that takes up the whole range (a type, a default value). */
 ast_expr *parse_expr_range(session *s, source_range at, unsigned flags);
 

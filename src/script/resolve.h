@@ -28,7 +28,8 @@ typedef enum special_form { /* calls that no schema describes */
   SPECIAL_ENUMERATE,
   SPECIAL_PRINT,
   SPECIAL_SUPER,
-  SPECIAL_IS_SCRIPTING, /* torch.jit.is_scripting() and its kin: a constant */
+  SPECIAL_IS_SCRIPTING, /* torch.jit.is_scripting(): true */
+  SPECIAL_IS_TRACING,   /* torch.jit.is_tracing(): false */
   SPECIAL_CREATE_OBJECT /* C.__new__ */
 } special_form;
 
@@ -49,6 +50,7 @@ typedef enum sugar_kind {
   SUGAR_TORCH,       /* as.name: a dotted Python path, "torch", "torch.nn.functional" */
   SUGAR_SPACE,       /* as.name: a qualified name's beginning, "__torch__.a" */
   SUGAR_CONSTANTS,   /* CONSTANTS */
+  SUGAR_CONSTANT,    /* as.constant: a value that becomes a node where it is used */
   SUGAR_TYPE,        /* as.type: an annotation used as a value */
   SUGAR_TUPLE,       /* as.items: unpacked at compile time */
   SUGAR_RANGE,       /* as.range */
@@ -69,6 +71,7 @@ typedef struct sugared {
     struct { struct sugared *items; uint32_t n; } items;
     struct { ir_value *start, *end, *step; int64_t static_len; } range; /* start NULL: 0; -1: unknown */
     ir_node *node;
+    struct { rush_value value; const type *type; } constant; /* borrowed */
   } as;
 } sugared;
 

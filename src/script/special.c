@@ -288,6 +288,8 @@ sugared emit_special(emitter *e, special_form form, const ast_expr *x, const typ
     return emit_create_object(e, x);
   case SPECIAL_IS_SCRIPTING:
     return sugar_value(constant_bool(e, true));
+  case SPECIAL_IS_TRACING:
+    return sugar_value(constant_bool(e, false));
   case SPECIAL_AWAITABLE:
     FAIL(e, "awaitable() is not supported");
   case SPECIAL_SUPER:

@@ -22,8 +22,8 @@ const char *sugar_name(emitter *e, const sugared *v)
     return "exception";
   case SUGAR_NAMESPACE: case SUGAR_OPS: case SUGAR_TORCH: case SUGAR_SPACE:
     return "module";
-  case SUGAR_CONSTANTS:
-    return "constants";
+  case SUGAR_CONSTANTS: case SUGAR_CONSTANT:
+    return "constant";
   case SUGAR_TYPE:
     return "type";
   case SUGAR_TUPLE:
@@ -52,6 +52,8 @@ ir_value *as_value(emitter *e, const sugared *v)
     return v->as.value;
   if (v->kind == SUGAR_TUPLE)
     return items_as_tuple(e, v);
+  if (v->kind == SUGAR_CONSTANT)
+    return constant_value(e, v->as.constant.value, v->as.constant.type);
   FAIL(e, "%s cannot be used as a value", sugar_name(e, v));
 }
 
