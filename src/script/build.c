@@ -1,20 +1,20 @@
 /* script/build.c -- putting nodes into the graph under construction. */
 #include "script/emit_int.h"
 
-ir_node *put(emitter *e, ir_node *n)
+ir_node *em_put(emitter *e, ir_node *n)
 {
   n->range = e->at;
   ir_node_insert_before(n, e->before);
   return n;
 }
 
-ir_value *put_node(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out)
+ir_value *em_put_node(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out)
 {
-  ir_node *node = put(e, ir_node_new(e->s, e->g, k, in, n));
+  ir_node *node = em_put(e, ir_node_new(e->s, e->g, k, in, n));
   return out ? ir_node_add_output(e->s, node, out) : NULL;
 }
 
-ir_node *begin_at(emitter *e, ir_block *b)
+ir_node *em_begin_at(emitter *e, ir_block *b)
 {
   ir_node *old = e->before;
   e->before = b->ret;
@@ -23,68 +23,68 @@ ir_node *begin_at(emitter *e, ir_block *b)
 
 /* -- Constants ---------------------------------------------------------------------------------- */
 
-ir_value *constant_value(emitter *e, rush_value v, const type *t)
+ir_value *em_constant_value(emitter *e, rush_value v, const type *t)
 {
-  return put(e, ir_constant_new(e->s, e->g, v, t))->outputs[0];
+  return em_put(e, ir_constant_new(e->s, e->g, v, t))->outputs[0];
 }
 
-ir_value *constant_int(emitter *e, int64_t v)
+ir_value *em_constant_int(emitter *e, int64_t v)
 {
-  return constant_value(e, value_int(v), type_simple(TYPE_INT));
+  return em_constant_value(e, value_int(v), type_simple(TYPE_INT));
 }
 
-ir_value *constant_bool(emitter *e, bool v)
+ir_value *em_constant_bool(emitter *e, bool v)
 {
-  return constant_value(e, value_bool(v), type_simple(TYPE_BOOL));
+  return em_constant_value(e, value_bool(v), type_simple(TYPE_BOOL));
 }
 
-ir_value *constant_none(emitter *e)
+ir_value *em_constant_none(emitter *e)
 {
-  return constant_value(e, value_none(), type_simple(TYPE_NONE));
+  return em_constant_value(e, value_none(), type_simple(TYPE_NONE));
 }
 
-ir_value *constant_str(emitter *e, const char *text, size_t len)
+ir_value *em_constant_str(emitter *e, const char *text, size_t len)
 {
   rush_value v;
   session_check(e->s, string_new(e->s->cx, text, len, &v));
   ir_node *n = ir_constant_new(e->s, e->g, v, type_simple(TYPE_STRING));
   value_release(v);
-  return put(e, n)->outputs[0];
+  return em_put(e, n)->outputs[0];
 }
 
 /* -- Containers --------------------------------------------------------------------------------- */
 
-ir_value *make_list(emitter *e, const type *elem, ir_value *const *v, uint32_t n)
+ir_value *em_make_list(emitter *e, const type *elem, ir_value *const *v, uint32_t n)
 {
-  return put_node(e, IR_LIST_CONSTRUCT, v, n, list_of(e, elem));
+  return em_put_node(e, IR_LIST_CONSTRUCT, v, n, em_list_of(e, elem));
 }
 
-ir_value *make_tuple(emitter *e, ir_value *const *v, uint32_t n, const type *t)
+ir_value *em_make_tuple(emitter *e, ir_value *const *v, uint32_t n, const type *t)
 {
   if (!t) {
     const type **elems = session_array(e->s, const type *, n);
     for (uint32_t i = 0; i < n; i++)
       elems[i] = v[i]->type;
-    t = tuple_of(e, elems, n);
+    t = em_tuple_of(e, elems, n);
   }
-  return put_node(e, IR_TUPLE_CONSTRUCT, v, n, t);
+  return em_put_node(e, IR_TUPLE_CONSTRUCT, v, n, t);
 }
 
-ir_value *unchecked_cast(emitter *e, ir_value *v, const type *t)
+ir_value *em_unchecked_cast(emitter *e, ir_value *v, const type *t)
 {
-  return put_node(e, IR_UNCHECKED_CAST, &v, 1, t);
+  return em_put_node(e, IR_UNCHECKED_CAST, &v, 1, t);
 }
 
-void unpack_tuple(emitter *e, ir_value *v, ir_value **out)
+void em_unpack_tuple(emitter *e, ir_value *v, ir_value **out)
 {
   const type *t = v->type;
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_TUPLE_UNPACK, &v, 1));
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_TUPLE_UNPACK, &v, 1));
   for (uint32_t i = 0; i < t->n_elems; i++)
     out[i] = ir_node_add_output(e->s, n, t->elems[i]);
 }
 
 /* `[]` whose element type nothing says yet: Tensor until it meets a list type. */
-bool is_empty_list_literal(const ir_value *v)
+bool em_is_empty_list_literal(const ir_value *v)
 {
   return v->node->kind == IR_LIST_CONSTRUCT && v->node->n_inputs == 0 &&
          ir_attr_find(v->node, "untyped") != NULL;

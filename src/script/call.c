@@ -5,25 +5,25 @@
 
 /* -- Magic methods ------------------------------------------------------------------------------ */
 
-ir_value *call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n)
+ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n)
 {
   function *f;
   if (!magic || n == 0 || v[0]->type->kind != TYPE_CLASS)
-    return call_op(e, op, v, n);
+    return em_call_op(e, op, v, n);
   class_complete(e->s, v[0]->type);
-  if (!find_method(v[0]->type, magic, &f))
+  if (!em_find_method(v[0]->type, magic, &f))
     FAIL(e, "Class %s does not define a %s method", v[0]->type->name, magic);
   call_args a = {.args = session_array(e->s, ir_value *, n), .n = n - 1};
   memcpy(a.args, v + 1, (n - 1) * sizeof *v);
-  return call_function(e, f, v[0], &a);
+  return em_call_function(e, f, v[0], &a);
 }
 
 /* bool([]) and bool("") ask for the length. */
 static ir_value *length_is_positive(emitter *e, ir_value *v)
 {
-  ir_value *in[2] = {call_op(e, "aten::len", &v, 1), NULL};
-  in[1] = constant_int(e, 0);
-  return call_op(e, "aten::gt", in, 2);
+  ir_value *in[2] = {em_call_op(e, "aten::len", &v, 1), NULL};
+  in[1] = em_constant_int(e, 0);
+  return em_call_op(e, "aten::gt", in, 2);
 }
 
 static ir_value *call_cast(emitter *e, const sugared *fn, const call_args *a)
@@ -33,7 +33,7 @@ static ir_value *call_cast(emitter *e, const sugared *fn, const call_args *a)
                                           {"aten::str", "__str__"}};
   const char *op = fn->as.builtin.name;
   if (a->n != 1 || a->n_kwargs)
-    return call_builtin(e, op, NULL, a);
+    return em_call_builtin(e, op, NULL, a);
   ir_value *v = a->args[0];
   type_kind k = v->type->kind;
   if (fn->as.builtin.type && type_is_subtype(v->type, fn->as.builtin.type))
@@ -42,13 +42,13 @@ static ir_value *call_cast(emitter *e, const sugared *fn, const call_args *a)
     return length_is_positive(e, v);
   for (size_t i = 0; k == TYPE_CLASS && i < COUNT_OF(magics); i++)
     if (strcmp(magics[i][0], op) == 0)
-      return call_magic(e, magics[i][1], op, &v, 1);
-  return call_builtin(e, op, NULL, a);
+      return em_call_magic(e, magics[i][1], op, &v, 1);
+  return em_call_builtin(e, op, NULL, a);
 }
 
-ir_value *cast_to(emitter *e, const char *op, const char *magic, ir_value *v)
+ir_value *em_cast_to(emitter *e, const char *op, const char *magic, ir_value *v)
 {
-  return call_magic(e, v->type->kind == TYPE_CLASS ? magic : NULL, op, &v, 1);
+  return em_call_magic(e, v->type->kind == TYPE_CLASS ? magic : NULL, op, &v, 1);
 }
 
 /* -- Constructors ------------------------------------------------------------------------------- */
@@ -57,10 +57,10 @@ static ir_value *construct_object(emitter *e, const type *t, const call_args *a)
 {
   class_complete(e->s, t);
   function *init;
-  ir_value *v = put_node(e, IR_CREATE_OBJECT, NULL, 0, t);
-  if (!find_method(t, "__init__", &init))
+  ir_value *v = em_put_node(e, IR_CREATE_OBJECT, NULL, 0, t);
+  if (!em_find_method(t, "__init__", &init))
     FAIL(e, "class '%s' has no __init__ method and cannot be constructed", t->name);
-  call_function(e, init, v, a);
+  em_call_function(e, init, v, a);
   return v;
 }
 
@@ -77,7 +77,7 @@ static ir_value *construct_named_tuple(emitter *e, const type *t, const call_arg
   }
   const char *dot = strrchr(t->name, '.');
   schema sc = {.name = dot ? dot + 1 : t->name, .overload = "", .n_args = t->n_elems, .args = args};
-  return make_tuple(e, match_schema(e, &sc, NULL, a), t->n_elems, t);
+  return em_make_tuple(e, em_match_schema(e, &sc, NULL, a), t->n_elems, t);
 }
 
 /* -- What a called thing does ------------------------------------------------------------------- */
@@ -100,8 +100,8 @@ static ir_value *call_tensor_cast(emitter *e, const sugared *fn, const call_args
 {
   if (a->n || a->n_kwargs)
     FAIL(e, "%s() takes no arguments", fn->as.builtin.name);
-  ir_value *in[2] = {fn->as.builtin.self, constant_int(e, cast_dtype(fn->as.builtin.name))};
-  return call_op(e, "aten::to", in, 2);
+  ir_value *in[2] = {fn->as.builtin.self, em_constant_int(e, cast_dtype(fn->as.builtin.name))};
+  return em_call_op(e, "aten::to", in, 2);
 }
 
 /* Calling a module runs forward between its hooks, as nn.Module.__call__ does. */
@@ -109,25 +109,25 @@ static ir_value *call_module(emitter *e, ir_value *self, function *forward, cons
 {
   const class_info *c = self->type->cls;
   if (c->n_pre_hooks + c->n_hooks == 0)
-    return call_function(e, forward, self, a);
-  ir_value *inputs = make_tuple(e, a->args, a->n, NULL);
+    return em_call_function(e, forward, self, a);
+  ir_value *inputs = em_make_tuple(e, a->args, a->n, NULL);
   for (uint32_t i = 0; i < c->n_pre_hooks; i++) {
     ir_value *in[2] = {self, inputs};
     call_args hook = {.args = in, .n = 2};
-    ir_value *out = call_function(e, c->forward_pre_hooks[i], NULL, &hook);
+    ir_value *out = em_call_function(e, c->forward_pre_hooks[i], NULL, &hook);
     if (out->type->kind == TYPE_TUPLE)
       inputs = out;
     else if (out->type->kind != TYPE_NONE)
-      inputs = make_tuple(e, &out, 1, NULL);
+      inputs = em_make_tuple(e, &out, 1, NULL);
   }
   ir_value **items = session_array(e->s, ir_value *, inputs->type->n_elems);
-  unpack_tuple(e, inputs, items);
+  em_unpack_tuple(e, inputs, items);
   call_args unpacked = {.args = items, .n = inputs->type->n_elems};
-  ir_value *result = call_function(e, forward, self, &unpacked);
+  ir_value *result = em_call_function(e, forward, self, &unpacked);
   for (uint32_t i = 0; i < c->n_hooks; i++) {
     ir_value *in[3] = {self, inputs, result};
     call_args hook = {.args = in, .n = 3};
-    ir_value *out = call_function(e, c->forward_hooks[i], NULL, &hook);
+    ir_value *out = em_call_function(e, c->forward_hooks[i], NULL, &hook);
     if (out->type->kind != TYPE_NONE)
       result = out;
   }
@@ -139,36 +139,36 @@ static ir_value *call_value(emitter *e, ir_value *v, const call_args *a)
   function *f;
   if (v->type->kind == TYPE_CLASS || v->type->kind == TYPE_INTERFACE) {
     class_complete(e->s, v->type);
-    if (find_method(v->type, "__call__", &f))
-      return call_function(e, f, v, a);
-    if (find_method(v->type, "forward", &f))
+    if (em_find_method(v->type, "__call__", &f))
+      return em_call_function(e, f, v, a);
+    if (em_find_method(v->type, "forward", &f))
       return call_module(e, v, f, a);
   }
   FAIL(e, "cannot call a value of type '%s'", TYPE_TEXT(e, v->type));
 }
 
-sugared call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint)
+sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint)
 {
   (void)hint;
   switch (fn->kind) {
   case SUGAR_VALUE:
     return sugar_value(call_value(e, fn->as.value, a));
   case SUGAR_BUILTIN:
-    return sugar_value(call_builtin(e, fn->as.builtin.name, fn->as.builtin.self, a));
+    return sugar_value(em_call_builtin(e, fn->as.builtin.name, fn->as.builtin.self, a));
   case SUGAR_CAST:
     return sugar_value(call_cast(e, fn, a));
   case SUGAR_TENSOR_CAST:
     return sugar_value(call_tensor_cast(e, fn, a));
   case SUGAR_FUNCTION:
-    return sugar_value(call_function(e, fn->as.function, NULL, a));
+    return sugar_value(em_call_function(e, fn->as.function, NULL, a));
   case SUGAR_METHOD:
-    return sugar_value(call_function(e, fn->as.method.function, fn->as.method.self, a));
+    return sugar_value(em_call_function(e, fn->as.method.function, fn->as.method.self, a));
   case SUGAR_CLASS:
     return sugar_value(construct_object(e, fn->as.type, a));
   case SUGAR_NAMED_TUPLE:
     return sugar_value(construct_named_tuple(e, fn->as.type, a));
   default:
-    FAIL(e, "cannot call a %s", sugar_name(e, fn));
+    FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
   }
 }
 
@@ -193,20 +193,20 @@ static void emit_args(emitter *e, const ast_expr *x, call_args *a)
   for (uint32_t i = 0; i < x->as.call.args.n; i++) {
     const ast_expr *arg = x->as.call.args.items[i];
     if (arg->kind != EXPR_STARRED) {
-      add_arg(e, a, &cap, emit_expr(e, arg, NULL));
+      add_arg(e, a, &cap, em_expr(e, arg, NULL));
       continue;
     }
-    sugared v = emit_sugared(e, arg->as.pair.left, NULL), *items;
-    uint32_t n = as_items(e, &v, 0, &items);
+    sugared v = em_sugared(e, arg->as.pair.left, NULL), *items;
+    uint32_t n = em_as_items(e, &v, 0, &items);
     for (uint32_t k = 0; k < n; k++)
-      add_arg(e, a, &cap, as_value(e, &items[k]));
+      add_arg(e, a, &cap, em_as_value(e, &items[k]));
   }
   a->kwargs = session_array(e->s, named_value, x->as.call.n_keywords);
   for (uint32_t i = 0; i < x->as.call.n_keywords; i++) {
     const ast_keyword *k = &x->as.call.keywords[i];
     if (!k->name)
       session_fail(e->s, &k->at, "keyword-arg expansion is not supported");
-    a->kwargs[a->n_kwargs++] = (named_value){k->name, emit_expr(e, k->value, NULL), k->at};
+    a->kwargs[a->n_kwargs++] = (named_value){k->name, em_expr(e, k->value, NULL), k->at};
   }
 }
 
@@ -215,17 +215,17 @@ static sugared call_raise(emitter *e, const call_args *a)
 {
   if (a->n < 1 || a->n > 2 || a->n_kwargs)
     FAIL(e, "RaiseException takes a message and a class name");
-  emit_raise_message(e, a->args[0], a->n == 2 ? a->args[1] : NULL);
-  return sugar_value(constant_none(e));
+  em_raise_message(e, a->args[0], a->n == 2 ? a->args[1] : NULL);
+  return sugar_value(em_constant_none(e));
 }
 
-sugared emit_call(emitter *e, const ast_expr *x, const type *hint)
+sugared em_call(emitter *e, const ast_expr *x, const type *hint)
 {
-  sugared fn = emit_sugared(e, x->as.call.fn, NULL);
+  sugared fn = em_sugared(e, x->as.call.fn, NULL);
   source_range at = e->at;
   e->at = x->at;
   if (fn.kind == SUGAR_SPECIAL) {
-    sugared out = emit_special(e, fn.as.special, x, hint);
+    sugared out = em_special(e, fn.as.special, x, hint);
     e->at = at;
     return out;
   }
@@ -236,7 +236,7 @@ sugared emit_call(emitter *e, const ast_expr *x, const type *hint)
   if (fn.kind == SUGAR_BUILTIN && strcmp(fn.as.builtin.name, "prim::RaiseException") == 0)
     out = call_raise(e, &a);
   else
-    out = call_sugared(e, &fn, &a, hint);
+    out = em_call_sugared(e, &fn, &a, hint);
   e->at = at;
   return out;
 }

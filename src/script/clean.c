@@ -157,7 +157,7 @@ static void pool_constants(pool *p, ir_block *b)
   session_leave(p->s);
 }
 
-void clean_emitted(session *s, ir_graph *g)
+void em_clean_emitted(session *s, ir_graph *g)
 {
   pool p = {.s = s};
   lower_tuples(s, g->block);

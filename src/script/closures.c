@@ -81,8 +81,8 @@ static function *closure_function(session *s, function *f, ir_node *closure)
   }
   ir_block_inline(s, b, g->block->ret, in, &result);
   ir_block_add_output(s, g->block, result);
-  lift_closures(s, f, g);
-  clean_emitted(s, g);
+  em_lift_closures(s, f, g);
+  em_clean_emitted(s, g);
   function_set_graph_steal(out, session_keep(s, g));
   out->state = FUNCTION_COMPILED;
   return out;
@@ -119,4 +119,4 @@ static void lift_block(session *s, function *f, ir_block *b)
   }
 }
 
-void lift_closures(session *s, function *f, ir_graph *g) { lift_block(s, f, g->block); }
+void em_lift_closures(session *s, function *f, ir_graph *g) { lift_block(s, f, g->block); }

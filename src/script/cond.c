@@ -41,24 +41,24 @@ static refinement *either(emitter *e, const refinement *a, const refinement *b)
   refinement *out = NULL;
   for (; a; a = a->next) {
     const type *other = refined(b, a->name);
-    const type *t = other ? unify(e, a->type, other, false) : NULL;
+    const type *t = other ? em_unify(e, a->type, other, false) : NULL;
     if (t)
       out = add_refinement(e, out, a->name, t);
   }
   return out;
 }
 
-void refine(emitter *e, const refinement *r)
+void em_refine(emitter *e, const refinement *r)
 {
   for (; r; r = r->next) {
     sugared v;
-    if (!get_var(e, r->name, &v) || v.kind != SUGAR_VALUE)
+    if (!em_get_var(e, r->name, &v) || v.kind != SUGAR_VALUE)
       continue;
-    ir_value *cast = unchecked_cast(e, v.as.value, r->type);
+    ir_value *cast = em_unchecked_cast(e, v.as.value, r->type);
     /* The refined type belongs to this block: it must not clash with the variable outside. */
-    ir_node *n = put(e, ir_node_new(e->s, e->g, IR_STORE, &cast, 1));
-    ir_attr_set_string(e->s, n, "name", find_var(e->frame, r->name)->slot);
-    set_var_type(e, r->name, r->type);
+    ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &cast, 1));
+    ir_attr_set_string(e->s, n, "name", em_find_var(e->frame, r->name)->slot);
+    em_set_var_type(e, r->name, r->type);
     if (!cast->name)
       ir_value_set_name(e->s, cast, r->name);
   }
@@ -66,21 +66,21 @@ void refine(emitter *e, const refinement *r)
 
 /* -- Values ------------------------------------------------------------------------------------- */
 
-ir_value *to_bool(emitter *e, ir_value *v)
+ir_value *em_to_bool(emitter *e, ir_value *v)
 {
   if (v->type->kind == TYPE_BOOL)
     return v;
   sugared cast = {.kind = SUGAR_CAST, .as.builtin = {"aten::Bool", NULL, type_simple(TYPE_BOOL)}};
-  if (v->type->kind == TYPE_NONE || is_optional_like(v->type))
+  if (v->type->kind == TYPE_NONE || em_is_optional_like(v->type))
     FAIL(e, "Could not cast value of type %s to bool", TYPE_TEXT(e, v->type));
   call_args a = {.args = &v, .n = 1};
-  sugared out = call_sugared(e, &cast, &a, NULL);
-  return as_value(e, &out);
+  sugared out = em_call_sugared(e, &cast, &a, NULL);
+  return em_as_value(e, &out);
 }
 
-ir_value *cond_value(emitter *e, const condition *c)
+ir_value *em_cond_value(emitter *e, const condition *c)
 {
-  return c->value ? c->value : constant_bool(e, c->known == 1);
+  return c->value ? c->value : em_constant_bool(e, c->known == 1);
 }
 
 static condition constant_cond(bool known) { return (condition){NULL, known, NULL, NULL}; }
@@ -93,7 +93,7 @@ static none_state can_be_none(const type *t)
 {
   if (t->kind == TYPE_NONE)
     return ALWAYS_NONE;
-  return is_optional_like(t) || t->kind == TYPE_ANY ? MAYBE_NONE : NEVER_NONE;
+  return em_is_optional_like(t) || t->kind == TYPE_ANY ? MAYBE_NONE : NEVER_NONE;
 }
 
 static condition none_refinement(emitter *e, condition c, const ast_expr *a, const ast_expr *b,
@@ -105,10 +105,10 @@ static condition none_refinement(emitter *e, condition c, const ast_expr *a, con
     b = swap;
     va = vb;
   }
-  if (a->kind != EXPR_NAME || b->kind != EXPR_NONE || !is_optional_like(va->type))
+  if (a->kind != EXPR_NAME || b->kind != EXPR_NONE || !em_is_optional_like(va->type))
     return c;
   refinement **branch = is ? &c.if_false : &c.if_true;
-  *branch = add_refinement(e, *branch, a->as.name, without_none(e, va->type));
+  *branch = add_refinement(e, *branch, a->as.name, em_without_none(e, va->type));
   return c;
 }
 
@@ -116,14 +116,14 @@ static condition emit_is(emitter *e, const ast_expr *x)
 {
   const ast_expr *a = x->as.compare.operands.items[0], *b = x->as.compare.operands.items[1];
   bool is = x->as.compare.ops[0] == OP_IS;
-  ir_value *va = emit_expr(e, a, NULL), *vb = emit_expr(e, b, NULL);
+  ir_value *va = em_expr(e, a, NULL), *vb = em_expr(e, b, NULL);
   none_state na = can_be_none(va->type), nb = can_be_none(vb->type);
   if (na == ALWAYS_NONE && nb == ALWAYS_NONE)
     return constant_cond(is);
   if ((na == ALWAYS_NONE && nb == NEVER_NONE) || (na == NEVER_NONE && nb == ALWAYS_NONE))
     return constant_cond(!is);
   ir_value *in[2] = {va, vb};
-  condition c = {call_op(e, is ? "aten::__is__" : "aten::__isnot__", in, 2), -1, NULL, NULL};
+  condition c = {em_call_op(e, is ? "aten::__is__" : "aten::__isnot__", in, 2), -1, NULL, NULL};
   return none_refinement(e, c, a, b, va, vb, is);
 }
 
@@ -178,7 +178,7 @@ static const type *unify_array(emitter *e, const type_array *a)
 {
   const type *t = a->n ? a->items[0] : NULL;
   for (uint32_t i = 1; t && i < a->n; i++)
-    t = unify(e, t, a->items[i], true);
+    t = em_unify(e, t, a->items[i], true);
   return t;
 }
 
@@ -230,11 +230,11 @@ static condition emit_isinstance(emitter *e, const ast_expr *x)
   const ast_expr *object = x->as.call.args.items[0];
   type_array asked = {NULL, 0};
   gather_types(e, x->as.call.args.items[1], &asked);
-  ir_value *v = emit_expr(e, object, NULL);
+  ir_value *v = em_expr(e, object, NULL);
   condition c = instance_condition(e, object, v, &asked);
   if (c.known >= 0)
     return c;
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_ISINSTANCE, &v, 1));
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_ISINSTANCE, &v, 1));
   ir_attr_set_types(e->s, n, "types", asked.items, asked.n);
   c.value = ir_node_add_output(e->s, n, type_simple(TYPE_BOOL));
   return c;
@@ -244,14 +244,14 @@ static condition emit_hasattr(emitter *e, const ast_expr *x)
 {
   if (x->as.call.args.n != 2 || x->as.call.args.items[1]->kind != EXPR_STRING)
     session_fail(e->s, &x->at, "hasattr's second argument must be a string literal");
-  sugared v = emit_sugared(e, x->as.call.args.items[0], NULL);
+  sugared v = em_sugared(e, x->as.call.args.items[0], NULL);
   const char *name = x->as.call.args.items[1]->as.string.data;
   function *f;
   bool has = false;
   if (v.kind == SUGAR_VALUE && (v.as.value->type->kind == TYPE_CLASS || v.as.value->type->kind == TYPE_INTERFACE)) {
     const type *t = v.as.value->type;
     class_complete(e->s, t);
-    has = class_attr_index(t, str_of(name)) >= 0 || find_method(t, name, &f) ||
+    has = class_attr_index(t, str_of(name)) >= 0 || em_find_method(t, name, &f) ||
           class_constant(t, str_of(name));
   } else if (v.kind == SUGAR_VALUE && v.as.value->type->kind == TYPE_TUPLE) {
     const type *t = v.as.value->type;
@@ -259,7 +259,7 @@ static condition emit_hasattr(emitter *e, const ast_expr *x)
       has = has || strcmp(t->fields[i], name) == 0;
   } else {
     sugared out;
-    has = try_get_attr(e, &v, name, &out);
+    has = em_try_get_attr(e, &v, name, &out);
   }
   return constant_cond(has);
 }
@@ -270,22 +270,22 @@ static condition emit_hasattr(emitter *e, const ast_expr *x)
 static ir_value *short_circuit(emitter *e, const condition *first, const ast_expr *rest, bool is_or,
                                condition *second)
 {
-  ir_value *cond = cond_value(e, first);
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
+  ir_value *cond = em_cond_value(e, first);
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
   for (int i = 0; i < 2; i++) {
     ir_block *b = ir_node_add_block(e->s, n);
-    ir_node *old = begin_at(e, b);
-    push_frame(e, b);
-    refine(e, i == 0 ? first->if_true : first->if_false);
+    ir_node *old = em_begin_at(e, b);
+    em_push_frame(e, b);
+    em_refine(e, i == 0 ? first->if_true : first->if_false);
     ir_value *v;
     if ((i == 0) == is_or) {
-      v = constant_bool(e, is_or);
+      v = em_constant_bool(e, is_or);
     } else {
-      *second = emit_cond(e, rest);
-      v = cond_value(e, second);
+      *second = em_cond(e, rest);
+      v = em_cond_value(e, second);
     }
     ir_block_add_output(e->s, b, v);
-    pop_frame(e);
+    em_pop_frame(e);
     e->before = old;
   }
   return ir_node_add_output(e->s, n, type_simple(TYPE_BOOL));
@@ -296,7 +296,7 @@ static condition emit_two(emitter *e, condition first, const ast_expr *rest, boo
   if (first.known == is_or)
     return first;
   if (first.known >= 0)
-    return emit_cond(e, rest);
+    return em_cond(e, rest);
   condition second, out = {NULL, -1, NULL, NULL};
   out.value = short_circuit(e, &first, rest, is_or, &second);
   if (second.known == is_or)
@@ -309,7 +309,7 @@ static condition emit_two(emitter *e, condition first, const ast_expr *rest, boo
 
 static condition emit_bool_op(emitter *e, const ast_expr *x)
 {
-  condition c = emit_cond(e, x->as.items.items[0]);
+  condition c = em_cond(e, x->as.items.items[0]);
   for (uint32_t i = 1; i < x->as.items.n; i++)
     c = emit_two(e, c, x->as.items.items[i], x->op == OP_OR);
   return c;
@@ -323,16 +323,16 @@ static condition emit_chain(emitter *e, const ast_expr *x, uint32_t last)
   one->as.compare.operands = (ast_exprs){x->as.compare.operands.items + last, 2};
   one->as.compare.ops = x->as.compare.ops + last;
   if (last == 0)
-    return emit_cond(e, one);
+    return em_cond(e, one);
   return emit_two(e, emit_chain(e, x, last - 1), one, false);
 }
 
 static condition emit_not(emitter *e, const ast_expr *x)
 {
-  condition c = emit_cond(e, x->as.pair.left);
+  condition c = em_cond(e, x->as.pair.left);
   condition out = {NULL, c.known < 0 ? -1 : !c.known, c.if_false, c.if_true};
   if (c.value)
-    out.value = call_op(e, "aten::__not__", &c.value, 1);
+    out.value = em_call_op(e, "aten::__not__", &c.value, 1);
   return out;
 }
 
@@ -342,20 +342,20 @@ static bool is_special_call(emitter *e, const ast_expr *x, special_form form, co
 {
   if (x->kind != EXPR_CALL || x->as.call.fn->kind != EXPR_NAME || strcmp(x->as.call.fn->as.name, name) != 0)
     return false;
-  sugared v = get_name(e, name);
+  sugared v = em_get_name(e, name);
   return v.kind == SUGAR_SPECIAL && v.as.special == form;
 }
 
 static condition emit_plain(emitter *e, const ast_expr *x)
 {
-  condition c = {to_bool(e, emit_expr(e, x, NULL)), -1, NULL, NULL};
+  condition c = {em_to_bool(e, em_expr(e, x, NULL)), -1, NULL, NULL};
   rush_value known;
   if (ir_value_as_constant(c.value, &known) && known.tag == RUSH_TAG_BOOL)
     c.known = known.as.b;
   return c;
 }
 
-condition emit_cond(emitter *e, const ast_expr *x)
+condition em_cond(emitter *e, const ast_expr *x)
 {
   source_range at = e->at;
   e->at = x->at;
@@ -382,25 +382,25 @@ condition emit_cond(emitter *e, const ast_expr *x)
 
 /* -- a if c else b ------------------------------------------------------------------------------ */
 
-ir_value *emit_ternary(emitter *e, const ast_expr *x, const type *hint)
+ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint)
 {
-  condition c = emit_cond(e, x->as.ternary.cond);
+  condition c = em_cond(e, x->as.ternary.cond);
   if (c.known >= 0)
-    return emit_expr(e, c.known ? x->as.ternary.yes : x->as.ternary.no, hint);
-  ir_value *cond = cond_value(e, &c), *v[2];
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
+    return em_expr(e, c.known ? x->as.ternary.yes : x->as.ternary.no, hint);
+  ir_value *cond = em_cond_value(e, &c), *v[2];
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
   for (int i = 0; i < 2; i++) {
     ir_block *b = ir_node_add_block(e->s, n);
-    ir_node *old = begin_at(e, b);
-    push_frame(e, b);
-    refine(e, i == 0 ? c.if_true : c.if_false);
-    v[i] = emit_expr(e, i == 0 ? x->as.ternary.yes : x->as.ternary.no, hint);
+    ir_node *old = em_begin_at(e, b);
+    em_push_frame(e, b);
+    em_refine(e, i == 0 ? c.if_true : c.if_false);
+    v[i] = em_expr(e, i == 0 ? x->as.ternary.yes : x->as.ternary.no, hint);
     ir_block_add_output(e->s, b, v[i]);
-    pop_frame(e);
+    em_pop_frame(e);
     e->before = old;
   }
   bool to_union = hint && (hint->kind == TYPE_UNION || hint->kind == TYPE_OPTIONAL || hint->kind == TYPE_ANY);
-  const type *t = unify(e, v[0]->type, v[1]->type, to_union);
+  const type *t = em_unify(e, v[0]->type, v[1]->type, to_union);
   if (!t)
     FAIL(e, "if-expression's true branch has type %s but false branch has type %s",
          TYPE_TEXT(e, v[0]->type), TYPE_TEXT(e, v[1]->type));

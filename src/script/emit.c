@@ -29,7 +29,7 @@ static rush_value constant_list(session *s, const resolver *r, const ast_expr *x
   session_check(s, list_new(s->cx, elem, x->as.items.n, &l));
   rush_value v = held(s, value_heap_steal(RUSH_TAG_LIST, l));
   for (uint32_t i = 0; i < x->as.items.n; i++) {
-    rush_value item = evaluate_constant(s, r, x->as.items.items[i], elem);
+    rush_value item = em_evaluate_constant(s, r, x->as.items.items[i], elem);
     session_check(s, list_append_steal(s->cx, l, value_retain(item)));
   }
   return v;
@@ -44,7 +44,7 @@ static rush_value constant_tuple(session *s, const resolver *r, const ast_expr *
   rush_value v = held(s, value_heap_steal(RUSH_TAG_TUPLE, tuple));
   for (uint32_t i = 0; i < x->as.items.n; i++) {
     const type *elem = t->kind == TYPE_TUPLE && i < t->n_elems ? t->elems[i] : type_simple(TYPE_ANY);
-    tuple->items[i] = value_retain(evaluate_constant(s, r, x->as.items.items[i], elem));
+    tuple->items[i] = value_retain(em_evaluate_constant(s, r, x->as.items.items[i], elem));
   }
   return v;
 }
@@ -57,8 +57,8 @@ static rush_value constant_dict(session *s, const resolver *r, const ast_expr *x
   session_check(s, dict_new(s->cx, key, value, &d));
   rush_value v = held(s, value_heap_steal(RUSH_TAG_DICT, d));
   for (uint32_t i = 0; i < x->as.dict.keys.n; i++) {
-    rush_value k = evaluate_constant(s, r, x->as.dict.keys.items[i], key);
-    rush_value item = evaluate_constant(s, r, x->as.dict.values.items[i], value);
+    rush_value k = em_evaluate_constant(s, r, x->as.dict.keys.items[i], key);
+    rush_value item = em_evaluate_constant(s, r, x->as.dict.values.items[i], value);
     session_check(s, dict_set_steal(s->cx, d, value_retain(k), value_retain(item)));
   }
   return v;
@@ -78,30 +78,30 @@ static rush_value constant_named(session *s, const resolver *r, const ast_expr *
       i = i * 10 + (unsigned long)(*p - '0');
     if (i < r->program->n_constants)
       return r->program->constants[i];
-  } else if (constant_path(s, r, x->as.attr.base, &base) && base.kind == SUGAR_ENUM) {
+  } else if (em_constant_path(s, r, x->as.attr.base, &base) && base.kind == SUGAR_ENUM) {
     class_complete(s, base.as.type);
     for (uint32_t i = 0; i < base.as.type->cls->n_members; i++)
       if (strcmp(base.as.type->cls->enum_names[i], x->as.attr.name) == 0)
         return base.as.type->cls->enum_members[i];
-  } else if (constant_path(s, r, x, &v) && v.kind == SUGAR_CONSTANT) {
+  } else if (em_constant_path(s, r, x, &v) && v.kind == SUGAR_CONSTANT) {
     return v.as.constant.value;
   }
   session_fail(s, &x->at, "this is not a constant");
 }
 
-bool constant_path(session *s, const resolver *r, const ast_expr *x, sugared *out)
+bool em_constant_path(session *s, const resolver *r, const ast_expr *x, sugared *out)
 {
   if (x->kind == EXPR_NAME)
     return r->value(s, r, x->as.name, x->at, out);
   sugared base;
-  return x->kind == EXPR_ATTR && constant_path(s, r, x->as.attr.base, &base) && r->attr &&
+  return x->kind == EXPR_ATTR && em_constant_path(s, r, x->as.attr.base, &base) && r->attr &&
          (base.kind == SUGAR_SPACE || base.kind == SUGAR_TORCH) &&
          r->attr(s, r, &base, x->as.attr.name, x->at, out);
 }
 
 static rush_value constant_number(session *s, const resolver *r, const ast_expr *x, const type *t)
 {
-  rush_value v = evaluate_constant(s, r, x->as.pair.left, t);
+  rush_value v = em_evaluate_constant(s, r, x->as.pair.left, t);
   if (x->op == OP_NEG && v.tag == RUSH_TAG_INT)
     return value_int((int64_t)(0 - (uint64_t)v.as.i));
   if (x->op == OP_NEG && v.tag == RUSH_TAG_FLOAT)
@@ -115,9 +115,9 @@ static rush_value constant_call(session *s, const resolver *r, const ast_expr *x
   const ast_expr *fn = x->as.call.fn;
   const char *name = fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "";
   if (strcmp(name, "annotate") == 0 && x->as.call.args.n == 2)
-    return evaluate_constant(s, r, x->as.call.args.items[1], resolve_type(s, r, x->as.call.args.items[0]));
+    return em_evaluate_constant(s, r, x->as.call.args.items[1], resolve_type(s, r, x->as.call.args.items[0]));
   if (strcmp(name, "device") == 0 && x->as.call.args.n >= 1) {
-    rush_value text = evaluate_constant(s, r, x->as.call.args.items[0], type_simple(TYPE_STRING)), out;
+    rush_value text = em_evaluate_constant(s, r, x->as.call.args.items[0], type_simple(TYPE_STRING)), out;
     const op *o = op_find(s->cx->ctx, STR("aten::device"), STR(""));
     if (o && text.tag == RUSH_TAG_STRING) {
       session_check(s, op_invoke(s->cx, o, &text, 1, &out, 1));
@@ -127,10 +127,10 @@ static rush_value constant_call(session *s, const resolver *r, const ast_expr *x
   session_fail(s, &x->at, "this is not a constant");
 }
 
-rush_value evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t)
+rush_value em_evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t)
 {
   rush_value v;
-  t = unwrap_optional(t);
+  t = em_unwrap_optional(t);
   session_enter(s);
   switch (x->kind) {
   case EXPR_INT:
@@ -203,7 +203,7 @@ static void declare_param(session *s, function *f, const ast_param *param, const
     out->type = param->type ? resolve_type(s, r, param->type) : type_simple(TYPE_TENSOR);
   if (!param->default_value)
     return;
-  rush_value v = value_retain(evaluate_constant(s, r, param->default_value, out->type));
+  rush_value v = value_retain(em_evaluate_constant(s, r, param->default_value, out->type));
   out->default_value = v;
   out->has_default = true;
 }
@@ -217,7 +217,7 @@ static bool is_static_method(const ast_def *def)
   return false;
 }
 
-void declare_function(session *s, function *f, const ast_def *def, const resolver *r)
+void script_declare_function(session *s, function *f, const ast_def *def, const resolver *r)
 {
   schema *sc = session_alloc_in(s, &f->program->mem, sizeof *sc);
   sc->name = f->name;
@@ -247,7 +247,7 @@ static void emit_params(emitter *e, const ast_def *def)
     const schema_arg *a = &e->f->schema->args[i];
     e->at = def->params[i].at;
     ir_value *v = ir_block_add_input(e->s, e->g->block, a->type, a->name);
-    set_var(e, def->params[i].name, sugar_value(v), a->type);
+    em_set_var(e, def->params[i].name, sugar_value(v), a->type);
   }
 }
 
@@ -260,30 +260,30 @@ static void finish_return(emitter *e, const ast_def *def)
   e->at = def->at;
   if (t && t->kind != TYPE_NONE && !type_is_subtype(type_simple(TYPE_NONE), t))
     FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
-  ir_value *none = constant_none(e);
+  ir_value *none = em_constant_none(e);
   if (!t && e->ret->merged && e->ret->merged->kind != TYPE_NONE)
     FAIL(e, "Function returns a value of type %s but does not return along all paths",
          TYPE_TEXT(e, e->ret->merged));
   e->ret->merged = t ? t : type_simple(TYPE_NONE);
-  put_node(e, IR_RETURN_STMT, &none, 1, NULL);
+  em_put_node(e, IR_RETURN_STMT, &none, 1, NULL);
 }
 
-void emit_function(session *s, function *f, const ast_def *def, const resolver *r)
+void script_emit_function(session *s, function *f, const ast_def *def, const resolver *r)
 {
   ir_graph *g = ir_graph_new(s, &f->program->types);
   session_defer(s, ir_graph_free_deferred, g);
   return_info ret = {f->schema->returns[0].type, NULL};
   emitter e = {.s = s, .f = f, .p = f->program, .g = g, .names = r, .ret = &ret, .at = def->at};
   e.before = g->block->ret;
-  push_frame(&e, g->block)->is_function = true;
+  em_push_frame(&e, g->block)->is_function = true;
   emit_params(&e, def);
-  emit_block(&e, &def->body);
+  em_block(&e, &def->body);
   finish_return(&e, def);
   if (!f->schema->returns[0].type)
     f->schema->returns[0].type = ret.merged ? ret.merged : type_simple(TYPE_NONE);
-  lower_variables(s, g);
-  lower_exits(s, g);
-  lift_closures(s, f, g);
-  clean_emitted(s, g);
+  em_lower_variables(s, g);
+  em_lower_exits(s, g);
+  em_lift_closures(s, f, g);
+  em_clean_emitted(s, g);
   function_set_graph_steal(f, session_keep(s, g));
 }

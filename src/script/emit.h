@@ -12,8 +12,8 @@
 
 /* Fill f->graph from `def`; f->schema must be there (its return type may be NULL: inferred, and then
  * written into the schema). */
-void emit_function(session *s, function *f, const ast_def *def, const resolver *r);
+void script_emit_function(session *s, function *f, const ast_def *def, const resolver *r);
 /* Make f->schema from the signature: annotations (Tensor where there is none) and constant defaults. */
-void declare_function(session *s, function *f, const ast_def *def, const resolver *r);
+void script_declare_function(session *s, function *f, const ast_def *def, const resolver *r);
 
 #endif

@@ -22,7 +22,7 @@ static const operator_row operators[] = {
     [OP_NEG] = {"aten::neg", "__neg__"},          [OP_INVERT] = {"aten::bitwise_not", "__invert__"},
 };
 
-const char *binary_op_name(ast_op op, const char **magic)
+const char *em_binary_op_name(ast_op op, const char **magic)
 {
   *magic = operators[op].magic;
   return operators[op].op;
@@ -30,48 +30,48 @@ const char *binary_op_name(ast_op op, const char **magic)
 
 /* -- Operators ---------------------------------------------------------------------------------- */
 
-ir_value *emit_compare2(emitter *e, ast_op op, ir_value *a, ir_value *b)
+ir_value *em_compare2(emitter *e, ast_op op, ir_value *a, ir_value *b)
 {
   bool contains = op == OP_IN || op == OP_NOT_IN;
   ir_value *in[2] = {contains ? b : a, contains ? a : b};
   const operator_row *row = &operators[op == OP_NOT_IN ? OP_IN : op];
-  ir_value *v = call_magic(e, row->magic, row->op, in, 2);
-  return op == OP_NOT_IN ? call_op(e, "aten::__not__", &v, 1) : v;
+  ir_value *v = em_call_magic(e, row->magic, row->op, in, 2);
+  return op == OP_NOT_IN ? em_call_op(e, "aten::__not__", &v, 1) : v;
 }
 
 static ir_value *emit_binary(emitter *e, const ast_expr *x)
 {
-  ir_value *in[2] = {emit_expr(e, x->as.pair.left, NULL), emit_expr(e, x->as.pair.right, NULL)};
+  ir_value *in[2] = {em_expr(e, x->as.pair.left, NULL), em_expr(e, x->as.pair.right, NULL)};
   e->at = x->at;
   if (x->op == OP_MOD && in[0]->type->kind == TYPE_STRING)
-    return call_op(e, "aten::percentFormat", in, 2);
-  return call_magic(e, operators[x->op].magic, operators[x->op].op, in, 2);
+    return em_call_op(e, "aten::percentFormat", in, 2);
+  return em_call_magic(e, operators[x->op].magic, operators[x->op].op, in, 2);
 }
 
 static ir_value *emit_unary(emitter *e, const ast_expr *x)
 {
   if (x->op == OP_NOT) {
-    condition c = emit_cond(e, x);
-    return cond_value(e, &c);
+    condition c = em_cond(e, x);
+    return em_cond_value(e, &c);
   }
-  ir_value *v = emit_expr(e, x->as.pair.left, NULL);
+  ir_value *v = em_expr(e, x->as.pair.left, NULL);
   if (x->op == OP_POS)
     FAIL(e, "unsupported unary operator: +");
   e->at = x->at;
-  return call_magic(e, operators[x->op].magic, operators[x->op].op, &v, 1);
+  return em_call_magic(e, operators[x->op].magic, operators[x->op].op, &v, 1);
 }
 
 static ir_value *emit_compare(emitter *e, const ast_expr *x)
 {
   ast_op op = x->as.compare.ops[0];
   if (x->as.compare.operands.n > 2 || op == OP_IS || op == OP_IS_NOT) {
-    condition c = emit_cond(e, x);
-    return cond_value(e, &c);
+    condition c = em_cond(e, x);
+    return em_cond_value(e, &c);
   }
-  ir_value *a = emit_expr(e, x->as.compare.operands.items[0], NULL);
-  ir_value *b = emit_expr(e, x->as.compare.operands.items[1], NULL);
+  ir_value *a = em_expr(e, x->as.compare.operands.items[0], NULL);
+  ir_value *b = em_expr(e, x->as.compare.operands.items[1], NULL);
   e->at = x->at;
-  return emit_compare2(e, op, a, b);
+  return em_compare2(e, op, a, b);
 }
 
 /* -- Dispatch ----------------------------------------------------------------------------------- */
@@ -102,40 +102,40 @@ static ir_value *emit_plain(emitter *e, const ast_expr *x, const type *hint)
   case EXPR_COMPARE:
     return emit_compare(e, x);
   case EXPR_BOOL:
-    c = emit_cond(e, x);
-    return cond_value(e, &c);
+    c = em_cond(e, x);
+    return em_cond_value(e, &c);
   case EXPR_TERNARY:
-    return emit_ternary(e, x, hint);
+    return em_ternary(e, x, hint);
   case EXPR_LIST_COMP: case EXPR_GENERATOR:
-    return emit_list_comp(e, x, hint);
+    return em_list_comp(e, x, hint);
   case EXPR_DICT_COMP:
-    return emit_dict_comp(e, x, hint);
+    return em_dict_comp(e, x, hint);
   case EXPR_FSTRING:
-    return emit_fstring(e, x);
+    return em_fstring(e, x);
   case EXPR_LAMBDA: case EXPR_WALRUS: case EXPR_AWAIT: case EXPR_YIELD: case EXPR_SET:
   case EXPR_SET_COMP: case EXPR_BYTES: case EXPR_STARRED: case EXPR_SLICE: case EXPR_FORMAT:
     refuse(e, x);
   default:
-    return emit_literal(e, x, hint);
+    return em_literal(e, x, hint);
   }
 }
 
-sugared emit_sugared(emitter *e, const ast_expr *x, const type *hint)
+sugared em_sugared(emitter *e, const ast_expr *x, const type *hint)
 {
   source_range at = e->at;
   sugared out;
   session_enter(e->s);
   e->at = x->at;
   if (x->kind == EXPR_NAME) {
-    out = get_name(e, x->as.name);
+    out = em_get_name(e, x->as.name);
   } else if (x->kind == EXPR_ATTR) {
-    sugared base = emit_sugared(e, x->as.attr.base, NULL);
+    sugared base = em_sugared(e, x->as.attr.base, NULL);
     e->at = x->at;
-    out = get_attr(e, &base, x->as.attr.name);
+    out = em_get_attr(e, &base, x->as.attr.name);
   } else if (x->kind == EXPR_CALL) {
-    out = emit_call(e, x, hint);
+    out = em_call(e, x, hint);
   } else if (x->kind == EXPR_SUBSCRIPT) {
-    out = emit_subscript(e, x, hint);
+    out = em_subscript(e, x, hint);
   } else {
     out = sugar_value(emit_plain(e, x, hint));
   }
@@ -144,12 +144,12 @@ sugared emit_sugared(emitter *e, const ast_expr *x, const type *hint)
   return out;
 }
 
-ir_value *emit_expr(emitter *e, const ast_expr *x, const type *hint)
+ir_value *em_expr(emitter *e, const ast_expr *x, const type *hint)
 {
-  sugared v = emit_sugared(e, x, hint);
+  sugared v = em_sugared(e, x, hint);
   source_range at = e->at;
   e->at = x->at;
-  ir_value *value = as_value(e, &v);
+  ir_value *value = em_as_value(e, &v);
   e->at = at;
   return value;
 }

@@ -8,7 +8,7 @@
 
 static ir_value *emit_part(emitter *e, const ast_expr *x)
 {
-  return x ? emit_expr(e, x, NULL) : constant_none(e);
+  return x ? em_expr(e, x, NULL) : em_constant_none(e);
 }
 
 /* -- Slices ------------------------------------------------------------------------------------- */
@@ -27,7 +27,7 @@ static int64_t tuple_bound(emitter *e, const ast_expr *x, int64_t n, int64_t oth
   int64_t i;
   if (!x)
     return otherwise;
-  if (!constant_of(emit_expr(e, x, NULL), &i))
+  if (!constant_of(em_expr(e, x, NULL), &i))
     FAIL(e, "tuple slices must have constant bounds");
   if (i < 0)
     i += n;
@@ -38,17 +38,17 @@ static ir_value *slice_tuple(emitter *e, ir_value *v, const ast_expr *x)
 {
   uint32_t n = v->type->n_elems, k = 0;
   int64_t step = 1;
-  if (x->as.slice.step && (!constant_of(emit_expr(e, x->as.slice.step, NULL), &step) || step == 0))
+  if (x->as.slice.step && (!constant_of(em_expr(e, x->as.slice.step, NULL), &step) || step == 0))
     FAIL(e, "tuple slices must have a constant step that is not 0");
   int64_t from = tuple_bound(e, x->as.slice.start, n, step > 0 ? 0 : (int64_t)n - 1);
   int64_t to = tuple_bound(e, x->as.slice.stop, n, step > 0 ? (int64_t)n : -1);
   ir_value **all = session_array(e->s, ir_value *, n), **kept = session_array(e->s, ir_value *, n + 1);
   if (step < 0 && from > (int64_t)n - 1)
     from = (int64_t)n - 1;
-  unpack_tuple(e, v, all);
+  em_unpack_tuple(e, v, all);
   for (int64_t i = from; step > 0 ? i < to : i > to; i += step)
     kept[k++] = all[i];
-  return make_tuple(e, kept, k, NULL);
+  return em_make_tuple(e, kept, k, NULL);
 }
 
 /* dim is NULL for what has only one. */
@@ -61,8 +61,8 @@ static ir_value *emit_slice(emitter *e, ir_value *v, ir_value *dim, const ast_ex
     in[n++] = dim;
   in[n++] = emit_part(e, x->as.slice.start);
   in[n++] = emit_part(e, x->as.slice.stop);
-  in[n++] = x->as.slice.step ? emit_expr(e, x->as.slice.step, NULL) : constant_int(e, 1);
-  return call_op(e, "aten::slice", in, n);
+  in[n++] = x->as.slice.step ? em_expr(e, x->as.slice.step, NULL) : em_constant_int(e, 1);
+  return em_call_op(e, "aten::slice", in, n);
 }
 
 /* -- Tensors ------------------------------------------------------------------------------------ */
@@ -79,16 +79,16 @@ static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool f
   int64_t next = from_right ? dim - 1 : dim + 1;
   if (x->kind == EXPR_SLICE)
     return next;
-  ir_value *v = emit_expr(e, x, NULL);
+  ir_value *v = em_expr(e, x, NULL);
   if (v->type->kind == TYPE_LIST) {
     call_args a = {.args = &v, .n = 1};
-    named_value dtype = {"dtype", constant_int(e, RUSH_INT64), x->at};
+    named_value dtype = {"dtype", em_constant_int(e, RUSH_INT64), x->at};
     a.kwargs = &dtype;
     a.n_kwargs = 1;
-    v = call_builtin(e, "aten::tensor", NULL, &a);
+    v = em_call_builtin(e, "aten::tensor", NULL, &a);
   }
   *out = v;
-  const type *t = unwrap_optional(v->type);
+  const type *t = em_unwrap_optional(v->type);
   if (v->type->kind == TYPE_NONE)
     return from_right ? dim : next;
   if (v->type->kind == TYPE_INT)
@@ -104,16 +104,16 @@ static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool f
 static ir_value *apply_index(emitter *e, tensor_index *ti, const ast_expr *x, ir_value *v, int64_t dim)
 {
   if (x->kind == EXPR_SLICE)
-    return emit_slice(e, ti->sliced, constant_int(e, dim), x);
+    return emit_slice(e, ti->sliced, em_constant_int(e, dim), x);
   if (!v)
     return ti->sliced; /* ... */
   if (v->type->kind == TYPE_NONE) {
-    ir_value *in[2] = {ti->sliced, constant_int(e, dim)};
-    return call_op(e, "aten::unsqueeze", in, 2);
+    ir_value *in[2] = {ti->sliced, em_constant_int(e, dim)};
+    return em_call_op(e, "aten::unsqueeze", in, 2);
   }
   if (v->type->kind == TYPE_INT) {
-    ir_value *in[3] = {ti->sliced, constant_int(e, dim), v};
-    return call_op(e, "aten::select", in, 3);
+    ir_value *in[3] = {ti->sliced, em_constant_int(e, dim), v};
+    return em_call_op(e, "aten::select", in, 3);
   }
   ti->tensors[dim] = v;
   if (ti->n <= (uint32_t)dim)
@@ -142,13 +142,13 @@ static tensor_index emit_tensor_index(emitter *e, ir_value *v, const ast_exprs *
     ti.sliced = apply_index(e, &ti, index->items[i], values[i], dims[i]);
   for (i = 0; i < ti.n; i++)
     if (!ti.tensors[i])
-      ti.tensors[i] = constant_none(e);
+      ti.tensors[i] = em_constant_none(e);
   return ti;
 }
 
 static ir_value *index_list(emitter *e, const tensor_index *ti)
 {
-  return make_list(e, optional_of(e, type_simple(TYPE_TENSOR)), ti->tensors, ti->n);
+  return em_make_list(e, em_optional_of(e, type_simple(TYPE_TENSOR)), ti->tensors, ti->n);
 }
 
 static ir_value *index_tensor(emitter *e, ir_value *v, const ast_exprs *index)
@@ -157,14 +157,14 @@ static ir_value *index_tensor(emitter *e, ir_value *v, const ast_exprs *index)
   if (ti.n == 0)
     return ti.sliced;
   ir_value *in[2] = {ti.sliced, index_list(e, &ti)};
-  return call_op(e, "aten::index", in, 2);
+  return em_call_op(e, "aten::index", in, 2);
 }
 
 /* -- Tuples and modules ------------------------------------------------------------------------- */
 
 static ir_value *index_tuple(emitter *e, ir_value *v, const ast_expr *x)
 {
-  ir_value *index = emit_expr(e, x, NULL);
+  ir_value *index = em_expr(e, x, NULL);
   int64_t i, n = v->type->n_elems;
   const type *t = n ? v->type->elems[0] : NULL;
   if (constant_of(index, &i)) {
@@ -173,13 +173,13 @@ static ir_value *index_tuple(emitter *e, ir_value *v, const ast_expr *x)
     t = v->type->elems[i < 0 ? i + n : i];
   } else {
     for (int64_t k = 1; t && k < n; k++)
-      t = unify(e, t, v->type->elems[k], false);
+      t = em_unify(e, t, v->type->elems[k], false);
     if (!t || index->type->kind != TYPE_INT)
       FAIL(e, "Cannot index into a tuple with a non-integer literal because we cannot resolve the output "
               "type");
   }
   ir_value *in[2] = {v, index};
-  return put_node(e, IR_TUPLE_INDEX, in, 2, t);
+  return em_put_node(e, IR_TUPLE_INDEX, in, 2, t);
 }
 
 /* A module list's or dict's submodule: by literal, or any of them through an interface. */
@@ -188,7 +188,7 @@ static sugared index_module(emitter *e, ir_value *v, const ast_expr *x, const ty
   sugared base = sugar_value(v), out;
   int64_t i;
   const char *name = x->kind == EXPR_STRING ? x->as.string.data : NULL;
-  if (literal_int(x, &i)) {
+  if (em_literal_int(x, &i)) {
     if (i < 0) {
       int64_t n = 0;
       while (class_attr_index(v->type, str_of(session_printf(e->s, "%lld", (long long)n))) >= 0)
@@ -197,13 +197,13 @@ static sugared index_module(emitter *e, ir_value *v, const ast_expr *x, const ty
     }
     name = session_printf(e->s, "%lld", (long long)i);
   }
-  if (name && try_get_attr(e, &base, name, &out))
+  if (name && em_try_get_attr(e, &base, name, &out))
     return out;
   if (!hint || hint->kind != TYPE_INTERFACE)
     FAIL(e, "Unable to extract submodule with a non-literal index. Indexing with a variable needs an "
             "annotation with an interface type");
-  ir_value *in[2] = {v, emit_expr(e, x, NULL)};
-  return sugar_value(put_node(e, IR_MODULE_CONTAINER_INDEX, in, 2, hint));
+  ir_value *in[2] = {v, em_expr(e, x, NULL)};
+  return sugar_value(em_put_node(e, IR_MODULE_CONTAINER_INDEX, in, 2, hint));
 }
 
 /* -- Reading ------------------------------------------------------------------------------------ */
@@ -223,33 +223,33 @@ static sugared index_value(emitter *e, ir_value *v, const ast_expr *x, const typ
   function *f;
   if (v->type->kind == TYPE_CLASS) {
     class_complete(e->s, v->type);
-    if (v->type->cls->is_module && !find_method(v->type, "__getitem__", &f))
+    if (v->type->cls->is_module && !em_find_method(v->type, "__getitem__", &f))
       return index_module(e, v, one, hint);
   }
-  ir_value *in[2] = {v, emit_expr(e, one, NULL)};
-  return sugar_value(call_magic(e, "__getitem__", "aten::__getitem__", in, 2));
+  ir_value *in[2] = {v, em_expr(e, one, NULL)};
+  return sugar_value(em_call_magic(e, "__getitem__", "aten::__getitem__", in, 2));
 }
 
 static sugared index_items(emitter *e, const sugared *base, const ast_expr *x, const type *hint)
 {
   int64_t i;
   const ast_exprs *index = &x->as.subscript.index;
-  if (index->n == 1 && literal_int(index->items[0], &i)) {
+  if (index->n == 1 && em_literal_int(index->items[0], &i)) {
     int64_t n = base->as.items.n;
     if (i < -n || i >= n)
       FAIL(e, "Tuple index out of range. Tuple is length %lld, index is %lld", (long long)n, (long long)i);
     return base->as.items.items[i < 0 ? i + n : i];
   }
-  return index_value(e, as_value(e, base), x, hint);
+  return index_value(e, em_as_value(e, base), x, hint);
 }
 
-sugared emit_subscript(emitter *e, const ast_expr *x, const type *hint)
+sugared em_subscript(emitter *e, const ast_expr *x, const type *hint)
 {
-  sugared base = emit_sugared(e, x->as.subscript.base, NULL);
+  sugared base = em_sugared(e, x->as.subscript.base, NULL);
   e->at = x->at;
   if (base.kind == SUGAR_TUPLE)
     return index_items(e, &base, x, hint);
-  return index_value(e, as_value(e, &base), x, hint);
+  return index_value(e, em_as_value(e, &base), x, hint);
 }
 
 /* -- Writing ------------------------------------------------------------------------------------ */
@@ -260,42 +260,42 @@ static ir_value *number_to_tensor(emitter *e, ir_value *v, ir_value *like)
   type_kind k = v->type->kind;
   if (k != TYPE_INT && k != TYPE_FLOAT && k != TYPE_COMPLEX && k != TYPE_NUMBER && k != TYPE_BOOL)
     return v;
-  named_value kwargs[2] = {{"dtype", call_op(e, "prim::dtype", &like, 1), e->at},
-                           {"device", call_op(e, "prim::device", &like, 1), e->at}};
+  named_value kwargs[2] = {{"dtype", em_call_op(e, "prim::dtype", &like, 1), e->at},
+                           {"device", em_call_op(e, "prim::device", &like, 1), e->at}};
   call_args a = {.args = &v, .n = 1, .kwargs = kwargs, .n_kwargs = 2};
-  return call_builtin(e, "aten::tensor", NULL, &a);
+  return em_call_builtin(e, "aten::tensor", NULL, &a);
 }
 
-void assign_subscript(emitter *e, const ast_expr *target, ir_value *v)
+void em_assign_subscript(emitter *e, const ast_expr *target, ir_value *v)
 {
   const ast_exprs *index = &target->as.subscript.index;
-  ir_value *base = emit_expr(e, target->as.subscript.base, NULL);
+  ir_value *base = em_expr(e, target->as.subscript.base, NULL);
   if (is_tensor(base->type)) {
     tensor_index ti = emit_tensor_index(e, base, index);
     ir_value *in[3] = {ti.sliced, NULL, NULL};
     v = number_to_tensor(e, v, ti.sliced);
     if (ti.n == 0) {
       in[1] = v;
-      call_op(e, "aten::copy_", in, 2);
+      em_call_op(e, "aten::copy_", in, 2);
       return;
     }
     in[1] = index_list(e, &ti);
     in[2] = v;
-    call_op(e, "aten::index_put_", in, 3);
+    em_call_op(e, "aten::index_put_", in, 3);
     return;
   }
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
     FAIL(e, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this");
-  ir_value *in[3] = {base, emit_expr(e, index->items[0], NULL), v};
-  call_magic(e, "__setitem__", "aten::_set_item", in, 3);
+  ir_value *in[3] = {base, em_expr(e, index->items[0], NULL), v};
+  em_call_magic(e, "__setitem__", "aten::_set_item", in, 3);
 }
 
-void emit_del_subscript(emitter *e, const ast_expr *target)
+void em_del_subscript(emitter *e, const ast_expr *target)
 {
   const ast_exprs *index = &target->as.subscript.index;
-  ir_value *base = emit_expr(e, target->as.subscript.base, NULL);
+  ir_value *base = em_expr(e, target->as.subscript.base, NULL);
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
     FAIL(e, "Only deletion of single elements of lists and dicts is supported");
-  ir_value *in[2] = {base, emit_expr(e, index->items[0], NULL)};
-  call_magic(e, "__delitem__", "aten::Delete", in, 2);
+  ir_value *in[2] = {base, em_expr(e, index->items[0], NULL)};
+  em_call_magic(e, "__delitem__", "aten::Delete", in, 2);
 }

@@ -59,87 +59,87 @@ typedef struct call_args {
 
 /* -- Types (types.c) -- */
 static inline bool is_tensor(const type *t) { return t->kind == TYPE_TENSOR; }
-const type *list_of(emitter *e, const type *elem);
-const type *optional_of(emitter *e, const type *elem);
-const type *tuple_of(emitter *e, const type *const *elems, uint32_t n);
-const type *unify(emitter *e, const type *a, const type *b, bool to_union); /* NULL: none */
-const type *unwrap_optional(const type *t);
-bool is_optional_like(const type *t); /* Optional, or a Union with None */
-const type *without_none(emitter *e, const type *t);
+const type *em_list_of(emitter *e, const type *elem);
+const type *em_optional_of(emitter *e, const type *elem);
+const type *em_tuple_of(emitter *e, const type *const *elems, uint32_t n);
+const type *em_unify(emitter *e, const type *a, const type *b, bool to_union); /* NULL: none */
+const type *em_unwrap_optional(const type *t);
+bool em_is_optional_like(const type *t); /* Optional, or a Union with None */
+const type *em_without_none(emitter *e, const type *t);
 #define TYPE_TEXT(e, t) type_text((e)->s, (t))
 
 /* -- Constants (emit.c) -- */
 /* Borrowed from the session (or the program). */
-rush_value evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t);
-bool constant_path(session *s, const resolver *r, const ast_expr *x, sugared *out);
+rush_value em_evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t);
+bool em_constant_path(session *s, const resolver *r, const ast_expr *x, sugared *out);
 
 /* -- Nodes (build.c) -- */
-ir_node *put(emitter *e, ir_node *n); /* insert at the insertion point, with the range */
-ir_value *put_node(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out);
-ir_value *constant_int(emitter *e, int64_t v);
-ir_value *constant_bool(emitter *e, bool v);
-ir_value *constant_none(emitter *e);
-ir_value *constant_str(emitter *e, const char *text, size_t len);
-ir_value *constant_value(emitter *e, rush_value v, const type *t); /* borrows v */
-ir_value *make_list(emitter *e, const type *elem, ir_value *const *v, uint32_t n);
-ir_value *make_tuple(emitter *e, ir_value *const *v, uint32_t n, const type *t); /* t NULL: plain */
-ir_value *unchecked_cast(emitter *e, ir_value *v, const type *t);
-void unpack_tuple(emitter *e, ir_value *v, ir_value **out); /* n_elems of its type */
-ir_node *begin_at(emitter *e, ir_block *b); /* insertion point to the end of b; returns the old one */
-bool is_empty_list_literal(const ir_value *v);
+ir_node *em_put(emitter *e, ir_node *n); /* insert at the insertion point, with the range */
+ir_value *em_put_node(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out);
+ir_value *em_constant_int(emitter *e, int64_t v);
+ir_value *em_constant_bool(emitter *e, bool v);
+ir_value *em_constant_none(emitter *e);
+ir_value *em_constant_str(emitter *e, const char *text, size_t len);
+ir_value *em_constant_value(emitter *e, rush_value v, const type *t); /* borrows v */
+ir_value *em_make_list(emitter *e, const type *elem, ir_value *const *v, uint32_t n);
+ir_value *em_make_tuple(emitter *e, ir_value *const *v, uint32_t n, const type *t); /* t NULL: plain */
+ir_value *em_unchecked_cast(emitter *e, ir_value *v, const type *t);
+void em_unpack_tuple(emitter *e, ir_value *v, ir_value **out); /* n_elems of its type */
+ir_node *em_begin_at(emitter *e, ir_block *b); /* insertion point to the end of b; returns the old one */
+bool em_is_empty_list_literal(const ir_value *v);
 
 /* -- Variables (env.c) -- */
-frame *push_frame(emitter *e, ir_block *b);
-void pop_frame(emitter *e);
-variable *find_var(frame *f, const char *name);        /* in any frame */
-variable *find_var_here(frame *f, const char *name);
-void set_var(emitter *e, const char *name, sugared v, const type *annotated);
-void set_var_type(emitter *e, const char *name, const type *t); /* without a store */
-void set_var_error(emitter *e, const char *name, const char *why);
-bool get_var(emitter *e, const char *name, sugared *out); /* variables only */
-sugared get_name(emitter *e, const char *name);           /* or the resolver's; leaves when unknown */
+frame *em_push_frame(emitter *e, ir_block *b);
+void em_pop_frame(emitter *e);
+variable *em_find_var(frame *f, const char *name);        /* in any frame */
+variable *em_find_var_here(frame *f, const char *name);
+void em_set_var(emitter *e, const char *name, sugared v, const type *annotated);
+void em_set_var_type(emitter *e, const char *name, const type *t); /* without a store */
+void em_set_var_error(emitter *e, const char *name, const char *why);
+bool em_get_var(emitter *e, const char *name, sugared *out); /* variables only */
+sugared em_get_name(emitter *e, const char *name);           /* or the resolver's; leaves when unknown */
 
 /* -- Matching (match.c) -- */
 /* Insert the best overload of an operator.  Several results are one tuple; none is None. */
-ir_value *call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a);
-ir_value *call_op(emitter *e, const char *name, ir_value *const *args, uint32_t n);
+ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a);
+ir_value *em_call_op(emitter *e, const char *name, ir_value *const *args, uint32_t n);
 /* Convert arguments for a function or method and insert its call. */
-ir_value *call_function(emitter *e, function *f, ir_value *self, const call_args *a);
+ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_args *a);
 /* The arguments of a schema, complete and converted; leaves when they do not fit. */
-ir_value **match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
-ir_value *convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */
-bool builtin_exists(emitter *e, const char *name);
+ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
+ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */
+bool em_builtin_exists(emitter *e, const char *name);
 
 /* -- Sugared values (sugar.c) -- */
 static inline sugared sugar_value(ir_value *v) { return (sugared){.kind = SUGAR_VALUE, .as.value = v}; }
-const char *sugar_name(emitter *e, const sugared *v); /* for messages */
-ir_value *as_value(emitter *e, const sugared *v);     /* leaves when it is no value */
-sugared get_attr(emitter *e, const sugared *base, const char *name);
-bool try_get_attr(emitter *e, const sugared *base, const char *name, sugared *out);
-void set_attr(emitter *e, ir_value *object, const char *name, ir_value *v);
+const char *em_sugar_name(emitter *e, const sugared *v); /* for messages */
+ir_value *em_as_value(emitter *e, const sugared *v);     /* leaves when it is no value */
+sugared em_get_attr(emitter *e, const sugared *base, const char *name);
+bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared *out);
+void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v);
 /* Items for unpacking into n targets (n 0: as many as there are). */
-uint32_t as_items(emitter *e, const sugared *v, uint32_t n, sugared **out);
-bool find_method(const type *t, const char *name, function **out);
+uint32_t em_as_items(emitter *e, const sugared *v, uint32_t n, sugared **out);
+bool em_find_method(const type *t, const char *name, function **out);
 
 /* -- Calls (call.c, special.c) -- */
-sugared call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint);
-sugared emit_call(emitter *e, const ast_expr *x, const type *hint);
-sugared emit_special(emitter *e, special_form form, const ast_expr *x, const type *hint);
+sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint);
+sugared em_call(emitter *e, const ast_expr *x, const type *hint);
+sugared em_special(emitter *e, special_form form, const ast_expr *x, const type *hint);
 /* a.op(b) when a is an object with the method, else the operator. */
-ir_value *call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n);
-ir_value *cast_to(emitter *e, const char *op, const char *magic, ir_value *v);
+ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n);
+ir_value *em_cast_to(emitter *e, const char *op, const char *magic, ir_value *v);
 
 /* -- Expressions (emit_expr.c, emit_literal.c, emit_index.c) -- */
-sugared emit_sugared(emitter *e, const ast_expr *x, const type *hint);
-ir_value *emit_expr(emitter *e, const ast_expr *x, const type *hint);
-ir_value *emit_literal(emitter *e, const ast_expr *x, const type *hint);
-ir_value *emit_fstring(emitter *e, const ast_expr *x);
-ir_value *emit_compare2(emitter *e, ast_op op, ir_value *a, ir_value *b);
-sugared emit_subscript(emitter *e, const ast_expr *x, const type *hint);
-void assign_subscript(emitter *e, const ast_expr *target, ir_value *v);
-void emit_del_subscript(emitter *e, const ast_expr *target);
-const char *binary_op_name(ast_op op, const char **magic);
-bool literal_int(const ast_expr *x, int64_t *out);
+sugared em_sugared(emitter *e, const ast_expr *x, const type *hint);
+ir_value *em_expr(emitter *e, const ast_expr *x, const type *hint);
+ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint);
+ir_value *em_fstring(emitter *e, const ast_expr *x);
+ir_value *em_compare2(emitter *e, ast_op op, ir_value *a, ir_value *b);
+sugared em_subscript(emitter *e, const ast_expr *x, const type *hint);
+void em_assign_subscript(emitter *e, const ast_expr *target, ir_value *v);
+void em_del_subscript(emitter *e, const ast_expr *target);
+const char *em_binary_op_name(ast_op op, const char **magic);
+bool em_literal_int(const ast_expr *x, int64_t *out);
 
 /* -- Conditions (cond.c) -- */
 typedef struct refinement {
@@ -152,36 +152,36 @@ typedef struct condition {
   int known;                     /* 1 true, 0 false, -1 unknown */
   refinement *if_true, *if_false;
 } condition;
-condition emit_cond(emitter *e, const ast_expr *x);
-ir_value *cond_value(emitter *e, const condition *c);
-void refine(emitter *e, const refinement *r);
-ir_value *to_bool(emitter *e, ir_value *v);
-ir_value *emit_ternary(emitter *e, const ast_expr *x, const type *hint);
+condition em_cond(emitter *e, const ast_expr *x);
+ir_value *em_cond_value(emitter *e, const condition *c);
+void em_refine(emitter *e, const refinement *r);
+ir_value *em_to_bool(emitter *e, ir_value *v);
+ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint);
 
 /* -- Iteration (emit_iter.c) -- */
-sugared iterate(emitter *e, const sugared *v);      /* what a for statement walks over */
-int64_t static_len(emitter *e, const sugared *it);  /* -1: known at run time only */
-ir_value *iter_len(emitter *e, const sugared *it);
-sugared iter_item(emitter *e, const sugared *it, ir_value *index);
-bool is_unrolled(emitter *e, const sugared *it);
-ir_value *emit_list_comp(emitter *e, const ast_expr *x, const type *hint);
-ir_value *emit_dict_comp(emitter *e, const ast_expr *x, const type *hint);
-void emit_loop(emitter *e, const sugared *it, const ast_expr *target,
+sugared em_iterate(emitter *e, const sugared *v);      /* what a for statement walks over */
+int64_t em_static_len(emitter *e, const sugared *it);  /* -1: known at run time only */
+ir_value *em_iter_len(emitter *e, const sugared *it);
+sugared em_iter_item(emitter *e, const sugared *it, ir_value *index);
+bool em_is_unrolled(emitter *e, const sugared *it);
+ir_value *em_list_comp(emitter *e, const ast_expr *x, const type *hint);
+ir_value *em_dict_comp(emitter *e, const ast_expr *x, const type *hint);
+void em_loop(emitter *e, const sugared *it, const ast_expr *target,
                void (*body)(emitter *e, void *arg), void *arg);
 
 /* -- Statements (emit_stmt.c) -- */
-void emit_block(emitter *e, const ast_stmts *stmts);
-void assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated);
-ir_node *emit_closure(emitter *e, const ast_def *d);
-void emit_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes),
+void em_block(emitter *e, const ast_stmts *stmts);
+void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated);
+ir_node *em_closure(emitter *e, const ast_def *d);
+void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes),
                     void *arg);
-void emit_raise_message(emitter *e, ir_value *message, ir_value *class_name);
+void em_raise_message(emitter *e, ir_value *message, ir_value *class_name);
 
 /* -- Lowering, in this order -- */
-void lower_variables(session *s, ir_graph *g);       /* ssa.c */
-void lower_loop_exits(session *s, ir_graph *g);      /* exits.c: from within lower_variables */
-void lower_exits(session *s, ir_graph *g);           /* exits.c */
-void lift_closures(session *s, function *f, ir_graph *g); /* closures.c */
-void clean_emitted(session *s, ir_graph *g);         /* clean.c: dead code, constants first */
+void em_lower_variables(session *s, ir_graph *g);       /* ssa.c */
+void em_lower_loop_exits(session *s, ir_graph *g);      /* exits.c: from within lower_variables */
+void em_lower_exits(session *s, ir_graph *g);           /* exits.c */
+void em_lift_closures(session *s, function *f, ir_graph *g); /* closures.c */
+void em_clean_emitted(session *s, ir_graph *g);         /* clean.c: dead code, constants first */
 
 #endif

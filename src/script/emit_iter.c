@@ -17,7 +17,7 @@ static sugared module_items(emitter *e, ir_value *v)
   out.as.items.items = session_array(e->s, sugared, n);
   out.as.items.n = n;
   for (uint32_t i = 0; i < n; i++)
-    out.as.items.items[i] = get_attr(e, &base, session_printf(e->s, "%u", i));
+    out.as.items.items[i] = em_get_attr(e, &base, session_printf(e->s, "%u", i));
   return out;
 }
 
@@ -26,27 +26,27 @@ static sugared enum_items(emitter *e, const type *t)
   class_complete(e->s, t);
   ir_value **v = session_array(e->s, ir_value *, t->cls->n_members);
   for (uint32_t i = 0; i < t->cls->n_members; i++)
-    v[i] = constant_value(e, t->cls->enum_members[i], t);
-  return sugar_value(make_list(e, t, v, t->cls->n_members));
+    v[i] = em_constant_value(e, t->cls->enum_members[i], t);
+  return sugar_value(em_make_list(e, t, v, t->cls->n_members));
 }
 
-sugared iterate(emitter *e, const sugared *v)
+sugared em_iterate(emitter *e, const sugared *v)
 {
   if (v->kind == SUGAR_RANGE || v->kind == SUGAR_ITERATION || v->kind == SUGAR_TUPLE)
     return *v;
   if (v->kind == SUGAR_ENUM)
     return enum_items(e, v->as.type);
   if (v->kind != SUGAR_VALUE)
-    FAIL(e, "%s cannot be iterated over", sugar_name(e, v));
+    FAIL(e, "%s cannot be iterated over", em_sugar_name(e, v));
   const type *t = v->as.value->type;
   sugared out = {.kind = SUGAR_TUPLE}, base = *v;
   switch ((int)t->kind) {
   case TYPE_LIST: case TYPE_STRING: case TYPE_TENSOR:
     return *v;
   case TYPE_DICT:
-    return sugar_value(call_op(e, "aten::keys", &base.as.value, 1));
+    return sugar_value(em_call_op(e, "aten::keys", &base.as.value, 1));
   case TYPE_TUPLE:
-    out.as.items.n = as_items(e, v, 0, &out.as.items.items);
+    out.as.items.n = em_as_items(e, v, 0, &out.as.items.items);
     return out;
   case TYPE_CLASS:
     class_complete(e->s, t);
@@ -57,17 +57,17 @@ sugared iterate(emitter *e, const sugared *v)
   FAIL(e, "'%s' object is not iterable", TYPE_TEXT(e, t));
 }
 
-bool is_unrolled(emitter *e, const sugared *it)
+bool em_is_unrolled(emitter *e, const sugared *it)
 {
   if (it->kind == SUGAR_TUPLE)
     return true;
   for (uint32_t i = 0; it->kind == SUGAR_ITERATION && i < it->as.items.n; i++)
-    if (is_unrolled(e, &it->as.items.items[i]))
+    if (em_is_unrolled(e, &it->as.items.items[i]))
       return true;
   return false;
 }
 
-int64_t static_len(emitter *e, const sugared *it)
+int64_t em_static_len(emitter *e, const sugared *it)
 {
   if (it->kind == SUGAR_TUPLE)
     return it->as.items.n;
@@ -75,7 +75,7 @@ int64_t static_len(emitter *e, const sugared *it)
     return it->as.range.static_len;
   int64_t len = -1;
   for (uint32_t i = 0; it->kind == SUGAR_ITERATION && i < it->as.items.n; i++) {
-    int64_t n = static_len(e, &it->as.items.items[i]);
+    int64_t n = em_static_len(e, &it->as.items.items[i]);
     if (n >= 0 && (len < 0 || n < len))
       len = n;
   }
@@ -89,7 +89,7 @@ static void collect_lens(emitter *e, const sugared *it, ir_value **lens, uint32_
     if (child->kind == SUGAR_ITERATION)
       collect_lens(e, child, lens, n);
     else
-      lens[(*n)++] = iter_len(e, child);
+      lens[(*n)++] = em_iter_len(e, child);
   }
 }
 
@@ -101,35 +101,35 @@ static uint32_t count_leaves(const sugared *it)
   return n;
 }
 
-ir_value *iter_len(emitter *e, const sugared *it)
+ir_value *em_iter_len(emitter *e, const sugared *it)
 {
   if (it->kind == SUGAR_RANGE) {
     ir_value *in[3] = {it->as.range.start, it->as.range.end, it->as.range.step};
-    return it->as.range.start ? call_op(e, "aten::__range_length", in, 3) : it->as.range.end;
+    return it->as.range.start ? em_call_op(e, "aten::__range_length", in, 3) : it->as.range.end;
   }
   if (it->kind == SUGAR_ITERATION) {
     uint32_t n = 0;
     ir_value **lens = session_array(e->s, ir_value *, count_leaves(it));
     collect_lens(e, it, lens, &n);
-    ir_value *list = make_list(e, type_simple(TYPE_INT), lens, n);
-    return call_op(e, "prim::min", &list, 1);
+    ir_value *list = em_make_list(e, type_simple(TYPE_INT), lens, n);
+    return em_call_op(e, "prim::min", &list, 1);
   }
-  ir_value *v = as_value(e, it);
-  return call_op(e, "aten::len", &v, 1);
+  ir_value *v = em_as_value(e, it);
+  return em_call_op(e, "aten::len", &v, 1);
 }
 
-sugared iter_item(emitter *e, const sugared *it, ir_value *index)
+sugared em_iter_item(emitter *e, const sugared *it, ir_value *index)
 {
   if (it->kind == SUGAR_RANGE) {
     ir_value *in[3] = {index, it->as.range.start, it->as.range.step};
-    return sugar_value(it->as.range.start ? call_op(e, "aten::__derive_index", in, 3) : index);
+    return sugar_value(it->as.range.start ? em_call_op(e, "aten::__derive_index", in, 3) : index);
   }
   if (it->kind == SUGAR_ITERATION) {
     sugared out = {.kind = SUGAR_TUPLE};
     out.as.items.n = it->as.items.n;
     out.as.items.items = session_array(e->s, sugared, it->as.items.n);
     for (uint32_t i = 0; i < it->as.items.n; i++)
-      out.as.items.items[i] = iter_item(e, &it->as.items.items[i], index);
+      out.as.items.items[i] = em_iter_item(e, &it->as.items.items[i], index);
     return out;
   }
   if (it->kind == SUGAR_TUPLE) {
@@ -138,14 +138,14 @@ sugared iter_item(emitter *e, const sugared *it, ir_value *index)
       FAIL(e, "tuple index out of range in a loop");
     return it->as.items.items[i.as.i];
   }
-  ir_value *v = as_value(e, it), *in[3] = {v, NULL, NULL};
+  ir_value *v = em_as_value(e, it), *in[3] = {v, NULL, NULL};
   if (is_tensor(v->type)) {
-    in[1] = constant_int(e, 0);
+    in[1] = em_constant_int(e, 0);
     in[2] = index;
-    return sugar_value(call_op(e, "aten::select", in, 3));
+    return sugar_value(em_call_op(e, "aten::select", in, 3));
   }
   in[1] = index;
-  return sugar_value(call_op(e, "aten::__getitem__", in, 2));
+  return sugar_value(em_call_op(e, "aten::__getitem__", in, 2));
 }
 
 /* -- Loops -------------------------------------------------------------------------------------- */
@@ -153,16 +153,16 @@ sugared iter_item(emitter *e, const sugared *it, ir_value *index)
 static void assign_target(emitter *e, const ast_expr *target, const sugared *item)
 {
   if (target)
-    assign_to(e, target, item, NULL);
+    em_assign_to(e, target, item, NULL);
 }
 
 static void emit_unrolled(emitter *e, const sugared *it, const ast_expr *target,
                           void (*body)(emitter *e, void *arg), void *arg)
 {
-  int64_t n = static_len(e, it);
+  int64_t n = em_static_len(e, it);
   for (int64_t i = 0; i < n; i++) {
     session_enter(e->s); /* polls: an unrolled loop over a large tuple is long */
-    sugared item = iter_item(e, it, constant_int(e, i));
+    sugared item = em_iter_item(e, it, em_constant_int(e, i));
     assign_target(e, target, &item);
     bool fresh = e->fresh_names;
     e->fresh_names = false;
@@ -172,24 +172,24 @@ static void emit_unrolled(emitter *e, const sugared *it, const ast_expr *target,
   }
 }
 
-void emit_loop(emitter *e, const sugared *it, const ast_expr *target,
+void em_loop(emitter *e, const sugared *it, const ast_expr *target,
                void (*body)(emitter *e, void *arg), void *arg)
 {
-  if (is_unrolled(e, it)) {
+  if (em_is_unrolled(e, it)) {
     emit_unrolled(e, it, target, body, arg);
     return;
   }
-  ir_value *len = iter_len(e, it);
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_LOOP, &len, 1));
+  ir_value *len = em_iter_len(e, it);
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOOP, &len, 1));
   ir_block *inside = ir_node_add_block(e->s, n), *cond = ir_node_add_block(e->s, n);
-  ir_node *old = begin_at(e, cond);
-  ir_block_add_output(e->s, cond, constant_bool(e, true));
+  ir_node *old = em_begin_at(e, cond);
+  ir_block_add_output(e->s, cond, em_constant_bool(e, true));
   e->before = inside->ret;
   ir_value *trip = ir_block_add_input(e->s, inside, type_simple(TYPE_INT), NULL);
-  push_frame(e, inside);
-  sugared item = iter_item(e, it, trip);
+  em_push_frame(e, inside);
+  sugared item = em_iter_item(e, it, trip);
   if (item.kind == SUGAR_TUPLE && target && target->kind == EXPR_NAME)
-    item = sugar_value(as_value(e, &item));
+    item = sugar_value(em_as_value(e, &item));
   assign_target(e, target, &item);
   bool fresh = e->fresh_names;
   e->fresh_names = false;
@@ -197,7 +197,7 @@ void emit_loop(emitter *e, const sugared *it, const ast_expr *target,
   body(e, arg);
   e->loop_depth--;
   e->fresh_names = fresh;
-  pop_frame(e);
+  em_pop_frame(e);
   e->before = old;
 }
 
@@ -213,22 +213,22 @@ typedef struct comprehension {
 static void append_element(emitter *e, void *arg)
 {
   comprehension *c = arg;
-  ir_value *v = emit_expr(e, c->x->as.comp.element, c->elem_hint);
+  ir_value *v = em_expr(e, c->x->as.comp.element, c->elem_hint);
   if (!c->typed)
-    c->out->type = list_of(e, v->type);
+    c->out->type = em_list_of(e, v->type);
   c->typed = true;
-  const type *both = unify(e, c->out->type->elems[0], v->type, true);
+  const type *both = em_unify(e, c->out->type->elems[0], v->type, true);
   if (!both || !type_equal(both, c->out->type->elems[0]))
     FAIL(e, "Got a list element of type %s in a list of %s", TYPE_TEXT(e, v->type),
          TYPE_TEXT(e, c->out->type->elems[0]));
   ir_value *in[2] = {c->out, v};
-  call_op(e, "aten::append", in, 2);
+  em_call_op(e, "aten::append", in, 2);
 }
 
 static void set_entry(emitter *e, void *arg)
 {
   comprehension *c = arg;
-  ir_value *k = emit_expr(e, c->x->as.comp.key, NULL), *v = emit_expr(e, c->x->as.comp.element, NULL);
+  ir_value *k = em_expr(e, c->x->as.comp.key, NULL), *v = em_expr(e, c->x->as.comp.element, NULL);
   if (!c->typed) {
     c->out->type = type_dict(&e->p->types, k->type, v->type);
     if (!c->out->type)
@@ -236,7 +236,7 @@ static void set_entry(emitter *e, void *arg)
   }
   c->typed = true;
   ir_value *in[3] = {c->out, k, v};
-  call_op(e, "aten::_set_item", in, 3);
+  em_call_op(e, "aten::_set_item", in, 3);
 }
 
 static ir_value *emit_comp(emitter *e, const ast_expr *x, comprehension *c,
@@ -247,28 +247,28 @@ static ir_value *emit_comp(emitter *e, const ast_expr *x, comprehension *c,
     session_fail(e->s, &x->at, "Only a single generator is currently supported");
   if (f->conds.n)
     session_fail(e->s, &x->at, "Comprehension ifs are not supported yet");
-  sugared v = emit_sugared(e, f->iter, NULL), it = iterate(e, &v);
-  push_frame(e, e->frame->block);
+  sugared v = em_sugared(e, f->iter, NULL), it = em_iterate(e, &v);
+  em_push_frame(e, e->frame->block);
   bool fresh = e->fresh_names;
   e->n_scopes++;
   e->fresh_names = true;
-  emit_loop(e, &it, f->target, body, c);
+  em_loop(e, &it, f->target, body, c);
   e->fresh_names = fresh;
-  pop_frame(e);
+  em_pop_frame(e);
   return c->out;
 }
 
-ir_value *emit_list_comp(emitter *e, const ast_expr *x, const type *hint)
+ir_value *em_list_comp(emitter *e, const ast_expr *x, const type *hint)
 {
   if (hint && hint->kind == TYPE_OPTIONAL)
     hint = hint->elems[0];
   bool typed = hint && hint->kind == TYPE_LIST;
   const type *elem = typed ? hint->elems[0] : NULL;
-  comprehension c = {x, make_list(e, typed ? elem : type_simple(TYPE_TENSOR), NULL, 0), elem, typed};
+  comprehension c = {x, em_make_list(e, typed ? elem : type_simple(TYPE_TENSOR), NULL, 0), elem, typed};
   return emit_comp(e, x, &c, append_element);
 }
 
-ir_value *emit_dict_comp(emitter *e, const ast_expr *x, const type *hint)
+ir_value *em_dict_comp(emitter *e, const ast_expr *x, const type *hint)
 {
   if (hint && hint->kind == TYPE_OPTIONAL)
     hint = hint->elems[0];
@@ -277,6 +277,6 @@ ir_value *emit_dict_comp(emitter *e, const ast_expr *x, const type *hint)
                         : type_dict(&e->p->types, type_simple(TYPE_STRING), type_simple(TYPE_TENSOR));
   if (!t)
     session_check(e->s, call_nomem(e->s->cx));
-  comprehension c = {x, put_node(e, IR_DICT_CONSTRUCT, NULL, 0, t), NULL, typed};
+  comprehension c = {x, em_put_node(e, IR_DICT_CONSTRUCT, NULL, 0, t), NULL, typed};
   return emit_comp(e, x, &c, set_entry);
 }

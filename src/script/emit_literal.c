@@ -3,7 +3,7 @@
 
 #include "script/emit_int.h"
 
-bool literal_int(const ast_expr *x, int64_t *out)
+bool em_literal_int(const ast_expr *x, int64_t *out)
 {
   if (x->kind != EXPR_INT || x->op == OP_NEG)
     return false;
@@ -17,7 +17,7 @@ static ir_value *emit_complex(emitter *e, double im)
   session_check(e->s, complex_new(e->s->cx, 0, im, &v));
   ir_node *n = ir_constant_new(e->s, e->g, v, type_simple(TYPE_COMPLEX));
   value_release(v);
-  return put(e, n)->outputs[0];
+  return em_put(e, n)->outputs[0];
 }
 
 /* -- Lists -------------------------------------------------------------------------------------- */
@@ -33,7 +33,7 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
     return hint_elem;
   const type *t = v[0]->type;
   for (uint32_t i = 1; t && i < n; i++)
-    t = unify(e, t, v[i]->type, false);
+    t = em_unify(e, t, v[i]->type, false);
   if (!t)
     FAIL(e, "%s must contain only a single type: the first is %s, but there is also %s", what,
          TYPE_TEXT(e, v[0]->type), TYPE_TEXT(e, v[n - 1]->type));
@@ -51,11 +51,11 @@ static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *con
     sugared one, *many = &one;
     uint32_t k = 1;
     if (x->kind == EXPR_STARRED) {
-      one = emit_sugared(e, x->as.pair.left, NULL);
-      k = as_items(e, &one, 0, &many);
+      one = em_sugared(e, x->as.pair.left, NULL);
+      k = em_as_items(e, &one, 0, &many);
     } else {
       const type *hint = n_hints == 0 ? NULL : n_hints == 1 ? hints[0] : i < n_hints ? hints[i] : NULL;
-      one = sugar_value(emit_expr(e, x, hint));
+      one = sugar_value(em_expr(e, x, hint));
     }
     if (n + k > cap) {
       cap = (n + k) * 2 > items->n ? (n + k) * 2 : items->n;
@@ -65,7 +65,7 @@ static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *con
       v = grown;
     }
     for (uint32_t j = 0; j < k; j++)
-      v[n++] = as_value(e, &many[j]);
+      v[n++] = em_as_value(e, &many[j]);
   }
   *n_out = n;
   return v;
@@ -94,16 +94,16 @@ static ir_value *emit_list(emitter *e, const ast_expr *x, const type *hint)
   ir_value **v = emit_items(e, &x->as.items, &elem, elem ? 1 : 0, &n);
   e->at = x->at;
   if (n == 0) {
-    ir_value *out = make_list(e, elem ? elem : type_simple(TYPE_TENSOR), NULL, 0);
+    ir_value *out = em_make_list(e, elem ? elem : type_simple(TYPE_TENSOR), NULL, 0);
     if (!elem)
       ir_attr_set_int(e->s, out->node, "untyped", 1);
     return out;
   }
   const type *t = common_type(e, v, n, elem, "Lists");
   for (uint32_t i = 0; i < n; i++)
-    if (is_empty_list_literal(v[i]))
-      v[i] = convert(e, t, v[i], false);
-  return make_list(e, t, v, n);
+    if (em_is_empty_list_literal(v[i]))
+      v[i] = em_convert(e, t, v[i], false);
+  return em_make_list(e, t, v, n);
 }
 
 static ir_value *emit_tuple(emitter *e, const ast_expr *x, const type *hint)
@@ -113,7 +113,7 @@ static ir_value *emit_tuple(emitter *e, const ast_expr *x, const type *hint)
   uint32_t n;
   ir_value **v = emit_items(e, &x->as.items, fits ? t->elems : NULL, fits ? t->n_elems : 0, &n);
   e->at = x->at;
-  return make_tuple(e, v, n, NULL);
+  return em_make_tuple(e, v, n, NULL);
 }
 
 /* -- Dicts -------------------------------------------------------------------------------------- */
@@ -127,8 +127,8 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
   for (uint32_t i = 0; i < n; i++) {
     if (!x->as.dict.keys.items[i])
       session_fail(e->s, &x->at, "unpacking into a dict display is not supported");
-    keys[i] = all[2 * i] = emit_expr(e, x->as.dict.keys.items[i], t ? t->elems[0] : NULL);
-    values[i] = emit_expr(e, x->as.dict.values.items[i], t ? t->elems[1] : NULL);
+    keys[i] = all[2 * i] = em_expr(e, x->as.dict.keys.items[i], t ? t->elems[0] : NULL);
+    values[i] = em_expr(e, x->as.dict.values.items[i], t ? t->elems[1] : NULL);
     all[2 * i + 1] = values[i];
   }
   e->at = x->at;
@@ -142,13 +142,13 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
   if (!made)
     session_check(e->s, call_nomem(e->s->cx));
   for (uint32_t i = 0; i < n; i++)
-    all[2 * i + 1] = convert(e, value, values[i], false);
-  return put_node(e, IR_DICT_CONSTRUCT, all, 2 * n, made);
+    all[2 * i + 1] = em_convert(e, value, values[i], false);
+  return em_put_node(e, IR_DICT_CONSTRUCT, all, 2 * n, made);
 }
 
 /* -- f-strings ---------------------------------------------------------------------------------- */
 
-ir_value *emit_fstring(emitter *e, const ast_expr *x)
+ir_value *em_fstring(emitter *e, const ast_expr *x)
 {
   uint32_t n = 1;
   ir_value **in = session_array(e->s, ir_value *, x->as.items.n + 1);
@@ -168,34 +168,34 @@ ir_value *emit_fstring(emitter *e, const ast_expr *x)
       session_fail(e->s, &piece->at, "f-strings with conversions or format specifiers are not supported");
     memcpy(text + len, "{}", 2);
     len += 2;
-    in[n++] = emit_expr(e, piece->as.format.value, NULL);
+    in[n++] = em_expr(e, piece->as.format.value, NULL);
   }
   e->at = x->at;
-  in[0] = constant_str(e, text, len);
-  return call_op(e, "aten::format", in, n);
+  in[0] = em_constant_str(e, text, len);
+  return em_call_op(e, "aten::format", in, n);
 }
 
 /* -- All ---------------------------------------------------------------------------------------- */
 
-ir_value *emit_literal(emitter *e, const ast_expr *x, const type *hint)
+ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint)
 {
   switch (x->kind) {
   case EXPR_INT:
     if (x->op == OP_NEG)
       FAIL(e, "integer literal does not fit in 64 bits");
-    return constant_int(e, x->as.integer);
+    return em_constant_int(e, x->as.integer);
   case EXPR_FLOAT:
-    return constant_value(e, value_float(x->as.number), type_simple(TYPE_FLOAT));
+    return em_constant_value(e, value_float(x->as.number), type_simple(TYPE_FLOAT));
   case EXPR_IMAG:
     return emit_complex(e, x->as.number);
   case EXPR_STRING:
-    return constant_str(e, x->as.string.data, x->as.string.len);
+    return em_constant_str(e, x->as.string.data, x->as.string.len);
   case EXPR_TRUE:
-    return constant_bool(e, true);
+    return em_constant_bool(e, true);
   case EXPR_FALSE:
-    return constant_bool(e, false);
+    return em_constant_bool(e, false);
   case EXPR_NONE:
-    return constant_none(e);
+    return em_constant_none(e);
   case EXPR_LIST:
     return emit_list(e, x, hint);
   case EXPR_TUPLE:

@@ -13,44 +13,44 @@ static void assign_items(emitter *e, const ast_expr *target, const ast_exprs *ta
       star = i;
   bool starred = star < targets->n;
   sugared *items;
-  uint32_t n = as_items(e, v, starred ? 0 : targets->n, &items);
+  uint32_t n = em_as_items(e, v, starred ? 0 : targets->n, &items);
   if (starred ? n + 1 < targets->n : n != targets->n)
     session_fail(e->s, &target->at, "need %s%u values to unpack but found %u", starred ? "at least " : "",
                  targets->n - starred, n);
   uint32_t n_star = starred ? n - (targets->n - 1) : 0;
   for (uint32_t i = 0, k = 0; i < targets->n; i++) {
     if (i != star) {
-      assign_to(e, targets->items[i], &items[k++], NULL);
+      em_assign_to(e, targets->items[i], &items[k++], NULL);
       continue;
     }
     sugared rest = {.kind = SUGAR_TUPLE};
     rest.as.items.items = items + k;
     rest.as.items.n = n_star;
-    rest = sugar_value(as_value(e, &rest));
-    assign_to(e, targets->items[i]->as.pair.left, &rest, NULL);
+    rest = sugar_value(em_as_value(e, &rest));
+    em_assign_to(e, targets->items[i]->as.pair.left, &rest, NULL);
     k += n_star;
   }
 }
 
-void assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated)
+void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated)
 {
   source_range at = e->at;
   switch (target->kind) {
   case EXPR_NAME:
-    set_var(e, target->as.name, *v, annotated);
+    em_set_var(e, target->as.name, *v, annotated);
     break;
   case EXPR_TUPLE: case EXPR_LIST:
     e->at = target->at;
     assign_items(e, target, &target->as.items, v);
     break;
   case EXPR_ATTR: {
-    ir_value *value = as_value(e, v);
-    ir_value *object = emit_expr(e, target->as.attr.base, NULL);
-    set_attr(e, object, target->as.attr.name, value);
+    ir_value *value = em_as_value(e, v);
+    ir_value *object = em_expr(e, target->as.attr.base, NULL);
+    em_set_attr(e, object, target->as.attr.name, value);
     break;
   }
   case EXPR_SUBSCRIPT:
-    assign_subscript(e, target, as_value(e, v));
+    em_assign_subscript(e, target, em_as_value(e, v));
     break;
   default:
     session_fail(e->s, &target->at, "cannot assign to this expression");
@@ -67,18 +67,18 @@ static void emit_assign(emitter *e, const ast_stmt *st)
   const type *hint = t;
   const ast_expr *first = targets->items[0];
   if (!hint && first->kind == EXPR_ATTR && st->as.assign.value->kind == EXPR_LIST) {
-    sugared base = emit_sugared(e, first->as.attr.base, NULL); /* self.x = [] has self.x's type */
+    sugared base = em_sugared(e, first->as.attr.base, NULL); /* self.x = [] has self.x's type */
     int slot = base.kind == SUGAR_VALUE && base.as.value->type->kind == TYPE_CLASS
                    ? class_attr_index(base.as.value->type, str_of(first->as.attr.name))
                    : -1;
     if (slot >= 0)
       hint = base.as.value->type->cls->attrs[slot].type;
   }
-  sugared v = emit_sugared(e, st->as.assign.value, hint);
+  sugared v = em_sugared(e, st->as.assign.value, hint);
   if (t && v.kind == SUGAR_VALUE)
-    v = sugar_value(convert(e, t, v.as.value, true));
+    v = sugar_value(em_convert(e, t, v.as.value, true));
   for (uint32_t i = 0; i < targets->n; i++)
-    assign_to(e, targets->items[i], &v, t);
+    em_assign_to(e, targets->items[i], &v, t);
 }
 
 /* -- Augmented assignment ----------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ static const char *in_place_op(ast_op op)
 static const char *in_place_magic(emitter *e, ast_op op)
 {
   const char *magic;
-  binary_op_name(op, &magic);
+  em_binary_op_name(op, &magic);
   return session_printf(e->s, "__i%s", magic + 2); /* __add__: __iadd__ */
 }
 
@@ -114,29 +114,29 @@ static const char *in_place_magic(emitter *e, ast_op op)
 static ir_value *augment(emitter *e, ast_op op, ir_value *v, ir_value *with)
 {
   ir_value *in[2] = {v, with};
-  const char *magic, *name = binary_op_name(op, &magic);
+  const char *magic, *name = em_binary_op_name(op, &magic);
   function *f;
   if (v->type->kind == TYPE_CLASS) {
     const char *in_place = in_place_magic(e, op);
-    return call_magic(e, find_method(v->type, in_place, &f) ? in_place : magic, name, in, 2);
+    return em_call_magic(e, em_find_method(v->type, in_place, &f) ? in_place : magic, name, in, 2);
   }
   if (is_tensor(v->type) || v->type->kind == TYPE_LIST)
-    return call_op(e, in_place_op(op), in, 2);
-  return call_op(e, name, in, 2);
+    return em_call_op(e, in_place_op(op), in, 2);
+  return em_call_op(e, name, in, 2);
 }
 
 static void augment_element(emitter *e, const ast_stmt *st, const ast_expr *target)
 {
-  ir_value *base = emit_expr(e, target->as.subscript.base, NULL);
+  ir_value *base = em_expr(e, target->as.subscript.base, NULL);
   const ast_exprs *index = &target->as.subscript.index;
   if (is_tensor(base->type)) { /* a view of the element, or a copy that is put back */
     ast_expr bound = *target;
     ast_expr *name = session_new(e->s, ast_expr);
     *name = (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = target->at, .as.name = "$base"};
-    set_var(e, "$base", sugar_value(base), NULL);
+    em_set_var(e, "$base", sugar_value(base), NULL);
     bound.as.subscript.base = name;
-    ir_value *part = emit_expr(e, &bound, NULL);
-    ir_value *with = emit_expr(e, st->as.aug.value, NULL);
+    ir_value *part = em_expr(e, &bound, NULL);
+    ir_value *with = em_expr(e, st->as.aug.value, NULL);
     bool indexed = part->node->kind == IR_OP && strcmp(part->node->op->schema->name, "aten::index") == 0;
     if (!indexed) {
       augment(e, st->op, part, with);
@@ -144,17 +144,17 @@ static void augment_element(emitter *e, const ast_stmt *st, const ast_expr *targ
     }
     ir_value *result = augment(e, st->op, part, with);
     ir_value *in[3] = {ir_node_input(part->node, 0), ir_node_input(part->node, 1), result};
-    call_op(e, "aten::index_put_", in, 3);
+    em_call_op(e, "aten::index_put_", in, 3);
     return;
   }
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
     FAIL(e, "Sliced expression not yet supported for subscripted list augmented assignment. File a bug if you "
             "want this");
-  ir_value *at = emit_expr(e, index->items[0], NULL), *get[2] = {base, at};
-  ir_value *old = call_magic(e, "__getitem__", "aten::__getitem__", get, 2);
-  ir_value *fresh = augment(e, st->op, old, emit_expr(e, st->as.aug.value, NULL));
+  ir_value *at = em_expr(e, index->items[0], NULL), *get[2] = {base, at};
+  ir_value *old = em_call_magic(e, "__getitem__", "aten::__getitem__", get, 2);
+  ir_value *fresh = augment(e, st->op, old, em_expr(e, st->as.aug.value, NULL));
   ir_value *set[3] = {base, at, fresh};
-  call_magic(e, "__setitem__", "aten::_set_item", set, 3);
+  em_call_magic(e, "__setitem__", "aten::_set_item", set, 3);
 }
 
 static void emit_augmented(emitter *e, const ast_stmt *st)
@@ -167,16 +167,16 @@ static void emit_augmented(emitter *e, const ast_stmt *st)
   if (target->kind != EXPR_NAME && target->kind != EXPR_ATTR)
     session_fail(e->s, &target->at, "unexpected expression on the left side of an augmented assignment");
   if (target->kind == EXPR_NAME) {
-    ir_value *old = emit_expr(e, target, NULL);
-    sugared v = sugar_value(augment(e, st->op, old, emit_expr(e, st->as.aug.value, old->type)));
-    set_var(e, target->as.name, v, NULL);
+    ir_value *old = em_expr(e, target, NULL);
+    sugared v = sugar_value(augment(e, st->op, old, em_expr(e, st->as.aug.value, old->type)));
+    em_set_var(e, target->as.name, v, NULL);
     return;
   }
-  ir_value *object = emit_expr(e, target->as.attr.base, NULL);
-  sugared base = sugar_value(object), attr = get_attr(e, &base, target->as.attr.name);
-  ir_value *old = as_value(e, &attr);
-  ir_value *v = augment(e, st->op, old, emit_expr(e, st->as.aug.value, old->type));
-  set_attr(e, object, target->as.attr.name, v);
+  ir_value *object = em_expr(e, target->as.attr.base, NULL);
+  sugared base = sugar_value(object), attr = em_get_attr(e, &base, target->as.attr.name);
+  ir_value *old = em_as_value(e, &attr);
+  ir_value *v = augment(e, st->op, old, em_expr(e, st->as.aug.value, old->type));
+  em_set_attr(e, object, target->as.attr.name, v);
 }
 
 /* -- Branches ----------------------------------------------------------------------------------- */
@@ -184,15 +184,15 @@ static void emit_augmented(emitter *e, const ast_stmt *st)
 /* Load `name` at the end of a branch; an Uninitialized of the other's type when the branch exits. */
 static const type *branch_type(frame *f, const char *name)
 {
-  const variable *v = find_var(f, name);
+  const variable *v = em_find_var(f, name);
   return v && !v->error ? v->type : NULL;
 }
 
 static void store_uninitialized(emitter *e, frame *f, const variable *v)
 {
-  ir_node *old = begin_at(e, f->block);
-  ir_value *none = put_node(e, IR_UNINITIALIZED, NULL, 0, v->type);
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_STORE, &none, 1));
+  ir_node *old = em_begin_at(e, f->block);
+  ir_value *none = em_put_node(e, IR_UNINITIALIZED, NULL, 0, v->type);
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &none, 1));
   ir_attr_set_string(e->s, n, "name", v->slot);
   e->before = old;
 }
@@ -209,18 +209,18 @@ static void join_variable(emitter *e, frame *const *branch, const char *name, co
   }
   for (int i = 0; i < 2; i++) {
     if (!t[i]) {
-      set_var_error(e, name, session_printf(e->s, "it is not set in the %s branch", i ? "false" : "true"));
+      em_set_var_error(e, name, session_printf(e->s, "it is not set in the %s branch", i ? "false" : "true"));
       return;
     }
   }
-  const variable *outer = find_var(e->frame, name);
+  const variable *outer = em_find_var(e->frame, name);
   bool to_union = outer && outer->type && (outer->type->kind == TYPE_UNION || outer->type->kind == TYPE_ANY ||
                                            outer->type->kind == TYPE_OPTIONAL);
-  const type *both = unify(e, t[0], t[1], to_union);
+  const type *both = em_unify(e, t[0], t[1], to_union);
   if (both)
-    set_var_type(e, name, both);
+    em_set_var_type(e, name, both);
   else
-    set_var_error(e, name, session_printf(e->s, "Type mismatch: it is set to type %s in the true branch and "
+    em_set_var_error(e, name, session_printf(e->s, "Type mismatch: it is set to type %s in the true branch and "
                                                 "type %s in the false branch",
                                           TYPE_TEXT(e, t[0]), TYPE_TEXT(e, t[1])));
 }
@@ -241,23 +241,23 @@ static void join_branches(emitter *e, frame *const *branch)
   }
 }
 
-void emit_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes), void *arg)
+void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes), void *arg)
 {
   if (c->known >= 0) {
-    refine(e, c->known ? c->if_true : c->if_false);
+    em_refine(e, c->known ? c->if_true : c->if_false);
     body(e, arg, c->known);
     return;
   }
-  ir_value *cond = cond_value(e, c);
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
+  ir_value *cond = em_cond_value(e, c);
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
   frame *branch[2];
   for (int i = 0; i < 2; i++) {
     ir_block *b = ir_node_add_block(e->s, n);
-    ir_node *old = begin_at(e, b);
-    branch[i] = push_frame(e, b);
-    refine(e, i == 0 ? c->if_true : c->if_false);
+    ir_node *old = em_begin_at(e, b);
+    branch[i] = em_push_frame(e, b);
+    em_refine(e, i == 0 ? c->if_true : c->if_false);
     body(e, arg, i == 0);
-    pop_frame(e);
+    em_pop_frame(e);
     e->before = old;
   }
   join_branches(e, branch);
@@ -267,13 +267,13 @@ void emit_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, voi
 static void if_body(emitter *e, void *arg, bool yes)
 {
   const ast_stmt *st = arg;
-  emit_block(e, yes ? &st->as.branch.body : &st->as.branch.orelse);
+  em_block(e, yes ? &st->as.branch.body : &st->as.branch.orelse);
 }
 
 static void emit_if(emitter *e, const ast_stmt *st)
 {
-  condition c = emit_cond(e, st->as.branch.cond);
-  emit_if_blocks(e, &c, if_body, (void *)st);
+  condition c = em_cond(e, st->as.branch.cond);
+  em_if_blocks(e, &c, if_body, (void *)st);
 }
 
 /* -- Loops -------------------------------------------------------------------------------------- */
@@ -282,43 +282,43 @@ static void emit_while(emitter *e, const ast_stmt *st)
 {
   if (st->as.branch.orelse.n)
     FAIL(e, "else branches of while loops are not supported");
-  ir_value *trips = constant_int(e, INT64_MAX);
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_LOOP, &trips, 1));
+  ir_value *trips = em_constant_int(e, INT64_MAX);
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOOP, &trips, 1));
   ir_block *inside = ir_node_add_block(e->s, n), *cond = ir_node_add_block(e->s, n);
-  ir_node *old = begin_at(e, cond);
-  push_frame(e, cond);
-  condition c = emit_cond(e, st->as.branch.cond);
-  ir_block_add_output(e->s, cond, cond_value(e, &c));
-  pop_frame(e);
+  ir_node *old = em_begin_at(e, cond);
+  em_push_frame(e, cond);
+  condition c = em_cond(e, st->as.branch.cond);
+  ir_block_add_output(e->s, cond, em_cond_value(e, &c));
+  em_pop_frame(e);
   e->before = inside->ret;
   ir_block_add_input(e->s, inside, type_simple(TYPE_INT), NULL);
-  push_frame(e, inside);
+  em_push_frame(e, inside);
   e->loop_depth++;
-  emit_block(e, &st->as.branch.body);
+  em_block(e, &st->as.branch.body);
   e->loop_depth--;
-  pop_frame(e);
+  em_pop_frame(e);
   e->before = old;
 }
 
 static void for_body(emitter *e, void *arg)
 {
   const ast_stmt *st = arg;
-  emit_block(e, &st->as.loop.body);
+  em_block(e, &st->as.loop.body);
 }
 
 static void emit_for(emitter *e, const ast_stmt *st)
 {
   if (st->as.loop.orelse.n)
     FAIL(e, "else branches of for loops are not supported");
-  sugared v = emit_sugared(e, st->as.loop.iter, NULL), it = iterate(e, &v);
-  emit_loop(e, &it, st->as.loop.target, for_body, (void *)st);
+  sugared v = em_sugared(e, st->as.loop.iter, NULL), it = em_iterate(e, &v);
+  em_loop(e, &it, st->as.loop.target, for_body, (void *)st);
 }
 
 static void emit_exit_stmt(emitter *e, ir_kind kind, const char *word)
 {
   if (e->loop_depth == 0)
     FAIL(e, "SyntaxError: '%s' outside loop", word);
-  put_node(e, kind, NULL, 0, NULL);
+  em_put_node(e, kind, NULL, 0, NULL);
   e->frame->exits = true;
 }
 
@@ -329,32 +329,32 @@ static void emit_with(emitter *e, const ast_stmt *st)
   uint32_t n = st->as.with.n_items;
   ir_value **entered = session_array(e->s, ir_value *, n);
   for (uint32_t i = 0; i < n; i++) {
-    ir_value *v = entered[i] = emit_expr(e, st->as.with.items[i].value, NULL);
+    ir_value *v = entered[i] = em_expr(e, st->as.with.items[i].value, NULL);
     function *enter, *leave;
     if (v->type->kind != TYPE_CLASS)
       FAIL(e, "With item expression must return an object");
     class_complete(e->s, v->type);
-    if (!find_method(v->type, "__enter__", &enter) || !find_method(v->type, "__exit__", &leave))
+    if (!em_find_method(v->type, "__enter__", &enter) || !em_find_method(v->type, "__exit__", &leave))
       FAIL(e, "Object returned by with item expression does not define __enter__ and __exit__ methods");
     if (!enter->schema->returns[0].type)
       function_ensure(e->s, enter);
-    sugared out = sugar_value(put_node(e, IR_ENTER, &v, 1, enter->schema->returns[0].type));
+    sugared out = sugar_value(em_put_node(e, IR_ENTER, &v, 1, enter->schema->returns[0].type));
     if (st->as.with.items[i].target)
-      assign_to(e, st->as.with.items[i].target, &out, NULL);
+      em_assign_to(e, st->as.with.items[i].target, &out, NULL);
   }
-  emit_block(e, &st->as.with.body);
+  em_block(e, &st->as.with.body);
   for (uint32_t i = n; i > 0; i--)
-    put_node(e, IR_EXIT, &entered[i - 1], 1, type_simple(TYPE_TENSOR));
+    em_put_node(e, IR_EXIT, &entered[i - 1], 1, type_simple(TYPE_TENSOR));
 }
 
 /* -- Raise and assert --------------------------------------------------------------------------- */
 
-void emit_raise_message(emitter *e, ir_value *message, ir_value *class_name)
+void em_raise_message(emitter *e, ir_value *message, ir_value *class_name)
 {
-  ir_value *in[2] = {message, class_name ? class_name : constant_none(e)};
+  ir_value *in[2] = {message, class_name ? class_name : em_constant_none(e)};
   if (message->type->kind != TYPE_STRING)
-    in[0] = call_op(e, "aten::str", &message, 1);
-  put_node(e, IR_RAISE, in, 2, NULL);
+    in[0] = em_call_op(e, "aten::str", &message, 1);
+  em_put_node(e, IR_RAISE, in, 2, NULL);
 }
 
 /* The message of an exception call: its argument, or all of them as a tuple. */
@@ -363,13 +363,13 @@ static ir_value *exception_message(emitter *e, const char *prefix, const ast_exp
   uint32_t n = call ? call->as.call.args.n : 0;
   ir_value **v = session_array(e->s, ir_value *, n);
   for (uint32_t i = 0; i < n; i++)
-    v[i] = emit_expr(e, call->as.call.args.items[i], NULL);
+    v[i] = em_expr(e, call->as.call.args.items[i], NULL);
   if (!prefix)
-    return n == 0 ? constant_str(e, "", 0) : n == 1 ? v[0] : make_tuple(e, v, n, NULL);
-  ir_value *text = constant_str(e, prefix, strlen(prefix));
+    return n == 0 ? em_constant_str(e, "", 0) : n == 1 ? v[0] : em_make_tuple(e, v, n, NULL);
+  ir_value *text = em_constant_str(e, prefix, strlen(prefix));
   for (uint32_t i = 0; i < n; i++) {
-    ir_value *in[2] = {text, v[i]->type->kind == TYPE_STRING ? v[i] : call_op(e, "aten::str", &v[i], 1)};
-    text = call_op(e, "aten::add", in, 2);
+    ir_value *in[2] = {text, v[i]->type->kind == TYPE_STRING ? v[i] : em_call_op(e, "aten::str", &v[i], 1)};
+    text = em_call_op(e, "aten::add", in, 2);
   }
   return text;
 }
@@ -380,13 +380,13 @@ static void emit_raise(emitter *e, const ast_stmt *st)
   if (!x)
     FAIL(e, "raise needs an exception");
   const ast_expr *call = x->kind == EXPR_CALL ? x : NULL;
-  sugared v = emit_sugared(e, call ? call->as.call.fn : x, NULL);
+  sugared v = em_sugared(e, call ? call->as.call.fn : x, NULL);
   if (v.kind != SUGAR_EXCEPTION)
     FAIL(e, "exceptions must derive from BaseException");
   bool assertion = v.as.name[0] == '\0';
   ir_value *message = exception_message(e, assertion && call ? "AssertionError: " : NULL, call);
-  emit_raise_message(e, message,
-                     assertion || !call ? NULL : constant_str(e, v.as.name, strlen(v.as.name)));
+  em_raise_message(e, message,
+                     assertion || !call ? NULL : em_constant_str(e, v.as.name, strlen(v.as.name)));
   e->frame->exits = true;
 }
 
@@ -395,21 +395,21 @@ static void assert_body(emitter *e, void *arg, bool yes)
   const ast_stmt *st = arg;
   if (yes)
     return;
-  ir_value *text = constant_str(e, "AssertionError: ", 16);
+  ir_value *text = em_constant_str(e, "AssertionError: ", 16);
   const ast_expr *message = st->as.assertion.message;
-  ir_value *v = message ? emit_expr(e, message, NULL) : NULL;
+  ir_value *v = message ? em_expr(e, message, NULL) : NULL;
   if (v) {
-    ir_value *in[2] = {text, v->type->kind == TYPE_STRING ? v : call_op(e, "aten::str", &v, 1)};
-    text = call_op(e, "aten::add", in, 2);
+    ir_value *in[2] = {text, v->type->kind == TYPE_STRING ? v : em_call_op(e, "aten::str", &v, 1)};
+    text = em_call_op(e, "aten::add", in, 2);
   }
-  emit_raise_message(e, text, NULL);
+  em_raise_message(e, text, NULL);
   e->frame->exits = true;
 }
 
 static void emit_assert(emitter *e, const ast_stmt *st)
 {
-  condition c = emit_cond(e, st->as.assertion.cond);
-  emit_if_blocks(e, &c, assert_body, (void *)st);
+  condition c = em_cond(e, st->as.assertion.cond);
+  em_if_blocks(e, &c, assert_body, (void *)st);
 }
 
 /* -- Functions ---------------------------------------------------------------------------------- */
@@ -417,46 +417,46 @@ static void emit_assert(emitter *e, const ast_stmt *st)
 static void emit_return(emitter *e, const ast_stmt *st)
 {
   return_info *r = e->ret;
-  ir_value *v = st->as.expr ? emit_expr(e, st->as.expr, r->declared) : constant_none(e);
+  ir_value *v = st->as.expr ? em_expr(e, st->as.expr, r->declared) : em_constant_none(e);
   if (r->declared) {
     if (!(is_tensor(r->declared) && v->type->kind == TYPE_NONE))
-      v = convert(e, r->declared, v, true);
+      v = em_convert(e, r->declared, v, true);
     if (!type_is_subtype(v->type, r->declared))
       FAIL(e, "Return value was annotated as having type %s but is actually of type %s",
            TYPE_TEXT(e, r->declared), TYPE_TEXT(e, v->type));
     if (r->declared->kind == TYPE_ANY && v->type->kind != TYPE_ANY)
-      v = unchecked_cast(e, v, r->declared);
+      v = em_unchecked_cast(e, v, r->declared);
     r->merged = r->declared;
   } else {
-    const type *both = r->merged ? unify(e, r->merged, v->type, false) : v->type;
+    const type *both = r->merged ? em_unify(e, r->merged, v->type, false) : v->type;
     if (!both)
       FAIL(e, "Previous return statement returned a value of type %s but this return statement returns a value "
               "of type %s", TYPE_TEXT(e, r->merged), TYPE_TEXT(e, v->type));
     r->merged = both;
   }
-  put_node(e, IR_RETURN_STMT, &v, 1, NULL);
+  em_put_node(e, IR_RETURN_STMT, &v, 1, NULL);
   e->frame->exits = true;
 }
 
-ir_node *emit_closure(emitter *e, const ast_def *d)
+ir_node *em_closure(emitter *e, const ast_def *d)
 {
   if (d->n_params)
     session_fail(e->s, &d->at, "nested functions with parameters are not supported");
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
   ir_block *b = ir_node_add_block(e->s, n);
-  ir_node *old = begin_at(e, b);
+  ir_node *old = em_begin_at(e, b);
   return_info ret = {d->returns ? resolve_type(e->s, e->names, d->returns) : NULL, NULL}, *outer = e->ret;
   uint32_t depth = e->loop_depth;
   e->ret = &ret;
   e->loop_depth = 0;
-  push_frame(e, b)->is_function = true;
-  emit_block(e, &d->body);
+  em_push_frame(e, b)->is_function = true;
+  em_block(e, &d->body);
   if (!e->frame->exits) {
-    ir_value *none = constant_none(e);
-    put_node(e, IR_RETURN_STMT, &none, 1, NULL);
+    ir_value *none = em_constant_none(e);
+    em_put_node(e, IR_RETURN_STMT, &none, 1, NULL);
     ret.merged = ret.merged ? ret.merged : type_simple(TYPE_NONE);
   }
-  pop_frame(e);
+  em_pop_frame(e);
   e->before = old;
   e->ret = outer;
   e->loop_depth = depth;
@@ -467,8 +467,8 @@ ir_node *emit_closure(emitter *e, const ast_def *d)
 static void emit_def(emitter *e, const ast_stmt *st)
 {
   sugared v = {.kind = SUGAR_CLOSURE};
-  v.as.node = emit_closure(e, st->as.def);
-  set_var(e, st->as.def->name, v, NULL);
+  v.as.node = em_closure(e, st->as.def);
+  em_set_var(e, st->as.def->name, v, NULL);
 }
 
 /* -- All ---------------------------------------------------------------------------------------- */
@@ -479,7 +479,7 @@ static void emit_del(emitter *e, const ast_stmt *st)
     if (st->as.del.items[i]->kind != EXPR_SUBSCRIPT)
       session_fail(e->s, &st->as.del.items[i]->at,
                    "del statements are only supported for deleting indices of lists and dicts");
-    emit_del_subscript(e, st->as.del.items[i]);
+    em_del_subscript(e, st->as.del.items[i]);
   }
 }
 
@@ -487,7 +487,7 @@ static void emit_stmt(emitter *e, const ast_stmt *st)
 {
   switch (st->kind) {
   case STMT_EXPR:
-    emit_sugared(e, st->as.expr, NULL);
+    em_sugared(e, st->as.expr, NULL);
     return;
   case STMT_ASSIGN:
     emit_assign(e, st);
@@ -541,7 +541,7 @@ static void emit_stmt(emitter *e, const ast_stmt *st)
   }
 }
 
-void emit_block(emitter *e, const ast_stmts *stmts)
+void em_block(emitter *e, const ast_stmts *stmts)
 {
   session_enter(e->s);
   for (uint32_t i = 0; i < stmts->n && !e->frame->exits; i++) {

@@ -7,7 +7,7 @@
 
 #include "script/emit_int.h"
 
-frame *push_frame(emitter *e, ir_block *b)
+frame *em_push_frame(emitter *e, ir_block *b)
 {
   frame *f = session_new(e->s, frame);
   f->parent = e->frame;
@@ -16,7 +16,7 @@ frame *push_frame(emitter *e, ir_block *b)
   return f;
 }
 
-void pop_frame(emitter *e) { e->frame = e->frame->parent; }
+void em_pop_frame(emitter *e) { e->frame = e->frame->parent; }
 
 /* -- Sorted arrays ------------------------------------------------------------------------------ */
 
@@ -34,16 +34,16 @@ static uint32_t lower_bound(const frame *f, const char *name)
   return lo;
 }
 
-variable *find_var_here(frame *f, const char *name)
+variable *em_find_var_here(frame *f, const char *name)
 {
   uint32_t i = lower_bound(f, name);
   return i < f->n && strcmp(f->vars[i].name, name) == 0 ? &f->vars[i] : NULL;
 }
 
-variable *find_var(frame *f, const char *name)
+variable *em_find_var(frame *f, const char *name)
 {
   for (; f; f = f->parent) {
-    variable *v = find_var_here(f, name);
+    variable *v = em_find_var_here(f, name);
     if (v)
       return v;
   }
@@ -69,17 +69,17 @@ static variable *put_var(emitter *e, frame *f, const char *name)
   const char *slot = name;
   if (e->fresh_names)
     slot = session_printf(e->s, "%s %u", name, e->n_scopes);
-  else if (find_var(f, name) && find_var(f, name)->slot)
-    slot = find_var(f, name)->slot;
+  else if (em_find_var(f, name) && em_find_var(f, name)->slot)
+    slot = em_find_var(f, name)->slot;
   f->vars[i] = (variable){.name = name, .slot = slot};
   return &f->vars[i];
 }
 
-void set_var_type(emitter *e, const char *name, const type *t) { put_var(e, e->frame, name)->type = t; }
+void em_set_var_type(emitter *e, const char *name, const type *t) { put_var(e, e->frame, name)->type = t; }
 
-void set_var_error(emitter *e, const char *name, const char *why)
+void em_set_var_error(emitter *e, const char *name, const char *why)
 {
-  if (!find_var(e->frame, name))
+  if (!em_find_var(e->frame, name))
     put_var(e, e->frame, name)->error = why;
 }
 
@@ -97,7 +97,7 @@ static bool is_meaningful(const char *name)
 
 static void store(emitter *e, const char *name, ir_value *v, const type *t)
 {
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
   variable *var = put_var(e, e->frame, name);
   var->type = t;
   ir_attr_set_string(e->s, n, "name", var->slot);
@@ -110,7 +110,7 @@ static variable *find_outer(frame *f, const char *name)
     f = f->parent;
     if (!f)
       return NULL;
-    variable *v = find_var_here(f, name);
+    variable *v = em_find_var_here(f, name);
     if (v)
       return v;
   }
@@ -128,14 +128,14 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
             "first-class values are allowed", name);
   if (outer->error)
     return v->as.value;
-  ir_value *converted = convert(e, outer->type, v->as.value, true);
+  ir_value *converted = em_convert(e, outer->type, v->as.value, true);
   if (!type_is_subtype(converted->type, outer->type))
     FAIL(e, "Variable '%s' previously had type %s but is now being assigned to a value of type %s", name,
          TYPE_TEXT(e, outer->type), TYPE_TEXT(e, converted->type));
   return converted;
 }
 
-void set_var(emitter *e, const char *name, sugared v, const type *annotated)
+void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
 {
   const variable *outer = e->fresh_names ? NULL : find_outer(e->frame, name);
   if (v.kind == SUGAR_VALUE && !v.as.value->name && is_meaningful(name) &&
@@ -157,14 +157,14 @@ void set_var(emitter *e, const char *name, sugared v, const type *annotated)
 
 static ir_value *load(emitter *e, const char *slot, const type *t)
 {
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_LOAD, NULL, 0));
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOAD, NULL, 0));
   ir_attr_set_string(e->s, n, "name", slot);
   return ir_node_add_output(e->s, n, t);
 }
 
-bool get_var(emitter *e, const char *name, sugared *out)
+bool em_get_var(emitter *e, const char *name, sugared *out)
 {
-  const variable *v = find_var(e->frame, name);
+  const variable *v = em_find_var(e->frame, name);
   if (!v)
     return false;
   if (v->error)
@@ -192,10 +192,10 @@ static const char *nearest(emitter *e, const char *name)
   return best;
 }
 
-sugared get_name(emitter *e, const char *name)
+sugared em_get_name(emitter *e, const char *name)
 {
   sugared out;
-  if (get_var(e, name, &out))
+  if (em_get_var(e, name, &out))
     return out;
   if (e->names->value(e->s, e->names, name, e->at, &out) || resolve_builtin_name(name, &out))
     return out;

@@ -78,7 +78,7 @@ static void lower_loop_block(session *s, ir_block *b, const ir_node *loop)
   session_leave(s);
 }
 
-void lower_loop_exits(session *s, ir_graph *g) { lower_loop_block(s, g->block, NULL); }
+void em_lower_loop_exits(session *s, ir_graph *g) { lower_loop_block(s, g->block, NULL); }
 
 /* -- Parts -------------------------------------------------------------------------------------- */
 
@@ -418,7 +418,7 @@ static void transform(session *s, ir_graph *g, ir_kind kind)
   transform_block(&x, g->block);
 }
 
-void lower_exits(session *s, ir_graph *g)
+void em_lower_exits(session *s, ir_graph *g)
 {
   make_with_blocks(s, g->block);
   transform(s, g, IR_CONTINUE_STMT);

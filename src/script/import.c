@@ -121,12 +121,12 @@ static definition *find_definition(session *s, importer *im, str qualified)
 static void compile_body(session *s, function *f)
 {
   body *b = f->compile_arg;
-  emit_function(s, f, parse_def_at(s, b->src, b->start, PARSE_RAW_BYTES), &b->im->names);
+  script_emit_function(s, f, parse_def_at(s, b->src, b->start, PARSE_RAW_BYTES), &b->im->names);
 }
 
 static void declare(session *s, importer *im, function *f, const ast_def *d)
 {
-  declare_function(s, f, d, &im->names);
+  script_declare_function(s, f, d, &im->names);
   body *b = session_alloc_in(s, &im->p->mem, sizeof *b);
   *b = (body){im, d->at.src, d->at.start};
   f->compile = compile_body;
@@ -172,7 +172,7 @@ static void read_attr(class_reader *c, const char *name, const ast_expr *annotat
 {
   const type *t = resolve_type(c->s, &c->im->names, annotation);
   if (value) {
-    class_add_constant(c->s, c->t, name, t, evaluate_constant(c->s, &c->im->names, value, t));
+    class_add_constant(c->s, c->t, name, t, em_evaluate_constant(c->s, &c->im->names, value, t));
     return;
   }
   uint32_t slot = class_add_attr(c->s, c->t, name, t);
@@ -273,7 +273,7 @@ static const type *read_enum(session *s, importer *im, const definition *d, cons
     if (st->kind != STMT_ASSIGN || st->as.assign.targets.items[0]->kind != EXPR_NAME || !st->as.assign.value)
       continue;
     const char *name = st->as.assign.targets.items[0]->as.name;
-    rush_value v = evaluate_constant(s, &im->names, st->as.assign.value, type_simple(TYPE_ANY)), member;
+    rush_value v = em_evaluate_constant(s, &im->names, st->as.assign.value, type_simple(TYPE_ANY)), member;
     elem[0] = v.tag == RUSH_TAG_FLOAT    ? type_simple(TYPE_FLOAT)
               : v.tag == RUSH_TAG_STRING ? type_simple(TYPE_STRING)
                                          : type_simple(TYPE_INT);
@@ -303,7 +303,7 @@ static const type *read_named_tuple(session *s, importer *im, const definition *
     fields[n++] = keep(s, im, target->as.name, strlen(target->as.name));
     if (!st->as.assign.value)
       continue;
-    rush_value v = value_retain(evaluate_constant(s, &im->names, st->as.assign.value, elems[n - 1]));
+    rush_value v = value_retain(em_evaluate_constant(s, &im->names, st->as.assign.value, elems[n - 1]));
     program_keep_steal(s, im->p, v);
     defaults[n_defaults++] = v;
   }

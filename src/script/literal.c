@@ -26,7 +26,7 @@ static ast_expr *integer(parser *p, source_range at, const char *digits, unsigne
         __builtin_add_overflow(value, (uint64_t)d, &value) || value > (uint64_t)INT64_MAX + 1)
       session_fail(p->s, &at, "integer literal does not fit in 64 bits");
   }
-  ast_expr *e = new_expr(p, EXPR_INT, at.start);
+  ast_expr *e = parser_new_expr(p, EXPR_INT, at.start);
   e->as.integer = (int64_t)value;
   e->op = value > (uint64_t)INT64_MAX ? OP_NEG : OP_NONE; /* see ast.h */
   return e;
@@ -49,7 +49,7 @@ ast_expr *parse_number(parser *p)
     return integer(p, at, text, 10);
   if (imag)
     text[n - 1] = '\0';
-  ast_expr *e = new_expr(p, imag ? EXPR_IMAG : EXPR_FLOAT, at.start);
+  ast_expr *e = parser_new_expr(p, imag ? EXPR_IMAG : EXPR_FLOAT, at.start);
   if (!float_parse(text, strlen(text), &e->as.number))
     session_fail(p->s, &at, "invalid number");
   return e;
@@ -187,7 +187,7 @@ static void decode(parser *p, const string_token *t, string_buf *b, uint32_t fro
 
 static ast_expr *string_expr(parser *p, const string_buf *b, bool bytes, uint32_t start)
 {
-  ast_expr *e = new_expr(p, bytes ? EXPR_BYTES : EXPR_STRING, start);
+  ast_expr *e = parser_new_expr(p, bytes ? EXPR_BYTES : EXPR_STRING, start);
   e->as.string.data = session_strndup(p->s, b->data ? b->data : "", b->len);
   e->as.string.len = b->len;
   return e;
@@ -229,7 +229,7 @@ static ast_expr *parse_field(parser *p, const string_token *t, uint32_t *i)
   const char *text = p->lx.src->text;
   uint32_t expr_end, end = field_end(p, t, *i, &expr_end);
   source_range at = {p->lx.src, *i, expr_end};
-  ast_expr *e = new_expr(p, EXPR_FORMAT, *i - 1);
+  ast_expr *e = parser_new_expr(p, EXPR_FORMAT, *i - 1);
   e->at.end = end + 1;
   e->as.format.value = parse_expr_range(p->s, at, p->flags);
   if (text[expr_end] == '!') {
@@ -322,7 +322,7 @@ ast_expr *parse_strings(parser *p)
   if (!j.format)
     return string_expr(p, &j.text, j.bytes, j.start);
   flush(p, &j);
-  ast_expr *e = new_expr(p, EXPR_FSTRING, j.start);
+  ast_expr *e = parser_new_expr(p, EXPR_FSTRING, j.start);
   e->as.items = (ast_exprs){j.pieces, j.n};
   return e;
 }

@@ -33,10 +33,10 @@ static const type *formal_type(emitter *e, const type *t)
   switch ((int)t->kind) {
   case TYPE_LIST:
     elem = formal_type(e, t->elems[0]);
-    return elem == t->elems[0] ? t : list_of(e, elem);
+    return elem == t->elems[0] ? t : em_list_of(e, elem);
   case TYPE_OPTIONAL:
     elem = formal_type(e, t->elems[0]);
-    return elem == t->elems[0] ? t : optional_of(e, elem);
+    return elem == t->elems[0] ? t : em_optional_of(e, elem);
   case TYPE_FUTURE:
     elem = formal_type(e, t->elems[0]);
     return elem == t->elems[0] ? t : type_future(ts, elem);
@@ -63,7 +63,7 @@ static bool bind_var(attempt *m, const char *name, const type *actual)
     m->env.types[m->env.n++] = actual;
     return true;
   }
-  const type *both = unify(m->e, m->env.types[i], actual, false);
+  const type *both = em_unify(m->e, m->env.types[i], actual, false);
   if (!both) {
     m->why = session_printf(m->e->s, "Type variable '%s' previously matched to type %s is matched to type %s",
                             name, TYPE_TEXT(m->e, m->env.types[i]), TYPE_TEXT(m->e, actual));
@@ -77,7 +77,7 @@ static const type *unify_all(emitter *e, const type *const *types, uint32_t n)
 {
   const type *t = n ? types[0] : NULL;
   for (uint32_t i = 1; t && i < n; i++)
-    t = unify(e, t, types[i], false);
+    t = em_unify(e, t, types[i], false);
   return t;
 }
 
@@ -91,7 +91,7 @@ static bool match_vars(attempt *m, const type *formal, const type *actual)
   if (formal->kind == TYPE_OPTIONAL) {
     if (actual->kind == TYPE_NONE)
       return true;
-    return match_vars(m, formal->elems[0], unwrap_optional(actual));
+    return match_vars(m, formal->elems[0], em_unwrap_optional(actual));
   }
   if (formal->kind == TYPE_LIST && actual->kind == TYPE_TUPLE) {
     const type *elem = unify_all(m->e, actual->elems, actual->n_elems);
@@ -126,13 +126,13 @@ static const type *eval_vars(emitter *e, const type_env *env, const type *t)
   type_store *ts = &e->p->types;
   switch ((int)t->kind) {
   case TYPE_LIST:
-    return list_of(e, elems[0]);
+    return em_list_of(e, elems[0]);
   case TYPE_OPTIONAL:
-    return optional_of(e, elems[0]);
+    return em_optional_of(e, elems[0]);
   case TYPE_DICT:
     return type_dict(ts, elems[0], elems[1]);
   case TYPE_TUPLE:
-    return tuple_of(e, elems, t->n_elems);
+    return em_tuple_of(e, elems, t->n_elems);
   case TYPE_FUTURE: case TYPE_AWAIT: case TYPE_RREF:
     return type_future(ts, elems[0]);
   default:
@@ -160,18 +160,18 @@ static bool fits_list(const type *t, const type *list)
 
 static ir_value *convert_tuple(emitter *e, const type *to, ir_value *v, bool implicit)
 {
-  const type *from = v->type, *plain = unwrap_optional(to);
+  const type *from = v->type, *plain = em_unwrap_optional(to);
   ir_value **items = session_array(e->s, ir_value *, from->n_elems);
   if (fits_list(from, plain)) {
-    unpack_tuple(e, v, items);
-    return make_list(e, plain->elems[0], items, from->n_elems);
+    em_unpack_tuple(e, v, items);
+    return em_make_list(e, plain->elems[0], items, from->n_elems);
   }
   if (to->kind != TYPE_TUPLE || type_is_subtype(from, to) || to->n_elems != from->n_elems)
     return v;
-  unpack_tuple(e, v, items);
+  em_unpack_tuple(e, v, items);
   for (uint32_t i = 0; i < to->n_elems; i++)
-    items[i] = convert(e, to->elems[i], items[i], implicit);
-  return make_tuple(e, items, to->n_elems, NULL);
+    items[i] = em_convert(e, to->elems[i], items[i], implicit);
+  return em_make_tuple(e, items, to->n_elems, NULL);
 }
 
 /* The operator that turns `from` into the scalar kind `to`, or NULL. */
@@ -197,16 +197,16 @@ static const char *scalar_conversion(type_kind from, type_kind to)
   return NULL;
 }
 
-ir_value *convert(emitter *e, const type *to, ir_value *v, bool implicit)
+ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit)
 {
   if (to->kind == TYPE_OPTIONAL && v->type->kind != TYPE_OPTIONAL && v->type->kind != TYPE_NONE)
-    return convert(e, to->elems[0], v, implicit);
-  if (to->kind == TYPE_LIST && is_empty_list_literal(v))
-    return make_list(e, to->elems[0], NULL, 0);
+    return em_convert(e, to->elems[0], v, implicit);
+  if (to->kind == TYPE_LIST && em_is_empty_list_literal(v))
+    return em_make_list(e, to->elems[0], NULL, 0);
   if (v->type->kind == TYPE_TUPLE)
     v = convert_tuple(e, to, v, implicit);
   const char *name = implicit ? scalar_conversion(v->type->kind, to->kind) : NULL;
-  return name ? call_op(e, name, &v, 1) : v;
+  return name ? em_call_op(e, name, &v, 1) : v;
 }
 
 /* -- One argument ------------------------------------------------------------------------------- */
@@ -214,13 +214,13 @@ ir_value *convert(emitter *e, const type *to, ir_value *v, bool implicit)
 /* int[2] takes a single int, as often as it says. */
 static ir_value *broadcast_scalar(emitter *e, const schema_arg *arg, ir_value *v)
 {
-  const type *t = formal_type(e, unwrap_optional(arg->type));
+  const type *t = formal_type(e, em_unwrap_optional(arg->type));
   if (arg->fixed_len <= 0 || t->kind != TYPE_LIST || !type_equal(t->elems[0], v->type))
     return v;
   ir_value **items = session_array(e->s, ir_value *, (size_t)arg->fixed_len);
   for (int32_t i = 0; i < arg->fixed_len; i++)
     items[i] = v;
-  return make_list(e, v->type, items, (uint32_t)arg->fixed_len);
+  return em_make_list(e, v->type, items, (uint32_t)arg->fixed_len);
 }
 
 static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
@@ -238,7 +238,7 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
     m->why = session_printf(e->s, "Type variables of argument '%s' could not be inferred", arg->name);
     return false;
   }
-  v = convert(e, want, v, m->implicit);
+  v = em_convert(e, want, v, m->implicit);
   if (!type_is_subtype(v->type, want)) {
     m->why = session_printf(e->s, "Expected a value of type '%s' for argument '%s' but instead found type '%s'.",
                             TYPE_TEXT(e, want), arg->name, TYPE_TEXT(e, v->type));
@@ -253,7 +253,7 @@ static bool rest_is_list(attempt *m, const schema *sc, uint32_t i, const ir_valu
 {
   const schema_arg *arg = &sc->args[i];
   bool last = i + 1 == sc->n_args || sc->args[i + 1].kwarg_only;
-  const type *formal = unwrap_optional(arg->type);
+  const type *formal = em_unwrap_optional(arg->type);
   if (!last || arg->type->kind != TYPE_LIST || arg->fixed_len || arg->type->elems[0]->kind == TYPE_VAR)
     return false;
   return first->type->kind != TYPE_LIST && !fits_list(first->type, formal_type(m->e, formal));
@@ -265,7 +265,7 @@ static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, ui
   const type *elem = formal_type(e, arg->type->elems[0]);
   ir_value **items = session_array(e->s, ir_value *, n);
   for (uint32_t i = 0; i < n; i++) {
-    items[i] = convert(e, elem, v[i], m->implicit);
+    items[i] = em_convert(e, elem, v[i], m->implicit);
     if (!type_is_subtype(items[i]->type, elem)) {
       m->why = session_printf(e->s, "Expected a value of type '%s' for argument '%s' but instead found type '%s'.",
                               TYPE_TEXT(e, formal_type(e, arg->type)), arg->name,
@@ -273,7 +273,7 @@ static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, ui
       return false;
     }
   }
-  m->out[m->n++] = make_list(e, elem, items, n);
+  m->out[m->n++] = em_make_list(e, elem, items, n);
   return true;
 }
 
@@ -291,7 +291,7 @@ static const type *default_type(emitter *e, const schema_arg *arg)
 {
   if (arg->default_value.tag == RUSH_TAG_NONE)
     return type_simple(TYPE_NONE);
-  const type *t = formal_type(e, unwrap_optional(arg->type));
+  const type *t = formal_type(e, em_unwrap_optional(arg->type));
   switch ((int)arg->default_value.tag) {
   case RUSH_TAG_BOOL:
     return type_simple(TYPE_BOOL);
@@ -343,7 +343,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
       v = kw->value;
       used_kwargs++;
     } else if (arg->has_default) {
-      v = constant_value(e, arg->default_value, default_type(e, arg));
+      v = em_constant_value(e, arg->default_value, default_type(e, arg));
     } else {
       m->why = session_printf(e->s, "Argument '%s' not provided.", arg->name);
       return false;
@@ -393,7 +393,7 @@ static const char *schema_text(emitter *e, const schema *sc)
   return text;
 }
 
-ir_value **match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a)
+ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a)
 {
   attempt m;
   if (!attempt_schema(&m, e, sc, self, a, true))
@@ -409,7 +409,7 @@ static ir_value *pack_results(emitter *e, const schema *sc, ir_node *n)
   if (n->n_outputs == 1)
     return n->outputs[0];
   if (n->n_outputs == 0)
-    return constant_none(e);
+    return em_constant_none(e);
   const type **elems = session_array(e->s, const type *, n->n_outputs);
   const char **fields = session_alloc_in(e->s, &e->p->mem, n->n_outputs * sizeof *fields);
   bool named = true;
@@ -419,17 +419,17 @@ static ir_value *pack_results(emitter *e, const schema *sc, ir_node *n)
     named = named && fields[i] && fields[i][0];
   }
   if (!named)
-    return make_tuple(e, n->outputs, n->n_outputs, NULL);
+    return em_make_tuple(e, n->outputs, n->n_outputs, NULL);
   type *t = type_new_named(&e->p->types, TYPE_TUPLE, NULL, elems, n->n_outputs);
   if (!t)
     session_check(e->s, call_nomem(e->s->cx));
   t->fields = fields;
-  return make_tuple(e, n->outputs, n->n_outputs, t);
+  return em_make_tuple(e, n->outputs, n->n_outputs, t);
 }
 
 static ir_value *insert_op(emitter *e, const op *o, const attempt *m)
 {
-  ir_node *n = put(e, ir_node_new_op(e->s, e->g, o, m->out, m->n));
+  ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, m->out, m->n));
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     const type *t = eval_vars(e, &m->env, o->schema->returns[i].type);
     if (!t)
@@ -474,14 +474,14 @@ static ir_value *swapped_scalar(emitter *e, const char *name, const call_args *a
   ir_value *swapped[2] = {a->args[1], a->args[0]};
   for (size_t i = 0; i < COUNT_OF(rows); i++)
     if (strcmp(rows[i].name, name) == 0)
-      return call_op(e, rows[i].swapped, swapped, 2);
+      return em_call_op(e, rows[i].swapped, swapped, 2);
   if (strcmp(name, "aten::sub") == 0) {
-    swapped[0] = call_op(e, "aten::neg", &a->args[1], 1);
-    return call_op(e, "aten::add", swapped, 2);
+    swapped[0] = em_call_op(e, "aten::neg", &a->args[1], 1);
+    return em_call_op(e, "aten::add", swapped, 2);
   }
   if (strcmp(name, "aten::div") == 0) {
-    swapped[0] = call_op(e, "aten::reciprocal", &a->args[1], 1);
-    return call_op(e, "aten::mul", swapped, 2);
+    swapped[0] = em_call_op(e, "aten::reciprocal", &a->args[1], 1);
+    return em_call_op(e, "aten::mul", swapped, 2);
   }
   return NULL;
 }
@@ -499,14 +499,14 @@ static const char *renamed(const char *name)
   return name;
 }
 
-bool builtin_exists(emitter *e, const char *name)
+bool em_builtin_exists(emitter *e, const char *name)
 {
   uint32_t n;
   op_overloads(e->p->ctx, str_of(renamed(name)), &n);
   return n > 0;
 }
 
-ir_value *call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a)
+ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a)
 {
   uint32_t n;
   name = renamed(name);
@@ -526,17 +526,17 @@ ir_value *call_builtin(emitter *e, const char *name, ir_value *self, const call_
   fail_overloads(e, name, ops, n, self, a);
 }
 
-ir_value *call_op(emitter *e, const char *name, ir_value *const *args, uint32_t n)
+ir_value *em_call_op(emitter *e, const char *name, ir_value *const *args, uint32_t n)
 {
   call_args a = {.args = session_array(e->s, ir_value *, n), .n = n};
   if (n)
     memcpy(a.args, args, n * sizeof *args);
-  return call_builtin(e, name, NULL, &a);
+  return em_call_builtin(e, name, NULL, &a);
 }
 
 /* -- Functions ---------------------------------------------------------------------------------- */
 
-ir_value *call_function(emitter *e, function *f, ir_value *self, const call_args *a)
+ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_args *a)
 {
   const schema *sc = f->schema;
   call_args all = *a;
@@ -549,12 +549,12 @@ ir_value *call_function(emitter *e, function *f, ir_value *self, const call_args
   }
   if (!sc->returns[0].type) /* not annotated: the body says */
     function_ensure(e->s, f);
-  ir_value **in = match_schema(e, sc, NULL, &all);
+  ir_value **in = em_match_schema(e, sc, NULL, &all);
   ir_node *n = ir_node_new(e->s, e->g, self ? IR_CALL_METHOD : IR_CALL_FUNCTION, in, sc->n_args);
   if (self)
     ir_attr_set_string(e->s, n, "name", f->name);
-  if (!self || self->type->kind == TYPE_CLASS)
+  else
     n->function = f;
-  put(e, n);
+  em_put(e, n);
   return ir_node_add_output(e->s, n, sc->returns[0].type);
 }

@@ -3,16 +3,16 @@
 
 /* -- Small helpers ------------------------------------------------------------------------------ */
 
-ast_expr *new_expr(parser *p, expr_kind kind, uint32_t start)
+ast_expr *parser_new_expr(parser *p, expr_kind kind, uint32_t start)
 {
   ast_expr *e = session_new(p->s, ast_expr);
   e->kind = kind;
   e->op = OP_NONE;
-  e->at = range_from(p, start);
+  e->at = parser_range_from(p, start);
   return e;
 }
 
-ast_exprs one_expr(parser *p, ast_expr *e)
+ast_exprs parser_one_expr(parser *p, ast_expr *e)
 {
   ast_exprs list = {session_array(p->s, ast_expr *, 1), 1};
   list.items[0] = e;
@@ -22,7 +22,7 @@ ast_exprs one_expr(parser *p, ast_expr *e)
 static ast_expr *pair_expr(parser *p, expr_kind kind, ast_op op, uint32_t start, ast_expr *left,
                            ast_expr *right)
 {
-  ast_expr *e = new_expr(p, kind, start);
+  ast_expr *e = parser_new_expr(p, kind, start);
   e->op = op;
   e->as.pair.left = left;
   e->as.pair.right = right;
@@ -72,12 +72,12 @@ static ast_op accept_compare(parser *p)
       {TK_EQ, OP_EQ}, {TK_NE, OP_NE}, {TK_IN, OP_IN},
   };
   for (size_t i = 0; i < COUNT_OF(simple); i++)
-    if (accept(p, simple[i].token))
+    if (parser_accept(p, simple[i].token))
       return simple[i].op;
-  if (accept(p, TK_IS))
-    return accept(p, TK_NOT) ? OP_IS_NOT : OP_IS;
-  if (accept(p, TK_NOT)) {
-    expect(p, TK_IN);
+  if (parser_accept(p, TK_IS))
+    return parser_accept(p, TK_NOT) ? OP_IS_NOT : OP_IS;
+  if (parser_accept(p, TK_NOT)) {
+    parser_expect(p, TK_IN);
     return OP_NOT_IN;
   }
   return OP_NONE;
@@ -99,7 +99,7 @@ static ast_expr *parse_compare(parser *p)
     ast_expr *next = parse_infix(p, LEVEL_BITOR);
     PUSH(p, operands, n, next);
   }
-  ast_expr *e = new_expr(p, EXPR_COMPARE, start);
+  ast_expr *e = parser_new_expr(p, EXPR_COMPARE, start);
   e->op = ops[0];
   e->as.compare.operands = (ast_exprs){operands, n};
   e->as.compare.ops = ops;
@@ -109,7 +109,7 @@ static ast_expr *parse_compare(parser *p)
 static ast_expr *parse_not(parser *p)
 {
   uint32_t start = here(p);
-  if (!accept(p, TK_NOT))
+  if (!parser_accept(p, TK_NOT))
     return parse_compare(p);
   session_enter(p->s);
   ast_expr *operand = parse_not(p);
@@ -126,11 +126,11 @@ static ast_expr *parse_bool(parser *p, token_kind word)
   ast_expr **items = NULL;
   uint32_t n = 0;
   PUSH(p, items, n, first);
-  while (accept(p, word)) {
+  while (parser_accept(p, word)) {
     ast_expr *next = word == TK_OR ? parse_bool(p, TK_AND) : parse_not(p);
     PUSH(p, items, n, next);
   }
-  ast_expr *e = new_expr(p, EXPR_BOOL, start);
+  ast_expr *e = parser_new_expr(p, EXPR_BOOL, start);
   e->op = word == TK_OR ? OP_OR : OP_AND;
   e->as.items = (ast_exprs){items, n};
   return e;
@@ -139,12 +139,12 @@ static ast_expr *parse_bool(parser *p, token_kind word)
 static ast_expr *parse_lambda(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_LAMBDA);
+  parser_expect(p, TK_LAMBDA);
   uint32_t n = 0;
   ast_param *params = parse_params(p, TK_COLON, false, &n);
-  expect(p, TK_COLON);
+  parser_expect(p, TK_COLON);
   ast_expr *body = parse_expr(p);
-  ast_expr *e = new_expr(p, EXPR_LAMBDA, start);
+  ast_expr *e = parser_new_expr(p, EXPR_LAMBDA, start);
   e->as.lambda.params = params;
   e->as.lambda.n_params = n;
   e->as.lambda.body = body;
@@ -154,8 +154,8 @@ static ast_expr *parse_lambda(parser *p)
 static ast_expr *parse_yield(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_YIELD);
-  accept(p, TK_FROM);
+  parser_expect(p, TK_YIELD);
+  parser_accept(p, TK_FROM);
   bool bare = at_token(p, TK_NEWLINE) || at_token(p, TK_RPAREN);
   return pair_expr(p, EXPR_YIELD, OP_NONE, start, bare ? NULL : parse_exprs(p), NULL);
 }
@@ -164,12 +164,12 @@ static ast_expr *parse_ternary(parser *p)
 {
   uint32_t start = here(p);
   ast_expr *yes = parse_bool(p, TK_OR);
-  if (!accept(p, TK_IF))
+  if (!parser_accept(p, TK_IF))
     return yes;
   ast_expr *cond = parse_bool(p, TK_OR);
-  expect(p, TK_ELSE);
+  parser_expect(p, TK_ELSE);
   ast_expr *no = parse_expr(p);
-  ast_expr *e = new_expr(p, EXPR_TERNARY, start);
+  ast_expr *e = parser_new_expr(p, EXPR_TERNARY, start);
   e->as.ternary.cond = cond;
   e->as.ternary.yes = yes;
   e->as.ternary.no = no;
@@ -187,7 +187,7 @@ ast_expr *parse_expr(parser *p)
     e = parse_yield(p);
   else
     e = parse_ternary(p);
-  if (e->kind == EXPR_NAME && accept(p, TK_WALRUS))
+  if (e->kind == EXPR_NAME && parser_accept(p, TK_WALRUS))
     e = pair_expr(p, EXPR_WALRUS, OP_NONE, start, e, parse_expr(p));
   session_leave(p->s);
   return e;
@@ -209,7 +209,7 @@ static bool ends_list(const parser *p)
 static ast_expr *parse_starred(parser *p)
 {
   uint32_t start = here(p);
-  if (!accept(p, TK_MUL))
+  if (!parser_accept(p, TK_MUL))
     return parse_expr(p);
   ast_expr *value = parse_infix(p, LEVEL_BITOR);
   return pair_expr(p, EXPR_STARRED, OP_NONE, start, value, NULL);
@@ -221,7 +221,7 @@ static ast_exprs parse_more(parser *p, ast_expr *first, ast_expr *(*item)(parser
   ast_expr **items = NULL;
   uint32_t n = 0;
   PUSH(p, items, n, first);
-  while (accept(p, TK_COMMA)) {
+  while (parser_accept(p, TK_COMMA)) {
     if (ends_list(p))
       break;
     ast_expr *next = item(p);
@@ -237,7 +237,7 @@ ast_expr *parse_exprs(parser *p)
   if (!at_token(p, TK_COMMA))
     return first;
   ast_exprs items = parse_more(p, first, parse_starred);
-  ast_expr *e = new_expr(p, EXPR_TUPLE, start);
+  ast_expr *e = parser_new_expr(p, EXPR_TUPLE, start);
   e->as.items = items;
   return e;
 }
@@ -245,7 +245,7 @@ ast_expr *parse_exprs(parser *p)
 static ast_expr *parse_target_item(parser *p)
 {
   uint32_t start = here(p);
-  if (accept(p, TK_MUL))
+  if (parser_accept(p, TK_MUL))
     return pair_expr(p, EXPR_STARRED, OP_NONE, start, parse_infix(p, LEVEL_BITOR), NULL);
   return parse_infix(p, LEVEL_BITOR);
 }
@@ -257,7 +257,7 @@ ast_expr *parse_target(parser *p)
   if (!at_token(p, TK_COMMA))
     return first;
   ast_exprs items = parse_more(p, first, parse_target_item);
-  ast_expr *e = new_expr(p, EXPR_TUPLE, start);
+  ast_expr *e = parser_new_expr(p, EXPR_TUPLE, start);
   e->as.items = items;
   return e;
 }
@@ -272,17 +272,17 @@ static ast_expr *parse_comp(parser *p, expr_kind kind, uint32_t start, ast_expr 
   uint32_t n = 0;
   while (at_token(p, TK_FOR)) {
     ast_comp c = {0};
-    expect(p, TK_FOR);
+    parser_expect(p, TK_FOR);
     c.target = parse_target(p);
-    expect(p, TK_IN);
+    parser_expect(p, TK_IN);
     c.iter = parse_bool(p, TK_OR);
-    while (accept(p, TK_IF)) {
+    while (parser_accept(p, TK_IF)) {
       ast_expr *cond = parse_bool(p, TK_OR);
       PUSH(p, c.conds.items, c.conds.n, cond);
     }
     PUSH(p, fors, n, c);
   }
-  ast_expr *e = new_expr(p, kind, start);
+  ast_expr *e = parser_new_expr(p, kind, start);
   e->as.comp.key = key;
   e->as.comp.element = element;
   e->as.comp.fors = fors;
@@ -293,27 +293,27 @@ static ast_expr *parse_comp(parser *p, expr_kind kind, uint32_t start, ast_expr 
 static ast_expr *parse_paren(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_LPAREN);
-  if (accept(p, TK_RPAREN))
-    return new_expr(p, EXPR_TUPLE, start);
+  parser_expect(p, TK_LPAREN);
+  if (parser_accept(p, TK_RPAREN))
+    return parser_new_expr(p, EXPR_TUPLE, start);
   ast_expr *e = parse_starred(p);
   if (at_token(p, TK_FOR)) {
     e = parse_comp(p, EXPR_GENERATOR, start, NULL, e);
   } else if (at_token(p, TK_COMMA)) {
     ast_exprs items = parse_more(p, e, parse_starred);
-    e = new_expr(p, EXPR_TUPLE, start);
+    e = parser_new_expr(p, EXPR_TUPLE, start);
     e->as.items = items;
   }
-  expect(p, TK_RPAREN);
+  parser_expect(p, TK_RPAREN);
   if (e->kind == EXPR_TUPLE || e->kind == EXPR_GENERATOR)
-    e->at = range_from(p, start);
+    e->at = parser_range_from(p, start);
   return e;
 }
 
 static ast_expr *parse_list(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_LBRACKET);
+  parser_expect(p, TK_LBRACKET);
   ast_expr *e = NULL;
   ast_exprs items = {NULL, 0};
   if (!at_token(p, TK_RBRACKET)) {
@@ -323,12 +323,12 @@ static ast_expr *parse_list(parser *p)
     else
       items = parse_more(p, first, parse_starred);
   }
-  expect(p, TK_RBRACKET);
+  parser_expect(p, TK_RBRACKET);
   if (!e) {
-    e = new_expr(p, EXPR_LIST, start);
+    e = parser_new_expr(p, EXPR_LIST, start);
     e->as.items = items;
   }
-  e->at = range_from(p, start);
+  e->at = parser_range_from(p, start);
   return e;
 }
 
@@ -336,19 +336,19 @@ static ast_expr *parse_list(parser *p)
 static void parse_dict_item(parser *p, ast_expr **key, ast_expr **value)
 {
   *key = *value = NULL;
-  if (accept(p, TK_POW)) {
+  if (parser_accept(p, TK_POW)) {
     *value = parse_infix(p, LEVEL_BITOR);
     return;
   }
   *key = parse_starred(p);
-  if (accept(p, TK_COLON))
+  if (parser_accept(p, TK_COLON))
     *value = parse_expr(p);
 }
 
 static ast_expr *parse_braces(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_LBRACE);
+  parser_expect(p, TK_LBRACE);
   ast_exprs keys = {NULL, 0}, values = {NULL, 0};
   ast_expr *e = NULL;
   bool is_set = false;
@@ -358,7 +358,7 @@ static ast_expr *parse_braces(parser *p)
     if (keys.n == 0)
       is_set = value == NULL;
     else if (is_set != (value == NULL))
-      fail_expected(p, is_set ? "',' or '}' of a set" : "':' and the key's value");
+      parser_fail_expected(p, is_set ? "',' or '}' of a set" : "':' and the key's value");
     if (keys.n == 0 && at_token(p, TK_FOR)) {
       e = is_set ? parse_comp(p, EXPR_SET_COMP, start, NULL, key)
                  : parse_comp(p, EXPR_DICT_COMP, start, key, value);
@@ -366,12 +366,12 @@ static ast_expr *parse_braces(parser *p)
     }
     PUSH(p, keys.items, keys.n, key);
     PUSH(p, values.items, values.n, value);
-    if (!accept(p, TK_COMMA))
+    if (!parser_accept(p, TK_COMMA))
       break;
   }
-  expect(p, TK_RBRACE);
+  parser_expect(p, TK_RBRACE);
   if (!e) {
-    e = new_expr(p, is_set ? EXPR_SET : EXPR_DICT, start);
+    e = parser_new_expr(p, is_set ? EXPR_SET : EXPR_DICT, start);
     if (is_set) {
       e->as.items = keys;
     } else {
@@ -379,7 +379,7 @@ static ast_expr *parse_braces(parser *p)
       e->as.dict.values = values;
     }
   }
-  e->at = range_from(p, start);
+  e->at = parser_range_from(p, start);
   return e;
 }
 
@@ -389,7 +389,7 @@ static ast_expr *parse_word(parser *p, expr_kind kind)
 {
   uint32_t start = here(p);
   lexer_next(&p->lx);
-  return new_expr(p, kind, start);
+  return parser_new_expr(p, kind, start);
 }
 
 static ast_expr *parse_atom(parser *p)
@@ -397,8 +397,8 @@ static ast_expr *parse_atom(parser *p)
   uint32_t start = here(p);
   switch (p->lx.cur.kind) {
   case TK_NAME: {
-    const char *name = expect_name(p);
-    ast_expr *e = new_expr(p, EXPR_NAME, start);
+    const char *name = parser_expect_name(p);
+    ast_expr *e = parser_new_expr(p, EXPR_NAME, start);
     e->as.name = name;
     return e;
   }
@@ -421,7 +421,7 @@ static ast_expr *parse_atom(parser *p)
   case TK_ELLIPSIS:
     return parse_word(p, EXPR_ELLIPSIS);
   default:
-    fail_expected(p, "an expression");
+    parser_fail_expected(p, "an expression");
   }
 }
 
@@ -429,13 +429,13 @@ void parse_call_args(parser *p, ast_exprs *args, ast_keyword **keywords, uint32_
 {
   while (!at_token(p, TK_RPAREN)) {
     uint32_t start = here(p);
-    if (accept(p, TK_POW)) {
-      ast_keyword k = {NULL, parse_expr(p), range_from(p, start)};
+    if (parser_accept(p, TK_POW)) {
+      ast_keyword k = {NULL, parse_expr(p), parser_range_from(p, start)};
       PUSH(p, *keywords, *n_keywords, k);
     } else {
       ast_expr *e = parse_starred(p);
-      if (e->kind == EXPR_NAME && accept(p, TK_ASSIGN)) {
-        ast_keyword k = {e->as.name, parse_expr(p), range_from(p, start)};
+      if (e->kind == EXPR_NAME && parser_accept(p, TK_ASSIGN)) {
+        ast_keyword k = {e->as.name, parse_expr(p), parser_range_from(p, start)};
         PUSH(p, *keywords, *n_keywords, k);
       } else {
         if (at_token(p, TK_FOR))
@@ -443,7 +443,7 @@ void parse_call_args(parser *p, ast_exprs *args, ast_keyword **keywords, uint32_
         PUSH(p, args->items, args->n, e);
       }
     }
-    if (!accept(p, TK_COMMA))
+    if (!parser_accept(p, TK_COMMA))
       break;
   }
 }
@@ -453,10 +453,10 @@ static ast_expr *parse_call(parser *p, uint32_t start, ast_expr *fn)
   ast_exprs args = {NULL, 0};
   ast_keyword *keywords = NULL;
   uint32_t n_keywords = 0;
-  expect(p, TK_LPAREN);
+  parser_expect(p, TK_LPAREN);
   parse_call_args(p, &args, &keywords, &n_keywords);
-  expect(p, TK_RPAREN);
-  ast_expr *e = new_expr(p, EXPR_CALL, start);
+  parser_expect(p, TK_RPAREN);
+  ast_expr *e = parser_new_expr(p, EXPR_CALL, start);
   e->as.call.fn = fn;
   e->as.call.args = args;
   e->as.call.keywords = keywords;
@@ -477,14 +477,14 @@ static ast_expr *parse_index(parser *p)
   if (at_token(p, TK_MUL))
     return parse_starred(p);
   ast_expr *first = parse_slice_part(p);
-  if (!accept(p, TK_COLON)) {
+  if (!parser_accept(p, TK_COLON)) {
     if (!first)
-      fail_expected(p, "an index");
+      parser_fail_expected(p, "an index");
     return first;
   }
   ast_expr *stop = parse_slice_part(p);
-  ast_expr *step = accept(p, TK_COLON) ? parse_slice_part(p) : NULL;
-  ast_expr *e = new_expr(p, EXPR_SLICE, start);
+  ast_expr *step = parser_accept(p, TK_COLON) ? parse_slice_part(p) : NULL;
+  ast_expr *e = parser_new_expr(p, EXPR_SLICE, start);
   e->as.slice.start = first;
   e->as.slice.stop = stop;
   e->as.slice.step = step;
@@ -493,16 +493,16 @@ static ast_expr *parse_index(parser *p)
 
 static ast_expr *parse_subscript(parser *p, uint32_t start, ast_expr *base)
 {
-  expect(p, TK_LBRACKET);
+  parser_expect(p, TK_LBRACKET);
   ast_exprs index = {NULL, 0};
   bool comma = false;
   do {
     ast_expr *item = parse_index(p);
     PUSH(p, index.items, index.n, item);
-    comma = accept(p, TK_COMMA);
+    comma = parser_accept(p, TK_COMMA);
   } while (comma && !at_token(p, TK_RBRACKET));
-  expect(p, TK_RBRACKET);
-  ast_expr *e = new_expr(p, EXPR_SUBSCRIPT, start);
+  parser_expect(p, TK_RBRACKET);
+  ast_expr *e = parser_new_expr(p, EXPR_SUBSCRIPT, start);
   e->as.subscript.base = base;
   e->as.subscript.index = index;
   e->as.subscript.is_tuple = comma || index.n > 1;
@@ -518,10 +518,10 @@ static ast_expr *parse_primary(parser *p)
       e = parse_call(p, start, e);
     } else if (at_token(p, TK_LBRACKET)) {
       e = parse_subscript(p, start, e);
-    } else if (accept(p, TK_DOT)) {
+    } else if (parser_accept(p, TK_DOT)) {
       source_range name_at = token_range(&p->lx, &p->lx.cur);
-      const char *name = expect_name(p);
-      ast_expr *attr = new_expr(p, EXPR_ATTR, start);
+      const char *name = parser_expect_name(p);
+      ast_expr *attr = parser_new_expr(p, EXPR_ATTR, start);
       attr->as.attr.base = e;
       attr->as.attr.name = name;
       attr->as.attr.name_at = name_at;
@@ -554,7 +554,7 @@ static ast_expr *parse_minus(parser *p, uint32_t start)
 static ast_expr *parse_prefixed(parser *p)
 {
   uint32_t start = here(p);
-  if (accept(p, TK_SUB))
+  if (parser_accept(p, TK_SUB))
     return parse_minus(p, start);
   ast_op op = at_token(p, TK_ADD) ? OP_POS : OP_INVERT;
   lexer_next(&p->lx);
@@ -571,10 +571,10 @@ static ast_expr *parse_unary(parser *p)
     session_leave(p->s);
     return e;
   }
-  if (accept(p, TK_AWAIT))
+  if (parser_accept(p, TK_AWAIT))
     return pair_expr(p, EXPR_AWAIT, OP_NONE, start, parse_primary(p), NULL);
   ast_expr *e = parse_primary(p);
-  if (accept(p, TK_POW)) {
+  if (parser_accept(p, TK_POW)) {
     session_enter(p->s);
     e = pair_expr(p, EXPR_BINARY, OP_POW, start, e, parse_unary(p));
     session_leave(p->s);

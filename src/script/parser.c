@@ -7,7 +7,7 @@
 
 /* -- Tokens ------------------------------------------------------------------------------------- */
 
-void *grow_array(session *s, void *old, uint32_t n, size_t item_bytes)
+void *parser_grow_array(session *s, void *old, uint32_t n, size_t item_bytes)
 {
   void *grown = session_alloc_array(s, n ? (size_t)n * 2 : 1, item_bytes);
   if (n)
@@ -15,7 +15,7 @@ void *grow_array(session *s, void *old, uint32_t n, size_t item_bytes)
   return grown;
 }
 
-bool accept(parser *p, token_kind k)
+bool parser_accept(parser *p, token_kind k)
 {
   if (p->lx.cur.kind != k)
     return false;
@@ -23,19 +23,19 @@ bool accept(parser *p, token_kind k)
   return true;
 }
 
-void fail_expected(parser *p, const char *what)
+void parser_fail_expected(parser *p, const char *what)
 {
   source_range at = token_range(&p->lx, &p->lx.cur);
   session_fail(p->s, &at, "expected %s but found %s here", what, token_text(&p->lx, &p->lx.cur));
 }
 
-void expect(parser *p, token_kind k)
+void parser_expect(parser *p, token_kind k)
 {
-  if (!accept(p, k))
-    fail_expected(p, token_kind_name(k));
+  if (!parser_accept(p, k))
+    parser_fail_expected(p, token_kind_name(k));
 }
 
-source_range range_from(parser *p, uint32_t start)
+source_range parser_range_from(parser *p, uint32_t start)
 {
   uint32_t end = p->lx.last_end > start ? p->lx.last_end : start;
   return (source_range){p->lx.src, start, end};
@@ -46,11 +46,11 @@ static const char *slice(parser *p, uint32_t start, uint32_t end)
   return session_strndup(p->s, p->lx.src->text + start, end - start);
 }
 
-const char *expect_name(parser *p)
+const char *parser_expect_name(parser *p)
 {
   token t = p->lx.cur;
   if (t.kind != TK_NAME)
-    fail_expected(p, "a name");
+    parser_fail_expected(p, "a name");
   lexer_next(&p->lx);
   return slice(p, t.start, t.end);
 }
@@ -77,28 +77,28 @@ static void apply_signature_comment(parser *p, ast_def *d)
   lexer_init_inline(&sub.lx, p->s, p->lx.src, t->comment_start, t->comment_end);
   uint32_t start = here(&sub), n = 0;
   ast_expr **types = NULL;
-  if (!accept(&sub, TK_LPAREN))
+  if (!parser_accept(&sub, TK_LPAREN))
     return; /* a comment about something else */
   bool dots = false;
   while (!at_token(&sub, TK_RPAREN)) {
-    while (accept(&sub, TK_MUL) || accept(&sub, TK_POW)) {
+    while (parser_accept(&sub, TK_MUL) || parser_accept(&sub, TK_POW)) {
     }
     dots |= at_token(&sub, TK_ELLIPSIS);
     ast_expr *type = parse_expr(&sub);
     PUSH(p, types, n, type);
-    if (!accept(&sub, TK_COMMA))
+    if (!parser_accept(&sub, TK_COMMA))
       break;
   }
-  expect(&sub, TK_RPAREN);
-  expect(&sub, TK_ARROW);
+  parser_expect(&sub, TK_RPAREN);
+  parser_expect(&sub, TK_ARROW);
   d->returns = parse_expr(&sub);
   if (!at_token(&sub, TK_EOF))
-    fail_expected(&sub, "the end of the type comment");
+    parser_fail_expected(&sub, "the end of the type comment");
   if (dots)
     return;
   uint32_t first = d->n_params == n + 1 ? 1 : 0; /* self has no type in a comment */
   if (d->n_params != n + first) {
-    source_range at = range_from(&sub, start);
+    source_range at = parser_range_from(&sub, start);
     session_fail(p->s, &at, "the type comment has %u parameters but the function has %u", n,
                  d->n_params);
   }
@@ -111,12 +111,12 @@ static void apply_signature_comment(parser *p, ast_def *d)
 static ast_param parse_param(parser *p, bool typed, uint32_t start)
 {
   ast_param param = {.form = PARAM_PLAIN};
-  param.name = expect_name(p);
-  if (typed && accept(p, TK_COLON))
+  param.name = parser_expect_name(p);
+  if (typed && parser_accept(p, TK_COLON))
     param.type = parse_expr(p);
-  if (accept(p, TK_ASSIGN))
+  if (parser_accept(p, TK_ASSIGN))
     param.default_value = parse_expr(p);
-  param.at = range_from(p, start);
+  param.at = parser_range_from(p, start);
   return param;
 }
 
@@ -126,8 +126,8 @@ ast_param *parse_params(parser *p, token_kind close, bool typed, uint32_t *n)
   bool keyword_only = false;
   while (!at_token(p, close)) {
     uint32_t start = here(p);
-    bool marker = accept(p, TK_DIV); /* "/" only forbids keywords: nothing to remember */
-    bool star = !marker && accept(p, TK_MUL), star_star = !marker && !star && accept(p, TK_POW);
+    bool marker = parser_accept(p, TK_DIV); /* "/" only forbids keywords: nothing to remember */
+    bool star = !marker && parser_accept(p, TK_MUL), star_star = !marker && !star && parser_accept(p, TK_POW);
     if (star && at_token(p, TK_COMMA)) {
       keyword_only = true;
     } else if (!marker) {
@@ -137,7 +137,7 @@ ast_param *parse_params(parser *p, token_kind close, bool typed, uint32_t *n)
       keyword_only |= star;
       PUSH(p, params, *n, param);
     }
-    bool comma = accept(p, TK_COMMA);
+    bool comma = parser_accept(p, TK_COMMA);
     if (typed && *n > 0 && !params[*n - 1].type)
       params[*n - 1].type = comment_type(p); /* one parameter a line, each with its comment */
     if (!comma)
@@ -154,15 +154,15 @@ static void parse_statement(parser *p, ast_stmts *out);
 static ast_stmts parse_block(parser *p)
 {
   ast_stmts body = {NULL, 0};
-  expect(p, TK_COLON);
+  parser_expect(p, TK_COLON);
   session_enter(p->s);
-  if (!accept(p, TK_NEWLINE)) {
+  if (!parser_accept(p, TK_NEWLINE)) {
     parse_statement(p, &body);
   } else {
     if (!at_token(p, TK_INDENT))
-      fail_expected(p, "an indented block");
+      parser_fail_expected(p, "an indented block");
     lexer_next(&p->lx);
-    while (!accept(p, TK_DEDENT))
+    while (!parser_accept(p, TK_DEDENT))
       parse_statement(p, &body);
   }
   session_leave(p->s);
@@ -174,7 +174,7 @@ static ast_stmt *new_stmt(parser *p, stmt_kind kind, uint32_t start)
   ast_stmt *st = session_new(p->s, ast_stmt);
   st->kind = kind;
   st->op = OP_NONE;
-  st->at = range_from(p, start);
+  st->at = parser_range_from(p, start);
   return st;
 }
 
@@ -192,13 +192,13 @@ static const char *take_docstring(ast_stmts *body)
 static void parse_def_body(parser *p, ast_def *d)
 {
   if (!at_token(p, TK_COLON))
-    fail_expected(p, "':'");
+    parser_fail_expected(p, "':'");
   lexer_next(&p->lx);
   if (!at_token(p, TK_NEWLINE)) {
     if (p->flags & PARSE_SKIP_BODIES) {
       while (!at_token(p, TK_NEWLINE) && !at_token(p, TK_EOF))
         lexer_next(&p->lx);
-      accept(p, TK_NEWLINE);
+      parser_accept(p, TK_NEWLINE);
       d->body_skipped = true;
     } else {
       parse_statement(p, &d->body);
@@ -208,7 +208,7 @@ static void parse_def_body(parser *p, ast_def *d)
   apply_signature_comment(p, d);
   lexer_next(&p->lx);
   if (!at_token(p, TK_INDENT))
-    fail_expected(p, "an indented block");
+    parser_fail_expected(p, "an indented block");
   apply_signature_comment(p, d);
   if (p->flags & PARSE_SKIP_BODIES) {
     lexer_skip_block(&p->lx);
@@ -216,7 +216,7 @@ static void parse_def_body(parser *p, ast_def *d)
     return;
   }
   lexer_next(&p->lx);
-  while (!accept(p, TK_DEDENT))
+  while (!parser_accept(p, TK_DEDENT))
     parse_statement(p, &d->body);
   d->doc = take_docstring(&d->body);
 }
@@ -225,15 +225,15 @@ static ast_def *parse_def(parser *p)
 {
   uint32_t start = here(p);
   ast_def *d = session_new(p->s, ast_def);
-  expect(p, TK_DEF);
+  parser_expect(p, TK_DEF);
   d->name_at = token_range(&p->lx, &p->lx.cur);
-  d->name = expect_name(p);
-  expect(p, TK_LPAREN);
+  d->name = parser_expect_name(p);
+  parser_expect(p, TK_LPAREN);
   d->params = parse_params(p, TK_RPAREN, true, &d->n_params);
-  expect(p, TK_RPAREN);
-  if (accept(p, TK_ARROW))
+  parser_expect(p, TK_RPAREN);
+  if (parser_accept(p, TK_ARROW))
     d->returns = parse_expr(p);
-  d->at = range_from(p, start);
+  d->at = parser_range_from(p, start);
   session_enter(p->s);
   parse_def_body(p, d);
   session_leave(p->s);
@@ -244,14 +244,14 @@ static ast_class *parse_class(parser *p)
 {
   uint32_t start = here(p);
   ast_class *c = session_new(p->s, ast_class);
-  expect(p, TK_CLASS);
+  parser_expect(p, TK_CLASS);
   c->name_at = token_range(&p->lx, &p->lx.cur);
-  c->name = expect_name(p);
-  if (accept(p, TK_LPAREN)) {
+  c->name = parser_expect_name(p);
+  if (parser_accept(p, TK_LPAREN)) {
     parse_call_args(p, &c->bases, &c->keywords, &c->n_keywords);
-    expect(p, TK_RPAREN);
+    parser_expect(p, TK_RPAREN);
   }
-  c->at = range_from(p, start);
+  c->at = parser_range_from(p, start);
   c->body = parse_block(p);
   return c;
 }
@@ -259,13 +259,13 @@ static ast_class *parse_class(parser *p)
 static ast_stmt *parse_decorated(parser *p)
 {
   ast_exprs decorators = {NULL, 0};
-  while (accept(p, TK_MATMUL)) {
+  while (parser_accept(p, TK_MATMUL)) {
     ast_expr *e = parse_expr(p);
     PUSH(p, decorators.items, decorators.n, e);
-    expect(p, TK_NEWLINE);
+    parser_expect(p, TK_NEWLINE);
   }
   uint32_t start = here(p);
-  bool is_async = accept(p, TK_ASYNC);
+  bool is_async = parser_accept(p, TK_ASYNC);
   if (at_token(p, TK_CLASS) && !is_async) {
     ast_class *c = parse_class(p);
     c->decorators = decorators;
@@ -274,7 +274,7 @@ static ast_stmt *parse_decorated(parser *p)
     return st;
   }
   if (!at_token(p, TK_DEF))
-    fail_expected(p, is_async ? "'def' (async for and async with are not supported)"
+    parser_fail_expected(p, is_async ? "'def' (async for and async with are not supported)"
                               : "'def' or 'class' after a decorator");
   ast_def *d = parse_def(p);
   d->decorators = decorators;
@@ -289,7 +289,7 @@ static ast_stmt *parse_decorated(parser *p)
 
 static ast_stmts parse_else(parser *p)
 {
-  if (!accept(p, TK_ELSE))
+  if (!parser_accept(p, TK_ELSE))
     return (ast_stmts){NULL, 0};
   return parse_block(p);
 }
@@ -300,7 +300,7 @@ static ast_stmt *parse_if(parser *p)
   lexer_next(&p->lx); /* if or elif */
   session_enter(p->s);
   ast_expr *cond = parse_expr(p);
-  source_range at = range_from(p, start);
+  source_range at = parser_range_from(p, start);
   ast_stmts body = parse_block(p);
   ast_stmts orelse = {NULL, 0};
   if (at_token(p, TK_ELIF)) {
@@ -321,9 +321,9 @@ static ast_stmt *parse_if(parser *p)
 static ast_stmt *parse_while(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_WHILE);
+  parser_expect(p, TK_WHILE);
   ast_expr *cond = parse_expr(p);
-  source_range at = range_from(p, start);
+  source_range at = parser_range_from(p, start);
   ast_stmt *st = new_stmt(p, STMT_WHILE, start);
   st->at = at;
   st->as.branch.cond = cond;
@@ -335,9 +335,9 @@ static ast_stmt *parse_while(parser *p)
 static ast_stmt *parse_for(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_FOR);
+  parser_expect(p, TK_FOR);
   ast_expr *target = parse_target(p);
-  expect(p, TK_IN);
+  parser_expect(p, TK_IN);
   ast_expr *iter = parse_exprs(p);
   ast_stmt *st = new_stmt(p, STMT_FOR, start);
   st->as.loop.target = target;
@@ -350,14 +350,14 @@ static ast_stmt *parse_for(parser *p)
 static ast_stmt *parse_with(parser *p)
 {
   uint32_t start = here(p), n = 0;
-  expect(p, TK_WITH);
+  parser_expect(p, TK_WITH);
   ast_with_item *items = NULL;
   do {
     ast_with_item item = {parse_expr(p), NULL};
-    if (accept(p, TK_AS))
+    if (parser_accept(p, TK_AS))
       item.target = parse_target(p);
     PUSH(p, items, n, item);
-  } while (accept(p, TK_COMMA));
+  } while (parser_accept(p, TK_COMMA));
   ast_stmt *st = new_stmt(p, STMT_WITH, start);
   st->as.with.items = items;
   st->as.with.n_items = n;
@@ -368,23 +368,23 @@ static ast_stmt *parse_with(parser *p)
 static ast_stmt *parse_try(parser *p)
 {
   uint32_t start = here(p), n = 0;
-  expect(p, TK_TRY);
+  parser_expect(p, TK_TRY);
   ast_stmt *st = new_stmt(p, STMT_TRY, start);
   st->as.try_.body = parse_block(p);
   ast_handler *handlers = NULL;
-  while (accept(p, TK_EXCEPT)) {
+  while (parser_accept(p, TK_EXCEPT)) {
     ast_handler h = {0};
     if (!at_token(p, TK_COLON))
       h.type = parse_expr(p);
-    if (accept(p, TK_AS))
-      h.name = expect_name(p);
+    if (parser_accept(p, TK_AS))
+      h.name = parser_expect_name(p);
     h.body = parse_block(p);
     PUSH(p, handlers, n, h);
   }
   st->as.try_.handlers = handlers;
   st->as.try_.n_handlers = n;
   st->as.try_.orelse = parse_else(p);
-  if (accept(p, TK_FINALLY))
+  if (parser_accept(p, TK_FINALLY))
     st->as.try_.finally = parse_block(p);
   return st;
 }
@@ -402,7 +402,7 @@ static const struct { token_kind token; ast_op op; } augmented[] = {
 static ast_stmt *parse_aug(parser *p, uint32_t start, ast_expr *target)
 {
   for (size_t i = 0; i < COUNT_OF(augmented); i++) {
-    if (!accept(p, augmented[i].token))
+    if (!parser_accept(p, augmented[i].token))
       continue;
     ast_expr *value = parse_exprs(p);
     ast_stmt *st = new_stmt(p, STMT_AUG_ASSIGN, start);
@@ -425,11 +425,11 @@ static ast_stmt *parse_assign(parser *p)
   ast_exprs targets = {NULL, 0};
   ast_expr *type = NULL, *value = NULL;
   PUSH(p, targets.items, targets.n, first);
-  if (accept(p, TK_COLON)) {
+  if (parser_accept(p, TK_COLON)) {
     type = parse_expr(p);
-    value = accept(p, TK_ASSIGN) ? parse_exprs(p) : NULL;
+    value = parser_accept(p, TK_ASSIGN) ? parse_exprs(p) : NULL;
   } else {
-    while (accept(p, TK_ASSIGN)) {
+    while (parser_accept(p, TK_ASSIGN)) {
       if (value)
         PUSH(p, targets.items, targets.n, value);
       value = parse_exprs(p);
@@ -455,7 +455,7 @@ static bool ends_statement(const parser *p)
 static ast_stmt *parse_return(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_RETURN);
+  parser_expect(p, TK_RETURN);
   ast_expr *e = ends_statement(p) ? NULL : parse_exprs(p);
   ast_stmt *st = new_stmt(p, STMT_RETURN, start);
   st->as.expr = e;
@@ -465,9 +465,9 @@ static ast_stmt *parse_return(parser *p)
 static ast_stmt *parse_raise(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_RAISE);
+  parser_expect(p, TK_RAISE);
   ast_expr *value = ends_statement(p) ? NULL : parse_expr(p);
-  ast_expr *cause = accept(p, TK_FROM) ? parse_expr(p) : NULL;
+  ast_expr *cause = parser_accept(p, TK_FROM) ? parse_expr(p) : NULL;
   ast_stmt *st = new_stmt(p, STMT_RAISE, start);
   st->as.raise.value = value;
   st->as.raise.cause = cause;
@@ -477,9 +477,9 @@ static ast_stmt *parse_raise(parser *p)
 static ast_stmt *parse_assert(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_ASSERT);
+  parser_expect(p, TK_ASSERT);
   ast_expr *cond = parse_expr(p);
-  ast_expr *message = accept(p, TK_COMMA) ? parse_expr(p) : NULL;
+  ast_expr *message = parser_accept(p, TK_COMMA) ? parse_expr(p) : NULL;
   ast_stmt *st = new_stmt(p, STMT_ASSERT, start);
   st->as.assertion.cond = cond;
   st->as.assertion.message = message;
@@ -489,10 +489,10 @@ static ast_stmt *parse_assert(parser *p)
 static ast_stmt *parse_del(parser *p)
 {
   uint32_t start = here(p);
-  expect(p, TK_DEL);
+  parser_expect(p, TK_DEL);
   ast_expr *target = parse_exprs(p);
   ast_stmt *st = new_stmt(p, STMT_DEL, start);
-  st->as.del = target->kind == EXPR_TUPLE ? target->as.items : one_expr(p, target);
+  st->as.del = target->kind == EXPR_TUPLE ? target->as.items : parser_one_expr(p, target);
   return st;
 }
 
@@ -503,9 +503,9 @@ static ast_stmt *parse_global(parser *p)
   const char **names = NULL;
   uint32_t n = 0;
   do {
-    const char *name = expect_name(p);
+    const char *name = parser_expect_name(p);
     PUSH(p, names, n, name);
-  } while (accept(p, TK_COMMA));
+  } while (parser_accept(p, TK_COMMA));
   ast_stmt *st = new_stmt(p, STMT_GLOBAL, start);
   st->as.global.names = names;
   st->as.global.n = n;
@@ -523,17 +523,17 @@ static const char *parse_dotted(parser *p)
 {
   uint32_t start = here(p);
   do
-    (void)expect_name(p);
-  while (accept(p, TK_DOT));
+    (void)parser_expect_name(p);
+  while (parser_accept(p, TK_DOT));
   return slice(p, start, p->lx.last_end);
 }
 
 static ast_alias parse_alias(parser *p, bool dotted)
 {
   ast_alias a = {NULL, NULL};
-  a.name = dotted ? parse_dotted(p) : expect_name(p);
-  if (accept(p, TK_AS))
-    a.as_name = expect_name(p);
+  a.name = dotted ? parse_dotted(p) : parser_expect_name(p);
+  if (parser_accept(p, TK_AS))
+    a.as_name = parser_expect_name(p);
   return a;
 }
 
@@ -541,7 +541,7 @@ static ast_stmt *parse_import(parser *p)
 {
   uint32_t start = here(p);
   ast_stmt *st = new_stmt(p, STMT_IMPORT, start);
-  st->as.import.from = accept(p, TK_FROM);
+  st->as.import.from = parser_accept(p, TK_FROM);
   if (st->as.import.from) {
     while (at_token(p, TK_DOT) || at_token(p, TK_ELLIPSIS)) {
       st->as.import.level += at_token(p, TK_DOT) ? 1 : 3;
@@ -550,22 +550,22 @@ static ast_stmt *parse_import(parser *p)
     if (!at_token(p, TK_IMPORT))
       st->as.import.module = parse_dotted(p);
   }
-  expect(p, TK_IMPORT);
-  if (st->as.import.from && accept(p, TK_MUL)) {
+  parser_expect(p, TK_IMPORT);
+  if (st->as.import.from && parser_accept(p, TK_MUL)) {
     ast_alias all = {"*", NULL};
     PUSH(p, st->as.import.names, st->as.import.n, all);
     return st;
   }
-  bool paren = st->as.import.from && accept(p, TK_LPAREN);
+  bool paren = st->as.import.from && parser_accept(p, TK_LPAREN);
   do {
     if (paren && at_token(p, TK_RPAREN))
       break;
     ast_alias a = parse_alias(p, !st->as.import.from);
     PUSH(p, st->as.import.names, st->as.import.n, a);
-  } while (accept(p, TK_COMMA));
+  } while (parser_accept(p, TK_COMMA));
   if (paren)
-    expect(p, TK_RPAREN);
-  st->at = range_from(p, start);
+    parser_expect(p, TK_RPAREN);
+  st->at = parser_range_from(p, start);
   return st;
 }
 
@@ -633,9 +633,9 @@ static void parse_statement(parser *p, ast_stmts *out)
     do {
       st = parse_simple(p);
       PUSH(p, out->items, out->n, st);
-    } while (accept(p, TK_SEMICOLON) && !at_token(p, TK_NEWLINE));
-    if (!accept(p, TK_NEWLINE) && !at_token(p, TK_EOF))
-      fail_expected(p, "the end of the line");
+    } while (parser_accept(p, TK_SEMICOLON) && !at_token(p, TK_NEWLINE));
+    if (!parser_accept(p, TK_NEWLINE) && !at_token(p, TK_EOF))
+      parser_fail_expected(p, "the end of the line");
   }
   session_leave(p->s);
 }
@@ -652,8 +652,8 @@ ast_stmts parse_source(session *s, const source *src, unsigned flags)
   ast_stmts body = {NULL, 0};
   while (!at_token(&p, TK_EOF)) {
     if (at_token(&p, TK_INDENT) || at_token(&p, TK_DEDENT))
-      fail_expected(&p, "a statement");
-    if (!accept(&p, TK_NEWLINE))
+      parser_fail_expected(&p, "a statement");
+    if (!parser_accept(&p, TK_NEWLINE))
       parse_statement(&p, &body);
   }
   return body;
@@ -686,7 +686,7 @@ ast_expr *parse_expr_range(session *s, source_range at, unsigned flags)
   lexer_init_inline(&p.lx, s, at.src, at.start, at.end);
   ast_expr *e = parse_exprs(&p);
   if (!at_token(&p, TK_EOF))
-    fail_expected(&p, "the end of the expression");
+    parser_fail_expected(&p, "the end of the expression");
   return e;
 }
 

@@ -19,12 +19,12 @@ static ir_value *emit_annotate(emitter *e, const ast_expr *x)
 {
   check_count(e, x, 2, 2);
   const type *t = resolve_type(e->s, e->names, arg(x, 0));
-  ir_value *v = convert(e, t, emit_expr(e, arg(x, 1), t), true);
+  ir_value *v = em_convert(e, t, em_expr(e, arg(x, 1), t), true);
   bool forgot_optional = v->type->kind == TYPE_OPTIONAL && type_equal(v->type->elems[0], t);
   if (!type_is_subtype(v->type, t) && !forgot_optional)
     FAIL(e, "expected an expression of type %s but found %s", TYPE_TEXT(e, t), TYPE_TEXT(e, v->type));
   if (v->type->kind == TYPE_NONE && t->kind != TYPE_NONE) /* remember what the None is for */
-    return constant_value(e, value_none(), t);
+    return em_constant_value(e, value_none(), t);
   return v;
 }
 
@@ -32,25 +32,25 @@ static ir_value *emit_unchecked_cast(emitter *e, const ast_expr *x)
 {
   check_count(e, x, 2, 2);
   const type *t = resolve_type(e->s, e->names, arg(x, 0));
-  ir_value *v = emit_expr(e, arg(x, 1), NULL);
+  ir_value *v = em_expr(e, arg(x, 1), NULL);
   if (v->node->kind == IR_UNCHECKED_CAST && type_equal(v->type, t))
     return v;
-  return unchecked_cast(e, v, t);
+  return em_unchecked_cast(e, v, t);
 }
 
 static ir_value *emit_uninitialized(emitter *e, const ast_expr *x)
 {
   check_count(e, x, 1, 1);
-  return put_node(e, IR_UNINITIALIZED, NULL, 0, resolve_type(e->s, e->names, arg(x, 0)));
+  return em_put_node(e, IR_UNINITIALIZED, NULL, 0, resolve_type(e->s, e->names, arg(x, 0)));
 }
 
 static sugared emit_create_object(emitter *e, const ast_expr *x)
 {
   check_count(e, x, 1, 1);
-  sugared cls = emit_sugared(e, arg(x, 0), NULL);
+  sugared cls = em_sugared(e, arg(x, 0), NULL);
   if (cls.kind != SUGAR_CLASS)
     FAIL(e, "__new__ needs a class");
-  return sugar_value(put_node(e, IR_CREATE_OBJECT, NULL, 0, cls.as.type));
+  return sugar_value(em_put_node(e, IR_CREATE_OBJECT, NULL, 0, cls.as.type));
 }
 
 /* -- Attributes --------------------------------------------------------------------------------- */
@@ -60,13 +60,13 @@ static sugared emit_getattr(emitter *e, const ast_expr *x)
   check_count(e, x, 2, 3);
   if (arg(x, 1)->kind != EXPR_STRING)
     FAIL(e, "getattr's second argument must be a string literal");
-  sugared base = emit_sugared(e, arg(x, 0), NULL), out;
+  sugared base = em_sugared(e, arg(x, 0), NULL), out;
   const char *name = arg(x, 1)->as.string.data;
   if (x->as.call.args.n == 2)
-    return get_attr(e, &base, name);
-  if (try_get_attr(e, &base, name, &out))
+    return em_get_attr(e, &base, name);
+  if (em_try_get_attr(e, &base, name, &out))
     return out;
-  return emit_sugared(e, arg(x, 2), NULL);
+  return em_sugared(e, arg(x, 2), NULL);
 }
 
 /* -- Iteration ---------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static sugared emit_range(emitter *e, const ast_expr *x)
   ir_value *v[3] = {NULL, NULL, NULL};
   uint32_t n = x->as.call.args.n;
   for (uint32_t i = 0; i < n; i++) {
-    v[i] = emit_expr(e, arg(x, i), NULL);
+    v[i] = em_expr(e, arg(x, i), NULL);
     if (v[i]->type->kind != TYPE_INT)
       FAIL(e, "all inputs of range must be ints, found %s in argument %u", TYPE_TEXT(e, v[i]->type), i);
   }
@@ -85,7 +85,7 @@ static sugared emit_range(emitter *e, const ast_expr *x)
   if (n > 1) {
     out.as.range.start = v[0];
     out.as.range.end = v[1];
-    out.as.range.step = v[2] ? v[2] : constant_int(e, 1);
+    out.as.range.step = v[2] ? v[2] : em_constant_int(e, 1);
   }
   return out;
 }
@@ -107,8 +107,8 @@ static sugared emit_zip(emitter *e, const ast_expr *x)
   check_count(e, x, 1, UINT32_MAX);
   sugared *items = session_array(e->s, sugared, n);
   for (uint32_t i = 0; i < n; i++) {
-    sugared v = emit_sugared(e, arg(x, i), NULL);
-    items[i] = iterate(e, &v);
+    sugared v = em_sugared(e, arg(x, i), NULL);
+    items[i] = em_iterate(e, &v);
   }
   return iteration(e, items, n);
 }
@@ -120,14 +120,14 @@ static sugared emit_enumerate(emitter *e, const ast_expr *x)
     start = x->as.call.keywords[0].value;
   else
     check_count(e, x, 1, 2);
-  sugared v = emit_sugared(e, arg(x, 0), NULL), items[2];
-  ir_value *first = start ? emit_expr(e, start, NULL) : NULL;
-  items[1] = iterate(e, &v);
+  sugared v = em_sugared(e, arg(x, 0), NULL), items[2];
+  ir_value *first = start ? em_expr(e, start, NULL) : NULL;
+  items[1] = em_iterate(e, &v);
   items[0] = (sugared){.kind = SUGAR_RANGE};
-  items[0].as.range.end = constant_int(e, INT64_MAX);
+  items[0].as.range.end = em_constant_int(e, INT64_MAX);
   items[0].as.range.start = first;
-  items[0].as.range.step = first ? constant_int(e, 1) : NULL;
-  items[0].as.range.static_len = static_len(e, &items[1]);
+  items[0].as.range.step = first ? em_constant_int(e, 1) : NULL;
+  items[0].as.range.static_len = em_static_len(e, &items[1]);
   return iteration(e, items, 2);
 }
 
@@ -136,22 +136,22 @@ static sugared emit_enumerate(emitter *e, const ast_expr *x)
 static sugared emit_tuple_call(emitter *e, const ast_expr *x)
 {
   check_count(e, x, 1, 1);
-  sugared v = emit_sugared(e, arg(x, 0), NULL), out = {.kind = SUGAR_TUPLE};
-  out.as.items.n = as_items(e, &v, 0, &out.as.items.items);
-  return sugar_value(as_value(e, &out));
+  sugared v = em_sugared(e, arg(x, 0), NULL), out = {.kind = SUGAR_TUPLE};
+  out.as.items.n = em_as_items(e, &v, 0, &out.as.items.items);
+  return sugar_value(em_as_value(e, &out));
 }
 
 static void append_item(emitter *e, void *list)
 {
   ir_value *in[2] = {list, NULL};
   sugared item;
-  get_var(e, "$item", &item);
-  in[1] = as_value(e, &item);
-  if (in[0]->node->n_inputs == 0 && is_empty_list_literal(in[0])) {
-    in[0]->type = list_of(e, in[1]->type);
+  em_get_var(e, "$item", &item);
+  in[1] = em_as_value(e, &item);
+  if (in[0]->node->n_inputs == 0 && em_is_empty_list_literal(in[0])) {
+    in[0]->type = em_list_of(e, in[1]->type);
     in[0]->node->attrs = NULL; /* typed now */
   }
-  call_op(e, "aten::append", in, 2);
+  em_call_op(e, "aten::append", in, 2);
 }
 
 /* list(x): a copy, or everything that iterating over x gives. */
@@ -160,23 +160,23 @@ static sugared emit_list_call(emitter *e, const ast_expr *x, const type *hint)
   check_count(e, x, 0, 1);
   if (x->as.call.args.n == 0) {
     ast_expr empty = {.kind = EXPR_LIST, .op = OP_NONE, .at = x->at};
-    return sugar_value(emit_literal(e, &empty, hint));
+    return sugar_value(em_literal(e, &empty, hint));
   }
-  sugared v = emit_sugared(e, arg(x, 0), NULL);
+  sugared v = em_sugared(e, arg(x, 0), NULL);
   if (v.kind == SUGAR_VALUE && (v.as.value->type->kind == TYPE_LIST || v.as.value->type->kind == TYPE_STRING))
-    return sugar_value(call_op(e, "aten::list", &v.as.value, 1));
+    return sugar_value(em_call_op(e, "aten::list", &v.as.value, 1));
   ast_expr empty = {.kind = EXPR_LIST, .op = OP_NONE, .at = x->at};
   ast_expr *target = session_new(e->s, ast_expr);
   *target = (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = x->at, .as.name = "$item"};
-  ir_value *list = emit_literal(e, &empty, NULL);
-  sugared it = iterate(e, &v);
-  push_frame(e, e->frame->block);
+  ir_value *list = em_literal(e, &empty, NULL);
+  sugared it = em_iterate(e, &v);
+  em_push_frame(e, e->frame->block);
   bool fresh = e->fresh_names;
   e->n_scopes++;
   e->fresh_names = true;
-  emit_loop(e, &it, target, append_item, list);
+  em_loop(e, &it, target, append_item, list);
   e->fresh_names = fresh;
-  pop_frame(e);
+  em_pop_frame(e);
   return sugar_value(list);
 }
 
@@ -184,8 +184,8 @@ static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
 {
   ast_expr dict = {.kind = EXPR_DICT, .op = OP_NONE, .at = x->at};
   if (x->as.call.args.n == 1 && x->as.call.n_keywords == 0) {
-    ir_value *v = emit_expr(e, arg(x, 0), hint);
-    return sugar_value(call_op(e, "aten::dict", &v, 1));
+    ir_value *v = em_expr(e, arg(x, 0), hint);
+    return sugar_value(em_call_op(e, "aten::dict", &v, 1));
   }
   if (x->as.call.args.n)
     FAIL(e, "dict takes pairs or keyword arguments here, not both");
@@ -200,7 +200,7 @@ static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
     dict.as.dict.keys.items[i] = key;
     dict.as.dict.values.items[i] = x->as.call.keywords[i].value;
   }
-  return sugar_value(emit_literal(e, &dict, hint));
+  return sugar_value(em_literal(e, &dict, hint));
 }
 
 /* -- Tasks and effects -------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ static sugared emit_fork(emitter *e, const ast_expr *x)
 {
   if (x->as.call.args.n == 0)
     FAIL(e, "Expected at least one argument to fork()");
-  sugared fn = emit_sugared(e, arg(x, 0), NULL);
+  sugared fn = em_sugared(e, arg(x, 0), NULL);
   ir_node *closure = fn.kind == SUGAR_CLOSURE ? fn.as.node : NULL;
   if (!closure) {
     ast_expr call = *x;
@@ -218,24 +218,24 @@ static sugared emit_fork(emitter *e, const ast_expr *x)
     call.as.call.args.n--;
     call_args a = {.args = session_array(e->s, ir_value *, call.as.call.args.n)};
     for (uint32_t i = 0; i < call.as.call.args.n; i++)
-      a.args[a.n++] = emit_expr(e, call.as.call.args.items[i], NULL);
+      a.args[a.n++] = em_expr(e, call.as.call.args.items[i], NULL);
     a.kwargs = session_array(e->s, named_value, call.as.call.n_keywords);
     for (uint32_t i = 0; i < call.as.call.n_keywords; i++)
       a.kwargs[a.n_kwargs++] = (named_value){call.as.call.keywords[i].name,
-                                             emit_expr(e, call.as.call.keywords[i].value, NULL),
+                                             em_expr(e, call.as.call.keywords[i].value, NULL),
                                              call.as.call.keywords[i].at};
-    closure = put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
+    closure = em_put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
     ir_block *b = ir_node_add_block(e->s, closure);
-    ir_node *old = begin_at(e, b);
-    push_frame(e, b)->is_function = true;
-    sugared out = call_sugared(e, &fn, &a, NULL);
-    ir_value *v = as_value(e, &out);
+    ir_node *old = em_begin_at(e, b);
+    em_push_frame(e, b)->is_function = true;
+    sugared out = em_call_sugared(e, &fn, &a, NULL);
+    ir_value *v = em_as_value(e, &out);
     ir_block_add_output(e->s, b, v);
-    pop_frame(e);
+    em_pop_frame(e);
     e->before = old;
     ir_node_add_output(e->s, closure, v->type);
   }
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_FORK, closure->outputs, 1));
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_FORK, closure->outputs, 1));
   const type *t = type_future(&e->p->types, closure->outputs[0]->type);
   if (!t)
     session_check(e->s, call_nomem(e->s->cx));
@@ -248,12 +248,12 @@ static sugared emit_print(emitter *e, const ast_expr *x)
   check_count(e, x, 0, UINT32_MAX);
   ir_value **in = session_array(e->s, ir_value *, n);
   for (uint32_t i = 0; i < n; i++)
-    in[i] = emit_expr(e, arg(x, i), NULL);
-  put_node(e, IR_PRINT, in, n, NULL);
-  return sugar_value(constant_none(e));
+    in[i] = em_expr(e, arg(x, i), NULL);
+  em_put_node(e, IR_PRINT, in, n, NULL);
+  return sugar_value(em_constant_none(e));
 }
 
-sugared emit_special(emitter *e, special_form form, const ast_expr *x, const type *hint)
+sugared em_special(emitter *e, special_form form, const ast_expr *x, const type *hint)
 {
   condition c;
   switch (form) {
@@ -264,8 +264,8 @@ sugared emit_special(emitter *e, special_form form, const ast_expr *x, const typ
   case SPECIAL_UNINITIALIZED:
     return sugar_value(emit_uninitialized(e, x));
   case SPECIAL_ISINSTANCE: case SPECIAL_HASATTR:
-    c = emit_cond(e, x);
-    return sugar_value(cond_value(e, &c));
+    c = em_cond(e, x);
+    return sugar_value(em_cond_value(e, &c));
   case SPECIAL_GETATTR:
     return emit_getattr(e, x);
   case SPECIAL_FORK:
@@ -287,9 +287,9 @@ sugared emit_special(emitter *e, special_form form, const ast_expr *x, const typ
   case SPECIAL_CREATE_OBJECT:
     return emit_create_object(e, x);
   case SPECIAL_IS_SCRIPTING:
-    return sugar_value(constant_bool(e, true));
+    return sugar_value(em_constant_bool(e, true));
   case SPECIAL_IS_TRACING:
-    return sugar_value(constant_bool(e, false));
+    return sugar_value(em_constant_bool(e, false));
   case SPECIAL_AWAITABLE:
     FAIL(e, "awaitable() is not supported");
   case SPECIAL_SUPER:

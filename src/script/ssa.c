@@ -221,10 +221,10 @@ static void erase_block(session *s, ir_block *b, scope *outer)
   session_leave(s);
 }
 
-void lower_variables(session *s, ir_graph *g)
+void em_lower_variables(session *s, ir_graph *g)
 {
   carry_block(s, g->block, NULL);
-  lower_loop_exits(s, g);
+  em_lower_loop_exits(s, g);
   inline_conditions(s, g->block);
   erase_block(s, g->block, NULL);
 }

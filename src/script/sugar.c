@@ -3,7 +3,7 @@
 
 #include "script/emit_int.h"
 
-const char *sugar_name(emitter *e, const sugared *v)
+const char *em_sugar_name(emitter *e, const sugared *v)
 {
   switch (v->kind) {
   case SUGAR_VALUE:
@@ -42,19 +42,19 @@ static ir_value *items_as_tuple(emitter *e, const sugared *v)
 {
   ir_value **items = session_array(e->s, ir_value *, v->as.items.n);
   for (uint32_t i = 0; i < v->as.items.n; i++)
-    items[i] = as_value(e, &v->as.items.items[i]);
-  return make_tuple(e, items, v->as.items.n, NULL);
+    items[i] = em_as_value(e, &v->as.items.items[i]);
+  return em_make_tuple(e, items, v->as.items.n, NULL);
 }
 
-ir_value *as_value(emitter *e, const sugared *v)
+ir_value *em_as_value(emitter *e, const sugared *v)
 {
   if (v->kind == SUGAR_VALUE)
     return v->as.value;
   if (v->kind == SUGAR_TUPLE)
     return items_as_tuple(e, v);
   if (v->kind == SUGAR_CONSTANT)
-    return constant_value(e, v->as.constant.value, v->as.constant.type);
-  FAIL(e, "%s cannot be used as a value", sugar_name(e, v));
+    return em_constant_value(e, v->as.constant.value, v->as.constant.type);
+  FAIL(e, "%s cannot be used as a value", em_sugar_name(e, v));
 }
 
 /* -- Attributes of values ----------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static bool tensor_attr(emitter *e, ir_value *v, const char *name, sugared *out)
   bool prim = one_of(name, prim_properties, COUNT_OF(prim_properties));
   if (prim || one_of(name, aten_properties, COUNT_OF(aten_properties))) {
     const char *op = session_printf(e->s, "%s::%s", prim ? "prim" : "aten", name);
-    *out = sugar_value(call_op(e, op, &v, 1));
+    *out = sugar_value(em_call_op(e, op, &v, 1));
     return true;
   }
   if (one_of(name, cast_methods, COUNT_OF(cast_methods))) {
@@ -97,8 +97,8 @@ static bool field_attr(emitter *e, ir_value *v, const char *name, sugared *out)
   for (uint32_t i = 0; t->fields && i < t->n_elems; i++) {
     if (strcmp(t->fields[i], name) != 0)
       continue;
-    ir_value *in[2] = {v, constant_int(e, i)};
-    *out = sugar_value(put_node(e, IR_TUPLE_INDEX, in, 2, t->elems[i]));
+    ir_value *in[2] = {v, em_constant_int(e, i)};
+    *out = sugar_value(em_put_node(e, IR_TUPLE_INDEX, in, 2, t->elems[i]));
     return true;
   }
   return false;
@@ -106,12 +106,12 @@ static bool field_attr(emitter *e, ir_value *v, const char *name, sugared *out)
 
 static ir_value *get_slot(emitter *e, ir_value *v, const class_attr *a)
 {
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_GET_ATTR, &v, 1));
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_GET_ATTR, &v, 1));
   ir_attr_set_string(e->s, n, "name", a->name);
   return ir_node_add_output(e->s, n, a->type);
 }
 
-bool find_method(const type *t, const char *name, function **out)
+bool em_find_method(const type *t, const char *name, function **out)
 {
   if ((t->kind != TYPE_CLASS && t->kind != TYPE_INTERFACE) || !t->cls)
     return false;
@@ -129,19 +129,19 @@ static bool class_attr_of(emitter *e, ir_value *v, const char *name, sugared *ou
     return true;
   }
   function *f;
-  if (find_method(t, name, &f)) {
+  if (em_find_method(t, name, &f)) {
     *out = (sugared){.kind = SUGAR_METHOD, .as.method = {v, f}};
     return true;
   }
   const class_attr *c = class_constant(t, str_of(name));
   if (c) {
-    *out = sugar_value(constant_value(e, c->constant, c->type));
+    *out = sugar_value(em_constant_value(e, c->constant, c->type));
     return true;
   }
   for (uint32_t i = 0; t->cls && i < t->cls->n_properties; i++) {
     if (strcmp(t->cls->properties[i].name, name) == 0) {
       call_args none = {0};
-      *out = sugar_value(call_function(e, t->cls->properties[i].getter, v, &none));
+      *out = sugar_value(em_call_function(e, t->cls->properties[i].getter, v, &none));
       return true;
     }
   }
@@ -161,7 +161,7 @@ static bool enum_attr(emitter *e, ir_value *v, const char *name, sugared *out)
   const op *o = op_find(e->p->ctx, value ? STR("prim::EnumValue") : STR("prim::EnumName"), str_of(overload));
   if (!o)
     FAIL(e, "enum members have no attribute %s here", name);
-  ir_node *n = put(e, ir_node_new_op(e->s, e->g, o, &v, 1));
+  ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, &v, 1));
   n->outputs[0]->type = t;
   *out = sugar_value(n->outputs[0]);
   return true;
@@ -170,7 +170,7 @@ static bool enum_attr(emitter *e, ir_value *v, const char *name, sugared *out)
 static bool method_attr(emitter *e, ir_value *v, const char *name, sugared *out)
 {
   const char *op = session_printf(e->s, "aten::%s", strcmp(name, "type") == 0 ? "to" : name);
-  if (!builtin_exists(e, op))
+  if (!em_builtin_exists(e, op))
     return false;
   *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {op, v, NULL}};
   return true;
@@ -193,7 +193,7 @@ static bool value_attr(emitter *e, ir_value *v, const char *name, sugared *out)
     return enum_attr(e, v, name, out);
   case TYPE_DEVICE:
     if (strcmp(name, "type") == 0 || strcmp(name, "index") == 0) {
-      *out = sugar_value(call_op(e, session_printf(e->s, "prim::%s", name), &v, 1));
+      *out = sugar_value(em_call_op(e, session_printf(e->s, "prim::%s", name), &v, 1));
       return true;
     }
     break;
@@ -219,7 +219,7 @@ static bool constants_attr(emitter *e, const char *name, sugared *out)
     i = i * 10 + (uint64_t)(*p - '0');
   if (name[0] != 'c' || *p || i >= e->p->n_constants)
     return false;
-  *out = sugar_value(constant_value(e, e->p->constants[i], constant_type(e, e->p->constants[i])));
+  *out = sugar_value(em_constant_value(e, e->p->constants[i], constant_type(e, e->p->constants[i])));
   return true;
 }
 
@@ -243,7 +243,7 @@ static bool class_object_attr(emitter *e, const type *t, const char *name, sugar
     *out = (sugared){.kind = SUGAR_SPECIAL, .as.special = SPECIAL_CREATE_OBJECT};
     return true;
   }
-  if (!f && !find_method(t, name, &f))
+  if (!f && !em_find_method(t, name, &f))
     return false;
   *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = f};
   return true;
@@ -255,14 +255,14 @@ static bool enum_member(emitter *e, const type *t, const char *name, sugared *ou
   const class_info *c = t->cls;
   for (uint32_t i = 0; c && i < c->n_members; i++) {
     if (strcmp(c->enum_names[i], name) == 0) {
-      *out = sugar_value(constant_value(e, c->enum_members[i], t));
+      *out = sugar_value(em_constant_value(e, c->enum_members[i], t));
       return true;
     }
   }
   return false;
 }
 
-bool try_get_attr(emitter *e, const sugared *base, const char *name, sugared *out)
+bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared *out)
 {
   switch (base->kind) {
   case SUGAR_VALUE:
@@ -291,22 +291,22 @@ bool try_get_attr(emitter *e, const sugared *base, const char *name, sugared *ou
   }
 }
 
-sugared get_attr(emitter *e, const sugared *base, const char *name)
+sugared em_get_attr(emitter *e, const sugared *base, const char *name)
 {
   sugared out;
-  if (try_get_attr(e, base, name, &out))
+  if (em_try_get_attr(e, base, name, &out))
     return out;
   if (base->kind == SUGAR_VALUE) {
     const type *t = base->as.value->type;
-    if (is_optional_like(t))
+    if (em_is_optional_like(t))
       FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to handle None first? "
               "Optional values are refined by 'is None' checks", TYPE_TEXT(e, t), name);
     FAIL(e, "'%s' object has no attribute or method '%s'.", TYPE_TEXT(e, t), name);
   }
-  FAIL(e, "%s has no attribute '%s'", sugar_name(e, base), name);
+  FAIL(e, "%s has no attribute '%s'", em_sugar_name(e, base), name);
 }
 
-void set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
+void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
 {
   const type *t = object->type;
   if (t->kind != TYPE_CLASS)
@@ -316,19 +316,19 @@ void set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
   for (uint32_t i = 0; slot < 0 && i < t->cls->n_properties; i++) {
     if (strcmp(t->cls->properties[i].name, name) == 0 && t->cls->properties[i].setter) {
       call_args a = {.args = &v, .n = 1};
-      call_function(e, t->cls->properties[i].setter, object, &a);
+      em_call_function(e, t->cls->properties[i].setter, object, &a);
       return;
     }
   }
   if (slot < 0)
     FAIL(e, "Tried to set nonexistent attribute: %s. Did you forget to initialize it in __init__()?", name);
   const type *want = t->cls->attrs[slot].type;
-  v = convert(e, want, v, true);
+  v = em_convert(e, want, v, true);
   if (!type_is_subtype(v->type, want))
     FAIL(e, "Wrong type for attribute assignment. Expected %s but got %s", TYPE_TEXT(e, want),
          TYPE_TEXT(e, v->type));
   ir_value *in[2] = {object, v};
-  ir_node *n = put(e, ir_node_new(e->s, e->g, IR_SET_ATTR, in, 2));
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_SET_ATTR, in, 2));
   ir_attr_set_string(e->s, n, "name", name);
 }
 
@@ -345,9 +345,9 @@ static uint32_t value_items(emitter *e, ir_value *v, uint32_t n, sugared **out)
   uint32_t k = tuple ? t->n_elems : n;
   ir_value **items = session_array(e->s, ir_value *, k);
   if (tuple) {
-    unpack_tuple(e, v, items);
+    em_unpack_tuple(e, v, items);
   } else {
-    ir_node *node = put(e, ir_node_new(e->s, e->g, IR_LIST_UNPACK, &v, 1));
+    ir_node *node = em_put(e, ir_node_new(e->s, e->g, IR_LIST_UNPACK, &v, 1));
     for (uint32_t i = 0; i < k; i++)
       items[i] = ir_node_add_output(e->s, node, t->elems[0]);
   }
@@ -357,11 +357,11 @@ static uint32_t value_items(emitter *e, ir_value *v, uint32_t n, sugared **out)
   return k;
 }
 
-uint32_t as_items(emitter *e, const sugared *v, uint32_t n, sugared **out)
+uint32_t em_as_items(emitter *e, const sugared *v, uint32_t n, sugared **out)
 {
   if (v->kind == SUGAR_TUPLE) {
     *out = v->as.items.items;
     return v->as.items.n;
   }
-  return value_items(e, as_value(e, v), n, out);
+  return value_items(e, em_as_value(e, v), n, out);
 }

@@ -13,26 +13,26 @@ static const type *made(session *s, const type *t)
   return t;
 }
 
-const type *list_of(emitter *e, const type *elem) { return made(e->s, type_list(&e->p->types, elem)); }
+const type *em_list_of(emitter *e, const type *elem) { return made(e->s, type_list(&e->p->types, elem)); }
 
-const type *optional_of(emitter *e, const type *elem)
+const type *em_optional_of(emitter *e, const type *elem)
 {
   return made(e->s, type_optional(&e->p->types, elem));
 }
 
-const type *tuple_of(emitter *e, const type *const *elems, uint32_t n)
+const type *em_tuple_of(emitter *e, const type *const *elems, uint32_t n)
 {
   return made(e->s, type_tuple(&e->p->types, elems, n));
 }
 
-const type *unify(emitter *e, const type *a, const type *b, bool to_union)
+const type *em_unify(emitter *e, const type *a, const type *b, bool to_union)
 {
   return type_unify(&e->p->types, a, b, to_union);
 }
 
-const type *unwrap_optional(const type *t) { return t->kind == TYPE_OPTIONAL ? t->elems[0] : t; }
+const type *em_unwrap_optional(const type *t) { return t->kind == TYPE_OPTIONAL ? t->elems[0] : t; }
 
-bool is_optional_like(const type *t)
+bool em_is_optional_like(const type *t)
 {
   if (t->kind == TYPE_OPTIONAL)
     return true;
@@ -42,7 +42,7 @@ bool is_optional_like(const type *t)
   return false;
 }
 
-const type *without_none(emitter *e, const type *t)
+const type *em_without_none(emitter *e, const type *t)
 {
   if (t->kind == TYPE_OPTIONAL)
     return t->elems[0];
