@@ -1,0 +1,208 @@
+/* Operators on values of any type, and those that talk to the world. */
+#include "base/clock.h"
+#include "base/macros.h"
+#include "base/table.h"
+#include "ops/scalar.h"
+
+#define RETURN_BOOL(e) return call->results[0] = value_bool(e), RUSH_OK
+
+/* -- Values of any type --------------------------------------------------------------------------- */
+
+static bool is_nothing(rush_value v)
+{
+  return v.tag == RUSH_TAG_NONE || (v.tag == RUSH_TAG_TENSOR && !v.as.tensor);
+}
+
+static bool is_same(rush_call *call)
+{
+  rush_value a = call->args[0], b = call->args[1];
+  if (is_nothing(a) || is_nothing(b))
+    return is_nothing(a) && is_nothing(b);
+  return value_is_same(a, b);
+}
+
+rush_kernel kernel_is, kernel_is_not, kernel_unwrap_optional, kernel_first_argument;
+rush_status kernel_is(rush_call *call) { RETURN_BOOL(is_same(call)); }
+rush_status kernel_is_not(rush_call *call) { RETURN_BOOL(!is_same(call)); }
+
+rush_status kernel_unwrap_optional(rush_call *call)
+{
+  if (call_is_none(call, 0))
+    return call_fail(call->cx, "Unwrapping null optional");
+  call_return_arg(call, 0, 0);
+  return RUSH_OK;
+}
+
+rush_status kernel_first_argument(rush_call *call)
+{
+  call_return_arg(call, 0, 0);
+  return RUSH_OK;
+}
+
+rush_kernel kernel_enum_name, kernel_enum_value, kernel_if_then_else, kernel_tuple_index;
+rush_status kernel_enum_name(rush_call *call)
+{
+  enum_value *e = value_enum(call->args[0]);
+  call->results[0] = value_retain(value_heap_steal(RUSH_TAG_STRING, e->name));
+  return RUSH_OK;
+}
+
+rush_status kernel_enum_value(rush_call *call)
+{
+  call->results[0] = value_retain(value_enum(call->args[0])->value);
+  return RUSH_OK;
+}
+
+rush_status kernel_if_then_else(rush_call *call)
+{
+  call_return_arg(call, 0, call_bool(call, 0) ? 1 : 2);
+  return RUSH_OK;
+}
+
+rush_status kernel_tuple_index(rush_call *call)
+{
+  if (call->args[0].tag != RUSH_TAG_TUPLE)
+    return call_fail(call->cx, "prim::TupleIndex: expected a tuple");
+  const rush_tuple *t = call->args[0].as.tuple;
+  int64_t i = index_wrap(call_int(call, 1), t->n);
+  if (i < 0 || i >= (int64_t)t->n)
+    return call_fail_type(call->cx, "IndexError", "Tuple list index out of range");
+  call->results[0] = value_retain(t->items[i]);
+  return RUSH_OK;
+}
+
+rush_kernel kernel_id, kernel_hash;
+rush_status kernel_id(rush_call *call)
+{
+  call->results[0] = value_int(call_is_none(call, 0) ? 0 : call->args[0].as.i);
+  return RUSH_OK;
+}
+
+/* Equal values have equal hashes; the numbers themselves are nobody's contract. */
+static uint64_t hash_of(rush_value v)
+{
+  uint64_t h = v.tag;
+  switch ((int)v.tag) {
+  case RUSH_TAG_NONE:
+    return 0;
+  case RUSH_TAG_BOOL:
+    return v.as.b;
+  case RUSH_TAG_STRING:
+    return hash_bytes(v.as.string->text, v.as.string->len);
+  case RUSH_TAG_COMPLEX:
+    return hash_bytes(&value_complex(v)->re, 2 * sizeof(double));
+  case RUSH_TAG_TUPLE:
+    for (size_t i = 0; i < v.as.tuple->n; i++)
+      h = h * UINT64_C(0x9e3779b97f4a7c15) + hash_of(v.as.tuple->items[i]);
+    return h;
+  default:
+    return (uint64_t)v.as.i;
+  }
+}
+
+rush_status kernel_hash(rush_call *call)
+{
+  uint32_t tag = call->args[0].tag;
+  if (tag == RUSH_TAG_LIST || tag == RUSH_TAG_DICT)
+    return call_fail(call->cx, "Can't hash a list or a dict");
+  call->results[0] = value_int((int64_t)hash_of(call->args[0]));
+  return RUSH_OK;
+}
+
+/* -- Devices -------------------------------------------------------------------------------------- */
+
+static rush_status device_of(rush_call *call, str text, rush_value *out)
+{
+  size_t n = 0;
+  if (device_parse(text, out))
+    return RUSH_OK;
+  if (!text.len)
+    return call_fail(call->cx, "Device string must not be empty");
+  while (n < text.len && (text.p[n] == '_' || ((text.p[n] | 32) >= 'a' && (text.p[n] | 32) <= 'z')))
+    n++;
+  if (n == 0 || (n < text.len && text.p[n] != ':') || text.p[0] == '_')
+    return call_fail(call->cx, "Invalid device string: '%.*s'", (int)text.len, text.p);
+  return call_fail(call->cx,
+                   "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, "
+                   "xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device "
+                   "string: %.*s",
+                   (int)n, text.p);
+}
+
+rush_kernel kernel_device, kernel_device_with_index, kernel_device_type, kernel_device_index;
+rush_status kernel_device(rush_call *call)
+{
+  return device_of(call, call_str(call, 0), &call->results[0]);
+}
+
+rush_status kernel_device_with_index(rush_call *call)
+{
+  rush_value d;
+  TRY(device_of(call, call_str(call, 0), &d));
+  int64_t index = call_int(call, 1);
+  if (value_device_index(d) >= 0)
+    return call_fail(call->cx, "type (string) must not include an index because index was passed explicitly");
+  if (index < 0 || index > 127)
+    return call_fail(call->cx, "Device index must not be negative");
+  call->results[0] = value_device(value_device_kind(d), (int32_t)index);
+  return RUSH_OK;
+}
+
+rush_status kernel_device_type(rush_call *call)
+{
+  const char *name = device_kind_name(value_device_kind(call->args[0]));
+  return string_new(call->cx, name, name ? strlen(name) : 0, &call->results[0]);
+}
+
+rush_status kernel_device_index(rush_call *call)
+{
+  int32_t index = value_device_index(call->args[0]);
+  call->results[0] = index < 0 ? value_none() : value_int(index);
+  return RUSH_OK;
+}
+
+/* -- The world ------------------------------------------------------------------------------------ */
+
+rush_kernel kernel_print, kernel_warn, kernel_raise;
+rush_status kernel_print(rush_call *call)
+{
+  text_buf out;
+  rush_status st = RUSH_OK;
+  text_init(&out, call->cx->ctx);
+  for (uint32_t i = 0; st == RUSH_OK && i < call->n_args; i++) {
+    if (i)
+      text_putc(&out, ' ');
+    st = value_print(call->cx, &out, call->args[i]);
+  }
+  text_putc(&out, '\n');
+  if (st == RUSH_OK && text_failed(&out))
+    st = call_nomem(call->cx);
+  if (st == RUSH_OK)
+    context_print(call->cx->ctx, text_str(&out), out.len);
+  text_free(&out);
+  return st;
+}
+
+rush_status kernel_warn(rush_call *call)
+{
+  context_warn(call->cx->ctx, call_str(call, 0).p);
+  return RUSH_OK;
+}
+
+rush_status kernel_raise(rush_call *call)
+{
+  return call_fail_type(call->cx, "Error", "%s", call_str(call, 0).p);
+}
+
+rush_kernel kernel_set_grad_enabled, kernel_time_point;
+rush_status kernel_set_grad_enabled(rush_call *call)
+{
+  call->cx->grad_mode = call_bool(call, 0);
+  return RUSH_OK;
+}
+
+rush_status kernel_time_point(rush_call *call)
+{
+  call->results[0] = value_int((int64_t)clock_ns());
+  return RUSH_OK;
+}
