@@ -129,8 +129,8 @@ static rush_status device_of(rush_call *call, str text, rush_value *out)
                    (int)n, text.p);
 }
 
-rush_kernel kernel_device, kernel_device_with_index, kernel_device_type, kernel_device_index;
-rush_status kernel_device(rush_call *call)
+rush_kernel kernel_device_of_str, kernel_device_with_index, kernel_device_type, kernel_device_index;
+rush_status kernel_device_of_str(rush_call *call)
 {
   return device_of(call, call_str(call, 0), &call->results[0]);
 }
