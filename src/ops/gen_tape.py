@@ -400,6 +400,7 @@ def compile_entry(prims, schema, entry):
         if o not in OUTS and o not in DTYPES:
             raise ExprError(f"out: {o!r} is no dtype")
         p.outs.append(OUTS.get(o) or f"OUT_DTYPE + {DTYPES[o]}")
+    p.refuse_bool = entry.get("refuse_bool", "")
     p.name = entry.get("name", schema.name.split("::")[1])
     ones = [(i, a.name) for i, a in enumerate(schema.args)
             if a.default == "1" and a.name in text_names and a.type == "Scalar"]
@@ -476,7 +477,7 @@ def write(w, points, prims, pool):
                            for i, _, flags, typ in p.inputs)
         w(f"  {{.first_arm = {len(arms)}, .n_arms = {len(p.arms)}, .n_inputs = {len(p.inputs)}, "
           f".n_results = {len(p.outs)},\n   .promote = {p.promote}, .outs = {{{', '.join(p.outs)}}}, "
-          f".name = {pool.at(p.name)},\n   .inputs = {{{inputs}}}}}, /* {p.schema.full} */\n")
+          f".name = {pool.at(p.name)}, .refuse_bool = {pool.at(p.refuse_bool)},\n   .inputs = {{{inputs}}}}}, /* {p.schema.full} */\n")
         for arm in p.arms:
             tape = [f"{{TAPE_{n.op}, {SYMS[n.itype]}, {n.reg}, " + regs(n) + "}" for n in arm.instrs]
             cons = [c_const(c) for c in arm.consts]

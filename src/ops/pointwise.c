@@ -161,28 +161,38 @@ static rush_status refuse_dtype(const point_call *p)
                         op_pool + p->row->name, dtype_aten_name(p->common));
 }
 
-/* Factors like alpha must not be finer than the result. */
-static rush_status check_factors(const point_call *p, dtype_class cls)
+/* alpha must not be finer than the result. */
+static rush_status check_alpha(const point_call *p, dtype_class cls)
 {
   for (int i = 0; i < p->row->n_inputs; i++) {
     const point_input *in = &p->row->inputs[i];
-    if (!(in->flags & INPUT_SCALAR) || in->flags & INPUT_PROMOTES || in->type != SYM_K)
+    if ((in->flags & (INPUT_SCALAR | INPUT_PROMOTES)) != INPUT_SCALAR)
+      continue;
+    dtype_class given = class_of_number(*p->in[i]);
+    if (given <= DTYPE_INT && (given != DTYPE_BOOL || cls == DTYPE_BOOL))
       continue;
     const op *base = p->call->op->base ? p->call->op->base : p->call->op;
-    const schema_arg *a = &base->schema->args[in->arg];
-    if (type_runtime(a->type)->kind != TYPE_NUMBER)
+    if (strcmp(base->schema->args[in->arg].name, "alpha") != 0)
       continue;
-    uint32_t tag = p->in[i]->tag;
-    if (tag == RUSH_TAG_BOOL && cls != DTYPE_BOOL)
-      return call_fail(p->call->cx, "Boolean %s only supported for Boolean results.", a->name);
-    if (tag == RUSH_TAG_FLOAT && cls <= DTYPE_INT)
+    if (given == DTYPE_BOOL)
+      return call_fail(p->call->cx, "Boolean alpha only supported for Boolean results.");
+    if (given == DTYPE_FLOAT && cls <= DTYPE_INT)
+      return call_fail(p->call->cx, "For integral input tensors, argument alpha must not be a "
+                                    "floating point number.");
+    if (given == DTYPE_COMPLEX && cls != DTYPE_COMPLEX)
       return call_fail(p->call->cx,
-                       "For integral input tensors, argument %s must not be a floating point number.",
-                       a->name);
-    if (tag == RUSH_TAG_COMPLEX && cls != DTYPE_COMPLEX)
-      return call_fail(p->call->cx,
-                       "For non-complex input tensors, argument %s must not be a complex number.",
-                       a->name);
+                       "For non-complex input tensors, argument alpha must not be a complex number.");
+  }
+  return RUSH_OK;
+}
+
+static rush_status check_bool(const point_call *p)
+{
+  for (int i = 0; i < p->row->n_inputs; i++) {
+    rush_value v = *p->in[i];
+    if (p->row->inputs[i].flags & INPUT_PROMOTES &&
+        (v.tag == RUSH_TAG_BOOL || (v.tag == RUSH_TAG_TENSOR && v.as.tensor->dtype == RUSH_BOOL)))
+      return call_fail(p->call->cx, "%s", op_pool + p->row->refuse_bool);
   }
   return RUSH_OK;
 }
@@ -195,7 +205,9 @@ static rush_status choose(point_call *p)
   dtype_class cls = dtype_class_of(p->common);
   if (cls == DTYPE_QUANT)
     return refuse_dtype(p);
-  TRY(check_factors(p, cls));
+  if (p->row->refuse_bool)
+    TRY(check_bool(p));
+  TRY(check_alpha(p, cls));
   p->arm = choose_arm(p, cls);
   return p->arm ? RUSH_OK : refuse_dtype(p);
 }

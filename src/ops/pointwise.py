@@ -39,10 +39,12 @@ ADD = {"bool": "self | (other & alpha)", "int": "fma(alpha, other, self)",
 SUB = {"int float complex": {"alpha=1": "self - other", "else": "fma(-alpha, other, self)"}}
 RSUB = {"int float complex": {"alpha=1": "other - self", "else": "fma(-alpha, self, other)"}}
 binary("add", ADD, scalars=ROUND, name="add_stub")
-binary("sub", SUB, scalars=ROUND, name="sub_stub")
-binary("rsub", RSUB, scalars=ROUND, name="sub_stub")
+NO_BOOL = ("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+           "invert a mask, use the `~` or `logical_not()` operator instead.")
+binary("sub", SUB, scalars=ROUND, refuse_bool=NO_BOOL)
+binary("rsub", RSUB, scalars=ROUND, refuse_bool=NO_BOOL)
 op("aten::subtract.Tensor", family="pointwise", expr=SUB, same=["aten::subtract.Scalar"],
-   scalars=ROUND, name="sub_stub",
+   scalars=ROUND, refuse_bool=NO_BOOL,
    variants={"inplace": "aten::subtract_.Tensor", "out": "aten::subtract.out"})
 MUL = {"bool": "self & other", "int float complex": "self * other"}
 binary("mul", MUL, scalars=OPMATH, name="mul_cpu")
@@ -79,8 +81,10 @@ op("aten::pow.Tensor_Tensor", family="pointwise", expr=POW, name="pow",
    variants={"inplace": "aten::pow_.Tensor", "out": "aten::pow.Tensor_Tensor_out"})
 op("aten::pow.Scalar", family="pointwise", expr=POW, name="pow",
    variants={"out": "aten::pow.Scalar_out"})
-unary("neg", {"int float complex": "-self"}, name="neg_cpu")
-unary("negative", {"int float complex": "-self"}, name="neg_cpu")
+for NAME in ("neg", "negative"):
+    unary(NAME, {"int float complex": "-self"}, refuse_bool="Negation, the `-` operator, on a bool "
+          "tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
+          "operator instead.")
 unary("abs", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"}, out="real",
       name="abs_cpu")
 unary("absolute", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"}, out="real",
@@ -185,8 +189,7 @@ for NAME, SIGN in (("and", "&"), ("or", "|"), ("xor", "^")):
     for KIND in ("Tensor", "Scalar"):
         op(f"aten::__{NAME}__.{KIND}", family="pointwise", expr=BITS, name=f"bitwise_{NAME}_cpu",
            variants={"inplace": f"aten::__i{NAME}__.{KIND}"})
-for NAME, LONG, SIGN, FLOAT in (("lshift", "left", "<<", "self * exp2(other)"),
-                                ("rshift", "right", ">>", "self / exp2(other)")):
+for NAME, LONG, SIGN in (("lshift", "left", "<<"), ("rshift", "right", ">>")):
     SHIFT = {"int": f"self {SIGN} other"}
     op(f"aten::bitwise_{LONG}_shift.Tensor", family="pointwise", expr=SHIFT, name=f"{NAME}_cpu",
        variants={"inplace": f"aten::bitwise_{LONG}_shift_.Tensor",
@@ -198,7 +201,7 @@ for NAME, LONG, SIGN, FLOAT in (("lshift", "left", "<<", "self * exp2(other)"),
     op(f"aten::bitwise_{LONG}_shift.Scalar_Tensor", family="pointwise", expr=SHIFT,
        name=f"{NAME}_cpu")
     for KIND in ("Tensor", "Scalar"):
-        op(f"aten::__{NAME}__.{KIND}", family="pointwise", expr={**SHIFT, "float": FLOAT},
+        op(f"aten::__{NAME}__.{KIND}", family="pointwise", expr=SHIFT,
            name=f"{NAME}_cpu", variants={"inplace": f"aten::__i{NAME}__.{KIND}"})
 
 # -- Choice

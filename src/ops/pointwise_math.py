@@ -22,6 +22,9 @@ for NAME in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "r
         FORMULA["complex"] = f"z{NAME}(self)"
     if NAME == "sigmoid":
         FORMULA["complex"] = "1 / (1 + zexp(-self))"
+    if NAME in ("exp2", "expm1", "log1p"):
+        FORMULA["complex"] = {"exp2": "zexp(self * 0.6931471805599453)", "expm1": "zexp(self) - 1",
+                              "log1p": "zlog(1 + self)"}[NAME]
     if NAME == "rsqrt":
         FORMULA["complex"] = "1 / zsqrt(self)"
     if NAME in ("log2", "log10"):
@@ -52,8 +55,10 @@ for KIND in ("Tensor", "Scalar"):
     op(f"aten::copysign.{KIND}", family="pointwise", expr={"float": "copysign(self, other)"},
        promote="float", variants={"inplace": f"aten::copysign_.{KIND}", "out": "aten::copysign.out"
                                   if KIND == "Tensor" else "aten::copysign.Scalar_out"})
-op("aten::ldexp.Tensor", family="pointwise", expr={"float": "self * exp2(other)"}, promote="float",
-   variants={"inplace": "aten::ldexp_", "out": "aten::ldexp.out"})
+op("aten::ldexp.Tensor", family="pointwise", body="""
+def ldexp(self: Tensor, other: Tensor) -> Tensor:
+    return torch.mul(self, torch.pow(2.0, other))
+""", variants={"inplace": "aten::ldexp_", "out": "aten::ldexp.out"})
 XLOGY = {"float": "where(isnan(other), other, where(self == 0, 0, self * log(other)))"}
 XLOG1PY = {"float": "where(isnan(other), other, where(self == 0, 0, self * log1p(other)))"}
 for NAME, FORMULA in (("xlogy", XLOGY), ("special_xlogy", XLOGY), ("special_xlog1py", XLOG1PY)):
@@ -72,11 +77,13 @@ for NAME, FORMULA in (("xlogy", XLOGY), ("special_xlogy", XLOGY), ("special_xlog
 unary("logit", {"eps=None": {"float": "log(self / (1 - self))"},
                 "else": {"float": """lo = eps
                          x = where(self < lo, lo, where(self > 1 - lo, 1 - lo, self))
-                         log(x / (1 - x))"""}}, promote="float")
+                         log(x / (1 - x))"""}}, promote="float",
+      scalars={"eps": "rounded"})
 unary("special_logit", {"eps=None": {"float": "log(self / (1 - self))"},
                         "else": {"float": """lo = eps
                          x = where(self < lo, lo, where(self > 1 - lo, 1 - lo, self))
-                         log(x / (1 - x))"""}}, promote="float")
+                         log(x / (1 - x))"""}}, promote="float",
+      scalars={"eps": "rounded"})
 unary("special_entr", {"float": "where(isnan(self), self, where(self > 0, -self * log(self), "
                                 "where(self == 0, 0, -inf)))"}, promote="float")
 unary("special_ndtr", {"float": "x = self * 0.7071067811865476\n"
