@@ -62,7 +62,7 @@ static uint32_t operand_of(coder *e, const ir_node *n, uint32_t i, site *st)
 
   if (d->is_const)
     return d->constant < e->n_kregs ? d->constant : d->constant | OPERAND_CONST;
-  if (d->last != n || !is_final(n, i))
+  if (d->plain || d->last != n || !is_final(n, i)) /* a plain one may be a loop's count */
     return d->reg;
   if (st->n_args < 64)
     st->last_use |= UINT64_C(1) << st->n_args;
