@@ -26,7 +26,7 @@ static const char *operand_at(const job *j, const attention_operand *o, int64_t 
 }
 
 /* Scale, mask and softmax the row of query i in place. */
-#define ROW(name, T, ROWS_OF, NEG_INF)                                                             \
+#define ROW(name, T, NEG_INF)                                                                      \
   static void name(const job *j, int64_t batch, int64_t head, int64_t i, T *s)                      \
   {                                                                                                \
     const attention_args *a = j->a;                                                                \
@@ -48,12 +48,12 @@ static const char *operand_at(const job *j, const attention_operand *o, int64_t 
     for (int64_t k = 0; k < n && !any; k++)                                                        \
       any = s[k] != -NEG_INF;                                                                      \
     if (any)                                                                                       \
-      ROWS_OF(j->level)->softmax(n, s, s);                                                         \
+      rows_of(j->level, sizeof(T) == 8)->softmax(n, s, s);                                                      \
     else                                                                                           \
       memset(s, 0, (size_t)n * sizeof(T));                                                         \
   }
-ROW(finish_f32, float, rows_f32_of, INFINITY)
-ROW(finish_f64, double, rows_f64_of, (double)INFINITY)
+ROW(finish_f32, float, INFINITY)
+ROW(finish_f64, double, (double)INFINITY)
 
 static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
 {
