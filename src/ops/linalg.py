@@ -1,0 +1,179 @@
+"""Factorizations and what is made of them (linalg.c, linalg_ops.c)."""
+
+op("aten::linalg_inv", family="linalg", kernel="kernel_linalg_inv", variants={"out": "aten::linalg_inv.out"})
+op("aten::inverse", family="linalg", kernel="kernel_linalg_inv", variants={"out": "aten::inverse.out"})
+op("aten::linalg_inv_ex", family="linalg", kernel="kernel_linalg_inv")
+op("aten::linalg_solve", family="linalg", kernel="kernel_linalg_solve", variants={"out": "aten::linalg_solve.out"})
+op("aten::linalg_solve_ex", family="linalg", kernel="kernel_linalg_solve")
+op("aten::_linalg_solve_ex", family="linalg", kernel="kernel_linalg_solve")
+op("aten::det", family="linalg", kernel="kernel_det")
+op("aten::linalg_det", family="linalg", kernel="kernel_det", variants={"out": "aten::linalg_det.out"})
+op("aten::_linalg_det", family="linalg", kernel="kernel_det")
+op("aten::slogdet", family="linalg", kernel="kernel_slogdet")
+op("aten::linalg_slogdet", family="linalg", kernel="kernel_slogdet")
+op("aten::_linalg_slogdet", family="linalg", kernel="kernel_slogdet")
+op("aten::logdet", family="linalg", kernel="kernel_logdet")
+op("aten::linalg_lu_factor", family="linalg", kernel="kernel_lu_factor")
+op("aten::linalg_lu_factor_ex", family="linalg", kernel="kernel_lu_factor")
+op("aten::linalg_cholesky", family="linalg", kernel="kernel_linalg_cholesky",
+   variants={"out": "aten::linalg_cholesky.out"})
+op("aten::cholesky", family="linalg", kernel="kernel_linalg_cholesky", variants={"out": "aten::cholesky.out"})
+op("aten::linalg_cholesky_ex", family="linalg", kernel="kernel_linalg_cholesky")
+op("aten::cholesky_solve", family="linalg", kernel="kernel_cholesky_solve",
+   variants={"out": "aten::cholesky_solve.out"})
+op("aten::linalg_solve_triangular", family="linalg", kernel="kernel_solve_triangular",
+   variants={"out": "aten::linalg_solve_triangular.out"})
+op("aten::linalg_qr", family="linalg", kernel="kernel_linalg_qr")
+op("aten::qr", family="linalg", kernel="kernel_qr")
+op("aten::linalg_eigh", family="linalg", kernel="kernel_linalg_eigh")
+op("aten::_linalg_eigh", family="linalg", kernel="kernel_linalg_eigh")
+op("aten::linalg_eigvalsh", family="linalg", kernel="kernel_linalg_eigh",
+   variants={"out": "aten::linalg_eigvalsh.out"})
+op("aten::linalg_svd", family="linalg", kernel="kernel_linalg_svd")
+op("aten::_linalg_svd", family="linalg", kernel="kernel_linalg_svd")
+op("aten::linalg_svdvals", family="linalg", kernel="kernel_linalg_svdvals",
+   variants={"out": "aten::linalg_svdvals.out"})
+op("aten::svd", family="linalg", kernel="kernel_svd")
+op("aten::linalg_matrix_exp", family="linalg", kernel="kernel_matrix_exp",
+   variants={"out": "aten::linalg_matrix_exp.out"})
+op("aten::matrix_exp", family="linalg", kernel="kernel_matrix_exp")
+
+op("aten::linalg_matrix_norm.str_ord", family="linalg", body="""
+def matrix_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool, dtype: Optional[int]) -> Tensor:
+    x = self if dtype is None else self.to(dtype)
+    if len(dim) != 2:
+        raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + str(dim))
+    if ord == "fro":
+        return torch.linalg_vector_norm(x, 2, dim, keepdim)
+    if ord != "nuc":
+        raise RuntimeError("linalg.matrix_norm: Order " + ord + " not supported.")
+    r = torch.sum(torch.linalg_svdvals(x.movedim(dim, [-2, -1])), [-1], False)
+    if keepdim:
+        low = min(dim[0] % x.dim(), dim[1] % x.dim())
+        high = max(dim[0] % x.dim(), dim[1] % x.dim())
+        r = r.unsqueeze(low).unsqueeze(high)
+    return r
+""")
+op("aten::linalg_matrix_norm", family="linalg", body="""
+def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool, dtype: Optional[int]) -> Tensor:
+    x = self if dtype is None else self.to(dtype)
+    if len(dim) != 2:
+        raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + str(dim))
+    p = float(ord)
+    first = dim[0] % x.dim()
+    second = dim[1] % x.dim()
+    if abs(p) == 2.0:
+        s = torch.linalg_svdvals(x.movedim(dim, [-2, -1]))
+        r = torch.amax(s, [-1], False) if p > 0 else torch.amin(s, [-1], False)
+        if keepdim:
+            r = r.unsqueeze(min(first, second)).unsqueeze(max(first, second))
+        return r
+    if abs(p) == 1.0:
+        first, second = second, first
+    elif abs(p) != math.inf:
+        raise RuntimeError("linalg.matrix_norm: Order " + str(ord) + " not supported.")
+    sums = torch.sum(torch.abs(x), [second], True)
+    r = torch.amax(sums, [first], True) if p > 0 else torch.amin(sums, [first], True)
+    if not keepdim:
+        r = r.squeeze([first, second])
+    return r
+""")
+op("aten::linalg_norm", family="linalg", body="""
+def norm(self: Tensor, ord: Optional[number], dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
+    if ord is not None:
+        if dim is not None and len(dim) == 2 or dim is None and self.dim() == 2:
+            return torch.linalg_matrix_norm(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
+        return torch.linalg_vector_norm(self, ord, dim, keepdim, dtype=dtype)
+    return torch.linalg_vector_norm(self, 2, dim, keepdim, dtype=dtype)
+""")
+op("aten::linalg_norm.ord_str", family="linalg", body="""
+def norm(self: Tensor, ord: str, dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
+    return torch.linalg_matrix_norm(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
+""")
+op("aten::linalg_matrix_power", family="linalg", variants={"out": "aten::linalg_matrix_power.out"}, body="""
+def matrix_power(self: Tensor, n: int) -> Tensor:
+    x = self
+    k = n
+    if n < 0:
+        x = torch.linalg_inv(x)
+        k = -n
+    r = torch.eye(x.size(-1), dtype=x.dtype).expand(x.size())
+    while k > 0:
+        if k % 2 == 1:
+            r = torch.matmul(r, x)
+        k = k // 2
+        if k > 0:
+            x = torch.matmul(x, x)
+    return r.clone() if n == 0 else r
+""")
+op("aten::matrix_power", family="linalg", body="""
+def matrix_power(self: Tensor, n: int) -> Tensor:
+    return torch.linalg_matrix_power(self, n)
+""")
+op("aten::linalg_pinv.atol_rtol_float", family="linalg", body="""
+def pinv(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
+    u, s, vh = torch.linalg_svd(self, False)
+    a = 0.0 if atol is None else atol
+    eps = 2.220446049250313e-16 if self.dtype == 7 else 1.1920928955078125e-07
+    r = 0.0
+    if rtol is not None:
+        r = rtol
+    elif a == 0.0:
+        r = max(self.size(-1), self.size(-2)) * eps
+    top = torch.amax(s, [-1], True)
+    cut = torch.clamp_min(top * r, a)
+    inverted = torch.where(s > cut, torch.reciprocal(s), torch.zeros_like(s))
+    return torch.matmul(vh.mT * inverted.unsqueeze(-2), u.mT)
+""")
+op("aten::linalg_pinv", family="linalg", body="""
+def pinv(self: Tensor, rcond: float, hermitian: bool) -> Tensor:
+    return torch.linalg_pinv(self, atol=0.0, rtol=rcond, hermitian=hermitian)
+""")
+op("aten::pinverse", family="linalg", body="""
+def pinverse(self: Tensor, rcond: float) -> Tensor:
+    return torch.linalg_pinv(self, rcond, False)
+""")
+op("aten::linalg_multi_dot", family="linalg", body="""
+def multi_dot(tensors: List[Tensor]) -> Tensor:
+    r = tensors[0]
+    for i in range(1, len(tensors)):
+        r = torch.matmul(r, tensors[i])
+    return r
+""")
+op("aten::chain_matmul", family="linalg", body="""
+def chain_matmul(matrices: List[Tensor]) -> Tensor:
+    return torch.linalg_multi_dot(matrices)
+""")
+op("aten::linalg_cross", family="linalg", variants={"out": "aten::linalg_cross.out"}, body="""
+def cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
+    a, b = torch.broadcast_tensors([self, other])
+    if a.size(dim) != 3:
+        raise RuntimeError("linalg.cross: inputs dimension " + str(dim) + " must have length 3. Got " + str(a.size(dim)) + " and " + str(b.size(dim)))
+    return torch.roll(a, [-1], [dim]) * torch.roll(b, [-2], [dim]) - torch.roll(a, [-2], [dim]) * torch.roll(b, [-1], [dim])
+""")
+op("aten::cross", family="linalg", variants={"out": "aten::cross.out"}, body="""
+def cross(self: Tensor, other: Tensor, dim: Optional[int]) -> Tensor:
+    if dim is not None:
+        return torch.linalg_cross(self, other, dim=dim)
+    for d in range(self.dim()):
+        if self.size(d) == 3:
+            return torch.linalg_cross(self, other, dim=d)
+    raise RuntimeError("no dimension of size 3 in input")
+""")
+op("aten::linalg_vecdot", family="linalg", variants={"out": "aten::linalg_vecdot.out"}, body="""
+def vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
+    return torch.sum(torch.conj(x) * y, [dim], False)
+""")
+op("aten::linalg_matrix_rank.atol_rtol_float", family="linalg", body="""
+def matrix_rank(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
+    s = torch.linalg_svdvals(self)
+    a = 0.0 if atol is None else atol
+    eps = 2.220446049250313e-16 if self.dtype == 7 else 1.1920928955078125e-07
+    r = 0.0
+    if rtol is not None:
+        r = rtol
+    elif a == 0.0:
+        r = max(self.size(-1), self.size(-2)) * eps
+    cut = torch.clamp_min(torch.amax(s, [-1], True) * r, a)
+    return torch.sum(s > cut, [-1], False)
+""")
