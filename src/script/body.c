@@ -1,10 +1,99 @@
-/* script/body.c -- the bodies of composites. */
+/* script/body.c -- the bodies of composites: one `def` each, over torch, math and the operators. */
 #include "script/body.h"
+
+#include "script/emit.h"
+#include "script/parser.h"
+
+/* `torch.f` is what it is in a user's file; `ops.aten.f.overload` reaches the rest. */
+static bool body_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
+{
+  (void)s;
+  (void)r;
+  (void)at;
+  if (strcmp(name, "torch") == 0 || strcmp(name, "math") == 0) {
+    *out = (sugared){.kind = SUGAR_TORCH, .as.name = name[0] == 't' ? "torch" : "math"};
+    return true;
+  }
+  if (strcmp(name, "ops") == 0) {
+    *out = (sugared){.kind = SUGAR_OPS};
+    return true;
+  }
+  return false;
+}
+
+static bool body_attr(session *s, const resolver *r, const sugared *base, const char *name,
+                      source_range at, sugared *out)
+{
+  (void)at;
+  return base->kind == SUGAR_TORCH && resolve_torch_attr(s, r->program->ctx, base->as.name, name, out);
+}
+
+static const type *body_type(session *s, const resolver *r, const char *name, source_range at)
+{
+  (void)s;
+  (void)r;
+  (void)name;
+  (void)at;
+  return NULL;
+}
+
+static void unlock(void *lock) { mutex_unlock(lock); }
+
+static function *declare(session *s, program *p, const op *o)
+{
+  const schema *sc = o->schema;
+  const char *name = session_printf(s, "%s%s%s", sc->name, sc->overload[0] ? "." : "", sc->overload);
+  function *f = program_find_function(p, str_of(name));
+
+  return f ? f : program_add_function(s, p, name);
+}
+
+typedef struct body_text {
+  const op *op;
+  const source *src;
+} body_text;
+
+/* Arguments have the operator's types, whatever the text says of them: that is what is passed. */
+static void take_types(session *s, function *f, const op *o)
+{
+  const schema *want = o->schema;
+
+  if (f->schema->n_args != want->n_args)
+    session_fail(s, NULL, "the body of %s takes %u arguments, not %u", f->qualified,
+                 f->schema->n_args, want->n_args);
+  for (uint32_t i = 0; i < want->n_args; i++)
+    f->schema->args[i].type = type_runtime(want->args[i].type);
+}
+
+static void compile_now(session *s, function *f)
+{
+  resolver names = {NULL, f->program, body_value, body_attr, body_type, 0};
+  const body_text *text = f->compile_arg;
+  ast_stmts tree = parse_source(s, text->src, 0);
+
+  if (tree.n != 1 || tree.items[0]->kind != STMT_DEF)
+    session_fail(s, NULL, "the body of %s must be one function", f->qualified);
+  script_declare_function(s, f, tree.items[0]->as.def, &names);
+  take_types(s, f, text->op);
+  script_emit_function(s, f, tree.items[0]->as.def, &names);
+}
 
 function *script_define_body(session *s, program *p, const op *o, const char *text)
 {
-  (void)p;
-  (void)text;
-  session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "the body of %s cannot be compiled here",
-                      o->schema->name);
+  mutex_lock(&p->lock);
+  session_defer(s, unlock, &p->lock);
+  function *f = declare(s, p, o);
+
+  if (!f->compile) {
+    body_text *bt = session_alloc_in(s, &p->mem, sizeof *bt);
+
+    *bt = (body_text){o, program_add_source(s, p, o->schema->name, text, strlen(text))};
+    f->compile_arg = bt;
+    f->compile = compile_now;
+    f->is_builtin = true;
+  }
+  session_keep(s, &p->lock);
+  mutex_unlock(&p->lock);
+  function_ensure(s, f);
+  return f;
 }
