@@ -766,7 +766,6 @@ static void finish_function(ex_reader *r, const type *cls, ir_value *const *outs
   r->e->forward = f;
 }
 
-static void release_program(void *p) { program_release(p); }
 static void free_scope(void *scope) { table_free(&((ex_scope *)scope)->values); }
 
 static void begin(ex_reader *r, session *s, zip_archive *z, module *m)
@@ -780,8 +779,7 @@ static void begin(ex_reader *r, session *s, zip_archive *z, module *m)
                         z->map->name);
   *r = (ex_reader){.s = s, .zip = z, .m = m, .in = zip_input(s, z, e)};
   r->program = program_new(s, s->cx->ctx);
-  session_defer(s, release_program, r->program);
-  m->program = r->program;
+  m->program = r->program; /* released with the module, also when loading fails */
   r->e = keep_array(r, 1, sizeof *r->e);
   r->e->program = r->program;
   r->g = ir_graph_new(s, &r->program->types);
@@ -824,5 +822,4 @@ void exported_program_load(session *s, zip_archive *z, module *m)
   m->format = RUSH_FORMAT_EXPORT;
   m->exported = r->e;
   m->object = value_retain(value_heap_steal(RUSH_TAG_OBJECT, o));
-  session_keep(s, r->program);
 }

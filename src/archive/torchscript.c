@@ -122,20 +122,17 @@ static void read_constants(session *s, ts_reader *r)
   p->n_constants = (uint32_t)n;
 }
 
-static void release_program(void *p) { program_release(p); }
-
 void torchscript_load(session *s, zip_archive *z, module *m)
 {
   program *p = program_new(s, s->cx->ctx);
 
-  session_defer(s, release_program, p);
+  m->program = p; /* the module's from here on: it is released with it when loading fails */
   ts_reader *r = session_alloc_in(s, &p->mem, sizeof *r);
   r->files = (script_files){.find = find_code, .user = r, .version = read_version(s, z)};
   r->zip = zip_retain(z);
   r->program = p;
   p->files = r;
   p->files_free = release_zip;
-  m->program = p;
   script_importer_attach(s, p, &r->files);
   read_constants(s, r);
   rush_value root = read_pickle(s, r, "data.pkl", "data");
@@ -145,7 +142,6 @@ void torchscript_load(session *s, zip_archive *z, module *m)
   m->format = RUSH_FORMAT_TORCHSCRIPT;
   session_keep_value(s, root);
   m->object = root;
-  session_keep(s, p);
 }
 
 rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types)
