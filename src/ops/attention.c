@@ -47,10 +47,18 @@ static const char *operand_at(const job *j, const attention_operand *o, int64_t 
         s[k] = -NEG_INF;                                                                           \
     for (int64_t k = 0; k < n && !any; k++)                                                        \
       any = s[k] != -NEG_INF;                                                                      \
-    if (any)                                                                                       \
-      rows_of(j->level, sizeof(T) == 8)->softmax(n, s, s);                                                      \
-    else                                                                                           \
+    const rows *r = rows_of(j->level, sizeof(T) == 8);                                             \
+    T *lse = a->lse ? (T *)a->lse + (batch * a->n_queries + i) * a->n_heads + head : NULL;         \
+    if (n == 0 || !any) {                                                                          \
       memset(s, 0, (size_t)n * sizeof(T));                                                         \
+      if (lse)                                                                                     \
+        *lse = 0;                                                                                  \
+      return;                                                                                      \
+    }                                                                                              \
+    const double top = lse ? r->max(n, s) : 0.0;                                                   \
+    r->softmax(n, s, s);                                                                           \
+    if (lse) /* the largest weight is 1 over the sum */                                            \
+      *lse = (T)(top - log(r->max(n, s)));                                                         \
   }
 ROW(finish_f32, float, INFINITY)
 ROW(finish_f64, double, (double)INFINITY)
@@ -74,9 +82,8 @@ static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
   gemm_args o = {.dtype = a->dtype, .m = n_q, .n = a->value_dim, .k = a->n_keys, .alpha = 1.0,
                  .a = {scores, a->n_keys, 1},
                  .b = {operand_at(j, &a->v, batch, kv, 0), a->v.row, a->v.col},
-                 .c = (char *)a->out +
-                      (size_t)(((batch * a->n_heads + head) * a->n_queries + q0) * a->value_dim) * j->item,
-                 .c_rs = a->value_dim, .c_cs = 1};
+                 .c = (char *)a->out + (batch * a->out_batch + head * a->out_head + q0 * a->out_row) * (int64_t)j->item,
+                 .c_rs = a->out_row, .c_cs = 1};
   return gemm_serial(cx, &o);
 }
 

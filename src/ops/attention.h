@@ -19,7 +19,9 @@ typedef struct attention_args {
   bool mask_is_bool;               /* true keeps, false gives -inf */
   bool causal;                     /* query i sees keys 0..i */
   double scale;
-  void *out;                       /* contiguous [batch, head, query, value_dim] */
+  void *out;                       /* [batch, head, query, value_dim], the last dense */
+  int64_t out_batch, out_head, out_row; /* its strides */
+  void *lse;                       /* NULL, or the logarithms of the sums, [batch, query, head] dense */
   int64_t kv_group;                /* heads of q per head of k and v, at least 1 */
 } attention_args;
 

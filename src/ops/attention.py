@@ -1,0 +1,37 @@
+"""Attention (attention_ops.c over attention.c)."""
+
+op("aten::scaled_dot_product_attention", family="attention", kernel="kernel_sdpa")
+op("aten::_fused_sdp_choice", family="attention", kernel="kernel__fused_sdp_choice")
+op("aten::_scaled_dot_product_flash_attention_for_cpu", family="attention", kernel="kernel__sdpa_flash_for_cpu")
+# Without fusion: what dropout needs, and what returns the weights.
+op("aten::_scaled_dot_product_attention_math", family="attention", body="""
+def sdpa_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool,
+              dropout_mask: Optional[Tensor], scale: Optional[float], enable_gqa: bool) -> Tuple[Tensor, Tensor]:
+    factor = 1.0 / math.sqrt(float(query.size(-1)))
+    if scale is not None:
+        factor = scale
+    dtype = query.dtype
+    q, k, v = query, key, value
+    if query.dtype == torch.half or query.dtype == torch.bfloat16:
+        q, k, v = q.to(torch.float), k.to(torch.float), v.to(torch.float)
+    if enable_gqa:
+        k = k.repeat_interleave(q.size(-3) // k.size(-3), -3)
+        v = v.repeat_interleave(q.size(-3) // v.size(-3), -3)
+    root = math.sqrt(abs(factor))
+    left = -root if factor < 0.0 else root
+    scores = torch.matmul(q * left, k.transpose(-2, -1) * root)
+    if is_causal:
+        if attn_mask is not None:
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+        seen = torch.ones([q.size(-2), k.size(-2)], dtype=torch.bool, device=q.device).tril()
+        scores = scores.masked_fill(torch.logical_not(seen), float("-inf"))
+    if attn_mask is not None:
+        scores = scores + attn_mask
+    weights = torch._safe_softmax(scores, -1)
+    if dropout_p > 0.0:
+        if dropout_mask is not None:
+            weights = weights.masked_fill(torch.logical_not(dropout_mask), 0.0)
+            return torch.matmul(weights, v * (1.0 / (1.0 - dropout_p))).to(dtype), weights.to(dtype)
+        weights = torch.dropout(weights, dropout_p, True)
+    return torch.matmul(weights, v).to(dtype), weights.to(dtype)
+""")
