@@ -15,7 +15,7 @@ typedef struct bytes16 {
   uint64_t a, b;
 } bytes16;
 
-static void copy_row(size_t item, char *d, int64_t ds, const char *s, int64_t ss, int64_t n)
+void copy_elems(size_t item, char *d, int64_t ds, const char *s, int64_t ss, int64_t n)
 {
   if (ds == (int64_t)item && ss == ds) {
     memcpy(d, s, (size_t)n * item);
@@ -43,7 +43,7 @@ typedef struct copy_arg {
 static void loop_same(void *p, int64_t n, char *const *ptrs, const int64_t *strides)
 {
   const copy_arg *a = p;
-  copy_row(a->to_bytes, ptrs[0], strides[0], ptrs[1], strides[1], n);
+  copy_elems(a->to_bytes, ptrs[0], strides[0], ptrs[1], strides[1], n);
 }
 
 /* -- With conversion: gather a block, convert it, scatter it --------------------------------------- */
@@ -63,10 +63,10 @@ static void loop_convert(void *p, int64_t n, char *const *ptrs, const int64_t *s
     char *d = ptrs[0] + at * strides[0];
     const char *s = ptrs[1] + at * strides[1];
     if (!s_dense)
-      copy_row(a->from_bytes, (char *)in, fb, s, strides[1], m);
+      copy_elems(a->from_bytes, (char *)in, fb, s, strides[1], m);
     convert_elems(a->to, d_dense ? d : (char *)out, a->from, s_dense ? s : (char *)in, m);
     if (!d_dense)
-      copy_row(a->to_bytes, d, strides[0], (char *)out, tb, m);
+      copy_elems(a->to_bytes, d, strides[0], (char *)out, tb, m);
   }
 }
 

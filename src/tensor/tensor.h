@@ -184,6 +184,8 @@ rush_status tensor_item(call_ctx *cx, const rush_tensor *t, rush_value *out) RUS
 /* dst[...] = src, with broadcasting of src and conversion of dtype.  Overlap is handled. */
 rush_status tensor_copy(call_ctx *cx, rush_tensor *dst, const rush_tensor *src) RUSH_CHECKED;
 rush_status tensor_fill(call_ctx *cx, rush_tensor *t, rush_value number) RUSH_CHECKED;
+/* n elements of `item` bytes (1, 2, 4, 8, 16) between byte strides, which may be negative. */
+void copy_elems(size_t item, char *d, int64_t ds, const char *s, int64_t ss, int64_t n);
 /* n elements between contiguous buffers with conversion; any pair of dtypes. */
 void convert_elems(int to, void *dst, int from, const void *src, int64_t n);
 
