@@ -83,10 +83,11 @@ static bool judge(cli *c, rush_value call, rush_value args, rush_status st, rush
   return true;
 }
 
-/* Arguments may be changed by the call: it gets copies of its tensors. */
-static bool copy_value(cli *c, rush_value v, rush_value *out, rush_error *err);
+/* Arguments may be changed by the call: it gets copies of its tensors; and of its containers a second
+ * time, as PyTorch copies them (and not the tensors) on their way from Python. */
+static bool copy_value(cli *c, rush_value v, bool tensors, rush_value *out, rush_error *err);
 
-static bool copy_items(cli *c, rush_value v, rush_value *out, rush_error *err)
+static bool copy_items(cli *c, rush_value v, bool tensors, rush_value *out, rush_error *err)
 {
   size_t n = rush_value_len(v), done = 0;
   rush_value *items = calloc(n ? 2 * n : 1, sizeof *items), key, value;
@@ -100,7 +101,7 @@ static bool copy_items(cli *c, rush_value v, rush_value *out, rush_error *err)
     } else {
       value = rush_value_item(v, done);
     }
-    if (!copy_value(c, value, &items[done], err))
+    if (!copy_value(c, value, tensors, &items[done], err))
       break;
   }
   if (items && done == n)
@@ -113,14 +114,14 @@ static bool copy_items(cli *c, rush_value v, rush_value *out, rush_error *err)
   return st == RUSH_OK;
 }
 
-static bool copy_value(cli *c, rush_value v, rush_value *out, rush_error *err)
+static bool copy_value(cli *c, rush_value v, bool tensors, rush_value *out, rush_error *err)
 {
   size_t n;
 
-  if (v.tag == RUSH_TAG_TENSOR)
+  if (v.tag == RUSH_TAG_TENSOR && tensors)
     return rush_op_call(c->context, "aten::clone", &v, 1, NULL, 0, out, 1, &n, err) == RUSH_OK;
   if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE || v.tag == RUSH_TAG_DICT)
-    return copy_items(c, v, out, err);
+    return copy_items(c, v, tensors, out, err);
   *out = rush_value_retain(v);
   return true;
 }
@@ -129,19 +130,20 @@ static bool replay_call(cli *c, rush_module *m, rush_value call, char *why, size
 {
   const char *method = rush_value_string(entry(call, "method"), NULL);
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
-  rush_value args, kwargs, result = rush_value_none();
+  rush_value args, kwargs = rush_value_none(), passed = rush_value_none(), result = rush_value_none();
   rush_named_value named[64];
   rush_value positional[64];
   rush_error err = RUSH_ERROR_INIT;
   bool ok = false;
 
-  if (!copy_value(c, entry(call, "args"), &args, &err)) {
+  if (!copy_value(c, entry(call, "args"), true, &args, &err)) {
     snprintf(why, size, "the arguments: %s", err.message);
     rush_error_clear(&err);
     return false;
   }
-  if (!copy_value(c, entry(call, "kwargs"), &kwargs, &err)) {
+  if (!copy_value(c, entry(call, "kwargs"), true, &kwargs, &err) || !copy_value(c, args, false, &passed, &err)) {
     rush_value_release(args);
+    rush_value_release(kwargs);
     snprintf(why, size, "the arguments: %s", err.message);
     rush_error_clear(&err);
     return false;
@@ -152,7 +154,7 @@ static bool replay_call(cli *c, rush_module *m, rush_value call, char *why, size
     goto done;
   }
   for (size_t i = 0; i < n_args; i++)
-    positional[i] = rush_value_item(args, i);
+    positional[i] = rush_value_item(passed, i);
   for (size_t i = 0; i < n_named; i++) {
     rush_value key;
     rush_value_entry(kwargs, i, &key, &named[i].value);
@@ -169,6 +171,7 @@ static bool replay_call(cli *c, rush_module *m, rush_value call, char *why, size
   rush_value_release(result);
   rush_error_clear(&err);
 done:
+  rush_value_release(passed);
   rush_value_release(args);
   rush_value_release(kwargs);
   return ok;

@@ -1,4 +1,5 @@
 #include "archive/exported_int.h"
+#include "export/autocast.h"
 
 /* -- Small pieces ------------------------------------------------------------------------------------------ */
 
@@ -45,7 +46,7 @@ ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value
     session_fail_status(r->s, RUSH_EINTERNAL, NULL, NULL, "operator %s.%s is missing", name, overload);
   ir_node *node = ir_node_new_op(r->s, r->g, o, inputs, n);
   ir_node_append(node, r->block);
-  return node->outputs[0];
+  return node->n_outputs ? node->outputs[0] : NULL;
 }
 
 int ex_dtype(ex_reader *r, int64_t number)
@@ -601,6 +602,26 @@ static bool has_number_for_tensor(const ex_node *n, const schema *sc)
   return false;
 }
 
+/* A tensor, or a list of tensors, as the autocast policy wants it. */
+static ir_value *autocast(ex_reader *r, ir_value *v, autocast_policy policy)
+{
+  if (v->type->kind == TYPE_LIST && type_elem(v->type)->kind == TYPE_TENSOR && v->node->kind == IR_LIST_CONSTRUCT) {
+    uint32_t n = v->node->n_inputs;
+    ir_value **items = session_array(r->s, ir_value *, (size_t)n + 1);
+
+    for (uint32_t i = 0; i < n; i++)
+      items[i] = autocast(r, ir_node_input(v->node, i), policy);
+    return ex_list(r, items, n, type_elem(v->type));
+  }
+  if (v->type->kind != TYPE_TENSOR)
+    return v;
+  ir_value *off = ex_constant(r, value_bool(false), NULL), *on = ex_constant(r, value_bool(true), NULL);
+  if (policy == AUTOCAST_FLOAT32)
+    return ex_emit(r, "aten::_autocast_to_full_precision", "", (ir_value *[]){v, off, on}, 3);
+  ir_value *dtype = ex_constant(r, value_int(r->autocast), NULL);
+  return ex_emit(r, "aten::_autocast_to_reduced_precision", "", (ir_value *[]){v, off, on, dtype, dtype}, 5);
+}
+
 static void read_operator(ex_reader *r, const ex_node *n, const op *o)
 {
   const op *scalar = has_number_for_tensor(n, o->schema) ? find_target(r, n->target, true) : NULL;
@@ -626,6 +647,9 @@ static void read_operator(ex_reader *r, const ex_node *n, const op *o)
     rush_value d = value_retain(sc->args[i].default_value);
     in[i] = ex_constant(r, d, d.tag == RUSH_TAG_NONE ? NULL : type_runtime(sc->args[i].type));
   }
+  autocast_policy policy = r->autocast < 0 ? AUTOCAST_NONE : autocast_policy_of(sc->name, sc->overload);
+  for (uint32_t i = 0; policy != AUTOCAST_NONE && i < sc->n_args; i++)
+    in[i] = autocast(r, in[i], policy);
   ir_node *node = ir_node_new_op(r->s, r->g, o, in, sc->n_args);
   node->range = n->range;
   ir_node_append(node, r->block);

@@ -1,5 +1,5 @@
 /* Higher-order operators as control flow of the IR: cond is prim::If, while_loop, map and scan are
- * prim::Loop, the grad-mode wrapper is its body (nothing records here). */
+ * prim::Loop, the wrappers are their bodies with what they set around them. */
 #include "archive/exported_int.h"
 
 /* -- Operands -------------------------------------------------------------------------------------------- */
@@ -230,12 +230,39 @@ static void read_wrapper(ex_reader *r, const ex_node *n)
   bind_results(r, n, out.v, out.n);
 }
 
-static bool autocast_is_on(const ex_node *n)
+/* (enabled, graph, operands...) */
+static void read_grad_wrapper(ex_reader *r, const ex_node *n)
 {
-  rush_value enabled;
+  ir_value *before = ex_emit(r, "aten::is_grad_enabled", "", NULL, 0);
 
-  return n->n_args > 2 && n->args[2].value && ir_value_as_constant(n->args[2].value, &enabled) &&
-         enabled.tag == RUSH_TAG_BOOL && enabled.as.b;
+  if (n->n_args < 1 || !n->args[0].value)
+    bad(r, n, "the mode is missing");
+  ex_emit(r, "aten::set_grad_enabled", "", &n->args[0].value, 1);
+  read_wrapper(r, n);
+  ex_emit(r, "aten::set_grad_enabled", "", &before, 1);
+}
+
+static rush_value constant_arg(const ex_node *n, uint32_t i)
+{
+  rush_value v = value_none();
+
+  if (i < n->n_args && n->args[i].value)
+    (void)ir_value_as_constant(n->args[i].value, &v);
+  return v;
+}
+
+/* (device, dtype, enabled, cache, graph, operands...); only the CPU's matters here. */
+static void read_autocast_wrapper(ex_reader *r, const ex_node *n)
+{
+  rush_value device = constant_arg(n, 0), dtype = constant_arg(n, 1), enabled = constant_arg(n, 2);
+  int before = r->autocast;
+
+  if (device.tag != RUSH_TAG_STRING || str_is(value_str(device), "cpu"))
+    r->autocast = enabled.tag != RUSH_TAG_BOOL || !enabled.as.b ? -1
+                  : dtype.tag == RUSH_TAG_INT                   ? (int)dtype.as.i
+                                                                : RUSH_BFLOAT16;
+  read_wrapper(r, n);
+  r->autocast = before;
 }
 
 bool ex_read_higher_order(ex_reader *r, const ex_node *n)
@@ -254,8 +281,10 @@ bool ex_read_higher_order(ex_reader *r, const ex_node *n)
     read_map(r, n);
   else if (str_is(name, "scan"))
     read_scan(r, n);
-  else if (str_is(name, "wrap_with_set_grad_enabled") || (str_is(name, "wrap_with_autocast") && !autocast_is_on(n)))
-    read_wrapper(r, n);
+  else if (str_is(name, "wrap_with_set_grad_enabled"))
+    read_grad_wrapper(r, n);
+  else if (str_is(name, "wrap_with_autocast"))
+    read_autocast_wrapper(r, n);
   else
     return false;
   return true;

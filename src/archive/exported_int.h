@@ -24,6 +24,7 @@ typedef struct ex_reader {
   ir_block *block; /* where nodes are appended */
   ex_scope *scope;
   input in;        /* model.json */
+  int autocast;    /* dtype of the region that is being read, or -1 */
   ir_value *self;
 } ex_reader;
 

@@ -777,7 +777,7 @@ static void begin(ex_reader *r, session *s, zip_archive *z, module *m)
                         "%s: models/model.json is missing; exported programs of PyTorch before 2.7, in another layout, "
                         "are not supported",
                         z->map->name);
-  *r = (ex_reader){.s = s, .zip = z, .m = m, .in = zip_input(s, z, e)};
+  *r = (ex_reader){.s = s, .zip = z, .m = m, .in = zip_input(s, z, e), .autocast = -1};
   r->program = program_new(s, s->cx->ctx);
   m->program = r->program; /* released with the module, also when loading fails */
   r->e = keep_array(r, 1, sizeof *r->e);

@@ -155,9 +155,100 @@ static rush_status dispatch(rush_call *c)
                           o->schema->overload[0] ? "." : "", o->schema->overload);
 }
 
+/* -- requires_grad ------------------------------------------------------------------------------------------- */
+
+static bool list_requires_grad(const rush_list *l)
+{
+  for (size_t i = 0; i < l->n; i++)
+    if (l->items[i].tag == RUSH_TAG_TENSOR && l->items[i].as.tensor &&
+        tensor_requires_grad(l->items[i].as.tensor))
+      return true;
+  return false;
+}
+
+static bool value_requires_grad(rush_value v)
+{
+  if (v.tag == RUSH_TAG_TENSOR)
+    return v.as.tensor && tensor_requires_grad(v.as.tensor);
+  return v.tag == RUSH_TAG_LIST && v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_TENSOR &&
+         list_requires_grad(v.as.list);
+}
+
+static bool any_requires_grad(const rush_call *c)
+{
+  for (uint32_t i = 0; i < c->n_args; i++)
+    if (value_requires_grad(c->args[i]))
+      return true;
+  return false;
+}
+
+/* What autograd refuses although nothing is recorded: a program may rely on the error. */
+static rush_status check_writes(rush_call *c)
+{
+  const schema *sc = c->op->schema;
+  for (uint32_t i = 0; i < c->n_args && i < sc->n_args; i++) {
+    rush_value v = c->args[i];
+    if (!sc->args[i].is_write || v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
+      continue;
+    if (c->op->variant == VARIANT_OUT)
+      return call_fail(c->cx, "%s(): functions with out=... arguments don't support automatic differentiation, but "
+                       "one of the arguments requires grad.", strchr(sc->name, ':') + 2);
+    if ((v.as.tensor->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN)) == TENSOR_REQUIRES_GRAD)
+      return call_fail(c->cx, "a leaf Variable that requires grad is being used in an in-place operation.");
+  }
+  return RUSH_OK;
+}
+
+static bool is_argument(const rush_call *c, const rush_tensor *t, bool *written)
+{
+  const schema *sc = c->op->schema;
+  for (uint32_t i = 0; i < c->n_args; i++)
+    if (c->args[i].tag == RUSH_TAG_TENSOR && c->args[i].as.tensor == t) {
+      *written = i < sc->n_args && sc->args[i].is_write;
+      return true;
+    }
+  return false;
+}
+
+/* A kernel that took a dying argument's buffer gives that tensor back, without its flags. */
+static void settle_result(const rush_call *c, rush_tensor *t)
+{
+  const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN;
+  bool written = false, is_arg = is_argument(c, t, &written);
+  if (is_arg && !written && (c->op->effects & OP_RETURNS_ARG || tensor_requires_grad(t)))
+    return;
+  if (c->cx->grad_mode && dtype_class_of(t->dtype) >= DTYPE_FLOAT)
+    t->h.flags |= both;
+  else if (!is_arg)
+    t->h.flags &= (uint8_t)~both;
+}
+
+static void settle_results(const rush_call *c)
+{
+  for (uint32_t i = 0; i < c->n_results; i++) {
+    rush_value v = c->results[i];
+    if (v.tag == RUSH_TAG_TENSOR && v.as.tensor)
+      settle_result(c, v.as.tensor);
+    for (size_t k = 0; v.tag == RUSH_TAG_LIST && k < v.as.list->n; k++)
+      if (v.as.list->items[k].tag == RUSH_TAG_TENSOR && v.as.list->items[k].as.tensor)
+        settle_result(c, v.as.list->items[k].as.tensor);
+  }
+}
+
+/* Results of differentiable operators on what requires grad require it too, in grad mode. */
+static rush_status call_with_grad(rush_call *c)
+{
+  if (c->cx->grad_mode && c->op->effects & OP_WRITES)
+    TRY(check_writes(c));
+  TRY(dispatch(c));
+  settle_results(c);
+  return RUSH_OK;
+}
+
 rush_status op_call(rush_call *c)
 {
-  rush_status st = dispatch(c);
+  rush_status st =
+      UNLIKELY(any_requires_grad(c)) && !(c->op->effects & OP_NO_GRAD) ? call_with_grad(c) : dispatch(c);
   if (UNLIKELY(st != RUSH_OK))
     drop_results(c);
   return st;
@@ -252,8 +343,10 @@ rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, c
   rush_tensor *t = call_tensor(c, i);
   if (!t || t->dtype != dtype || t->n_dims != n_dims || !tensor_is_contiguous(t) ||
       t->extra != NULL || !heap_is_unique(&t->h) || !heap_is_unique(&t->st->h) ||
-      t->st->origin != STORAGE_OURS || (t->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_IS_PARAMETER)) ||
+      t->st->origin != STORAGE_OURS || t->h.flags & TENSOR_IS_PARAMETER ||
+      (c->cx->recording && tensor_requires_grad(t)) ||
       memcmp(t->sizes, sizes, sizeof *sizes * (size_t)n_dims) != 0 || !others_allow(c, i, t))
     return NULL;
+  t->h.flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN); /* the result's are settled later */
   return tensor_retain(t);
 }

@@ -24,7 +24,19 @@ static rush_status convert(rush_call *c, int64_t dtype, int64_t format, bool cop
 
 rush_kernel kernel_to_dtype, kernel_to_device, kernel_to_options, kernel_to_other, kernel_to_prim_device,
     kernel_to_prim_dtype, kernel_to_prim_other, kernel_to_copy, kernel_type_as, kernel_as_tensor,
-    kernel_cuda;
+    kernel_cuda, kernel_autocast_lower, kernel_autocast_float;
+
+/* Autocast leaves alone what is no floating tensor, and doubles. */
+static rush_status autocast_to(rush_call *c, bool on, int64_t dtype)
+{
+  const rush_tensor *t = call_tensor(c, 0);
+  if (on && dtype_class_of(t->dtype) == DTYPE_FLOAT && t->dtype != RUSH_FLOAT64)
+    return convert(c, dtype, FORMAT_PRESERVE, false);
+  call_return_arg(c, 0, 0);
+  return RUSH_OK;
+}
+rush_status kernel_autocast_lower(rush_call *c) { return autocast_to(c, call_bool(c, 2), call_int(c, 4)); }
+rush_status kernel_autocast_float(rush_call *c) { return autocast_to(c, call_bool(c, 2), RUSH_FLOAT32); }
 
 rush_status kernel_to_dtype(rush_call *c)
 {
@@ -226,8 +238,12 @@ rush_status kernel_requires_grad(rush_call *c)
   rush_tensor *t = call_tensor(c, 0);
   if (call_bool(c, 1) && dtype_class_of(t->dtype) < DTYPE_FLOAT)
     return call_fail(c->cx, "only Tensors of floating point dtype can require gradients");
-  t->h.flags &= (uint8_t)~TENSOR_REQUIRES_GRAD;
+  if (!call_bool(c, 1) && t->h.flags & TENSOR_HAS_GRAD_FN)
+    return call_fail(c->cx, "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                     "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   t->h.flags |= call_bool(c, 1) ? TENSOR_REQUIRES_GRAD : 0;
+  if (!call_bool(c, 1))
+    t->h.flags &= (uint8_t)~TENSOR_REQUIRES_GRAD;
   call_return_arg(c, 0, 0);
   return RUSH_OK;
 }

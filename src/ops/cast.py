@@ -1,5 +1,7 @@
 """Copies, conversions, and changes of a tensor itself."""
 
+NO_GRAD = ["no_grad"]
+
 
 def cast(name, kernel, **more):
     op(f"aten::{name}", family="cast", kernel=kernel, **more)
@@ -14,6 +16,8 @@ cast("to.prim_dtype", "kernel_to_prim_dtype", effects=["returns_arg"])
 cast("to.prim_other", "kernel_to_prim_other", effects=["returns_arg"])
 cast("_to_copy", "kernel_to_copy")
 cast("type_as", "kernel_type_as", effects=["returns_arg"])
+cast("_autocast_to_reduced_precision", "kernel_autocast_lower", effects=["returns_arg"])
+cast("_autocast_to_full_precision", "kernel_autocast_float", effects=["returns_arg"])
 cast("as_tensor", "kernel_as_tensor", effects=["returns_arg"])
 cast("cpu", "kernel_self", effects=["returns_arg"])
 cast("cuda", "kernel_cuda")
@@ -23,11 +27,11 @@ cast("contiguous", "kernel_contiguous", effects=["returns_arg"])
 cast("copy", "kernel_copy", variants={"out": "aten::copy.out"})
 cast("copy_", "kernel_copy_inplace", same=["aten::copy_.Tensor"])
 cast("copy_.float", "kernel_copy_number", same=["aten::copy_.int"])
-cast("resize_", "kernel_resize")
-cast("resize_as_", "kernel_resize_as")
-cast("set_", "kernel_set")
-cast("set_.source_Tensor", "kernel_set_tensor")
-cast("set_.source_Tensor_storage_offset", "kernel_set_view")
-cast("set_.source_Storage", "kernel_set_storage")
-cast("set_.source_Storage_storage_offset", "kernel_set_storage_view")
-cast("requires_grad_", "kernel_requires_grad")
+cast("resize_", "kernel_resize", effects=NO_GRAD)
+cast("resize_as_", "kernel_resize_as", effects=NO_GRAD)
+cast("set_", "kernel_set", effects=NO_GRAD)
+cast("set_.source_Tensor", "kernel_set_tensor", effects=NO_GRAD)
+cast("set_.source_Tensor_storage_offset", "kernel_set_view", effects=NO_GRAD)
+cast("set_.source_Storage", "kernel_set_storage", effects=NO_GRAD)
+cast("set_.source_Storage_storage_offset", "kernel_set_storage_view", effects=NO_GRAD)
+cast("requires_grad_", "kernel_requires_grad", effects=NO_GRAD)

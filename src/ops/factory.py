@@ -13,9 +13,9 @@ factory("zeros", out="zeros.out", same=["aten::_efficientzerotensor"])
 factory("ones", out="ones.out")
 factory("full", out="full.out")
 for name in ("empty", "zeros", "ones", "full"):
-    factory(f"new_{name}", out=f"new_{name}.out")
-    factory(f"{name}_like", out=f"{name}_like.out")
-factory("new_empty_strided", out="new_empty_strided.out")
+    factory(f"new_{name}", out=f"new_{name}.out", effects=["no_grad"])
+    factory(f"{name}_like", out=f"{name}_like.out", effects=["no_grad"])
+factory("new_empty_strided", out="new_empty_strided.out", effects=["no_grad"])
 
 factory("arange", out="arange.out")
 factory("arange.start", "kernel_arange_start")

@@ -40,6 +40,7 @@ ANSWER_BOOL(is_dense, tensor_is_dense(t))
 ANSWER_BOOL(is_quantized, dtype_class_of(t->dtype) == DTYPE_QUANT)
 ANSWER_BOOL(is_nested, t->extra && t->extra->nested)
 ANSWER_BOOL(requires_grad_of, tensor_requires_grad(t))
+ANSWER_BOOL(is_leaf, !(t->h.flags & TENSOR_HAS_GRAD_FN))
 ANSWER_BOOL(false, false)
 ANSWER_BOOL(true, true)
 ANSWER_BOOL(is_set_to, t->st == call_tensor(c, 1)->st && t->data == call_tensor(c, 1)->data &&

@@ -28,7 +28,8 @@ ask("aten::is_conj", "kernel_false",
           "prim::is_cuda", "prim::is_ipu", "prim::is_maia", "prim::is_meta", "prim::is_mkldnn",
           "prim::is_mps", "prim::is_mtia", "prim::is_sparse", "prim::is_sparse_csr",
           "prim::is_vulkan", "prim::is_xla", "prim::is_xpu"])
-ask("prim::is_cpu", "kernel_true", same=["aten::is_leaf"])
+ask("prim::is_cpu", "kernel_true")
+ask("aten::is_leaf")
 ask("prim::is_quantized")
 ask("prim::is_nested")
 ask("prim::requires_grad", "kernel_requires_grad_of")

@@ -488,7 +488,7 @@ rush_status kernel_detach_copy(rush_call *c)
 
 rush_status kernel_detach_inplace(rush_call *c)
 {
-  call_tensor(c, 0)->h.flags &= (uint8_t)~TENSOR_REQUIRES_GRAD;
+  call_tensor(c, 0)->h.flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN);
   call_return_arg(c, 0, 0);
   return RUSH_OK;
 }

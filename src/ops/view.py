@@ -53,8 +53,10 @@ view("linalg_diagonal", "kernel_diagonal")
 view("unfold", copy="unfold_copy", copy_out="unfold_copy.out")
 
 view("alias", copy="alias_copy", copy_out="alias_copy.out")
-view("detach", copy="detach_copy", copy_out="detach_copy.out", inplace="detach_")
-op("prim::data", family="view", kernel="kernel_detach")
+for n, kernel in (("aten::detach", "detach"), ("aten::detach_", "detach_inplace"), ("prim::data", "detach")):
+    op(n, family="view", kernel=f"kernel_{kernel}", effects=["no_grad"])
+op("aten::detach_copy", family="copy", kernel="kernel_detach_copy",
+   variants={"out": "aten::detach_copy.out"})
 view("resolve_conj", "kernel_self", effects=["returns_arg"],
      same=["aten::resolve_neg", "aten::positive", "aten::lift", "aten::lift_fresh"])
 view("real", effects=["returns_arg"])

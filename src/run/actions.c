@@ -1,6 +1,8 @@
 /* run/actions.c -- containers, printing, raising, calling operators. */
 #include "run/actions.h"
 
+#include <stdio.h>
+
 /* -- Operators ---------------------------------------------------------------------------------- */
 
 rush_status act_operator(call_ctx *cx, frame *f, const site *s)
@@ -175,20 +177,16 @@ rush_status act_module_index(call_ctx *cx, frame *f, const site *s)
   if (container.tag != RUSH_TAG_OBJECT)
     return call_fail(cx, "Expected a module");
   const rush_object *m = container.as.object;
-  int slot = -1;
+  char digits[24];
 
-  if (key.tag == RUSH_TAG_STRING) {
-    slot = class_attr_index(m->type, value_str(key));
-    if (slot < 0)
-      return call_fail(cx, "KeyError: %s", key.as.string->text);
-  } else if (key.tag == RUSH_TAG_INT) {
-    int64_t i = key.as.i < 0 ? key.as.i + m->n_slots : key.as.i;
-    slot = i >= 0 && i < (int64_t)m->n_slots ? (int)i : -1;
-    if (slot < 0)
-      return call_fail(cx, "Index %lld is out of range", (long long)key.as.i);
-  }
-  if (slot < 0)
+  if (key.tag != RUSH_TAG_STRING && key.tag != RUSH_TAG_INT)
     return call_fail(cx, "modules are indexed by integers and strings");
+  if (key.tag == RUSH_TAG_INT)
+    snprintf(digits, sizeof digits, "%lld", (long long)key.as.i);
+  str name = key.tag == RUSH_TAG_STRING ? value_str(key) : str_of(digits);
+  int slot = class_attr_index(m->type, name);
+  if (slot < 0)
+    return call_fail(cx, "%s has no module '%.*s'", m->type->name, (int)name.len, name.p);
   rush_value v = value_retain(m->slots[slot]);
   drop_operands(f, s);
   give(f, s, 0, v);

@@ -84,7 +84,8 @@ enum tensor_flags {
   TENSOR_REQUIRES_GRAD = 2,
   TENSOR_IS_PARAMETER = 4,
   TENSOR_CONJ = 8, /* never set on results: conj() materialises; reserved */
-  TENSOR_WRAPPED_NUMBER = 16 /* a Python number as a tensor: promotes as a number */
+  TENSOR_WRAPPED_NUMBER = 16, /* a Python number as a tensor: promotes as a number */
+  TENSOR_HAS_GRAD_FN = 32     /* requires grad as the result of an operator: not a leaf */
 };
 
 /* -- Making (all new) ---------------------------------------------------------------------------------- */
