@@ -20,3 +20,123 @@ op("aten::matmul", family="matmul", kernel="kernel_matmul", variants={"out": "at
 op("aten::linalg_matmul", family="matmul", kernel="kernel_matmul", variants={"out": "aten::linalg_matmul.out"})
 op("aten::linear", family="matmul", kernel="kernel_linear", variants={"out": "aten::linear.out"})
 op("aten::mkldnn_linear", family="matmul", kernel="kernel_linear", variants={"out": "aten::mkldnn_linear.out"})
+op("aten::einsum", family="matmul", kernel="kernel_einsum")
+op("aten::tensordot", family="matmul", variants={"out": "aten::tensordot.out"}, body="""
+def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: List[int]) -> Tensor:
+    if len(dims_self) != len(dims_other):
+        raise RuntimeError("both dimension lists should have same length")
+    if self.dtype != other.dtype:
+        raise RuntimeError("tensordot: both inputs should have same dtype")
+    a, b = self, other
+    contracted = 1
+    in_a: List[int] = []
+    in_b: List[int] = []
+    for i in range(len(dims_self)):
+        da = dims_self[i] + a.dim() if dims_self[i] < 0 else dims_self[i]
+        db = dims_other[i] + b.dim() if dims_other[i] < 0 else dims_other[i]
+        sa, sb = a.size(da), b.size(db)
+        if sb == 1 and sa != 1:
+            a = torch.sum(a, [da], True)
+        elif sa == 1 and sb != 1:
+            b = torch.sum(b, [db], True)
+        elif sa != sb:
+            raise RuntimeError("contracted dimensions need to match, but first has size " + str(sa) + " in dim " + str(dims_self[i]) + " and second has size " + str(sb) + " in dim " + str(dims_other[i]))
+        else:
+            contracted *= sa
+        in_a.append(da)
+        in_b.append(db)
+    free_a: List[int] = []
+    free_b: List[int] = []
+    sizes: List[int] = []
+    n_a, n_b = 1, 1
+    for d in range(a.dim()):
+        if d not in in_a:
+            free_a.append(d)
+            sizes.append(a.size(d))
+            n_a *= a.size(d)
+    for d in range(b.dim()):
+        if d not in in_b:
+            free_b.append(d)
+            sizes.append(b.size(d))
+            n_b *= b.size(d)
+    left = a.permute(free_a + in_a).reshape([n_a, contracted])
+    right = b.permute(in_b + free_b).reshape([contracted, n_b])
+    return torch.mm(left, right).reshape(sizes)
+""")
+op("aten::bilinear", family="matmul", body="""
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+    if input1.dim() != input2.dim():
+        raise RuntimeError("bilinear(): input dimensions do not match: got " + str(input1.dim()) + " and " + str(input2.dim()))
+    for i in range(input1.dim() - 1):
+        if input1.size(i) != input2.size(i):
+            raise RuntimeError("bilinear(): input batch dimensions do not match at dim " + str(i) + ": got " + str(input1.size(i)) + " and " + str(input2.size(i)))
+    if input1.size(-1) != weight.size(1):
+        raise RuntimeError("bilinear(): input1 size does not match weight size: got " + str(input1.size(-1)) + " but expected " + str(weight.size(1)))
+    if input2.size(-1) != weight.size(2):
+        raise RuntimeError("bilinear(): input2 size does not match weight size: got " + str(input2.size(-1)) + " but expected " + str(weight.size(2)))
+    if bias is not None and bias.size(0) != weight.size(0):
+        raise RuntimeError("bilinear(): bias size does not match weight size: got " + str(bias.size(0)) + " but expected " + str(weight.size(0)))
+    sizes = input1.size()[:-1] + [weight.size(0)]
+    a = input1.reshape([-1, input1.size(-1)])
+    b = input2.reshape([-1, input2.size(-1)])
+    out = torch.einsum("noj,nj->no", [torch.einsum("ni,oij->noj", [a, weight]), b]).reshape(sizes)
+    if bias is not None:
+        return out + bias
+    return out
+""")
+op("aten::_trilinear", family="matmul", variants={"out": "aten::_trilinear.out"}, body="""
+def trilinear(i1: Tensor, i2: Tensor, i3: Tensor, expand1: List[int], expand2: List[int], expand3: List[int],
+              sumdim: List[int], unroll_dim: int) -> Tensor:
+    a, b, c = i1, i2, i3
+    for d in range(i1.dim() + len(expand1)):
+        if d in expand1:
+            a = a.unsqueeze(d)
+        if d in expand2:
+            b = b.unsqueeze(d)
+        if d in expand3:
+            c = c.unsqueeze(d)
+    if len(sumdim) == 0:
+        return a * b * c
+    return torch.sum(a * b * c, sumdim, False)
+""")
+op("aten::outer", family="matmul", variants={"out": "aten::outer.out"}, body="""
+def outer(self: Tensor, vec2: Tensor) -> Tensor:
+    if self.dim() != 1 or vec2.dim() != 1:
+        raise RuntimeError("outer: Expected 1-D argument " + ("self" if self.dim() != 1 else "vec2") + ", but got " + str(self.dim() if self.dim() != 1 else vec2.dim()) + "-D")
+    return torch.mul(self.unsqueeze(1), vec2)
+""")
+op("aten::ger", family="matmul", variants={"out": "aten::ger.out"}, body="""
+def ger(self: Tensor, vec2: Tensor) -> Tensor:
+    return torch.outer(self, vec2)
+""")
+op("aten::inner", family="matmul", variants={"out": "aten::inner.out"}, body="""
+def inner(self: Tensor, other: Tensor) -> Tensor:
+    if self.dim() == 0 or other.dim() == 0:
+        return self * other
+    if self.size(-1) != other.size(-1):
+        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes " + str(self.size()) + " and " + str(other.size()))
+    return torch.tensordot(self, other, [-1], [-1])
+""")
+op("aten::addr", family="matmul", variants={"inplace": "aten::addr_", "out": "aten::addr.out"}, body="""
+def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number) -> Tensor:
+    if vec1.dim() != 1 or vec2.dim() != 1:
+        raise RuntimeError("addr: Expected 1-D argument " + ("vec1" if vec1.dim() != 1 else "vec2") + ", but got " + str(vec1.dim() if vec1.dim() != 1 else vec2.dim()) + "-D")
+    product = torch.outer(vec1, vec2)
+    if float(beta) == 0.0:
+        return product * alpha
+    return self * beta + product * alpha
+""")
+op("aten::kron", family="matmul", variants={"out": "aten::kron.out"}, body="""
+def kron(self: Tensor, other: Tensor) -> Tensor:
+    n = max(self.dim(), other.dim())
+    sizes: List[int] = []
+    a_sizes: List[int] = []
+    b_sizes: List[int] = []
+    for i in range(n):
+        sa = self.size(i - (n - self.dim())) if i >= n - self.dim() else 1
+        sb = other.size(i - (n - other.dim())) if i >= n - other.dim() else 1
+        a_sizes += [sa, 1]
+        b_sizes += [1, sb]
+        sizes.append(sa * sb)
+    return torch.mul(self.reshape(a_sizes), other.reshape(b_sizes)).reshape(sizes)
+""")
