@@ -83,6 +83,11 @@ static void release_zip(program *p)
     zip_release(r->zip);
 }
 
+static bool original(call_ctx *cx, program *p, const source_range *at, source_range *out, source **src)
+{
+  return torchscript_original(cx, ((ts_reader *)p->files)->zip, at, out, src);
+}
+
 static const type *find_class(unpickler *u, str qualified)
 {
   return script_import_type(u->s, ((ts_reader *)u->user)->program, qualified);
@@ -133,6 +138,7 @@ void torchscript_load(session *s, zip_archive *z, module *m)
   r->program = p;
   p->files = r;
   p->files_free = release_zip;
+  p->original = original;
   script_importer_attach(s, p, &r->files);
   read_constants(s, r);
   rush_value root = read_pickle(s, r, "data.pkl", "data");

@@ -13,4 +13,8 @@ void torchscript_load(session *s, zip_archive *z, module *m);
 /* A torch.save archive of plain data: its data.pkl as a value, deferred to the session. */
 rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types);
 
+/* The author's text behind a range of archived code (debug_pkl), for messages.  false: not known; *src is
+ * new. */
+bool torchscript_original(call_ctx *cx, const zip_archive *z, const source_range *at, source_range *out, source **src);
+
 #endif

@@ -317,6 +317,17 @@ static rush_value make_custom(unpickler *u, const pickle_node *n, const custom_c
   return v;
 }
 
+static const char *type_in_words(session *s, const type *t)
+{
+  text_buf b;
+
+  text_init(&b, s->cx->ctx);
+  type_print_annotation(&b, t);
+  const char *copy = session_printf(s, "%s", text_failed(&b) ? "its type" : text_str(&b));
+  text_free(&b);
+  return copy;
+}
+
 /* State is a dict of attributes: into the slots, each as its declared type. */
 static void set_attributes(unpickler *u, const pickle_node *n, rush_object *o)
 {
@@ -335,6 +346,10 @@ static void set_attributes(unpickler *u, const pickle_node *n, rush_object *o)
     value_retype(u->s, v, t);
     value_release(o->slots[slot]);
     o->slots[slot] = v;
+    if (!type_contains_value(t, v)) /* compiled code relies on declared types */
+      pickle_fail(u->s, u->p, pairs->at[i + 1], "attribute '%.*s' of %s: expected %s, found a %s",
+                  (int)name.len, name.p, o->type->name, type_in_words(u->s, t),
+                  pickle_kind_name((pickle_kind)pairs->at[i + 1]->kind));
   }
 }
 

@@ -88,6 +88,38 @@ program *program_of_types(type_store *ts)
   return ts && ts->owner_destroy == program_destroy ? program_of(ts) : NULL;
 }
 
+/* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as narrow; what
+ * the class adds has defaults.  Types that are still to be inferred fit. */
+static bool overrides(const schema *sub, const schema *super)
+{
+  if (sub->n_args < super->n_args)
+    return false;
+  for (uint32_t i = 1; i < super->n_args; i++) {
+    const schema_arg *a = &sub->args[i], *b = &super->args[i];
+    if (strcmp(a->name, b->name) != 0 || !type_is_subtype(b->type, a->type))
+      return false;
+  }
+  for (uint32_t i = super->n_args; i < sub->n_args; i++)
+    if (!sub->args[i].has_default)
+      return false;
+  const type *have = sub->returns[0].type, *want = super->returns[0].type;
+  return !have || !want || type_is_subtype(have, want);
+}
+
+static bool fits_interface(const type *cls, const type *iface)
+{
+  const class_info *a = cls->cls, *b = iface->cls;
+
+  if (!a || !b || (b->is_module_interface && !(a->is_module || a->is_module_interface)))
+    return false;
+  for (uint32_t i = 0; i < b->n_methods; i++) {
+    const function *have = class_find_method(cls, str_of(b->methods[i]->name));
+    if (!have || !have->schema || !b->methods[i]->schema || !overrides(have->schema, b->methods[i]->schema))
+      return false;
+  }
+  return true;
+}
+
 program *program_new(session *s, context *c)
 {
   program *p = mem_alloc_zero(c, sizeof *p);
@@ -97,6 +129,7 @@ program *program_new(session *s, context *c)
     session_check(s, call_nomem(s->cx));
   p->ctx = context_retain(c);
   type_store_init(&p->types, c, program_destroy);
+  p->types.fits_interface = fits_interface;
   arena_init(&p->mem, c);
   table_init(&p->classes, c);
   table_init(&p->functions, c);

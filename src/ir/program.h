@@ -82,6 +82,8 @@ struct program {
   void (*front_free)(program *p);
   void *files;      /* the archive's: where code comes from, in mem */
   void (*files_free)(program *p);
+  /* The author's text behind a range of archived code, for messages: *src is new.  NULL: none is known. */
+  bool (*original)(call_ctx *cx, program *p, const source_range *at, source_range *out, source **src);
   void (*code_destroy)(context *c, void *code); /* set by run/ with the first code */
   source **sources; /* owned: ranges borrow them */
   uint32_t n_sources, cap_sources;

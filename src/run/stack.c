@@ -91,14 +91,47 @@ void stack_pop(call_ctx *cx, call_stack *s)
 
 /* -- Tracebacks --------------------------------------------------------------------------------- */
 
-static void add_place(text_buf *out, const frame *f, const char *name)
+static source_range place_of(const frame *f)
 {
   const code *c = f->c;
   ptrdiff_t pc = f->pc - c->code;
-  const code_place *p = &c->places[c->place_of[pc > 0 ? pc - 1 : 0]];
 
-  if (p->range.src)
-    source_excerpt_in(out, &p->range, name);
+  return c->places[c->place_of[pc > 0 ? pc - 1 : 0]].range;
+}
+
+/* The frames' places in the texts they were written in; empty when nobody knows them. */
+static void add_originals(call_ctx *cx, text_buf *out, const frame *const *shown, uint32_t n)
+{
+  while (n--) {
+    program *p = shown[n]->c->function ? shown[n]->c->function->program : NULL;
+    source_range at = place_of(shown[n]), from;
+    source *src;
+
+    if (!p || !p->original || !p->original(cx, p, &at, &from, &src))
+      continue;
+    source_excerpt_in(out, &from, shown[n]->c->name);
+    source_release(src);
+  }
+}
+
+static void add_frames(call_ctx *cx, text_buf *out, const frame *const *shown, uint32_t n, bool head)
+{
+  text_buf originals;
+
+  text_init(&originals, cx->ctx);
+  add_originals(cx, &originals, shown, n);
+  if (head)
+    text_printf(out, "The following operation failed in the TorchScript interpreter.\n"
+                     "Traceback of TorchScript%s (most recent call last):\n",
+                originals.len ? ", serialized code" : "");
+  for (uint32_t i = n; i-- > 0;) {
+    source_range at = place_of(shown[i]);
+    if (at.src)
+      source_excerpt_in(out, &at, shown[i]->c->name);
+  }
+  if (originals.len && !text_failed(&originals))
+    text_printf(out, "\nTraceback of TorchScript, original code (most recent call last):\n%s", text_str(&originals));
+  text_free(&originals);
 }
 
 /* Outermost first, as PyTorch: the name beside a place is the function that it stands in. */
@@ -117,11 +150,7 @@ static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
   if (!n)
     return;
   text_init(&t, s->ctx);
-  if (!cx->err->traceback)
-    text_puts(&t, "The following operation failed in the TorchScript interpreter.\n"
-                  "Traceback of TorchScript (most recent call last):\n");
-  while (n--)
-    add_place(&t, shown[n], shown[n]->c->name);
+  add_frames(cx, &t, shown, n, !cx->err->traceback);
   if (!text_failed(&t))
     error_add_traceback(cx->err, text_str(&t));
   text_free(&t);

@@ -202,6 +202,11 @@ static sugared index_module(emitter *e, ir_value *v, const ast_expr *x, const ty
   if (!hint || hint->kind != TYPE_INTERFACE)
     FAIL(e, "Unable to extract submodule with a non-literal index. Indexing with a variable needs an "
             "annotation with an interface type");
+  const class_info *cls = v->type->cls;
+  for (uint32_t k = 0; k < cls->n_attrs; k++)
+    if (cls->attrs[k].type->kind == TYPE_CLASS && cls->attrs[k].type->cls && cls->attrs[k].type->cls->is_module &&
+        !type_is_subtype(cls->attrs[k].type, hint))
+      FAIL(e, "Attribute %s is not of annotated type %s", cls->attrs[k].name, TYPE_TEXT(e, hint));
   ir_value *in[2] = {v, em_expr(e, x, NULL)};
   return sugar_value(em_put_node(e, IR_MODULE_CONTAINER_INDEX, in, 2, hint));
 }
