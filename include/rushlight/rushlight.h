@@ -318,6 +318,12 @@ RUSH_API const char *rush_value_field(rush_value v, size_t i);
 RUSH_API void rush_value_entry(rush_value v, size_t i, rush_value *key, rush_value *value);
 /* Attribute of an object by name, new; UNSET tag when there is none. */
 RUSH_API rush_value rush_object_attr(rush_value object, const char *name);
+/* Names of an object's attributes, in order; static while the object lives.  0 for anything else. */
+RUSH_API size_t rush_object_n_attrs(rush_value object);
+RUSH_API const char *rush_object_attr_name(rush_value object, size_t i);
+/* Sets an attribute; the value is converted to the attribute's type where TorchScript would, else refused. */
+RUSH_API rush_status rush_object_set_attr(rush_context *c, rush_value object, const char *name, rush_value v,
+                                          rush_error *err) RUSH_CHECKED;
 /* The text that print() shows (repr false) or repr (true); new, free with rush_free_text. */
 RUSH_API rush_status rush_value_to_text(rush_context *c, rush_value v, bool repr, char **out,
                                         rush_error *err) RUSH_CHECKED;

@@ -27,8 +27,10 @@ PyObject *py_raise(py_state *state, rush_error *err)
   if (!type)
     type = PyExc_RuntimeError;
   const char *message = err->message ? err->message : rush_status_name(err->status);
-  if (err->traceback)
-    PyErr_Format(type, "%s%s%s", err->traceback, type == state->error ? "" : "", message);
+  if (err->traceback && type != state->error) /* as torch.jit ends its tracebacks */
+    PyErr_Format(type, "%s%s: %s", err->traceback, ((PyTypeObject *)type)->tp_name, message);
+  else if (err->traceback)
+    PyErr_Format(type, "%s%s", err->traceback, message);
   else
     PyErr_SetString(type, message);
   rush_error_clear(err);
@@ -283,6 +285,28 @@ static int from_buffer(py_call *call, PyObject *o, rush_value *out)
   return remember(call, *out, o, false);
 }
 
+/* The capsule is renamed once its contents are ours, as the protocol asks. */
+int py_from_dlpack(py_call *call, PyObject *o, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *capsule = PyObject_CallMethod(o, "__dlpack__", NULL);
+  void *managed = capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+  int result = -1;
+
+  if (managed && PyCapsule_SetName(capsule, "used_dltensor") == 0) {
+    if (rush_tensor_from_dlpack_steal(call->state->context, managed, false, out, &err) == RUSH_OK)
+      result = 0;
+    else
+      py_raise(call->state, &err);
+  }
+  Py_XDECREF(capsule);
+  if (result == 0 && remember(call, *out, o, false) < 0) {
+    rush_value_release(*out);
+    result = -1;
+  }
+  return result;
+}
+
 /* -- Other values in ------------------------------------------------------------------------------------ */
 
 static int sequence_to_value(py_call *call, PyObject *o, bool is_tuple, int depth, rush_value *out);
@@ -352,6 +376,8 @@ static int other_to_value(py_call *call, PyObject *o, int depth, rush_value *out
     return device_to_value(o, out);
   if (PyObject_CheckBuffer(o) && !PyBytes_Check(o))
     return from_buffer(call, o, out);
+  if (PyObject_HasAttrString(o, "__dlpack__"))
+    return py_from_dlpack(call, o, out);
   if (PyIndex_Check(o)) {
     PyObject *i = PyNumber_Index(o);
     int result = i ? long_to_value(i, out) : -1;
@@ -390,7 +416,7 @@ static int to_value(py_call *call, PyObject *o, int depth, rush_value *out)
     return long_to_value(PyTuple_GET_ITEM(o, 1), out);
   else if (Py_IS_TYPE(o, st->object_type) || Py_IS_TYPE(o, st->enum_type))
     *out = rush_value_retain(((py_object *)o)->value);
-  else if (Py_IS_TYPE(o, st->module_type))
+  else if (PyObject_TypeCheck(o, st->module_type))
     *out = rush_value_retain(rush_module_value(((py_module *)o)->module));
   else if (PyList_Check(o) || PyTuple_Check(o))
     return sequence_to_value(call, o, PyTuple_Check(o), depth, out);
@@ -520,10 +546,10 @@ static void free_capsule(PyObject *capsule)
     char tensor[48];
     void *manager;
     void (*deleter)(struct managed *);
-  } *m = PyCapsule_GetPointer(capsule, "dltensor");
-  if (m && m->deleter)
+  } *m = PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+
+  if (m && m->deleter) /* a used capsule has another name */
     m->deleter(m);
-  PyErr_Clear(); /* a used capsule has another name */
 }
 
 PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t)

@@ -257,6 +257,66 @@ static PyObject *module_getattro(PyObject *self, PyObject *name)
   return o;
 }
 
+static int set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
+{
+  const char *text = PyUnicode_AsUTF8(name);
+  py_call call = {.state = st};
+  rush_error err = RUSH_ERROR_INIT;
+  int result = -1;
+  rush_value v;
+
+  if (!text)
+    return -1;
+  if (!o) {
+    PyErr_Format(PyExc_AttributeError, "attribute '%s' cannot be deleted", text);
+    return -1;
+  }
+  if (py_to_value(&call, o, &v) == 0) {
+    if (rush_object_set_attr(st->context, object, text, v, &err) == RUSH_OK)
+      result = 0;
+    else
+      py_raise(st, &err);
+    rush_value_release(v);
+  }
+  py_call_end(&call);
+  return result;
+}
+static int module_setattro(PyObject *self, PyObject *name, PyObject *o)
+{
+  return set_attr(((py_module *)self)->state, rush_module_value(((py_module *)self)->module), name, o);
+}
+
+/* `training` of an object and of all below it. */
+static int set_training(py_state *st, rush_value object, bool on)
+{
+  rush_error err = RUSH_ERROR_INIT;
+
+  for (size_t i = 0; i < rush_object_n_attrs(object); i++) {
+    const char *name = rush_object_attr_name(object, i);
+    rush_value v = rush_object_attr(object, name);
+    int result = 0;
+    if (v.tag == RUSH_TAG_OBJECT)
+      result = set_training(st, v, on);
+    else if (strcmp(name, "training") == 0 && v.tag == RUSH_TAG_BOOL &&
+             rush_object_set_attr(st->context, object, name, rush_value_bool(on), &err) != RUSH_OK) {
+      py_raise(st, &err);
+      result = -1;
+    }
+    rush_value_release(v);
+    if (result < 0)
+      return -1;
+  }
+  return 0;
+}
+static PyObject *module_set_training(PyObject *self, PyObject *arg)
+{
+  int on = PyObject_IsTrue(arg);
+
+  if (on < 0 || set_training(((py_module *)self)->state, rush_module_value(((py_module *)self)->module), on) < 0)
+    return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject *module_methods(PyObject *self, PyObject *unused)
 {
   py_module *m = (py_module *)self;
@@ -336,7 +396,7 @@ static PyObject *module_copy(PyObject *self, PyObject *unused)
   (void)unused;
   if (rush_module_copy(m->module, &copy, &err) != RUSH_OK)
     return py_raise(m->state, &err);
-  py_module *o = (py_module *)m->state->module_type->tp_alloc(m->state->module_type, 0);
+  py_module *o = (py_module *)Py_TYPE(self)->tp_alloc(Py_TYPE(self), 0);
   if (!o) {
     rush_module_release(copy);
     return NULL;
@@ -368,6 +428,7 @@ static PyMethodDef module_methods_table[] = {
     {"methods", module_methods, METH_NOARGS, "names of the methods that can be called"},
     {"_state", module_state, METH_VARARGS, "parameters (and buffers) by qualified name"},
     {"_set_state", module_set_state, METH_VARARGS, "copy a tensor into a named parameter or buffer"},
+    {"_set_training", module_set_training, METH_O, "set `training` of all submodules"},
     {"copy", module_copy, METH_NOARGS, "another instance with state of its own"},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef module_getset[] = {{"code", module_code, NULL, "TorchScript source", NULL},
@@ -376,6 +437,7 @@ static PyGetSetDef module_getset[] = {{"code", module_code, NULL, "TorchScript s
 static PyType_Slot module_slots[] = {{Py_tp_dealloc, module_dealloc},
                                      {Py_tp_call, module_call},
                                      {Py_tp_getattro, module_getattro},
+                                     {Py_tp_setattro, module_setattro},
                                      {Py_tp_repr, module_repr},
                                      {Py_tp_methods, module_methods_table},
                                      {Py_tp_getset, module_getset},
@@ -435,6 +497,10 @@ static PyObject *object_getattro(PyObject *self, PyObject *name)
   rush_value_release(v);
   return found;
 }
+static int object_setattro(PyObject *self, PyObject *name, PyObject *o)
+{
+  return set_attr(((py_object *)self)->state, ((py_object *)self)->value, name, o);
+}
 static PyObject *object_compare(PyObject *a, PyObject *b, int op)
 {
   if ((op != Py_EQ && op != Py_NE) || Py_TYPE(a) != Py_TYPE(b))
@@ -444,8 +510,9 @@ static PyObject *object_compare(PyObject *a, PyObject *b, int op)
 }
 static Py_hash_t object_hash(PyObject *self) { return _Py_HashPointer(((py_object *)self)->value.as.heap); }
 static PyType_Slot object_slots[] = {{Py_tp_dealloc, object_dealloc},     {Py_tp_repr, object_repr},
-                                     {Py_tp_getattro, object_getattro},   {Py_tp_richcompare, object_compare},
-                                     {Py_tp_hash, object_hash},           {0, NULL}};
+                                     {Py_tp_getattro, object_getattro},   {Py_tp_setattro, object_setattro},
+                                     {Py_tp_richcompare, object_compare}, {Py_tp_hash, object_hash},
+                                     {0, NULL}};
 static PyType_Spec object_spec = {"rushlight.ScriptObject", sizeof(py_object), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, object_slots};
 static PyType_Spec enum_spec = {"rushlight.EnumValue", sizeof(py_object), 0,
@@ -469,18 +536,22 @@ int py_add_module_types(PyObject *m, py_state *st)
 
 PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
 {
-  static char *names[] = {"source", "check_full", "copy", "name", NULL};
+  static char *names[] = {"source", "check_full", "copy", "name", "type", NULL};
   py_state *st = PyModule_GetState(m);
   rush_load_options options = RUSH_LOAD_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
   rush_module *module = NULL;
-  PyObject *source, *path = NULL;
+  PyObject *source, *path = NULL, *type = (PyObject *)st->module_type;
   int full = 0, copy = 0;
   rush_status status;
   Py_buffer b;
 
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppz", names, &source, &full, &copy, &options.name))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzO", names, &source, &full, &copy, &options.name, &type))
     return NULL;
+  if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type)) {
+    PyErr_SetString(PyExc_TypeError, "load(): `type` is a subclass of Module");
+    return NULL;
+  }
   options.check_full = full;
   options.copy = copy;
   if (PyObject_CheckBuffer(source)) {
@@ -500,7 +571,7 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
   }
   if (status != RUSH_OK)
     return py_raise(st, &err);
-  py_module *o = (py_module *)st->module_type->tp_alloc(st->module_type, 0);
+  py_module *o = (py_module *)((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
   if (!o) {
     rush_module_release(module);
     return NULL;

@@ -39,8 +39,6 @@ typedef struct py_module {
   PyObject_HEAD
   rush_module *module;
   py_state *state;
-  PyObject *dict;
-  bool training;
 } py_module;
 
 /* -- convert.c -------------------------------------------------------------------------------------- */
@@ -67,6 +65,8 @@ int py_to_value(py_call *call, PyObject *o, rush_value *out);
 PyObject *py_from_value(py_call *call, rush_value v);
 /* Tell torch about in-place writes to its tensors; -1 with an exception set. */
 int py_call_writes(py_call *call);
+/* A tensor on the memory of any object with __dlpack__; new. */
+int py_from_dlpack(py_call *call, PyObject *o, rush_value *out);
 void py_call_end(py_call *call);
 /* Raise what err says; clears it.  Returns NULL. */
 PyObject *py_raise(py_state *state, rush_error *err);

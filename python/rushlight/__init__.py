@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-import io
 import os
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from . import _rushlight, ops
@@ -21,13 +21,13 @@ from ._rushlight import (
     __version__,
     as_tensor,
     dtype,
+    from_dlpack,
     get_num_threads,
     load_value,
     manual_seed,
     memory_stats,
     set_num_threads,
 )
-from ._rushlight import Module as ScriptModule
 
 __all__ = [
     "EnumValue",
@@ -36,24 +36,78 @@ __all__ = [
     "ScriptModule",
     "ScriptObject",
     "Tensor",
+    "__version__",
     "as_tensor",
     "dtype",
+    "from_dlpack",
     "get_num_threads",
     "load",
     "load_value",
     "manual_seed",
     "memory_stats",
     "ops",
-    "parameters",
     "set_num_threads",
-    "state_dict",
     "tensor",
 ]
+
+_NUMBERS = (bool, int, float, complex, list, tuple)  # before `bool` becomes the dtype
 
 for _name in dir(_rushlight):
     if isinstance(getattr(_rushlight, _name), dtype):
         globals()[_name] = getattr(_rushlight, _name)
         __all__.append(_name)
+
+
+class ScriptModule(_rushlight.Module):
+    """A program loaded from an archive, with its state: what `load` returns.
+
+    Its methods are attributes (`model(x)` calls forward), and so are its parameters, buffers, submodules
+    and other attributes, which can be assigned where the program declares them.
+    """
+
+    __slots__ = ()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Parameters and buffers by qualified name; they share the module's memory."""
+        return self._state(False)
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
+        """Copy tensors into the parameters and buffers of these names."""
+        own = self._state(False)
+        missing, unexpected = [k for k in own if k not in state], [k for k in state if k not in own]
+        if strict and (missing or unexpected):
+            parts = [f"missing: {', '.join(missing)}"] if missing else []
+            parts += [f"unexpected: {', '.join(unexpected)}"] if unexpected else []
+            raise RuntimeError(f"the state does not fit the module; {'; '.join(parts)}")
+        for name, value in state.items():
+            if name in own:
+                self._set_state(name, value)
+
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        """(qualified name, tensor) of every parameter."""
+        yield from self._state(True).items()
+
+    def parameters(self) -> Iterator[Any]:
+        """Every parameter."""
+        yield from self._state(True).values()
+
+    def named_buffers(self) -> Iterator[tuple[str, Any]]:
+        """(qualified name, tensor) of every buffer."""
+        parameters = self._state(True)
+        yield from ((name, value) for name, value in self._state(False).items() if name not in parameters)
+
+    def buffers(self) -> Iterator[Any]:
+        """Every buffer."""
+        yield from (value for _, value in self.named_buffers())
+
+    def train(self, mode: bool = True) -> ScriptModule:
+        """Set `training` here and in all submodules that have it; returns self."""
+        self._set_training(mode)
+        return self
+
+    def eval(self) -> ScriptModule:
+        """train(False)."""
+        return self.train(False)
 
 
 def load(
@@ -68,27 +122,19 @@ def load(
     `check_full` checks the CRC of every record; `copy` copies the weights, for a file that may
     change while it is open.
     """
-    if isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
-        return _rushlight.load(source, check_full=check_full, copy=copy)
-    if isinstance(source, io.IOBase) or hasattr(source, "read"):
-        return _rushlight.load(source.read(), check_full=check_full, copy=copy)
-    raise TypeError(f"load() takes a path, bytes or a binary file, not {type(source).__name__}")
-
-
-def state_dict(module: ScriptModule) -> dict[str, Tensor]:
-    """Parameters and buffers by qualified name."""
-    return module._state(False)
-
-
-def parameters(module: ScriptModule) -> dict[str, Tensor]:
-    """Parameters by qualified name."""
-    return module._state(True)
+    if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
+        if not hasattr(source, "read"):
+            raise TypeError(f"load() takes a path, bytes or a binary file, not {type(source).__name__}")
+        source = source.read()
+    return _rushlight.load(source, check_full=check_full, copy=copy, type=ScriptModule)
 
 
 def tensor(data: Any, dtype: dtype | None = None) -> Tensor:
-    """A new tensor from numbers or nested lists."""
-    made = ops.aten.tensor(data, dtype=dtype) if dtype is not None else as_tensor(data)
-    return as_tensor(made)
+    """A new tensor from numbers, nested lists, or a copy of another tensor."""
+    if isinstance(data, _NUMBERS):
+        return as_tensor(data, dtype)
+    made = as_tensor(data)
+    return ops.aten.to.dtype(made, dtype or made.dtype, False, True)
 
 
 def _tensor_method(self: Tensor, name: str) -> Any:

@@ -193,6 +193,35 @@ rush_value rush_object_attr(rush_value object, const char *name)
   return slot < 0 ? value_unset() : value_retain(object.as.object->slots[slot]);
 }
 
+size_t rush_object_n_attrs(rush_value object)
+{
+  return object.tag == RUSH_TAG_OBJECT ? object.as.object->type->cls->n_attrs : 0;
+}
+
+const char *rush_object_attr_name(rush_value object, size_t i)
+{
+  return i < rush_object_n_attrs(object) ? object.as.object->type->cls->attrs[i].name : NULL;
+}
+
+rush_status rush_object_set_attr(rush_context *c, rush_value object, const char *name, rush_value v, rush_error *err)
+{
+  int slot = object.tag == RUSH_TAG_OBJECT ? class_attr_index(object.as.object->type, str_of(name)) : -1;
+  bool fits = false;
+  rush_value made;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  if (slot < 0)
+    return error_set_type(err, RUSH_EARGUMENT, "AttributeError", "there is no attribute '%s' to set", name);
+  TRY(value_bind(&cx, object.as.object->type->cls->attrs[slot].type, v, &fits, &made));
+  if (!fits)
+    return error_set_type(err, RUSH_EARGUMENT, "TypeError", "attribute '%s' takes no value of this type", name);
+  rush_value old = object.as.object->slots[slot];
+  object.as.object->slots[slot] = made;
+  value_release(old);
+  return RUSH_OK;
+}
+
 rush_status rush_value_to_text(rush_context *c, rush_value v, bool repr, char **out, rush_error *err)
 {
   call_ctx cx;

@@ -154,6 +154,12 @@ static rush_status bind_value(call_ctx *cx, const type *t, int32_t fixed_len, ru
   return bind_simple(cx, t, v, fits, out);
 }
 
+rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out)
+{
+  *fits = false;
+  return bind_value(cx, t, 0, v, fits, out);
+}
+
 /* -- All of them ----------------------------------------------------------------------------------------------- */
 
 static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_value v)

@@ -106,6 +106,8 @@ typedef struct named_arg {
  * list, list -> Tensor[]...).  RUSH_EARGUMENT with a sentence that says which argument and why. */
 rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *out) RUSH_CHECKED;
+/* One value as one type, with the same conversions: *fits, and then *out is new. */
+rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out) RUSH_CHECKED;
 /* The first overload of `name` that binds, called.  *results new, *n_results of them (at most max). */
 rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
                             const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,

@@ -1,0 +1,35 @@
+"""`pip install .` into a fresh virtual environment, and what it gives: minutes, so only when asked (make nightly)."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from conftest import TOP
+
+pytestmark = pytest.mark.skipif(not os.environ.get("RUSHLIGHT_NIGHTLY"), reason="RUSHLIGHT_NIGHTLY=1 runs it")
+
+PROGRAM = """
+import sys
+import rushlight
+model = rushlight.load(sys.argv[1])
+x = rushlight.ops.aten.zeros([1, 1, 8, 8])
+print(len(model(x).tolist()[0]), "torch" in sys.modules, "numpy" in sys.modules)
+"""
+
+
+def test_installs_without_torch(tmp_path: pathlib.Path, digits: pathlib.Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    python = str(venv / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", str(TOP)], check=True)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    out = subprocess.run(
+        [python, "-c", PROGRAM, str(digits)], check=True, capture_output=True, text=True, env=env, cwd=tmp_path
+    )
+    assert out.stdout.split() == ["10", "False", "False"]
+    files = [p.name for p in next(venv.rglob("site-packages/rushlight")).iterdir()]
+    assert {"__init__.py", "__init__.pyi", "_rushlight.pyi", "ops.py", "py.typed"} <= set(files)

@@ -1,0 +1,66 @@
+"""The stubs name what is there, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+
+import rushlight
+from rushlight import _rushlight
+
+FOLDER = pathlib.Path(rushlight.__file__).parent
+FROM_OBJECT = set(dir(object)) | {"__module__", "__weakref__", "__getstate__", "__slots__"}
+# Slots that Python shows under a second name, and what classes of C have besides.
+IMPLIED = {"__hash__", "__buffer__", "__release_buffer__", "__vectorcalloffset__"}
+
+
+def stub(name: str) -> ast.Module:
+    return ast.parse((FOLDER / name).read_text())
+
+
+def names(body: list[ast.stmt]) -> set[str]:
+    found = set()
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        elif isinstance(node, ast.ImportFrom) and node.module != "typing":
+            found |= {alias.asname for alias in node.names if alias.asname and not alias.asname.startswith("_M")}
+    return found
+
+
+def test_the_package() -> None:
+    assert (FOLDER / "py.typed").exists()
+    assert names(stub("__init__.pyi").body) == set(rushlight.__all__)
+
+
+def test_the_extension() -> None:
+    there = {name for name in dir(_rushlight) if not name.startswith("__")} | {"__version__"}
+    assert names(stub("_rushlight.pyi").body) == there
+
+
+def test_the_classes() -> None:
+    for file, module in (("_rushlight.pyi", _rushlight), ("__init__.pyi", rushlight)):
+        for node in stub(file).body:
+            if not isinstance(node, ast.ClassDef) or node.name in ("Error", "dtype", "EnumValue"):
+                continue
+            cls = getattr(module, node.name)
+            own = {name for name in vars(cls) if name not in FROM_OBJECT | IMPLIED}
+            said = names(node.body) - FROM_OBJECT
+            assert own - said - {"__getattribute__", "__delattr__"} == set(), f"{node.name}: the stub lacks these"
+            assert said - own - {"__getattr__"} == set(), f"{node.name}: these are not there"
+
+
+def test_what_it_says_about_types() -> None:
+    text = (FOLDER / "__init__.pyi").read_text()
+    for node in ast.walk(ast.parse((FOLDER / "__init__.py").read_text())):
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            assert f"def {node.name}(" in text
+            assert node.returns is not None, f"{node.name} has no annotation"
+
+
+def test_operators_are_typed() -> None:
+    for node in ast.walk(ast.parse(pathlib.Path(rushlight.ops.__file__).read_text())):
+        if isinstance(node, ast.FunctionDef):
+            assert node.returns is not None, f"{node.name} has no annotation"
