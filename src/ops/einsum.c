@@ -343,6 +343,14 @@ static rush_status contract(call_ctx *cx, rush_tensor **a, rush_tensor **b, cons
     else
       s.right[s.n_right++] = d;
   }
+  if (s.n_left && s.n_right && s.right[s.n_right - 1] < s.left[0]) { /* b's come first in the output: as its rows */
+    const split t = s;
+    s.n_left = t.n_right;
+    s.n_right = t.n_left;
+    memcpy(s.left, t.right, sizeof s.left);
+    memcpy(s.right, t.left, sizeof s.right);
+    return multiply(cx, *b, *a, &s, out);
+  }
   return multiply(cx, *a, *b, &s, out);
 }
 
@@ -375,7 +383,7 @@ static void take_out(equation *e, int i)
 {
   for (int k = i; k + 1 < e->n_operands; k++)
     e->ops[k] = e->ops[k + 1];
-  e->n_operands--;
+  e->ops[--e->n_operands] = NULL;
 }
 
 static rush_status contract_all(call_ctx *cx, equation *e, int *counts, const rush_list *path)
