@@ -305,12 +305,14 @@ static void run_bag(const bags *b, int64_t bag, void *widened)
     bag_take(b, bag, i, from, count == 0);
     count++;
   }
+  if (b->quick)
+    count = bag_limit(b, bag) - bag_begin(b, bag);
+  if (b->mode != BAG_SUM)
+    ((int64_t *)b->bag_size->data)[bag] = count;
   if (b->mode == BAG_MEAN && count > 0 && b->wide == RUSH_FLOAT64)
     divide_row_f64(b->n_cols, (double *)b->out->data + bag * b->n_cols, count);
   else if (b->mode == BAG_MEAN && count > 0)
     divide_row_f32(b->n_cols, (float *)b->out->data + bag * b->n_cols, count);
-  if (b->mode != BAG_SUM)
-    ((int64_t *)b->bag_size->data)[bag] = b->quick ? bag_limit(b, bag) - bag_begin(b, bag) : count;
 }
 
 static rush_status zeros(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_tensor **out)
