@@ -235,7 +235,7 @@ static void fill_item(char *dst, int64_t n, const char *src, int64_t item)
 /* -- Strided memory to rows and back ------------------------------------------------------------------------ */
 
 /* n elements from strides ds, ss (bytes). */
-static void copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, int64_t item)
+void block_copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, int64_t item)
 {
   if (ds == item && ss == item) {
     memcpy(d, s, (size_t)(n * item));
@@ -303,9 +303,9 @@ static void walk(const tensor_iter *it, const operand *o, const position *start,
     int64_t run = i64_min(n, it->sizes[0] - x.at[0]);
     char *p = position_of(&x, it, o);
     if (to_row)
-      copy_strided(row, o->item, p, o->strides[0], run, o->item);
+      block_copy_strided(row, o->item, p, o->strides[0], run, o->item);
     else
-      copy_strided(p, o->strides[0], row, o->item, run, o->item);
+      block_copy_strided(p, o->strides[0], row, o->item, run, o->item);
     row += run * o->item;
     n -= run;
     position_add(&x, it, run);
@@ -477,6 +477,36 @@ static void run_range(void *arg, int64_t begin, int64_t end)
   }
   if (fault)
     atomic_store_explicit(&p->fault, fault, memory_order_relaxed);
+}
+
+void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const void *src, int dtype)
+{
+  const tape_type natural = (tape_type)tape_type_of(dtype);
+  tape_convert *fn = isa->load[dtype];
+  char tmp[BLOCK_MAX * 16] __attribute__((aligned(64)));
+  if (fn) {
+    fn(n, natural == type ? dst : tmp, src);
+    src = tmp;
+  }
+  if (natural != type)
+    convert(isa, n, dst, (uint8_t)type, src, (uint8_t)natural);
+  else if (!fn)
+    memcpy(dst, src, (size_t)n * tape_type_bytes(type));
+}
+
+void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const void *src, tape_type type)
+{
+  const tape_type natural = (tape_type)tape_type_of(dtype);
+  tape_convert *fn = isa->store[dtype];
+  char tmp[BLOCK_MAX * 16] __attribute__((aligned(64)));
+  if (natural != type) {
+    convert(isa, n, fn ? tmp : dst, (uint8_t)natural, src, (uint8_t)type);
+    src = fn ? tmp : dst;
+  }
+  if (fn)
+    fn(n, dst, src);
+  else if (src != dst)
+    memcpy(dst, src, (size_t)n * tape_type_bytes(type));
 }
 
 /* -- One loop over everything --------------------------------------------------------------------------------- */

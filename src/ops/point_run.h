@@ -41,4 +41,13 @@ const tape_isa *tape_isa_of(context *c);
 /* `flat`: all tensors have the run's sizes and are row-major (results too). */
 rush_status point_execute(call_ctx *cx, const point_run *r, bool flat) RUSH_CHECKED;
 
+/* -- Blocks, for other machines ------------------------------------------------------------------------- */
+
+#define BLOCK_MAX 512 /* elements */
+/* n elements of `item` bytes from one stride (bytes) to another. */
+void block_copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, int64_t item);
+/* n <= BLOCK_MAX elements in a row, of `dtype`, to or from a block of `type`. */
+void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const void *src, int dtype);
+void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const void *src, tape_type type);
+
 #endif

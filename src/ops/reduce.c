@@ -1,0 +1,460 @@
+#include "ops/reduce.h"
+
+#include "base/cpu.h"
+#include "base/threads.h"
+#include "ops/point_run.h"
+
+ISA_DECLARE(const reduce_isa *, reduce_isa, (void));
+
+#define PIECE 32768     /* elements that one fold takes at most */
+#define PIECE_ROWS 512  /* rows that one fold of columns takes at most */
+#define COLS 512        /* columns that one fold of columns takes at most */
+#define COLS_MIN 16     /* fewer are gathered */
+#define RUN_MIN 64      /* shorter runs are gathered */
+#define GRAIN 32768     /* elements a thread takes at least */
+
+/* -- Geometry --------------------------------------------------------------------------------------------- */
+
+typedef struct axes { /* dimension 0 is innermost; strides are in bytes */
+  int n;
+  int64_t sizes[TENSOR_MAX_DIMS + 1], strides[TENSOR_MAX_DIMS + 1];
+} axes;
+
+typedef struct geometry {
+  axes kept, gone;
+  int64_t n_out, n_gone; /* outputs, elements of each */
+  int64_t item;
+  int dtype;
+} geometry;
+
+static void axes_add(axes *a, int64_t size, int64_t stride)
+{
+  if (size == 1)
+    return;
+  if (a->n > 0 && stride == a->strides[a->n - 1] * a->sizes[a->n - 1]) {
+    a->sizes[a->n - 1] *= size;
+    return;
+  }
+  a->sizes[a->n] = size;
+  a->strides[a->n++] = stride;
+}
+
+static void axes_close(axes *a)
+{
+  if (a->n == 0) {
+    a->n = 1;
+    a->sizes[0] = 1;
+    a->strides[0] = 0;
+  }
+}
+
+/* The reduced dimensions, smallest stride first unless their order matters. */
+static int order_gone(const rush_tensor *x, uint64_t dims, bool in_order, int *perm)
+{
+  int n = 0;
+  for (int d = x->n_dims - 1; d >= 0; d--) {
+    if (!(dims >> d & 1))
+      continue;
+    int at = n++;
+    for (; !in_order && at > 0 && x->strides[perm[at - 1]] > x->strides[d]; at--)
+      perm[at] = perm[at - 1];
+    perm[at] = d;
+  }
+  return n;
+}
+
+static void find_geometry(geometry *g, const rush_tensor *x, uint64_t dims, bool in_order)
+{
+  const bool pairs = dtype_is_complex(x->dtype);
+  const int64_t bytes = (int64_t)tensor_item_bytes(x);
+  g->kept.n = g->gone.n = 0;
+  g->n_out = g->n_gone = 1;
+  g->dtype = pairs ? dtype_to_real(x->dtype) : x->dtype;
+  g->item = (int64_t)dtype_bytes(g->dtype);
+  if (pairs) {
+    axes_add(&g->kept, 2, g->item);
+    g->n_out = 2;
+  }
+  for (int d = x->n_dims - 1; d >= 0; d--)
+    if (!(dims >> d & 1)) {
+      axes_add(&g->kept, x->sizes[d], x->strides[d] * bytes);
+      g->n_out *= x->sizes[d];
+    }
+  int perm[TENSOR_MAX_DIMS];
+  int n = order_gone(x, dims, in_order, perm);
+  for (int i = 0; i < n; i++) {
+    axes_add(&g->gone, x->sizes[perm[i]], x->strides[perm[i]] * bytes);
+    g->n_gone *= x->sizes[perm[i]];
+  }
+  axes_close(&g->kept);
+  axes_close(&g->gone);
+}
+
+/* A walk over axes. */
+typedef struct walker {
+  const axes *a;
+  int64_t at[TENSOR_MAX_DIMS + 1];
+  const char *p;
+} walker;
+
+static void walk_to(walker *w, const axes *a, const char *base, int64_t linear)
+{
+  w->a = a;
+  w->p = base;
+  for (int d = 0; d < a->n; d++) {
+    w->at[d] = linear % a->sizes[d];
+    w->p += w->at[d] * a->strides[d];
+    linear /= a->sizes[d];
+  }
+}
+
+/* n elements on, not beyond the end of the innermost axis. */
+static void walk_on(walker *w, int64_t n)
+{
+  const axes *a = w->a;
+  w->at[0] += n;
+  w->p += n * a->strides[0];
+  for (int d = 0; w->at[d] >= a->sizes[d]; d++) {
+    w->p -= w->at[d] * a->strides[d];
+    w->at[d] = 0;
+    if (d + 1 == a->n)
+      return;
+    w->at[d + 1]++;
+    w->p += a->strides[d + 1];
+  }
+}
+
+int64_t reduce_n_outputs(const rush_tensor *x, uint64_t dims)
+{
+  int64_t n = 1;
+  for (int d = 0; d < x->n_dims; d++)
+    n *= dims >> d & 1 ? 1 : x->sizes[d];
+  return n;
+}
+
+int64_t reduce_n_elems(const rush_tensor *x, uint64_t dims)
+{
+  int64_t n = 1;
+  for (int d = 0; d < x->n_dims; d++)
+    n *= dims >> d & 1 ? x->sizes[d] : 1;
+  return n;
+}
+
+/* -- What a run needs ------------------------------------------------------------------------------------------ */
+
+typedef struct folding {
+  const reduce_job *job;
+  geometry g;
+  const tape_isa *tape;
+  const reduce_isa *isa;
+  const reduce_loops *loops;
+  int64_t width;   /* bytes of an accumulator */
+  bool direct;     /* elements lie in memory as accumulators do */
+  bool by_cols;
+  int64_t piece;   /* elements (by rows) or rows (by columns) of a piece */
+  int64_t n_pieces;
+  char *acc;       /* n_pieces times n_out */
+  int64_t *found;  /* reduce_find */
+} folding;
+
+static void prepare(folding *f, call_ctx *cx, const reduce_job *job, bool in_order)
+{
+  cpu_level level = cpu_choose(context_get_options(cx->ctx)->cpu);
+  f->job = job;
+  f->tape = tape_isa_of(cx->ctx);
+  f->isa = ISA_PICK(reduce_isa, level)();
+  f->loops = &f->isa->loops[job->kind][job->type];
+  find_geometry(&f->g, job->x, job->dims, in_order);
+  f->width = (int64_t)tape_type_bytes(job->type);
+  f->direct = !job->as_bool && tape_type_of(f->g.dtype) == (int)job->type && f->g.item == f->width;
+  f->by_cols = f->g.kept.strides[0] == f->g.item && f->g.gone.strides[0] != f->g.item &&
+               f->g.kept.sizes[0] >= COLS_MIN;
+  f->piece = f->by_cols ? PIECE_ROWS : PIECE;
+  f->n_pieces = (f->g.n_gone + f->piece - 1) / f->piece;
+}
+
+/* n elements in a row, of the tensor's dtype, as the accumulator's type. */
+static void to_block(const folding *f, int64_t n, void *dst, const void *src)
+{
+  if (!f->job->as_bool) {
+    block_read(f->tape, n, dst, f->job->type, src, f->g.dtype);
+    return;
+  }
+  uint8_t bits[BLOCK_MAX];
+  block_read(f->tape, n, bits, TY_BOOL, src, f->g.dtype);
+  block_read(f->tape, n, dst, f->job->type, bits, RUSH_BOOL);
+}
+
+static const void *param_at(const folding *f, int64_t out)
+{
+  return f->job->param ? (const char *)f->job->param + out * f->width : NULL;
+}
+
+/* Gather up to a block from the walk; *n how many. */
+static const void *next_block(const folding *f, walker *w, int64_t left, char *block, int64_t *n)
+{
+  char raw[BLOCK_MAX * 8] __attribute__((aligned(64)));
+  char *to = f->direct ? block : raw;
+  int64_t have = 0, want = i64_min(left, BLOCK_MAX);
+  if (w->a->strides[0] == f->g.item && w->a->sizes[0] - w->at[0] >= want) {
+    const char *src = w->p;
+    walk_on(w, want);
+    *n = want;
+    if (f->direct)
+      return src;
+    to_block(f, want, block, src);
+    return block;
+  }
+  while (have < want) {
+    int64_t run = i64_min(w->a->sizes[0] - w->at[0], want - have);
+    block_copy_strided(to + have * f->g.item, f->g.item, w->p, w->a->strides[0], run, f->g.item);
+    have += run;
+    walk_on(w, run);
+  }
+  if (!f->direct)
+    to_block(f, have, block, raw);
+  *n = have;
+  return block;
+}
+
+/* -- Rows ---------------------------------------------------------------------------------------------------------- */
+
+/* Elements [begin, end) of one output into *acc. */
+static void fold_row(const folding *f, const char *base, int64_t begin, int64_t end, const void *param, char *acc)
+{
+  const reduce_loops *combine = &f->isa->loops[reduce_combines_by(f->job->kind)][f->job->type];
+  char block[BLOCK_MAX * 8] __attribute__((aligned(64))), part[8];
+  walker w;
+  walk_to(&w, &f->g.gone, base, begin);
+  const bool runs = f->direct && w.a->strides[0] == f->g.item && w.a->sizes[0] >= RUN_MIN;
+  bool first = true;
+  while (begin < end) {
+    const void *x = block;
+    int64_t n;
+    if (runs) {
+      n = i64_min(w.a->sizes[0] - w.at[0], end - begin);
+      x = w.p;
+      walk_on(&w, n);
+    } else {
+      x = next_block(f, &w, end - begin, block, &n);
+    }
+    f->loops->row(n, x, param, first ? acc : part);
+    if (!first)
+      combine->cols(1, 1, 0, part, NULL, acc);
+    first = false;
+    begin += n;
+  }
+}
+
+/* Unit u: piece u / n_out of output u % n_out. */
+static void fold_rows(void *arg, int64_t begin, int64_t end)
+{
+  const folding *f = arg;
+  const geometry *g = &f->g;
+  walker w;
+  walk_to(&w, &g->kept, f->job->x->data, begin % g->n_out);
+  for (int64_t u = begin; u < end; u++) {
+    int64_t from = u / g->n_out * f->piece;
+    fold_row(f, w.p, from, i64_min(from + f->piece, g->n_gone), param_at(f, u % g->n_out), f->acc + u * f->width);
+    walk_on(&w, 1);
+  }
+}
+
+/* -- Columns --------------------------------------------------------------------------------------------------------- */
+
+typedef struct strip { /* a block of columns */
+  const char *base;
+  int64_t out, n;      /* first output, how many */
+  int64_t piece;
+} strip;
+
+static int64_t strips_of_row(const folding *f) { return (f->g.kept.sizes[0] + COLS - 1) / COLS; }
+
+static strip strip_at(const folding *f, int64_t unit)
+{
+  const int64_t in_row = strips_of_row(f), n_cols = f->g.kept.sizes[0], n_lines = f->g.n_out / n_cols;
+  const int64_t line = unit / in_row % n_lines, col = unit % in_row * COLS;
+  walker w;
+  strip s = {.out = line * n_cols + col, .n = i64_min(COLS, n_cols - col), .piece = unit / in_row / n_lines};
+  walk_to(&w, &f->g.kept, f->job->x->data, s.out);
+  s.base = w.p;
+  return s;
+}
+
+static void fold_strip(const folding *f, const strip *s)
+{
+  char *acc = f->acc + (s->piece * f->g.n_out + s->out) * f->width;
+  char block[COLS * 8] __attribute__((aligned(64)));
+  int64_t row = s->piece * f->piece, end = i64_min(row + f->piece, f->g.n_gone);
+  walker w;
+  walk_to(&w, &f->g.gone, s->base, row);
+  f->loops->init(s->n, acc);
+  while (row < end) {
+    int64_t n = 1, stride = w.a->strides[0] / f->width;
+    const void *x = w.p;
+    if (f->direct)
+      n = i64_min(w.a->sizes[0] - w.at[0], end - row);
+    else
+      to_block(f, s->n, block, x), x = block;
+    f->loops->cols(s->n, n, stride, x, param_at(f, s->out), acc);
+    walk_on(&w, n);
+    row += n;
+  }
+}
+
+static void fold_strips(void *arg, int64_t begin, int64_t end)
+{
+  const folding *f = arg;
+  for (int64_t u = begin; u < end; u++) {
+    strip s = strip_at(f, u);
+    fold_strip(f, &s);
+  }
+}
+
+/* -- Both --------------------------------------------------------------------------------------------------------------- */
+
+reduce_kind reduce_combines_by(reduce_kind kind)
+{
+  switch (kind) {
+  case REDUCE_MAX:
+  case REDUCE_MAX_ABS:
+    return REDUCE_MAX;
+  case REDUCE_MIN:
+  case REDUCE_MIN_ABS:
+    return REDUCE_MIN;
+  case REDUCE_PROD:
+    return REDUCE_PROD;
+  case REDUCE_SUM:
+  case REDUCE_NANSUM:
+  case REDUCE_SUM_ABS:
+  case REDUCE_SUM_SQ:
+  case REDUCE_SQ_DEV:
+  case REDUCE_EXP_SUM:
+  case REDUCE_NONZERO:
+  case N_REDUCE_KINDS:
+    break;
+  }
+  return REDUCE_SUM;
+}
+
+static rush_status fold_all(call_ctx *cx, folding *f)
+{
+  const geometry *g = &f->g;
+  int64_t units = g->n_out * f->n_pieces, unit = i64_min(g->n_gone, f->piece);
+  if (f->by_cols) {
+    units = strips_of_row(f) * (g->n_out / g->kept.sizes[0]) * f->n_pieces;
+    unit *= i64_min(COLS, g->kept.sizes[0]);
+  }
+  void (*fn)(void *, int64_t, int64_t) = f->by_cols ? fold_strips : fold_rows;
+  if (units * unit < 2 * GRAIN) {
+    fn(f, 0, units);
+    return RUSH_OK;
+  }
+  return parallel_for(cx, units, i64_max(1, GRAIN / unit), fn, f);
+}
+
+/* Pieces in pairs: the first gets all. */
+static void combine_pieces(const folding *f)
+{
+  const int64_t n = f->g.n_out, bytes = n * f->width;
+  const reduce_loops *combine = &f->isa->loops[reduce_combines_by(f->job->kind)][f->job->type];
+  for (int64_t step = 1; step < f->n_pieces; step *= 2)
+    for (int64_t i = 0; i + step < f->n_pieces; i += 2 * step)
+      combine->cols(n, 1, 0, f->acc + (i + step) * bytes, NULL, f->acc + i * bytes);
+}
+
+rush_status reduce_run(call_ctx *cx, const reduce_job *job, void *acc)
+{
+  folding f;
+  prepare(&f, cx, job, false);
+  if (f.g.n_out == 0)
+    return RUSH_OK;
+  if (f.g.n_gone == 0) {
+    f.loops->init(f.g.n_out, acc);
+    return RUSH_OK;
+  }
+  f.acc = acc;
+  if (f.n_pieces == 1)
+    return fold_all(cx, &f);
+  const size_t bytes = (size_t)(f.n_pieces * f.g.n_out * f.width);
+  f.acc = mem_alloc_data(cx->ctx, bytes);
+  if (!f.acc)
+    return call_nomem(cx);
+  rush_status st = fold_all(cx, &f);
+  if (st == RUSH_OK) {
+    combine_pieces(&f);
+    memcpy(acc, f.acc, (size_t)(f.g.n_out * f.width));
+  }
+  mem_free_data(cx->ctx, f.acc, bytes);
+  return st;
+}
+
+/* -- Where ------------------------------------------------------------------------------------------------------------------ */
+
+static int64_t find_in_row(const folding *f, const char *base, const void *wanted)
+{
+  char block[BLOCK_MAX * 8] __attribute__((aligned(64)));
+  walker w;
+  walk_to(&w, &f->g.gone, base, 0);
+  for (int64_t at = 0; at < f->g.n_gone;) {
+    int64_t n;
+    const void *x = next_block(f, &w, f->g.n_gone - at, block, &n);
+    int64_t hit = f->isa->find[f->job->type](n, x, wanted);
+    if (hit < n)
+      return at + hit;
+    at += n;
+  }
+  return 0;
+}
+
+static void find_rows(void *arg, int64_t begin, int64_t end)
+{
+  const folding *f = arg;
+  walker w;
+  walk_to(&w, &f->g.kept, f->job->x->data, begin);
+  for (int64_t u = begin; u < end; u++) {
+    f->found[u] = find_in_row(f, w.p, param_at(f, u));
+    walk_on(&w, 1);
+  }
+}
+
+static void find_strip(const folding *f, const strip *s)
+{
+  char block[COLS * 8] __attribute__((aligned(64)));
+  int64_t *found = f->found + s->out;
+  for (int64_t c = 0; c < s->n; c++)
+    found[c] = 0;
+  for (int64_t row = f->g.n_gone - 1; row >= 0; row--) {
+    walker w;
+    walk_to(&w, &f->g.gone, s->base, row);
+    const void *x = w.p;
+    if (!f->direct)
+      to_block(f, s->n, block, x), x = block;
+    f->isa->find_cols[f->job->type](s->n, 1, 0, x, param_at(f, s->out), row, found);
+  }
+}
+
+static void find_strips(void *arg, int64_t begin, int64_t end)
+{
+  const folding *f = arg;
+  for (int64_t u = begin; u < end; u++) {
+    strip s = strip_at(f, u);
+    find_strip(f, &s);
+  }
+}
+
+rush_status reduce_find(call_ctx *cx, const reduce_job *job, const void *extremes, int64_t *found)
+{
+  folding f;
+  reduce_job with = *job;
+  with.param = extremes;
+  prepare(&f, cx, &with, true);
+  f.found = found;
+  if (f.g.n_out == 0 || f.g.n_gone == 0)
+    return RUSH_OK;
+  if (!f.by_cols)
+    return parallel_for(cx, f.g.n_out, i64_max(1, GRAIN / f.g.n_gone), find_rows, &f);
+  f.n_pieces = 1;
+  int64_t units = strips_of_row(&f) * (f.g.n_out / f.g.kept.sizes[0]);
+  return parallel_for(cx, units, i64_max(1, GRAIN / (f.g.n_gone * i64_min(COLS, f.g.kept.sizes[0]))), find_strips, &f);
+}

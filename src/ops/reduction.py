@@ -1,0 +1,58 @@
+"""Reductions (reduction.c over reduce.c)."""
+
+
+def reduction(name, kernel, **variants):
+    op(f"aten::{name}", family="reduction", reduce=kernel,
+       variants={"out": [f"aten::{v}" for v in variants["out"]]} if variants.get("out") else {})
+
+
+reduction("sum", "sum", out=["sum.out"])
+reduction("sum.dim_IntList", "sum", out=["sum.IntList_out"])
+reduction("nansum", "nansum", out=["nansum.out"])
+reduction("mean", "mean", out=["mean.dtype_out"])
+reduction("mean.dim", "mean", out=["mean.out"])
+reduction("prod", "prod", out=["prod.out"])
+reduction("prod.dim_int", "prod", out=["prod.int_out"])
+op("aten::nanmean", family="reduction", variants={"out": "aten::nanmean.out"}, body="""
+def nanmean(self: Tensor, dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
+    if not (self.is_floating_point() or self.is_complex()):
+        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype")
+    return torch.nansum(self, dim, keepdim, dtype=dtype) / torch.sum(self == self, dim, keepdim)
+""")
+op("aten::sum_to_size", family="reduction", reduce="sum_to_size", effects=["returns_arg"])
+reduction("count_nonzero", "count_nonzero", out=["count_nonzero.out"])
+reduction("count_nonzero.dim_IntList", "count_nonzero", out=["count_nonzero.dim_IntList_out"])
+
+for name in ("all", "any"):
+    reduction(name, name, out=[f"{name}.all_out"])
+    reduction(f"{name}.dim", name, out=[f"{name}.out"])
+    reduction(f"{name}.dims", name, out=[f"{name}.dims_out"])
+reduction("_is_all_true", "all")
+reduction("_is_any_true", "any")
+
+for name in ("max", "min"):
+    reduction(name, name, out=[f"{name}.unary_out"])
+    reduction(f"{name}.dim", f"{name}_dim", out=[f"{name}.dim_{name}"])
+    reduction(f"a{name}", f"a{name}", out=[f"a{name}.out"])
+    reduction(f"arg{name}", f"arg{name}", out=[f"arg{name}.out"])
+reduction("aminmax", "aminmax", out=["aminmax.out"])
+reduction("_aminmax", "aminmax", out=["_aminmax.out"])
+reduction("_aminmax.dim", "aminmax", out=["_aminmax.dim_out"])
+
+for name in ("var", "std"):
+    reduction(name, name)
+    reduction(f"{name}.dim", name, out=[f"{name}.out"])
+    reduction(f"{name}.correction", name, out=[f"{name}.correction_out"])
+    reduction(f"{name}_mean", f"{name}_mean")
+    reduction(f"{name}_mean.dim", f"{name}_mean")
+    reduction(f"{name}_mean.correction", f"{name}_mean", out=[f"{name}_mean.correction_out"])
+
+reduction("logsumexp", "logsumexp", out=["logsumexp.out"])
+reduction("special_logsumexp", "logsumexp", out=["special_logsumexp.out"])
+
+reduction("norm.Scalar", "norm", out=["norm.Scalar_out"])
+reduction("norm.ScalarOpt_dim", "norm", out=["norm.out"])
+reduction("norm.ScalarOpt_dim_dtype", "norm", out=["norm.dtype_out"])
+reduction("norm.ScalarOpt_dtype", "norm", out=["norm.ScalarOpt_dtype_out"])
+reduction("linalg_vector_norm", "norm", out=["linalg_vector_norm.out"])
+reduction("frobenius_norm.dim", "frobenius_norm", out=["frobenius_norm.out"])
