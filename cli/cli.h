@@ -48,6 +48,9 @@ const char *cli_option(cli *c, const char *name);
 /* An option that is left over is an error: its text, or NULL. */
 const char *cli_unknown_option(cli *c);
 
+/* plugin.c: load what --plugin options name into the context.  An exit code. */
+int cli_plugins(cli *c);
+
 /* literal.c: "randn(1,3,224,224)", "[1, 2.5]", "'text'", "@file.npy".  New. */
 bool cli_value(cli *c, const char *text, rush_value *out, rush_error *err);
 /* `NAME=TEXT` when text starts with an identifier and '=': the length of NAME, else 0. */

@@ -29,6 +29,7 @@ static const char help_rest[] =
     "  --check=full     check every record's CRC, not only the small ones\n"
     "  --cpu=LEVEL      native, portable, avx2 or avx512\n"
     "  --no-reuse       never write into an argument's buffer that dies\n"
+    "  --plugin FILE    load operators from a shared object (rushlight/backend.h)\n"
     "  --json           machine-readable output\n"
     "  --help, --version\n"
     "\n"
@@ -262,7 +263,9 @@ int main(int argc, char **argv)
     if (rush_context_create(&options, &c.context, &err) != RUSH_OK ||
         rush_manual_seed(c.context, c.seed, &err) != RUSH_OK)
       return cli_report(&err);
-    code = verbs[i].run(&c);
+    code = cli_plugins(&c);
+    if (code == EXIT_OK)
+      code = verbs[i].run(&c);
     rush_context_release(c.context);
     free(c.output);
     return code;

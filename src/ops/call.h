@@ -22,12 +22,11 @@
 #ifndef RUSH_OPS_CALL_H
 #define RUSH_OPS_CALL_H
 
+#include "rushlight/backend.h"
 #include "tensor/tensor.h"
 #include "value/schema.h"
 
 typedef struct op op;
-typedef struct rush_call rush_call;
-typedef rush_status rush_kernel(rush_call *call);
 
 struct rush_call {
   call_ctx *cx;
@@ -71,7 +70,7 @@ struct op {
   op_variant variant;
   uint32_t effects;
   const op *base;            /* the functional operator of an in-place or out= variant, or NULL */
-  const struct rush_op_def *outside; /* registered at run time, or NULL */
+  const rush_op_def *outside; /* registered at run time, or NULL */
   _Atomic(void *) body;      /* composites: the compiled function, published once */
   context *ctx;
 };
@@ -167,15 +166,6 @@ rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, c
 
 /* -- Operators from outside ------------------------------------------------------------------------------------ */
 
-typedef struct rush_op_def rush_op_def;
-struct rush_op_def {
-  const char *schema; /* text */
-  int alias;          /* 0 from schema, 1 conservative (wildcards), 2 pure function */
-  rush_status (*prepare)(void *user, const void *node, void **state, rush_error *err);
-  rush_kernel *kernel;
-  void (*destroy)(void *user, void *state);
-  void *user;
-};
 /* Copies the definition.  A name and overload that exist are an error. */
 rush_status op_register(context *c, const rush_op_def *def, rush_error *err) RUSH_CHECKED;
 

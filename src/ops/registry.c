@@ -316,9 +316,46 @@ typedef struct registration {
   registry *reg;
   const rush_op_def *def;
   type_store *types;
-  const op_group *before; /* the overloads that exist */
   op *made;
 } registration;
+
+/* Results of a kernel from outside, which may have given anything. */
+static rush_status bind_result(call_ctx *cx, const schema *sc, uint32_t i, rush_value *result)
+{
+  rush_value made = value_none();
+  bool fits = false;
+  TRY(value_bind(cx, sc->returns[i].type, *result, &fits, &made));
+  if (fits) {
+    value_release(*result);
+    *result = made;
+    return RUSH_OK;
+  }
+  text_buf want;
+  text_init(&want, cx->ctx);
+  type_print_annotation(&want, sc->returns[i].type);
+  rush_status st = error_set(cx->err, RUSH_EINTERNAL, "the kernel of %s must give a %s as result %u", sc->name,
+                             text_str(&want), i);
+  text_free(&want);
+  return st;
+}
+
+static rush_status bind_results(call_ctx *cx, const schema *sc, rush_value *results)
+{
+  for (uint32_t i = 0; i < sc->n_returns; i++)
+    TRY(bind_result(cx, sc, i, &results[i]));
+  return RUSH_OK;
+}
+
+/* The kernel of every operator from outside: theirs, whose results are checked. */
+static rush_status kernel_outside(rush_call *call)
+{
+  rush_status st = call->op->outside->kernel(call);
+  if (st == RUSH_OK)
+    return bind_results(call->cx, call->op->schema, call->results);
+  if (call->cx->err && call->cx->err->status == RUSH_OK)
+    call_fail(call->cx, "%s failed without a reason", call->op->schema->name);
+  return st;
+}
 
 static void register_body(session *s, void *arg)
 {
@@ -328,7 +365,7 @@ static void register_body(session *s, void *arg)
   rush_op_def *def = session_alloc_in(s, &r->mem, sizeof *def);
   *def = *g->def;
   def->schema = NULL;
-  o->kernel = def->kernel;
+  o->kernel = kernel_outside;
   o->family = FAMILY_KERNEL;
   o->outside = def;
   g->made = o;
@@ -359,6 +396,16 @@ static rush_status add_outside(registry *r, const op_group *before, op *o, rush_
   return RUSH_OK;
 }
 
+/* Under the lock: the name's group is built already, so that finding it takes no lock. */
+static rush_status publish_outside(registry *r, op *made, rush_error *err)
+{
+  const op_group *before = registry_group(r->ctx, str_of(made->schema->name));
+  if (in_group(before, str_of(made->schema->overload)))
+    return error_set(err, RUSH_EARGUMENT, "operator %s%s%s is registered already", made->schema->name,
+                     made->schema->overload[0] ? "." : "", made->schema->overload);
+  return add_outside(r, before, made, err);
+}
+
 rush_status op_register(context *c, const rush_op_def *def, rush_error *err)
 {
   c = context_or_default(c);
@@ -371,20 +418,13 @@ rush_status op_register(context *c, const rush_op_def *def, rush_error *err)
   /* The name's other overloads are built before the lock is taken. */
   str name = {def->schema, strcspn(def->schema, ".(")};
   (void)registry_group(c, name);
+  registration g = {.reg = r, .def = def, .types = types};
   call_ctx cx;
   call_ctx_init(&cx, c, err);
-  registration g = {.reg = r, .def = def, .types = types};
   mutex_lock(&r->lock);
   rush_status st = session_run(&cx, register_body, &g);
-  mutex_unlock(&r->lock);
-  TRY(st);
-  const op_group *before = registry_group(c, str_of(g.made->schema->name));
-  if (in_group(before, str_of(g.made->schema->overload)))
-    return error_set(err, RUSH_EARGUMENT, "operator %s%s%s is registered already",
-                     g.made->schema->name, g.made->schema->overload[0] ? "." : "",
-                     g.made->schema->overload);
-  mutex_lock(&r->lock);
-  st = add_outside(r, before, g.made, err);
+  if (st == RUSH_OK)
+    st = publish_outside(r, g.made, err);
   mutex_unlock(&r->lock);
   return st;
 }

@@ -43,6 +43,11 @@ def main():
             programs += [work / "c" / "classify", work / "c" / "classify_static"]
         answers = {run([str(p), str(TOP / "tests" / "data" / model)], env=env)
                    for p in programs for model in ("digits.pt", "digits.pt2")}
+        flags = run(config + ["--cflags", "--libs", "rushlight"], env=env).split()
+        run([*cc, str(TOP / "examples" / "custom_op.c"), *flags, "-lm", "-o", str(work / "custom_op")])
+        if "1.7616" not in run([str(work / "custom_op")], env=env):
+            print("custom_op: another answer")
+            sys.exit(1)
         if len(answers) != 1:
             print("different answers:", answers)
             sys.exit(1)

@@ -1,0 +1,101 @@
+/* api/backend.c -- the table of backend.h. */
+#include "rushlight/backend.h"
+
+#include "api/api_int.h"
+
+static rush_status register_op(rush_context *c, const rush_op_def *def, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  if (def->struct_bytes != sizeof *def)
+    return error_set(err, RUSH_EARGUMENT, "rush_op_def has %zu bytes here, the caller says %zu", sizeof *def,
+                     def->struct_bytes);
+  return op_register(cx.ctx, def, err);
+}
+
+static void *get_user(const rush_call *call) { return call->op->outside->user; }
+static rush_context *get_context(const rush_call *call) { return call->cx->ctx; }
+static size_t get_n_args(const rush_call *call) { return call->n_args; }
+static rush_value get_arg(const rush_call *call, size_t i)
+{
+  return i < call->n_args ? call->args[i] : rush_value_none();
+}
+
+static void give(rush_call *call, size_t i, rush_value v)
+{
+  if (i >= call->n_results) {
+    rush_value_release(v);
+    return;
+  }
+  rush_value_release(call->results[i]);
+  call->results[i] = v;
+}
+
+static rush_status fail(rush_call *call, const char *type, const char *fmt, ...)
+{
+  va_list ap;
+
+  va_start(ap, fmt);
+  error_set_va(call->cx->err, RUSH_ERAISED, type ? type : "RuntimeError", fmt, ap);
+  va_end(ap);
+  return RUSH_ERAISED;
+}
+
+static rush_status poll_call(rush_call *call) { return call_poll(call->cx); }
+
+static rush_status create(rush_call *call, rush_dtype dtype, int n_dims, const int64_t *sizes, rush_value *out)
+{
+  return rush_tensor_create(call->cx->ctx, dtype, n_dims, sizes, out, call->cx->err);
+}
+
+static rush_status contiguous(rush_call *call, rush_tensor *t, rush_value *out)
+{
+  return rush_tensor_contiguous(call->cx->ctx, t, out, call->cx->err);
+}
+
+static rush_status call_other(rush_call *call, const char *name, const rush_value *args, size_t n_args,
+                              rush_value *out)
+{
+  rush_value results[8];
+  uint32_t n = 0;
+
+  TRY(call_enter(call->cx));
+  rush_status st =
+      op_call_by_name(call->cx, str_of(name), args, (uint32_t)n_args, NULL, 0, results, COUNT_OF(results), &n);
+  call_leave(call->cx);
+  TRY(st);
+  if (n == 1) {
+    *out = results[0];
+    return RUSH_OK;
+  }
+  while (n > 0)
+    rush_value_release(results[--n]);
+  return error_set(call->cx->err, RUSH_EARGUMENT, "%s does not give one result", name);
+}
+
+static const rush_backend_api functions = {
+    .struct_bytes = sizeof(rush_backend_api),
+    .abi = RUSH_BACKEND_ABI,
+    .op_register = register_op,
+    .call_user = get_user,
+    .call_context = get_context,
+    .call_n_args = get_n_args,
+    .call_arg = get_arg,
+    .call_return_steal = give,
+    .call_fail = fail,
+    .call_poll = poll_call,
+    .call_create = create,
+    .call_contiguous = contiguous,
+    .call_op = call_other,
+    .value_release = rush_value_release,
+    .tensor_dtype = rush_tensor_dtype,
+    .tensor_n_dims = rush_tensor_n_dims,
+    .tensor_sizes = rush_tensor_sizes,
+    .tensor_strides = rush_tensor_strides,
+    .tensor_n_elems = rush_tensor_n_elems,
+    .tensor_data = rush_tensor_data,
+    .tensor_data_mut = rush_tensor_data_mut,
+};
+
+const rush_backend_api *rush_backend(uint32_t abi) { return abi == RUSH_BACKEND_ABI ? &functions : NULL; }

@@ -1,0 +1,154 @@
+/* Operators registered at run time: found, bound, checked, refused. */
+#include "support/test.h"
+
+#include "rushlight/backend.h"
+
+static const rush_backend_api *api;
+
+/* x * k, as a contiguous float32 tensor. */
+static rush_status scale(rush_call *call)
+{
+  rush_tensor *x = api->call_arg(call, 0).as.tensor;
+  double k = api->call_arg(call, 1).as.d;
+  rush_value dense, y;
+
+  if (k != k)
+    return api->call_fail(call, "ValueError", "scale: k is %s", "nan");
+  rush_status st = api->call_contiguous(call, x, &dense);
+  if (st != RUSH_OK)
+    return st;
+  st = api->call_create(call, RUSH_FLOAT32, api->tensor_n_dims(x), api->tensor_sizes(x), &y);
+  if (st == RUSH_OK) {
+    const float *from = api->tensor_data(dense.as.tensor);
+    float *to = api->tensor_data_mut(y.as.tensor);
+    for (int64_t i = 0; i < api->tensor_n_elems(x); i++)
+      to[i] = (float)(from[i] * k);
+    api->call_return_steal(call, 0, y);
+  }
+  api->value_release(dense);
+  return st;
+}
+
+/* What a careless author writes. */
+static rush_status wrong_type(rush_call *call)
+{
+  rush_value text;
+  rush_status st = rush_string_create(api->call_context(call), "no tensor", 9, &text, NULL);
+
+  if (st == RUSH_OK)
+    api->call_return_steal(call, 0, text);
+  return st;
+}
+static rush_status gives_nothing(rush_call *call)
+{
+  (void)call;
+  return RUSH_OK;
+}
+static rush_status fails_silently(rush_call *call)
+{
+  (void)call;
+  return RUSH_ERAISED;
+}
+static rush_status uses_others(rush_call *call)
+{
+  rush_value x = api->call_arg(call, 0), y;
+  rush_status st = api->call_op(call, "aten::neg", &x, 1, &y);
+
+  if (st == RUSH_OK)
+    api->call_return_steal(call, 0, y);
+  return st;
+}
+
+static rush_status add(rush_context *c, const char *schema, rush_kernel *kernel, rush_error *err)
+{
+  rush_op_def def = {sizeof def, schema, kernel, NULL};
+  return api->op_register(c, &def, err);
+}
+
+static rush_value floats(rush_context *c, const float *data, int64_t n)
+{
+  rush_value x;
+  assert_int_equal(rush_tensor_create(c, RUSH_FLOAT32, 1, &n, &x, NULL), RUSH_OK);
+  memcpy(rush_tensor_data_mut(x.as.tensor), data, (size_t)n * sizeof *data);
+  return x;
+}
+
+static void test_call(void **state)
+{
+  (void)state;
+  rush_context *c;
+  rush_error err = RUSH_ERROR_INIT;
+  assert_int_equal(rush_context_create(NULL, &c, NULL), RUSH_OK);
+  assert_int_equal(add(c, "example::scale(Tensor x, float k=2.0) -> Tensor", scale, &err), RUSH_OK);
+  assert_true(rush_op_exists(c, "example::scale"));
+  rush_value x = floats(c, (float[]){1, -2, 3}, 3), y;
+  size_t n = 0;
+  assert_int_equal(rush_op_call(c, "example::scale", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_OK);
+  const float *got = rush_tensor_data(y.as.tensor);
+  assert_true(n == 1 && got[0] == 2 && got[1] == -4 && got[2] == 6);
+  rush_value_release(y);
+  rush_named_value k = {"k", rush_value_int(3)}; /* an int where a float is said */
+  assert_int_equal(rush_op_call(c, "example::scale", &x, 1, &k, 1, &y, 1, &n, &err), RUSH_OK);
+  assert_true(((const float *)rush_tensor_data(y.as.tensor))[2] == 9);
+  rush_value_release(y);
+  k.value = rush_value_float(0.0 / 0.0);
+  assert_int_equal(rush_op_call(c, "example::scale", &x, 1, &k, 1, &y, 1, &n, &err), RUSH_ERAISED);
+  assert_string_equal(err.type, "ValueError");
+  assert_string_equal(err.message, "scale: k is nan");
+  rush_error_clear(&err);
+  rush_value_release(x);
+  rush_context_release(c);
+}
+
+static void test_refusals(void **state)
+{
+  (void)state;
+  rush_context *c;
+  rush_error err = RUSH_ERROR_INIT;
+  assert_int_equal(rush_context_create(NULL, &c, NULL), RUSH_OK);
+  assert_int_equal(add(c, "example::f(Tensor x) -> Tensor", scale, &err), RUSH_OK);
+  assert_int_equal(add(c, "example::f(Tensor x) -> Tensor", scale, &err), RUSH_EARGUMENT);
+  assert_non_null(strstr(err.message, "registered already"));
+  assert_int_equal(add(c, "example::f.two(Tensor x, Tensor y) -> Tensor", scale, &err), RUSH_OK);
+  assert_int_equal(add(c, "aten::add.Tensor(Tensor x) -> Tensor", scale, &err), RUSH_EARGUMENT);
+  assert_int_not_equal(add(c, "example::g(Tensor x -> Tensor", scale, &err), RUSH_OK);
+  rush_error_clear(&err);
+  assert_null(rush_backend(RUSH_BACKEND_ABI + 1));
+  rush_context_release(c);
+}
+
+static void test_careless_kernels(void **state)
+{
+  (void)state;
+  rush_context *c;
+  rush_error err = RUSH_ERROR_INIT;
+  assert_int_equal(rush_context_create(NULL, &c, NULL), RUSH_OK);
+  assert_int_equal(add(c, "example::wrong(Tensor x) -> Tensor", wrong_type, &err), RUSH_OK);
+  assert_int_equal(add(c, "example::nothing(Tensor x) -> Tensor", gives_nothing, &err), RUSH_OK);
+  assert_int_equal(add(c, "example::silent(Tensor x) -> Tensor", fails_silently, &err), RUSH_OK);
+  assert_int_equal(add(c, "example::neg(Tensor x) -> Tensor", uses_others, &err), RUSH_OK);
+  rush_value x = floats(c, (float[]){1}, 1), y;
+  size_t n;
+  assert_int_equal(rush_op_call(c, "example::wrong", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_EINTERNAL);
+  assert_string_equal(err.message, "the kernel of example::wrong must give a Tensor as result 0");
+  assert_int_equal(rush_op_call(c, "example::nothing", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_EINTERNAL);
+  assert_int_equal(rush_op_call(c, "example::silent", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_ERAISED);
+  assert_string_equal(err.message, "example::silent failed without a reason");
+  rush_error_clear(&err);
+  assert_int_equal(rush_op_call(c, "example::neg", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_OK);
+  assert_true(*(const float *)rush_tensor_data(y.as.tensor) == -1);
+  rush_value_release(y);
+  rush_value_release(x);
+  rush_context_release(c);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_call),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_careless_kernels),
+  };
+  api = rush_backend(RUSH_BACKEND_ABI);
+  return RUN_TESTS(tests);
+}
