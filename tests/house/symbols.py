@@ -12,7 +12,8 @@ def declared():
     names = set()
     for header in (TOP / "include" / "rushlight").glob("*.h"):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
-        for part in text.split("RUSH_API")[2:]:  # [1] follows the definition of RUSH_API itself
+        text = re.sub(r"^#define RUSH_API.*$", "", text, flags=re.M)
+        for part in text.split("RUSH_API")[1:]:
             found = re.search(r"\b(rush_\w+)\s*\(", part.split(";")[0])
             if found:
                 names.add(found[1])
