@@ -2,7 +2,7 @@
  *
  * A pickle of rows (offset, range, tag), by rising offset: text of NAME.py from there on was printed for
  * that range of the author's file.  Since PyTorch 1.10 texts are indices into a table of strings:
- *   ("FORMAT_WITH_STRING_TABLE", (strings...), ((offset, ((indices, file index, line), start, end), tag)...))
+ *   ("FORMAT_WITH_STRING_TABLE", (strings...), ((offset, ((build_intlist([indices]), file index, line), start, end), tag)...))
  * and before it they stand in the rows.  Read only for messages, so never kept. */
 #include "archive/torchscript.h"
 
@@ -31,8 +31,10 @@ static str join(session *s, const pickle *p, const pickle_seq *strings, const pi
 {
   if (!strings)
     return pickle_need_str(s, p, n, "source text");
-  const pickle_seq *lines = n->kind == PICKLE_LIST ? pickle_need_list(s, p, n, "source lines")
-                                                   : pickle_need_tuple(s, p, n, "source lines");
+  const pickle_seq *args = pickle_is_call(n, "torch.jit._pickle", "build_intlist")
+                               ? pickle_need_tuple(s, p, n->as.object->args, "source lines")
+                               : NULL;
+  const pickle_seq *lines = pickle_need_list(s, p, args && args->n ? args->at[0] : n, "source lines");
   size_t len = 0;
   for (uint32_t i = 0; i < lines->n; i++)
     len += string_at(s, p, strings, lines->at[i]).len;
