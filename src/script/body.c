@@ -39,17 +39,15 @@ static const type *body_type(session *s, const resolver *r, const char *name, so
 
 static void unlock(void *lock) { mutex_unlock(lock); }
 
-static function *declare(session *s, program *p, const op *o)
+static function *declare(session *s, program *p, const char *name)
 {
-  const schema *sc = o->schema;
-  const char *name = session_printf(s, "%s%s%s", sc->name, sc->overload[0] ? "." : "", sc->overload);
   function *f = program_find_function(p, str_of(name));
 
   return f ? f : program_add_function(s, p, name);
 }
 
 typedef struct body_text {
-  const op *op;
+  const op *op; /* or NULL: the text's signature counts */
   const source *src;
 } body_text;
 
@@ -74,20 +72,21 @@ static void compile_now(session *s, function *f)
   if (tree.n != 1 || tree.items[0]->kind != STMT_DEF)
     session_fail(s, NULL, "the body of %s must be one function", f->qualified);
   script_declare_function(s, f, tree.items[0]->as.def, &names);
-  take_types(s, f, text->op);
+  if (text->op)
+    take_types(s, f, text->op);
   script_emit_function(s, f, tree.items[0]->as.def, &names);
 }
 
-function *script_define_body(session *s, program *p, const op *o, const char *text)
+static function *define(session *s, program *p, const op *o, const char *name, const char *text)
 {
   mutex_lock(&p->lock);
   session_defer(s, unlock, &p->lock);
-  function *f = declare(s, p, o);
+  function *f = declare(s, p, name);
 
-  if (!f->compile) {
+  if (!f->compile && !f->graph) {
     body_text *bt = session_alloc_in(s, &p->mem, sizeof *bt);
 
-    *bt = (body_text){o, program_add_source(s, p, o->schema->name, text, strlen(text))};
+    *bt = (body_text){o, program_add_source(s, p, o ? o->schema->name : name, text, strlen(text))};
     f->compile_arg = bt;
     f->compile = compile_now;
     f->is_builtin = true;
@@ -96,4 +95,16 @@ function *script_define_body(session *s, program *p, const op *o, const char *te
   mutex_unlock(&p->lock);
   function_ensure(s, f);
   return f;
+}
+
+function *script_define_body(session *s, program *p, const op *o, const char *text)
+{
+  const schema *sc = o->schema;
+
+  return define(s, p, o, session_printf(s, "%s%s%s", sc->name, sc->overload[0] ? "." : "", sc->overload), text);
+}
+
+function *script_define_text(session *s, program *p, const char *name, const char *text)
+{
+  return define(s, p, NULL, name, text);
 }

@@ -104,6 +104,8 @@ sugared em_get_name(emitter *e, const char *name);           /* or the resolver'
 ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a);
 ir_value *em_call_op(emitter *e, const char *name, ir_value *const *args, uint32_t n);
 /* Convert arguments for a function or method and insert its call. */
+/* What the operator meant in the archive's version, or NULL: the same (upgrade.c). */
+function *em_upgrader(emitter *e, const op *o);
 ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_args *a);
 /* The arguments of a schema, complete and converted; leaves when they do not fit. */
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);

@@ -439,6 +439,13 @@ static ir_value *insert_op(emitter *e, const op *o, const attempt *m)
   return pack_results(e, o->schema, n);
 }
 
+static ir_value *insert_call(emitter *e, function *f, const attempt *m)
+{
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_CALL_FUNCTION, m->out, m->n));
+  n->function = f;
+  return ir_node_add_output(e->s, n, f->schema->returns[0].type);
+}
+
 static _Noreturn void fail_overloads(emitter *e, const char *name, const op *const *ops, uint32_t n,
                                      ir_value *self, const call_args *a)
 {
@@ -516,9 +523,11 @@ ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const ca
             "not be currently supported in TorchScript", name, name);
   attempt m;
   for (int implicit = n == 1; implicit < 2; implicit++) {
-    for (uint32_t i = 0; i < n; i++)
-      if (attempt_schema(&m, e, ops[i]->schema, self, a, implicit))
-        return insert_op(e, ops[i], &m);
+    for (uint32_t i = 0; i < n; i++) {
+      function *old = em_upgrader(e, ops[i]);
+      if (attempt_schema(&m, e, old ? old->schema : ops[i]->schema, self, a, implicit))
+        return old ? insert_call(e, old, &m) : insert_op(e, ops[i], &m);
+    }
     ir_value *swapped = implicit || self ? NULL : swapped_scalar(e, name, a);
     if (swapped)
       return swapped;

@@ -87,6 +87,7 @@ struct resolver {
   /* The type of a dotted name in an annotation, or NULL. */
   const type *(*type)(session *s, const resolver *r, const char *name, source_range at);
   unsigned parse_flags;
+  int64_t version; /* of an archive's operators (upgrade.c); 0: today's */
 };
 
 /* Names of Python and TorchScript itself: len, range, int, print ... */
