@@ -102,6 +102,15 @@ static mapping *open_source(session *s, const archive_source *from)
   return map;
 }
 
+/* PyTorch 1.4 wrote no constants.pkl for a program without constants. */
+static bool has_code(const zip_archive *z)
+{
+  for (uint32_t i = 0; i < z->n_entries; i++)
+    if (z->entries[i].in_root && z->entries[i].path.len > 5 && memcmp(z->entries[i].path.p, "code/", 5) == 0)
+      return true;
+  return false;
+}
+
 static void load_body(session *s, void *arg)
 {
   load_job *job = arg;
@@ -117,7 +126,7 @@ static void load_body(session *s, void *arg)
     zip_check(s, z);
   if (zip_find(z, "models/model.json") || zip_find(z, "archive_format") || zip_find_name(z, STR("serialized_exported_program.json")))
     exported_program_load(s, z, job->m);
-  else if (zip_find(z, "data.pkl") && (zip_find(z, "constants.pkl") || zip_find(z, "code")))
+  else if (zip_find(z, "model.json") || (zip_find(z, "data.pkl") && (zip_find(z, "constants.pkl") || has_code(z))))
     torchscript_load(s, z, job->m);
   else if (zip_find(z, "data.pkl"))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,

@@ -1,5 +1,6 @@
 #include "archive/torchscript.h"
 
+#include "archive/legacy.h"
 #include "archive/unpickle.h"
 #include "script/import.h"
 
@@ -8,6 +9,7 @@ typedef struct ts_reader {
   script_files files;
   zip_archive *zip; /* retained for code that is compiled later */
   program *program;
+  bool is_legacy; /* of PyTorch 1.0 to 1.3: classes are in libs/ */
 } ts_reader;
 
 /* -- Small records -------------------------------------------------------------------------------------- */
@@ -67,6 +69,8 @@ static void read_extra_files(session *s, const zip_archive *z, module *m)
 static bool find_code(session *s, void *user, const char *path, str *text)
 {
   ts_reader *r = user;
+  if (r->is_legacy && strncmp(path, "code/", 5) == 0)
+    path = session_printf(s, "libs/%s", path + 5);
   const zip_entry *e = zip_find(r->zip, path);
 
   if (!e)
@@ -97,10 +101,8 @@ static const type *parse_type(unpickler *u, str text)
   return script_parse_type(u->s, ((ts_reader *)u->user)->program, text);
 }
 
-static rush_value read_pickle(session *s, ts_reader *r, const char *record, const char *folder)
+static unpickler *new_unpickler(session *s, ts_reader *r, const char *folder)
 {
-  const zip_entry *e = zip_need(s, r->zip, record);
-  input in = zip_input(s, r->zip, e);
   unpickler *u = session_new(s, unpickler);
 
   unpickler_init(u, s, r->zip, folder, &r->program->types);
@@ -108,7 +110,15 @@ static rush_value read_pickle(session *s, ts_reader *r, const char *record, cons
   u->find_class = find_class;
   u->parse_type = parse_type;
   u->user = r;
-  return unpickle(u, pickle_read_all(s, &in));
+  return u;
+}
+
+static rush_value read_pickle(session *s, ts_reader *r, const char *record, const char *folder)
+{
+  const zip_entry *e = zip_need(s, r->zip, record);
+  input in = zip_input(s, r->zip, e);
+
+  return unpickle(new_unpickler(s, r, folder), pickle_read_all(s, &in));
 }
 
 static void read_constants(session *s, ts_reader *r)
@@ -117,7 +127,7 @@ static void read_constants(session *s, ts_reader *r)
 
   if (!zip_find(r->zip, "constants.pkl"))
     return;
-  rush_value v = read_pickle(s, r, "constants.pkl", "constants");
+  rush_value v = read_pickle(s, r, "constants.pkl", "constants/");
   if (v.tag != RUSH_TAG_TUPLE)
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: constants.pkl: expected a tuple", r->zip->map->name);
   size_t n = v.as.tuple->n;
@@ -140,8 +150,14 @@ void torchscript_load(session *s, zip_archive *z, module *m)
   p->files_free = release_zip;
   p->original = original;
   script_importer_attach(s, p, &r->files);
-  read_constants(s, r);
-  rush_value root = read_pickle(s, r, "data.pkl", "data");
+  r->is_legacy = zip_find(z, "model.json") != NULL;
+  rush_value root;
+  if (r->is_legacy) {
+    root = legacy_load(s, z, p, new_unpickler(s, r, ""));
+  } else {
+    read_constants(s, r);
+    root = read_pickle(s, r, "data.pkl", "data/");
+  }
   if (root.tag != RUSH_TAG_OBJECT)
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: data.pkl: the root is no module", z->map->name);
   read_extra_files(s, z, m);
@@ -156,7 +172,7 @@ rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types)
   input in = zip_input(s, z, e);
   unpickler *u = session_new(s, unpickler);
 
-  unpickler_init(u, s, z, "data", types);
+  unpickler_init(u, s, z, "data/", types);
   u->big_endian = is_big_endian(s, z);
   return unpickle(u, pickle_read_all(s, &in));
 }

@@ -91,6 +91,21 @@ static storage *storage_from_bytes(unpickler *u, str bytes, mapping *owner, int 
   return st;
 }
 
+storage *unpickler_storage(unpickler *u, str key, int dtype)
+{
+  storage *st = table_get(u->legacy ? u->legacy : &u->storages, key);
+
+  if (st || !u->zip)
+    return st;
+  const zip_entry *e = zip_need(u->s, u->zip, session_printf(u->s, "%s%.*s", u->folder, (int)key.len, key.p));
+  mapping *owner = NULL;
+  str bytes = zip_read(u->s, u->zip, e, &owner);
+  st = storage_from_bytes(u, bytes, owner, dtype);
+  if (!table_put(&u->storages, key, st))
+    session_check(u->s, call_nomem(u->s->cx));
+  return st;
+}
+
 /* ('storage', torch.FloatStorage, '0', 'cpu', count[, view]) -> borrowed from the unpickler. */
 static storage *load_storage(unpickler *u, const pickle_node *n, int *dtype)
 {
@@ -105,24 +120,12 @@ static storage *load_storage(unpickler *u, const pickle_node *n, int *dtype)
   size_t wanted;
   if (count < 0 || !size_mul((size_t)count, dtype_bytes(*dtype), &wanted))
     pickle_fail(u->s, u->p, n, "storage '%.*s' has %lld elements", (int)key.len, key.p, (long long)count);
-
-  storage *st = table_get(u->legacy ? u->legacy : &u->storages, key);
-  if (!st && u->zip) {
-    const zip_entry *e = zip_need(u->s, u->zip, session_printf(u->s, "%s/%.*s", u->folder, (int)key.len, key.p));
-    mapping *owner = NULL;
-    str bytes = zip_read(u->s, u->zip, e, &owner);
-    if (bytes.len < wanted)
-      zip_fail(u->s, u->zip, e, "holds %zu bytes, but its storage wants %zu (%lld of %s)", bytes.len, wanted,
-               (long long)count, dtype_name(*dtype));
-    st = storage_from_bytes(u, bytes, owner, *dtype);
-    if (!table_put(&u->storages, key, st))
-      session_check(u->s, call_nomem(u->s->cx));
-  }
+  storage *st = unpickler_storage(u, key, *dtype);
   if (!st)
     pickle_fail(u->s, u->p, n, "there is no storage '%.*s'", (int)key.len, key.p);
   if (st->n_bytes < wanted)
-    pickle_fail(u->s, u->p, n, "storage '%.*s' has %zu bytes here, but %zu where it was first met", (int)key.len,
-                key.p, wanted, st->n_bytes);
+    pickle_fail(u->s, u->p, n, "storage '%.*s' is %zu bytes, but %lld of %s take %zu", (int)key.len, key.p,
+                st->n_bytes, (long long)count, dtype_name(*dtype), wanted);
   return st;
 }
 
@@ -442,6 +445,25 @@ static rush_value restore_type_tag(unpickler *u, const pickle_node *n)
   return value_retain(v);
 }
 
+/* PyTorch 1.0 to 1.3 wrote instances of these classes with their content as state. */
+static bool is_legacy_class(const pickle_node *c, const char *name)
+{
+  return pickle_is_global(c, "__main__", name) || pickle_is_global(c, "torch.jit._pickle", name);
+}
+
+static rush_value tensor_from_id(unpickler *u, const pickle_node *n)
+{
+  const pickle_node *id = n->as.object->state;
+
+  if (!id)
+    id = only_argument(u, n);
+  int64_t i = pickle_need_int(u->s, u->p, id, "tensor index");
+  if (i < 0 || i >= u->n_tensors)
+    pickle_fail(u->s, u->p, n, "there is no tensor %lld", (long long)i);
+  session_defer_value(u->s, value_retain(u->tensors[i]));
+  return u->tensors[i];
+}
+
 static rush_value call_node(unpickler *u, const pickle_node *n)
 {
   const pickle_node *c = n->as.object->callable;
@@ -466,6 +488,8 @@ static rush_value call_node(unpickler *u, const pickle_node *n)
     return typed_list(u, n, TYPE_TENSOR);
   if (pickle_is_global(c, "torch.jit._pickle", "restore_type_tag"))
     return restore_type_tag(u, n);
+  if (u->tensors && (pickle_is_global(c, "torch.jit._pickle", "build_tensor_from_id") || is_legacy_class(c, "TensorID")))
+    return tensor_from_id(u, n);
   if (pickle_is_global(c, "collections", "OrderedDict"))
     return make_dict(u, n, &n->as.object->pairs);
   if (pickle_is_global(c, "torch", "Size"))

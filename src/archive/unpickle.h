@@ -16,10 +16,12 @@ typedef struct unpickler unpickler;
 struct unpickler {
   session *s;
   const zip_archive *zip;  /* NULL: storages come from `legacy` */
-  const char *folder;      /* of storages: "data", "constants" */
+  const char *folder;      /* of storages: "data/", "constants/" */
   bool big_endian;
   table storages;          /* key -> storage, owned */
   table *legacy;           /* torch.save's old format: key -> storage */
+  const rush_value *tensors; /* PyTorch 1.0 to 1.3: by index; NULL in other archives */
+  uint32_t n_tensors;
   type_store *types;
   /* Script classes: NULL in files of plain data, which then may not name them. */
   const type *(*find_class)(unpickler *u, str qualified); /* leaves when unknown */
@@ -33,6 +35,10 @@ struct unpickler {
 void unpickler_init(unpickler *u, session *s, const zip_archive *zip, const char *folder, type_store *types);
 /* The value of the pickle's root; new, deferred to the session (session_keep_value to keep it). */
 rush_value unpickle(unpickler *u, const pickle *p);
+
+/* The storage of a record below the folder (of items of this dtype, if it is new); borrowed.  NULL: there are
+ * no records. */
+storage *unpickler_storage(unpickler *u, str key, int dtype);
 
 /* A value is released when the session ends unless kept. */
 void session_defer_value(session *s, rush_value v);

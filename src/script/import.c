@@ -456,6 +456,31 @@ const type *script_import_type(session *s, program *p, str qualified)
   return t;
 }
 
+void script_import_methods(session *s, program *p, const type *cls, const char *file, str text)
+{
+  importer *im = importer_of(p);
+  const source *src = program_add_source(s, p, file, text.p, text.len);
+  lexer lx;
+  bool at_start = true;
+
+  if (src->len >= UINT32_MAX / 2)
+    session_fail_status(s, RUSH_ELIMIT, NULL, NULL, "source text is larger than 2 GB");
+  lexer_init(&lx, s, src, 0, (uint32_t)src->len);
+  while (lx.cur.kind != TK_EOF) {
+    if (lx.cur.kind == TK_INDENT) {
+      lexer_skip_block(&lx);
+      at_start = true;
+      continue;
+    }
+    if (at_start && lx.cur.kind == TK_DEF) {
+      const ast_def *def = parse_def_head(s, src, lx.cur.start, PARSE_RAW_BYTES);
+      declare(s, im, class_add_method(s, cls, def->name), def);
+    }
+    at_start = lx.cur.kind == TK_NEWLINE;
+    lexer_next(&lx);
+  }
+}
+
 const type *script_parse_type(session *s, program *p, str text)
 {
   source *src = program_add_source(s, p, "type", text.p, text.len);

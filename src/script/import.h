@@ -24,6 +24,8 @@ typedef struct script_files {
 void script_importer_attach(session *s, program *p, const script_files *files);
 /* The complete type (class, interface, enum, NamedTuple); leaves when the name is unknown. */
 const type *script_import_type(session *s, program *p, str qualified);
+/* Methods of a class from a text of plain functions, as PyTorch 1.0 to 1.3 kept each module's. */
+void script_import_methods(session *s, program *p, const type *cls, const char *file, str text);
 /* A type written as an annotation: "Dict[str, Tensor]", "List[__torch__.C]". */
 const type *script_parse_type(session *s, program *p, str text);
 
