@@ -247,7 +247,9 @@ static void job_end(rnn_job *j)
 /* States, and everything that follows from their sizes. */
 static rush_status take_states(rnn_job *j, rush_tensor *hx, rush_tensor *cx0)
 {
-  if (!hx || hx->n_dims != 3 || (j->mode == RNN_LSTM && (!cx0 || cx0->n_dims != 3)))
+  if (!hx)
+    return call_fail(j->cx, "lstm expects two hidden states");
+  if (hx->n_dims != 3 || (j->mode == RNN_LSTM && (!cx0 || cx0->n_dims != 3)))
     return call_fail(j->cx, "rnn: expected hidden states with 3 dimensions");
   j->state = hx->sizes[2];
   j->hidden = cx0 ? cx0->sizes[2] : j->state;
@@ -461,6 +463,26 @@ static rush_status cell_params(rush_call *c, rnn_job *j)
   return RUSH_OK;
 }
 
+static rush_status check_cell(call_ctx *cx, const rush_tensor *input, const rush_tensor *h, int number, const rush_tensor *w_ih,
+                              const rush_tensor *w_hh)
+{
+  int dim;
+  TRY(dim_wrap(cx, 1, input->n_dims, &dim));
+  TRY(dim_wrap(cx, 1, h->n_dims, &dim));
+  TRY(dim_wrap(cx, 1, w_ih->n_dims, &dim));
+  TRY(dim_wrap(cx, 1, w_hh->n_dims, &dim));
+  if (input->sizes[1] != w_ih->sizes[1])
+    return call_fail(cx, "input has inconsistent input_size: got %lld expected %lld", (long long)input->sizes[1],
+                     (long long)w_ih->sizes[1]);
+  if (input->sizes[0] != h->sizes[0])
+    return call_fail(cx, "Input batch size %lld doesn't match hidden%d batch size %lld", (long long)input->sizes[0],
+                     number, (long long)h->sizes[0]);
+  if (h->sizes[1] != w_hh->sizes[1])
+    return call_fail(cx, "hidden%d has inconsistent hidden_size: got %lld, expected %lld", number,
+                     (long long)h->sizes[1], (long long)w_hh->sizes[1]);
+  return RUSH_OK;
+}
+
 static rush_status return_cell(rush_call *c, rnn_job *j, int dtype)
 {
   for (uint32_t i = 0; i < (j->cx0 ? 2u : 1u); i++) {
@@ -476,7 +498,12 @@ static rush_status rnn_cell(rush_call *c, rnn_mode mode)
 {
   rush_tensor *input = call_tensor(c, 0), *cell, *hx = state_arg(c, 1, mode, &cell), *x = NULL, *h3 = NULL, *c3 = NULL;
   rnn_job j = {.cx = c->cx, .mode = mode, .n_steps = 1, .n_layers = 1, .n_dirs = 1, .dtype = nn_dtype(input->dtype)};
-  if (input->n_dims != 2 || !hx)
+  if (!hx)
+    return call_fail(c->cx, "%s expects two hidden states", c->op->schema->name + 6);
+  TRY(check_cell(c->cx, input, hx, 0, call_tensor(c, 2), call_tensor(c, 3)));
+  if (cell)
+    TRY(check_cell(c->cx, input, cell, 1, call_tensor(c, 2), call_tensor(c, 3)));
+  if (input->n_dims != 2)
     return call_fail(c->cx, "%s: Expected input to be 2D, got %dD instead", c->op->schema->name + 6, input->n_dims);
   TRY(nn_check_float(c->cx, "rnn", input->dtype));
   const cpu_level level = cpu_choose(context_get_options(c->cx->ctx)->cpu);
