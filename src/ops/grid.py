@@ -1,0 +1,26 @@
+"""Sampling at the points of a grid (grid.c)."""
+
+op("aten::grid_sampler", family="resize", kernel="kernel_grid_sampler")
+op("aten::grid_sampler_2d", family="resize", kernel="kernel_grid_sampler_2d", variants={"out": "aten::grid_sampler_2d.out"})
+op("aten::_grid_sampler_2d_cpu_fallback", family="resize", kernel="kernel_grid_sampler_2d",
+   variants={"out": "aten::_grid_sampler_2d_cpu_fallback.out"})
+op("aten::grid_sampler_3d", family="resize", kernel="kernel_grid_sampler_3d", variants={"out": "aten::grid_sampler_3d.out"})
+op("aten::affine_grid_generator", family="resize", variants={"out": "aten::affine_grid_generator.out"}, body="""
+def affine_grid_generator(theta: Tensor, size: List[int], align_corners: bool) -> Tensor:
+    k = len(size) - 2
+    if k != 2 and k != 3:
+        raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
+    base = torch.ones([1] + size[2:] + [k + 1], dtype=theta.dtype)
+    for i in range(k):
+        n = size[1 + k - i]
+        line = torch.linspace(-1, 1, n, dtype=theta.dtype)
+        if n <= 1:
+            line = torch.zeros([n], dtype=theta.dtype)
+        elif not align_corners:
+            line = line * (n - 1) / n
+        shape = [1] * (k + 1)
+        shape[k - i] = n
+        base.select(-1, i).copy_(line.view(shape))
+    points = base.view([1, -1, k + 1]).expand([size[0], -1, -1])
+    return torch.bmm(points, theta.transpose(1, 2)).view([size[0]] + size[2:] + [k])
+""")
