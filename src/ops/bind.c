@@ -273,6 +273,25 @@ static rush_status try_bind(call_ctx *cx, const op *o, const rush_value *args, u
   return schema_bind(&quiet, o->schema, args, n_args, kwargs, n_kwargs, bound);
 }
 
+/* Did binding make a tensor out of a number?  Overloads that take numbers come first. */
+static bool made_tensor(const schema *sc, const rush_value *args, uint32_t n_args, const named_arg *kwargs,
+                        uint32_t n_kwargs, const rush_value *bound)
+{
+  for (uint32_t i = 0; i < n_args; i++)
+    if (bound[i].tag == RUSH_TAG_TENSOR && is_number(args[i]))
+      return true;
+  for (uint32_t k = 0; k < n_kwargs; k++)
+    if (is_number(kwargs[k].value) && bound[schema_arg_index(sc, kwargs[k].name)].tag == RUSH_TAG_TENSOR)
+      return true;
+  return false;
+}
+
+static void release_bound(const schema *sc, rush_value *bound)
+{
+  for (uint32_t k = 0; k < sc->n_args; k++)
+    value_release(bound[k]);
+}
+
 rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
                             const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,
                             uint32_t max_results, uint32_t *n_results)
@@ -285,7 +304,8 @@ rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint
   rush_error refusal = RUSH_ERROR_INIT;
   rush_value bound[MAX_BOUND];
   bool seen = false;
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t try = 0; try < 2 * n; try++) { /* once more, and numbers may become tensors */
+    uint32_t i = try % n;
     const schema *sc = ops[i]->schema;
     if (dot && !str_eq(str_of(sc->overload),
                        (str){dot + 1, name.len - base.len - 1}))
@@ -296,10 +316,13 @@ rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint
     rush_status st = try_bind(cx, ops[i], args, n_args, kwargs, n_kwargs, bound, &refusal);
     if (st == RUSH_EARGUMENT)
       continue;
+    if (st == RUSH_OK && try < n && made_tensor(sc, args, n_args, kwargs, n_kwargs, bound)) {
+      release_bound(sc, bound);
+      continue;
+    }
     if (st == RUSH_OK) {
       st = call_bound(cx, ops[i], bound, results, max_results, n_results);
-      for (uint32_t k = 0; k < sc->n_args; k++)
-        value_release(bound[k]);
+      release_bound(sc, bound);
       rush_error_clear(&refusal);
     } else if (cx->err) {
       error_move(cx->err, &refusal);

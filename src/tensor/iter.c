@@ -61,6 +61,30 @@ static int compare_dims(const tensor_iter *it, int a, int b)
   return 0;
 }
 
+void iter_layout(const tensor_iter *it, int64_t *strides)
+{
+  int order[TENSOR_MAX_DIMS];
+  int64_t next = 1;
+  for (int i = 0; i < it->n_dims; i++) {
+    int at = i;
+    order[i] = i;
+    for (int k = i - 1; k >= 0; k--) {
+      int c = compare_dims(it, order[k], order[at]);
+      if (c < 0)
+        break;
+      if (c > 0) {
+        int t = order[k];
+        order[k] = order[at], order[at] = t;
+        at = k;
+      }
+    }
+  }
+  for (int i = 0; i < it->n_dims; i++) {
+    strides[it->n_dims - 1 - order[i]] = next;
+    next *= i64_max(it->sizes[order[i]], 1);
+  }
+}
+
 static void swap_dims(tensor_iter *it, int a, int b)
 {
   int64_t t = it->sizes[a];

@@ -24,6 +24,10 @@ void iter_init(tensor_iter *it, int n_dims, const int64_t *sizes);
 void iter_add(tensor_iter *it, const rush_tensor *t);
 void iter_finish(tensor_iter *it); /* reorder, coalesce */
 
+/* Strides (in elements) of a dense tensor of the iterator's sizes whose dimensions are ordered as the
+ * operands' are: what TensorIterator gives a result it makes.  Between iter_add and iter_finish. */
+void iter_layout(const tensor_iter *it, int64_t *strides);
+
 /* fn(arg, n, ptrs, strides): n elements along the innermost dimension. */
 typedef void iter_loop(void *arg, int64_t n, char *const *ptrs, const int64_t *strides);
 /* Runs fn over everything, in parallel when n_elems is large (`grain` elements a chunk). */

@@ -1,0 +1,71 @@
+#include "ops/combine.h"
+
+#include "ops/half.h"
+#include "tensor/dtype.h"
+
+typedef struct c64 {
+  float re, im;
+} c64;
+typedef struct c128 {
+  double re, im;
+} c128;
+
+#define COMBINE(name, type, wide, load, store, expr)                                                          \
+  static void name(char *d, const int64_t *at, int64_t ds, const char *s, int64_t ss, int64_t n)              \
+  {                                                                                                           \
+    for (int64_t i = 0; i < n; i++) {                                                                         \
+      type *p = (type *)(d + i * ds + (at ? at[i] : 0));                                                      \
+      const type q = *(const type *)(s + i * ss);                                                             \
+      wide a = load(*p);                                                                                      \
+      wide b = load(q);                                                                                       \
+      *p = store(expr);                                                                                       \
+    }                                                                                                         \
+  }
+#define SAME(...) (__VA_ARGS__)
+
+/* Integers wrap: the arithmetic is unsigned and 64 bits wide. */
+#define COMBINE_INT(type)                                                                                     \
+  COMBINE(add_##type, type, type, SAME, (type), (uint64_t)a + (uint64_t)b)                                    \
+  COMBINE(mul_##type, type, type, SAME, (type), (uint64_t)a * (uint64_t)b)                                    \
+  COMBINE(max_##type, type, type, SAME, (type), a > b ? a : b)                                                \
+  COMBINE(min_##type, type, type, SAME, (type), a < b ? a : b)
+COMBINE_INT(uint8_t)
+COMBINE_INT(int8_t)
+COMBINE_INT(int16_t)
+COMBINE_INT(int32_t)
+COMBINE_INT(int64_t)
+
+/* A NaN stays. */
+#define COMBINE_FLOAT(name, type, wide, load, store)                                                          \
+  COMBINE(add_##name, type, wide, load, store, a + b)                                                         \
+  COMBINE(mul_##name, type, wide, load, store, a * b)                                                         \
+  COMBINE(max_##name, type, wide, load, store, (a > b || a != a) ? a : b)                                     \
+  COMBINE(min_##name, type, wide, load, store, (a < b || a != a) ? a : b)
+COMBINE_FLOAT(f32, float, float, SAME, SAME)
+COMBINE_FLOAT(f64, double, double, SAME, SAME)
+COMBINE_FLOAT(f16, uint16_t, float, f32_of_f16, f16_of_f32)
+COMBINE_FLOAT(bf16, uint16_t, float, f32_of_bf16, bf16_of_f32)
+
+COMBINE(or_bool, uint8_t, uint8_t, SAME, SAME, (uint8_t)(a | b))
+COMBINE(and_bool, uint8_t, uint8_t, SAME, SAME, (uint8_t)(a & b))
+
+#define ADD(type) (type){a.re + b.re, a.im + b.im}
+#define MUL(type) (type){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}
+COMBINE(add_c64, c64, c64, SAME, SAME, ADD(c64))
+COMBINE(mul_c64, c64, c64, SAME, SAME, MUL(c64))
+COMBINE(add_c128, c128, c128, SAME, SAME, ADD(c128))
+COMBINE(mul_c128, c128, c128, SAME, SAME, MUL(c128))
+
+#define FOUR(name) {add_##name, mul_##name, max_##name, min_##name}
+
+combine_fn *combine_find(combine_op op, int dtype)
+{
+  static combine_fn *const fns[][N_COMBINE_OPS] = {
+      [RUSH_UINT8] = FOUR(uint8_t),  [RUSH_INT8] = FOUR(int8_t),   [RUSH_INT16] = FOUR(int16_t),
+      [RUSH_INT32] = FOUR(int32_t),  [RUSH_INT64] = FOUR(int64_t), [RUSH_FLOAT16] = FOUR(f16),
+      [RUSH_FLOAT32] = FOUR(f32),    [RUSH_FLOAT64] = FOUR(f64),   [RUSH_BFLOAT16] = FOUR(bf16),
+      [RUSH_COMPLEX64] = {add_c64, mul_c64}, [RUSH_COMPLEX128] = {add_c128, mul_c128},
+      [RUSH_BOOL] = {or_bool, and_bool, or_bool, and_bool},
+  };
+  return dtype < 0 || (size_t)dtype >= sizeof fns / sizeof *fns ? NULL : fns[dtype][op];
+}
