@@ -318,6 +318,6 @@ int cli_verify(cli *c)
     fprintf(stderr, "rushlight verify: no case (model.pt or model.pt2 with calls.pt) below '%s'\n", c->argv[0]);
     return EXIT_REFUSED;
   }
-  printf("%zu passed, %zu failed\n", t.passed, t.failed);
+  printf(c->json ? "{\"passed\": %zu, \"failed\": %zu}\n" : "%zu passed, %zu failed\n", t.passed, t.failed);
   return t.failed ? EXIT_NEGATIVE : EXIT_OK;
 }

@@ -4,6 +4,7 @@
 Order: meson's suites (C unit tests, the house's rules), then tests/python with pytest.  What cannot run here
 (no pytest, no torch, no corpus) is named, and counts as neither.
 """
+import collections
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 PYTEST_SECONDS = 2400
 
 
-def meson_tests(build):
+def meson_tests(build: pathlib.Path) -> tuple[int, int]:
     """(passed, failed) of `meson test`: cases of cmocka programs one by one, others as one."""
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
@@ -40,11 +41,11 @@ def meson_tests(build):
     return passed, failed
 
 
-def python_has(module):
+def python_has(module: str) -> bool:
     return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
 
 
-def python_tests(build):
+def python_tests(build: pathlib.Path) -> tuple[int, int]:
     folder = TOP / "tests" / "python"
     if not any(folder.glob("test_*.py")):
         return 0, 0
@@ -53,8 +54,8 @@ def python_tests(build):
         return 0, 0
     if not python_has("torch"):
         print("skipped: comparisons with PyTorch: no torch here (set PYTHON, or RUSH_GET_TORCH=1)")
-    if not (TOP.parent / "shared" / "corpus").is_dir():
-        print("skipped: the corpus: no ../shared here")
+    if not (pathlib.Path(os.environ.get("RUSHLIGHT_SHARED", TOP.parent / "shared")) / "corpus").is_dir():
+        print("skipped: the corpus: no ../shared here (nor RUSHLIGHT_SHARED)")
     report = build / "pytest.xml"
     report.unlink(missing_ok=True)
     env = dict(os.environ, RUSH_BUILD_DIR=str(build),
@@ -73,17 +74,20 @@ def python_tests(build):
         bad = int(suite.get("failures")) + int(suite.get("errors"))
         failed += bad
         passed += int(suite.get("tests")) - bad - int(suite.get("skipped"))
+        reasons = collections.Counter(skip.get("message", "").strip() for skip in suite.iter("skipped"))
+        for reason, n in sorted(reasons.items()):
+            print(f"skipped: {n} of tests/python: {reason}")
     return passed, failed
 
 
-def main():
+def main() -> int:
     build = pathlib.Path(sys.argv[1]).resolve()
     results = [meson_tests(build)]
     if results[0][1] == 0:
         results.append(python_tests(build))
     else:
         print("skipped: tests/python, until the tests above pass")
-    passed, failed = (sum(column) for column in zip(*results))
+    passed, failed = (sum(column) for column in zip(*results, strict=True))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
