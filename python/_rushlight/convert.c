@@ -27,10 +27,8 @@ PyObject *py_raise(py_state *state, rush_error *err)
   if (!type)
     type = PyExc_RuntimeError;
   const char *message = err->message ? err->message : rush_status_name(err->status);
-  if (err->traceback && type != state->error) /* as torch.jit ends its tracebacks */
-    PyErr_Format(type, "%s%s: %s", err->traceback, ((PyTypeObject *)type)->tp_name, message);
-  else if (err->traceback)
-    PyErr_Format(type, "%s%s", err->traceback, message);
+  if (err->traceback)
+    PyErr_Format(type, "%s%s%s\n", err->traceback, type == state->error ? "" : "RuntimeError: ", message);
   else
     PyErr_SetString(type, message);
   rush_error_clear(err);

@@ -2,6 +2,7 @@
  *
  * exported_program.c   records, weights, signature, constraints
  * exported_graph.c     nodes: targets, arguments, outputs
+ * exported_guards.c    what a call must satisfy
  * exported_hop.c       higher-order operators as prim::If and prim::Loop with blocks */
 #ifndef RUSH_ARCHIVE_EXPORTED_INT_H
 #define RUSH_ARCHIVE_EXPORTED_INT_H
@@ -27,6 +28,23 @@ typedef struct ex_reader {
   int autocast;    /* dtype of the region that is being read, or -1 */
   ir_value *self;
 } ex_reader;
+
+typedef struct model_parts { /* raw JSON of what is needed, in whatever order it comes */
+  str graph, signature, call_graph, ranges, guards;
+  str inputs, outputs, nodes, tensor_values, sym_int_values;
+  str input_specs, output_specs;
+  str in_spec, out_spec, arg_names;
+} model_parts;
+
+/* In the program's memory, zeroed, with one more than n. */
+void *ex_keep_array(ex_reader *r, size_t n, size_t item);
+const char *ex_keep_text(ex_reader *r, str text);
+
+/* -- exported_guards.c --------------------------------------------------------------------------------- */
+
+/* r->e->guards, from constants in the input spec, sizes of inputs, range constraints, and guards_code.
+ * leaf_names: of the graph's inputs. */
+void ex_read_guards(ex_reader *r, const model_parts *p, const str *leaf_names);
 
 /* -- exported_graph.c -------------------------------------------------------------------------------- */
 

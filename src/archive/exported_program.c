@@ -194,13 +194,6 @@ static void read_config(ex_reader *r, const char *folder, const char *config, ta
 
 /* -- model.json ------------------------------------------------------------------------------------------------ */
 
-typedef struct model_parts { /* raw JSON of what is needed, in whatever order it comes */
-  str graph, signature, call_graph, ranges, guards;
-  str inputs, outputs, nodes, tensor_values, sym_int_values;
-  str input_specs, output_specs;
-  str in_spec, out_spec, arg_names;
-} model_parts;
-
 static void split_object(ex_reader *r, str object, const char *const *names, str *const *out, size_t n)
 {
   str key;
@@ -410,11 +403,11 @@ static rush_object *make_object(ex_reader *r, const type *cls, const table *weig
 
 /* -- Leaves, constraints ------------------------------------------------------------------------------------------------ */
 
-static void *keep_array(ex_reader *r, size_t n, size_t item)
+void *ex_keep_array(ex_reader *r, size_t n, size_t item)
 {
   return session_alloc_in(r->s, &r->program->mem, (n + 1) * item);
 }
-static const char *keep_text(ex_reader *r, str text)
+const char *ex_keep_text(ex_reader *r, str text)
 {
   char *copy = session_alloc_in(r->s, &r->program->mem, text.len + 1);
 
@@ -434,185 +427,39 @@ static void read_arg_names(ex_reader *r, str raw)
   json_init_at(&j, r->s, &r->in, raw);
   for (json_begin_array(&j); json_next_item(&j); n++)
     json_skip(&j);
-  e->arg_names = keep_array(r, n, sizeof(char *));
+  e->arg_names = ex_keep_array(r, n, sizeof(char *));
   json_init_at(&j, r->s, &r->in, raw);
   for (json_begin_array(&j); json_next_item(&j);)
-    e->arg_names[e->n_arg_names++] = keep_text(r, json_string(&j));
+    e->arg_names[e->n_arg_names++] = ex_keep_text(r, json_string(&j));
 }
 
-static const guard *compare(ex_reader *r, guard_op op, uint32_t leaf, int64_t dim, int64_t value)
+/* -- Names of leaves: x, x['key'], x[0], as guards and messages have them ------------------------------------------------- */
+
+static void name_tree(ex_reader *r, const tree_spec *t, const char *path, uint32_t *leaf)
 {
-  static const char *const words[] = {[GUARD_EQ] = "==", [GUARD_LE] = "<=", [GUARD_GE] = ">="};
-  guard *g = keep_array(r, 2, sizeof *g);
-  guard *n = g + 1, *root = keep_array(r, 1, sizeof *root);
-
-  g->op = dim < 0 ? GUARD_LEAF : GUARD_SIZE;
-  g->leaf = leaf;
-  g->value = dim;
-  n->op = GUARD_INT;
-  n->value = value;
-  *root = (guard){.op = op, .a = g, .b = n};
-  root->text = keep_text(r, str_of(dim < 0 ? session_printf(r->s, "%s %s %lld", r->e->leaf_names[leaf], words[op], (long long)value)
-                                           : session_printf(r->s, "%s.size()[%lld] %s %lld", r->e->leaf_names[leaf],
-                                                            (long long)dim, words[op], (long long)value)));
-  return root;
-}
-
-typedef struct guard_list {
-  const guard **g;
-  uint32_t n, cap;
-} guard_list;
-
-static void push_guard(ex_reader *r, guard_list *l, const guard *g)
-{
-  if (l->n == l->cap) {
-    uint32_t cap = l->cap ? 2 * l->cap : 16;
-    const guard **grown = session_array(r->s, const guard *, cap);
-    if (l->n)
-      memcpy(grown, l->g, l->n * sizeof *grown);
-    l->g = grown;
-    l->cap = cap;
-  }
-  l->g[l->n++] = g;
-}
-
-/* "Symbol('s27', positive=True, integer=True)" -> s27; anything longer is no bare symbol. */
-static str symbol_of(str expr)
-{
-  static const char open[] = "Symbol('";
-  size_t n = sizeof open - 1, end = n;
-
-  if (expr.len > n && memcmp(expr.p, open, n) == 0) {
-    while (end < expr.len && expr.p[end] != '\'')
-      end++;
-    if (memchr(expr.p + end, '(', expr.len - end) == NULL)
-      return (str){expr.p + n, end - n};
-    return (str){0};
-  }
-  for (size_t i = 0; i < expr.len; i++)
-    if (!((expr.p[i] >= 'a' && expr.p[i] <= 'z') || (expr.p[i] >= '0' && expr.p[i] <= '9') || expr.p[i] == '_'))
-      return (str){0};
-  return expr;
-}
-
-/* min_val and max_val of a symbol in range_constraints; false when it has none. */
-static bool find_range(ex_reader *r, str ranges, str symbol, int64_t *min, int64_t *max)
-{
-  bool found = false;
-  str name, key;
-  json j;
-
-  *min = 0;
-  *max = INT64_MAX;
-  if (!ranges.p)
-    return false;
-  json_init_at(&j, r->s, &r->in, ranges);
-  for (json_begin_object(&j); json_next_key(&j, &name);) {
-    if (!str_eq(name, symbol)) {
-      json_skip(&j);
-      continue;
-    }
-    found = true;
-    for (json_begin_object(&j); json_next_key(&j, &key);) {
-      if (json_is_null(&j))
-        json_skip(&j);
-      else if (str_is(key, "min_val"))
-        *min = json_int(&j);
-      else if (str_is(key, "max_val"))
-        *max = json_int(&j);
-      else
-        json_skip(&j);
-    }
-  }
-  return found;
-}
-
-/* One size of an input: a number must agree, a bare symbol is in its range. */
-static void guard_size(ex_reader *r, json *j, const model_parts *p, uint32_t leaf, int64_t dim, guard_list *l)
-{
-  int64_t min, max;
-  str key, field, expr = {0};
-
-  for (json_begin_object(j); json_next_key(j, &key);) {
-    if (str_is(key, "as_int")) {
-      push_guard(r, l, compare(r, GUARD_EQ, leaf, dim, json_int(j)));
-    } else if (str_is(key, "as_expr")) {
-      for (json_begin_object(j); json_next_key(j, &field);) {
-        if (str_is(field, "expr_str"))
-          expr = json_string(j);
-        else
-          json_skip(j);
-      }
-    } else {
-      json_skip(j);
-    }
-  }
-  str symbol = expr.p ? symbol_of(expr) : (str){0};
-  if (!symbol.p || !find_range(r, p->ranges, symbol, &min, &max))
-    return;
-  if (min > 0)
-    push_guard(r, l, compare(r, GUARD_GE, leaf, dim, min));
-  if (max != INT64_MAX)
-    push_guard(r, l, compare(r, GUARD_LE, leaf, dim, max));
-}
-
-/* Sizes of the graph's inputs, from tensor_values. */
-static void guard_inputs(ex_reader *r, const model_parts *p, const str *names, uint32_t n_leaves, guard_list *l)
-{
-  str name, key;
-  json j;
-
-  if (!p->tensor_values.p)
-    return;
-  json_init_at(&j, r->s, &r->in, p->tensor_values);
-  for (json_begin_object(&j); json_next_key(&j, &name);) {
-    uint32_t leaf = 0;
-    while (leaf < n_leaves && !(r->e->leaf_is_input[leaf] && str_eq(names[leaf], name)))
-      leaf++;
-    if (leaf == n_leaves) {
-      json_skip(&j);
-      continue;
-    }
-    for (json_begin_object(&j); json_next_key(&j, &key);) {
-      int64_t dim = 0;
-      if (!str_is(key, "sizes")) {
-        json_skip(&j);
-        continue;
-      }
-      for (json_begin_array(&j); json_next_item(&j); dim++)
-        guard_size(r, &j, p, leaf, dim, l);
-    }
+  if (t->kind == TREE_LEAF)
+    r->e->leaf_names[(*leaf)++] = ex_keep_text(r, str_of(path));
+  for (uint32_t i = 0; i < t->n_children; i++) {
+    rush_value key = t->keys ? t->keys[i] : value_int(i);
+    const char *below = key.tag == RUSH_TAG_STRING
+                            ? session_printf(r->s, t->kind == TREE_OTHER ? "%s.%s" : "%s['%s']", path, key.as.string->text)
+                            : session_printf(r->s, "%s[%lld]", path, key.tag == RUSH_TAG_INT ? (long long)key.as.i : (long long)i);
+    name_tree(r, &t->children[i], below, leaf);
   }
 }
 
-static void guard_codes(ex_reader *r, const model_parts *p, guard_list *l)
+static void name_leaves(ex_reader *r)
 {
-  json j;
+  exported *e = r->e;
+  const tree_spec *pos = &e->in->children[0], *named = e->in->n_children > 1 ? &e->in->children[1] : NULL;
+  uint32_t leaf = 0;
 
-  if (!p->guards.p || p->guards.p[0] != '[')
-    return;
-  json_init_at(&j, r->s, &r->in, p->guards);
-  for (json_begin_array(&j); json_next_item(&j);) {
-    str text = json_string(&j);
-    const char *copy = session_printf(r->s, "%.*s", (int)text.len, text.p);
-    const guard *g = guard_parse(r->s, &r->program->mem, r->e, copy);
-    if (g)
-      push_guard(r, l, g);
-    else
-      context_warn(r->s->cx->ctx, session_printf(r->s, "%s: the guard %s is not understood and not checked", r->in.place, copy));
-  }
-}
-
-static void read_guards(ex_reader *r, const model_parts *p, const str *leaf_names)
-{
-  guard_list l = {0};
-
-  guard_inputs(r, p, leaf_names, r->e->n_leaves, &l);
-  guard_codes(r, p, &l);
-  r->e->guards = keep_array(r, l.n, sizeof *l.g);
-  if (l.n)
-    memcpy(r->e->guards, l.g, l.n * sizeof *l.g);
-  r->e->n_guards = l.n;
+  e->leaf_names = ex_keep_array(r, e->n_leaves, sizeof(char *));
+  for (uint32_t i = 0; i < pos->n_children; i++)
+    name_tree(r, &pos->children[i], i < e->n_arg_names ? e->arg_names[i] : session_printf(r->s, "args[%u]", i), &leaf);
+  for (uint32_t i = 0; named && i < named->n_children; i++)
+    name_tree(r, &named->children[i],
+              named->keys && named->keys[i].tag == RUSH_TAG_STRING ? named->keys[i].as.string->text : "kwargs", &leaf);
 }
 
 /* -- Inputs and outputs of the graph -------------------------------------------------------------------------------------- */
@@ -634,9 +481,8 @@ static str *bind_inputs(ex_reader *r, const model_parts *p, const input_spec *sp
   str *names = ex_output_names(r, p->inputs, &n), *leaf_names = session_array(r->s, str, e->n_leaves + 1);
   const type *t;
 
-  e->leaf_names = keep_array(r, e->n_leaves, sizeof(char *));
-  e->leaf_constants = keep_array(r, e->n_leaves, sizeof(rush_value));
-  e->leaf_is_input = keep_array(r, e->n_leaves, sizeof(bool));
+  e->leaf_constants = ex_keep_array(r, e->n_leaves, sizeof(rush_value));
+  e->leaf_is_input = ex_keep_array(r, e->n_leaves, sizeof(bool));
   for (uint32_t i = 0; i < n_specs; i++) {
     const input_spec *spec = &specs[i];
     if (spec->kind == SPEC_TOKEN)
@@ -650,12 +496,11 @@ static str *bind_inputs(ex_reader *r, const model_parts *p, const input_spec *sp
       session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: more user inputs than leaves in the input spec", r->in.place);
     rush_value constant = tagged_constant(r, spec->value, &t);
     bool named = i < n && names[i].p;
-    e->leaf_names[leaf] = keep_text(r, named ? names[i] : str_of(session_printf(r->s, "input %u", leaf)));
     e->leaf_constants[leaf] = constant;
     if (constant.tag == RUSH_TAG_UNSET && named) {
       e->leaf_is_input[leaf] = true;
       leaf_names[leaf] = names[i];
-      ex_bind(r, names[i], ir_block_add_input(r->s, r->g->block, t, e->leaf_names[leaf]));
+      ex_bind(r, names[i], ir_block_add_input(r->s, r->g->block, t, ex_keep_text(r, names[i])));
     }
     leaf++;
   }
@@ -680,7 +525,7 @@ static void read_output_specs(ex_reader *r, str text, const str *leaf_names, con
   str kind, key, target = {0};
   json j;
 
-  e->outputs = keep_array(r, n, sizeof *e->outputs);
+  e->outputs = ex_keep_array(r, n, sizeof *e->outputs);
   json_init_at(&j, r->s, &r->in, text);
   for (json_begin_array(&j); json_next_item(&j);) {
     if (e->n_outputs == n)
@@ -729,16 +574,16 @@ static bool block_writes(const ir_block *b)
 
 static schema *make_schema(ex_reader *r, const type *cls, const type *result)
 {
-  schema *sc = keep_array(r, 1, sizeof *sc);
+  schema *sc = ex_keep_array(r, 1, sizeof *sc);
   uint32_t n = ir_block_n_inputs(r->g->block);
 
   *sc = (schema){.name = "forward", .overload = "", .n_args = n, .n_returns = 1};
-  sc->args = keep_array(r, n, sizeof *sc->args);
-  sc->returns = keep_array(r, 1, sizeof *sc->returns);
+  sc->args = ex_keep_array(r, n, sizeof *sc->args);
+  sc->returns = ex_keep_array(r, 1, sizeof *sc->returns);
   sc->returns[0] = (schema_arg){.name = "", .type = result};
   for (uint32_t i = 0; i < n; i++) {
     ir_value *v = ir_block_input(r->g->block, i);
-    sc->args[i] = (schema_arg){.name = i ? keep_text(r, str_of(v->name ? v->name : "input")) : "self",
+    sc->args[i] = (schema_arg){.name = i ? ex_keep_text(r, str_of(v->name ? v->name : "input")) : "self",
                                .type = i ? v->type : cls};
   }
   return sc;
@@ -758,6 +603,7 @@ static void finish_function(ex_reader *r, const type *cls, ir_value *const *outs
   ir_block_add_output(r->s, r->g->block, ir_node_add_output(r->s, tuple, t));
   function *f = class_add_method(r->s, cls, "forward");
   f->schema = make_schema(r, cls, t);
+  f->is_eager = true;
   f->changes_state = block_writes(r->g->block);
   for (uint32_t i = 0; i < r->e->n_outputs; i++)
     f->changes_state |= r->e->outputs[i].kind == OUTPUT_BUFFER_MUTATION;
@@ -780,7 +626,7 @@ static void begin(ex_reader *r, session *s, zip_archive *z, module *m)
   *r = (ex_reader){.s = s, .zip = z, .m = m, .in = zip_input(s, z, e), .autocast = -1};
   r->program = program_new(s, s->cx->ctx);
   m->program = r->program; /* released with the module, also when loading fails */
-  r->e = keep_array(r, 1, sizeof *r->e);
+  r->e = ex_keep_array(r, 1, sizeof *r->e);
   r->e->program = r->program;
   r->g = ir_graph_new(s, &r->program->types);
   session_defer(s, free_graph, r->g);
@@ -809,12 +655,13 @@ void exported_program_load(session *s, zip_archive *z, module *m)
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: the input spec is no pair of args and kwargs", r->in.place);
   r->e->n_leaves = tree_n_leaves(r->e->in);
   read_arg_names(r, p->arg_names);
+  name_leaves(r);
   input_spec *specs = read_input_specs(r, p->input_specs, &n_specs);
   type *cls = make_class(r, specs, n_specs, weights);
   rush_object *o = make_object(r, cls, weights);
   r->self = ir_block_add_input(s, r->g->block, cls, "self");
   str *leaf_names = bind_inputs(r, p, specs, n_specs);
-  read_guards(r, p, leaf_names);
+  ex_read_guards(r, p, leaf_names);
   ex_read_nodes(r, p->nodes);
   ir_value **outs = ex_read_outputs(r, p->outputs, &n_outs);
   read_output_specs(r, p->output_specs, leaf_names, cls, n_outs);

@@ -26,6 +26,28 @@ static rush_status too_many(exported_frame *f, uint32_t n_args, uint32_t n_kwarg
                         n_kwargs);
 }
 
+static void add_names(text_buf *t, const tree_spec *named, const named_arg *kwargs, uint32_t n_kwargs)
+{
+  text_puts(t, "Ran into a kwarg keyword mismatch: Got the following keywords [");
+  for (uint32_t i = 0; i < n_kwargs; i++)
+    text_printf(t, "%s'%.*s'", i ? ", " : "", (int)kwargs[i].name.len, kwargs[i].name.p);
+  text_puts(t, "] but expected [");
+  for (uint32_t i = 0; named && i < named->n_children; i++)
+    text_printf(t, "%s'%s'", i ? ", " : "", named->keys[i].as.string->text);
+  text_puts(t, "]");
+}
+
+static rush_status wrong_names(exported_frame *f, const tree_spec *named, const named_arg *kwargs, uint32_t n_kwargs)
+{
+  text_buf t;
+
+  text_init(&t, f->cx->ctx);
+  add_names(&t, named, kwargs, n_kwargs);
+  rush_status st = error_set_type(f->cx->err, RUSH_EARGUMENT, "ValueError", "%s", text_str(&t));
+  text_free(&t);
+  return st;
+}
+
 static const rush_value *find_kwarg(const named_arg *kwargs, uint32_t n, str name)
 {
   for (uint32_t i = 0; i < n; i++)
@@ -53,35 +75,14 @@ static rush_status flatten_arguments(exported_frame *f, const rush_value *args, 
     str name = value_str(named->keys[i]);
     const rush_value *v = find_kwarg(kwargs, n_kwargs, name);
     if (!v)
-      return too_many(f, n_args, n_kwargs);
+      return wrong_names(f, named, kwargs, n_kwargs);
     used++;
     TRY(tree_flatten(f->cx, &named->children[i], *v, named->keys[i].as.string->text, f->leaves, f->e->n_leaves,
                      &f->n_leaves));
   }
-  return n_args > pos->n_children || used != n_kwargs ? too_many(f, n_args, n_kwargs) : RUSH_OK;
-}
-
-static rush_status check_constants(exported_frame *f)
-{
-  for (uint32_t i = 0; i < f->e->n_leaves; i++) {
-    rush_value want = f->e->leaf_constants[i], got = f->leaves[i];
-    bool same = want.tag == got.tag;
-    text_buf t;
-    if (want.tag == RUSH_TAG_UNSET)
-      continue;
-    if (same && want.tag != RUSH_TAG_NONE)
-      TRY(value_equal(f->cx, want, got, &same));
-    if (same)
-      continue;
-    text_init(&t, f->cx->ctx);
-    rush_status st = value_repr(f->cx, &t, want);
-    if (st == RUSH_OK)
-      st = error_set_type(f->cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s == %s",
-                          f->e->leaf_names[i], text_str(&t));
-    text_free(&t);
-    return st;
-  }
-  return RUSH_OK;
+  if (used != n_kwargs)
+    return wrong_names(f, named, kwargs, n_kwargs);
+  return n_args > pos->n_children ? too_many(f, n_args, n_kwargs) : RUSH_OK;
 }
 
 /* Graph outputs to where they belong: buffers, inputs, and the user's leaves. */
@@ -139,6 +140,13 @@ static rush_status run_graph(exported_frame *f, rush_value self, rush_value *res
   return st;
 }
 
+static const char *value_python_word(rush_value v)
+{
+  static const char *const words[] = {"NoneType", "Tensor", "bool",  "int",  "float", "complex",
+                                      "str",      "list",   "tuple", "dict", "object"};
+  return v.tag < COUNT_OF(words) ? words[v.tag] : "object";
+}
+
 static rush_status check_types(exported_frame *f)
 {
   const schema *sc = f->e->forward->schema;
@@ -148,9 +156,13 @@ static rush_status check_types(exported_frame *f)
     if (!f->e->leaf_is_input[i])
       continue;
     const type *t = sc->args[n++].type;
-    if (!type_contains_value(t, f->leaves[i]))
-      return error_set_type(f->cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s is a tensor, as when it was exported",
-                            f->e->leaf_names[i]);
+    if (type_contains_value(t, f->leaves[i]))
+      continue;
+    if (type_is(t, TYPE_TENSOR))
+      return error_set_type(f->cx->err, RUSH_EARGUMENT, "AttributeError", "%s: '%s' object has no attribute 'size'",
+                            f->e->leaf_names[i], value_python_word(f->leaves[i]));
+    return error_set_type(f->cx->err, RUSH_EARGUMENT, "TypeError", "%s: unexpected %s", f->e->leaf_names[i],
+                          value_python_word(f->leaves[i]));
   }
   return RUSH_OK;
 }
@@ -166,8 +178,6 @@ rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush
   rush_status st = flatten_arguments(&f, args, n_args, kwargs, n_kwargs);
   if (st == RUSH_OK)
     st = check_types(&f);
-  if (st == RUSH_OK)
-    st = check_constants(&f);
   for (uint32_t i = 0; i < e->n_guards && st == RUSH_OK; i++)
     st = guard_check(cx, e->guards[i], f.leaves);
   if (st == RUSH_OK)

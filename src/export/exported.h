@@ -45,6 +45,7 @@ typedef enum guard_op {
   GUARD_INT,  /* value */
   GUARD_SIZE, /* leaf, dim */
   GUARD_LEAF, /* an int argument */
+  GUARD_CONSTANT, /* a leaf has the value that it had when the program was made: constant */
   GUARD_ADD, GUARD_SUB, GUARD_MUL, GUARD_FLOORDIV, GUARD_MOD, GUARD_POW, GUARD_NEG, GUARD_MIN, GUARD_MAX,
   GUARD_EQ, GUARD_NE, GUARD_LT, GUARD_LE, GUARD_GT, GUARD_GE, GUARD_AND, GUARD_OR, GUARD_NOT
 } guard_op;
@@ -53,11 +54,14 @@ struct guard {
   int64_t value;       /* GUARD_INT; GUARD_SIZE: the dimension */
   uint32_t leaf;
   const guard *a, *b;
+  const rush_value *constant; /* GUARD_CONSTANT */
   const char *text;    /* of the whole condition, on the root */
 };
 
 /* NULL when the text is not understood. */
 const guard *guard_parse(session *s, arena *mem, const exported *e, const char *text);
+/* Two terms compared, as a whole condition. */
+const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op op, const guard *a, const guard *b);
 /* RUSH_ERAISED (AssertionError, "Guard failed: ...") when it does not hold. */
 rush_status guard_check(call_ctx *cx, const guard *g, const rush_value *leaves) RUSH_CHECKED;
 
@@ -72,7 +76,7 @@ struct exported { /* in the program's arena */
   const char **arg_names;    /* forward's parameters: n_arg_names; positional first */
   uint32_t n_arg_names;
   uint32_t n_leaves;         /* of the input */
-  const char **leaf_names;   /* as guards and messages name them */
+  const char **leaf_names;   /* as guards and messages name them: x, x['key'], x[0] */
   rush_value *leaf_constants; /* UNSET: an input of the graph; else the value it must have */
   bool *leaf_is_input;       /* the graph takes it */
   uint32_t n_outputs;

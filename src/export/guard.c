@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 
+#include <math.h>
 #include <stdlib.h>
 
 /* -- Parsing: Python's expression grammar as far as guards use it ------------------------------------------- */
@@ -266,22 +267,72 @@ static const guard *read_or(guard_reader *r)
   return g;
 }
 
-/* PyTorch shows guards with `x` for `L['x']`. */
-static const char *shown_text(session *s, arena *mem, const char *text)
-{
-  char *out = session_alloc_in(s, mem, strlen(text) + 1), *to = out;
+/* -- Showing: as Python's ast.unparse does, with `x` for `L['x']` -------------------------------------------------- */
 
-  while (*text) {
-    const char *close = strncmp(text, "L['", 3) == 0 ? strstr(text, "']") : NULL;
-    if (close) {
-      for (text += 3; text < close;)
-        *to++ = *text++;
-      text = close + 2;
-    } else {
-      *to++ = *text++;
-    }
+enum { BIND_OR, BIND_AND, BIND_NOT, BIND_COMPARE, BIND_SUM, BIND_TERM, BIND_FACTOR, BIND_POWER, BIND_ATOM };
+
+static const struct shown_op { const char *word; int bind; } shown_ops[] = {
+    [GUARD_ADD] = {" + ", BIND_SUM},      [GUARD_SUB] = {" - ", BIND_SUM},      [GUARD_MUL] = {" * ", BIND_TERM},
+    [GUARD_FLOORDIV] = {" // ", BIND_TERM}, [GUARD_MOD] = {" % ", BIND_TERM},   [GUARD_POW] = {" ** ", BIND_POWER},
+    [GUARD_EQ] = {" == ", BIND_COMPARE},  [GUARD_NE] = {" != ", BIND_COMPARE},  [GUARD_LT] = {" < ", BIND_COMPARE},
+    [GUARD_LE] = {" <= ", BIND_COMPARE},  [GUARD_GT] = {" > ", BIND_COMPARE},   [GUARD_GE] = {" >= ", BIND_COMPARE},
+    [GUARD_AND] = {" and ", BIND_AND},    [GUARD_OR] = {" or ", BIND_OR}};
+
+static void show(text_buf *t, const exported *e, const guard *g, int bind)
+{
+  switch (g->op) {
+  case GUARD_INT:
+    text_printf(t, "%lld", (long long)g->value);
+    return;
+  case GUARD_LEAF:
+  case GUARD_CONSTANT:
+    text_puts(t, e->leaf_names[g->leaf]);
+    return;
+  case GUARD_SIZE:
+    text_printf(t, "%s.size()[%lld]", e->leaf_names[g->leaf], (long long)g->value);
+    return;
+  case GUARD_MIN:
+  case GUARD_MAX:
+    text_puts(t, g->op == GUARD_MIN ? "min(" : "max(");
+    show(t, e, g->a, BIND_OR);
+    text_puts(t, ", ");
+    show(t, e, g->b, BIND_OR);
+    text_putc(t, ')');
+    return;
+  case GUARD_NEG:
+  case GUARD_NOT: {
+    int own = g->op == GUARD_NEG ? BIND_FACTOR : BIND_NOT;
+    text_puts(t, bind > own ? "(" : "");
+    text_puts(t, g->op == GUARD_NEG ? "-" : "not ");
+    show(t, e, g->a, own);
+    text_puts(t, bind > own ? ")" : "");
+    return;
   }
-  *to = 0;
+  default:
+    break;
+  }
+  const struct shown_op *op = &shown_ops[g->op];
+  bool right = g->op == GUARD_POW, tight = op->bind == BIND_COMPARE;
+  text_puts(t, bind > op->bind ? "(" : "");
+  show(t, e, g->a, op->bind + (right || tight));
+  text_puts(t, op->word);
+  show(t, e, g->b, op->bind + !right);
+  text_puts(t, bind > op->bind ? ")" : "");
+}
+
+static void free_text(void *t) { text_free(t); }
+
+static const char *shown_text(session *s, arena *mem, const exported *e, const guard *g)
+{
+  text_buf *t = session_new(s, text_buf);
+
+  text_init(t, s->cx->ctx);
+  session_defer(s, free_text, t);
+  show(t, e, g, BIND_OR);
+  if (text_failed(t))
+    session_check(s, call_nomem(s->cx));
+  char *out = session_alloc_in(s, mem, t->len + 1);
+  memcpy(out, text_str(t), t->len);
   return out;
 }
 
@@ -293,7 +344,16 @@ const guard *guard_parse(session *s, arena *mem, const exported *e, const char *
   skip(&r);
   if (r.failed || *r.p || !g)
     return NULL;
-  ((guard *)g)->text = shown_text(s, mem, text);
+  ((guard *)g)->text = shown_text(s, mem, e, g);
+  return g;
+}
+
+const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op op, const guard *a, const guard *b)
+{
+  guard *g = session_alloc_in(s, mem, sizeof *g);
+
+  *g = (guard){.op = op, .a = a, .b = b};
+  g->text = shown_text(s, mem, e, g);
   return g;
 }
 
@@ -316,6 +376,24 @@ static int64_t power(int64_t a, int64_t b)
   return (int64_t)r;
 }
 
+static bool is_number(rush_value v)
+{
+  return v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL || v.tag == RUSH_TAG_FLOAT;
+}
+
+/* As Python compares: 2 == 2.0 and 1 == True. */
+static bool same_constant(rush_value want, rush_value got)
+{
+  if (is_number(want) && is_number(got)) {
+    if (want.tag != RUSH_TAG_FLOAT && got.tag != RUSH_TAG_FLOAT)
+      return want.as.i == got.as.i;
+    double a = want.tag == RUSH_TAG_FLOAT ? want.as.d : (double)want.as.i;
+    double b = got.tag == RUSH_TAG_FLOAT ? got.as.d : (double)got.as.i;
+    return a == b || (isnan(a) && isnan(b));
+  }
+  return want.tag == RUSH_TAG_STRING && got.tag == RUSH_TAG_STRING && str_eq(value_str(want), value_str(got));
+}
+
 static int64_t eval(const guard *g, const rush_value *leaves)
 {
   rush_value v;
@@ -327,6 +405,8 @@ static int64_t eval(const guard *g, const rush_value *leaves)
   case GUARD_LEAF:
     v = leaves[g->leaf];
     return v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL ? v.as.i : -1;
+  case GUARD_CONSTANT:
+    return same_constant(*g->constant, leaves[g->leaf]);
   case GUARD_SIZE:
     v = leaves[g->leaf];
     return v.tag == RUSH_TAG_TENSOR && v.as.tensor && g->value >= 0 && g->value < v.as.tensor->n_dims

@@ -27,12 +27,14 @@ static tree_kind kind_named(str type)
   return TREE_OTHER;
 }
 
-/* Keys of a dict: the context is a JSON text of a list of texts and numbers; anything else has none. */
+/* Keys of a dict: the context is a JSON text of a list of texts and numbers; that of a dataclass is a list
+ * of its fields, then of those that were None.  Anything else has none. */
 static void read_keys(tree_reader *r, tree_spec *t, str context, const char *place)
 {
   input in = {place, context};
   json j;
   uint32_t n = 0;
+  bool fields = false;
 
   if (!context.len || context.p[0] != '[')
     return;
@@ -42,6 +44,12 @@ static void read_keys(tree_reader *r, tree_spec *t, str context, const char *pla
   json_init(&j, r->s, &in);
   for (json_begin_array(&j); json_next_item(&j);) {
     rush_value key = value_none();
+    if (t->kind == TREE_OTHER && json_peek(&j) == JSON_ARRAY && !fields) {
+      json_begin_array(&j); /* the loop goes on in it */
+      fields = true;
+      if (!json_next_item(&j))
+        break;
+    }
     if (json_peek(&j) == JSON_STRING) {
       str text = json_string(&j);
       session_check(r->s, string_new(r->s->cx, text.p, text.len, &key));

@@ -28,6 +28,7 @@ struct function {
   _Atomic uint8_t state; /* function_state: 0 declared, 1 being compiled (recursion!), 2 compiled */
   bool owns_defaults;    /* the schema's default values are released with the program */
   bool is_builtin;       /* of the built-in program: hidden in tracebacks */
+  bool is_eager;         /* of an exported program: errors keep the classes that eager PyTorch raises */
   bool changes_state;    /* a method that writes module state (ir/alias.h), valid once compiled */
   _Atomic(void *) code;  /* run/code.h, made at first call */
   function *next;        /* all functions of the program */

@@ -55,7 +55,7 @@ struct code {
   context *ctx;
   function *function;  /* NULL: a block of its own */
   const char *name;    /* for tracebacks */
-  bool is_builtin;
+  bool is_builtin, is_eager;
   uint32_t n_ins, n_sites, n_operands, n_constants, n_places;
   uint32_t n_args;     /* registers n_kregs ... take the arguments */
   uint32_t n_kregs, n_regs, n_row;

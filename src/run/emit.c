@@ -458,6 +458,7 @@ static code *finish(coder *e, const ir_block *b, const char *name)
   if (!p)
     session_check(e->s, call_nomem(e->s->cx));
   code proto = {.ctx = ctx, .function = e->f, .is_builtin = e->f && e->f->is_builtin,
+                .is_eager = e->f && e->f->is_eager,
                 .n_ins = e->n_ins, .n_sites = e->n_sites, .n_operands = e->n_operands,
                 .n_constants = e->n_constants, .n_places = e->n_places,
                 .n_args = ir_block_n_inputs(b), .n_kregs = e->n_kregs, .n_regs = e->n_regs,

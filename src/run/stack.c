@@ -91,69 +91,92 @@ void stack_pop(call_ctx *cx, call_stack *s)
 
 /* -- Tracebacks --------------------------------------------------------------------------------- */
 
-static source_range place_of(const frame *f)
+static const source_range *place_of(const frame *f)
 {
   const code *c = f->c;
   ptrdiff_t pc = f->pc - c->code;
 
-  return c->places[c->place_of[pc > 0 ? pc - 1 : 0]].range;
+  return &c->places[c->place_of[pc > 0 ? pc - 1 : 0]].range;
+}
+
+/* The frames that a traceback shows. */
+typedef struct shown {
+  const frame *frames[SHOWN_FRAMES]; /* innermost first */
+  const char *names[SHOWN_FRAMES];
+  uint32_t n;
+} shown;
+
+/* Where PyTorch begins a frame of its own; other calls it inlines. */
+static bool begins_frame(const frame *f)
+{
+  return f->fut || (f->prev && f->prev->pc > f->prev->c->code && f->prev->pc[-1].op == OPC_CALL_INTERFACE);
+}
+
+/* Nodes without results lose the calls that they were inlined through: PyTorch shows where they stand,
+ * with the name of the function whose frame it is. */
+static bool loses_calls(const frame *f)
+{
+  const ins *i = f->pc > f->c->code ? f->pc - 1 : f->pc;
+
+  return i->op == OPC_RAISE || i->op == OPC_PRINT ||
+         (i->op == OPC_OPERATOR && f->c->sites[ins_imm(*i)].n_results == 0);
+}
+
+static void collect_frames(call_stack *s, frame *base, shown *t)
+{
+  bool skip = false;
+
+  for (const frame *f = s->frame;; f = f->prev) {
+    if (!f->c->is_builtin && t->n < SHOWN_FRAMES && place_of(f)->src) {
+      if (!skip)
+        t->frames[t->n++] = f;
+      t->names[t->n - 1] = f->c->name;
+      skip = (skip || (t->n == 1 && loses_calls(f))) && !begins_frame(f);
+    }
+    if (f == base)
+      break;
+  }
 }
 
 /* The frames' places in the texts they were written in; empty when nobody knows them. */
-static void add_originals(call_ctx *cx, text_buf *out, const frame *const *shown, uint32_t n)
+static void add_originals(call_ctx *cx, text_buf *out, const shown *t)
 {
-  while (n--) {
-    program *p = shown[n]->c->function ? shown[n]->c->function->program : NULL;
-    source_range at = place_of(shown[n]), from;
+  for (uint32_t i = t->n; i-- > 0;) {
+    function *f = t->frames[i]->c->function;
+    source_range from;
     source *src;
 
-    if (!p || !p->original || !p->original(cx, p, &at, &from, &src))
+    if (!f || !f->program->original || !f->program->original(cx, f->program, place_of(t->frames[i]), &from, &src))
       continue;
-    source_excerpt_in(out, &from, shown[n]->c->name);
+    source_excerpt_in(out, &from, t->names[i]);
     source_release(src);
   }
 }
 
-static void add_frames(call_ctx *cx, text_buf *out, const frame *const *shown, uint32_t n, bool head)
-{
-  text_buf originals;
-
-  text_init(&originals, cx->ctx);
-  add_originals(cx, &originals, shown, n);
-  if (head)
-    text_printf(out, "The following operation failed in the TorchScript interpreter.\n"
-                     "Traceback of TorchScript%s (most recent call last):\n",
-                originals.len ? ", serialized code" : "");
-  for (uint32_t i = n; i-- > 0;) {
-    source_range at = place_of(shown[i]);
-    if (at.src)
-      source_excerpt_in(out, &at, shown[i]->c->name);
-  }
-  if (originals.len && !text_failed(&originals))
-    text_printf(out, "\nTraceback of TorchScript, original code (most recent call last):\n%s", text_str(&originals));
-  text_free(&originals);
-}
-
-/* Outermost first, as PyTorch: the name beside a place is the function that it stands in. */
+/* As PyTorch prints it: outermost first; the name beside a place is the function that it stands in. */
 static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
 {
-  const frame *shown[SHOWN_FRAMES];
-  uint32_t n = 0;
-  text_buf t;
+  shown t = {.n = 0};
+  text_buf out, originals;
 
-  for (const frame *f = s->frame;; f = f->prev) {
-    if (!f->c->is_builtin && n < SHOWN_FRAMES)
-      shown[n++] = f;
-    if (f == base)
-      break;
-  }
-  if (!n)
+  collect_frames(s, base, &t);
+  if (!t.n)
     return;
-  text_init(&t, s->ctx);
-  add_frames(cx, &t, shown, n, !cx->err->traceback);
-  if (!text_failed(&t))
-    error_add_traceback(cx->err, text_str(&t));
-  text_free(&t);
+  text_init(&out, s->ctx);
+  text_init(&originals, s->ctx);
+  add_originals(cx, &originals, &t);
+  if (!cx->err->traceback)
+    text_printf(&out, "The following operation failed in the TorchScript interpreter.\n"
+                      "Traceback of TorchScript%s (most recent call last):\n",
+                originals.len ? ", serialized code" : "");
+  for (uint32_t i = t.n; i-- > 0;)
+    source_excerpt_in(&out, place_of(t.frames[i]), t.names[i]);
+  if (originals.len && !text_failed(&originals))
+    text_printf(&out, "\nTraceback of TorchScript, original code (most recent call last):\n%s", text_str(&originals));
+  if (!text_failed(&out))
+    error_add_traceback(cx->err, text_str(&out));
+  text_free(&originals);
+  text_free(&out);
 }
 
 /* Whatever class an operator chose: a program that fails raises RuntimeError, or torch.jit.Error for
@@ -168,7 +191,7 @@ static void set_class(rush_error *err)
 void stack_unwind(call_ctx *cx, call_stack *s, frame *base, rush_status st)
 {
   if (cx->err) {
-    if (!base->c->is_builtin)
+    if (!base->c->is_builtin && !base->c->is_eager)
       set_class(cx->err);
     add_traceback(cx, s, base);
   }
