@@ -165,6 +165,7 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
     .limit_depth = c->opt.limit_depth,
     .grad_mode = true,
     .no_reuse = c->opt.no_reuse,
+    .saw_nested = context_slot_get(c, SLOT_NESTED) != NULL,
   };
   double seconds = c->opt.limit_seconds;
   if (seconds > 0 && seconds < 1e9)

@@ -59,6 +59,7 @@ typedef enum context_slot {
   SLOT_PROGRAM,   /* script: the built-in program that composites live in */
   SLOT_HOOKS,     /* ops: call hooks */
   SLOT_CLASSES,   /* value: registered custom classes */
+  SLOT_NESTED,    /* ops: filled once a nested tensor was made */
   /* value_ops of kinds of values that layers above value/ define, published when the first is made. */
   SLOT_KIND_TENSOR,
   SLOT_KIND_GENERATOR,
@@ -111,6 +112,7 @@ struct call_ctx {
   bool grad_mode;     /* torch.is_grad_enabled() of this call */
   bool recording;     /* gradients are recorded (a call option) */
   bool no_reuse;
+  bool saw_nested;      /* there may be nested tensors: op_call looks at arguments */
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
 };
 

@@ -36,7 +36,7 @@ static const char *operand_at(const job *j, const attention_operand *o, int64_t 
     if (m->data && a->mask_is_bool) {                                                              \
       const bool *keep = (const bool *)m->data + batch * m->batch + head * m->head + i * m->row;    \
       for (int64_t k = 0; k < n; k++)                                                              \
-        s[k] = keep[k * m->col] ? s[k] : -NEG_INF;                                                 \
+        s[k] = keep[k * m->col] != a->mask_hides ? s[k] : -NEG_INF;                                                 \
     } else if (m->data) {                                                                          \
       const T *add = (const T *)m->data + batch * m->batch + head * m->head + i * m->row;           \
       for (int64_t k = 0; k < n; k++)                                                              \
@@ -49,6 +49,11 @@ static const char *operand_at(const job *j, const attention_operand *o, int64_t 
       any = s[k] != -NEG_INF;                                                                      \
     const rows *r = rows_of(j->level, sizeof(T) == 8);                                             \
     T *lse = a->lse ? (T *)a->lse + (batch * a->n_queries + i) * a->n_heads + head : NULL;         \
+    if (!any && a->hidden_is_nan) {                                                                \
+      for (int64_t k = 0; k < n; k++)                                                              \
+        s[k] = (T)NAN;                                                                             \
+      return;                                                                                      \
+    }                                                                                              \
     if (n == 0 || !any) {                                                                          \
       memset(s, 0, (size_t)n * sizeof(T));                                                         \
       if (lse)                                                                                     \
@@ -79,6 +84,10 @@ static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
       finish_f32(j, batch, head, q0 + i, (float *)(void *)scores + i * a->n_keys);
     else
       finish_f64(j, batch, head, q0 + i, (double *)(void *)scores + i * a->n_keys);
+  for (int64_t i = 0; a->weights && i < n_q; i++)
+    memcpy((char *)a->weights +
+               (batch * a->weights_batch + head * a->weights_head + (q0 + i) * a->weights_row) * (int64_t)j->item,
+           scores + (size_t)(i * a->n_keys) * j->item, (size_t)a->n_keys * j->item);
   gemm_args o = {.dtype = a->dtype, .m = n_q, .n = a->value_dim, .k = a->n_keys, .alpha = 1.0,
                  .a = {scores, a->n_keys, 1},
                  .b = {operand_at(j, &a->v, batch, kv, 0), a->v.row, a->v.col},

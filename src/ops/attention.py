@@ -1,4 +1,4 @@
-"""Attention (attention_ops.c over attention.c)."""
+"""Attention (attention_ops.c, transformer.c, over attention.c)."""
 
 op("aten::scaled_dot_product_attention", family="attention", kernel="kernel_sdpa")
 op("aten::_fused_sdp_choice", family="attention", kernel="kernel__fused_sdp_choice")
@@ -35,3 +35,7 @@ def sdpa_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Ten
         weights = torch.dropout(weights, dropout_p, True)
     return torch.matmul(weights, v).to(dtype), weights.to(dtype)
 """)
+op("aten::_native_multi_head_attention", family="attention", kernel="kernel__native_multi_head_attention", effects=["nested"],
+   variants={"out": "aten::_native_multi_head_attention.out"})
+op("aten::_transformer_encoder_layer_fwd", family="attention", kernel="kernel__transformer_encoder_layer_fwd",
+   effects=["nested"], variants={"out": "aten::_transformer_encoder_layer_fwd.out"})

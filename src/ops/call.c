@@ -1,5 +1,6 @@
 #include "ops/call.h"
 
+#include "ops/nested.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 #include "ops/table.h"
@@ -245,10 +246,14 @@ static rush_status call_with_grad(rush_call *c)
   return RUSH_OK;
 }
 
+static inline rush_status run(rush_call *c)
+{
+  return UNLIKELY(any_requires_grad(c)) && !(c->op->effects & OP_NO_GRAD) ? call_with_grad(c) : dispatch(c);
+}
+
 rush_status op_call(rush_call *c)
 {
-  rush_status st =
-      UNLIKELY(any_requires_grad(c)) && !(c->op->effects & OP_NO_GRAD) ? call_with_grad(c) : dispatch(c);
+  rush_status st = UNLIKELY(c->cx->saw_nested) ? nested_call(c, run) : run(c);
   if (UNLIKELY(st != RUSH_OK))
     drop_results(c);
   return st;

@@ -56,7 +56,9 @@ enum op_effects {
   OP_SIDE_EFFECT = 4,   /* print, warn, raise: never removed or moved */
   OP_NO_GRAD = 8,       /* not differentiable */
   OP_DATA_SIZE = 16,    /* result sizes depend on data */
-  OP_RETURNS_ARG = 32   /* may return an argument itself (contiguous, to, expand...) */
+  OP_RETURNS_ARG = 32,  /* may return an argument itself (contiguous, to, expand...) */
+  OP_NESTED = 64,       /* takes nested tensors (ops/nested.h) */
+  OP_NESTED_ROWS = 128  /* does to a nested tensor's rows what it does to a tensor's */
 };
 
 typedef enum op_variant { VARIANT_BASE, VARIANT_INPLACE, VARIANT_OUT } op_variant;

@@ -19,7 +19,8 @@ import gen_tape  # noqa: E402
 KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "refuse_bool", "reduce", "dtypes", "name", "kernel",
         "c", "body", "variants", "same", "effects", "grad", "test"}
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
-           "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG"}
+           "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
+           "nested": "OP_NESTED", "nested_rows": "OP_NESTED_ROWS"}
 C_TYPES = {"int": ("int64_t", "call_int"), "float": ("double", "call_float"),
            "bool": ("bool", "call_bool"), "str": ("str", "call_str")}
 C_RETURNS = {"int": "value_int", "float": "value_float", "bool": "value_bool"}

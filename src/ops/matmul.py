@@ -18,7 +18,7 @@ op("aten::dot", family="matmul", kernel="kernel_dot", variants={"out": "aten::do
 op("aten::vdot", family="matmul", kernel="kernel_vdot", variants={"out": "aten::vdot.out"})
 op("aten::matmul", family="matmul", kernel="kernel_matmul", variants={"out": "aten::matmul.out"})
 op("aten::linalg_matmul", family="matmul", kernel="kernel_matmul", variants={"out": "aten::linalg_matmul.out"})
-op("aten::linear", family="matmul", kernel="kernel_linear", variants={"out": "aten::linear.out"})
+op("aten::linear", family="matmul", kernel="kernel_linear", effects=["nested_rows"], variants={"out": "aten::linear.out"})
 op("aten::mkldnn_linear", family="matmul", kernel="kernel_linear", variants={"out": "aten::mkldnn_linear.out"})
 op("aten::einsum", family="matmul", kernel="kernel_einsum")
 op("aten::tensordot", family="matmul", variants={"out": "aten::tensordot.out"}, body="""

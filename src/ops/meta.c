@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ops/factory.h"
+#include "ops/nested.h"
 #include "tensor/iter.h"
 
 #define ANSWER_INT(name, expr)            \
@@ -23,7 +24,7 @@
     return RUSH_OK;                       \
   }
 
-ANSWER_INT(dim, t->n_dims)
+ANSWER_INT(dim, t->n_dims + (tensor_nested(t) != NULL))
 ANSWER_INT(numel, t->n_elems)
 ANSWER_INT(element_size, (int64_t)tensor_item_bytes(t))
 ANSWER_INT(nbytes, (int64_t)tensor_item_bytes(t) * t->n_elems)
@@ -38,7 +39,7 @@ ANSWER_BOOL(is_signed, dtype_is_signed(t->dtype))
 ANSWER_BOOL(is_contiguous, tensor_is_contiguous(t))
 ANSWER_BOOL(is_dense, tensor_is_dense(t))
 ANSWER_BOOL(is_quantized, dtype_class_of(t->dtype) == DTYPE_QUANT)
-ANSWER_BOOL(is_nested, t->extra && t->extra->nested)
+ANSWER_BOOL(is_nested, tensor_nested(t) != NULL)
 ANSWER_BOOL(requires_grad_of, tensor_requires_grad(t))
 ANSWER_BOOL(is_leaf, !(t->h.flags & TENSOR_HAS_GRAD_FN))
 ANSWER_BOOL(false, false)
@@ -78,7 +79,19 @@ static rush_status answer_dim(rush_call *c, const int64_t *v)
   c->results[0] = value_int(v[d]);
   return RUSH_OK;
 }
-rush_status kernel_size_int(rush_call *c) { return answer_dim(c, call_tensor(c, 0)->sizes); }
+/* A nested tensor has parts, then a size that differs, then those of its rows. */
+rush_status kernel_size_int(rush_call *c)
+{
+  const rush_tensor *t = call_tensor(c, 0);
+  int d;
+  if (!tensor_nested(t))
+    return answer_dim(c, t->sizes);
+  TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims + 1, &d));
+  if (d == 1)
+    return call_fail(c->cx, "Given dimension 1 is irregular and does not have a size.");
+  c->results[0] = value_int(d == 0 ? tensor_nested(t)->sizes[0] : t->sizes[d - 1]);
+  return RUSH_OK;
+}
 rush_status kernel_stride_int(rush_call *c) { return answer_dim(c, call_tensor(c, 0)->strides); }
 
 rush_status kernel_len(rush_call *c)

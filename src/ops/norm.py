@@ -10,7 +10,7 @@ op("aten::_log_softmax", family="norm", kernel="kernel__log_softmax",
    variants={"out": "aten::_log_softmax.out"})
 op("aten::_safe_softmax", family="norm", kernel="kernel__safe_softmax")
 
-op("aten::layer_norm", family="norm", kernel="kernel_layer_norm")
+op("aten::layer_norm", family="norm", kernel="kernel_layer_norm", effects=["nested_rows"])
 op("aten::native_layer_norm", family="norm", kernel="kernel_layer_norm",
    variants={"out": "aten::native_layer_norm.out"})
 op("aten::rms_norm", family="norm", kernel="kernel_rms_norm")

@@ -226,6 +226,7 @@ static void free_extra(rush_tensor *t)
     tensor_release(x->quant->zero_points);
     mem_free(c, x->quant, sizeof *x->quant);
   }
+  tensor_release(x->nested);
   if (x->dims)
     mem_free(c, x->dims, 2 * (size_t)t->n_dims * sizeof *x->dims);
   mem_free(c, x, sizeof *x);

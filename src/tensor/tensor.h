@@ -61,7 +61,7 @@ typedef struct tensor_extra {
   int64_t *dims; /* sizes then strides, when n_dims > TENSOR_INLINE_DIMS */
   quantizer *quant;
   void *grad_record; /* autograd */
-  void *nested;      /* ops/nested.h: sizes of a nested tensor's parts */
+  rush_tensor *nested; /* ops/nested.h: sizes of a nested tensor's parts, owned */
   void (*grad_destroy)(void *);
 } tensor_extra;
 
