@@ -14,8 +14,8 @@ static void forget(context *c, void *object)
 
 rush_status nested_mark(call_ctx *cx, rush_tensor *t, rush_tensor *sizes)
 {
-  static char seen; /* its address says: this context has nested tensors */
-  context_slot_publish_steal(cx->ctx, SLOT_NESTED, &seen, forget);
+  static const char seen; /* its address says: this context has nested tensors */
+  context_slot_publish_steal(cx->ctx, SLOT_NESTED, (void *)(uintptr_t)&seen, forget);
   cx->saw_nested = true;
   if (!t->extra && !(t->extra = mem_alloc_zero(t->h.ctx, sizeof *t->extra)))
     return call_nomem(cx);
