@@ -1,0 +1,334 @@
+#include "ops/order.h"
+
+#include <string.h>
+
+#include "ops/views.h"
+
+/* -- Keys ------------------------------------------------------------------------------------------------- */
+
+bool order_has(int dtype)
+{
+  const dtype_class c = dtype_class_of(dtype);
+  return c == DTYPE_BOOL || c == DTYPE_INT || c == DTYPE_FLOAT;
+}
+
+static inline uint64_t key_of_double(double d)
+{
+  uint64_t u;
+  if (d != d)
+    return KEY_NAN;
+  d += 0.0; /* -0 becomes 0 */
+  memcpy(&u, &d, sizeof u);
+  return u >> 63 ? ~u : u | UINT64_C(1) << 63;
+}
+static inline uint64_t key_of_int(int64_t i) { return (uint64_t)i ^ UINT64_C(1) << 63; }
+
+void order_keys(int dtype, const void *data, int64_t n, uint64_t *out)
+{
+  union { double d[256]; int64_t i[256]; } block;
+  const size_t item = dtype_bytes(dtype);
+  const bool is_float = dtype_is_float(dtype);
+  for (int64_t at = 0; at < n; at += 256) {
+    const int64_t m = i64_min(256, n - at);
+    convert_elems(is_float ? RUSH_FLOAT64 : RUSH_INT64, &block, dtype, (const char *)data + (size_t)at * item, m);
+    for (int64_t k = 0; k < m; k++)
+      out[at + k] = is_float ? key_of_double(block.d[k]) : dtype == RUSH_UINT64 ? (uint64_t)block.i[k] : key_of_int(block.i[k]);
+  }
+}
+
+void order_keyed(int dtype, const void *data, int64_t n, bool flip, keyed *out)
+{
+  uint64_t keys[256];
+  const size_t item = dtype_bytes(dtype);
+  for (int64_t at = 0; at < n; at += 256) {
+    const int64_t m = i64_min(256, n - at);
+    order_keys(dtype, (const char *)data + (size_t)at * item, m, keys);
+    for (int64_t k = 0; k < m; k++)
+      out[at + k] = (keyed){flip ? ~keys[k] : keys[k], at + k};
+  }
+}
+
+int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right)
+{
+  int64_t lo = 0, hi = n;
+  while (lo < hi) {
+    const int64_t mid = lo + (hi - lo) / 2;
+    if (right ? keys[mid] <= key : keys[mid] < key)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
+/* -- Stable sorting ------------------------------------------------------------------------------------------ */
+
+static void insertion_stable(keyed *x, int64_t n)
+{
+  for (int64_t i = 1; i < n; i++) {
+    const keyed v = x[i];
+    int64_t k = i;
+    for (; k > 0 && v.key < x[k - 1].key; k--)
+      x[k] = x[k - 1];
+    x[k] = v;
+  }
+}
+
+/* Byte by byte from the lowest; bytes that are the same everywhere cost nothing. */
+static void radix_stable(keyed *x, keyed *spare, int64_t n)
+{
+  uint64_t all_and = UINT64_MAX, all_or = 0;
+  keyed *from = x, *to = spare;
+  for (int64_t i = 0; i < n; i++)
+    all_and &= x[i].key, all_or |= x[i].key;
+  const uint64_t varying = all_and ^ all_or;
+  for (int shift = 0; shift < 64; shift += 8) {
+    if ((varying >> shift & 0xff) == 0)
+      continue;
+    int64_t count[257] = {0};
+    for (int64_t i = 0; i < n; i++)
+      count[(from[i].key >> shift & 0xff) + 1]++;
+    for (int b = 0; b < 256; b++)
+      count[b + 1] += count[b];
+    for (int64_t i = 0; i < n; i++)
+      to[count[from[i].key >> shift & 0xff]++] = from[i];
+    keyed *swap = from;
+    from = to;
+    to = swap;
+  }
+  if (from != x)
+    memcpy(x, from, (size_t)n * sizeof *x);
+}
+
+void order_stable(keyed *x, keyed *spare, int64_t n)
+{
+  if (n <= 48) {
+    insertion_stable(x, n);
+  } else if (n <= 600) { /* merging beats 8 passes with 256 counters */
+    const int64_t half = n / 2;
+    order_stable(x, spare, half);
+    order_stable(x + half, spare, n - half);
+    memcpy(spare, x, (size_t)half * sizeof *x);
+    int64_t i = 0, k = half, at = 0;
+    while (i < half)
+      x[at++] = k < n && x[k].key < spare[i].key ? x[k++] : spare[i++];
+  } else {
+    radix_stable(x, spare, n);
+  }
+}
+
+/* -- libstdc++'s steps ------------------------------------------------------------------------------------------ */
+
+enum { SMALL = 16 }; /* its _S_threshold */
+
+static inline bool less(const keyed *a, const keyed *b) { return a->key < b->key; }
+static inline void swap(keyed *a, keyed *b)
+{
+  const keyed v = *a;
+  *a = *b;
+  *b = v;
+}
+
+static void heap_push(keyed *x, int64_t hole, int64_t top, keyed v)
+{
+  int64_t parent = (hole - 1) / 2;
+  while (hole > top && x[parent].key < v.key) {
+    x[hole] = x[parent];
+    hole = parent;
+    parent = (hole - 1) / 2;
+  }
+  x[hole] = v;
+}
+
+/* The hole sinks to a leaf, then v rises from there. */
+static void heap_adjust(keyed *x, int64_t hole, int64_t n, keyed v)
+{
+  const int64_t top = hole;
+  int64_t child = hole;
+  while (child < (n - 1) / 2) {
+    child = 2 * (child + 1);
+    if (x[child].key < x[child - 1].key)
+      child--;
+    x[hole] = x[child];
+    hole = child;
+  }
+  if ((n & 1) == 0 && child == (n - 2) / 2) {
+    child = 2 * (child + 1);
+    x[hole] = x[child - 1];
+    hole = child - 1;
+  }
+  heap_push(x, hole, top, v);
+}
+
+static void heap_pop(keyed *x, int64_t n, keyed *to)
+{
+  const keyed v = *to;
+  *to = x[0];
+  heap_adjust(x, 0, n, v);
+}
+
+/* The `middle` smallest come first, as a heap. */
+static void heap_select(keyed *x, int64_t middle, int64_t n)
+{
+  for (int64_t parent = (middle - 2) / 2; middle >= 2 && parent >= 0; parent--)
+    heap_adjust(x, parent, middle, x[parent]);
+  for (int64_t i = middle; i < n; i++)
+    if (less(&x[i], &x[0]))
+      heap_pop(x, middle, &x[i]);
+}
+
+void order_first(keyed *x, int64_t middle, int64_t n)
+{
+  if (middle == 0)
+    return;
+  heap_select(x, middle, n);
+  while (middle > 1) {
+    middle--;
+    heap_pop(x, middle, &x[middle]);
+  }
+}
+
+static void median_to_first(keyed *to, keyed *a, keyed *b, keyed *c)
+{
+  if (less(a, b))
+    swap(to, less(b, c) ? b : less(a, c) ? c : a);
+  else
+    swap(to, less(a, c) ? a : less(b, c) ? c : b);
+}
+
+/* Partition around the median of three; the first of the upper part. */
+static int64_t partition(keyed *x, int64_t n)
+{
+  median_to_first(x, x + 1, x + n / 2, x + n - 1);
+  int64_t first = 1, last = n;
+  for (;;) {
+    while (less(&x[first], &x[0]))
+      first++;
+    last--;
+    while (less(&x[0], &x[last]))
+      last--;
+    if (first >= last)
+      return first;
+    swap(&x[first], &x[last]);
+    first++;
+  }
+}
+
+static int depth_limit(int64_t n) { return 2 * (63 - __builtin_clzll((unsigned long long)n)); }
+
+static void sort_loop(keyed *x, int64_t n, int depth)
+{
+  while (n > SMALL) {
+    if (depth == 0) {
+      order_first(x, n, n);
+      return;
+    }
+    depth--;
+    const int64_t cut = partition(x, n);
+    sort_loop(x + cut, n - cut, depth);
+    n = cut;
+  }
+}
+
+void order_sort(keyed *x, int64_t n)
+{
+  if (n < 2)
+    return;
+  sort_loop(x, n, depth_limit(n));
+  insertion_stable(x, n); /* what is left is at most SMALL places away */
+}
+
+void order_nth(keyed *x, int64_t nth, int64_t n)
+{
+  if (n == 0 || nth >= n)
+    return;
+  int64_t first = 0, last = n;
+  for (int depth = depth_limit(n); last - first > 3; depth--) {
+    if (depth == 0) {
+      heap_select(x + first, nth + 1 - first, last - first);
+      swap(&x[first], &x[nth]);
+      return;
+    }
+    const int64_t cut = first + partition(x + first, last - first);
+    if (cut <= nth)
+      first = cut;
+    else
+      last = cut;
+  }
+  insertion_stable(x + first, last - first);
+}
+
+/* -- Rows ---------------------------------------------------------------------------------------------------------- */
+
+rush_status along_open(call_ctx *cx, rush_tensor *t, int64_t dim, along *out)
+{
+  along a = {.n_dims = t->n_dims, .n = 1};
+  rush_tensor *turned;
+  TRY(dim_wrap(cx, dim, t->n_dims, &a.dim));
+  if (t->n_dims > 0) {
+    a.n = t->sizes[a.dim];
+    TRY(tensor_transpose(cx, t, a.dim, -1, &turned));
+  } else {
+    turned = tensor_retain(t);
+  }
+  rush_status st = tensor_contiguous(cx, turned, &a.t);
+  tensor_release(turned);
+  if (st != RUSH_OK)
+    return st;
+  a.n_rows = 1;
+  for (int i = 0; i < t->n_dims - 1; i++)
+    a.n_rows *= a.t->sizes[i];
+  *out = a;
+  return RUSH_OK;
+}
+
+void along_close(along *a)
+{
+  tensor_release(a->t);
+  a->t = NULL;
+}
+
+rush_status along_new(call_ctx *cx, const along *a, int dtype, int64_t n_out, rush_tensor **out)
+{
+  int64_t sizes[TENSOR_MAX_DIMS];
+  for (int i = 0; i < a->n_dims; i++)
+    sizes[i] = i == a->n_dims - 1 ? n_out : a->t->sizes[i];
+  return tensor_new(cx, dtype, a->n_dims, sizes, out);
+}
+
+rush_status along_back_steal(call_ctx *cx, const along *a, rush_tensor *rows, const rush_tensor *like, rush_tensor **out)
+{
+  const bool as_like = like && like->n_dims == a->n_dims && !tensor_is_contiguous(like);
+  if ((a->n_dims == 0 || a->dim == a->n_dims - 1) && !as_like) {
+    *out = rows;
+    return RUSH_OK;
+  }
+  rush_tensor *turned = NULL, *made = NULL;
+  rush_status st = tensor_transpose(cx, rows, a->dim, -1, &turned);
+  if (st == RUSH_OK)
+    st = as_like ? tensor_new_like(cx, like, rows->dtype, &made)
+                 : tensor_new(cx, rows->dtype, turned->n_dims, turned->sizes, &made);
+  if (st == RUSH_OK && (st = tensor_copy(cx, made, turned)) != RUSH_OK)
+    tensor_release(made);
+  tensor_release(turned);
+  tensor_release(rows);
+  if (st == RUSH_OK)
+    *out = made;
+  return st;
+}
+
+rush_status along_back_reduced_steal(call_ctx *cx, const along *a, rush_tensor *rows, bool keepdim, rush_tensor **out)
+{
+  rush_tensor *back;
+  TRY(along_back_steal(cx, a, rows, NULL, &back));
+  if (keepdim || a->n_dims == 0) {
+    *out = back;
+    return RUSH_OK;
+  }
+  geom g;
+  geom_of(&g, back);
+  geom_remove_dim(&g, a->dim);
+  rush_status st = geom_view(cx, back, &g, out);
+  tensor_release(back);
+  return st;
+}

@@ -1,0 +1,58 @@
+/* ops/order.h -- elements of any real dtype in PyTorch's order.
+ *
+ * An element becomes a 64-bit key: keys compare as the elements do, NaN behind everything, -0 equal to 0.
+ * So sorting, selecting and searching are written once.  The *_by algorithms are unstable; they take the
+ * steps of libstdc++'s std::sort, std::nth_element and std::partial_sort, which PyTorch uses, because
+ * which of two equal elements comes first is visible in the indices.
+ *
+ * along: an operator that works along one dimension sees rows; other dimensions are copied away. */
+#ifndef RUSH_OPS_ORDER_H
+#define RUSH_OPS_ORDER_H
+
+#include "ops/call.h"
+
+#define KEY_NAN UINT64_MAX
+
+typedef struct keyed {
+  uint64_t key;
+  int64_t index;
+} keyed;
+
+/* Keys of n contiguous elements; false when the dtype has no order (complex, quantized). */
+bool order_has(int dtype);
+void order_keys(int dtype, const void *data, int64_t n, uint64_t *out);
+/* Keyed by position; `flip` turns the order around (NaN first). */
+void order_keyed(int dtype, const void *data, int64_t n, bool flip, keyed *out);
+
+/* Stable, ascending keys; `spare` has n places too. */
+void order_stable(keyed *x, keyed *spare, int64_t n);
+void order_sort(keyed *x, int64_t n);                   /* std::sort */
+void order_nth(keyed *x, int64_t nth, int64_t n);       /* std::nth_element */
+void order_first(keyed *x, int64_t middle, int64_t n);  /* std::partial_sort */
+/* How many keys of the ascending row are below `key` (right: below or equal). */
+int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right);
+
+/* -- Rows --------------------------------------------------------------------------------------------------- */
+
+typedef struct along {
+  rush_tensor *t; /* contiguous, the dimension last; owned */
+  int dim, n_dims;
+  int64_t n, n_rows;
+} along;
+
+rush_status along_open(call_ctx *cx, rush_tensor *t, int64_t dim, along *out) RUSH_CHECKED;
+void along_close(along *a);
+/* A result with n_out elements a row, filled row by row. */
+rush_status along_new(call_ctx *cx, const along *a, int dtype, int64_t n_out, rush_tensor **out) RUSH_CHECKED;
+/* It with the dimension where it was; strides as `like` when given, else contiguous. */
+rush_status along_back_steal(call_ctx *cx, const along *a, rush_tensor *rows, const rush_tensor *like,
+                             rush_tensor **out) RUSH_CHECKED;
+/* The same for one element a row: with keepdim the dimension stays as 1. */
+rush_status along_back_reduced_steal(call_ctx *cx, const along *a, rush_tensor *rows, bool keepdim,
+                                     rush_tensor **out) RUSH_CHECKED;
+static inline const char *along_row(const along *a, int64_t row)
+{
+  return (const char *)a->t->data + (size_t)(row * a->n) * tensor_item_bytes(a->t);
+}
+
+#endif

@@ -1,0 +1,219 @@
+/* Running sums, products, extremes. */
+#include <complex.h>
+#include <math.h>
+
+#include "base/threads.h"
+#include "ops/factory.h"
+#include "ops/nn.h"
+#include "ops/order.h"
+
+#define GRAIN 16384 /* elements of a task */
+
+/* A dense tensor [outer, n, inner] of what PyTorch accumulates in; every step adds a plane to the next. */
+typedef struct scan_job {
+  void *x;
+  int64_t n, inner;
+  void (*step)(int64_t n, const void *before, void *x);
+  size_t item;
+} scan_job;
+
+static void scan_planes(void *arg, int64_t begin, int64_t end)
+{
+  const scan_job *j = arg;
+  const size_t plane = (size_t)j->inner * j->item;
+  for (int64_t o = begin; o < end; o++) {
+    char *x = (char *)j->x + (size_t)(o * j->n) * plane;
+    for (int64_t i = 1; i < j->n; i++)
+      j->step(j->inner, x + (size_t)(i - 1) * plane, x + (size_t)i * plane);
+  }
+}
+
+#define STEP(name, type, expr)                                     \
+  static void name(int64_t n, const void *before, void *x)         \
+  {                                                                \
+    const type *a = before;                                        \
+    type *b = x;                                                   \
+    for (int64_t i = 0; i < n; i++)                                \
+      b[i] = (expr);                                               \
+  }
+STEP(sum_f64, double, a[i] + b[i])
+STEP(sum_f32, float, a[i] + b[i])
+STEP(sum_i64, uint64_t, a[i] + b[i])
+STEP(sum_c128, double _Complex, a[i] + b[i])
+STEP(prod_f64, double, a[i] * b[i])
+STEP(prod_f32, float, a[i] * b[i])
+STEP(prod_i64, uint64_t, a[i] * b[i])
+STEP(prod_c128, double _Complex, CMPLX(creal(a[i]) * creal(b[i]) - cimag(a[i]) * cimag(b[i]),
+                                       creal(a[i]) * cimag(b[i]) + cimag(a[i]) * creal(b[i])))
+
+/* log(exp(x) + exp(y)) without leaving the range. */
+static inline double log_add_exp(double x, double y)
+{
+  const double lo = isnan(y) ? y : fmin(x, y), hi = isnan(y) ? y : fmax(x, y);
+  if (isnan(x))
+    return x;
+  return lo != hi || isfinite(lo) ? log1p(exp(lo - hi)) + hi : x;
+}
+static inline float log_add_expf(float x, float y)
+{
+  const float lo = isnan(y) ? y : fminf(x, y), hi = isnan(y) ? y : fmaxf(x, y);
+  if (isnan(x))
+    return x;
+  return lo != hi || isfinite(lo) ? log1pf(expf(lo - hi)) + hi : x;
+}
+STEP(log_f64, double, log_add_exp(b[i], a[i]))
+STEP(log_f32, float, log_add_expf(b[i], a[i]))
+
+enum { SCAN_SUM, SCAN_PROD, SCAN_LOG };
+
+/* What a dtype is accumulated in, and the step there. */
+static int scan_step(int kind, int dtype, scan_job *j)
+{
+  static void (*const f64[])(int64_t, const void *, void *) = {sum_f64, prod_f64, log_f64};
+  static void (*const f32[])(int64_t, const void *, void *) = {sum_f32, prod_f32, log_f32};
+  if (dtype_is_complex(dtype)) {
+    j->step = kind == SCAN_SUM ? sum_c128 : prod_c128;
+    return RUSH_COMPLEX128;
+  }
+  if (nn_is_half(dtype)) {
+    j->step = f32[kind];
+    return RUSH_FLOAT32;
+  }
+  if (dtype_is_float(dtype)) {
+    j->step = f64[kind];
+    return RUSH_FLOAT64;
+  }
+  j->step = kind == SCAN_SUM ? sum_i64 : prod_i64;
+  return RUSH_INT64;
+}
+
+static rush_status scan(rush_call *c, int kind, int dtype, rush_tensor **out)
+{
+  rush_tensor *t = call_tensor(c, 0), *as, *x;
+  int dim;
+  scan_job j = {.n = 1, .inner = 1};
+  TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims, &dim));
+  const int acc = scan_step(kind, dtype, &j);
+  TRY(tensor_to_dtype(c->cx, t, dtype, &as)); /* rounded first, as PyTorch does */
+  rush_status st = tensor_new(c->cx, acc, t->n_dims, t->sizes, &x);
+  if (st == RUSH_OK && (st = tensor_copy(c->cx, x, as)) != RUSH_OK)
+    tensor_release(x);
+  tensor_release(as);
+  if (st != RUSH_OK)
+    return st;
+  for (int i = dim; i < t->n_dims; i++)
+    *(i == dim ? &j.n : &j.inner) *= t->sizes[i];
+  j.x = x->data;
+  j.item = dtype_bytes(acc);
+  if (x->n_elems > 0)
+    st = parallel_for(c->cx, x->n_elems / (j.n * j.inner), i64_max(1, GRAIN / (j.n * j.inner)), scan_planes, &j);
+  if (st == RUSH_OK)
+    st = tensor_to_dtype(c->cx, x, dtype, out);
+  tensor_release(x);
+  return st;
+}
+
+static rush_status scan_new(rush_call *c, int kind, int dtype)
+{
+  rush_tensor *out;
+  TRY(scan(c, kind, dtype, &out));
+  call_return_steal(c, 0, out);
+  return RUSH_OK;
+}
+
+/* In place the tensor's own dtype is the default. */
+static rush_status scan_inplace(rush_call *c, int kind)
+{
+  rush_tensor *t = call_tensor(c, 0), *out;
+  const int dtype = call_dtype_or(c, 2, t->dtype);
+  if (dtype != t->dtype)
+    return call_fail(c->cx, "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
+                     dtype_name(t->dtype), dtype_name(dtype));
+  if (dtype == RUSH_BOOL && t->n_dims > 0)
+    return nn_no_dtype(c->cx, kind == SCAN_SUM ? "cumsum_out_cpu" : "cumprod_out_cpu", dtype);
+  TRY(scan(c, kind, dtype, &out));
+  rush_status st = tensor_copy(c->cx, t, out);
+  tensor_release(out);
+  if (st == RUSH_OK)
+    call_return_arg(c, 0, 0);
+  return st;
+}
+
+static int scan_dtype(rush_call *c)
+{
+  const int own = call_tensor(c, 0)->dtype;
+  return call_dtype_or(c, 2, own == RUSH_BOOL || dtype_is_integral(own) ? RUSH_INT64 : own);
+}
+
+rush_kernel kernel_cumsum, kernel_cumprod, kernel_cumsum_inplace, kernel_cumprod_inplace, kernel_logcumsumexp,
+    kernel_cummax, kernel_cummin;
+rush_status kernel_cumsum(rush_call *c) { return scan_new(c, SCAN_SUM, scan_dtype(c)); }
+rush_status kernel_cumprod(rush_call *c) { return scan_new(c, SCAN_PROD, scan_dtype(c)); }
+rush_status kernel_cumsum_inplace(rush_call *c) { return scan_inplace(c, SCAN_SUM); }
+rush_status kernel_cumprod_inplace(rush_call *c) { return scan_inplace(c, SCAN_PROD); }
+rush_status kernel_logcumsumexp(rush_call *c)
+{
+  const int dtype = call_tensor(c, 0)->dtype;
+  if (dtype_is_complex(dtype))
+    return call_unsupported(c->cx, "logcumsumexp of complex numbers");
+  if (!dtype_is_float(dtype))
+    return nn_no_dtype(c->cx, "logcumsumexp_out_cpu", dtype);
+  return scan_new(c, SCAN_LOG, dtype);
+}
+
+/* -- Running extremes with positions ---------------------------------------------------------------------------- */
+
+/* The last of equals wins, and NaN wins over all. */
+static void extremes(int dtype, const void *row, int64_t n, bool most, int64_t *indices)
+{
+  uint64_t keys[256], best = 0;
+  int64_t at = 0;
+  const bool is_float = dtype_is_float(dtype);
+  for (int64_t begin = 0; begin < n; begin += 256) {
+    const int64_t m = i64_min(256, n - begin);
+    order_keys(dtype, (const char *)row + (size_t)begin * dtype_bytes(dtype), m, keys);
+    for (int64_t i = 0; i < m; i++) {
+      const bool nan = is_float && keys[i] == KEY_NAN, best_nan = is_float && best == KEY_NAN;
+      if (begin + i == 0 || nan || (!best_nan && (most ? keys[i] >= best : keys[i] <= best)))
+        best = keys[i], at = begin + i;
+      indices[begin + i] = at;
+    }
+  }
+}
+
+static rush_status running_extreme(rush_call *c, bool most)
+{
+  rush_tensor *t = call_tensor(c, 0), *values = NULL, *indices = NULL;
+  along a;
+  const int64_t dim = call_int(c, 1);
+  if (t->n_dims == 0 && dim != 0 && dim != -1)
+    return call_fail_type(c->cx, "IndexError", "%s(): Expected reduction dim -1 or 0 for scalar but got %lld",
+                          most ? "cummax" : "cummin", (long long)dim);
+  if (!order_has(t->dtype))
+    return nn_no_dtype(c->cx, most ? "cummax_cpu" : "cummin_cpu", t->dtype);
+  TRY(along_open(c->cx, t, dim, &a));
+  rush_status st = along_new(c->cx, &a, t->dtype, a.n, &values);
+  if (st == RUSH_OK && (st = along_new(c->cx, &a, RUSH_INT64, a.n, &indices)) != RUSH_OK)
+    tensor_release(values);
+  const size_t item = tensor_item_bytes(t);
+  for (int64_t r = 0; st == RUSH_OK && r < (a.n ? a.n_rows : 0); r++) {
+    int64_t *at = (int64_t *)indices->data + r * a.n;
+    char *to = (char *)values->data + (size_t)(r * a.n) * item;
+    extremes(t->dtype, along_row(&a, r), a.n, most, at);
+    for (int64_t i = 0; i < a.n; i++)
+      memcpy(to + (size_t)i * item, along_row(&a, r) + (size_t)at[i] * item, item);
+  }
+  rush_tensor *v = NULL, *k = NULL;
+  if (st == RUSH_OK && (st = along_back_steal(c->cx, &a, values, NULL, &v)) != RUSH_OK)
+    tensor_release(indices);
+  else if (st == RUSH_OK && (st = along_back_steal(c->cx, &a, indices, NULL, &k)) != RUSH_OK)
+    tensor_release(v);
+  along_close(&a);
+  if (st != RUSH_OK)
+    return st;
+  call_return_steal(c, 0, v);
+  call_return_steal(c, 1, k);
+  return RUSH_OK;
+}
+rush_status kernel_cummax(rush_call *c) { return running_extreme(c, true); }
+rush_status kernel_cummin(rush_call *c) { return running_extreme(c, false); }
