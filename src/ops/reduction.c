@@ -245,7 +245,7 @@ static rush_status sum_like(rush_call *c, reduce_kind kind, const char *kernel)
   const int dtype = sum_dtype(c, r.x);
   if (is_float8(dtype) || dtype_class_of(dtype) == DTYPE_QUANT || tape_type_of(r.x->dtype) < 0)
     return refuse(&r, kernel, dtype);
-  if (kind == REDUCE_NANSUM && dtype_is_complex(r.x->dtype))
+  if (kind == REDUCE_NANSUM && (dtype_is_complex(r.x->dtype) || dtype_is_complex(dtype)))
     return call_fail(c->cx, "nansum on CPU does not support complex inputs");
   if (kind == REDUCE_PROD && dtype_is_complex(dtype))
     return call_unsupported(c->cx, "%s of complex tensors", c->op->schema->name);
@@ -314,7 +314,7 @@ rush_status kernel_reduce_sum_to_size(rush_call *c)
     return call_fail(c->cx, "size {%s} is not expandable to size {%s}.", sizes_print(&a, n, want),
                      sizes_print(&b, r.x->n_dims, r.x->sizes));
   }
-  if (r.dims == 0) {
+  if (r.dims == 0 && n > 0) {
     call_return_arg(c, 0, 0);
     return RUSH_OK;
   }
@@ -600,8 +600,11 @@ static rush_status check_norm(const reduction *r, int dtype, double p)
   call_ctx *cx = r->c->cx;
   const int from = r->x->dtype;
   if (!dtype_is_float(from) && !dtype_is_complex(from))
-    return call_fail(cx, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s",
-                     dtype_aten_name(from));
+    return strcmp(r->c->op->schema->name, "aten::norm") == 0
+               ? call_fail(cx, "norm(): input dtype should be either floating point or complex. Got %s instead.",
+                           dtype_aten_name(from))
+               : call_fail(cx, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s",
+                           dtype_aten_name(from));
   if (dtype != DTYPE_NONE && !dtype_is_float(dtype) && !dtype_is_complex(dtype))
     return call_fail(cx, "linalg.vector_norm: dtype should be floating point or complex, but got %s",
                      dtype_aten_name(dtype));
