@@ -64,6 +64,19 @@ static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rus
   return interp_run(cx, s, f, result);
 }
 
+static rush_status finish_tasks(call_ctx *cx, call_stack *s, rush_status st, rush_value *result)
+{
+  rush_error *err = cx->err;
+
+  if (st != RUSH_OK)
+    cx->err = NULL; /* the call's own error stays */
+  rush_status late = interp_finish_tasks(cx, s);
+  cx->err = err;
+  if (st == RUSH_OK && late != RUSH_OK)
+    value_release(*result);
+  return st == RUSH_OK ? late : st;
+}
+
 /* The outermost call has the stack; its first chunk is here, so that a small call allocates nothing. */
 static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value *args,
                                   rush_value *result)
@@ -76,7 +89,7 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
   cx->frames = &s;
   rush_status st = call_in(cx, &s, c, args, result);
   if (s.first)
-    interp_finish_tasks(cx, &s);
+    st = finish_tasks(cx, &s, st, result);
   cx->frames = NULL;
   cx->grad_mode = grad_mode;
   stack_free(&s);
@@ -169,7 +182,7 @@ rush_status interp_enter(call_ctx *cx, const code *c, uint32_t pc, rush_value *r
   }
   if (s == &own) {
     if (s->first)
-      interp_finish_tasks(cx, s);
+      st = finish_tasks(cx, s, st, result);
     cx->frames = NULL;
     stack_free(s);
   }

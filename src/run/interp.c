@@ -481,24 +481,41 @@ rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *res
 
 /* -- Tasks that nobody waited for ----------------------------------------------------------------- */
 
-void interp_finish_tasks(call_ctx *cx, call_stack *s)
+static rush_status run_task(call_ctx *cx, call_stack *s, future *fut)
 {
-  rush_error *err = cx->err;
+  rush_value v;
+  frame *f;
+  rush_status st = push_task(cx, s, fut, &f);
 
-  cx->err = NULL; /* their errors surface at wait, and nobody waits */
+  if (st != RUSH_OK) {
+    future_unqueue(s, fut);
+    future_fail(fut, st, cx->err);
+    return st;
+  }
+  TRY(interp_run(cx, s, f, &v));
+  value_release(v);
+  return RUSH_OK;
+}
+
+rush_status interp_finish_tasks(call_ctx *cx, call_stack *s)
+{
+  rush_error *err = cx->err, own = RUSH_ERROR_INIT;
+  rush_status st = RUSH_OK;
+
+  cx->err = &own;
   while (s->first) {
     future *fut = s->first;
-    frame *f;
-    rush_value v;
 
     heap_retain(&fut->h);
-    if (push_task(cx, s, fut, &f) != RUSH_OK) {
-      future_unqueue(s, fut);
-      future_fail(fut, RUSH_ERAISED, NULL);
-    } else if (interp_run(cx, s, f, &v) == RUSH_OK) {
-      value_release(v);
-    }
+    rush_status one = run_task(cx, s, fut);
     value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
+    if (st == RUSH_OK && (one == RUSH_ELIMIT || one == RUSH_ECANCELLED || one == RUSH_ENOMEM)) {
+      st = one;
+      if (err)
+        error_move(err, &own);
+    }
+    rush_error_clear(&own);
   }
   cx->err = err;
+  return st;
 }

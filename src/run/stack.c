@@ -122,6 +122,8 @@ static bool loses_calls(const frame *f)
          (i->op == OPC_OPERATOR && f->c->sites[ins_imm(*i)].n_results == 0);
 }
 
+static const char *shown_name(const frame *f) { return f->fut ? "<forked function>" : f->c->name; }
+
 static void collect_frames(call_stack *s, frame *base, shown *t)
 {
   bool skip = false;
@@ -130,7 +132,7 @@ static void collect_frames(call_stack *s, frame *base, shown *t)
     if (!f->c->is_builtin && t->n < SHOWN_FRAMES && place_of(f)->src) {
       if (!skip)
         t->frames[t->n++] = f;
-      t->names[t->n - 1] = f->c->name;
+      t->names[t->n - 1] = shown_name(f);
       skip = (skip || (t->n == 1 && loses_calls(f))) && !begins_frame(f);
     }
     if (f == base)
@@ -188,23 +190,51 @@ static void set_class(rush_error *err)
     err->type = "RuntimeError";
 }
 
-void stack_unwind(call_ctx *cx, call_stack *s, frame *base, rush_status st)
-{
-  if (cx->err) {
-    if (!base->c->is_builtin && !base->c->is_eager)
-      set_class(cx->err);
-    add_traceback(cx, s, base);
-  }
-  for (bool last = false; !last;) {
-    frame *f = s->frame;
+/* Is this what a program does wrong, or the end of what it may do? */
+static bool is_raised(rush_status st) { return st == RUSH_ERAISED || st == RUSH_EUNSUPPORTED || st == RUSH_EARGUMENT; }
 
+/* A task's error as who waits for it sees it: a RuntimeError whose message has all that PyTorch prints. */
+static void wrap_error(context *c, rush_error *err)
+{
+  bool named = err->type && strcmp(err->type, "Error") == 0; /* the message begins with the class */
+  text_buf t;
+
+  if (!err->message)
+    return;
+  text_init(&t, c);
+  text_printf(&t, "%s%s%s\n", err->traceback ? err->traceback : "", named ? "" : "RuntimeError: ", err->message);
+  error_set_type(err, RUSH_ERAISED, "RuntimeError", "%s", text_str(&t));
+  text_free(&t);
+}
+
+/* The frames of one task, from the innermost to its last or to `base`, fail.  True: `base` was reached. */
+static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, rush_status st)
+{
+  frame *last = s->frame;
+
+  while (last != base && !last->fut)
+    last = last->prev;
+  if (cx->err) {
+    if (!last->c->is_builtin && !last->c->is_eager)
+      set_class(cx->err);
+    add_traceback(cx, s, last);
+    if (last->fut && is_raised(st))
+      wrap_error(s->ctx, cx->err);
+  }
+  for (frame *f = s->frame, *end = last->prev; f != end; f = s->frame) {
     for (uint32_t i = f->c->n_kregs; i < f->c->n_regs; i++)
       value_release(f->regs[i]);
     if (f->fut) {
       future_fail(f->fut, st, cx->err);
       value_release(value_heap_steal(RUSH_TAG_FUTURE, f->fut));
     }
-    last = f == base;
     stack_pop(cx, s);
   }
+  return last == base;
+}
+
+void stack_unwind(call_ctx *cx, call_stack *s, frame *base, rush_status st)
+{
+  while (!unwind_task(cx, s, base, st))
+    ;
 }

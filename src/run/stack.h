@@ -78,7 +78,8 @@ rush_status future_init(context *c, rush_error *err) RUSH_CHECKED; /* the kind's
 
 /* Run until `base`, the innermost frame, returns.  *result is new. */
 rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *result) RUSH_CHECKED;
-/* Run what was forked and never waited for, in order. */
-void interp_finish_tasks(call_ctx *cx, call_stack *s);
+/* Run what was forked and never waited for, in order.  Nobody waits, so their errors are dropped; a limit
+ * that they exceed is the call's. */
+rush_status interp_finish_tasks(call_ctx *cx, call_stack *s) RUSH_CHECKED;
 
 #endif
