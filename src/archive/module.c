@@ -1,6 +1,7 @@
 #include "archive/module.h"
 
 #include "archive/exported_program.h"
+#include "archive/saved.h"
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
 #include "formats/npy.h"
@@ -238,6 +239,8 @@ static void load_value_body(session *s, void *arg)
     v = load_npy(s, map);
   else if (zip_looks_like(map->data, map->n_bytes))
     v = torchscript_load_value(s, zip_open(s, map, job->from->check_full), types);
+  else if (saved_looks_like(map->data, map->n_bytes))
+    v = saved_load(s, map, types);
   else if (safetensors_looks_like(map->data, map->n_bytes))
     v = load_safetensors(s, map);
   else

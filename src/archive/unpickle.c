@@ -70,6 +70,14 @@ static void copy_swapped(uint8_t *to, const uint8_t *from, size_t n_bytes, size_
       to[i + k] = from[i + item - 1 - k];
 }
 
+void unpickler_copy_items(const unpickler *u, void *to, const void *from, size_t n_bytes, int dtype)
+{
+  if (u->big_endian)
+    copy_swapped(to, from, n_bytes, dtype_bytes(dtype_to_real(dtype)));
+  else if (n_bytes)
+    memcpy(to, from, n_bytes);
+}
+
 static storage *storage_from_bytes(unpickler *u, str bytes, mapping *owner, int dtype)
 {
   size_t item = dtype_bytes(dtype_to_real(dtype));
@@ -82,10 +90,7 @@ static storage *storage_from_bytes(unpickler *u, str bytes, mapping *owner, int 
     mapping_retain(owner);
   } else {
     session_check(u->s, storage_new(cx, bytes.len, &st));
-    if (u->big_endian)
-      copy_swapped(st->data, (const uint8_t *)bytes.p, bytes.len, item);
-    else if (bytes.len)
-      memcpy(st->data, bytes.p, bytes.len);
+    unpickler_copy_items(u, st->data, bytes.p, bytes.len, dtype);
   }
   session_defer(u->s, storage_unref, st);
   return st;
@@ -93,7 +98,7 @@ static storage *storage_from_bytes(unpickler *u, str bytes, mapping *owner, int 
 
 storage *unpickler_storage(unpickler *u, str key, int dtype)
 {
-  storage *st = table_get(u->legacy ? u->legacy : &u->storages, key);
+  storage *st = table_get(&u->storages, key);
 
   if (st || !u->zip)
     return st;
@@ -104,6 +109,26 @@ storage *unpickler_storage(unpickler *u, str key, int dtype)
   if (!table_put(&u->storages, key, st))
     session_check(u->s, call_nomem(u->s->cx));
   return st;
+}
+
+static storage *late_storage_of(unpickler *u, const pickle_node *n, str key, int dtype, size_t n_bytes)
+{
+  late_storage *l = table_get(u->late, key);
+
+  if (l)
+    return l->st;
+  if (n_bytes > u->late_bytes)
+    pickle_fail(u->s, u->p, n, "storages are larger than the file");
+  u->late_bytes -= n_bytes;
+  l = session_new(u->s, late_storage);
+  *l = (late_storage){.dtype = dtype};
+  session_check(u->s, storage_new(u->s->cx, n_bytes, &l->st));
+  session_defer(u->s, storage_unref, l->st);
+  if (n_bytes)
+    memset(l->st->data, 0, n_bytes);
+  if (!table_put(u->late, key, l))
+    session_check(u->s, call_nomem(u->s->cx));
+  return l->st;
 }
 
 /* ('storage', torch.FloatStorage, '0', 'cpu', count[, view]) -> borrowed from the unpickler. */
@@ -120,7 +145,9 @@ static storage *load_storage(unpickler *u, const pickle_node *n, int *dtype)
   size_t wanted;
   if (count < 0 || !size_mul((size_t)count, dtype_bytes(*dtype), &wanted))
     pickle_fail(u->s, u->p, n, "storage '%.*s' has %lld elements", (int)key.len, key.p, (long long)count);
-  storage *st = unpickler_storage(u, key, *dtype);
+  if (u->late && t->n > 5 && t->at[5]->kind != PICKLE_NONE)
+    pickle_fail(u->s, u->p, n, "storage '%.*s' is a view of another, as PyTorch before 0.4 wrote", (int)key.len, key.p);
+  storage *st = u->late ? late_storage_of(u, n, key, *dtype, wanted) : unpickler_storage(u, key, *dtype);
   if (!st)
     pickle_fail(u->s, u->p, n, "there is no storage '%.*s'", (int)key.len, key.p);
   if (st->n_bytes < wanted)
@@ -173,6 +200,18 @@ static void set_quantizer(unpickler *u, rush_tensor *t, const pickle_node *n)
   session_check(u->s, tensor_set_quantizer(u->s->cx, t, &made));
 }
 
+/* What has no storage class of its own (uint16, float8 ...) lies in untyped ones: the seventh field says. */
+static int read_dtype(unpickler *u, const pickle_node *n, const pickle_seq *a)
+{
+  const pickle_node *d = a->n > 6 ? a->at[6] : n;
+
+  if (d->kind == PICKLE_GLOBAL && str_is(d->as.global.module, "torch"))
+    for (int i = 0; i < N_DTYPES; i++)
+      if (dtype_is_valid(i) && str_is(d->as.global.name, dtype_name(i)))
+        return i;
+  pickle_fail(u->s, u->p, d, "expected a dtype that is known");
+}
+
 /* _rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks), _rebuild_tensor (four of
  * them), _rebuild_qtensor (with a quantizer before requires_grad). */
 static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quantized)
@@ -185,6 +224,8 @@ static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quanti
   if (a->n < (quantized ? 6u : 4u))
     pickle_fail(u->s, u->p, n, "a tensor of %u fields", a->n);
   storage *st = load_storage(u, a->at[0], &dtype);
+  if (pickle_is_global(n->as.object->callable, "torch._utils", "_rebuild_tensor_v3"))
+    dtype = read_dtype(u, n, a);
   int64_t offset = pickle_need_int(u->s, u->p, a->at[1], "storage offset");
   int n_dims = read_ints(u, a->at[2], "size", sizes);
   if (read_ints(u, a->at[3], "stride", strides) != n_dims)
@@ -211,7 +252,7 @@ static rush_value rebuild_parameter(unpickler *u, const pickle_node *n)
   if (a->n > 1 && a->at[1]->kind == PICKLE_BOOL && a->at[1]->as.b)
     v.as.tensor->h.flags |= TENSOR_REQUIRES_GRAD;
   v.as.tensor->h.flags |= TENSOR_IS_PARAMETER;
-  return value_retain(v);
+  return v;
 }
 
 /* -- Containers -------------------------------------------------------------------------------------------- */
@@ -410,7 +451,7 @@ static rush_value call_script_name(unpickler *u, const pickle_node *n)
   for (uint32_t i = 0; i < t->cls->n_members; i++) {
     session_check(u->s, value_equal(u->s->cx, value_enum(t->cls->enum_members[i])->value, wanted, &equal));
     if (equal)
-      return value_retain(t->cls->enum_members[i]);
+      return t->cls->enum_members[i];
   }
   pickle_fail(u->s, u->p, n, "enum '%.*s' has no member of that value", (int)name.len, name.p);
 }
@@ -442,7 +483,7 @@ static rush_value restore_type_tag(unpickler *u, const pickle_node *n)
   rush_value v = node_value(u, a->at[0]);
   const type *t = u->parse_type(u, pickle_need_str(u->s, u->p, a->at[1], "type"));
   value_retype(u->s, v, t);
-  return value_retain(v);
+  return v;
 }
 
 /* PyTorch 1.0 to 1.3 wrote instances of these classes with their content as state. */
@@ -460,10 +501,28 @@ static rush_value tensor_from_id(unpickler *u, const pickle_node *n)
   int64_t i = pickle_need_int(u->s, u->p, id, "tensor index");
   if (i < 0 || i >= u->n_tensors)
     pickle_fail(u->s, u->p, n, "there is no tensor %lld", (long long)i);
-  session_defer_value(u->s, value_retain(u->tensors[i]));
   return u->tensors[i];
 }
 
+static rush_value call_node(unpickler *u, const pickle_node *n);
+
+/* (function, class, arguments, state): a tensor with attributes of its own, which are dropped. */
+static rush_value rebuild_from_type(unpickler *u, const pickle_node *n)
+{
+  const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "tensor");
+
+  if (a->n < 3 || a->at[0]->kind != PICKLE_GLOBAL ||
+      !(pickle_is_global(a->at[1], "torch", "Tensor") || pickle_is_global(a->at[1], "torch.nn.parameter", "Parameter")))
+    pickle_fail(u->s, u->p, n, "a tensor of a class that is not torch.Tensor");
+  pickle_node *call = session_new(u->s, pickle_node);
+  *call = *n;
+  call->as.object = session_new(u->s, pickle_object);
+  call->as.object->callable = a->at[0];
+  call->as.object->args = a->at[2];
+  return call_node(u, call);
+}
+
+/* Like node_value's, the result is the session's, or the program's (enums). */
 static rush_value call_node(unpickler *u, const pickle_node *n)
 {
   const pickle_node *c = n->as.object->callable;
@@ -472,11 +531,15 @@ static rush_value call_node(unpickler *u, const pickle_node *n)
     pickle_fail(u->s, u->p, n, "a call of something that is no name");
   if (u->find_class && is_script_name(c->as.global.module))
     return call_script_name(u, n);
-  if (pickle_is_global(c, "torch._utils", "_rebuild_tensor_v2") || pickle_is_global(c, "torch._utils", "_rebuild_tensor"))
+  if (pickle_is_global(c, "torch._utils", "_rebuild_tensor_v2") || pickle_is_global(c, "torch._utils", "_rebuild_tensor") ||
+      pickle_is_global(c, "torch._utils", "_rebuild_tensor_v3"))
     return rebuild_tensor(u, n, false);
+  if (pickle_is_global(c, "torch._tensor", "_rebuild_from_type_v2"))
+    return rebuild_from_type(u, n);
   if (pickle_is_global(c, "torch._utils", "_rebuild_qtensor"))
     return rebuild_tensor(u, n, true);
-  if (pickle_is_global(c, "torch._utils", "_rebuild_parameter"))
+  if (pickle_is_global(c, "torch._utils", "_rebuild_parameter") ||
+      pickle_is_global(c, "torch._utils", "_rebuild_parameter_with_state"))
     return rebuild_parameter(u, n);
   if (pickle_is_global(c, "torch.jit._pickle", "build_intlist"))
     return typed_list(u, n, TYPE_INT);
@@ -544,11 +607,7 @@ static rush_value make_value(unpickler *u, const pickle_node *n)
   case PICKLE_GLOBAL:
     return global_value(u, n);
   case PICKLE_REDUCE:
-    v = call_node(u, n);
-    if (pickle_is_call(n, "torch._utils", "_rebuild_parameter") || pickle_is_call(n, "torch.jit._pickle", "restore_type_tag") ||
-        v.tag == RUSH_TAG_ENUM)
-      session_defer_value(u->s, v); /* a second reference to something already there */
-    return v;
+    return call_node(u, n);
   case PICKLE_OBJECT:
     if (u->find_class && n->as.object->callable->kind == PICKLE_GLOBAL &&
         is_script_name(n->as.object->callable->as.global.module))

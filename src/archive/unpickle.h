@@ -12,14 +12,21 @@
 #include "formats/zip.h"
 #include "tensor/tensor.h"
 
+typedef struct late_storage { /* referred to before its bytes are read */
+  storage *st;
+  int dtype; /* of the first reference */
+  bool filled;
+} late_storage;
+
 typedef struct unpickler unpickler;
 struct unpickler {
   session *s;
-  const zip_archive *zip;  /* NULL: storages come from `legacy` */
+  const zip_archive *zip;  /* NULL: storages are `late` */
   const char *folder;      /* of storages: "data/", "constants/" */
   bool big_endian;
   table storages;          /* key -> storage, owned */
-  table *legacy;           /* torch.save's old format: key -> storage */
+  table *late;             /* torch.save's old format: key -> late_storage */
+  size_t late_bytes;       /* that they may still take */
   const rush_value *tensors; /* PyTorch 1.0 to 1.3: by index; NULL in other archives */
   uint32_t n_tensors;
   type_store *types;
@@ -39,6 +46,9 @@ rush_value unpickle(unpickler *u, const pickle *p);
 /* The storage of a record below the folder (of items of this dtype, if it is new); borrowed.  NULL: there are
  * no records. */
 storage *unpickler_storage(unpickler *u, str key, int dtype);
+
+/* Copy items of a dtype in the file's byte order. */
+void unpickler_copy_items(const unpickler *u, void *to, const void *from, size_t n_bytes, int dtype);
 
 /* A value is released when the session ends unless kept. */
 void session_defer_value(session *s, rush_value v);
