@@ -29,27 +29,23 @@ void session_keep_value(session *s, rush_value v)
 
 /* -- Storages ------------------------------------------------------------------------------------------ */
 
-static const struct storage_kind {
-  const char *name;
-  int dtype;
-} storage_kinds[] = {
-    {"FloatStorage", RUSH_FLOAT32},        {"DoubleStorage", RUSH_FLOAT64},
-    {"HalfStorage", RUSH_FLOAT16},         {"BFloat16Storage", RUSH_BFLOAT16},
-    {"LongStorage", RUSH_INT64},           {"IntStorage", RUSH_INT32},
-    {"ShortStorage", RUSH_INT16},          {"CharStorage", RUSH_INT8},
-    {"ByteStorage", RUSH_UINT8},           {"BoolStorage", RUSH_BOOL},
-    {"ComplexFloatStorage", RUSH_COMPLEX64}, {"ComplexDoubleStorage", RUSH_COMPLEX128},
-    {"QInt8Storage", RUSH_QINT8},          {"QUInt8Storage", RUSH_QUINT8},
-    {"QInt32Storage", RUSH_QINT32},        {"UntypedStorage", RUSH_UINT8},
-};
+/* "FloatStorage" is "Float" and "Storage"; UntypedStorage are bytes. */
+static bool is_storage_name(str name, const char *dtype)
+{
+  size_t n = strlen(dtype);
+
+  return name.len == n + 7 && memcmp(name.p, dtype, n) == 0 && memcmp(name.p + n, "Storage", 7) == 0;
+}
 
 static int storage_dtype(unpickler *u, const pickle_node *n)
 {
   if (n->kind == PICKLE_GLOBAL && (str_is(n->as.global.module, "torch") ||
                                    str_is(n->as.global.module, "torch.storage")))
-    for (size_t i = 0; i < COUNT_OF(storage_kinds); i++)
-      if (str_is(n->as.global.name, storage_kinds[i].name))
-        return storage_kinds[i].dtype;
+    for (int d = 0; d < N_DTYPES; d++)
+      if (dtype_is_valid(d) && is_storage_name(n->as.global.name, dtype_aten_name(d)))
+        return d;
+  if (n->kind == PICKLE_GLOBAL && is_storage_name(n->as.global.name, "Untyped"))
+    return RUSH_UINT8;
   pickle_fail(u->s, u->p, n, "expected a storage class of torch, found %s",
               pickle_kind_name((pickle_kind)n->kind));
 }

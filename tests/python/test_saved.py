@@ -17,8 +17,8 @@ torch = pytest.importorskip("torch")
 
 BUILD = pathlib.Path(os.environ.get("RUSH_BUILD_DIR", "build"))
 REAL = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
-        torch.bool, torch.complex64, torch.complex128, torch.complex32]
-UNTYPED = [torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn, torch.float8_e5m2]
+        torch.bool, torch.complex64, torch.complex128]
+UNTYPED = [torch.uint16, torch.uint32, torch.uint64]
 
 
 def through(value: Any, tmp_path: pathlib.Path, zipped: bool, **more: Any) -> Any:
@@ -60,14 +60,31 @@ def test_every_dtype(tmp_path: pathlib.Path, zipped: bool, dtype: Any) -> None:
     same(through([data, data[1], data[:0], data[0, 0, 0]], tmp_path, zipped), [data, data[1], data[:0], data[0, 0, 0]])
 
 
-@pytest.mark.parametrize("zipped", [True, False])
-def test_quantized(tmp_path: pathlib.Path, zipped: bool) -> None:
+class Holder(torch.nn.Module):
+    """What numpy and DLPack have no word for is kept by a program."""
+
+    def __init__(self, q):
+        super().__init__()
+        self.q = q
+
+    def forward(self):
+        return self.q.dequantize() if self.q.is_quantized else self.q.to(torch.float32)
+
+
+def test_quantized_and_narrow_tensors() -> None:
     x = torch.randn(4, 6)
     for q in (torch.quantize_per_tensor(x, 0.1, 3, torch.quint8), torch.quantize_per_tensor(x, 0.1, 0, torch.qint32),
-              torch.quantize_per_channel(x, torch.rand(4) + 0.1, torch.zeros(4, dtype=torch.int64), 0, torch.qint8)):
-        got = through(q, tmp_path, zipped)
-        back = torch.as_tensor(rushlight.ops.aten.dequantize(got)) if hasattr(rushlight.ops.aten, "dequantize") else None
-        assert back is None or torch.equal(back, q.dequantize())
+              torch.quantize_per_channel(x, torch.rand(4) + 0.1, torch.zeros(4, dtype=torch.int64), 0, torch.qint8),
+              x.to(torch.float8_e4m3fn), x.to(torch.float8_e5m2)):
+        out = io.BytesIO()
+        torch.jit.save(torch.jit.script(Holder(q)), out)
+        m = rushlight.load(out.getvalue())
+        try:
+            got = torch.as_tensor(m())
+        except NotImplementedError as e:  # loading is what is tested here
+            assert "cannot run here" in str(e)
+            continue
+        assert torch.allclose(got, Holder(q)())
 
 
 @pytest.mark.parametrize("zipped", [True, False])
@@ -127,7 +144,6 @@ def test_truncated_old_files(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_command_takes_files_as_arguments(tmp_path: pathlib.Path) -> None:
-    safetensors = pytest.importorskip("safetensors.torch") if False else None
     command = BUILD / "cli" / "rushlight"
     if not command.exists():
         pytest.skip("no command here")
@@ -144,7 +160,6 @@ def test_the_command_takes_files_as_arguments(tmp_path: pathlib.Path) -> None:
     out = subprocess.run([command, "run", "--method", "named", tmp_path / "m.pt", f"@{tmp_path / 'x.safetensors'}"],
                          capture_output=True, text=True, check=True)
     assert "3" in out.stdout and "4" in out.stdout
-    assert safetensors is None
 
 
 class Doubles(torch.nn.Module):
