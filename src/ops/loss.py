@@ -1,4 +1,4 @@
-"""Losses and distances: compositions, and what loss.c computes."""
+"""Losses: compositions, and what loss.c computes."""
 
 
 def loss(signature, lines, out=False):
@@ -196,20 +196,3 @@ def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], r
         smooth = smooth.sum()
     return nll * (1 - label_smoothing) + smooth * (label_smoothing / n_classes)
 """.replace('torch.ops.aten._dtype_name(target)', '"an integer type"'))
-
-# -- Distances
-
-op("aten::pairwise_distance", family="loss", body="""
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
-    return torch.norm(x1 - x2 + eps, p, [max(x1.dim(), x2.dim()) - 1], keepdim)
-""")
-op("aten::cosine_similarity", family="loss", body="""
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
-    dtype = torch.result_type(x1, x2)
-    if not torch.is_floating_point(torch.empty([0], dtype=dtype)):
-        raise RuntimeError("expected common dtype to be floating point, yet common dtype is an integer type")
-    a, b = torch.broadcast_tensors([x1.to(dtype), x2.to(dtype)])
-    na = torch.clamp_min(torch.linalg_vector_norm(a, 2, [dim], True), eps)
-    nb = torch.clamp_min(torch.linalg_vector_norm(b, 2, [dim], True), eps)
-    return (a / na * (b / nb)).sum([dim])
-""")
