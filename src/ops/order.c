@@ -48,12 +48,12 @@ void order_keyed(int dtype, const void *data, int64_t n, bool flip, keyed *out)
   }
 }
 
-int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right)
+int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, bool nan_ends)
 {
   int64_t lo = 0, hi = n;
   while (lo < hi) {
     const int64_t mid = lo + (hi - lo) / 2;
-    if (right ? keys[mid] <= key : keys[mid] < key)
+    if ((right ? keys[mid] <= key : keys[mid] < key) || (nan_ends && (key == KEY_NAN || keys[mid] == KEY_NAN)))
       lo = mid + 1;
     else
       hi = mid;

@@ -29,8 +29,9 @@ void order_stable(keyed *x, keyed *spare, int64_t n);
 void order_sort(keyed *x, int64_t n);                   /* std::sort */
 void order_nth(keyed *x, int64_t nth, int64_t n);       /* std::nth_element */
 void order_first(keyed *x, int64_t middle, int64_t n);  /* std::partial_sort */
-/* How many keys of the ascending row are below `key` (right: below or equal). */
-int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right);
+/* How many keys of the ascending row are below `key` (right: below or equal); nan_ends: keys of floats, where
+ * NaN is neither above nor below, as searchsorted has it. */
+int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, bool nan_ends);
 
 /* -- Rows --------------------------------------------------------------------------------------------------- */
 

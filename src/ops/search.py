@@ -1,0 +1,165 @@
+"""Places in sorted rows, distinct elements, counts (search.c, unique.c), and what is built from them."""
+
+
+def search(name, kernel, out=None):
+    op(f"aten::{name}", family="search", kernel=f"kernel_{kernel}", variants={"out": f"aten::{out}"} if out else {})
+
+
+search("searchsorted.Tensor", "searchsorted", "searchsorted.Tensor_out")
+search("searchsorted.Scalar", "searchsorted_number", "searchsorted.Scalar_out")
+search("bucketize.Tensor", "bucketize", "bucketize.Tensor_out")
+search("bucketize.Scalar", "bucketize_number", "bucketize.Scalar_out")
+search("isin.Tensor_Tensor", "isin", "isin.Tensor_Tensor_out")
+search("isin.Tensor_Scalar", "isin_tensor_number", "isin.Tensor_Scalar_out")
+search("isin.Scalar_Tensor", "isin_number_tensor", "isin.Scalar_Tensor_out")
+for name in ("bincount", "histc"):
+    search(name, name, f"{name}.out")
+search("histogram.bin_ct", "histogram_count", "histogram.bin_ct_out")
+search("histogram.bins_tensor", "histogram_edges", "histogram.bins_tensor_out")
+for name in ("_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"):
+    op(f"aten::{name}", family="search", kernel=f"kernel_{name}", effects=["data_size"], variants={"out": f"aten::{name}.out"})
+
+# -- Differences and areas ----------------------------------------------------------------------------
+
+op("aten::diff", family="scan", variants={"out": "aten::diff.out"}, body="""
+def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Optional[Tensor]) -> Tensor:
+    if self.dim() < 1:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError("order must be non-negative but got " + str(n))
+    parts: List[Tensor] = []
+    if prepend is not None:
+        if prepend.dim() != self.dim():
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        parts.append(prepend)
+    parts.append(self)
+    if append is not None:
+        if append.dim() != self.dim():
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        parts.append(append)
+    x = torch.cat(parts, dim) if len(parts) > 1 else self
+    if n == 0:
+        return x.clone()
+    if n > x.size(dim):
+        n = x.size(dim)
+    for i in range(n):
+        length = x.size(dim) - 1
+        if x.dtype == torch.bool:
+            x = torch.logical_xor(x.narrow(dim, 1, length), x.narrow(dim, 0, length))
+        else:
+            x = x.narrow(dim, 1, length) - x.narrow(dim, 0, length)
+    return x
+""")
+
+BODY_BOOL = """
+    if y.dtype == torch.bool:
+        raise RuntimeError("{0}: received a bool input for `y`, but bool is not supported")
+"""
+EMPTY_LIKE = """
+    if y.size(dim) == 0:
+        sizes = y.size()
+        sizes.pop(dim)
+        return torch.zeros(sizes, dtype=y.dtype)
+"""
+STEPS = """
+    if x.dim() == 1:
+        if x.size(0) != y.size(dim):
+            raise RuntimeError("{0}: There must be one `x` value for each sample point")
+        shape = [1] * y.dim()
+        shape[dim] = x.size(0)
+        x = x.view(shape)
+    elif x.dim() < y.dim():
+        x = x.view([1] * (y.dim() - x.dim()) + x.size())
+    steps = x.narrow(dim, 1, x.size(dim) - 1) - x.narrow(dim, 0, x.size(dim) - 1)
+    length = y.size(dim) - 1
+    pairs = y.narrow(dim, 0, length) + y.narrow(dim, 1, length)
+"""
+op("aten::trapezoid.x", family="scan", same=["aten::trapz.x"], body="""
+def trapezoid(y: Tensor, x: Tensor, dim: int) -> Tensor:"""
+   + EMPTY_LIKE + BODY_BOOL.format("trapezoid") + STEPS.format("trapezoid") + """
+    return (pairs * steps).sum([dim]) / 2
+""")
+op("aten::trapezoid.dx", family="scan", same=["aten::trapz.dx"], body="""
+def trapezoid(y: Tensor, dx: number, dim: int) -> Tensor:"""
+   + EMPTY_LIKE + BODY_BOOL.format("trapezoid") + """
+    return (y.sum([dim]) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
+""")
+op("aten::cumulative_trapezoid.x", family="scan", body="""
+def cumulative_trapezoid(y: Tensor, x: Tensor, dim: int) -> Tensor:"""
+   + BODY_BOOL.format("cumulative_trapezoid") + STEPS.format("cumulative_trapezoid") + """
+    return (pairs * steps).cumsum(dim) / 2
+""")
+op("aten::cumulative_trapezoid.dx", family="scan", body="""
+def cumulative_trapezoid(y: Tensor, dx: number, dim: int) -> Tensor:"""
+   + BODY_BOOL.format("cumulative_trapezoid") + """
+    length = y.size(dim) - 1
+    return dx / 2. * (y.narrow(dim, 1, length) + y.narrow(dim, 0, length)).cumsum(dim)
+""")
+
+# -- Quantiles -------------------------------------------------------------------------------------------
+
+QUANTILE = """
+    if self.numel() == 0:
+        raise RuntimeError("{0}() input tensor must be non-empty")
+    if q.dim() > 1:
+        raise RuntimeError("{0}() q must be a scalar or 1D tensor")
+    if self.dtype != torch.float and self.dtype != torch.double:
+        raise RuntimeError("{0}() input tensor must be either float or double dtype")
+    if self.dtype != q.dtype:
+        raise RuntimeError("{0}() q tensor must be same dtype as the input tensor")
+    if not ["linear", "lower", "higher", "midpoint", "nearest"].count(interpolation) == 1:
+        raise RuntimeError("{0}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got " + interpolation)
+    if bool(torch.any(torch.logical_or(q < 0, q > 1))):
+        raise RuntimeError("{0}() q values must be in the range [0, 1]")
+    out_shape: List[int] = []
+    if dim is None:
+        if keepdim:
+            out_shape = [1] * self.dim()
+        x = torch.sort(self.flatten())[0]
+    else:
+        wrapped = dim + self.dim() if dim < 0 else dim
+        if self.dim() > 0:
+            out_shape = self.size()
+            if keepdim:
+                out_shape[wrapped] = 1
+            else:
+                out_shape.pop(wrapped)
+            x = torch.sort(self.unsqueeze(-1).transpose(wrapped, -1).squeeze(wrapped), -1)[0]
+        else:
+            x = torch.sort(self.flatten())[0]
+    if q.dim() > 0:
+        out_shape.insert(0, q.numel())
+    last = x.size(-1) - 1
+    if {1}:
+        ranks = q.reshape(-1) * (x.isnan().logical_not().sum([-1], True) - 1).to(q.dtype)
+        ranks = torch.where(ranks < 0, torch.zeros_like(ranks), ranks)
+    else:
+        ranks = (q.reshape(-1) * last).expand(x.size()[:-1] + [q.numel()])
+        ranks = torch.where(x.isnan().any(-1, True), torch.full_like(ranks, last), ranks)
+    if interpolation == "lower":
+        ranks = ranks.floor()
+    elif interpolation == "higher":
+        ranks = ranks.ceil()
+    elif interpolation == "nearest":
+        ranks = ranks.round()
+    below = ranks.to(torch.long)
+    values = x.gather(-1, below)
+    if interpolation == "linear" or interpolation == "midpoint":
+        weights = torch.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
+        values = torch.lerp(values, x.gather(-1, ranks.ceil().to(torch.long)), weights)
+    if q.dim() == 0:
+        values = values.squeeze(-1)
+    else:
+        values = values.unsqueeze(0).transpose(0, -1).squeeze(-1)
+    return values.reshape(out_shape)
+"""
+for name, ignore_nan in (("quantile", "False"), ("nanquantile", "True")):
+    op(f"aten::{name}", family="sort", variants={"out": f"aten::{name}.out"}, body=f"""
+def {name}(self: Tensor, q: Tensor, dim: Optional[int], keepdim: bool, interpolation: str) -> Tensor:"""
+       + QUANTILE.replace("{0}", name).replace("{1}", ignore_nan))
+    op(f"aten::{name}.scalar", family="sort", variants={"out": f"aten::{name}.scalar_out"}, body=f"""
+def {name}(self: Tensor, q: float, dim: Optional[int], keepdim: bool, interpolation: str) -> Tensor:
+    if not (q >= 0 and q <= 1):
+        raise RuntimeError("{name}() q must be in the range [0, 1] but got " + str(q))
+    return torch.{name}(self, torch.tensor(q, dtype=self.dtype), dim, keepdim, interpolation=interpolation)
+""")
