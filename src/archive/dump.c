@@ -1,5 +1,6 @@
 /* What a program uses and how it looks, as text.  Compiles methods, runs nothing. */
 #include "archive/module.h"
+#include "ir/alias.h"
 
 /* -- Walking all code that methods can reach ------------------------------------------------------------- */
 
@@ -156,6 +157,13 @@ static bool add_state(void *arg, const char *qualified, rush_value *slot, bool i
   return true;
 }
 
+static const char *state_word(call_ctx *cx, function *f)
+{
+  bool eval = function_changes_state(cx, f, false), train = function_changes_state(cx, f, true);
+
+  return eval ? "  (changes state)\n" : train ? "  (changes state when training)\n" : "\n";
+}
+
 static void dump_summary(session *s, module *m, text_buf *out)
 {
   const class_info *cls = m->object.as.object->type->cls;
@@ -165,7 +173,7 @@ static void dump_summary(session *s, module *m, text_buf *out)
   for (uint32_t i = 0; i < cls->n_methods; i++) {
     text_puts(out, "  ");
     schema_print(out, cls->methods[i]->schema);
-    text_putc(out, '\n');
+    text_puts(out, state_word(s->cx, cls->methods[i]));
   }
   text_puts(out, "state:\n");
   session_check(s, module_walk_state(s->cx, m, add_state, out));

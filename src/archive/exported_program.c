@@ -560,18 +560,6 @@ static void read_output_specs(ex_reader *r, str text, const str *leaf_names, con
 
 static void free_graph(void *g) { ir_graph_free(g); }
 
-static bool block_writes(const ir_block *b)
-{
-  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
-    if (n->kind == IR_OP && (n->op->effects & OP_WRITES))
-      return true;
-    for (uint32_t i = 0; i < n->n_blocks; i++)
-      if (block_writes(n->blocks[i]))
-        return true;
-  }
-  return false;
-}
-
 static schema *make_schema(ex_reader *r, const type *cls, const type *result)
 {
   schema *sc = ex_keep_array(r, 1, sizeof *sc);
@@ -604,9 +592,9 @@ static void finish_function(ex_reader *r, const type *cls, ir_value *const *outs
   function *f = class_add_method(r->s, cls, "forward");
   f->schema = make_schema(r, cls, t);
   f->is_eager = true;
-  f->changes_state = block_writes(r->g->block);
-  for (uint32_t i = 0; i < r->e->n_outputs; i++)
-    f->changes_state |= r->e->outputs[i].kind == OUTPUT_BUFFER_MUTATION;
+  for (uint32_t i = 0; i < r->e->n_outputs; i++) /* written around the graph */
+    if (r->e->outputs[i].kind == OUTPUT_BUFFER_MUTATION)
+      f->changes_state[0] = f->changes_state[1] = STATE_CHANGES;
   session_keep(r->s, r->g);
   function_set_graph_steal(f, r->g);
   r->e->forward = f;

@@ -6,8 +6,11 @@
 #include "archive/unpickle.h"
 #include "formats/npy.h"
 #include "formats/safetensors.h"
+#include "ir/alias.h"
 
 /* -- Life -------------------------------------------------------------------------------------------- */
+
+static void free_training(context *c, struct training_flags *t);
 
 module *module_retain(module *m)
 {
@@ -20,6 +23,7 @@ void module_release(module *m)
   if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
     return;
   context *c = m->ctx;
+  free_training(c, m->training);
   value_release(m->object);
   program_release(m->program);
   table_free(&m->extra_files);
@@ -289,6 +293,96 @@ const char *module_method_name(const module *m, uint32_t i)
   return NULL;
 }
 
+/* -- Which calls may run together -------------------------------------------------------------------------- */
+
+#define MOST_MODULES 100000 /* looked at; a file may say that one is in many places */
+
+/* The objects in the module that have `training`, retained, and where it is in them. */
+struct training_flags {
+  uint32_t n, cap;
+  uint32_t n_seen; /* modules */
+  struct training_flag { rush_object *object; uint32_t slot; } *flags;
+};
+
+static void free_training(context *c, struct training_flags *t)
+{
+  if (!t)
+    return;
+  for (uint32_t i = 0; i < t->n; i++)
+    value_release(value_heap_steal(RUSH_TAG_OBJECT, t->flags[i].object));
+  mem_free(c, t->flags, t->cap * sizeof *t->flags);
+  mem_free(c, t, sizeof *t);
+}
+
+static bool add_flag(context *c, struct training_flags *t, rush_object *o, uint32_t slot)
+{
+  if (t->n == t->cap) {
+    uint32_t cap = t->cap ? 2 * t->cap : 16;
+    struct training_flag *grown = mem_alloc(c, cap * sizeof *grown);
+    if (!grown)
+      return false;
+    if (t->n)
+      memcpy(grown, t->flags, t->n * sizeof *grown);
+    mem_free(c, t->flags, t->cap * sizeof *t->flags);
+    t->flags = grown;
+    t->cap = cap;
+  }
+  heap_retain(&o->h);
+  t->flags[t->n++] = (struct training_flag){o, slot};
+  return true;
+}
+
+/* False: too many modules, too deep, or no memory. */
+static bool find_training(context *c, rush_object *o, struct training_flags *t, uint32_t depth)
+{
+  const class_info *cls = o->type->cls;
+  bool ok = depth > 0 && ++t->n_seen < MOST_MODULES;
+
+  for (uint32_t i = 0; i < cls->n_attrs && ok; i++) {
+    const rush_value *v = &o->slots[i];
+    if (v->tag == RUSH_TAG_BOOL && strcmp(cls->attrs[i].name, "training") == 0)
+      ok = add_flag(c, t, o, i);
+    else if (v->tag == RUSH_TAG_OBJECT && v->as.object->type->cls->is_module)
+      ok = find_training(c, v->as.object, t, depth - 1);
+  }
+  return ok;
+}
+
+static struct training_flags *make_training(module *m)
+{
+  struct training_flags *t = mem_alloc_zero(m->ctx, sizeof *t), *none = NULL;
+
+  if (!t)
+    return NULL;
+  if (!find_training(m->ctx, m->object.as.object, t, 200)) {
+    free_training(m->ctx, t);
+    return NULL;
+  }
+  if (atomic_compare_exchange_strong(&m->training, &none, t))
+    return t;
+  free_training(m->ctx, t);
+  return none;
+}
+
+static bool is_training(module *m)
+{
+  const struct training_flags *flags = atomic_load_explicit(&m->training, memory_order_acquire);
+
+  if (!flags && !(flags = make_training(m)))
+    return true;
+  for (uint32_t i = 0; i < flags->n; i++)
+    if (flags->flags[i].object->slots[flags->flags[i].slot].as.b)
+      return true;
+  return false;
+}
+
+static bool changes_state(call_ctx *cx, module *m, function *f)
+{
+  bool eval = function_changes_state(cx, f, false), train = function_changes_state(cx, f, true);
+
+  return eval == train ? eval : is_training(m) ? train : eval;
+}
+
 rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
 {
@@ -298,7 +392,7 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   if (!f)
     return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'", method);
   TRY(function_prepare(cx, f));
-  if (f->changes_state)
+  if (changes_state(cx, m, f))
     pthread_rwlock_wrlock(&m->lock);
   else
     pthread_rwlock_rdlock(&m->lock);

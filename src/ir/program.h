@@ -15,6 +15,9 @@ typedef struct function function;
 
 typedef enum function_state { FUNCTION_DECLARED, FUNCTION_COMPILING, FUNCTION_COMPILED } function_state;
 
+/* Does a method write module state?  Answered when first asked. */
+enum state_change { STATE_NOT_ASKED, STATE_KEPT, STATE_CHANGES };
+
 struct function {
   program *program;      /* borrowed: the program owns the function */
   const char *name;      /* "forward" */
@@ -29,7 +32,7 @@ struct function {
   bool owns_defaults;    /* the schema's default values are released with the program */
   bool is_builtin;       /* of the built-in program: hidden in tracebacks */
   bool is_eager;         /* of an exported program: errors keep the classes that eager PyTorch raises */
-  bool changes_state;    /* a method that writes module state (ir/alias.h), valid once compiled */
+  _Atomic uint8_t changes_state[2]; /* in eval and in training mode: state_change; ask ir/alias.h */
   _Atomic(void *) code;  /* run/code.h, made at first call */
   function *next;        /* all functions of the program */
 };
