@@ -44,7 +44,8 @@ test: setup-tests $(BUILD)/build.ninja
 	@$(PYTHON_RUN) tools/run_tests.py $(BUILD)
 
 bench: all
-	@$(PYTHON_RUN) bench/run.py --build $(BUILD)
+	@ninja -C $(BUILD) -j$(JOBS) --quiet bench-programs
+	@$(PYTHON_RUN) bench/run.py --build $(BUILD) $(BENCH_ARGS)
 
 fuzz: setup
 	@sh tools/fuzz.sh $(SECONDS)

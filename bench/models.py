@@ -1,91 +1,109 @@
-"""The models that bench/run.py measures: made with torch at the first run, kept in the build folder."""
+"""The archives that bench/run.py measures: made with torch at the first run, kept in the build folder.
+
+Networks are those of ../shared/peers/models.py, the peers' own; without them (or without torch) only what the repository
+holds is measured.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
 import pathlib
+from typing import Any
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
+SHARED = pathlib.Path(os.environ.get("RUSHLIGHT_SHARED", TOP.parent / "shared"))
 
 try:
     import torch
-    from torch import nn
 except ImportError:
-    torch = None
+    torch = None  # type: ignore[assignment]
+
+# The rows of the peers' t4, as methods: what bench/overhead.c calls.
+OVERHEAD = (
+    '''
+def empty(self, x: Tensor) -> Tensor:
+    return x
+def add1(self, x: Tensor, y: Tensor) -> Tensor:
+    return x + y
+def sumint(self, n: int) -> int:
+    s = 0
+    for i in range(n):
+        s = s + i
+    return s
+def addloop(self, x: Tensor, y: Tensor, n: int) -> Tensor:
+    for i in range(n):
+        x = x + y
+    return x
+def listloop(self, n: int) -> int:
+    l: List[int] = []
+    for i in range(n):
+        l.append(i)
+    s = 0
+    for v in l:
+        s += v
+    return s
+def chain100(self, x: Tensor, y: Tensor) -> Tensor:
+'''
+    + "    x = x * y\n    x = x + y\n" * 50
+    + "    return x\n"
+)
+
+LUA = """local c = os.clock
+local function sumint(n) local s = 0; for i = 0, n - 1 do s = s + i end return s end
+local function empty(x) return x end
+local function calls(n) for i = 1, n do empty(i) end end
+local function listloop(n)
+  local l = {}; for i = 1, n do l[#l + 1] = i end
+  local s = 0; for _, v in ipairs(l) do s = s + v end return s
+end
+local function best(f, n)
+  local b = 1e9
+  for r = 1, 9 do local t = c(); f(n); local d = c() - t; if d < b then b = d end end
+  return b / n
+end
+print("sumint", best(sumint, 10000000)); print("empty", best(calls, 1000000)); print("listloop", best(listloop, 100000))
+"""
 
 
-def has_torch():
-    return torch is not None
+def peers_models() -> Any:
+    """The module models.py of the peers, or None."""
+    folder = SHARED / "peers"
+    if torch is None or not (folder / "models.py").exists():
+        return None
+    spec = importlib.util.spec_from_file_location("peers_models", folder / "models.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def mlp():
-    return nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.GELU(), nn.Linear(512, 10))
+def archive_of(folder: pathlib.Path, name: str) -> pathlib.Path:
+    """A network of the peers as TorchScript."""
+    path = folder / f"{name}.pt"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        model, _ = peers_models().get(name)
+        torch.jit.script(model).save(str(path))
+    return path
 
 
-def convnet():
-    def block(n, m, stride):
-        return nn.Sequential(nn.Conv2d(n, m, 3, stride, 1, bias=False), nn.BatchNorm2d(m), nn.ReLU())
-    return nn.Sequential(block(3, 32, 2), block(32, 64, 2), block(64, 64, 1), block(64, 128, 2), block(128, 128, 1),
-                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10))
+def overhead_archive(folder: pathlib.Path) -> pathlib.Path:
+    """A module with the methods of OVERHEAD."""
+    path = folder / "overhead.pt"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        module = torch.jit.ScriptModule()
+        for text in OVERHEAD.split("\ndef ")[1:]:
+            module.define("def " + text + "\n")
+        torch.jit.save(module, str(path))
+    return path
 
 
-def encoder():
-    return nn.TransformerEncoderLayer(128, 4, 256, batch_first=True)
-
-
-def definitions():
-    """name -> (module, arguments as the command writes them).  Classes need torch, so they are made here."""
-    class Lstm(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.lstm = nn.LSTM(64, 128, batch_first=True)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.lstm(x)[0]
-
-    class Loop(nn.Module):
-        def forward(self, n: int) -> int:
-            total = 0
-            for i in range(n):
-                if i % 3 == 0:
-                    total += i
-                else:
-                    total -= 1
-            return total
-
-    class Chain(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            for _ in range(100):
-                x = x + 1.0
-            return x
-
-    class Pointwise(nn.Module):
-        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            return torch.sigmoid(x * y + 1.0) * torch.tanh(x - y)
-
-    class Products(nn.Module):
-        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            return x @ y
-
-    return {
-        "loop of integers, 10000": (Loop(), ["10000"]),
-        "100 adds of 8 elements": (Chain(), ["randn(8)"]),
-        "pointwise, 1M elements": (Pointwise(), ["randn(1024,1024)", "randn(1024,1024)"]),
-        "product 512x512": (Products(), ["randn(512,512)", "randn(512,512)"]),
-        "mlp, batch 1": (mlp(), ["randn(1,256)"]),
-        "mlp, batch 64": (mlp(), ["randn(64,256)"]),
-        "convnet 3x64x64": (convnet(), ["randn(1,3,64,64)"]),
-        "encoder layer, 64 tokens": (encoder(), ["randn(1,64,128)"]),
-        "lstm, 32 steps": (Lstm(), ["randn(1,32,64)"]),
-    }
-
-
-def archives(folder):
-    """(row, path, arguments) of every archive; those of tests/data first."""
-    rows = [("digits", TOP / "tests" / "data" / "digits.pt", ["randn(1,1,8,8)"])]
-    if torch is None:
-        return rows
-    folder.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(0)
-    for name, (module, call) in definitions().items():
-        path = folder / ("".join(ch if ch.isalnum() else "_" for ch in name) + ".pt")
-        if not path.exists():
-            torch.jit.script(module.eval()).save(str(path))
-        rows.append((name, path, call))
-    return rows
+def overhead_of_script(script: pathlib.Path, path: pathlib.Path) -> pathlib.Path:
+    """The same from the peers' own text, whose functions take no self."""
+    module = torch.jit.ScriptModule()
+    for text in script.read_text().split("\ndef ")[1:]:
+        module.define("def " + text.replace("(", "(self, ", 1) + "\n")
+    torch.jit.save(module, str(path))
+    return path

@@ -1,0 +1,79 @@
+/* A module with its arguments, for a benchmark in Python that wants calls through the C interface and nothing between:
+ * bench/peers_column.py opens this library with ctypes. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rushlight/rushlight.h"
+
+#define MOST_ARGS 16
+
+typedef struct column {
+  rush_module *module;
+  rush_value args[MOST_ARGS], result;
+  size_t n_args;
+  char why[1000];
+} column;
+
+static int failed(column *c, rush_error *err)
+{
+  snprintf(c->why, sizeof c->why, "%s", err->message ? err->message : "?");
+  rush_error_clear(err);
+  return -1;
+}
+
+__attribute__((visibility("default"))) column *column_open(const char *path, int threads)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  column *c = calloc(1, sizeof *c);
+
+  rush_context_set_threads(NULL, threads);
+  if (c && rush_module_load(NULL, path, NULL, &c->module, &err) != RUSH_OK)
+    failed(c, &err);
+  return c;
+}
+
+__attribute__((visibility("default"))) const char *column_why(column *c) { return c->why; }
+
+/* The next argument: a tensor on the caller's memory, or an int when dtype is negative. */
+__attribute__((visibility("default"))) int column_arg(column *c, int dtype, int n_dims, const int64_t *sizes, void *data,
+                                                      int64_t number)
+{
+  rush_error err = RUSH_ERROR_INIT;
+
+  if (c->n_args == MOST_ARGS)
+    return -1;
+  if (dtype < 0)
+    c->args[c->n_args] = rush_value_int(number);
+  else if (rush_tensor_wrap(NULL, (rush_dtype)dtype, n_dims, sizes, NULL, data, NULL, NULL, &c->args[c->n_args], &err) !=
+           RUSH_OK)
+    return failed(c, &err);
+  c->n_args++;
+  return 0;
+}
+
+__attribute__((visibility("default"))) int column_call(column *c, int times)
+{
+  rush_error err = RUSH_ERROR_INIT;
+
+  for (int i = 0; i < times; i++) {
+    rush_value_release(c->result);
+    c->result = rush_value_none();
+    if (rush_module_call(c->module, "forward", c->args, c->n_args, &c->result, &err) != RUSH_OK)
+      return failed(c, &err);
+  }
+  return 0;
+}
+
+/* Tensor i of the last result (a tensor, or a tuple of them): its data, contiguous; NULL when there is none. */
+__attribute__((visibility("default"))) const void *column_result(column *c, int i, int *dtype, int *n_dims,
+                                                                 const int64_t **sizes)
+{
+  rush_value v = c->result.tag == RUSH_TAG_TENSOR && i == 0 ? c->result : rush_value_item(c->result, (size_t)i);
+
+  if (v.tag != RUSH_TAG_TENSOR || !rush_tensor_is_contiguous(v.as.tensor))
+    return NULL;
+  *dtype = (int)rush_tensor_dtype(v.as.tensor);
+  *n_dims = rush_tensor_n_dims(v.as.tensor);
+  *sizes = rush_tensor_sizes(v.as.tensor);
+  return rush_tensor_data(v.as.tensor);
+}
