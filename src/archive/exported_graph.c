@@ -602,6 +602,20 @@ static bool has_number_for_tensor(const ex_node *n, const schema *sc)
   return false;
 }
 
+/* Does the overload for a number take the arguments as they are?  1.0 - x has its tensor second. */
+static bool fits_numbers(const ex_node *n, const schema *sc)
+{
+  for (uint32_t i = 0; i < n->n_args; i++) {
+    int at = schema_arg_index(sc, n->args[i].name);
+    if (at < 0 || !n->args[i].value)
+      continue;
+    if ((sc->args[at].type->kind == TYPE_TENSOR) == is_number(n->args[i].value) &&
+        (n->args[i].value->type->kind == TYPE_TENSOR || is_number(n->args[i].value)))
+      return false;
+  }
+  return true;
+}
+
 /* A tensor, or a list of tensors, as the autocast policy wants it. */
 static ir_value *autocast(ex_reader *r, ir_value *v, autocast_policy policy)
 {
@@ -625,7 +639,7 @@ static ir_value *autocast(ex_reader *r, ir_value *v, autocast_policy policy)
 static void read_operator(ex_reader *r, const ex_node *n, const op *o)
 {
   const op *scalar = has_number_for_tensor(n, o->schema) ? find_target(r, n->target, true) : NULL;
-  const schema *sc = (o = scalar ? scalar : o)->schema;
+  const schema *sc = (o = scalar && fits_numbers(n, scalar->schema) ? scalar : o)->schema;
   ir_value **in = session_array(r->s, ir_value *, sc->n_args + 1);
 
   for (uint32_t i = 0; i < n->n_args; i++) {
