@@ -30,7 +30,7 @@ typedef struct ex_reader {
 } ex_reader;
 
 typedef struct model_parts { /* raw JSON of what is needed, in whatever order it comes */
-  str graph, signature, call_graph, ranges, guards;
+  str call_graph, ranges, guards;
   str inputs, outputs, nodes, tensor_values, sym_int_values;
   str input_specs, output_specs;
   str in_spec, out_spec, arg_names;

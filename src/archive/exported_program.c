@@ -194,20 +194,28 @@ static void read_config(ex_reader *r, const char *folder, const char *config, ta
 
 /* -- model.json ------------------------------------------------------------------------------------------------ */
 
-static void split_object(ex_reader *r, str object, const char *const *names, str *const *out, size_t n)
+/* A member of an object: kept as raw JSON, or with `inside` gone into, so that the bulk is passed once. */
+typedef struct part {
+  const char *name;
+  str *raw;
+  const struct part *inside;
+  size_t n_inside;
+} part;
+
+static void split_object(json *j, const part *parts, size_t n)
 {
   str key;
-  json j;
 
-  json_init_at(&j, r->s, &r->in, object);
-  for (json_begin_object(&j); json_next_key(&j, &key);) {
+  for (json_begin_object(j); json_next_key(j, &key);) {
     size_t i = 0;
-    while (i < n && !str_is(key, names[i]))
+    while (i < n && !str_is(key, parts[i].name))
       i++;
-    if (i < n)
-      *out[i] = json_raw(&j);
+    if (i == n)
+      json_skip(j);
+    else if (parts[i].inside)
+      split_object(j, parts[i].inside, parts[i].n_inside);
     else
-      json_skip(&j);
+      *parts[i].raw = json_raw(j);
   }
 }
 
@@ -233,31 +241,40 @@ static void read_call_graph(ex_reader *r, model_parts *p)
       else
         json_skip(&j);
     }
-    if (fqn.len == 0 && signature.p && !p->in_spec.p)
-      split_object(r, signature, (const char *const[]){"in_spec", "out_spec", "forward_arg_names"},
-                   (str *const[]){&p->in_spec, &p->out_spec, &p->arg_names}, 3);
+    if (fqn.len == 0 && signature.p && !p->in_spec.p) {
+      const part parts[] = {{.name = "in_spec", .raw = &p->in_spec},
+                            {.name = "out_spec", .raw = &p->out_spec},
+                            {.name = "forward_arg_names", .raw = &p->arg_names}};
+      json inside;
+      json_init_at(&inside, r->s, &r->in, signature);
+      split_object(&inside, parts, COUNT_OF(parts));
+    }
   }
 }
 
 static void split_model(ex_reader *r, model_parts *p)
 {
-  str module = {0};
+  const part graph[] = {{.name = "inputs", .raw = &p->inputs},
+                        {.name = "outputs", .raw = &p->outputs},
+                        {.name = "nodes", .raw = &p->nodes},
+                        {.name = "tensor_values", .raw = &p->tensor_values},
+                        {.name = "sym_int_values", .raw = &p->sym_int_values}};
+  const part signature[] = {{.name = "input_specs", .raw = &p->input_specs},
+                            {.name = "output_specs", .raw = &p->output_specs}};
+  const part module[] = {{.name = "graph", .inside = graph, .n_inside = COUNT_OF(graph)},
+                         {.name = "signature", .inside = signature, .n_inside = COUNT_OF(signature)},
+                         {.name = "module_call_graph", .raw = &p->call_graph}};
+  const part root[] = {{.name = "graph_module", .inside = module, .n_inside = COUNT_OF(module)},
+                       {.name = "range_constraints", .raw = &p->ranges},
+                       {.name = "guards_code", .raw = &p->guards}};
+  json j;
 
-  split_object(r, r->in.bytes, (const char *const[]){"graph_module", "range_constraints", "guards_code"},
-               (str *const[]){&module, &p->ranges, &p->guards}, 3);
-  need_part(r, module, "graph_module");
-  split_object(r, module, (const char *const[]){"graph", "signature", "module_call_graph"},
-               (str *const[]){&p->graph, &p->signature, &p->call_graph}, 3);
-  need_part(r, p->graph, "graph");
-  need_part(r, p->signature, "signature");
+  json_init(&j, r->s, &r->in);
+  split_object(&j, root, COUNT_OF(root));
   need_part(r, p->call_graph, "module_call_graph");
-  split_object(r, p->graph, (const char *const[]){"inputs", "outputs", "nodes", "tensor_values", "sym_int_values"},
-               (str *const[]){&p->inputs, &p->outputs, &p->nodes, &p->tensor_values, &p->sym_int_values}, 5);
   need_part(r, p->inputs, "inputs");
   need_part(r, p->outputs, "outputs");
   need_part(r, p->nodes, "nodes");
-  split_object(r, p->signature, (const char *const[]){"input_specs", "output_specs"},
-               (str *const[]){&p->input_specs, &p->output_specs}, 2);
   need_part(r, p->input_specs, "input_specs");
   need_part(r, p->output_specs, "output_specs");
   read_call_graph(r, p);

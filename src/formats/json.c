@@ -248,6 +248,20 @@ double json_double(json *j)
 
 /* -- Strings ----------------------------------------------------------------------------------- */
 
+/* How many of the eight bytes, from the first, are plain: ASCII, no quote, no backslash, no control
+ * character.  Each test sets the high bit of a byte that fails it, and perhaps of later bytes. */
+static size_t plain_of_eight(const char *p)
+{
+  const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
+  uint64_t v = 0;
+
+  for (int i = 0; i < 8; i++) /* one load where bytes are little-endian */
+    v |= (uint64_t)(unsigned char)p[i] << 8 * i;
+  uint64_t quote = v ^ ones * '"', slash = v ^ ones * '\\';
+  uint64_t failed = (v | (v - ones * 0x20) | (quote - ones) | (slash - ones)) & high;
+  return failed ? (size_t)__builtin_ctzll(failed) / 8 : 8;
+}
+
 /* Find the closing quote of the string at the position.  *plain: it has no escapes. */
 static size_t scan_string(json *j, bool check_utf8, bool *plain)
 {
@@ -256,6 +270,10 @@ static size_t scan_string(json *j, bool check_utf8, bool *plain)
 
   *plain = true;
   while (at < j->end) {
+    for (size_t n = 8; n == 8 && j->end - at >= 8; at += n)
+      n = plain_of_eight(p + at);
+    if (at == j->end)
+      break;
     unsigned char ch = (unsigned char)p[at];
     if (ch == '"')
       return at;

@@ -136,7 +136,7 @@ static void lex_name(lexer *lx)
   if (len < 2 || len > 8)
     return;
   for (int k = TK_AND; k <= TK_YIELD; k++)
-    if (spellings[k].len == len && memcmp(spellings[k].text, p, len) == 0)
+    if (spellings[k].len == len && spellings[k].text[0] == p[0] && memcmp(spellings[k].text, p, len) == 0)
       lx->cur.kind = (token_kind)k;
 }
 
@@ -218,9 +218,11 @@ static void lex_string(lexer *lx, uint32_t prefix)
 static void lex_operator(lexer *lx)
 {
   uint32_t start = lx->pos;
+  char first = peek(lx, start);
   for (int k = TK_POW_EQ; k < N_TOKEN_KINDS; k++) {
     uint32_t len = spellings[k].len;
-    if (lx->end - start < len || memcmp(lx->src->text + start, spellings[k].text, len) != 0)
+    if (spellings[k].text[0] != first || lx->end - start < len ||
+        memcmp(lx->src->text + start, spellings[k].text, len) != 0)
       continue;
     lx->pos += len;
     if (k == TK_LPAREN || k == TK_LBRACKET || k == TK_LBRACE)
