@@ -165,11 +165,25 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
     .limit_depth = c->opt.limit_depth,
     .grad_mode = true,
     .no_reuse = c->opt.no_reuse,
-    .saw_nested = context_slot_get(c, SLOT_NESTED) != NULL,
+    .saw_special = context_slot_get(c, SLOT_SPECIAL) != NULL,
   };
   double seconds = c->opt.limit_seconds;
   if (seconds > 0 && seconds < 1e9)
     cx->deadline_ns = clock_ns() + (uint64_t)(seconds * 1e9);
+}
+
+static void forget(context *c, void *object)
+{
+  (void)c;
+  (void)object;
+}
+
+void call_mark_special(call_ctx *cx)
+{
+  static const char seen; /* only its address counts */
+  if (!cx->saw_special)
+    context_slot_publish_steal(cx->ctx, SLOT_SPECIAL, (void *)(uintptr_t)&seen, forget);
+  cx->saw_special = true;
 }
 
 rush_status call_poll(call_ctx *cx)

@@ -59,7 +59,7 @@ typedef enum context_slot {
   SLOT_PROGRAM,   /* script: the built-in program that composites live in */
   SLOT_HOOKS,     /* ops: call hooks */
   SLOT_CLASSES,   /* value: registered custom classes */
-  SLOT_NESTED,    /* ops: filled once a nested tensor was made */
+  SLOT_SPECIAL,   /* call_mark_special was called */
   /* value_ops of kinds of values that layers above value/ define, published when the first is made. */
   SLOT_KIND_TENSOR,
   SLOT_KIND_GENERATOR,
@@ -112,12 +112,14 @@ struct call_ctx {
   bool grad_mode;     /* torch.is_grad_enabled() of this call */
   bool recording;     /* gradients are recorded (a call option) */
   bool no_reuse;
-  bool saw_nested;      /* there may be nested tensors: op_call looks at arguments */
+  bool saw_special;     /* there may be quantized or nested tensors: op_call looks at arguments */
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
 };
 
 /* Start an outer call with the context's limits. */
 void call_ctx_init(call_ctx *cx, context *c, rush_error *err);
+/* From now on the context may have tensors that few operators know (quantized, nested). */
+void call_mark_special(call_ctx *cx);
 /* RUSH_OK, or RUSH_ELIMIT / RUSH_ECANCELLED with the error set.  Reads the clock: call it about once a
  * millisecond of work. */
 rush_status call_poll(call_ctx *cx) RUSH_CHECKED;

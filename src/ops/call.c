@@ -2,6 +2,7 @@
 
 #include "ops/nested.h"
 #include "ops/pointwise.h"
+#include "ops/quantize.h"
 #include "ops/registry.h"
 #include "ops/table.h"
 
@@ -251,9 +252,16 @@ static inline rush_status run(rush_call *c)
   return UNLIKELY(any_requires_grad(c)) && !(c->op->effects & OP_NO_GRAD) ? call_with_grad(c) : dispatch(c);
 }
 
+rush_status call_through_base(rush_call *c) { return call_variant(c); }
+
+static rush_status run_known(rush_call *c) { return quantized_call(c, run); }
+
+/* Quantized and nested tensors are about. */
+static rush_status special_call(rush_call *c) { return nested_call(c, run_known); }
+
 rush_status op_call(rush_call *c)
 {
-  rush_status st = UNLIKELY(c->cx->saw_nested) ? nested_call(c, run) : run(c);
+  rush_status st = UNLIKELY(c->cx->saw_special) ? special_call(c) : run(c);
   if (UNLIKELY(st != RUSH_OK))
     drop_results(c);
   return st;

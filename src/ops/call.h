@@ -58,6 +58,7 @@ enum op_effects {
   OP_DATA_SIZE = 16,    /* result sizes depend on data */
   OP_RETURNS_ARG = 32,  /* may return an argument itself (contiguous, to, expand...) */
   OP_NESTED = 64,       /* takes nested tensors (ops/nested.h) */
+  OP_QUANTIZED = 256,   /* takes quantized tensors (ops/quantize.h): views, copies, questions and its families */
   OP_NESTED_ROWS = 128  /* does to a nested tensor's rows what it does to a tensor's */
 };
 
@@ -86,6 +87,8 @@ bool op_is_runnable(const op *o);
 /* Compile what running needs (a composite's body).  Locked inside, at most once. */
 rush_status op_prepare(call_ctx *cx, const op *o) RUSH_CHECKED;
 
+/* An in-place or out= variant by way of its base, whatever the family. */
+rush_status call_through_base(rush_call *call) RUSH_CHECKED;
 /* The one path.  On failure results are NONE. */
 rush_status op_call(rush_call *call) RUSH_CHECKED;
 /* Convenience: call with complete arguments, results new. */

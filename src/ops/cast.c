@@ -1,5 +1,6 @@
 /* Copies and conversions: to, clone, contiguous, copy_, set_, resize_. */
 #include "ops/factory.h"
+#include "ops/quantize.h"
 #include "tensor/iter.h"
 
 /* t as dtype and memory format: itself when nothing would change, else a copy. */
@@ -130,7 +131,10 @@ rush_status kernel_copy_inplace(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0);
   TRY(check_written(c, t));
-  TRY(tensor_copy(c->cx, t, call_tensor(c, 1)));
+  if (tensor_is_quantized(t) || tensor_is_quantized(call_tensor(c, 1)))
+    TRY(quantized_copy(c->cx, t, call_tensor(c, 1)));
+  else
+    TRY(tensor_copy(c->cx, t, call_tensor(c, 1)));
   call_return_arg(c, 0, 0);
   return RUSH_OK;
 }

@@ -21,6 +21,8 @@ KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars",
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
            "nested": "OP_NESTED", "nested_rows": "OP_NESTED_ROWS"}
+# What these do is the same for any elements, or made for quantized ones.
+QUANTIZED_FAMILIES = {"view", "copy", "cast", "meta", "quantized", "string", "control", "list", "dict"}
 C_TYPES = {"int": ("int64_t", "call_int"), "float": ("double", "call_float"),
            "bool": ("bool", "call_bool"), "str": ("str", "call_str")}
 C_RETURNS = {"int": "value_int", "float": "value_float", "bool": "value_bool"}
@@ -148,6 +150,8 @@ class Table:
                 raise TableError(where, f"{full}: unknown effect {e!r}, expected one of "
                                  + ", ".join(sorted(EFFECTS)))
             row.effects.append(EFFECTS[e])
+        if entry["family"] in QUANTIZED_FAMILIES:
+            row.effects.append("OP_QUANTIZED")
         return row
 
     def add(self, full, where, entry):

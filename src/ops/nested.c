@@ -6,17 +6,9 @@
 
 /* -- Marks and calls ---------------------------------------------------------------------------------------- */
 
-static void forget(context *c, void *object)
-{
-  (void)c;
-  (void)object;
-}
-
 rush_status nested_mark(call_ctx *cx, rush_tensor *t, rush_tensor *sizes)
 {
-  static const char seen; /* its address says: this context has nested tensors */
-  context_slot_publish_steal(cx->ctx, SLOT_NESTED, (void *)(uintptr_t)&seen, forget);
-  cx->saw_nested = true;
+  call_mark_special(cx);
   if (!t->extra && !(t->extra = mem_alloc_zero(t->h.ctx, sizeof *t->extra)))
     return call_nomem(cx);
   tensor_retain(sizes);

@@ -215,17 +215,24 @@ static rush_tensor *make_header(context *c, int dtype, int n_dims)
   return t;
 }
 
+void tensor_drop_quantizer(rush_tensor *t)
+{
+  quantizer *q = t->extra ? t->extra->quant : NULL;
+  if (!q)
+    return;
+  tensor_release(q->scales);
+  tensor_release(q->zero_points);
+  mem_free(t->h.ctx, q, sizeof *q);
+  t->extra->quant = NULL;
+}
+
 static void free_extra(rush_tensor *t)
 {
   context *c = t->h.ctx;
   tensor_extra *x = t->extra;
   if (x->grad_record && x->grad_destroy)
     x->grad_destroy(x->grad_record);
-  if (x->quant) {
-    tensor_release(x->quant->scales);
-    tensor_release(x->quant->zero_points);
-    mem_free(c, x->quant, sizeof *x->quant);
-  }
+  tensor_drop_quantizer(t);
   tensor_release(x->nested);
   if (x->dims)
     mem_free(c, x->dims, 2 * (size_t)t->n_dims * sizeof *x->dims);
@@ -527,6 +534,7 @@ rush_status tensor_set_quantizer(call_ctx *cx, rush_tensor *t, const quantizer *
     if (!t->extra)
       return call_nomem(cx);
   }
+  call_mark_special(cx);
   quantizer *copy = t->extra->quant;
   if (copy) {
     tensor_release(copy->scales);

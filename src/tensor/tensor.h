@@ -164,6 +164,7 @@ bool tensor_overlaps(const rush_tensor *a, const rush_tensor *b);
 bool tensor_overlaps_itself(const rush_tensor *t);
 static inline const quantizer *tensor_quantizer(const rush_tensor *t) { return t->extra ? t->extra->quant : NULL; }
 rush_status tensor_set_quantizer(call_ctx *cx, rush_tensor *t, const quantizer *q) RUSH_CHECKED; /* copies */
+void tensor_drop_quantizer(rush_tensor *t);
 
 /* Pointer for writing: moves the storage's version. */
 static inline void *tensor_data_mut(rush_tensor *t)

@@ -1,0 +1,33 @@
+"""Quantized tensors (quantize.c, quantize_ops.c, quantized_linear.c, quantized_conv.c, quantized_rnn.c)."""
+
+
+def quant(name, kernel=None, **more):
+    op(name, family="quantized", kernel=kernel or "kernel_" + name.partition("::")[2].split(".")[0], **more)
+
+
+quant("aten::quantize_per_tensor", variants={"out": "aten::quantize_per_tensor.out"})
+quant("aten::quantize_per_tensor.tensor_qparams", "kernel_quantize_per_tensor_qparams")
+quant("aten::quantize_per_tensor.tensors", "kernel_quantize_per_tensor_list")
+quant("aten::quantize_per_channel", variants={"out": "aten::quantize_per_channel.out"})
+quant("aten::quantize_per_tensor_dynamic")
+quant("aten::_choose_qparams_per_tensor")
+quant("aten::_make_per_tensor_quantized_tensor")
+quant("aten::_make_per_channel_quantized_tensor")
+quant("aten::_empty_affine_quantized")
+quant("aten::_empty_per_channel_affine_quantized")
+quant("aten::dequantize.self", same=["aten::dequantize.tensor"])
+quant("aten::dequantize.tensors", "kernel_dequantize_list", same=["aten::dequantize.list", "aten::dequantize.any"])
+quant("aten::int_repr")
+quant("aten::q_scale")
+quant("aten::q_zero_point")
+quant("aten::q_per_channel_scales")
+quant("aten::q_per_channel_zero_points")
+quant("aten::q_per_channel_axis")
+quant("aten::qscheme")
+
+quant("aten::fake_quantize_per_tensor_affine", "kernel_fake_quantize_per_tensor",
+      same=["aten::fake_quantize_per_tensor_affine_cachemask"])
+quant("aten::fake_quantize_per_tensor_affine.tensor_qparams", "kernel_fake_quantize_per_tensor_qparams")
+quant("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "kernel_fake_quantize_switched")
+quant("aten::fake_quantize_per_channel_affine", "kernel_fake_quantize_per_channel",
+      same=["aten::fake_quantize_per_channel_affine_cachemask"])
