@@ -31,3 +31,22 @@ quant("aten::fake_quantize_per_tensor_affine.tensor_qparams", "kernel_fake_quant
 quant("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "kernel_fake_quantize_switched")
 quant("aten::fake_quantize_per_channel_affine", "kernel_fake_quantize_per_channel",
       same=["aten::fake_quantize_per_channel_affine_cachemask"])
+
+quant("quantized::linear_prepack", "kernel_quantized_linear_prepack", same=["_quantized::linear_prepack"])
+quant("quantized::linear_prepack_fp16", "kernel_quantized_linear_prepack_fp16", same=["_quantized::linear_prepack_fp16"])
+quant("quantized::linear_unpack", "kernel_quantized_linear_unpack", same=["quantized::linear_unpack_fp16"])
+quant("quantized::linear", "kernel_quantized_linear", same=["_quantized::linear"])
+quant("quantized::linear_relu", "kernel_quantized_linear_relu")
+quant("quantized::linear_dynamic", "kernel_quantized_linear_dynamic", same=["_quantized::linear_dynamic"])
+quant("quantized::linear_relu_dynamic", "kernel_quantized_linear_relu_dynamic")
+quant("quantized::linear_dynamic_fp16", "kernel_quantized_linear_dynamic_fp16")
+quant("quantized::linear_relu_dynamic_fp16", "kernel_quantized_linear_relu_dynamic_fp16")
+quant("quantized::linear_dynamic_fp16_unpacked_weight", "kernel_quantized_linear_fp16_unpacked")
+
+quant("quantized::make_quantized_cell_params_dynamic")
+quant("quantized::make_quantized_cell_params_fp16")
+for kind in ("lstm", "gru"):
+    quant(f"aten::quantized_{kind}.input", f"kernel_quantized_{kind}_input")
+    quant(f"aten::quantized_{kind}.data", f"kernel_quantized_{kind}_data")
+for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+    quant(f"quantized::quantized_{kind}_cell_dynamic")
