@@ -1,0 +1,371 @@
+/* The fft family: complex to complex, real to half-complex and back, along any dimensions. */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/threads.h"
+#include "ops/fft.h"
+#include "ops/nn.h"
+#include "ops/views.h"
+
+#define GRAIN 8192 /* elements of a task */
+
+enum { NORM_NONE, NORM_BY_ROOT_N, NORM_BY_N };
+
+/* -- One dimension of a contiguous complex128 tensor --------------------------------------------------------- */
+
+typedef struct line_job {
+  call_ctx *cx;
+  const fft_plan *plan;
+  cplx *x;
+  int64_t n, inner;
+  bool backward;
+  _Atomic int failed;
+} line_job;
+
+static void run_lines(void *arg, int64_t begin, int64_t end)
+{
+  line_job *j = arg;
+  const size_t n = (size_t)j->n, n_bytes = (2 * n + fft_scratch_len(j->plan)) * sizeof(cplx);
+  cplx *in = mem_alloc_data(j->cx->ctx, n_bytes);
+  if (!in) {
+    atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
+    return;
+  }
+  for (int64_t line = begin; line < end; line++) {
+    cplx *x = j->x + line / j->inner * j->n * j->inner + line % j->inner;
+    for (size_t i = 0; i < n; i++)
+      in[i] = x[(int64_t)i * j->inner];
+    fft_run(j->plan, j->backward, in, in + n, in + 2 * n);
+    for (size_t i = 0; i < n; i++)
+      x[(int64_t)i * j->inner] = in[n + i];
+  }
+  mem_free_data(j->cx->ctx, in, n_bytes);
+}
+
+static rush_status transform(call_ctx *cx, rush_tensor *x, int dim, bool backward)
+{
+  line_job j = {.cx = cx, .x = x->data, .n = x->sizes[dim], .inner = 1, .backward = backward};
+  if (x->n_elems == 0)
+    return RUSH_OK;
+  for (int i = dim + 1; i < x->n_dims; i++)
+    j.inner *= x->sizes[i];
+  fft_plan *plan = fft_plan_new(cx->ctx, j.n);
+  if (!plan)
+    return call_nomem(cx);
+  j.plan = plan;
+  rush_status st = parallel_for(cx, x->n_elems / j.n, i64_max(1, GRAIN / j.n), run_lines, &j);
+  fft_plan_free(cx->ctx, plan);
+  return st == RUSH_OK && j.failed ? call_nomem(cx) : st;
+}
+
+/* -- The three kinds -------------------------------------------------------------------------------------------- */
+
+typedef enum fft_kind { FFT_C2C, FFT_R2C, FFT_C2R } fft_kind;
+typedef struct fft_job {
+  fft_kind kind;
+  bool backward, onesided, conj_in, conj_out;
+  int norm;
+  int n_dims;
+  int dims[TENSOR_MAX_DIMS]; /* the last is the half-complex one */
+  int64_t last;              /* C2R: its length */
+} fft_job;
+
+/* A fresh contiguous complex128 copy. */
+static rush_status complex_copy(call_ctx *cx, const rush_tensor *t, bool conj, rush_tensor **out)
+{
+  TRY(tensor_new(cx, RUSH_COMPLEX128, t->n_dims, t->sizes, out));
+  rush_status st = tensor_copy(cx, *out, t);
+  if (st != RUSH_OK)
+    tensor_release(*out);
+  cplx *x = st == RUSH_OK && conj ? (*out)->data : NULL;
+  for (int64_t i = 0; x && i < (*out)->n_elems; i++)
+    x[i].im = -x[i].im;
+  return st;
+}
+
+/* The other half of a transform of real numbers, along `dim`: x[n - k] is the conjugate of x[k].  Steals. */
+static rush_status mirror_steal(call_ctx *cx, rush_tensor *half, int dim, int64_t n, rush_tensor **out)
+{
+  int64_t sizes[TENSOR_MAX_DIMS], inner = 1;
+  rush_tensor *t = NULL;
+  memcpy(sizes, half->sizes, sizeof *sizes * half->n_dims);
+  const int64_t have = sizes[dim];
+  sizes[dim] = n;
+  for (int i = dim + 1; i < half->n_dims; i++)
+    inner *= sizes[i];
+  rush_status st = tensor_new(cx, RUSH_COMPLEX128, half->n_dims, sizes, &t);
+  const cplx *x = half->data;
+  cplx *y = st == RUSH_OK ? t->data : NULL;
+  for (int64_t i = 0; y && i < t->n_elems; i++) {
+    const int64_t k = i / inner % n, row = i / inner / n, at = i % inner;
+    const int64_t from = k < have && 2 * k <= n ? k : n - k;
+    const cplx v = from < have ? x[(row * have + from) * inner + at] : (cplx){0, 0};
+    /* what must be real is taken as real */
+    y[i] = (cplx){v.re, from == 0 || 2 * from == n ? 0 : from == k ? v.im : -v.im};
+  }
+  tensor_release(half);
+  if (st == RUSH_OK)
+    *out = t;
+  return st;
+}
+
+static double scale_of(const fft_job *j, const rush_tensor *x)
+{
+  double n = 1;
+  for (int i = 0; i < j->n_dims; i++)
+    n *= (double)(j->kind == FFT_C2R && i == j->n_dims - 1 ? j->last : x->sizes[j->dims[i]]);
+  return j->norm == NORM_NONE ? 1 : j->norm == NORM_BY_N ? 1 / n : 1 / sqrt(n);
+}
+
+/* Transforms and scale; the result is complex128, contiguous. */
+static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job *j, rush_tensor **out)
+{
+  rush_tensor *x = NULL;
+  const double scale = scale_of(j, t);
+  TRY(complex_copy(cx, t, j->conj_in, &x));
+  rush_status st = RUSH_OK;
+  const int n_full = j->kind == FFT_C2R ? j->n_dims - 1 : j->n_dims;
+  for (int i = 0; st == RUSH_OK && i < n_full; i++)
+    st = transform(cx, x, j->dims[i], j->backward);
+  if (st == RUSH_OK && j->kind == FFT_C2R) {
+    const int last = j->dims[j->n_dims - 1];
+    rush_tensor *whole = NULL;
+    st = mirror_steal(cx, x, last, j->last, &whole);
+    x = whole;
+    if (st == RUSH_OK)
+      st = transform(cx, x, last, true);
+  }
+  if (st != RUSH_OK) {
+    tensor_release(x);
+    return st;
+  }
+  cplx *v = x->data;
+  for (int64_t i = 0; (scale != 1 || j->conj_out) && i < x->n_elems; i++)
+    v[i] = (cplx){v[i].re * scale, j->conj_out ? -v[i].im * scale : v[i].im * scale};
+  *out = x;
+  return RUSH_OK;
+}
+
+static rush_status run_fft(rush_call *c, const rush_tensor *t, const fft_job *j)
+{
+  const int real = dtype_is_complex(t->dtype) ? dtype_to_real(t->dtype) : t->dtype;
+  rush_tensor *x, *part = NULL, *out = NULL;
+  TRY(run_complex(c->cx, t, j, &x));
+  rush_status st = RUSH_OK;
+  if (j->kind == FFT_R2C && j->onesided) {
+    const int last = j->dims[j->n_dims - 1];
+    st = tensor_narrow(c->cx, x, last, 0, x->sizes[last] / 2 + 1, &part);
+  } else {
+    part = tensor_retain(x);
+  }
+  if (st == RUSH_OK)
+    st = tensor_new(c->cx, j->kind == FFT_C2R ? real : dtype_to_complex(real), part->n_dims, part->sizes, &out);
+  if (st == RUSH_OK && (st = tensor_copy(c->cx, out, part)) != RUSH_OK)
+    tensor_release(out);
+  tensor_release(part);
+  tensor_release(x);
+  if (st == RUSH_OK)
+    call_return_steal(c, 0, out);
+  return st;
+}
+
+/* -- _fft_c2c and its two relatives -------------------------------------------------------------------------------- */
+
+static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, fft_job *j)
+{
+  int64_t dims[TENSOR_MAX_DIMS];
+  int n;
+  TRY(call_sizes(c, at, dims, &n));
+  for (int i = 0; i < n; i++)
+    TRY(dim_wrap(c->cx, dims[i], t->n_dims, &j->dims[i]));
+  j->n_dims = n;
+  return RUSH_OK;
+}
+
+rush_kernel kernel__fft_c2c, kernel__fft_r2c, kernel__fft_c2r;
+/* (self, dim, normalization, forward) */
+rush_status kernel__fft_c2c(rush_call *c)
+{
+  rush_tensor *t = call_tensor(c, 0);
+  fft_job j = {.kind = FFT_C2C, .norm = (int)call_int(c, 2), .backward = !call_bool(c, 3)};
+  TRY(read_dims(c, 1, t, &j));
+  if (!dtype_is_complex(t->dtype))
+    return call_fail(c->cx, "Expected self.is_complex() to be true, but got false.");
+  return run_fft(c, t, &j);
+}
+
+/* (self, dim, normalization, onesided) */
+rush_status kernel__fft_r2c(rush_call *c)
+{
+  rush_tensor *t = call_tensor(c, 0);
+  fft_job j = {.kind = FFT_R2C, .norm = (int)call_int(c, 2), .onesided = call_bool(c, 3)};
+  TRY(read_dims(c, 1, t, &j));
+  if (!dtype_is_float(t->dtype))
+    return call_fail(c->cx, "Expected self.is_floating_point() to be true, but got false.");
+  return run_fft(c, t, &j);
+}
+
+/* (self, dim, normalization, last_dim_size) */
+rush_status kernel__fft_c2r(rush_call *c)
+{
+  rush_tensor *t = call_tensor(c, 0);
+  fft_job j = {.kind = FFT_C2R, .norm = (int)call_int(c, 2), .backward = true, .last = call_int(c, 3)};
+  TRY(read_dims(c, 1, t, &j));
+  if (!dtype_is_complex(t->dtype))
+    return call_fail(c->cx, "Expected self.is_complex() to be true, but got false.");
+  if (j.last < 1)
+    return call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)j.last);
+  return run_fft(c, t, &j);
+}
+
+/* -- torch.fft ------------------------------------------------------------------------------------------------------ */
+
+static rush_status read_norm(rush_call *c, uint32_t at, bool forward, int *norm)
+{
+  const str mode = call_is_none(c, at) ? STR("backward") : call_str(c, at);
+  if (str_eq(mode, STR("backward")))
+    *norm = forward ? NORM_NONE : NORM_BY_N;
+  else if (str_eq(mode, STR("forward")))
+    *norm = forward ? NORM_BY_N : NORM_NONE;
+  else if (str_eq(mode, STR("ortho")))
+    *norm = NORM_BY_ROOT_N;
+  else
+    return call_fail(c->cx, "Invalid normalization mode: \"%.*s\"", (int)mode.len, mode.p);
+  return RUSH_OK;
+}
+
+/* Dimensions and lengths (-1: the input's) of the n-dimensional forms: s at 1, dim at 2. */
+static rush_status read_shape(rush_call *c, const rush_tensor *t, fft_job *j, int64_t *sizes)
+{
+  int n_sizes = 0;
+  const bool has_sizes = !call_is_none(c, 1), has_dims = !call_is_none(c, 2);
+  if (has_sizes)
+    TRY(call_sizes(c, 1, sizes, &n_sizes));
+  if (has_dims) {
+    TRY(read_dims(c, 2, t, j));
+    uint64_t seen = 0;
+    for (int i = 0; i < j->n_dims; i++) {
+      if (seen >> j->dims[i] & 1)
+        return call_fail(c->cx, "FFT dims must be unique");
+      seen |= UINT64_C(1) << j->dims[i];
+    }
+    if (has_sizes && n_sizes != j->n_dims)
+      return call_fail(c->cx, "When given, dim and shape arguments must have the same length");
+  } else {
+    j->n_dims = has_sizes ? n_sizes : t->n_dims;
+    if (j->n_dims > t->n_dims)
+      return call_fail(c->cx, "Got shape with %d values but input tensor only has %d dimensions.", j->n_dims, t->n_dims);
+    for (int i = 0; i < j->n_dims; i++)
+      j->dims[i] = t->n_dims - j->n_dims + i;
+  }
+  for (int i = 0; !has_sizes && i < j->n_dims; i++)
+    sizes[i] = -1;
+  return RUSH_OK;
+}
+
+/* One dimension: n at 1, dim at 2. */
+static rush_status read_length(rush_call *c, const rush_tensor *t, fft_job *j, int64_t *sizes)
+{
+  if (t->n_dims == 0)
+    return call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions", (long long)call_int(c, 2));
+  TRY(dim_wrap(c->cx, call_int(c, 2), t->n_dims, &j->dims[0]));
+  j->n_dims = 1;
+  sizes[0] = call_int_or(c, 1, -1);
+  if (!call_is_none(c, 1) && sizes[0] < 1)
+    return call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)sizes[0]);
+  return RUSH_OK;
+}
+
+/* Cut or padded with zeros to the sizes along j->dims.  New. */
+static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const int64_t *sizes, rush_tensor **out)
+{
+  int64_t made[TENSOR_MAX_DIMS];
+  bool same = true;
+  memcpy(made, t->sizes, sizeof *made * t->n_dims);
+  for (int i = 0; i < j->n_dims; i++) {
+    same &= made[j->dims[i]] == sizes[i];
+    made[j->dims[i]] = sizes[i];
+  }
+  if (same) {
+    *out = tensor_retain(t);
+    return RUSH_OK;
+  }
+  rush_tensor *to = NULL;
+  TRY(tensor_new(cx, t->dtype, t->n_dims, made, &to));
+  rush_tensor *from_part = NULL, *to_part = NULL;
+  geom from, into;
+  geom_of(&from, t);
+  geom_of(&into, to);
+  rush_status st = tensor_fill(cx, to, value_int(0));
+  for (int d = 0; d < t->n_dims; d++)
+    from.sizes[d] = into.sizes[d] = i64_min(from.sizes[d], into.sizes[d]);
+  if (st == RUSH_OK)
+    st = geom_view(cx, t, &from, &from_part);
+  if (st == RUSH_OK)
+    st = geom_view(cx, to, &into, &to_part);
+  if (st == RUSH_OK)
+    st = tensor_copy(cx, to_part, from_part);
+  tensor_release(from_part);
+  tensor_release(to_part);
+  if (st != RUSH_OK) {
+    tensor_release(to);
+    return st;
+  }
+  *out = to;
+  return RUSH_OK;
+}
+
+/* Integers become float32; what must be complex becomes it. */
+static rush_status fft_input(rush_call *c, bool complex, rush_tensor **out)
+{
+  rush_tensor *t = call_tensor(c, 0);
+  int dtype = dtype_is_float(t->dtype) || dtype_is_complex(t->dtype) ? t->dtype : RUSH_FLOAT32;
+  if (dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16 || dtype == RUSH_COMPLEX32)
+    return call_fail(c->cx, "Unsupported dtype %s", dtype_aten_name(dtype));
+  if (complex && !dtype_is_complex(dtype))
+    dtype = dtype_to_complex(dtype);
+  return tensor_to_dtype(c->cx, t, dtype, out);
+}
+
+/* `forward`: the direction that the norm is for. */
+static rush_status fft_nd(rush_call *c, fft_job j, bool many, bool forward)
+{
+  rush_tensor *x, *t = NULL;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  TRY(read_norm(c, 3, forward, &j.norm));
+  if (j.kind == FFT_R2C && dtype_is_complex(call_tensor(c, 0)->dtype))
+    return call_fail(c->cx, "%s expects a real input tensor, but got %s", strrchr(c->op->schema->name, '_') + 1,
+                     dtype_aten_name(call_tensor(c, 0)->dtype));
+  TRY(fft_input(c, j.kind != FFT_R2C, &x));
+  rush_status st = many ? read_shape(c, x, &j, sizes) : read_length(c, x, &j, sizes);
+  if (st == RUSH_OK && j.kind != FFT_C2C && j.n_dims == 0)
+    st = call_fail(c->cx, "%s must transform at least one axis", strrchr(c->op->schema->name, '_') + 1);
+  for (int i = 0; st == RUSH_OK && i < j.n_dims; i++) {
+    const bool half = j.kind == FFT_C2R && i == j.n_dims - 1;
+    if (sizes[i] == -1)
+      sizes[i] = half ? 2 * (x->sizes[j.dims[i]] - 1) : x->sizes[j.dims[i]];
+    if (sizes[i] < 1)
+      st = call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)sizes[i]);
+    if (half) {
+      j.last = sizes[i];
+      sizes[i] = sizes[i] / 2 + 1;
+    }
+  }
+  if (st == RUSH_OK && (st = resized(c->cx, x, &j, sizes, &t)) == RUSH_OK)
+    st = run_fft(c, t, &j);
+  tensor_release(t);
+  tensor_release(x);
+  return st;
+}
+
+#define FFT(name, job, forward)                                                                              \
+  rush_kernel kernel_fft_##name, kernel_fft_##name##n;                                                       \
+  rush_status kernel_fft_##name(rush_call *c) { return fft_nd(c, (fft_job)job, false, forward); }            \
+  rush_status kernel_fft_##name##n(rush_call *c) { return fft_nd(c, (fft_job)job, true, forward); }
+#define JOB(...) {__VA_ARGS__}
+FFT(fft, JOB(.kind = FFT_C2C), true)
+FFT(ifft, JOB(.kind = FFT_C2C, .backward = true), false)
+FFT(rfft, JOB(.kind = FFT_R2C, .onesided = true), true)
+FFT(irfft, JOB(.kind = FFT_C2R, .backward = true), false)
+FFT(hfft, JOB(.kind = FFT_C2R, .backward = true, .conj_in = true), true)
+FFT(ihfft, JOB(.kind = FFT_R2C, .onesided = true, .conj_out = true), false)
