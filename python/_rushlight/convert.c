@@ -37,25 +37,39 @@ PyObject *py_raise(py_state *state, rush_error *err)
 
 /* -- torch, when it is there -------------------------------------------------------------------------- */
 
-static int fill_torch_dtypes(py_state *st, PyObject *torch)
+/* torch.NAME stands for the number; a name that this torch lacks is left out. */
+static int add_name(py_state *st, PyObject *torch, const char *name, long number)
 {
+  PyObject *object = PyObject_GetAttrString(torch, name);
+
+  if (!object) {
+    PyErr_Clear();
+    return 0;
+  }
+  PyObject *n = PyLong_FromLong(number);
+  int result = n ? PyDict_SetItem(st->torch_names, object, n) : -1;
+  Py_XDECREF(n);
+  Py_DECREF(object);
+  return result;
+}
+
+/* dtypes, layouts and memory formats: programs know them by number. */
+static int fill_torch_names(py_state *st, PyObject *torch)
+{
+  static const char *const formats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+  static const char *const layouts[] = {"strided", "sparse_coo", "sparse_csr", "_mkldnn"};
+
   st->torch_names = PyDict_New();
   if (!st->torch_names)
     return -1;
   for (int d = 0; d < 30; d++) {
     const char *name = rush_dtype_name((rush_dtype)d);
-    PyObject *dtype = name ? PyObject_GetAttrString(torch, name) : NULL;
-    PyObject *number = PyLong_FromLong(d);
-    if (!dtype)
-      PyErr_Clear();
-    else if (!number || PyDict_SetItem(st->torch_names, dtype, number) < 0) {
-      Py_DECREF(dtype);
-      Py_XDECREF(number);
+    if (name && add_name(st, torch, name, d) < 0)
       return -1;
-    }
-    Py_XDECREF(dtype);
-    Py_XDECREF(number);
   }
+  for (int i = 0; i < 4; i++)
+    if (add_name(st, torch, formats[i], i) < 0 || add_name(st, torch, layouts[i], i) < 0)
+      return -1;
   return 0;
 }
 
@@ -73,7 +87,7 @@ int py_find_torch(py_state *st)
   PyObject *graph = PyImport_ImportModule("torch.autograd.graph");
   PyObject *bump = graph ? PyObject_GetAttrString(graph, "increment_version") : NULL;
   Py_XDECREF(graph);
-  if (!tensor || !dlpack || !grad || !bump || fill_torch_dtypes(st, torch) < 0) {
+  if (!tensor || !dlpack || !grad || !bump || fill_torch_names(st, torch) < 0) {
     PyErr_Clear(); /* torch is still being imported: as if it were not there */
     Py_XDECREF(tensor);
     Py_XDECREF(dlpack);
@@ -367,7 +381,7 @@ static int other_to_value(py_call *call, PyObject *o, int depth, rush_value *out
     PyObject *number = PyDict_GetItemWithError(st->torch_names, o);
     if (number)
       return long_to_value(number, out);
-    PyErr_Clear(); /* not hashable: not a dtype */
+    PyErr_Clear(); /* not hashable: no dtype or such */
   }
   const char *type = Py_TYPE(o)->tp_name;
   if (strcmp(type, "torch.device") == 0)

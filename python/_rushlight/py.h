@@ -16,7 +16,7 @@ typedef struct py_state {
   PyTypeObject *tensor_type, *module_type, *method_type, *object_type, *enum_type, *dtype_type;
   PyObject *error;         /* rushlight.Error: what a program raised */
   PyObject *dtypes[30];    /* dtype objects by number, or NULL */
-  PyObject *torch_names;   /* torch.dtype -> our number, filled at first use of torch */
+  PyObject *torch_names;   /* dtype, layout, memory format -> number; filled at first use of torch */
   PyObject *torch_tensor;  /* torch.Tensor once torch was seen, or NULL */
   PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled;
 } py_state;
