@@ -46,19 +46,19 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
     return EXIT_LIMIT;
   if (!once(c, m, a, &first, &err)) {
     free(samples);
-    return cli_report(&err);
+    return cli_report(c, &err);
   }
   progress_begin(&bar);
   for (int i = 0; i < 3; i++) /* settle caches and packed weights */
     if (!once(c, m, a, &samples[0], &err)) {
       free(samples);
-      return cli_report(&err);
+      return cli_report(c, &err);
     }
   rush_memory_reset_peak(c->context);
   for (start = cli_seconds(); n < MAX_SAMPLES && (n < 5 || cli_seconds() - start < budget); n++) {
     if (!once(c, m, a, &samples[n], &err)) {
       free(samples);
-      return cli_report(&err);
+      return cli_report(c, &err);
     }
     progress_show(&bar, n, 0, "calls");
   }
@@ -87,14 +87,85 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
   return EXIT_OK;
 }
 
+/* -- Against a second file ----------------------------------------------------------------------- */
+
+#define ROUNDS 15
+#define SLOWER 1.05 /* what counts as slower, beyond noise */
+
+/* Median of ROUNDS: each the seconds of `n` calls, divided by n. */
+static bool round_of(cli *c, rush_module *m, const call_args *a, size_t n, double *seconds, rush_error *err)
+{
+  double sum = 0, one;
+
+  for (size_t i = 0; i < n; i++) {
+    if (!once(c, m, a, &one, err))
+      return false;
+    sum += one;
+  }
+  *seconds = sum / (double)n;
+  return true;
+}
+
+static bool take_turns(cli *c, rush_module *const *models, const call_args *a, double budget, double medians[2],
+                       rush_error *err)
+{
+  double times[2][ROUNDS], one;
+  size_t n[2];
+
+  for (int k = 0; k < 2; k++) {
+    if (!round_of(c, models[k], a, 4, &one, err))
+      return false;
+    n[k] = (size_t)(budget / 2 / ROUNDS / (one > 1e-9 ? one : 1e-9)) + 1;
+  }
+  for (int r = 0; r < ROUNDS; r++)
+    for (int k = 0; k < 2; k++)
+      if (!round_of(c, models[k], a, n[k], &times[k][r], err))
+        return false;
+  for (int k = 0; k < 2; k++) {
+    qsort(times[k], ROUNDS, sizeof(double), by_size);
+    medians[k] = times[k][ROUNDS / 2];
+  }
+  return true;
+}
+
+static int compare(cli *c, rush_module *m, const char *other, const call_args *a, double budget)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *models[2] = {m, NULL};
+  double medians[2];
+
+  if (rush_module_load(c->context, other, &c->load, &models[1], &err) != RUSH_OK)
+    return cli_report(c, &err);
+  bool ok = take_turns(c, models, a, budget, medians, &err);
+  rush_module_release(models[1]);
+  if (!ok)
+    return cli_report(c, &err);
+  double ratio = medians[1] / medians[0];
+  if (c->json) {
+    printf("{\"median\": %.9f, \"against\": %.9f, \"ratio\": %.4f}\n", medians[0], medians[1], ratio);
+  } else {
+    print_time("median", medians[0]);
+    print_time("against", medians[1]);
+    printf("%-10s %10.2f\n", "ratio", ratio);
+  }
+  return medians[0] > SLOWER * medians[1] ? EXIT_NEGATIVE : EXIT_OK;
+}
+
 int cli_bench(cli *c)
 {
-  const char *seconds = cli_option(c, "--seconds");
-  double budget = seconds ? strtod(seconds, NULL) : 2.0, start;
+  const char *seconds = cli_option(c, "--seconds"), *against = cli_option(c, "--against");
+  double budget = 2.0, start;
   rush_error err = RUSH_ERROR_INIT;
   rush_module *m;
   call_args a;
+  char *end;
   int code;
+
+  if (seconds) {
+    budget = strtod(seconds, &end);
+    if (*end || !(budget > 0))
+      return cli_usage("bench", "--seconds takes a number of seconds, not '%s'", seconds);
+  }
 
   if (c->argc < 1)
     return cli_usage("bench", "takes a model file");
@@ -103,9 +174,9 @@ int cli_bench(cli *c)
   start = cli_seconds();
   if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
     call_free(&a);
-    return cli_report(&err);
+    return cli_report(c, &err);
   }
-  code = measure(c, m, &a, cli_seconds() - start, budget);
+  code = against ? compare(c, m, against, &a, budget) : measure(c, m, &a, cli_seconds() - start, budget);
   rush_module_release(m);
   call_free(&a);
   return code;

@@ -38,8 +38,8 @@ int cli_show(cli *c);
 
 /* The exit code of a status. */
 int cli_exit(rush_status st);
-/* Print "rushlight: ..." for the error, clear it, and give the exit code. */
-int cli_report(rush_error *err);
+/* Print "rushlight: ..." for the error (with --json, an object besides), clear it, and give the exit code. */
+int cli_report(const cli *c, rush_error *err);
 /* Usage error: prints the message and how to get help. */
 int cli_usage(const char *verb, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* `--name` removed from argv when there: true.  With `value`: `--name V` or `--name=V`. */
@@ -75,7 +75,12 @@ void progress_show(progress *p, size_t done, size_t total, const char *what);
 void progress_end(progress *p);
 double cli_seconds(void);
 
-/* A JSON string with its quotes. */
+/* help.c: of a verb, or (NULL, or no verb) of the command. */
+void cli_help(const char *verb);
+bool cli_is_verb(const char *name);
+
+/* json.c: a string with its quotes; a value. */
 void cli_json_text(FILE *f, const char *text);
+bool cli_json_value(cli *c, FILE *f, rush_value v, rush_error *err);
 
 #endif

@@ -5,42 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help_text[] =
-    "rushlight " /* version follows */;
-
-static const char help_rest[] =
-    " - open PyTorch programs and run them, without PyTorch\n"
-    "\n"
-    "usage: rushlight VERB MODEL [ARG...] [options]\n"
-    "\n"
-    "  run MODEL [ARG...]       call a method and print the result\n"
-    "  verify DIR | MODEL CALLS replay recorded calls and compare with their results\n"
-    "  bench MODEL [ARG...]     latency and memory of a call\n"
-    "  show MODEL               what is in an archive: methods, weights, operators, code, graph\n"
-    "\n"
-    "An ARG is a literal ([1, 2.5], 'text', True), a factory (randn(1,3,224,224), full([2,2], 0.5)),\n"
-    "or a file (@x.npy, @x.safetensors, @x.pt); NAME=ARG passes it by name.\n"
-    "\n"
-    "Options of every verb:\n"
-    "  --threads N      threads to use (default: all)\n"
-    "  --seed N         seed of the random generator (default 0)\n"
-    "  --max-seconds S  stop a call after S seconds\n"
-    "  --max-bytes B    refuse to use more memory than B bytes\n"
-    "  --check=full     check every record's CRC, not only the small ones\n"
-    "  --cpu=LEVEL      native, portable, avx2 or avx512\n"
-    "  --no-reuse       never write into an argument's buffer that dies\n"
-    "  --plugin FILE    load operators from a shared object (rushlight/backend.h)\n"
-    "  --json           machine-readable output\n"
-    "  --help, --version\n"
-    "\n"
-    "Examples:\n"
-    "  rushlight show model.pt\n"
-    "  rushlight run model.pt 'randn(1,3,224,224)'\n"
-    "  rushlight bench model.pt2 '@input.npy' --threads 1\n"
-    "\n"
-    "Exit codes: 0 ok, 1 negative answer, 2 usage, 3 file refused, 4 program raised, 5 limit reached,\n"
-    "70 our fault.\n";
-
 static const struct verb {
   const char *name;
   int (*run)(cli *c);
@@ -69,15 +33,24 @@ int cli_exit(rush_status st)
   return EXIT_FAULT;
 }
 
-int cli_report(rush_error *err)
+int cli_report(const cli *c, rush_error *err)
 {
   int code = cli_exit(err->status);
+  const char *message = err->message ? err->message : rush_status_name(err->status);
 
+  if (c->json) {
+    printf("{\"error\": {\"status\": ");
+    cli_json_text(stdout, rush_status_name(err->status));
+    printf(", \"type\": ");
+    cli_json_text(stdout, err->type ? err->type : "");
+    printf(", \"message\": ");
+    cli_json_text(stdout, message);
+    printf("}}\n");
+  }
   fflush(stdout);
   if (err->traceback)
     fprintf(stderr, "%s", err->traceback);
-  fprintf(stderr, "rushlight: %s%s%s\n", err->type ? err->type : "", err->type ? ": " : "",
-          err->message ? err->message : rush_status_name(err->status));
+  fprintf(stderr, "rushlight: %s%s%s\n", err->type ? err->type : "", err->type ? ": " : "", message);
   rush_error_clear(err);
   return code;
 }
@@ -89,7 +62,7 @@ int cli_usage(const char *verb, const char *fmt, ...)
   va_start(ap, fmt);
   fprintf(stderr, "rushlight%s%s: ", verb ? " " : "", verb ? verb : "");
   vfprintf(stderr, fmt, ap);
-  fprintf(stderr, "\nTry: rushlight --help\n");
+  fprintf(stderr, "\nTry: rushlight %s%s--help\n", verb ? verb : "", verb ? " " : "");
   va_end(ap);
   return EXIT_USAGE;
 }
@@ -225,11 +198,6 @@ static int common_options(cli *c, rush_context_options *o)
   return 0;
 }
 
-static void print_help(void)
-{
-  printf("%s%s%s", help_text, rush_version(), help_rest);
-}
-
 int main(int argc, char **argv)
 {
   rush_context_options options = RUSH_CONTEXT_OPTIONS_INIT;
@@ -241,11 +209,11 @@ int main(int argc, char **argv)
     return EXIT_OK;
   }
   if (cli_flag(&c, "--help") || cli_flag(&c, "-h")) {
-    print_help();
+    cli_help(c.argc ? c.argv[0] : NULL);
     return EXIT_OK;
   }
   if (c.argc == 0) {
-    print_help();
+    cli_help(NULL);
     return EXIT_USAGE;
   }
   const char *verb = c.argv[0];
@@ -262,7 +230,7 @@ int main(int argc, char **argv)
     options.callback_user = &c;
     if (rush_context_create(&options, &c.context, &err) != RUSH_OK ||
         rush_manual_seed(c.context, c.seed, &err) != RUSH_OK)
-      return cli_report(&err);
+      return cli_report(&c, &err);
     code = cli_plugins(&c);
     if (code == EXIT_OK)
       code = verbs[i].run(&c);

@@ -23,7 +23,7 @@ static int load_plugin(cli *c, const char *file)
   }
   memcpy(&entry, &symbol, sizeof entry); /* C has no cast from an object's pointer to a function's */
   if (entry(rush_backend(RUSH_BACKEND_ABI), c->context, &err) != RUSH_OK)
-    return cli_report(&err);
+    return cli_report(c, &err);
   return EXIT_OK; /* stays loaded: the context holds pointers into it */
 }
 

@@ -32,18 +32,3 @@ void progress_end(progress *p)
   if (p->on)
     fprintf(stderr, "\r\033[K");
 }
-
-void cli_json_text(FILE *f, const char *text)
-{
-  fputc('"', f);
-  for (; *text; text++) {
-    unsigned char ch = (unsigned char)*text;
-    if (ch == '"' || ch == '\\')
-      fprintf(f, "\\%c", ch);
-    else if (ch < 0x20)
-      fprintf(f, "\\u%04x", ch);
-    else
-      fputc(ch, f);
-  }
-  fputc('"', f);
-}

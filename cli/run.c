@@ -11,6 +11,11 @@ bool call_parse(cli *c, const char *verb, call_args *a, int *code)
 
   memset(a, 0, sizeof *a);
   const char *method = cli_option(c, "--method");
+  const char *unknown = cli_unknown_option(c);
+  if (unknown) {
+    *code = cli_usage(verb, "there is no option '%s'", unknown);
+    return false;
+  }
   a->method = method ? method : "forward";
   for (int i = 1; i < c->argc; i++) {
     const char *text = c->argv[i];
@@ -22,7 +27,7 @@ bool call_parse(cli *c, const char *verb, call_args *a, int *code)
       return false;
     }
     if (!cli_value(c, name ? text + name + 1 : text, &v, &err)) {
-      *code = err.message ? cli_report(&err) : EXIT_USAGE;
+      *code = err.message ? cli_report(c, &err) : EXIT_USAGE;
       call_free(a);
       return false;
     }
@@ -44,13 +49,33 @@ void call_free(call_args *a)
     rush_value_release(a->named[i].value);
 }
 
+static int print_result(cli *c, rush_value result)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *text;
+
+  if (c->json) {
+    printf("{\"result\": ");
+    if (!cli_json_value(c, stdout, result, &err)) {
+      printf("null}\n");
+      return cli_report(c, &err);
+    }
+    printf("}\n");
+    return EXIT_OK;
+  }
+  if (rush_value_to_text(c->context, result, true, &text, &err) != RUSH_OK)
+    return cli_report(c, &err);
+  printf("%s\n", text);
+  rush_free_text(c->context, text);
+  return EXIT_OK;
+}
+
 int cli_run(cli *c)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_value result;
   rush_module *m;
   call_args a;
-  char *text;
   int code = EXIT_OK;
 
   if (c->argc < 1)
@@ -59,23 +84,12 @@ int cli_run(cli *c)
     return code;
   if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
     call_free(&a);
-    return cli_report(&err);
+    return cli_report(c, &err);
   }
   if (rush_module_call_named(m, a.method, a.args, a.n_args, a.named, a.n_named, &c->call, &result, &err) != RUSH_OK) {
-    code = cli_report(&err);
+    code = cli_report(c, &err);
   } else {
-    if (rush_value_to_text(c->context, result, true, &text, &err) != RUSH_OK) {
-      code = cli_report(&err);
-    } else {
-      if (c->json) {
-        printf("{\"result\": ");
-        cli_json_text(stdout, text);
-        printf("}\n");
-      } else {
-        printf("%s\n", text);
-      }
-      rush_free_text(c->context, text);
-    }
+    code = print_result(c, result);
     rush_value_release(result);
   }
   rush_module_release(m);

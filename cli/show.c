@@ -9,7 +9,7 @@ static int dump(cli *c, rush_module *m, rush_dump what, const char *method)
   char *text;
 
   if (rush_module_dump(m, what, method, &text, &err) != RUSH_OK)
-    return cli_report(&err);
+    return cli_report(c, &err);
   if (c->json) {
     printf("{\"text\": ");
     cli_json_text(stdout, text);
@@ -39,7 +39,7 @@ int cli_show(cli *c)
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
   if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK)
-    return cli_report(&err);
+    return cli_report(c, &err);
   int code = dump(c, m, what, method);
   rush_module_release(m);
   return code;

@@ -131,6 +131,8 @@ static inline rush_status call_nomem(call_ctx *cx)
   error_nomem(cx->err);
   return RUSH_ENOMEM; /* said here, so that the compiler knows that it is a failure */
 }
+/* The same for n_bytes that mem_alloc refused; RUSH_ELIMIT with the numbers when it was the context's limit. */
+rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes);
 /* RUSH_ERAISED as a RuntimeError: what an operator says when it refuses its arguments. */
 rush_status call_fail(call_ctx *cx, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* The same with another Python class (static string). */

@@ -213,6 +213,18 @@ static inline void give(context *c, size_t n)
     count_shared(c, -(int64_t)n, 0);
 }
 
+rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes)
+{
+  context *c = cx->ctx;
+  int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
+
+  if (!c->limited || (n_bytes < c->limit_bytes && live + (int64_t)n_bytes <= (int64_t)c->limit_bytes))
+    return call_nomem(cx);
+  return error_set_type(cx->err, RUSH_ELIMIT, "MemoryError",
+                        "%zu bytes more, with %lld in use, would pass the limit of %zu bytes", n_bytes, (long long)live,
+                        c->limit_bytes);
+}
+
 void mem_init(context *c)
 {
   size_t limit = c->opt.limit_bytes;

@@ -170,7 +170,7 @@ rush_status storage_new(call_ctx *cx, size_t n_bytes, storage **out)
     st->data = mem_alloc_data(cx->ctx, n_bytes);
     if (!st->data) {
       block_free(cx->ctx, st);
-      return call_nomem(cx);
+      return call_nomem_bytes(cx, n_bytes);
     }
   }
   *out = st;
@@ -219,7 +219,7 @@ rush_status storage_grow(call_ctx *cx, storage *st, size_t n_bytes)
   if (!stays) {
     void *data = mem_alloc_data(cx->ctx, n_bytes);
     if (!data)
-      return call_nomem(cx);
+      return call_nomem_bytes(cx, n_bytes);
     if (st->n_bytes)
       memcpy(data, st->data, st->n_bytes);
     drop_data(st);

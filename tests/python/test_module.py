@@ -61,7 +61,7 @@ def test_state() -> None:
     assert int(life.board.sum()) == 0
     with pytest.raises(RuntimeError, match="unexpected: other"):
         life.load_state_dict({"board": glider, "other": glider})
-    with pytest.raises(RuntimeError, match="dtype and sizes"):
+    with pytest.raises(ValueError, match="dtype and sizes"):
         life.load_state_dict({"board": glider[:2]})
     other = rushlight.load(DATA / "life.pt")
     assert int(other.board.sum()) == 5, "instances do not see each other's state"

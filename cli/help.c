@@ -1,0 +1,129 @@
+/* --help, of the command and of its verbs, from help.def. */
+#include "cli.h"
+
+#include <string.h>
+
+typedef struct verb_help {
+  const char *name, *arguments, *summary;
+} verb_help;
+typedef struct option_help {
+  const char *verbs, *name, *value, *summary;
+} option_help;
+typedef struct example_help {
+  const char *verb, *command, *summary;
+} example_help;
+typedef struct exit_help {
+  int code;
+  const char *meaning;
+} exit_help;
+
+#define VERB(name, arguments, summary)
+#define OPTION(verbs, name, value, summary)
+#define EXAMPLE(verb, command, summary)
+#define EXITS(code, meaning)
+
+#undef VERB
+#define VERB(name, arguments, summary) {name, arguments, summary},
+static const verb_help verbs[] = {
+#include "help.def"
+};
+#undef VERB
+#define VERB(name, arguments, summary)
+#undef OPTION
+#define OPTION(verbs, name, value, summary) {verbs, name, value, summary},
+static const option_help options[] = {
+#include "help.def"
+};
+#undef OPTION
+#define OPTION(verbs, name, value, summary)
+#undef EXAMPLE
+#define EXAMPLE(verb, command, summary) {verb, command, summary},
+static const example_help examples[] = {
+#include "help.def"
+};
+#undef EXAMPLE
+#define EXAMPLE(verb, command, summary)
+#undef EXITS
+#define EXITS(code, meaning) {code, meaning},
+static const exit_help exits[] = {
+#include "help.def"
+};
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+/* Is `word` one of the words of `text`? */
+static bool has_word(const char *text, const char *word)
+{
+  size_t n = strlen(word);
+
+  for (const char *p = text; (p = strstr(p, word)); p++)
+    if ((p == text || p[-1] == ' ') && (p[n] == 0 || p[n] == ' '))
+      return true;
+  return false;
+}
+
+static void print_options(const char *verb)
+{
+  for (size_t i = 0; i < COUNT(options); i++) {
+    const option_help *o = &options[i];
+    char left[64];
+    if (!has_word(o->verbs, verb))
+      continue;
+    snprintf(left, sizeof left, "%s%s%s", o->name, *o->value ? " " : "", o->value);
+    if (strlen(left) > 18)
+      printf("  %s\n  %-18s %s\n", left, "", o->summary);
+    else
+      printf("  %-18s %s\n", left, o->summary);
+  }
+}
+
+static void print_examples(const char *verb)
+{
+  for (size_t i = 0; i < COUNT(examples); i++) {
+    bool first = i == 0 || strcmp(examples[i].verb, examples[i - 1].verb) != 0;
+    if (verb ? strcmp(examples[i].verb, verb) == 0 : first)
+      printf("  %s\n      %s\n", examples[i].command, examples[i].summary);
+  }
+}
+
+bool cli_is_verb(const char *name)
+{
+  for (size_t i = 0; i < COUNT(verbs); i++)
+    if (strcmp(verbs[i].name, name) == 0)
+      return true;
+  return false;
+}
+
+static void verb_text(const verb_help *v)
+{
+  printf("rushlight %s - %s\n\nusage: rushlight %s %s [options]\n", v->name, v->summary, v->name, v->arguments);
+  if (strcmp(v->name, "run") == 0 || strcmp(v->name, "bench") == 0)
+    printf("\nAn ARG is a literal ([1, 2.5], 'text', True), a factory (randn(1,3,224,224), full([2,2], 0.5)),\n"
+           "or a file (@x.npy, @x.safetensors, @x.pt); NAME=ARG passes it by name.\n");
+  printf("\nOptions:\n");
+  print_options(v->name);
+  printf("\nOptions of every verb:\n");
+  print_options("all");
+  printf("\nExamples:\n");
+  print_examples(v->name);
+}
+
+void cli_help(const char *verb)
+{
+  for (size_t i = 0; verb && i < COUNT(verbs); i++)
+    if (strcmp(verbs[i].name, verb) == 0) {
+      verb_text(&verbs[i]);
+      return;
+    }
+  printf("rushlight %s - open PyTorch programs and run them, without PyTorch\n\n", rush_version());
+  printf("usage: rushlight VERB MODEL [ARG...] [options]\n\n");
+  for (size_t i = 0; i < COUNT(verbs); i++)
+    printf("  %-6s %-18s %s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary);
+  printf("\nOptions of every verb (rushlight VERB --help shows the others):\n");
+  print_options("all");
+  printf("\nExamples:\n");
+  print_examples(NULL);
+  printf("\nExit codes:\n");
+  for (size_t i = 0; i < COUNT(exits); i++)
+    printf("  %2d  %s\n", exits[i].code, exits[i].meaning);
+}

@@ -1,0 +1,175 @@
+"""The command: answers, exit codes, help, JSON, progress, and that manual page and completions say the same as --help."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import zipfile
+
+import pytest
+from conftest import DATA, TOP
+
+DIGITS, LIFE = str(DATA / "digits.pt"), str(DATA / "life.pt")
+
+
+@pytest.fixture
+def run(command: str):  # noqa: ANN201
+    def go(*args: str, code: int = 0) -> subprocess.CompletedProcess:
+        done = subprocess.run([command, *args], capture_output=True, text=True, timeout=120)
+        assert done.returncode == code, f"exit code {done.returncode}: {done.stdout}{done.stderr}"
+        return done
+
+    return go
+
+
+def test_run_prints_as_pytorch(run) -> None:  # noqa: ANN001
+    out = run("run", DIGITS, "zeros(1,1,8,8)").stdout
+    assert out.startswith("tensor([[0.1084, 0.0727,") and out.endswith("]])\n")
+    assert run("run", LIFE, "0").stdout.splitlines()[-1] == "5"
+    assert run("run", LIFE, "generations=4").stdout.splitlines()[-1] == "5"
+
+
+def test_run_as_json(run) -> None:  # noqa: ANN001
+    got = json.loads(run("run", DIGITS, "zeros(1,1,8,8)", "--json").stdout)["result"]
+    assert got["dtype"] == "float32" and got["shape"] == [1, 10] and len(got["data"][0]) == 10
+    assert sum(got["data"][0]) == pytest.approx(1)
+
+
+def test_arguments(run, tmp_path: pathlib.Path) -> None:  # noqa: ANN001
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }"
+    header += b" " * (64 - (10 + len(header) + 1) % 64) + b"\n"
+    data = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(256)
+    (tmp_path / "x.npy").write_bytes(data)
+    assert run("run", DIGITS, f"@{tmp_path}/x.npy").stdout == run("run", DIGITS, "zeros(1,1,8,8)").stdout
+    assert run("run", DIGITS, "full([1,1,8,8], 0.5)").stdout == run("run", DIGITS, "x=full([1,1,8,8], 0.5)").stdout
+    first = run("run", DIGITS, "randn(1,1,8,8)").stdout
+    assert first == run("run", DIGITS, "randn(1,1,8,8)").stdout != run("run", DIGITS, "randn(1,1,8,8)", "--seed=1").stdout
+    assert run("run", DIGITS, "randn(1,1,8,8)", "--seed", "0", "--threads", "2").stdout == first
+
+
+def test_show(run) -> None:  # noqa: ANN001
+    assert "forward" in run("show", DIGITS).stdout
+    assert "def forward" in run("show", LIFE, "--code").stdout
+    assert "graph(" in run("show", LIFE, "--graph", "--method", "step").stdout
+    assert "aten::" in run("show", LIFE, "--ops").stdout
+    for view in ([], ["--code"], ["--graph"], ["--bytecode"], ["--ops"]):
+        assert json.loads(run("show", LIFE, *view, "--json").stdout)
+
+
+def test_bench(run) -> None:  # noqa: ANN001
+    got = json.loads(run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.05", "--json").stdout)
+    assert 0 < got["min"] <= got["median"] <= got["max"] and got["calls"] >= 5 and got["peak_bytes"] > 0
+    assert "median" in run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds", "0.05").stdout
+
+
+def test_bench_against(command: str) -> None:
+    done = subprocess.run(
+        [command, "bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.1", "--against", DIGITS, "--json"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode in (0, 1) and json.loads(done.stdout)["ratio"] > 0
+
+
+def test_exit_code_2_usage(run, command: str) -> None:  # noqa: ANN001
+    for args in (
+        ["dance"], ["run"], ["run", DIGITS, "zeros(1,1,8,8)", "--colour"], ["show"], ["show", DIGITS, "x"],
+        ["bench", DIGITS, "--seconds=soon"], ["verify"], ["verify", "a", "b", "c"], ["run", DIGITS, "--threads=0"],
+        ["run", DIGITS, "--cpu=abacus"], ["run", DIGITS, "what("], ["run", DIGITS, "zeros(1,1,8,8)", "--check=some"],
+    ):  # fmt: skip
+        done = run(*args, code=2)
+        assert done.stdout == "" and done.stderr.startswith("rushlight"), args
+        assert "--help" in done.stderr or "argument" in done.stderr or "expected" in done.stderr, (args, done.stderr)
+    assert subprocess.run([command], capture_output=True).returncode == 2
+
+
+def test_exit_code_3_file_refused(run, tmp_path: pathlib.Path) -> None:  # noqa: ANN001
+    broken = tmp_path / "broken.pt"
+    broken.write_bytes(pathlib.Path(DIGITS).read_bytes()[:-200])
+    for path in ("nofile.pt", str(broken), __file__, str(tmp_path)):
+        assert pathlib.Path(path).name in run("run", path, code=3).stderr
+    error = json.loads(run("run", "nofile.pt", "--json", code=3).stdout)["error"]
+    assert error["type"] == "OSError" and "nofile.pt" in error["message"]
+    assert run("verify", str(tmp_path), code=3).stderr.count("no case") == 1
+
+
+def test_corrupt_records_are_named(run, tmp_path: pathlib.Path) -> None:  # noqa: ANN001
+    with zipfile.ZipFile(DIGITS) as z:
+        largest = max(z.infolist(), key=lambda info: info.file_size)
+        offset = largest.header_offset + 200
+    data = bytearray(pathlib.Path(DIGITS).read_bytes())
+    data[offset] ^= 255
+    path = tmp_path / "flipped.pt"
+    path.write_bytes(data)
+    said = run("run", str(path), "zeros(1,1,8,8)", "--check=full", code=3).stderr
+    assert "flipped.pt" in said and largest.filename.split("/", 1)[1] in said
+
+
+def test_exit_code_4_program_raised(run) -> None:  # noqa: ANN001
+    done = run("run", DIGITS, "zeros(1,3,8,8)", code=4)
+    assert "RuntimeError" in done.stderr and "channels" in done.stderr
+    assert json.loads(run("run", DIGITS, "zeros(1,3,8,8)", "--json", code=4).stdout)["error"]["type"] == "RuntimeError"
+
+
+def test_exit_code_5_limit(run) -> None:  # noqa: ANN001
+    assert "limit" in run("run", DIGITS, "zeros(100,1,800,800)", "--max-bytes", "10000000", code=5).stderr
+    assert "limit" in run("run", LIFE, "100000000", "--max-seconds", "0.05", code=5).stderr
+
+
+def test_help(run) -> None:  # noqa: ANN001
+    text = run("--help").stdout
+    verbs = re.findall(r"^  (\w+) +(?:MODEL|DIR)", text, re.M)
+    assert verbs == ["run", "verify", "bench", "show"]
+    assert all(f"  {code}" in text for code in (0, 1, 2, 3, 4, 5, 70))
+    for verb in verbs:
+        own = run(verb, "--help").stdout
+        assert own.startswith(f"rushlight {verb} - ") and f"rushlight {verb} " in own.split("Examples:")[1]
+    assert re.fullmatch(r"rushlight \d+\.\d+\.\d+\n", run("--version").stdout)
+
+
+def test_every_option_that_is_read_is_documented() -> None:
+    told = set(re.findall(r'^OPTION\("[^"]*", "(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M))
+    used = set()
+    for path in (TOP / "cli").glob("*.c"):
+        used |= set(re.findall(r'"(--[a-z-]+)"', path.read_text()))
+    assert used == told
+
+
+def test_manual_and_completions_name_every_option(build: pathlib.Path) -> None:
+    told = re.findall(r'^OPTION\("[^"]*", "(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M)
+    folder = build / "packaging"
+    manual = (folder / "rushlight.1").read_text().replace("\\-", "-")
+    assert all(option in manual for option in told)
+    for name in ("rushlight", "_rushlight"):
+        assert all(option in (folder / name).read_text() for option in told), name
+    assert all(f"-l {option[2:]} " in (folder / "rushlight.fish").read_text() for option in told)
+    for shell, name in (("bash", "rushlight"), ("zsh", "_rushlight"), ("fish", "rushlight.fish")):
+        if shutil.which(shell):
+            subprocess.run([shell, "-n", str(folder / name)], check=True)
+    if shutil.which("bash"):
+        script = f". {folder}/rushlight; COMP_WORDS=(rushlight run --cp); COMP_CWORD=2; _rushlight; echo ${{COMPREPLY[@]}}"
+        assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "--cpu\n"
+
+
+def test_progress_is_for_terminals(command: str) -> None:
+    args = [command, "bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.3"]
+    assert subprocess.run(args, capture_output=True).stderr == b""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    assert process.wait() == 0 and b"calls" in seen and seen.endswith(b"\r\x1b[K")
