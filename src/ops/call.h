@@ -59,6 +59,9 @@ enum op_effects {
   OP_RETURNS_ARG = 32,  /* may return an argument itself (contiguous, to, expand...) */
   OP_NESTED = 64,       /* takes nested tensors (ops/nested.h) */
   OP_QUANTIZED = 256,   /* takes quantized tensors (ops/quantize.h): views, copies, questions and its families */
+  OP_Q_UNIT = 512,      /* of a quantized argument: a result in [0, 1), in 256 steps */
+  OP_Q_SYMMETRIC = 1024, /* a result in [-1, 1) */
+  OP_Q_SCALES = 2048,   /* f(s x) = s f(x): done on the integers, so that ties round as PyTorch's do */
   OP_NESTED_ROWS = 128  /* does to a nested tensor's rows what it does to a tensor's */
 };
 

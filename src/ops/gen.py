@@ -20,7 +20,9 @@ KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars",
         "c", "body", "variants", "same", "effects", "grad", "test"}
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
-           "nested": "OP_NESTED", "nested_rows": "OP_NESTED_ROWS"}
+           "nested": "OP_NESTED", "nested_rows": "OP_NESTED_ROWS",
+           "quantized_unit": "OP_Q_UNIT", "quantized_symmetric": "OP_Q_SYMMETRIC",
+           "quantized_scales": "OP_Q_SCALES"}
 # What these do is the same for any elements, or made for quantized ones.
 QUANTIZED_FAMILIES = {"view", "copy", "cast", "meta", "quantized", "string", "control", "list", "dict"}
 C_TYPES = {"int": ("int64_t", "call_int"), "float": ("double", "call_float"),

@@ -29,7 +29,8 @@ for NAME in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "r
         FORMULA["complex"] = "1 / zsqrt(self)"
     if NAME in ("log2", "log10"):
         FORMULA["complex"] = f"zlog(self) / {0.6931471805599453 if NAME == 'log2' else 2.302585092994046}"
-    unary(NAME, FORMULA, promote="float", name=f"{NAME}_vml_cpu")
+    unary(NAME, FORMULA, promote="float", name=f"{NAME}_vml_cpu",
+          effects={"sigmoid": ["quantized_unit"], "tanh": ["quantized_symmetric"]}.get(NAME, []))
     if NAME in ALIASES:
         unary(ALIASES[NAME], FORMULA, promote="float", name=f"{NAME}_vml_cpu")
 for NAME, FROM in (("expit", "sigmoid"), ("exp2", "exp2"), ("expm1", "expm1"), ("log1p", "log1p"),
@@ -94,7 +95,7 @@ unary("special_ndtr", {"float": "x = self * 0.7071067811865476\n"
 unary("relu", {"int float": "max(self, 0)"}, name="clamp_min_scalar_cpu")
 unary("relu6", {"int float": "min(max(self, 0), 6)"}, name="hardtanh_cpu")
 unary("hardtanh", {"int float": "min(max(self, min_val), max_val)"}, name="hardtanh_cpu")
-unary("hardsigmoid", {"float": "min(max(self + 3, 0), 6) / 6"}, name="hardsigmoid_cpu")
+unary("hardsigmoid", {"float": "min(max(self + 3, 0), 6) / 6"}, name="hardsigmoid_cpu", effects=["quantized_unit"])
 unary("hardswish", {"float": "self * min(max(self + 3, 0), 6) / 6"}, name="hardswish_cpu")
 unary("leaky_relu", {"float": "where(self > 0, self, self * negative_slope)"}, name="leaky_relu_cpu")
 unary("elu", {"float": "where(self <= 0, expm1(self * input_scale) * (alpha * scale), self * scale)"},

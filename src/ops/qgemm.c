@@ -139,10 +139,20 @@ static void run_task(const job *j, int64_t task, int32_t *words)
     }
 }
 
+size_t qgemm_scratch_bytes(const qgemm_packed *b) { return (size_t)(ROWS * i64_max(1, b->n_words)) * sizeof(int32_t); }
+
+void qgemm_serial(int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c, int64_t c_rs, void *scratch)
+{
+  const job j = {.b = b, .a = a, .m = m, .a_rs = a_rs, .c = c, .c_rs = c_rs, .n_row_blocks = (m + ROWS - 1) / ROWS,
+                 .panels_per_task = b->n_panels};
+  for (int64_t i = 0; i < j.n_row_blocks; i++)
+    run_task(&j, i, scratch);
+}
+
 static void run_tasks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
-  const size_t n_bytes = (size_t)(ROWS * i64_max(1, j->b->n_words)) * sizeof(int32_t);
+  const size_t n_bytes = qgemm_scratch_bytes(j->b);
   int32_t *words = mem_alloc_data(j->cx->ctx, n_bytes);
   if (!words) {
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);

@@ -23,6 +23,10 @@ const int32_t *qgemm_column_sums(const qgemm_packed *p);
 rush_status qgemm(call_ctx *cx, int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c, int64_t c_rs)
     RUSH_CHECKED;
 
+/* On the calling thread, with room for qgemm_scratch_bytes: for tasks that are parallel themselves. */
+void qgemm_serial(int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c, int64_t c_rs, void *scratch);
+size_t qgemm_scratch_bytes(const qgemm_packed *b);
+
 /* -- Between qgemm.c and the kernels of each instruction set ------------------------------------------------ */
 
 typedef struct qgemm_tile { /* `rows` by `cols` of C over n_words words */

@@ -275,12 +275,19 @@ static const quantizer *first_quantized(const rush_call *c, int *dtype)
   return NULL;
 }
 
-/* v with its tensors dequantized; new. */
-static rush_status plain_value(call_ctx *cx, rush_value v, rush_value *out)
+/* v with its tensors dequantized (`unit`: as if their scale were 1); new. */
+static rush_status plain_value(call_ctx *cx, rush_value v, bool unit, rush_value *out)
 {
-  rush_tensor *t = NULL;
+  rush_tensor *t = NULL, *steps = NULL;
   if (v.tag == RUSH_TAG_TENSOR && v.as.tensor && tensor_is_quantized(v.as.tensor)) {
-    TRY(tensor_dequantize(cx, v.as.tensor, &t));
+    const quantizer *q = tensor_quantizer(v.as.tensor);
+    const quantizer one = {.scale = 1.0, .zero_point = q ? q->zero_point : 0};
+    TRY(tensor_alias(cx, v.as.tensor, &steps));
+    rush_status st = unit ? tensor_set_quantizer(cx, steps, &one) : RUSH_OK;
+    if (st == RUSH_OK)
+      st = tensor_dequantize(cx, steps, &t);
+    tensor_release(steps);
+    TRY(st);
     *out = value_tensor_steal(t);
     return RUSH_OK;
   }
@@ -293,7 +300,7 @@ static rush_status plain_value(call_ctx *cx, rush_value v, rush_value *out)
   TRY(list_new(cx, v.as.list->elem, v.as.list->n, &l));
   rush_status st = RUSH_OK;
   for (size_t i = 0; i < v.as.list->n && st == RUSH_OK; i++) {
-    st = plain_value(cx, v.as.list->items[i], &item);
+    st = plain_value(cx, v.as.list->items[i], unit, &item);
     if (st == RUSH_OK)
       st = list_append_steal(cx, l, item);
   }
@@ -303,17 +310,43 @@ static rush_status plain_value(call_ctx *cx, rush_value v, rush_value *out)
   return st;
 }
 
-static rush_status requantize_results(rush_call *c, int dtype, const quantizer *q)
+/* Real results as integers in units of 1: the zero point is added before rounding. */
+static rush_status round_steps(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out)
+{
+  const quantizer none = {.scale = 1.0};
+  rush_tensor *moved = NULL;
+  TRY(tensor_clone(cx, t, &moved));
+  float *v = moved->data;
+  for (int64_t i = 0; i < moved->n_elems; i++)
+    v[i] += (float)q->zero_point;
+  rush_status st = tensor_quantize(cx, moved, dtype, &none, out);
+  tensor_release(moved);
+  TRY(st);
+  return tensor_set_quantizer(cx, *out, q);
+}
+
+static rush_status requantize_results(rush_call *c, int dtype, const quantizer *q, bool unit)
 {
   for (uint32_t i = 0; i < c->n_results; i++) {
     rush_tensor *t = c->results[i].tag == RUSH_TAG_TENSOR ? c->results[i].as.tensor : NULL, *made = NULL;
     if (!t || t->dtype != RUSH_FLOAT32)
       continue;
-    TRY(tensor_quantize(c->cx, t, dtype, q, &made));
+    TRY(unit ? round_steps(c->cx, t, dtype, q, &made) : tensor_quantize(c->cx, t, dtype, q, &made));
     tensor_release(t);
     c->results[i].as.tensor = made;
   }
   return RUSH_OK;
+}
+
+/* The first argument's, unless the results lie in a range of the operator's own. */
+static quantizer result_params(const op *o, int dtype, const quantizer *first)
+{
+  int64_t lo, hi;
+  if (!(o->effects & (OP_Q_UNIT | OP_Q_SYMMETRIC)))
+    return *first;
+  const double range = o->effects & OP_Q_UNIT ? 1.0 : 2.0;
+  quant_limits(dtype, &lo, &hi);
+  return (quantizer){.scale = range / ((double)hi - (double)lo + 1.0), .zero_point = o->effects & OP_Q_UNIT ? lo : (lo + hi + 1) / 2};
 }
 
 rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
@@ -330,8 +363,9 @@ rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
                             c->op->schema->overload);
   uint32_t n = 0;
   rush_status st = RUSH_OK;
+  const bool unit = c->op->effects & OP_Q_SCALES;
   for (; n < c->n_args && st == RUSH_OK; n++)
-    st = plain_value(c->cx, c->args[n], &args[n]);
+    st = plain_value(c->cx, c->args[n], unit, &args[n]);
   if (st != RUSH_OK)
     n--;
   if (st == RUSH_OK) {
@@ -340,8 +374,9 @@ rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
     plain.last_use = 0;
     st = dispatch(&plain);
   }
+  const quantizer fixed = result_params(c->op, dtype, q);
   if (st == RUSH_OK)
-    st = requantize_results(c, dtype, q);
+    st = requantize_results(c, dtype, &fixed, unit);
   for (uint32_t i = 0; i < n; i++)
     value_release(args[i]);
   return st;

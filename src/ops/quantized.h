@@ -58,9 +58,8 @@ typedef struct requant {
   float out_scale;            /* of quantized results */
   int32_t out_zero;
 } requant;
-/* Sums of row `i` of A's integers, needed when a weight has a zero point. */
+/* One row; row_sum is that of A's integers, needed when a weight has a zero point. */
 void requant_float(const requant *r, const int32_t *acc, int32_t row_sum, float *out);
-/* `add`: NULL, or real values to add to each. */
-void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, const float *add, uint8_t *out);
+void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, uint8_t *out);
 
 #endif

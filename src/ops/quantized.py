@@ -50,3 +50,25 @@ for kind in ("lstm", "gru"):
     quant(f"aten::quantized_{kind}.data", f"kernel_quantized_{kind}_data")
 for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
     quant(f"quantized::quantized_{kind}_cell_dynamic")
+
+for n in (1, 2, 3):
+    packed = max(n, 2)
+    quant(f"quantized::conv{n}d_prepack", f"kernel_quantized_conv{n}d_prepack")
+    quant(f"quantized::conv_transpose{n}d_prepack", f"kernel_quantized_conv_transpose{n}d_prepack")
+    unpack = f"kernel_quantized_conv{'1d' if n == 1 else ''}_unpack"
+    quant(f"quantized::conv{n}d_unpack", unpack, same=[f"quantized::conv_transpose{n}d_unpack"])
+    new = ".new" if n > 1 else ""
+    quant(f"quantized::conv{n}d{new}", f"kernel_quantized_conv{n}d", same=[f"quantized::conv_transpose{n}d"])
+    quant(f"quantized::conv{n}d_relu{new}", f"kernel_quantized_conv{n}d_relu")
+    quant(f"quantized::conv{n}d_dynamic", f"kernel_quantized_conv{n}d_dynamic",
+          same=[f"quantized::conv_transpose{n}d_dynamic"])
+    if n > 1:
+        quant(f"quantized::conv{n}d", f"kernel_quantized_conv{n}d_old")
+        quant(f"quantized::conv{n}d_relu", f"kernel_quantized_conv{n}d_relu_old")
+        for what in ("stride", "padding", "dilation", "output_padding", "groups", "transpose"):
+            quant(f"quantized::conv{n}d_{what}", f"kernel_quantized_conv_{what}",
+                  same=[f"quantized::conv_transpose{n}d_{what}"])
+quant("quantized::conv_prepack", "kernel_quantized_conv2d_prepack", same=["_quantized::conv2d_prepack"])
+quant("quantized::conv_unpack", "kernel_quantized_conv_unpack")
+quant("_quantized::conv2d", "kernel_quantized_conv2d")
+quant("_quantized::conv2d_relu", "kernel_quantized_conv2d_relu")

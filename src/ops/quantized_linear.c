@@ -164,7 +164,7 @@ void requant_float(const requant *r, const int32_t *acc, int32_t row_sum, float 
   }
 }
 
-void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, const float *add, uint8_t *out)
+void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, uint8_t *out)
 {
   const float reciprocal = (float)(1.0 / (double)(r->a_scale * r->w->scales[0]));
   const int32_t lo = r->relu && r->out_zero > 0 ? r->out_zero : 0;
@@ -175,8 +175,6 @@ void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, const 
     if (r->bias) /* one scale: PyTorch multiplies by its reciprocal */
       v += r->w->n == 1 ? r->bias[ch] * reciprocal : r->bias[ch] / act_times_w;
     v *= act_times_w / r->out_scale;
-    if (add)
-      v += add[j];
     const float scaled = nearbyintf(v);
     const int32_t q = scaled >= 65536.0f ? 65536 : scaled > -65536.0f ? (int32_t)scaled : -65536;
     const int32_t z = q + r->out_zero;
@@ -205,7 +203,7 @@ static void finish_rows(void *arg, int64_t begin, int64_t end)
     if (j->y)
       requant_float(j->r, j->acc + i * n, sum, j->y + i * n);
     else
-      requant_bytes(j->r, j->acc + i * n, sum, NULL, j->yq + i * n);
+      requant_bytes(j->r, j->acc + i * n, sum, j->yq + i * n);
   }
 }
 

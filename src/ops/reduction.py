@@ -1,8 +1,8 @@
 """Reductions (reduction.c over reduce.c)."""
 
 
-def reduction(name, kernel, **variants):
-    op(f"aten::{name}", family="reduction", reduce=kernel,
+def reduction(name, kernel, effects=(), **variants):
+    op(f"aten::{name}", family="reduction", reduce=kernel, effects=list(effects),
        variants={"out": [f"aten::{v}" for v in variants["out"]]} if variants.get("out") else {})
 
 
@@ -10,7 +10,7 @@ reduction("sum", "sum", out=["sum.out"])
 reduction("sum.dim_IntList", "sum", out=["sum.IntList_out"])
 reduction("nansum", "nansum", out=["nansum.out"])
 reduction("mean", "mean", out=["mean.dtype_out"])
-reduction("mean.dim", "mean", out=["mean.out"])
+reduction("mean.dim", "mean", out=["mean.out"], effects=["quantized_scales"])
 reduction("prod", "prod", out=["prod.out"])
 reduction("prod.dim_int", "prod", out=["prod.int_out"])
 op("aten::nanmean", family="reduction", variants={"out": "aten::nanmean.out"}, body="""
