@@ -33,3 +33,58 @@ join("constant_pad_nd", out="constant_pad_nd.out")
 for kind in ("reflection", "replication"):
     for n in "123":
         join(f"{kind}_pad{n}d", f"kernel_{kind}_pad", f"{kind}_pad{n}d.out")
+
+op("aten::repeat_interleave.Tensor", family="join", variants={"out": "aten::repeat_interleave.Tensor_out"}, body="""
+def repeat_interleave(repeats: Tensor, output_size: Optional[int]) -> Tensor:
+    if repeats.dim() != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats.dtype != torch.long and repeats.dtype != torch.int:
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    if repeats.numel() == 0:
+        return torch.empty_like(repeats)
+    if bool((repeats < 0).any()):
+        raise RuntimeError("repeats can not be negative")
+    ends = torch.cumsum(repeats, 0)
+    total = int(ends[-1])
+    if output_size is not None and output_size != total:
+        raise RuntimeError("allocated size does not match required size")
+    places = torch.arange(total, dtype=torch.long)
+    return torch.searchsorted(ends, places, right=True).to(repeats.dtype)
+""")
+op("aten::repeat_interleave.self_Tensor", family="join", body="""
+def repeat_interleave(self: Tensor, repeats: Tensor, dim: Optional[int], output_size: Optional[int]) -> Tensor:
+    x = self
+    d = 0
+    if dim is None:
+        x = self.flatten()
+    else:
+        d = dim
+    r = repeats
+    if r.dim() == 0 or (r.dim() == 1 and r.size(0) == 1):
+        r = r.reshape([1]).expand([x.size(d)])
+    elif r.dim() != 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    elif r.size(0) != x.size(d):
+        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = " +
+                           str(r.size(0)) + " and input.size(" + str(d) + ") = " + str(x.size(d)))
+    return x.index_select(d, torch.repeat_interleave(r, output_size=output_size))
+""")
+op("aten::repeat_interleave.self_int", family="join", body="""
+def repeat_interleave(self: Tensor, repeats: int, dim: Optional[int], output_size: Optional[int]) -> Tensor:
+    x = self
+    d = 0
+    if dim is None:
+        x = self.flatten()
+    else:
+        d = dim
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    if x.dim() == 0:
+        x = x.reshape([1])
+    if d < 0:
+        d = d + x.dim()
+    wide = x.unsqueeze(d + 1)
+    sizes = wide.size()
+    sizes[d + 1] = repeats
+    return wide.expand(sizes).clone(memory_format=torch.contiguous_format).flatten(d, d + 1)
+""")
