@@ -126,8 +126,8 @@ static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
     call->cap_seen = cap;
   }
   Py_INCREF(o);
-  call->seen[call->n_seen++] =
-      (py_seen){v.as.tensor, o, rush_tensor_version(v.as.tensor), is_torch};
+  (void)rush_value_retain(v); /* the program may drop it: out of a dict that it was passed in */
+  call->seen[call->n_seen++] = (py_seen){v, o, rush_tensor_version(v.as.tensor), is_torch};
   return 0;
 }
 
@@ -582,7 +582,7 @@ static PyObject *tensor_out(py_call *call, rush_value v)
   if (!v.as.tensor)
     Py_RETURN_NONE;
   for (size_t i = 0; i < call->n_seen; i++)
-    if (call->seen[i].tensor == v.as.tensor)
+    if (call->seen[i].tensor.as.tensor == v.as.tensor)
       return Py_NewRef(call->seen[i].object);
   bool to_torch = call->saw_torch || (!call->saw_ours && !call->saw_numpy && py_find_torch(st));
   if (to_torch) {
@@ -749,7 +749,7 @@ int py_call_writes(py_call *call)
 {
   for (size_t i = 0; i < call->n_seen; i++) {
     py_seen *s = &call->seen[i];
-    if (!s->is_torch || rush_tensor_version(s->tensor) == s->version)
+    if (!s->is_torch || rush_tensor_version(s->tensor.as.tensor) == s->version)
       continue;
     PyObject *r = PyObject_CallOneArg(call->state->torch_increment_version, s->object);
     if (!r)
@@ -761,8 +761,10 @@ int py_call_writes(py_call *call)
 
 void py_call_end(py_call *call)
 {
-  for (size_t i = 0; i < call->n_seen; i++)
+  for (size_t i = 0; i < call->n_seen; i++) {
+    rush_value_release(call->seen[i].tensor);
     Py_DECREF(call->seen[i].object);
+  }
   PyMem_Free(call->seen);
   memset(call, 0, sizeof(*call));
 }

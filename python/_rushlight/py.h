@@ -44,8 +44,8 @@ typedef struct py_module {
 /* -- convert.c -------------------------------------------------------------------------------------- */
 
 typedef struct py_seen { /* an input tensor, for identity and versions */
-  rush_tensor *tensor;
-  PyObject *object; /* owned */
+  rush_value tensor; /* owned */
+  PyObject *object;  /* owned */
   uint32_t version;
   bool is_torch;
 } py_seen;

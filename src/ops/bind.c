@@ -61,6 +61,60 @@ static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rus
   return RUSH_OK;
 }
 
+/* Keys and values one by one; an empty dict fits every dict type. */
+static rush_status bind_dict(call_ctx *cx, const type *t, const rush_dict *from, bool *fits, rush_value *out)
+{
+  rush_dict *d = NULL;
+  const dict_entry *e;
+  size_t pos = 0;
+  bool all = true;
+  TRY(dict_new(cx, t->elems[0], t->elems[1], &d));
+  rush_status st = RUSH_OK;
+  while (st == RUSH_OK && all && (e = dict_next(from, &pos)) != NULL) {
+    rush_value key = value_none(), value = value_none();
+    bool fits_value = false;
+    st = bind_value(cx, t->elems[0], 0, e->key, &all, &key);
+    if (st == RUSH_OK && all)
+      st = bind_value(cx, t->elems[1], 0, e->value, &fits_value, &value);
+    all = all && fits_value;
+    if (st == RUSH_OK && all) {
+      st = dict_set_steal(cx, d, key, value);
+    } else {
+      value_release(key);
+      value_release(value);
+    }
+  }
+  rush_value made = value_heap_steal(RUSH_TAG_DICT, d);
+  if (st != RUSH_OK || !all) {
+    value_release(made);
+    return st;
+  }
+  *fits = true;
+  *out = made;
+  return RUSH_OK;
+}
+
+/* Item by item: an int may stand for a float. */
+static rush_status bind_tuple(call_ctx *cx, const type *t, const rush_tuple *from, bool *fits, rush_value *out)
+{
+  rush_tuple *made;
+  bool all = from->n == t->n_elems;
+  if (!all)
+    return RUSH_OK;
+  TRY(tuple_new(cx, t->name ? t : NULL, from->n, &made));
+  rush_status st = RUSH_OK;
+  for (size_t i = 0; i < from->n && all && st == RUSH_OK; i++)
+    st = bind_value(cx, t->elems[i], 0, from->items[i], &all, &made->items[i]);
+  rush_value v = value_heap_steal(RUSH_TAG_TUPLE, made);
+  if (st != RUSH_OK || !all) {
+    value_release(v);
+    return st;
+  }
+  *fits = true;
+  *out = v;
+  return RUSH_OK;
+}
+
 static rush_status number_to_tensor(call_ctx *cx, rush_value v, rush_value *out)
 {
   static const int dtypes[] = {[RUSH_TAG_BOOL] = RUSH_BOOL, [RUSH_TAG_INT] = RUSH_INT64,
@@ -151,6 +205,10 @@ static rush_status bind_value(call_ctx *cx, const type *t, int32_t fixed_len, ru
   }
   if (t->kind == TYPE_LIST)
     return bind_list(cx, t, fixed_len, v, fits, out);
+  if (t->kind == TYPE_TUPLE && v.tag == RUSH_TAG_TUPLE)
+    return bind_tuple(cx, t, v.as.tuple, fits, out);
+  if (t->kind == TYPE_DICT && v.tag == RUSH_TAG_DICT)
+    return bind_dict(cx, t, v.as.dict, fits, out);
   return bind_simple(cx, t, v, fits, out);
 }
 

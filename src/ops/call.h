@@ -182,6 +182,8 @@ typedef struct op_body_runtime {
   rush_status (*compile)(call_ctx *cx, const op *o, const char *body, void **function);
   rush_status (*call)(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args,
                       rush_value *results, uint32_t n_results);
+  /* A method of the object args[0]. */
+  rush_status (*method)(call_ctx *cx, const char *name, const rush_value *args, uint32_t n_args, rush_value *result);
   void (*destroy)(context *c, void *runtime);
 } op_body_runtime;
 

@@ -360,6 +360,19 @@ static rush_status tuple_less(call_ctx *cx, const rush_tuple *a, const rush_tupl
   return RUSH_OK;
 }
 
+/* By the class's own __lt__. */
+static rush_status object_less(call_ctx *cx, rush_value a, rush_value b, bool *out)
+{
+  const op_body_runtime *rt = context_slot_get(cx->ctx, SLOT_PROGRAM);
+  rush_value args[2] = {a, b}, less;
+  if (a.tag != RUSH_TAG_OBJECT || !rt)
+    return call_fail(cx, "Only list of Tensors, ints, floats, bools, strs or objects with __lt__ can be sorted");
+  TRY(rt->method(cx, "__lt__", args, 2, &less));
+  *out = less.tag == RUSH_TAG_BOOL && less.as.b;
+  value_release(less);
+  return RUSH_OK;
+}
+
 static rush_status tensor_less(call_ctx *cx, rush_value a, rush_value b, bool *out)
 {
   rush_value x, y;
@@ -399,7 +412,7 @@ static rush_status is_less(call_ctx *cx, rush_value a, rush_value b, bool *out)
     call_leave(cx);
     return st;
   default:
-    return call_unsupported(cx, "sorting a list of objects by their __lt__");
+    return object_less(cx, a, b, out);
   }
 }
 
@@ -417,25 +430,42 @@ static rush_status merge(call_ctx *cx, const rush_value *from, rush_value *to, s
   return RUSH_OK;
 }
 
+/* Sorts n items between two buffers; *a ends as the one with the result. */
+static rush_status sort_items(call_ctx *cx, rush_value **a, rush_value **b, size_t n, bool reverse)
+{
+  for (size_t w = 1; w < n; w *= 2) {
+    for (size_t lo = 0; lo < n; lo += 2 * w) {
+      size_t mid = lo + w < n ? lo + w : n, hi = mid + w < n ? mid + w : n;
+      TRY(merge(cx, *a, *b, lo, mid, hi, reverse));
+    }
+    rush_value *swap = *a;
+    *a = *b;
+    *b = swap;
+  }
+  return RUSH_OK;
+}
+
+/* A failure leaves the list as it was.  The items are held: an object's __lt__ may change the list. */
 static rush_status sort_list(rush_call *call, rush_list *l, bool reverse)
 {
   context *c = call->cx->ctx;
-  size_t bytes = l->n * sizeof(rush_value);
-  rush_value *a = mem_alloc(c, bytes), *b = mem_alloc(c, bytes);
-  rush_status st = a && b ? RUSH_OK : call_nomem(call->cx);
-  if (st == RUSH_OK && l->n)
-    memcpy(a, l->items, bytes);
-  for (size_t w = 1; st == RUSH_OK && w < l->n; w *= 2) {
-    for (size_t lo = 0; st == RUSH_OK && lo < l->n; lo += 2 * w) {
-      size_t mid = lo + w < l->n ? lo + w : l->n, hi = mid + w < l->n ? mid + w : l->n;
-      st = merge(call->cx, a, b, lo, mid, hi, reverse);
-    }
-    rush_value *swap = a;
-    a = b;
-    b = swap;
+  const size_t n = l->n, bytes = n * sizeof(rush_value);
+  rush_value *held = mem_alloc(c, bytes), *a = mem_alloc(c, bytes), *b = mem_alloc(c, bytes);
+  rush_status st = held && a && b ? RUSH_OK : call_nomem(call->cx);
+  for (size_t i = 0; st == RUSH_OK && i < n; i++)
+    a[i] = held[i] = value_retain(l->items[i]);
+  const bool holds = st == RUSH_OK;
+  if (st == RUSH_OK)
+    st = sort_items(call->cx, &a, &b, n, reverse);
+  if (st == RUSH_OK && l->n != n)
+    st = call_fail(call->cx, "a list was changed while it was sorted");
+  for (size_t i = 0; holds && i < n; i++) {
+    rush_value old = st == RUSH_OK ? l->items[i] : held[i];
+    if (st == RUSH_OK)
+      l->items[i] = a[i]; /* takes over what is held */
+    value_release(old);
   }
-  if (st == RUSH_OK && l->n)
-    memcpy(l->items, a, bytes); /* a failure leaves the list as it was */
+  mem_free(c, held, bytes);
   mem_free(c, a, bytes);
   mem_free(c, b, bytes);
   return st;

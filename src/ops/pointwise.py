@@ -87,6 +87,8 @@ for NAME in ("neg", "negative"):
           "operator instead.")
 unary("abs", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"}, out="real",
       name="abs_cpu")
+op("prim::abs", family="pointwise", expr={"int float": "abs(x)", "complex": "hypot(real(x), imag(x))"},
+   out="real", name="abs_cpu")
 unary("absolute", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"}, out="real",
       name="abs_cpu")
 unary("square", {"int float complex": "self * self"})

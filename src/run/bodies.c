@@ -59,6 +59,16 @@ static rush_status call_body(call_ctx *cx, void *f, const rush_value *args, uint
   return spread(cx, v, results, n_results);
 }
 
+static rush_status call_method(call_ctx *cx, const char *name, const rush_value *args, uint32_t n_args, rush_value *result)
+{
+  const type *cls = args[0].as.object->type;
+  function *f = class_find_method(cls, str_of(name));
+
+  if (!f)
+    return call_fail(cx, "%s has no method %s", cls->name, name);
+  return function_call(cx, f, args, n_args, result);
+}
+
 static void destroy_runtime(context *c, void *p)
 {
   body_runtime *rt = p;
@@ -80,7 +90,7 @@ static void make_runtime(session *s, void *arg)
 
   if (!rt)
     session_check(s, call_nomem(s->cx));
-  rt->calls = (op_body_runtime){compile_body, call_body, destroy_runtime};
+  rt->calls = (op_body_runtime){compile_body, call_body, call_method, destroy_runtime};
   rt->program = session_keep(s, p);
   *(void **)arg = rt;
 }
