@@ -76,9 +76,10 @@ void rush_context_release(rush_context *c) { context_release(c); }
 
 void rush_context_set_threads(rush_context *c, int n_threads)
 {
-  c = context_or_default(c);
-  if (c)
-    pool_set_threads(context_pool(c), n_threads < 1 ? 1 : n_threads);
+  thread_pool *p = (c = context_or_default(c)) ? context_pool(c) : NULL;
+
+  if (p)
+    pool_set_threads(p, n_threads < 1 ? 1 : n_threads);
 }
 
 int rush_context_get_threads(rush_context *c)
@@ -91,10 +92,10 @@ void rush_context_set_pool(rush_context *c, int n_threads,
                            void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n), void *user)
 {
   pool_host host = {n_threads, run, user};
+  thread_pool *p = (c = context_or_default(c)) ? context_pool(c) : NULL;
 
-  c = context_or_default(c);
-  if (c)
-    pool_set_host(context_pool(c), run ? &host : NULL);
+  if (p)
+    pool_set_host(p, run ? &host : NULL);
 }
 
 rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err)

@@ -1,4 +1,6 @@
 #include "archive/exported_int.h"
+
+#include "archive/unpickle.h"
 #include "export/autocast.h"
 
 /* -- Small pieces ------------------------------------------------------------------------------------------ */
@@ -20,9 +22,10 @@ static ir_value *lookup(ex_reader *r, json *j, str name)
 
 ir_value *ex_constant(ex_reader *r, rush_value v_steal, const type *t)
 {
+  if (value_is_heap(v_steal))
+    session_defer_value(r->s, v_steal); /* the pool takes its own reference */
   ir_node *n = ir_constant_new(r->s, r->g, v_steal, t);
 
-  value_release(v_steal); /* the pool has its own reference */
   ir_node_append(n, r->block);
   return n->outputs[0];
 }

@@ -248,6 +248,8 @@ void pool_free(thread_pool *p)
 
 int pool_n_threads(const thread_pool *p)
 {
+  if (!p) /* there was no memory for one: the caller works alone */
+    return 1;
   return p->host.run ? p->host.n_threads : p->n_threads;
 }
 
@@ -329,7 +331,7 @@ rush_status parallel_for(call_ctx *cx, int64_t n, int64_t grain,
     return RUSH_OK;
   }
   thread_pool *p = context_pool(cx->ctx);
-  int n_threads = p ? pool_n_threads(p) : 1;
+  int n_threads = pool_n_threads(p);
   if (n_threads <= 1 || atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
     return run_inline(cx, n, grain, fn, arg);
   int64_t n_pieces = (n - 1) / grain + 1;
