@@ -183,7 +183,8 @@ static void set_quantizer(unpickler *u, rush_tensor *t, const pickle_node *n)
     made.scale = q->at[1]->kind == PICKLE_FLOAT ? q->at[1]->as.d
                                                 : (double)pickle_need_int(u->s, u->p, q->at[1], "scale");
     made.zero_point = pickle_need_int(u->s, u->p, q->at[2], "zero point");
-  } else if (pickle_is_global(q->at[0], "torch", "per_channel_affine") && q->n >= 4) {
+  } else if ((pickle_is_global(q->at[0], "torch", "per_channel_affine") ||
+              pickle_is_global(q->at[0], "torch", "per_channel_affine_float_qparams")) && q->n >= 4) {
     rush_value scales = node_value(u, q->at[1]), zeros = node_value(u, q->at[2]);
     if (scales.tag != RUSH_TAG_TENSOR || zeros.tag != RUSH_TAG_TENSOR)
       pickle_fail(u->s, u->p, n, "a per-channel quantizer without tensors");

@@ -188,6 +188,8 @@ rush_status quantized_copy(call_ctx *cx, rush_tensor *dst, rush_tensor *src)
   if (!tensor_is_quantized(dst))
     return call_fail(cx, "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a "
                          "float Tensor from a quantized Tensor");
+  if (!tensor_quantizer(dst) || (tensor_is_quantized(src) && !tensor_quantizer(src)))
+    return call_fail(cx, "copy_: a quantized tensor without a quantizer");
   if (tensor_is_quantized(src)) {
     TRY(tensor_copy(cx, dst, src));
     return tensor_set_quantizer(cx, dst, tensor_quantizer(src));

@@ -3,7 +3,7 @@
 const custom_class *quantized_class_find(str name)
 {
   static const custom_class *const all[] = {&linear_packed_class, &cell_params_class, &conv2d_packed_class,
-                                           &conv3d_packed_class};
+                                           &conv3d_packed_class, &embedding_packed_class};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (str_is(name, all[i]->name))
       return all[i];

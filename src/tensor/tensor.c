@@ -485,10 +485,18 @@ static rush_status make_room(call_ctx *cx, rush_tensor *t, size_t n_bytes)
   return RUSH_OK;
 }
 
+/* Parameters of channels belong to their sizes. */
+static rush_status check_uniform(call_ctx *cx, const rush_tensor *t)
+{
+  const quantizer *q = tensor_quantizer(t);
+  return q && q->per_channel ? call_fail(cx, "Setting strides is possible only on uniformly quantized tensors") : RUSH_OK;
+}
+
 rush_status tensor_resize(call_ctx *cx, rush_tensor *t, int n_dims, const int64_t *sizes)
 {
   if (n_dims == t->n_dims && (n_dims == 0 || !memcmp(sizes, t->sizes, (size_t)n_dims * sizeof *sizes)))
     return RUSH_OK;
+  TRY(check_uniform(cx, t));
   int64_t n;
   size_t n_bytes, offset_bytes = (size_t)t->offset * tensor_item_bytes(t), copy[TENSOR_MAX_DIMS];
   TRY(check_new(cx, t->dtype, n_dims, sizes, &n, &n_bytes));
@@ -511,6 +519,7 @@ rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *oth
 {
   if (t == other)
     return RUSH_OK;
+  TRY(check_uniform(cx, t));
   TRY(set_rank(cx, t, other->n_dims));
   size_t bytes = other->n_dims * sizeof(int64_t);
   memcpy(t->sizes, other->sizes, bytes);
@@ -526,8 +535,23 @@ rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *oth
   return RUSH_OK;
 }
 
+/* Whoever reads parameters relies on it. */
+static bool channels_fit(const rush_tensor *t, const quantizer *q)
+{
+  const rush_tensor *s = q->scales, *z = q->zero_points;
+  if (q->axis < 0 || q->axis >= t->n_dims || !s || !z || s->n_dims != 1 || z->n_dims != 1)
+    return false;
+  if (dtype_is_float(z->dtype) && (z->dtype != RUSH_FLOAT32 || s->dtype != RUSH_FLOAT32))
+    return false;
+  return dtype_is_float(s->dtype) && (dtype_is_float(z->dtype) || dtype_is_integral(z->dtype)) && tensor_is_contiguous(s) &&
+         tensor_is_contiguous(z) && s->n_elems == t->sizes[q->axis] && z->n_elems == t->sizes[q->axis];
+}
+
 rush_status tensor_set_quantizer(call_ctx *cx, rush_tensor *t, const quantizer *q)
 {
+  if (q->per_channel && !channels_fit(t, q))
+    return call_fail(cx, "the parameters of a tensor quantized per channel do not fit its sizes (strides of such tensors cannot "
+                         "be changed)");
   context *c = t->h.ctx;
   if (!t->extra) {
     t->extra = mem_alloc_zero(c, sizeof *t->extra);
