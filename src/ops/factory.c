@@ -312,7 +312,7 @@ static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn
   rush_tensor *t;
   double block[256];
   if (dtype == RUSH_BOOL)
-    return call_fail(c->cx, "\"%s\" not implemented for 'Bool'", strrchr(c->op->schema->name, ':') + 1);
+    return call_fail_type(c->cx, "NotImplementedError", "\"%s_cpu\" not implemented for 'Bool'", strrchr(c->op->schema->name, ':') + 1);
   TRY(tensor_new(c->cx, dtype, 1, &n, &t));
   size_t item = tensor_item_bytes(t);
   for (int64_t at = 0; at < n; at += 256) {
@@ -430,6 +430,48 @@ static rush_status bound(rush_call *c, uint32_t i, double *out, bool *complex)
   return RUSH_OK;
 }
 
+/* The imaginary part of a bound, 0 for a real one. */
+static rush_status imaginary(rush_call *c, uint32_t i, double *out)
+{
+  rush_value v = c->args[i];
+  if (v.tag == RUSH_TAG_TENSOR)
+    TRY(tensor_get(c->cx, call_tensor(c, i), 0, &v));
+  else
+    value_retain(v);
+  *out = v.tag == RUSH_TAG_COMPLEX ? value_complex(v)->im : 0;
+  value_release(v);
+  return RUSH_OK;
+}
+
+/* Complex linspace and logspace: p as linspace_at has it, of the real parts.  logspace is base to that power. */
+static rush_status spaced_complex(rush_call *c, int dtype, double *p, range_fn *fn)
+{
+  double q[5] = {0, 0, 0, p[3], p[4]};
+  int64_t n = (int64_t)p[3];
+  rush_tensor *wide, *r;
+  TRY(imaginary(c, 0, &q[0]));
+  TRY(imaginary(c, 1, &q[1]));
+  p[2] = (p[1] - p[0]) / (p[3] - 1);
+  q[2] = (q[1] - q[0]) / (q[3] - 1);
+  TRY(tensor_new(c->cx, RUSH_COMPLEX128, 1, &n, &wide));
+  double *d = wide->data;
+  for (int64_t i = 0; i < n; i++) {
+    double re = linspace_at(p, i), im = linspace_at(q, i);
+    if (fn != linspace_at) {
+      double size = pow(p[4], re), angle = im * log(p[4]);
+      re = size * cos(angle);
+      im = size * sin(angle);
+    }
+    d[2 * i] = re;
+    d[2 * i + 1] = im;
+  }
+  rush_status s = tensor_to_dtype(c->cx, wide, dtype, &r);
+  tensor_release(wide);
+  if (s == RUSH_OK)
+    call_return_steal(c, 0, r);
+  return s;
+}
+
 static rush_status spaced(rush_call *c, uint32_t opt, double base, range_fn *fn)
 {
   double p[5] = {0, 0, 0, (double)call_int(c, 2), base};
@@ -437,11 +479,14 @@ static rush_status spaced(rush_call *c, uint32_t opt, double base, range_fn *fn)
   int dtype;
   TRY(bound(c, 0, &p[0], &complex));
   TRY(bound(c, 1, &p[1], &complex));
-  TRY(call_options(c, opt, RUSH_FLOAT32, &dtype));
-  if (complex || dtype_is_complex(dtype))
-    return call_unsupported(c->cx, "%s of complex numbers", c->op->schema->name);
+  TRY(call_options(c, opt, complex ? RUSH_COMPLEX64 : RUSH_FLOAT32, &dtype));
   if (p[3] < 0)
     return call_fail(c->cx, "number of steps must be non-negative");
+  if (complex && !dtype_is_complex(dtype))
+    return call_fail(c->cx, "torch.%s(): inferred dtype c10::complex<float> can't be safely cast to passed dtype %s",
+                     strrchr(c->op->schema->name, ':') + 1, dtype_aten_name(dtype));
+  if (dtype_is_complex(dtype))
+    return spaced_complex(c, dtype, p, fn);
   if (dtype_is_integral(dtype))
     p[0] = trunc(p[0]), p[1] = trunc(p[1]);
   if (dtype == RUSH_FLOAT32 && fn == linspace_at) /* PyTorch computes the step in the dtype */
