@@ -113,6 +113,16 @@ static void drop_object(void *user, void *data)
   PyGILState_Release(gil);
 }
 
+static uint64_t hash_geometry(const rush_tensor *t)
+{
+  uint64_t h = (uint64_t)rush_tensor_n_dims(t);
+  for (int i = 0; i < rush_tensor_n_dims(t); i++) {
+    h = (h ^ (uint64_t)rush_tensor_sizes(t)[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    h = (h ^ (uint64_t)rush_tensor_strides(t)[i]) * UINT64_C(0xc2b2ae3d27d4eb4f);
+  }
+  return h;
+}
+
 static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
 {
   if (call->n_seen == call->cap_seen) {
@@ -127,7 +137,8 @@ static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
   }
   Py_INCREF(o);
   (void)rush_value_retain(v); /* the program may drop it: out of a dict that it was passed in */
-  call->seen[call->n_seen++] = (py_seen){v, o, rush_tensor_version(v.as.tensor), is_torch};
+  call->seen[call->n_seen++] = (py_seen){v, o, rush_tensor_version(v.as.tensor), is_torch,
+                                         rush_tensor_data(v.as.tensor), hash_geometry(v.as.tensor)};
   return 0;
 }
 
@@ -745,10 +756,49 @@ PyObject *py_from_value(py_call *call, rush_value v)
 
 /* -- The end of a call ------------------------------------------------------------------------------------- */
 
+static PyObject *ints_out(const int64_t *v, int n)
+{
+  PyObject *t = PyTuple_New(n);
+  for (int i = 0; t && i < n; i++) {
+    PyObject *item = PyLong_FromLongLong(v[i]);
+    if (!item) {
+      Py_DECREF(t);
+      return NULL;
+    }
+    PyTuple_SET_ITEM(t, i, item);
+  }
+  return t;
+}
+
+/* A program gave its argument another shape (squeeze_, resize_, set_): torch's tensor gets it too. */
+static PyObject *reshape_torch(py_call *call, const py_seen *s)
+{
+  int n = rush_tensor_n_dims(s->tensor.as.tensor);
+  if (rush_tensor_data(s->tensor.as.tensor) != s->data) {
+    PyObject *capsule = py_dlpack_capsule(call->state, s->tensor.as.tensor);
+    PyObject *t = capsule ? PyObject_CallOneArg(call->state->torch_from_dlpack, capsule) : NULL;
+    PyObject *r = t ? PyObject_CallMethod(s->object, "set_", "O", t) : NULL;
+    Py_XDECREF(capsule);
+    Py_XDECREF(t);
+    return r;
+  }
+  PyObject *sizes = ints_out(rush_tensor_sizes(s->tensor.as.tensor), n), *strides = ints_out(rush_tensor_strides(s->tensor.as.tensor), n);
+  PyObject *r = sizes && strides ? PyObject_CallMethod(s->object, "as_strided_", "OO", sizes, strides) : NULL;
+  Py_XDECREF(sizes);
+  Py_XDECREF(strides);
+  return r;
+}
+
 int py_call_writes(py_call *call)
 {
   for (size_t i = 0; i < call->n_seen; i++) {
     py_seen *s = &call->seen[i];
+    if (s->is_torch && hash_geometry(s->tensor.as.tensor) != s->geometry) {
+      PyObject *r = reshape_torch(call, s);
+      if (!r)
+        return -1;
+      Py_DECREF(r);
+    }
     if (!s->is_torch || rush_tensor_version(s->tensor.as.tensor) == s->version)
       continue;
     PyObject *r = PyObject_CallOneArg(call->state->torch_increment_version, s->object);

@@ -48,6 +48,8 @@ typedef struct py_seen { /* an input tensor, for identity and versions */
   PyObject *object;  /* owned */
   uint32_t version;
   bool is_torch;
+  const void *data;
+  uint64_t geometry; /* a hash of sizes and strides */
 } py_seen;
 
 /* One call's conversions.  Zero-initialise; py_call_end releases. */

@@ -147,7 +147,8 @@ static rush_status result_shape(call_ctx *cx, plan *p)
 
 /* -- Offsets -------------------------------------------------------------------------------------- */
 
-static rush_status add_offsets(call_ctx *cx, plan *p, int dim)
+/* `nth` index, of dimension `dim`: PyTorch's message counts indices. */
+static rush_status add_offsets(call_ctx *cx, plan *p, int dim, int nth)
 {
   int64_t size = p->self->sizes[dim], stride = p->self->strides[dim] * (int64_t)tensor_item_bytes(p->self);
   rush_tensor *wide, *row;
@@ -161,7 +162,7 @@ static rush_status add_offsets(call_ctx *cx, plan *p, int dim)
     int64_t k = v[i];
     if (UNLIKELY(k < -size || k >= size)) {
       s = call_fail_type(cx, "IndexError", "index %lld is out of bounds for dimension %d with size %lld",
-                         (long long)k, dim, (long long)size);
+                         (long long)k, nth, (long long)size);
       break;
     }
     p->at[i] += (k < 0 ? k + size : k) * stride;
@@ -183,9 +184,9 @@ static rush_status make_offsets(call_ctx *cx, plan *p)
     return call_nomem(cx);
   if (p->self->n_elems == 0)
     return RUSH_OK; /* PyTorch does not look at the indices then */
-  for (int i = 0; i < p->self->n_dims; i++)
+  for (int i = 0, nth = 0; i < p->self->n_dims; i++)
     if (p->index[i])
-      TRY(add_offsets(cx, p, i));
+      TRY(add_offsets(cx, p, i, nth++));
   return RUSH_OK;
 }
 
