@@ -331,12 +331,12 @@ static rush_status try_bind(call_ctx *cx, const op *o, const rush_value *args, u
   return schema_bind(&quiet, o->schema, args, n_args, kwargs, n_kwargs, bound);
 }
 
-/* Did binding make a tensor out of a number?  Overloads that take numbers come first. */
-static bool made_tensor(const schema *sc, const rush_value *args, uint32_t n_args, const named_arg *kwargs,
+/* Did binding make a tensor out of a number, or the reverse?  Overloads that take what is given come first. */
+static bool changed_kind(const schema *sc, const rush_value *args, uint32_t n_args, const named_arg *kwargs,
                         uint32_t n_kwargs, const rush_value *bound)
 {
   for (uint32_t i = 0; i < n_args; i++)
-    if (bound[i].tag == RUSH_TAG_TENSOR && is_number(args[i]))
+    if (bound[i].tag == RUSH_TAG_TENSOR ? is_number(args[i]) : args[i].tag == RUSH_TAG_TENSOR && is_number(bound[i]))
       return true;
   for (uint32_t k = 0; k < n_kwargs; k++)
     if (is_number(kwargs[k].value) && bound[schema_arg_index(sc, kwargs[k].name)].tag == RUSH_TAG_TENSOR)
@@ -374,7 +374,7 @@ rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint
     rush_status st = try_bind(cx, ops[i], args, n_args, kwargs, n_kwargs, bound, &refusal);
     if (st == RUSH_EARGUMENT)
       continue;
-    if (st == RUSH_OK && try < n && made_tensor(sc, args, n_args, kwargs, n_kwargs, bound)) {
+    if (st == RUSH_OK && try < n && changed_kind(sc, args, n_args, kwargs, n_kwargs, bound)) {
       release_bound(sc, bound);
       continue;
     }

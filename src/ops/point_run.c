@@ -152,7 +152,7 @@ static void make_plan(plan *p, const point_run *r, bool flat)
       if (r->inputs[i].tensor)
         describe_strides(&p->in[i], &p->it, k++);
   }
-  p->redirect = r->n_results == 1 && r->n_instrs > 0 && p->out[0].direct && p->out[0].linear &&
+  p->redirect = r->n_results == 1 && r->results[0].via < 0 && r->n_instrs > 0 && p->out[0].direct && p->out[0].linear &&
                 r->code[r->n_instrs - 1].dst == r->results[0].reg;
   p->block = SLOT_BYTES / (int64_t)widest(r, p);
 }
@@ -410,6 +410,13 @@ static void store_block(worker *w, int k, int64_t pos, const position *x, int64_
   const void *src = w->regs[p->run->results[k].reg];
   char *dst = o->linear ? o->data + pos * o->item : scratch;
   tape_convert *fn = isa->store[o->dtype];
+  int via = p->run->results[k].via;
+  char rounded[SLOT_BYTES] __attribute__((aligned(64)));
+  if (via >= 0) {
+    isa->store[via](n, tmp, src);
+    isa->load[via](n, rounded, tmp);
+    src = rounded;
+  }
   if (o->natural != o->type) {
     void *to = fn ? tmp : dst;
     convert(isa, n, to, o->natural, src, o->type);
@@ -438,6 +445,8 @@ static unsigned run_tape(worker *w, int64_t pos, int64_t n)
     int aux = 0;
     if (t->op == TAPE_CVT) {
       aux = r->types[t->b];
+    } else if (t->op == TAPE_RND) {
+      aux = r->dtype;
     } else if (t->op >= TAPE_CALL1) {
       b = w->regs[t->b];
       aux = t->c;
@@ -523,10 +532,10 @@ typedef struct whole {
 
 static bool as_whole(const point_run *r, whole *o)
 {
-  if (r->n_instrs != 1 || r->n_results != 1 || r->code[0].op >= TAPE_CALL1 || r->n_consts > 0)
+  if (r->n_instrs != 1 || r->n_results != 1 || r->results[0].via >= 0 || r->code[0].op >= TAPE_CALL1 || r->n_consts > 0)
     return false;
   const tape_instr *t = &r->code[0];
-  int arity = t->op == TAPE_CVT ? 1 : 3;
+  int arity = t->op == TAPE_CVT || t->op == TAPE_RND ? 1 : 3;
   rush_tensor *ts[4] = {r->results[0].tensor};
   uint8_t types[4] = {r->results[0].type};
   const uint8_t regs[3] = {t->a, t->b, t->c};
@@ -545,7 +554,7 @@ static bool as_whole(const point_run *r, whole *o)
   }
   o->n_args = arity;
   o->fn = r->isa->fns[t->op][r->types[t->type]];
-  o->aux = t->op == TAPE_CVT ? r->types[t->b] : 0;
+  o->aux = t->op == TAPE_CVT ? r->types[t->b] : r->dtype;
   return true;
 }
 

@@ -20,6 +20,7 @@ typedef struct point_run {
   const tape_instr *code;
   int n_instrs, n_regs, n_inputs, n_consts, n_results, n_dims;
   const int64_t *sizes;
+  int dtype; /* what the operator computes in */
   uint8_t types[N_TAPE_SYMS]; /* tape_type of each symbolic type */
   struct point_operand {
     rush_tensor *tensor; /* NULL: the number */
@@ -34,6 +35,7 @@ typedef struct point_run {
   struct {
     rush_tensor *tensor;
     uint8_t reg, type;
+    int8_t via;          /* as for inputs */
   } results[POINT_MAX_RESULTS];
 } point_run;
 

@@ -571,6 +571,7 @@ static void fill_run(point_call *p, point_run *r)
   r->n_regs = arm->n_regs;
   r->n_inputs = p->row->n_inputs;
   r->n_dims = p->n_dims;
+  r->dtype = p->common;
   r->sizes = p->sizes;
   for (int i = 0; i < p->row->n_inputs; i++) {
     const point_input *in = &p->row->inputs[i];
@@ -601,6 +602,7 @@ static void fill_run(point_call *p, point_run *r)
   for (int i = 0; i < r->n_results; i++) {
     r->results[i].reg = arm->results[i];
     r->results[i].type = r->types[arm->result_types[i]];
+    r->results[i].via = -1;
   }
 }
 
@@ -633,6 +635,9 @@ rush_status pointwise_call(rush_call *call)
     st = o->variant == VARIANT_BASE ? new_result(&p, i, &out) : written_result(&p, i, &out);
     if (st == RUSH_OK) {
       r.results[i].tensor = out;
+      int dtype = out_dtype(&p, i); /* what is written elsewhere is rounded to it first */
+      if (out->dtype != dtype && r.isa->store[dtype])
+        r.results[i].via = (int8_t)dtype;
       call_return_steal(call, (uint32_t)i, out);
     }
   }

@@ -51,13 +51,16 @@ binary("mul", MUL, scalars=OPMATH, name="mul_cpu")
 binary("multiply", MUL, scalars=OPMATH, name="mul_cpu")
 DIV = {"float complex": "self / other"}
 MODES = {"rounding_mode=None": {"float complex": "self / other"},
-         "rounding_mode='trunc'": {"int": "tdiv(self, other)", "float": "trunc(self / other)"},
+         "rounding_mode='trunc'": {},
          "rounding_mode='floor'": {"int float": "self // other"}}
 for NAME in ("div", "divide", "true_divide"):
     binary(NAME, DIV, promote="float", scalars=OPMATH, name="div_cpu")
     if NAME != "true_divide":
         for KIND, OUT in (("Tensor_mode", "out_mode"), ("Scalar_mode", "Scalar_mode_out")):
-            op(f"aten::{NAME}.{KIND}", family="pointwise", expr=MODES, promote="float_in_first_arm",
+            # PyTorch rounds a quotient of 16-bit tensors before it is truncated, one by a number not
+            TRUNC = "trunc(rnd(self / other))" if KIND == "Tensor_mode" else "trunc(self / other)"
+            MODES["rounding_mode='trunc'"] = {"int": "tdiv(self, other)", "float": TRUNC}
+            op(f"aten::{NAME}.{KIND}", family="pointwise", expr=dict(MODES), promote="float_in_first_arm",
                scalars=OPMATH, name="div_cpu",
                variants=named(f"aten::{NAME}_.{KIND}", f"aten::{NAME}.{OUT}"))
 FLOOR_DIVIDE = {"int float": "self // other"}
@@ -146,10 +149,10 @@ for NAME in ("clamp", "clip"):
 unary("clamp_min", {"int float": "max(self, min)"}, name="clamp_min_scalar_cpu")
 unary("clamp_max", {"int float": "min(self, max)"}, name="clamp_max_scalar_cpu")
 op("aten::clamp_min.Tensor", family="pointwise", name="clamp_min_cpu",
-   expr={"int float": "max(self, min)"},
+   expr={"bool": "self | min", "int float": "max(self, min)"},
    variants={"inplace": "aten::clamp_min_.Tensor", "out": "aten::clamp_min.Tensor_out"})
 op("aten::clamp_max.Tensor", family="pointwise", name="clamp_max_cpu",
-   expr={"int float": "min(self, max)"},
+   expr={"bool": "self & max", "int float": "min(self, max)"},
    variants={"inplace": "aten::clamp_max_.Tensor", "out": "aten::clamp_max.Tensor_out"})
 
 # -- Comparison

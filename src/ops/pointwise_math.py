@@ -103,13 +103,13 @@ unary("elu", {"float": "where(self <= 0, expm1(self * input_scale) * (alpha * sc
 unary("selu", {"float": "where(self <= 0, expm1(self) * 1.7580993408473766, self * 1.0507009873554805)"},
       name="elu_cpu")
 unary("celu", {"float": "where(self <= 0, expm1(self * (1 / alpha)) * alpha, self)"}, name="elu_cpu")
-unary("silu", {"float": "self / (1 + exp(-self))", "complex": "self / (1 + zexp(-self))"},
+unary("silu", {"float": "self * sigmoid(self)", "complex": "self / (1 + zexp(-self))"},
       name="silu_cpu")
 unary("mish", {"float": "self * tanh(log1p(exp(self)))"}, name="mish_cpu")
 unary("softplus", {"float": "x = self * beta\nwhere(x > threshold, self, log1p(exp(x)) / beta)"},
       name="softplus_cpu")
 unary("gelu", {"float": {
-    "approximate='none'": "self * 0.5 * (1 + erf(self * 0.7071067811865476))",
+    "approximate='none'": "self * phi(self)",
     "approximate='tanh'": """x = self * self * self
         0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * x)))"""}}, name="GeluKernelImpl")
 op("aten::_prelu_kernel", family="pointwise", name="prelu_cpu",

@@ -11,6 +11,9 @@
 
 #include "ops/tape.h"
 #include "ops/vmath.h"
+#if ISA_LEVEL >= ISA_AVX512
+#include "ops/vmath512.h"
+#endif
 
 #if defined(__clang__)
 #define IVDEP _Pragma("clang loop vectorize(assume_safety)")
@@ -249,26 +252,51 @@ INT_OPS(i64, t_i64, uint64_t)
   DEF1(FREXPE, ty, T, T, frexpe_##ty(a))                                             \
   DEF1(SQRT, ty, T, T, vm_sqrt_##S(a))                                               \
   DEF1(RSQRT, ty, T, T, vm_rsqrt_##S(a))                                             \
-  DEF1(EXP, ty, T, T, vm_exp_##S(a))                                                 \
   DEF1(EXP2, ty, T, T, vm_exp2_##S(a))                                               \
   DEF1(EXPM1, ty, T, T, vm_expm1_##S(a))                                             \
   DEF1(LOG, ty, T, T, vm_log_##S(a))                                                 \
   DEF1(LOG2, ty, T, T, vm_log2_##S(a))                                               \
   DEF1(LOG10, ty, T, T, vm_log10_##S(a))                                             \
   DEF1(LOG1P, ty, T, T, vm_log1p_##S(a))                                             \
-  DEF1(SIGMOID, ty, T, T, vm_sigmoid_##S(a))                                         \
-  DEF1(TANH, ty, T, T, vm_tanh_##S(a))                                               \
   DEF1(SINH, ty, T, T, vm_sinh_##S(a))                                               \
   DEF1(COSH, ty, T, T, vm_cosh_##S(a))                                               \
   DEF1(ASIN, ty, T, T, vm_asin_##S(a))                                               \
   DEF1(ACOS, ty, T, T, vm_acos_##S(a))                                               \
   DEF1(ATAN, ty, T, T, vm_atan_##S(a))                                               \
   DEF2(ATAN2, ty, T, T, vm_atan2_##S(a, b))                                          \
-  DEF2(HYPOT, ty, T, T, (T)hypot##F(a, b))                                           \
-  DEF1(ERF, ty, T, T, vm_erf_##S(a))
+  DEF2(HYPOT, ty, T, T, (T)hypot##F(a, b))
 
 FLOAT_OPS(f32, t_f32, f, f32, 32)
 FLOAT_OPS(f64, t_f64, , f64, 64)
+
+/* The busiest: with AVX-512 by hand. */
+#if ISA_LEVEL >= ISA_AVX512
+#define DEFBUSY(name, fn)                                                            \
+  static unsigned name##_f32(ARGS)                                                   \
+  {                                                                                  \
+    float *d = dv;                                                                   \
+    const float *a = av;                                                             \
+    int64_t i = 0;                                                                   \
+    UNUSED;                                                                          \
+    for (; i + 16 <= n; i += 16)                                                     \
+      _mm512_storeu_ps(d + i, v512_##fn(_mm512_loadu_ps(a + i)));                    \
+    if (i < n) {                                                                     \
+      __mmask16 m = (__mmask16)((1u << (n - i)) - 1);                                \
+      _mm512_mask_storeu_ps(d + i, m, v512_##fn(_mm512_maskz_loadu_ps(m, a + i)));   \
+    }                                                                                \
+    return 0;                                                                        \
+  }                                                                                  \
+  DEF1(name, f64, t_f64, t_f64, vm_##fn##_f64(a))
+#else
+#define DEFBUSY(name, fn)                          \
+  DEF1(name, f32, t_f32, t_f32, vm_##fn##_f32(a))  \
+  DEF1(name, f64, t_f64, t_f64, vm_##fn##_f64(a))
+#endif
+DEFBUSY(EXP, exp)
+DEFBUSY(SIGMOID, sigmoid)
+DEFBUSY(TANH, tanh)
+DEFBUSY(ERF, erf)
+DEFBUSY(PHI, phi)
 
 /* Circular functions: huge arguments leave the vector loop (vmath.h). */
 #define DEFTRIG(name, fn)                                                           \
@@ -506,6 +534,30 @@ static void store_bf16(int64_t n, void *dv, const void *av)
     d[i] = (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : r);
   }
 }
+static unsigned RND_f32(ARGS)
+{
+  UNUSED;
+  if (aux != RUSH_FLOAT16 && aux != RUSH_BFLOAT16) {
+    memmove(dv, av, (size_t)n * sizeof(float));
+    return 0;
+  }
+  const float *a = av;
+  float *d = dv;
+  for (int64_t i = 0; i < n; i += 64) { /* d may be a */
+    uint16_t h[64];
+    int64_t k = n - i < 64 ? n - i : 64;
+    (aux == RUSH_FLOAT16 ? store_half : store_bf16)(k, h, a + i);
+    (aux == RUSH_FLOAT16 ? load_half : load_bf16)(k, d + i, h);
+  }
+  return 0;
+}
+static unsigned RND_f64(ARGS)
+{
+  UNUSED;
+  memmove(dv, av, (size_t)n * sizeof(double));
+  return 0;
+}
+
 static void load_c32(int64_t n, void *dv, const void *av) { load_half(2 * n, dv, av); }
 static void store_c32(int64_t n, void *dv, const void *av) { store_half(2 * n, dv, av); }
 
@@ -544,7 +596,7 @@ DEFF8(RUSH_FLOAT8_E4M3FNUZ, e4m3fnuz)
 #define R(op, classes) [TAPE_##op] = {ROW_##classes(op)}
 
 static const tape_isa loops = {
-    .fns = {R(CVT, bifc),     R(ADD, ifc),    R(SUB, ifc),      R(MUL, ifc),     R(FMA, ifc),
+    .fns = {R(CVT, bifc),     R(RND, f),      R(ADD, ifc),    R(SUB, ifc),      R(MUL, ifc),     R(FMA, ifc),
             R(DIV, fc),       R(TDIV, i),     R(FDIV, if),      R(FMOD, if),     R(REM, if),
             R(NEG, ifc),      R(ABS, if),     R(POW, ifc), R(IPOW, i),      R(MAX, if),      R(MIN, if),
             R(FMAX, f),       R(FMIN, f),     R(GCD, i),        R(AND, bi),      R(OR, bi),
@@ -556,7 +608,7 @@ static const tape_isa loops = {
             R(LOG2, f),       R(LOG10, f),    R(LOG1P, f),      R(SIGMOID, f),   R(TANH, f),
             R(SINH, f),       R(COSH, f),     R(SIN, f),        R(COS, f),       R(TAN, f),
             R(ASIN, f),       R(ACOS, f),     R(ATAN, f),       R(ATAN2, f),     R(HYPOT, f),
-            R(ERF, f),        R(REAL, c),     R(IMAG, c),       R(COMPLEX, f),   R(CALL1, f),
+            R(ERF, f),        R(PHI, f),        R(REAL, c),     R(IMAG, c),       R(COMPLEX, f),   R(CALL1, f),
             R(CALL2, f),      R(CALLZ, c)},
     .load = {[RUSH_UINT8] = load_u8, [RUSH_INT8] = load_i8, [RUSH_INT16] = load_i16,
              [RUSH_UINT16] = load_u16, [RUSH_UINT32] = load_u32, [RUSH_FLOAT16] = load_half,

@@ -288,6 +288,8 @@ VM_INLINE float vm_erf_f32(float x)
   float y = vm_sign32(a < 0.93f ? small : big, x);
   return x != x ? x : y;
 }
+/* The normal distribution's function. */
+VM_INLINE float vm_phi_f32(float x) { return vm_fma32(0.5f, vm_erf_f32(x * 0x1.6a09e6p-1f), 0.5f); }
 VM_INLINE float vm_erfc_f32(float x) { return erfcf(x); }
 
 /* -- Circular functions, float ------------------------------------------------------------------ */
@@ -534,6 +536,7 @@ VM_INLINE double vm_tanh_f64(double x) { return tanh(x); }
 VM_INLINE double vm_sinh_f64(double x) { return sinh(x); }
 VM_INLINE double vm_cosh_f64(double x) { return cosh(x); }
 VM_INLINE double vm_erf_f64(double x) { return erf(x); }
+VM_INLINE double vm_phi_f64(double x) { return 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1); }
 VM_INLINE double vm_erfc_f64(double x) { return erfc(x); }
 VM_INLINE double vm_sin_f64(double x) { return sin(x); }
 VM_INLINE double vm_cos_f64(double x) { return cos(x); }
