@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import gen_tape  # noqa: E402
 
-KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "refuse_bool", "reduce", "dtypes", "name", "kernel",
+KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "layout", "refuse_bool", "reduce", "dtypes", "name", "kernel",
         "c", "body", "variants", "same", "effects", "grad", "test"}
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",

@@ -401,6 +401,9 @@ def compile_entry(prims, schema, entry):
             raise ExprError(f"out: {o!r} is no dtype")
         p.outs.append(OUTS.get(o) or f"OUT_DTYPE + {DTYPES[o]}")
     p.refuse_bool = entry.get("refuse_bool", "")
+    if entry.get("layout", "row_major") != "row_major":
+        raise ExprError(f"layout: {entry['layout']!r}, expected 'row_major'")
+    p.row_major = "layout" in entry
     p.name = entry.get("name", schema.name.split("::")[1])
     ones = [(i, a.name) for i, a in enumerate(schema.args)
             if a.default == "1" and a.name in text_names and a.type == "Scalar"]
@@ -476,7 +479,7 @@ def write(w, points, prims, pool):
         inputs = ", ".join(f"{{{i}, {' | '.join(flags) or 0}, {SYMS[typ]}}}"
                            for i, _, flags, typ in p.inputs)
         w(f"  {{.first_arm = {len(arms)}, .n_arms = {len(p.arms)}, .n_inputs = {len(p.inputs)}, "
-          f".n_results = {len(p.outs)},\n   .promote = {p.promote}, .outs = {{{', '.join(p.outs)}}}, "
+          f".n_results = {len(p.outs)},\n   .promote = {p.promote}, .outs = {{{', '.join(p.outs)}}}, .row_major = {int(p.row_major)}, "
           f".name = {pool.at(p.name)}, .refuse_bool = {pool.at(p.refuse_bool)},\n   .inputs = {{{inputs}}}}}, /* {p.schema.full} */\n")
         for arm in p.arms:
             tape = [f"{{TAPE_{n.op}, {SYMS[n.itype]}, {n.reg}, " + regs(n) + "}" for n in arm.instrs]

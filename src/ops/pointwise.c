@@ -197,19 +197,21 @@ static rush_status check_bool(const point_call *p)
   return RUSH_OK;
 }
 
-static rush_status choose(point_call *p)
+static rush_status choose_dtype(point_call *p)
 {
   p->common = common_dtype(p);
   if (p->common == DTYPE_NONE)
     return call_fail(p->call->cx, "%s: no common dtype for the arguments", p->call->op->schema->name);
+  return p->row->refuse_bool ? check_bool(p) : RUSH_OK;
+}
+
+static rush_status choose_tape(point_call *p)
+{
   dtype_class cls = dtype_class_of(p->common);
   if (cls == DTYPE_QUANT)
     return refuse_dtype(p);
-  if (p->row->refuse_bool)
-    TRY(check_bool(p));
-  TRY(check_alpha(p, cls));
   p->arm = choose_arm(p, cls);
-  return p->arm ? RUSH_OK : refuse_dtype(p);
+  return p->arm ? check_alpha(p, cls) : refuse_dtype(p);
 }
 
 /* -- Shapes ---------------------------------------------------------------------------------------------------- */
@@ -381,7 +383,7 @@ static rush_status new_result(point_call *p, int i, rush_tensor **out)
     return tensor_new(c->cx, dtype, p->n_dims, p->sizes, out);
   }
   int64_t strides[TENSOR_MAX_DIMS];
-  if (!result_layout(p, strides))
+  if (p->row->row_major || !result_layout(p, strides))
     return tensor_new(c->cx, dtype, p->n_dims, p->sizes, out);
   return tensor_new_strided(c->cx, dtype, p->n_dims, p->sizes, strides, out);
 }
@@ -586,7 +588,7 @@ static void fill_run(point_call *p, point_run *r)
       continue;
     }
     r->inputs[i].number = read_number(v);
-    if (!(in->flags & INPUT_OPMATH))
+    if (!(in->flags & INPUT_OPMATH) || dtype_class_of(p->common) == DTYPE_INT)
       round_number(&r->inputs[i].number, p->common);
   }
   r->n_consts = arm->n_consts;
@@ -615,6 +617,18 @@ static rush_status check_types(const point_call *p)
   return RUSH_OK;
 }
 
+/* Results, new or those that the variant writes, as call->results. */
+static rush_status make_results(point_call *p)
+{
+  for (int i = 0; i < p->row->n_results; i++) {
+    rush_tensor *out = NULL;
+    TRY(p->call->op->variant == VARIANT_BASE ? new_result(p, i, &out) : written_result(p, i, &out));
+    call_return_steal(p->call, (uint32_t)i, out);
+  }
+  return RUSH_OK;
+}
+
+/* What is refused is refused in PyTorch's order: shapes, what is written to, dtypes. */
 rush_status pointwise_call(rush_call *call)
 {
   const op *o = call->op;
@@ -624,25 +638,23 @@ rush_status pointwise_call(rush_call *call)
   p.row = &point_rows[base->row->point];
   p.n_tensors = 0;
   TRY(read_inputs(&p));
-  TRY(choose(&p));
-  TRY(check_types(&p));
+  TRY(choose_dtype(&p));
   TRY(find_shape(&p));
+  if (o->variant != VARIANT_BASE)
+    TRY(make_results(&p));
+  TRY(choose_tape(&p));
+  TRY(check_types(&p));
+  if (o->variant == VARIANT_BASE)
+    TRY(make_results(&p));
   point_run r;
   fill_run(&p, &r);
-  rush_status st = RUSH_OK;
-  for (int i = 0; i < r.n_results && st == RUSH_OK; i++) {
-    rush_tensor *out = NULL;
-    st = o->variant == VARIANT_BASE ? new_result(&p, i, &out) : written_result(&p, i, &out);
-    if (st == RUSH_OK) {
-      r.results[i].tensor = out;
-      int dtype = out_dtype(&p, i); /* what is written elsewhere is rounded to it first */
-      if (out->dtype != dtype && r.isa->store[dtype])
-        r.results[i].via = (int8_t)dtype;
-      call_return_steal(call, (uint32_t)i, out);
-    }
+  for (int i = 0; i < r.n_results; i++) {
+    rush_tensor *out = call->results[i].as.tensor;
+    int dtype = out_dtype(&p, i);
+    r.results[i].tensor = out;
+    if (out->dtype != dtype && r.isa->store[dtype]) /* rounded to it before it is written elsewhere */
+      r.results[i].via = (int8_t)dtype;
   }
-  if (st != RUSH_OK)
-    return st;
   bool flat = p.same_shape && p.contiguous;
   for (int i = 0; i < r.n_results; i++)
     flat = flat && tensor_is_contiguous(r.results[i].tensor);

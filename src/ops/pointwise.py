@@ -43,7 +43,9 @@ NO_BOOL = ("Subtraction, the `-` operator, with a bool tensor is not supported. 
            "invert a mask, use the `~` or `logical_not()` operator instead.")
 binary("sub", SUB, scalars=ROUND, refuse_bool=NO_BOOL)
 binary("rsub", RSUB, scalars=ROUND, refuse_bool=NO_BOOL)
-op("aten::subtract.Tensor", family="pointwise", expr=SUB, same=["aten::subtract.Scalar"],
+op("aten::subtract.Scalar", family="pointwise", expr=SUB, scalars=ROUND, refuse_bool=NO_BOOL,
+   variants={"inplace": "aten::subtract_.Scalar"})
+op("aten::subtract.Tensor", family="pointwise", expr=SUB,
    scalars=ROUND, refuse_bool=NO_BOOL,
    variants={"inplace": "aten::subtract_.Tensor", "out": "aten::subtract.out"})
 MUL = {"bool": "self & other", "int float complex": "self * other"}
@@ -64,7 +66,8 @@ for NAME in ("div", "divide", "true_divide"):
                scalars=OPMATH, name="div_cpu",
                variants=named(f"aten::{NAME}_.{KIND}", f"aten::{NAME}.{OUT}"))
 FLOOR_DIVIDE = {"int float": "self // other"}
-plain("floor_divide", FLOOR_DIVIDE, scalars=OPMATH, name="div_floor_cpu")
+op("aten::floor_divide", family="pointwise", expr=FLOOR_DIVIDE, scalars=OPMATH, name="div_floor_cpu",
+   variants={"inplace": "aten::floor_divide_.Tensor", "out": "aten::floor_divide.out"})
 op("aten::floor_divide.Scalar", family="pointwise", expr=FLOOR_DIVIDE, scalars=OPMATH,
    name="div_floor_cpu",
    variants=named("aten::floor_divide_.Scalar", "aten::floor_divide.Scalar_out"))
@@ -76,14 +79,25 @@ POWERS = {"exponent=2": {"int float complex": "self * self"}, "exponent=1": {"in
           "exponent=3": {"int float": "self * self * self"},
           "exponent=0.5": {"float": "sqrt(self)"}, "exponent=-0.5": {"float": "rsqrt(self)"},
           "exponent=-1": {"float": "1 / self"}, "exponent=-2": {"float": "1 / (self * self)"},
-          "else": {"int": "ipow(self, exponent)", "float complex": "self ** exponent"}}
+          "else": {"bool": "self | ~exponent", "int": "ipow(self, exponent)",
+                   "float complex": "self ** exponent"}}
 op("aten::pow.Tensor_Scalar", family="pointwise", expr=POWERS, promote=["self", "exponent"],
    name="pow", variants={"inplace": "aten::pow_.Scalar", "out": "aten::pow.Tensor_Scalar_out"})
-POW = {"int float complex": "self ** exponent"}
+POW = {"bool": "self | ~exponent", "int float complex": "self ** exponent"}
 op("aten::pow.Tensor_Tensor", family="pointwise", expr=POW, name="pow",
    variants={"inplace": "aten::pow_.Tensor", "out": "aten::pow.Tensor_Tensor_out"})
 op("aten::pow.Scalar", family="pointwise", expr=POW, name="pow",
    variants={"out": "aten::pow.Scalar_out"})
+for KIND in ("Tensor_Tensor", "Tensor_Scalar", "Scalar"):  # of real numbers
+    WIDE = {"Tensor_Tensor": "self.to(torch.float64), exponent.to(torch.float64)",
+            "Tensor_Scalar": "self.to(torch.float64), float(exponent)",
+            "Scalar": "float(self), exponent.to(torch.float64)"}[KIND]
+    op(f"aten::float_power.{KIND}", family="pointwise", body=f"""
+def float_power(self: Tensor, exponent: Tensor) -> Tensor:
+    return torch.pow({WIDE})
+""", variants={k: v for k, v in (("inplace", {"Tensor_Tensor": "aten::float_power_.Tensor", "Tensor_Scalar":
+                                              "aten::float_power_.Scalar"}.get(KIND)),
+                                 ("out", f"aten::float_power.{KIND}_out")) if v})
 for NAME in ("neg", "negative"):
     unary(NAME, {"int float complex": "-self"}, refuse_bool="Negation, the `-` operator, on a bool "
           "tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
@@ -204,10 +218,10 @@ for NAME, LONG, SIGN in (("lshift", "left", "<<"), ("rshift", "right", ">>")):
        variants={"inplace": f"aten::bitwise_{LONG}_shift_.Tensor_Scalar",
                  "out": f"aten::bitwise_{LONG}_shift.Tensor_Scalar_out"})
     op(f"aten::bitwise_{LONG}_shift.Scalar_Tensor", family="pointwise", expr=SHIFT,
-       name=f"{NAME}_cpu")
+       name=f"{NAME}_cpu", variants={"out": f"aten::bitwise_{LONG}_shift.Scalar_Tensor_out"})
     for KIND in ("Tensor", "Scalar"):
         op(f"aten::__{NAME}__.{KIND}", family="pointwise", expr=SHIFT,
-           name=f"{NAME}_cpu", variants={"inplace": f"aten::__i{NAME}__.{KIND}"})
+           name=f"{NAME}_cpu", variants={"inplace": f"aten::__i{NAME}__.{KIND}", "out": f"aten::__{NAME}__.{KIND}_out"})
 
 # -- Choice
 
@@ -216,7 +230,7 @@ for KIND in ("self", "ScalarSelf", "ScalarOther", "Scalar"):
        fixed={"condition": "bool"}, variants=named(None, f"aten::where.{KIND}_out"))
 for KIND in ("Scalar", "Tensor"):
     op(f"aten::masked_fill.{KIND}", family="pointwise", expr="where(mask, value, self)",
-       promote=["self"], fixed={"mask": "bool"},
+       promote=["self"], fixed={"mask": "bool"}, layout="row_major",
        variants={"inplace": f"aten::masked_fill_.{KIND}", "out": f"aten::masked_fill.{KIND}_out"})
 unary("nan_to_num", {
     "bool int": "self",

@@ -36,11 +36,14 @@ for NAME in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "r
 for NAME, FROM in (("expit", "sigmoid"), ("exp2", "exp2"), ("expm1", "expm1"), ("log1p", "log1p"),
                    ("erf", "erf"), ("erfc", "erfc"), ("erfinv", "erfinv"), ("gammaln", "lgamma"),
                    ("digamma", "digamma"), ("psi", "digamma")):
-    unary(f"special_{NAME}", {"float": f"{FROM}(self)"}, promote="float")
-unary("sinc", {"float": "x = self * 3.141592653589793\nwhere(self == 0, 1, sin(x) / x)"},
-      promote="float")
-unary("special_sinc", {"float": "x = self * 3.141592653589793\nwhere(self == 0, 1, sin(x) / x)"},
-      promote="float")
+    FORMULA = {"float": f"{FROM}(self)"}
+    if FROM in ("exp2", "expm1", "log1p", "sigmoid"):
+        FORMULA["complex"] = {"exp2": "zexp(self * 0.6931471805599453)", "expm1": "zexp(self) - 1",
+                              "log1p": "zlog(1 + self)", "sigmoid": "1 / (1 + zexp(-self))"}[FROM]
+    unary(f"special_{NAME}", FORMULA, promote="float")
+for NAME in ("sinc", "special_sinc"):
+    unary(NAME, {"float": "x = self * 3.141592653589793\nwhere(self == 0, 1, sin(x) / x)",
+                 "complex": "x = self * 3.141592653589793\nwhere(self == 0, 1, zsin(x) / x)"}, promote="float")
 unary("deg2rad", {"float": "self * 0.017453292519943295"}, promote="float")
 unary("rad2deg", {"float": "self * 57.29577951308232"}, promote="float")
 unary("atan2", {"float": "atan2(self, other)"}, promote="float")
@@ -92,9 +95,12 @@ unary("special_ndtr", {"float": "x = self * 0.7071067811865476\n"
 
 # -- Activations
 
-unary("relu", {"int float": "max(self, 0)"}, name="clamp_min_scalar_cpu")
-unary("relu6", {"int float": "min(max(self, 0), 6)"}, name="hardtanh_cpu")
-unary("hardtanh", {"int float": "min(max(self, min_val), max_val)"}, name="hardtanh_cpu")
+unary("relu", {"int float": "max(self, 0)"}, name="clamp_min_scalar_cpu",
+      refuse_bool="Boolean inputs not supported for relu")
+unary("relu6", {"int float": "min(max(self, 0), 6)"}, name="hardtanh_cpu",
+      refuse_bool="Bool inputs not supported for hardtanh")
+unary("hardtanh", {"int float": "min(max(self, min_val), max_val)"}, name="hardtanh_cpu",
+      refuse_bool="Bool inputs not supported for hardtanh")
 unary("hardsigmoid", {"float": "min(max(self + 3, 0), 6) / 6"}, name="hardsigmoid_cpu", effects=["quantized_unit"])
 unary("hardswish", {"float": "self * min(max(self + 3, 0), 6) / 6"}, name="hardswish_cpu")
 unary("leaky_relu", {"float": "where(self > 0, self, self * negative_slope)"}, name="leaky_relu_cpu")

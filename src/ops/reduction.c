@@ -487,6 +487,8 @@ static rush_status variance_of(const reduction *r, double correction, bool root,
     st = reduce_run(cx, &job, means);
   if (st == RUSH_OK) {
     finish_divide(means, TY_F64, n_acc, &n);
+    for (int64_t i = 0; i < n_acc && n > 1; i++) /* as running means are after an infinity */
+      ((double *)means)[i] = isinf(((double *)means)[i]) ? (double)NAN : ((double *)means)[i];
     job.kind = REDUCE_SQ_DEV;
     job.param = means;
     st = reduce_run(cx, &job, devs);

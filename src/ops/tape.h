@@ -75,6 +75,7 @@ struct point_row {
   uint16_t first_arm;
   uint8_t n_arms, n_inputs, n_results, promote;
   uint8_t outs[POINT_MAX_RESULTS];
+  bool row_major;       /* results are, whatever the operands */
   uint32_t name;        /* in op_pool: as refusals name it */
   uint32_t refuse_bool; /* in op_pool: what is said when an operand is bool, or 0 */
   point_input inputs[POINT_MAX_INPUTS];

@@ -4,6 +4,7 @@
  * power of two; the machine has one for each.  Only files of isa_sources include this. */
 #ifndef RUSH_OPS_VMATH512_H
 #define RUSH_OPS_VMATH512_H
+#ifdef __AVX512F__
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -78,4 +79,5 @@ V512 v512_erf(__m512 x)
 
 V512 v512_phi(__m512 x) { return _mm512_fmadd_ps(F512(0.5f), v512_erf(_mm512_mul_ps(x, F512(0x1.6a09e6p-1f))), F512(0.5f)); }
 
+#endif /* __AVX512F__ */
 #endif
