@@ -56,8 +56,11 @@ nightly: setup-tests
 size: all
 	@sh tools/size.sh $(BUILD)
 
-status:
-	@$(PYTHON_RUN) tools/make_status.py
+status: all
+	@if $(PYTHON_RUN) -c 'import torch' 2>/dev/null; then \
+	  PYTHONPATH=$(BUILD)/python $(PYTHON_RUN) tests/python/ops_check.py --json $(BUILD)/proven.json >/dev/null; \
+	  $(PYTHON_RUN) tools/make_status.py --proven $(BUILD)/proven.json; \
+	else $(PYTHON_RUN) tools/make_status.py; fi
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

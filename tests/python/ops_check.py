@@ -8,6 +8,7 @@ A line per difference; at the end how many operators agree, differ, or cannot ru
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import warnings
 from typing import Any
@@ -134,9 +135,10 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--samples", type=int, default=3, help="of each operator and dtype")
     parser.add_argument("--all", action="store_true", help="every difference, not the first two of an operator")
+    parser.add_argument("--json", help="write the names of operators that agree, differ, cannot run yet")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    agree = differ = unsupported = 0
+    went: dict[str, set[str]] = {"agree": set(), "differ": set(), "unsupported": set()}
     for op in op_db:
         if options.only and options.only not in op.name:
             continue
@@ -145,11 +147,19 @@ def main() -> int:
             print("DIFFERS", text, flush=True)
         if len(texts) > 2 and not options.all:
             print(f"        ... {len(texts) - 2} more of {op.aten_name}")
-        differ += bool(texts)
-        unsupported += not texts and bool(counts.get("unsupported"))
-        agree += not texts and not counts.get("unsupported") and bool(counts.get("agree"))
-    print(f"{agree} operators agree, {differ} differ, {unsupported} cannot run yet")
-    return 1 if differ else 0
+        if texts:
+            went["differ"].add(op.aten_name)
+        elif counts.get("unsupported"):
+            went["unsupported"].add(op.aten_name)
+        elif counts.get("agree"):
+            went["agree"].add(op.aten_name)
+    went["agree"] -= went["differ"] | went["unsupported"]
+    went["unsupported"] -= went["differ"]
+    print(f"{len(went['agree'])} operators agree, {len(went['differ'])} differ, {len(went['unsupported'])} cannot run yet")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({way: sorted(names) for way, names in went.items()}, file, indent=1)
+    return 1 if went["differ"] else 0
 
 
 if __name__ == "__main__":

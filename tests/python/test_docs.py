@@ -1,0 +1,75 @@
+"""The documentation's examples: programs are built and run, Python is run, commands are run or known to the Makefile."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import TOP
+
+PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+LINK = re.compile(r"`((?:src|docs|tests|examples|tools|include|cli|python|packaging|bench)/[\w./*-]*)`")
+
+
+def blocks(language: str) -> list:
+    found = []
+    for page in PAGES:
+        for n, match in enumerate(m for m in BLOCK.finditer(page.read_text()) if m[1] == language):
+            found.append(pytest.param(match[2], id=f"{page.name}-{n + 1}"))
+    return found
+
+
+@pytest.mark.parametrize("text", blocks("c"))
+def test_c(text: str, build: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    if "int main(" not in text:
+        pytest.skip("a fragment")
+    compiler = shutil.which("cc") or pytest.skip("no C compiler")
+    (tmp_path / "program.c").write_text(text)
+    library = build / "packaging"
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{TOP}/include", f"-L{library}",
+             f"-Wl,-rpath,{library}", "-lrushlight", "-pthread"]  # fmt: skip
+    program = tmp_path / "program"
+    subprocess.run([compiler, str(tmp_path / "program.c"), *flags, "-o", str(program)], check=True)
+    done = subprocess.run([str(program)], cwd=TOP, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_python(text: str) -> None:
+    pytest.importorskip("numpy")
+    if text.startswith("op("):
+        pytest.skip("an entry of the operator table")
+    done = subprocess.run([sys.executable, "-c", text], cwd=TOP, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text", blocks("sh"))
+def test_commands(text: str, command: str) -> None:
+    targets = set(re.findall(r"^([\w-]+):", (TOP / "Makefile").read_text(), re.M))
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["make"]:
+            assert all(word in targets for word in words[1:2] if "=" not in word), line
+        elif words and words[0].endswith("rushlight"):
+            done = subprocess.run([command, *words[1:]], cwd=TOP, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_named_exist(page: pathlib.Path) -> None:
+    missing = [name for name in LINK.findall(page.read_text()) if "<" not in name and not list(TOP.glob(name.rstrip("/")))]
+    assert not missing
+
+
+def test_status_is_generated(tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "status.md"
+    subprocess.run([sys.executable, str(TOP / "tools" / "make_status.py"), "--out", str(out)], check=True)
+    known = (TOP / "docs" / "status.md").read_text().split("\n## Proven")[0]
+    if out.read_text().split("\n## Proven")[0] != known:
+        pytest.skip("docs/status.md is older than the operator table: make status")
