@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rushlight  # noqa: E402
+import programs_more  # noqa: E402, F401
 from programs_script import PROGRAMS  # noqa: E402
 
 
@@ -24,6 +25,8 @@ def same(got: Any, want: Any) -> bool:
         return isinstance(got, list) and len(got) == len(want) and all(map(same, got, want))
     if isinstance(want, dict):
         return list(got) == list(want) and all(map(same, got.values(), want.values()))
+    if isinstance(want, complex):
+        return isinstance(got, complex) and abs(got - want) <= 1e-6 * abs(want)
     if isinstance(want, float):
         return isinstance(got, float) and (got == want or got != got and want != want or abs(got - want) < 1e-6 * abs(want))
     if type(want).__module__ not in ("builtins", "torch"):  # enums
