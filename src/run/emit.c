@@ -21,6 +21,8 @@ opcode opcode_of(const ir_node *n)
     return N_OPCODES;
   const schema *sc = n->op->schema;
 
+  if (n->n_inputs == 1 && strcmp(sc->name, "aten::Float") == 0 && type_is(ir_node_input(n, 0)->type, TYPE_INT))
+    return OPC_INT_TO_FLOAT; /* whose first overload takes any number */
   for (size_t i = 0; i < COUNT_OF(typed_rows); i++)
     if (strcmp(sc->name, typed_rows[i].name) == 0 &&
         strcmp(sc->overload, typed_rows[i].overload) == 0)

@@ -161,6 +161,17 @@ static void leave_entered(call_ctx *cx, call_stack *s, frame *base)
   cx->err = err;
 }
 
+/* The frame's registers, and with them what it entered, go to whoever stopped it. */
+static void stop_frame(call_stack *s, frame *f, rush_value *row)
+{
+  size_t n_own = f->c->n_regs - f->c->n_kregs;
+
+  memcpy(row, f->regs, f->c->n_regs * sizeof *row);
+  memset(f->regs + f->c->n_kregs, 0, n_own * sizeof *row);
+  while (s->entered && s->entered->frame == f)
+    forget_entered(s);
+}
+
 /* -- Results ------------------------------------------------------------------------------------ */
 
 /* What RETURN gives: a value, None, or a tuple of several. */
@@ -268,6 +279,7 @@ static rush_status run_loop(call_ctx *cx, call_stack *s, frame *base, rush_value
   ins i;
   uint32_t budget = POLL_EVERY;
   rush_status status = RUSH_OK;
+  rush_value v;
 
   LOAD_FRAME(base);
   NEXT;
@@ -317,12 +329,11 @@ L_PLAIN:
 L_LOADK:
   R[i.a] = value_retain(f->c->constants[ins_imm(i)]);
   NEXT;
-L_DROP : {
-  rush_value v = R[i.a];
+L_DROP:
+  v = R[i.a];
   R[i.a] = value_none();
   value_release(v);
   NEXT;
-}
 L_JUMP:
   pc += ins_imm(i);
   NEXT;
@@ -442,14 +453,20 @@ L_WAIT : {
     LOAD_FRAME(callee);
   NEXT;
 }
-L_RETURN : {
-  rush_value v;
-  uint32_t dst = f->dst;
-  future *fut = f->fut;
+L_STOP:
+  SAVE();
+  stop_frame(s, f, SITE()->state);
+  v = value_none();
+  goto leave;
+L_RETURN:
   SAVE();
   if (UNLIKELY((status = returned(cx, f, SITE(), &v)) != RUSH_OK))
     goto failed;
+leave : {
+  uint32_t dst = f->dst;
+  future *fut = f->fut;
   bool done = f == base;
+
   stack_pop(cx, s);
   if (UNLIKELY(fut != NULL)) {
     future_finish(fut, v);
