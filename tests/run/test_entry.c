@@ -100,7 +100,7 @@ static const char text[] =
     "    rest = self.pair(n, )\n"
     "    e, f, = rest\n"
     "    d = {\"a\": e, \"b\": f}\n"
-    "    out = [torch.len(d), d[\"a\"]]\n"
+    "    out = [torch.len(d), d[\"a\"], u, v]\n"
     "    if torch.gt(n, 3):\n"
     "      o : Optional[int] = n\n"
     "    else:\n"
