@@ -204,11 +204,38 @@ static rush_status check_writes(rush_call *c)
 static bool is_argument(const rush_call *c, const rush_tensor *t, bool *written)
 {
   const schema *sc = c->op->schema;
-  for (uint32_t i = 0; i < c->n_args; i++)
-    if (c->args[i].tag == RUSH_TAG_TENSOR && c->args[i].as.tensor == t) {
+  for (uint32_t i = 0; i < c->n_args; i++) {
+    rush_value v = c->args[i];
+    bool is = v.tag == RUSH_TAG_TENSOR && v.as.tensor == t;
+    for (size_t k = 0; v.tag == RUSH_TAG_LIST && k < v.as.list->n && !is; k++)
+      is = v.as.list->items[k].tag == RUSH_TAG_TENSOR && v.as.list->items[k].as.tensor == t;
+    if (is) {
       *written = i < sc->n_args && sc->args[i].is_write;
       return true;
     }
+  }
+  return false;
+}
+
+/* Is it an operator on tensors, or one on lists of anything that happen to hold some? */
+static bool takes_tensors(const schema *sc)
+{
+  for (uint32_t i = 0; i < sc->n_args; i++) {
+    const type *t = sc->args[i].type;
+    while (t->kind == TYPE_OPTIONAL || t->kind == TYPE_LIST)
+      t = type_elem(t);
+    if (t->kind == TYPE_TENSOR)
+      return true;
+  }
+  return false;
+}
+
+/* A view of something that requires grad requires it even where nothing is recorded. */
+static bool views_requiring(const rush_call *c, const rush_tensor *t)
+{
+  for (uint32_t i = 0; i < c->n_args; i++)
+    if (c->args[i].tag == RUSH_TAG_TENSOR && value_requires_grad(c->args[i]) && c->args[i].as.tensor->st == t->st)
+      return true;
   return false;
 }
 
@@ -222,7 +249,7 @@ static void settle_result(const rush_call *c, rush_tensor *t)
   if (c->cx->grad_mode && dtype_class_of(t->dtype) >= DTYPE_FLOAT)
     t->h.flags |= both;
   else if (!is_arg)
-    t->h.flags &= (uint8_t)~both;
+    t->h.flags = (uint8_t)((t->h.flags & ~both) | (views_requiring(c, t) ? TENSOR_REQUIRES_GRAD : 0));
 }
 
 static void settle_results(const rush_call *c)
@@ -240,6 +267,8 @@ static void settle_results(const rush_call *c)
 /* Results of differentiable operators on what requires grad require it too, in grad mode. */
 static rush_status call_with_grad(rush_call *c)
 {
+  if (!takes_tensors(c->op->schema))
+    return dispatch(c);
   if (c->cx->grad_mode && c->op->effects & OP_WRITES)
     TRY(check_writes(c));
   TRY(dispatch(c));

@@ -1,0 +1,167 @@
+"""Exported programs against PyTorch's ep.module(): what calls they refuse and how, shapes, pytrees, control flow."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import pathlib
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import rushlight  # noqa: E402
+from torch import nn  # noqa: E402
+from torch._higher_order_ops.map import map as map_over  # noqa: E402
+from torch._higher_order_ops.scan import scan  # noqa: E402
+from torch._higher_order_ops.while_loop import while_loop  # noqa: E402
+from torch.export import Dim  # noqa: E402
+
+X = torch.arange(12.0).reshape(3, 4)
+
+
+def plain(v: Any) -> Any:
+    """OrderedDicts come back as dicts, which keep their order too."""
+    if isinstance(v, dict):
+        return {k: plain(item) for k, item in v.items()}
+    return type(v)(map(plain, v)) if isinstance(v, (list, tuple)) else v
+
+
+def same(want: Any, got: Any) -> None:
+    want, got = plain(want), plain(got)
+    want, want_spec = torch.utils._pytree.tree_flatten(want)
+    got, got_spec = torch.utils._pytree.tree_flatten(got)
+    assert str(want_spec) == str(got_spec)
+    for a, b in zip(want, got):
+        if isinstance(a, torch.Tensor):
+            assert a.dtype == b.dtype
+            torch.testing.assert_close(b, a.detach(), rtol=1e-2 if a.dtype == torch.bfloat16 else 1e-5, atol=1e-5)
+        else:
+            assert type(a) is type(b) and a == b
+
+
+def outcome(f: Any, args: tuple, kwargs: dict) -> tuple[Any, Any]:
+    try:
+        return None, f(*args, **kwargs)
+    except Exception as error:  # whatever PyTorch raises
+        return type(error), str(error)
+
+
+def check(tmp_path: pathlib.Path, module: nn.Module, calls: list[tuple[tuple, dict]], **how: Any) -> None:
+    """Export with the first call's arguments; make all calls, in both dialects."""
+    program = torch.export.export(module, *copy.deepcopy(calls[0]), **how)
+    for dialect in (program, program.run_decompositions()):
+        path = str(tmp_path / "m.pt2")
+        torch.export.save(dialect, path)
+        theirs, ours = torch.export.load(path).module(), rushlight.load(path)
+        for args, kwargs in calls:
+            a, b = copy.deepcopy(args), copy.deepcopy(args)
+            want_type, want = outcome(theirs, a, copy.deepcopy(kwargs))
+            got_type, got = outcome(ours, b, copy.deepcopy(kwargs))
+            assert got_type is want_type, (want, got)
+            if want_type is None:
+                same(want, got)
+                same(a, b)
+            elif "exported input tree spec" in want:
+                assert "exported input tree spec" in got
+            else:
+                assert got == want
+
+
+def test_guards_and_pytrees(tmp_path: pathlib.Path) -> None:
+    class Trees(nn.Module):
+        def forward(self, a, b, *, c=None, d=None):
+            o = collections.OrderedDict([("z", b[0] + c), ("a", a["k"])])
+            return {"o": o, "n": None, "l": [d[0], (b[1],)], "i": a["j"], "t": True}
+
+    n = Dim("n", min=3, max=9)
+    shapes = {"a": {"k": {0: n}, "j": None}, "b": [{0: n}, {0: n}, None], "c": {0: n}, "d": ({0: n}, None)}
+    y = torch.ones(5, 4)
+    ok = (({"k": X, "j": 2}, [X, X + 1, "s"]), {"c": X, "d": (X, 1.5)})
+    calls = [
+        ok,
+        (({"k": y, "j": 2}, [y, y, "s"]), {"c": y, "d": (y, 1.5)}),
+        (({"k": X, "j": 3}, [X, X, "s"]), ok[1]),
+        (({"k": X, "j": 2}, [X, X, "t"]), ok[1]),
+        (ok[0], {"c": X, "d": (X, 2.5)}),
+        (({"k": X, "j": 2}, [X, y, "s"]), ok[1]),
+        (({"k": y, "j": 2}, [X, X, "s"]), ok[1]),
+        (({"k": X[:2], "j": 2}, [X[:2], X[:2], "s"]), {"c": X[:2], "d": (X[:2], 1.5)}),
+        (({"k": X[:, :1], "j": 2}, [X, X, "s"]), ok[1]),
+        (ok[0], {"c": X[0], "d": (X, 1.5)}),
+        (ok[0], {"c": X}),
+        (ok[0], {**ok[1], "e": 1}),
+        (({"k": X}, [X, X, "s"]), ok[1]),
+        (({"k": X, "j": 2}, (X, X, "s")), ok[1]),
+    ]
+    check(tmp_path, Trees(), calls, dynamic_shapes=shapes)
+
+
+def test_symbolic_numbers(tmp_path: pathlib.Path) -> None:
+    class Symbolic(nn.Module):
+        def forward(self, x, y):
+            n = x.shape[0]
+            k = torch.sym_max(n, 5) + torch.sym_min(n, 7) - n // 2 + n % 3 + n**2
+            if (x.shape[0] * 3) % 4 == 1 and x.shape[0] > y.shape[0] // 2 - 1:
+                return x.reshape(-1), x.new_full((n * 2 + 1,), n / 2), k, x[: n - 1]
+            return x.reshape(-1), x.new_full((n * 2 + 1,), n / 2), k, x[1:]
+
+    calls = [((torch.ones(n, 4), torch.ones(m, 4)), {}) for n, m in ((3, 4), (7, 4), (5, 4), (3, 40))]
+    check(tmp_path, Symbolic(), calls, dynamic_shapes={"x": {0: Dim.DYNAMIC}, "y": {0: Dim.DYNAMIC}})
+
+
+def test_control_flow(tmp_path: pathlib.Path) -> None:
+    class Flow(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("b", torch.arange(4.0))
+
+        def forward(self, x, i):
+            a = torch.cond(x.sum() > 0, lambda x: x + self.b, lambda x: x - 1, (x,))
+            j, w = while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 2 + i), (i, x))
+            m = map_over(lambda r, y: (r + y).sin(), x, self.b)
+            last, rows = scan(lambda c, r: (c + r, c * r), self.b.clone(), x, dim=0)
+            return a, j, w, m, last, rows
+
+    check(tmp_path, Flow(), [((X, torch.tensor(0)), {}), ((-X, torch.tensor(7)), {})])
+
+
+def test_state_and_constants(tmp_path: pathlib.Path) -> None:
+    class Mutating(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("n", torch.zeros(3))
+            self.register_buffer("temporary", torch.ones(2), persistent=False)
+            self.a = nn.Linear(4, 4)
+            self.again = self.a
+            self.c = torch.ones(4) * 3
+
+        def forward(self, x, y):
+            self.n.add_(1)
+            x.mul_(2)
+            y[0] = 5
+            with torch.no_grad():
+                z = self.again(self.a(x))
+            return z + self.c + self.n.sum(), self.temporary.clone()
+
+    check(tmp_path, Mutating(), [((X, X.clone()), {}), ((X, X.clone()), {})])
+
+
+def test_autocast(tmp_path: pathlib.Path) -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y = self.linear(x)
+                z = torch.cat([y, x])
+                loss = torch.nn.functional.mse_loss(y, x.bfloat16())
+                with torch.autocast("cpu", enabled=False):
+                    w = self.linear(x)
+            return y, z, loss, w
+
+    torch.manual_seed(0)
+    check(tmp_path, Mixed(), [((X / 12,), {})])
