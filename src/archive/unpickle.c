@@ -314,8 +314,8 @@ void value_retype(session *s, rush_value v, const type *t)
         value_retype(s, v.as.list->items[i], type_elem(t));
   } else if (v.tag == RUSH_TAG_DICT && t->kind == TYPE_DICT) {
     rush_dict *d = v.as.dict;
-    type_retain(t);
-    type_retain(t);
+    type_retain(t->elems[0]);
+    type_retain(t->elems[1]);
     type_release(d->key);
     type_release(d->value);
     d->key = t->elems[0];
