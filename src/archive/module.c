@@ -7,6 +7,7 @@
 #include "formats/npy.h"
 #include "formats/safetensors.h"
 #include "ir/alias.h"
+#include "script/unit.h"
 
 /* -- Life -------------------------------------------------------------------------------------------- */
 
@@ -116,11 +117,34 @@ static bool has_code(const zip_archive *z)
   return false;
 }
 
+static bool is_python(const char *name)
+{
+  size_t n = strlen(name);
+
+  return n > 3 && strcmp(name + n - 3, ".py") == 0;
+}
+
+/* A text: its functions are the methods of one object without attributes. */
+static void load_text(session *s, const mapping *map, module *m)
+{
+  rush_object *o;
+
+  m->program = program_new(s, s->cx->ctx); /* released with the module, also when loading fails */
+  const type *t = script_unit_load(s, m->program, map->name, (str){(const char *)map->data, map->n_bytes});
+  session_check(s, object_new(s->cx, t, 0, &o));
+  m->object = value_heap_steal(RUSH_TAG_OBJECT, o);
+  m->format = RUSH_FORMAT_TORCHSCRIPT;
+}
+
 static void load_body(session *s, void *arg)
 {
   load_job *job = arg;
   mapping *map = open_source(s, job->from);
 
+  if (is_python(map->name)) {
+    load_text(s, map, job->m);
+    return;
+  }
   if (!zip_looks_like(map->data, map->n_bytes))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
                         "%s: expected a zip archive of torch.jit.save or torch.export.save; the file starts with "
@@ -399,7 +423,7 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   if (m->exported)
     st = exported_call(cx, m->exported, m->object, args, n_args, kwargs, n_kwargs, result);
   else
-    st = function_call_bound(cx, f, &m->object, args, n_args, kwargs, n_kwargs, result);
+    st = function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
   pthread_rwlock_unlock(&m->lock);
   return st;
 }

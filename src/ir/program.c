@@ -232,6 +232,14 @@ function *class_add_method(session *s, const type *cls, const char *name)
   return f;
 }
 
+void class_share_function(session *s, const type *cls, function *f)
+{
+  class_info *ci = cls->cls;
+
+  ci->methods = grow(s, ci->program, ci->methods, ci->n_methods, &ci->cap_methods, sizeof(void *));
+  ci->methods[ci->n_methods++] = f;
+}
+
 static class_attr *add_attr(session *s, class_info *ci, class_attr **list, uint32_t *n,
                             uint32_t *cap)
 {

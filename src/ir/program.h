@@ -32,6 +32,7 @@ struct function {
   bool owns_defaults;    /* the schema's default values are released with the program */
   bool is_builtin;       /* of the built-in program: hidden in tracebacks */
   bool is_eager;         /* of an exported program: errors keep the classes that eager PyTorch raises */
+  bool is_static;        /* a method of a class without self */
   _Atomic uint8_t changes_state[2]; /* in eval and in training mode: state_change; ask ir/alias.h */
   _Atomic(void *) code;  /* run/code.h, made at first call */
   function *next;        /* all functions of the program */
@@ -63,6 +64,7 @@ struct class_info { /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
   const char **enum_names; /* TYPE_ENUM */
   rush_value *enum_members; /* enum_value each, owned */
   uint32_t n_members;
+  bool is_open;      /* __init__ adds attributes: classes of user files */
   /* Front end's: completes attributes and methods at first look; NULL when complete. */
   void (*complete)(session *s, const type *t);
   void *complete_arg;
@@ -116,6 +118,8 @@ function *program_add_function(session *s, program *p, const char *qualified);
 /* A function that no name finds: the body of a fork, a module's hook. */
 function *program_add_closure(session *s, program *p, const char *qualified);
 function *class_add_method(session *s, const type *cls, const char *name);
+/* A function that is found as a method too, and takes no self. */
+void class_share_function(session *s, const type *cls, function *f);
 uint32_t class_add_attr(session *s, const type *cls, const char *name, const type *t);
 source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len);
 

@@ -37,6 +37,7 @@ typedef struct emitter {
   source_range at; /* where the code being emitted comes from */
   return_info *ret;
   uint32_t loop_depth;
+  uint32_t statement_end; /* of the if statement about to be compiled with its branches, or 0 */
   uint32_t n_scopes;     /* comprehensions so far: their variables' slots are numbered */
   bool fresh_names;      /* assigning a comprehension's target: always a new variable */
 } emitter;
@@ -110,7 +111,8 @@ ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_a
 /* The arguments of a schema, complete and converted; leaves when they do not fit. */
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
 ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */
-bool em_builtin_exists(emitter *e, const char *name);
+/* Has the operator an overload whose self is of this type? */
+bool em_has_method(emitter *e, const char *name, const type *self);
 
 /* -- Sugared values (sugar.c) -- */
 static inline sugared sugar_value(ir_value *v) { return (sugared){.kind = SUGAR_VALUE, .as.value = v}; }

@@ -219,8 +219,8 @@ static void append_element(emitter *e, void *arg)
   c->typed = true;
   const type *both = em_unify(e, c->out->type->elems[0], v->type, true);
   if (!both || !type_equal(both, c->out->type->elems[0]))
-    FAIL(e, "Got a list element of type %s in a list of %s", TYPE_TEXT(e, v->type),
-         TYPE_TEXT(e, c->out->type->elems[0]));
+    FAIL(e, "List type annotation `%s` did not match the types of the given list elements, which were unified to %s",
+         TYPE_TEXT(e, c->out->type), TYPE_TEXT(e, v->type));
   ir_value *in[2] = {c->out, v};
   em_call_op(e, "aten::append", in, 2);
 }

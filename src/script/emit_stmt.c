@@ -37,6 +37,7 @@ void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const ty
   source_range at = e->at;
   switch (target->kind) {
   case EXPR_NAME:
+    e->at = target->at;
     em_set_var(e, target->as.name, *v, annotated);
     break;
   case EXPR_TUPLE: case EXPR_LIST:
@@ -197,7 +198,21 @@ static void store_uninitialized(emitter *e, frame *f, const variable *v)
   e->before = old;
 }
 
-static void join_variable(emitter *e, frame *const *branch, const char *name, const char *slot)
+/* Why a variable cannot be read from here on: the message's first half, which reading completes. */
+static void set_error(emitter *e, const source_range *at, const char *name, const char *why)
+{
+  text_buf b;
+  if (em_find_var(e->frame, name))
+    return;
+  text_init(&b, e->s->cx->ctx);
+  text_printf(&b, "\n%s:\n", why);
+  source_excerpt(&b, at);
+  const char *text = text_failed(&b) ? why : session_strdup(e->s, text_str(&b));
+  text_free(&b);
+  em_set_var_error(e, name, text);
+}
+
+static void join_variable(emitter *e, const source_range *branch_at, frame *const *branch, const char *name, const char *slot)
 {
   const type *t[2] = {branch_type(branch[0], name), branch_type(branch[1], name)};
   for (int i = 0; i < 2; i++) {
@@ -209,7 +224,8 @@ static void join_variable(emitter *e, frame *const *branch, const char *name, co
   }
   for (int i = 0; i < 2; i++) {
     if (!t[i]) {
-      em_set_var_error(e, name, session_printf(e->s, "it is not set in the %s branch", i ? "false" : "true"));
+      set_error(e, branch_at, name, session_printf(e->s, "%s is not defined in the %s branch", name,
+                                                   i ? "false" : "true"));
       return;
     }
   }
@@ -220,13 +236,13 @@ static void join_variable(emitter *e, frame *const *branch, const char *name, co
   if (both)
     em_set_var_type(e, name, both);
   else
-    em_set_var_error(e, name, session_printf(e->s, "Type mismatch: it is set to type %s in the true branch and "
-                                                "type %s in the false branch",
-                                          TYPE_TEXT(e, t[0]), TYPE_TEXT(e, t[1])));
+    set_error(e, branch_at, name,
+              session_printf(e->s, "Type mismatch: %s is set to type %s in the true branch and type %s in the false "
+                                   "branch", name, TYPE_TEXT(e, t[0]), TYPE_TEXT(e, t[1])));
 }
 
 /* Variables that either branch set, in the order of their names. */
-static void join_branches(emitter *e, frame *const *branch)
+static void join_branches(emitter *e, const source_range *at, frame *const *branch)
 {
   if (branch[0]->exits && branch[1]->exits)
     return;
@@ -237,19 +253,24 @@ static void join_branches(emitter *e, frame *const *branch)
     const variable *v = order <= 0 ? &branch[0]->vars[a] : &branch[1]->vars[b];
     a += order <= 0;
     b += order >= 0;
-    join_variable(e, branch, v->name, v->slot);
+    join_variable(e, at, branch, v->name, v->slot);
   }
 }
 
 void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes), void *arg)
 {
   if (c->known >= 0) {
+    e->statement_end = 0;
     em_refine(e, c->known ? c->if_true : c->if_false);
     body(e, arg, c->known);
     return;
   }
   ir_value *cond = em_cond_value(e, c);
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_IF, &cond, 1));
+  source_range at = e->at; /* of the statement, before its branches move it */
+  if (e->statement_end > at.start)
+    at.end = e->statement_end;
+  e->statement_end = 0;
   frame *branch[2];
   for (int i = 0; i < 2; i++) {
     ir_block *b = ir_node_add_block(e->s, n);
@@ -260,7 +281,7 @@ void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void 
     em_pop_frame(e);
     e->before = old;
   }
-  join_branches(e, branch);
+  join_branches(e, &at, branch);
   e->frame->exits |= branch[0]->exits && branch[1]->exits;
 }
 
@@ -270,9 +291,23 @@ static void if_body(emitter *e, void *arg, bool yes)
   em_block(e, yes ? &st->as.branch.body : &st->as.branch.orelse);
 }
 
+/* Where a statement's text ends, with its blocks. */
+static uint32_t end_of(const ast_stmt *st)
+{
+  const ast_stmts *last = &(ast_stmts){NULL, 0};
+  if (st->kind == STMT_IF || st->kind == STMT_WHILE)
+    last = st->as.branch.orelse.n ? &st->as.branch.orelse : &st->as.branch.body;
+  else if (st->kind == STMT_FOR)
+    last = &st->as.loop.body;
+  else if (st->kind == STMT_WITH)
+    last = &st->as.with.body;
+  return last->n ? end_of(last->items[last->n - 1]) : st->at.end;
+}
+
 static void emit_if(emitter *e, const ast_stmt *st)
 {
   condition c = em_cond(e, st->as.branch.cond);
+  e->statement_end = end_of(st);
   em_if_blocks(e, &c, if_body, (void *)st);
 }
 

@@ -168,7 +168,7 @@ bool em_get_var(emitter *e, const char *name, sugared *out)
   if (!v)
     return false;
   if (v->error)
-    FAIL(e, "%s is not defined here: %s", name, v->error);
+    FAIL(e, "%sand was used here", v->error);
   *out = v->type ? sugar_value(load(e, v->slot, v->type)) : v->sugar;
   return true;
 }

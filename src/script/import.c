@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "script/classes.h"
 #include "script/emit_int.h"
 #include "script/lexer.h"
 #include "script/parser.h"
@@ -261,68 +262,6 @@ static const type *read_class(session *s, importer *im, const definition *d, con
   return c.t;
 }
 
-static const type *read_enum(session *s, importer *im, const definition *d, const ast_class *cls)
-{
-  type *t = program_add_class(s, im->p, TYPE_ENUM, d->qualified);
-  const type **elem = session_alloc_in(s, &im->p->mem, sizeof *elem);
-  elem[0] = type_simple(TYPE_INT);
-  t->elems = elem;
-  t->n_elems = 1;
-  for (uint32_t i = 0; i < cls->body.n; i++) {
-    const ast_stmt *st = cls->body.items[i];
-    if (st->kind != STMT_ASSIGN || st->as.assign.targets.items[0]->kind != EXPR_NAME || !st->as.assign.value)
-      continue;
-    const char *name = st->as.assign.targets.items[0]->as.name;
-    rush_value v = em_evaluate_constant(s, &im->names, st->as.assign.value, type_simple(TYPE_ANY)), member;
-    elem[0] = v.tag == RUSH_TAG_FLOAT    ? type_simple(TYPE_FLOAT)
-              : v.tag == RUSH_TAG_STRING ? type_simple(TYPE_STRING)
-                                         : type_simple(TYPE_INT);
-    session_check(s, enum_value_new(s->cx, t, name, v, &member));
-    class_add_enum_member(s, t, name, member);
-  }
-  return t;
-}
-
-/* The fields of a NamedTuple; those with a value have defaults, which come last. */
-static const type *read_named_tuple(session *s, importer *im, const definition *d, const ast_class *cls)
-{
-  type *t = program_add_class(s, im->p, TYPE_TUPLE, d->qualified);
-  arena *mem = &im->p->mem;
-  const type **elems = session_alloc_in(s, mem, cls->body.n * sizeof *elems);
-  const char **fields = session_alloc_in(s, mem, cls->body.n * sizeof *fields);
-  rush_value *defaults = session_alloc_in(s, mem, cls->body.n * sizeof *defaults);
-  uint32_t n = 0, n_defaults = 0;
-  for (uint32_t i = 0; i < cls->body.n; i++) {
-    const ast_stmt *st = cls->body.items[i];
-    if (st->kind != STMT_ASSIGN || !st->as.assign.type)
-      continue;
-    const ast_expr *target = st->as.assign.targets.items[0];
-    if (target->kind != EXPR_NAME)
-      session_fail(s, &st->at, "expected a field's name");
-    elems[n] = resolve_type(s, &im->names, st->as.assign.type);
-    fields[n++] = keep(s, im, target->as.name, strlen(target->as.name));
-    if (!st->as.assign.value)
-      continue;
-    rush_value v = value_retain(em_evaluate_constant(s, &im->names, st->as.assign.value, elems[n - 1]));
-    program_keep_steal(s, im->p, v);
-    defaults[n_defaults++] = v;
-  }
-  t->elems = elems;
-  t->fields = fields;
-  t->n_elems = n;
-  t->defaults = n_defaults ? defaults : NULL;
-  t->n_defaults = n_defaults;
-  return t;
-}
-
-static bool has_base(const ast_class *cls, const char *name)
-{
-  for (uint32_t i = 0; i < cls->bases.n; i++)
-    if (cls->bases.items[i]->kind == EXPR_NAME && strcmp(cls->bases.items[i]->as.name, name) == 0)
-      return true;
-  return false;
-}
-
 /* Classes written in C++ and registered there have no source. */
 static bool is_custom_class(str qualified)
 {
@@ -346,14 +285,14 @@ static const type *import_class(session *s, importer *im, str qualified)
     return NULL;
   session_enter(s);
   const ast_class *cls = parse_class_at(s, d->src, d->start, PARSE_RAW_BYTES | PARSE_SKIP_BODIES);
-  if (has_base(cls, "NamedTuple"))
-    t = read_named_tuple(s, im, d, cls);
-  else if (has_base(cls, "Enum"))
-    t = read_enum(s, im, d, cls);
+  if (class_has_base(cls, "NamedTuple"))
+    t = class_read_named_tuple(s, &im->names, d->qualified, cls);
+  else if (class_has_base(cls, "Enum"))
+    t = class_read_enum(s, &im->names, d->qualified, cls);
   else
     t = read_class(s, im, d, cls,
-                   has_base(cls, "Interface") || has_base(cls, "ModuleInterface") ? TYPE_INTERFACE
-                                                                                  : TYPE_CLASS);
+                   class_has_base(cls, "Interface") || class_has_base(cls, "ModuleInterface") ? TYPE_INTERFACE
+                                                                                              : TYPE_CLASS);
   session_leave(s);
   return t;
 }

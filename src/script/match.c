@@ -345,7 +345,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
     } else if (arg->has_default) {
       v = em_constant_value(e, arg->default_value, default_type(e, arg));
     } else {
-      m->why = session_printf(e->s, "Argument '%s' not provided.", arg->name);
+      m->why = session_printf(e->s, "Argument %s not provided.", arg->name);
       return false;
     }
     if (!match_arg(m, arg, v))
@@ -397,7 +397,7 @@ ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const c
 {
   attempt m;
   if (!attempt_schema(&m, e, sc, self, a, true))
-    FAIL(e, "%s:\n%s", schema_text(e, sc), m.why);
+    FAIL(e, "\n%s:\n%s\n", schema_text(e, sc), m.why);
   return m.out;
 }
 
@@ -446,8 +446,8 @@ static ir_value *insert_call(emitter *e, function *f, const attempt *m)
   return ir_node_add_output(e->s, n, f->schema->returns[0].type);
 }
 
-static _Noreturn void fail_overloads(emitter *e, const char *name, const op *const *ops, uint32_t n,
-                                     ir_value *self, const call_args *a)
+static _Noreturn void fail_overloads(emitter *e, const op *const *ops, uint32_t n, ir_value *self,
+                                     const call_args *a)
 {
   text_buf b;
   text_init(&b, e->s->cx->ctx);
@@ -455,14 +455,16 @@ static _Noreturn void fail_overloads(emitter *e, const char *name, const op *con
   for (uint32_t i = 0; i < n; i++) {
     attempt m;
     if (!attempt_schema(&m, e, ops[i]->schema, self, a, true)) {
-      text_puts(&b, "\n  ");
+      text_puts(&b, n > 1 ? "  \n  " : "\n");
       schema_print(&b, ops[i]->schema);
-      text_printf(&b, ":\n  %s\n", m.why ? m.why : "it does not fit");
+      text_printf(&b, n > 1 ? ":\n  %s\n" : ":\n%s\n", m.why ? m.why : "it does not fit");
     }
   }
   const char *text = session_strdup(e->s, text_str(&b));
   text_free(&b);
-  FAIL(e, "%s\nThe original call is %s", text, name);
+  if (n == 1)
+    FAIL(e, "%s", text);
+  FAIL(e, "%s\nThe original call is", text);
 }
 
 /* Scalars on the left of tensors: PyTorch rewrites these with functions of its own. */
@@ -506,11 +508,20 @@ static const char *renamed(const char *name)
   return name;
 }
 
-bool em_builtin_exists(emitter *e, const char *name)
+bool em_has_method(emitter *e, const char *name, const type *self)
 {
   uint32_t n;
-  op_overloads(e->p->ctx, str_of(renamed(name)), &n);
-  return n > 0;
+  const op *const *ops = op_overloads(e->p->ctx, str_of(renamed(name)), &n);
+  for (uint32_t i = 0; i < n; i++) {
+    int at = schema_arg_index(ops[i]->schema, STR("self"));
+    attempt m = {.e = e};
+    if (at < 0 || !match_vars(&m, ops[i]->schema->args[at].type, self))
+      continue;
+    const type *want = eval_vars(e, &m.env, ops[i]->schema->args[at].type);
+    if (want && type_is_subtype(self, want))
+      return true;
+  }
+  return false;
 }
 
 ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a)
@@ -532,7 +543,7 @@ ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const ca
     if (swapped)
       return swapped;
   }
-  fail_overloads(e, name, ops, n, self, a);
+  fail_overloads(e, ops, n, self, a);
 }
 
 ir_value *em_call_op(emitter *e, const char *name, ir_value *const *args, uint32_t n)

@@ -131,6 +131,8 @@ static bool class_attr_of(emitter *e, ir_value *v, const char *name, sugared *ou
   function *f;
   if (em_find_method(t, name, &f)) {
     *out = (sugared){.kind = SUGAR_METHOD, .as.method = {v, f}};
+    if (f->is_static)
+      *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = f};
     return true;
   }
   const class_attr *c = class_constant(t, str_of(name));
@@ -170,7 +172,7 @@ static bool enum_attr(emitter *e, ir_value *v, const char *name, sugared *out)
 static bool method_attr(emitter *e, ir_value *v, const char *name, sugared *out)
 {
   const char *op = session_printf(e->s, "aten::%s", strcmp(name, "type") == 0 ? "to" : name);
-  if (!em_builtin_exists(e, op))
+  if (!em_has_method(e, op, v->type))
     return false;
   *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {op, v, NULL}};
   return true;
@@ -299,11 +301,15 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
   if (base->kind == SUGAR_VALUE) {
     const type *t = base->as.value->type;
     if (em_is_optional_like(t))
-      FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to handle None first? "
-              "Optional values are refined by 'is None' checks", TYPE_TEXT(e, t), name);
+      FAIL(e, "'%s' object has no attribute or method '%s'. Check that it is not None first: that refines it", TYPE_TEXT(e, t),
+           name);
+    if (t->kind == TYPE_CLASS)
+      FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?",
+           TYPE_TEXT(e, t), name);
     FAIL(e, "'%s' object has no attribute or method '%s'.", TYPE_TEXT(e, t), name);
   }
-  FAIL(e, "%s has no attribute '%s'", em_sugar_name(e, base), name);
+  FAIL(e, base->kind == SUGAR_TORCH ? "object has no attribute %.0s%s" : "%s has no attribute '%s'",
+       em_sugar_name(e, base), name);
 }
 
 void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
@@ -320,6 +326,8 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
       return;
     }
   }
+  if (slot < 0 && t->cls->is_open && e->f->self == t && strcmp(e->f->name, "__init__") == 0)
+    slot = (int)class_add_attr(e->s, t, name, v->type);
   if (slot < 0)
     FAIL(e, "Tried to set nonexistent attribute: %s. Did you forget to initialize it in __init__()?", name);
   const type *want = t->cls->attrs[slot].type;

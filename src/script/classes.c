@@ -1,0 +1,77 @@
+/* script/classes.c -- enums and NamedTuples, which archives and user files write alike. */
+#include "script/classes.h"
+
+#include <string.h>
+
+#include "script/emit_int.h"
+
+static const char *keep(session *s, program *p, const char *text)
+{
+  char *copy = session_alloc_in(s, &p->mem, strlen(text) + 1);
+  memcpy(copy, text, strlen(text));
+  return copy;
+}
+
+bool class_has_base(const ast_class *cls, const char *name)
+{
+  for (uint32_t i = 0; i < cls->bases.n; i++) {
+    const ast_expr *b = cls->bases.items[i];
+    if (strcmp(b->kind == EXPR_NAME ? b->as.name : b->kind == EXPR_ATTR ? b->as.attr.name : "", name) == 0)
+      return true;
+  }
+  return false;
+}
+
+const type *class_read_enum(session *s, const resolver *r, const char *qualified, const ast_class *cls)
+{
+  type *t = program_add_class(s, r->program, TYPE_ENUM, qualified);
+  const type **elem = session_alloc_in(s, &r->program->mem, sizeof *elem);
+  elem[0] = type_simple(TYPE_INT);
+  t->elems = elem;
+  t->n_elems = 1;
+  for (uint32_t i = 0; i < cls->body.n; i++) {
+    const ast_stmt *st = cls->body.items[i];
+    if (st->kind != STMT_ASSIGN || st->as.assign.targets.items[0]->kind != EXPR_NAME || !st->as.assign.value)
+      continue;
+    const char *name = st->as.assign.targets.items[0]->as.name;
+    rush_value v = em_evaluate_constant(s, r, st->as.assign.value, type_simple(TYPE_ANY)), member;
+    elem[0] = v.tag == RUSH_TAG_FLOAT    ? type_simple(TYPE_FLOAT)
+              : v.tag == RUSH_TAG_STRING ? type_simple(TYPE_STRING)
+                                         : type_simple(TYPE_INT);
+    session_check(s, enum_value_new(s->cx, t, name, v, &member));
+    class_add_enum_member(s, t, name, member);
+  }
+  return t;
+}
+
+/* The fields of a NamedTuple; those with a value have defaults, which come last. */
+const type *class_read_named_tuple(session *s, const resolver *r, const char *qualified, const ast_class *cls)
+{
+  type *t = program_add_class(s, r->program, TYPE_TUPLE, qualified);
+  arena *mem = &r->program->mem;
+  const type **elems = session_alloc_in(s, mem, cls->body.n * sizeof *elems);
+  const char **fields = session_alloc_in(s, mem, cls->body.n * sizeof *fields);
+  rush_value *defaults = session_alloc_in(s, mem, cls->body.n * sizeof *defaults);
+  uint32_t n = 0, n_defaults = 0;
+  for (uint32_t i = 0; i < cls->body.n; i++) {
+    const ast_stmt *st = cls->body.items[i];
+    if (st->kind != STMT_ASSIGN || !st->as.assign.type)
+      continue;
+    const ast_expr *target = st->as.assign.targets.items[0];
+    if (target->kind != EXPR_NAME)
+      session_fail(s, &st->at, "expected a field's name");
+    elems[n] = resolve_type(s, r, st->as.assign.type);
+    fields[n++] = keep(s, r->program, target->as.name);
+    if (!st->as.assign.value)
+      continue;
+    rush_value v = value_retain(em_evaluate_constant(s, r, st->as.assign.value, elems[n - 1]));
+    program_keep_steal(s, r->program, v);
+    defaults[n_defaults++] = v;
+  }
+  t->elems = elems;
+  t->fields = fields;
+  t->n_elems = n;
+  t->defaults = n_defaults ? defaults : NULL;
+  t->n_defaults = n_defaults;
+  return t;
+}

@@ -1,0 +1,379 @@
+/* script/unit.c -- see unit.h. */
+#include "script/unit.h"
+
+#include <string.h>
+
+#include "script/classes.h"
+#include "script/emit.h"
+#include "script/emit_int.h"
+#include "script/parser.h"
+
+typedef enum binding_kind { BOUND_MODULE, BOUND_IMPORT, BOUND_CONSTANT, BOUND_ALIAS, BOUND_DEF, BOUND_CLASS } binding_kind;
+
+typedef struct binding { /* what a global name means; in the program's arena */
+  binding_kind kind;
+  const char *name;
+  const char *path;     /* MODULE, IMPORT: "torch.nn.functional", "torch.relu" */
+  source_range at;      /* CONSTANT, ALIAS: the expression; DEF, CLASS: where it starts */
+  const type *type;     /* CLASS, once read; CONSTANT: its type */
+  function *function;   /* DEF, once declared */
+  rush_value constant;
+  bool is_busy;
+  bool is_marked;       /* DEF: @torch.jit.script */
+} binding;
+
+typedef struct unit {
+  program *p;
+  const source *src;
+  table names;
+  resolver resolver;
+} unit;
+
+static unit *unit_of(const resolver *r) { return r->arg; }
+
+static const char *keep(session *s, unit *u, const char *text)
+{
+  char *copy = session_alloc_in(s, &u->p->mem, strlen(text) + 1);
+  memcpy(copy, text, strlen(text));
+  return copy;
+}
+
+static binding *bind(session *s, unit *u, binding_kind kind, const char *name, source_range at)
+{
+  binding *b = session_alloc_in(s, &u->p->mem, sizeof *b);
+  *b = (binding){.kind = kind, .name = keep(s, u, name), .at = at, .constant = value_none()};
+  if (!table_put(&u->names, str_of(b->name), b))
+    session_check(s, call_nomem(s->cx));
+  return b;
+}
+
+/* -- Functions ---------------------------------------------------------------------------------- */
+
+static bool has_decorator(const ast_exprs *decorators, const char *last)
+{
+  for (uint32_t i = 0; i < decorators->n; i++) {
+    const ast_expr *d = decorators->items[i];
+    if (d->kind == EXPR_CALL)
+      d = d->as.call.fn;
+    if (strcmp(d->kind == EXPR_NAME ? d->as.name : d->kind == EXPR_ATTR ? d->as.attr.name : "", last) == 0)
+      return true;
+  }
+  return false;
+}
+
+static void compile_body(session *s, function *f)
+{
+  binding *b = f->compile_arg;
+  unit *u = f->program->front;
+  script_emit_function(s, f, parse_def_at(s, u->src, b->at.start, 0), &u->resolver);
+}
+
+static void declare(session *s, unit *u, function *f, const ast_def *d)
+{
+  binding *b = session_alloc_in(s, &u->p->mem, sizeof *b);
+  *b = (binding){.kind = BOUND_DEF, .at = d->at};
+  f->is_static = f->self && has_decorator(&d->decorators, "staticmethod");
+  script_declare_function(s, f, d, &u->resolver);
+  f->compile = compile_body;
+  f->compile_arg = b;
+}
+
+static function *unit_function(session *s, unit *u, binding *b)
+{
+  if (!b->function) {
+    const ast_def *d = parse_def_head(s, u->src, b->at.start, 0);
+    b->function = program_add_function(s, u->p, session_printf(s, "__torch__.%s", b->name));
+    declare(s, u, b->function, d);
+  }
+  return b->function;
+}
+
+/* -- Classes ------------------------------------------------------------------------------------ */
+
+/* Attributes are what __init__ sets. */
+static void complete_class(session *s, const type *t)
+{
+  function *init = class_find_method(t, STR("__init__"));
+  if (init && init->state == FUNCTION_DECLARED)
+    function_ensure(s, init);
+}
+
+static void add_property(session *s, unit *u, type *t, const ast_def *d, bool is_setter)
+{
+  class_info *c = t->cls;
+  const char *name = is_setter ? session_printf(s, "__%s_setter", d->name) : session_printf(s, "__%s_getter", d->name);
+  function *f = class_add_method(s, t, name);
+  declare(s, u, f, d);
+  for (uint32_t i = 0; i < c->n_properties; i++) {
+    if (strcmp(c->properties[i].name, d->name) == 0) {
+      c->properties[i].setter = f;
+      return;
+    }
+  }
+  struct class_property *grown = session_alloc_in(s, &u->p->mem, (c->n_properties + 1) * sizeof *grown);
+  if (c->n_properties)
+    memcpy(grown, c->properties, c->n_properties * sizeof *grown);
+  grown[c->n_properties++] = (struct class_property){keep(s, u, d->name), f, NULL};
+  c->properties = grown;
+}
+
+static void read_methods(session *s, unit *u, type *t, const ast_class *cls)
+{
+  for (uint32_t i = 0; i < cls->body.n; i++) {
+    const ast_stmt *st = cls->body.items[i];
+    if (st->kind != STMT_DEF)
+      continue;
+    const ast_def *d = st->as.def;
+    bool is_setter = has_decorator(&d->decorators, "setter");
+    if (has_decorator(&d->decorators, "classmethod"))
+      session_fail(s, &d->at, "class methods are not supported: use a static method or a function");
+    if (is_setter || has_decorator(&d->decorators, "property")) {
+      add_property(s, u, t, d, is_setter);
+      continue;
+    }
+    function *f = class_add_method(s, t, d->name);
+    declare(s, u, f, d);
+    if (t->kind == TYPE_INTERFACE)
+      f->compile = NULL;
+  }
+}
+
+/* b->type is set before methods are declared: their signatures may name the class. */
+static void read_class(session *s, unit *u, binding *b, const char *qualified, const ast_class *cls)
+{
+  bool is_interface = has_decorator(&cls->decorators, "interface");
+  for (uint32_t i = 0; i < cls->bases.n && !is_interface; i++) {
+    const ast_expr *b = cls->bases.items[i];
+    if (strcmp(b->kind == EXPR_NAME ? b->as.name : b->kind == EXPR_ATTR ? b->as.attr.name : "", "object") == 0)
+      continue;
+    if (class_has_base(cls, "Module"))
+      session_fail(s, &cls->name_at, "class '%s' is a module: its attributes exist in Python only, so that a text "
+                                     "alone does not say what it is", cls->name);
+    session_fail(s, &cls->name_at, "Torchscript does not support class inheritance.");
+  }
+  type *t = program_add_class(s, u->p, is_interface ? TYPE_INTERFACE : TYPE_CLASS, qualified);
+  t->cls->is_module_interface = is_interface && class_has_base(cls, "Module");
+  t->cls->is_open = !is_interface;
+  b->type = t;
+  read_methods(s, u, t, cls);
+  if (!is_interface)
+    t->cls->complete = complete_class;
+}
+
+static const type *unit_class(session *s, unit *u, binding *b)
+{
+  if (b->type)
+    return b->type;
+  if (b->is_busy)
+    session_fail(s, &b->at, "class '%s' is defined in terms of itself", b->name);
+  b->is_busy = true;
+  session_enter(s);
+  const ast_class *cls = parse_class_at(s, u->src, b->at.start, PARSE_SKIP_BODIES);
+  const char *qualified = session_printf(s, "__torch__.%s", b->name);
+  static const char *const enums[] = {"Enum", "IntEnum", "StrEnum"};
+  for (size_t i = 0; i < COUNT_OF(enums) && !b->type; i++)
+    if (class_has_base(cls, enums[i]))
+      b->type = class_read_enum(s, &u->resolver, qualified, cls);
+  if (!b->type && class_has_base(cls, "NamedTuple"))
+    b->type = class_read_named_tuple(s, &u->resolver, qualified, cls);
+  if (!b->type)
+    read_class(s, u, b, qualified, cls);
+  session_leave(s);
+  return b->type;
+}
+
+/* -- Names -------------------------------------------------------------------------------------- */
+
+static sugared sugar_of_class(const type *t)
+{
+  sugar_kind k = t->kind == TYPE_TUPLE ? SUGAR_NAMED_TUPLE : t->kind == TYPE_ENUM ? SUGAR_ENUM : SUGAR_CLASS;
+  return (sugared){.kind = k, .as.type = t};
+}
+
+/* "torch.relu": an attribute of what stands before the last dot. */
+static bool imported(session *s, unit *u, const char *path, sugared *out)
+{
+  const char *dot = strrchr(path, '.');
+  if (!dot)
+    return false;
+  const char *base = session_printf(s, "%.*s", (int)(dot - path), path);
+  return resolve_torch_attr(s, u->p->ctx, base, dot + 1, out);
+}
+
+static bool unit_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
+{
+  unit *u = unit_of(r);
+  binding *b = table_get(&u->names, str_of(name));
+  (void)at;
+  if (!b)
+    return false;
+  switch (b->kind) {
+  case BOUND_MODULE:
+    *out = (sugared){.kind = SUGAR_TORCH, .as.name = b->path};
+    return true;
+  case BOUND_IMPORT:
+    return imported(s, u, b->path, out);
+  case BOUND_CONSTANT:
+    *out = (sugared){.kind = SUGAR_CONSTANT, .as.constant = {b->constant, b->type}};
+    return true;
+  case BOUND_ALIAS:
+    *out = (sugared){.kind = SUGAR_TYPE, .as.type = resolve_type(s, r, parse_expr_range(s, b->at, 0))};
+    return true;
+  case BOUND_DEF:
+    *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = unit_function(s, u, b)};
+    return true;
+  case BOUND_CLASS:
+    *out = sugar_of_class(unit_class(s, u, b));
+    return true;
+  }
+  return false;
+}
+
+static bool unit_attr(session *s, const resolver *r, const sugared *base, const char *name, source_range at,
+                      sugared *out)
+{
+  (void)at;
+  return base->kind == SUGAR_TORCH && resolve_torch_attr(s, r->program->ctx, base->as.name, name, out);
+}
+
+static const type *unit_type(session *s, const resolver *r, const char *name, source_range at)
+{
+  unit *u = unit_of(r);
+  binding *b = table_get(&u->names, str_of(name));
+  (void)at;
+  if (b && b->kind == BOUND_CLASS)
+    return unit_class(s, u, b);
+  if (b && b->kind == BOUND_ALIAS)
+    return resolve_type(s, r, parse_expr_range(s, b->at, 0));
+  return NULL;
+}
+
+/* -- Statements --------------------------------------------------------------------------------- */
+
+static bool is_known_module(const char *path)
+{
+  return strcmp(path, "torch") == 0 || strncmp(path, "torch.", 6) == 0 || strcmp(path, "math") == 0;
+}
+
+/* Names of typing, enum and other modules mean something where they are used: as types, bases, decorators. */
+static void read_import(session *s, unit *u, const ast_stmt *st)
+{
+  for (uint32_t i = 0; i < st->as.import.n; i++) {
+    const ast_alias *a = &st->as.import.names[i];
+    const char *path = st->as.import.from ? session_printf(s, "%s.%s", st->as.import.module ? st->as.import.module : "",
+                                                           a->name)
+                                          : a->name;
+    if (!is_known_module(path) || strcmp(a->name, "*") == 0)
+      continue;
+    const char *as = a->as_name ? a->as_name : a->name;
+    if (!st->as.import.from && !a->as_name && strchr(as, '.')) { /* import torch.nn binds torch */
+      as = session_printf(s, "%.*s", (int)strcspn(as, "."), as);
+      path = as;
+    }
+    sugared v;
+    bool is_module = !st->as.import.from;
+    if (st->as.import.from && imported(s, u, path, &v))
+      is_module = v.kind == SUGAR_TORCH;
+    bind(s, u, is_module ? BOUND_MODULE : BOUND_IMPORT, as, st->at)->path = keep(s, u, path);
+  }
+}
+
+/* Can the expression be a constant?  Literals, and tuples of them; lists and dicts are no first-class globals
+ * in PyTorch either. */
+static bool is_literal(const ast_expr *x)
+{
+  switch (x->kind) {
+  case EXPR_INT: case EXPR_FLOAT: case EXPR_IMAG: case EXPR_STRING: case EXPR_TRUE: case EXPR_FALSE: case EXPR_NONE:
+    return true;
+  case EXPR_UNARY:
+    return x->op == OP_NEG && is_literal(x->as.pair.left);
+  case EXPR_TUPLE:
+    for (uint32_t i = 0; i < x->as.items.n; i++)
+      if (!is_literal(x->as.items.items[i]))
+        return false;
+    return true;
+  default:
+    return false;
+  }
+}
+
+static void read_constant(session *s, unit *u, const char *name, const ast_expr *x)
+{
+  binding *b = bind(s, u, BOUND_CONSTANT, name, x->at);
+  b->constant = value_retain(em_evaluate_constant(s, &u->resolver, x, type_simple(TYPE_ANY)));
+  program_keep_steal(s, u->p, b->constant);
+  b->type = type_of_value(&u->p->types, b->constant);
+  if (!b->type)
+    session_check(s, call_nomem(s->cx));
+}
+
+static void read_assign(session *s, unit *u, const ast_stmt *st)
+{
+  const ast_expr *value = st->as.assign.value;
+  for (uint32_t i = 0; value && i < st->as.assign.targets.n; i++) {
+    const ast_expr *t = st->as.assign.targets.items[i];
+    if (t->kind != EXPR_NAME)
+      continue;
+    if (is_literal(value))
+      read_constant(s, u, t->as.name, value);
+    else if (value->kind == EXPR_SUBSCRIPT || value->kind == EXPR_NAME || value->kind == EXPR_ATTR)
+      bind(s, u, BOUND_ALIAS, t->as.name, value->at);
+  }
+}
+
+static void read_statement(session *s, unit *u, const ast_stmt *st)
+{
+  switch ((int)st->kind) {
+  case STMT_IMPORT:
+    read_import(s, u, st);
+    break;
+  case STMT_ASSIGN:
+    read_assign(s, u, st);
+    break;
+  case STMT_DEF:
+    bind(s, u, BOUND_DEF, st->as.def->name, st->as.def->at)->is_marked = has_decorator(&st->as.def->decorators, "script");
+    break;
+  case STMT_CLASS:
+    bind(s, u, BOUND_CLASS, st->as.cls->name, st->as.cls->at);
+    break;
+  default: /* what only Python runs: if __name__ == "__main__" ... */
+    break;
+  }
+}
+
+/* -- Public ------------------------------------------------------------------------------------- */
+
+static void free_unit(program *p) { table_free(&((unit *)p->front)->names); }
+
+/* The class that stands for the file: its functions are its methods. */
+static const type *file_class(session *s, unit *u, const char *file)
+{
+  const char *slash = strrchr(file, '/'), *stem = slash ? slash + 1 : file;
+  int n = (int)strcspn(stem, ".");
+  type *t = program_add_class(s, u->p, TYPE_CLASS, session_printf(s, "__torch__.%.*s", n, stem));
+  t->cls->is_module = true;
+  bool only_marked = false; /* with @torch.jit.script on some, the others are Python's */
+  for (uint32_t i = 0; i < u->names.n; i++)
+    only_marked |= u->names.entries[i].value && ((binding *)u->names.entries[i].value)->is_marked;
+  for (uint32_t i = 0; i < u->names.n; i++) {
+    binding *b = u->names.entries[i].value;
+    if (b && b->kind == BOUND_DEF && b->is_marked == only_marked)
+      class_share_function(s, t, unit_function(s, u, b));
+  }
+  return t;
+}
+
+const type *script_unit_load(session *s, program *p, const char *file, str text)
+{
+  unit *u = session_alloc_in(s, &p->mem, sizeof *u);
+  u->p = p;
+  u->src = program_add_source(s, p, file, text.p, text.len);
+  table_init(&u->names, p->ctx);
+  u->resolver = (resolver){u, p, unit_value, unit_attr, unit_type, 0, 0};
+  p->front = u;
+  p->front_free = free_unit;
+  ast_stmts tree = parse_source(s, u->src, PARSE_SKIP_BODIES);
+  for (uint32_t i = 0; i < tree.n; i++)
+    read_statement(s, u, tree.items[i]);
+  return file_class(s, u, file);
+}

@@ -1,0 +1,7 @@
+from typing import Optional
+
+import torch
+
+
+def f(x: Optional[torch.Tensor]) -> torch.Tensor:
+    return x.relu()

@@ -1,0 +1,3 @@
+def f(n: int) -> int:
+    x = (n +
+    return x
