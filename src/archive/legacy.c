@@ -337,8 +337,11 @@ static void set_state(legacy *l, rush_value object, int64_t id)
                         l->in.place, t->name);
   rush_value args[2] = {object, l->values[id]}, result;
   function_ensure(l->s, f);
-  if (f->schema->n_args == 2)
+  if (f->schema->n_args == 2) {
     value_retype(l->s, args[1], f->schema->args[1].type);
+    if (!type_contains_value(f->schema->args[1].type, args[1]))
+      session_fail_status(l->s, RUSH_EFORMAT, NULL, NULL, "%s: the state of '%s' has another type", l->in.place, t->name);
+  }
   session_check(l->s, function_call(l->s->cx, f, args, f->schema->n_args, &result));
   value_release(result);
 }

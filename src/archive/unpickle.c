@@ -188,8 +188,13 @@ static void set_quantizer(unpickler *u, rush_tensor *t, const pickle_node *n)
     rush_value scales = node_value(u, q->at[1]), zeros = node_value(u, q->at[2]);
     if (scales.tag != RUSH_TAG_TENSOR || zeros.tag != RUSH_TAG_TENSOR)
       pickle_fail(u->s, u->p, n, "a per-channel quantizer without tensors");
+    int64_t axis = pickle_need_int(u->s, u->p, q->at[3], "axis");
+    if (axis < 0 || axis >= t->n_dims || scales.as.tensor->n_dims != 1 || zeros.as.tensor->n_dims != 1 ||
+        scales.as.tensor->sizes[0] != t->sizes[axis] || zeros.as.tensor->sizes[0] != t->sizes[axis] ||
+        !dtype_is_float(scales.as.tensor->dtype) || dtype_is_complex(zeros.as.tensor->dtype))
+      pickle_fail(u->s, u->p, n, "a per-channel quantizer whose scales and zero points do not fit axis %lld", (long long)axis);
     made.per_channel = true;
-    made.axis = (int32_t)pickle_need_int(u->s, u->p, q->at[3], "axis");
+    made.axis = (int32_t)axis;
     made.scales = scales.as.tensor;
     made.zero_points = zeros.as.tensor;
   } else {
@@ -253,6 +258,17 @@ static rush_value rebuild_parameter(unpickler *u, const pickle_node *n)
   return v;
 }
 
+static const char *type_in_words(session *s, const type *t)
+{
+  text_buf b;
+
+  text_init(&b, s->cx->ctx);
+  type_print_annotation(&b, t);
+  const char *copy = session_printf(s, "%s", text_failed(&b) ? "its type" : text_str(&b));
+  text_free(&b);
+  return copy;
+}
+
 /* -- Containers -------------------------------------------------------------------------------------------- */
 
 static rush_value make_list(unpickler *u, const pickle_node *n, const pickle_seq *seq, const type *elem)
@@ -300,36 +316,64 @@ static rush_value make_dict(unpickler *u, const pickle_node *n, const pickle_seq
   return v;
 }
 
+static bool type_fits_items(const type *t, const rush_tuple *v)
+{
+  for (size_t i = 0; i < v->n; i++)
+    if (!type_contains_value(t->elems[i], v->items[i]))
+      return false;
+  return true;
+}
+
+/* An untyped list becomes a list of `elem` when all its items are such. */
+static void retype_list(session *s, rush_list *l, const type *elem)
+{
+  if (l->elem->kind != TYPE_ANY || elem->kind == TYPE_ANY)
+    return;
+  for (size_t i = 0; i < l->n; i++) {
+    value_retype(s, l->items[i], elem);
+    if (!type_contains_value(elem, l->items[i]))
+      return;
+  }
+  type_retain(elem);
+  type_release(l->elem);
+  l->elem = elem;
+}
+
+static void retype_dict(session *s, rush_dict *d, const type *t)
+{
+  size_t pos = 0;
+
+  if (d->key->kind != TYPE_ANY || d->value->kind != TYPE_ANY)
+    return;
+  for (dict_entry *e; (e = dict_next(d, &pos));) {
+    value_retype(s, e->value, t->elems[1]);
+    if (!type_contains_value(t->elems[0], e->key) || !type_contains_value(t->elems[1], e->value))
+      return;
+  }
+  type_retain(t->elems[0]);
+  type_retain(t->elems[1]);
+  type_release(d->key);
+  type_release(d->value);
+  d->key = t->elems[0];
+  d->value = t->elems[1];
+}
+
 void value_retype(session *s, rush_value v, const type *t)
 {
   if (t->kind == TYPE_OPTIONAL)
     t = type_elem(t);
   session_enter(s);
   if (v.tag == RUSH_TAG_LIST && t->kind == TYPE_LIST) {
-    type_retain(type_elem(t));
-    type_release(v.as.list->elem);
-    v.as.list->elem = type_elem(t);
-    if (type_elem(t)->n_elems)
-      for (size_t i = 0; i < v.as.list->n; i++)
-        value_retype(s, v.as.list->items[i], type_elem(t));
+    retype_list(s, v.as.list, type_elem(t));
   } else if (v.tag == RUSH_TAG_DICT && t->kind == TYPE_DICT) {
-    rush_dict *d = v.as.dict;
-    type_retain(t->elems[0]);
-    type_retain(t->elems[1]);
-    type_release(d->key);
-    type_release(d->value);
-    d->key = t->elems[0];
-    d->value = t->elems[1];
-    size_t pos = 0;
-    for (dict_entry *e; t->elems[1]->n_elems && (e = dict_next(d, &pos));)
-      value_retype(s, e->value, t->elems[1]);
+    retype_dict(s, v.as.dict, t);
   } else if (v.tag == RUSH_TAG_TUPLE && t->kind == TYPE_TUPLE && v.as.tuple->n == t->n_elems) {
-    if (t->fields && !v.as.tuple->type) {
+    for (size_t i = 0; i < v.as.tuple->n; i++)
+      value_retype(s, v.as.tuple->items[i], t->elems[i]);
+    if (t->fields && !v.as.tuple->type && type_fits_items(t, v.as.tuple)) {
       type_retain(t);
       v.as.tuple->type = t;
     }
-    for (size_t i = 0; i < v.as.tuple->n; i++)
-      value_retype(s, v.as.tuple->items[i], t->elems[i]);
   }
   session_leave(s);
 }
@@ -357,17 +401,6 @@ static rush_value make_custom(unpickler *u, const pickle_node *n, const custom_c
   session_check(u->s, custom_value_new_steal(u->s->cx, cls, self, &v));
   session_defer_value(u->s, v);
   return v;
-}
-
-static const char *type_in_words(session *s, const type *t)
-{
-  text_buf b;
-
-  text_init(&b, s->cx->ctx);
-  type_print_annotation(&b, t);
-  const char *copy = session_printf(s, "%s", text_failed(&b) ? "its type" : text_str(&b));
-  text_free(&b);
-  return copy;
 }
 
 /* State is a dict of attributes: into the slots, each as its declared type. */
@@ -420,12 +453,31 @@ static rush_value make_object(unpickler *u, const pickle_node *n)
   if (set_state) {
     rush_value args[2] = {v, node_value(u, n->as.object->state)}, result;
     function_ensure(u->s, set_state);
+    if (set_state->schema->n_args != 2)
+      pickle_fail(u->s, u->p, n, "__setstate__ of '%.*s' takes %u arguments, not self and a state", (int)name.len, name.p,
+                  set_state->schema->n_args);
     value_retype(u->s, args[1], set_state->schema->args[1].type);
+    if (!type_contains_value(set_state->schema->args[1].type, args[1]))
+      pickle_fail(u->s, u->p, n, "the state of '%.*s': expected %s", (int)name.len, name.p,
+                  type_in_words(u->s, set_state->schema->args[1].type));
     session_check(u->s, function_call(u->s->cx, set_state, args, 2, &result));
     value_release(result);
   } else {
     set_attributes(u, n, o);
   }
+  return v;
+}
+
+static rush_value make_named_tuple(unpickler *u, const pickle_node *n, const type *t)
+{
+  const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "NamedTuple");
+
+  if (a->n != t->n_elems)
+    pickle_fail(u->s, u->p, n, "%u fields; %s has %u", a->n, t->name, t->n_elems);
+  rush_value v = make_tuple(u, n, a, NULL);
+  value_retype(u->s, v, t);
+  if (!v.as.tuple->type)
+    pickle_fail(u->s, u->p, n, "a field of %s has another type", t->name);
   return v;
 }
 
@@ -438,7 +490,7 @@ static rush_value call_script_name(unpickler *u, const pickle_node *n)
   bool equal = false;
 
   if (t->kind == TYPE_TUPLE)
-    return make_tuple(u, n, pickle_need_tuple(u->s, u->p, args, "NamedTuple"), t);
+    return make_named_tuple(u, n, t);
   if (t->kind == TYPE_CLASS)
     return make_object(u, n);
   if (t->kind != TYPE_ENUM)
@@ -468,8 +520,12 @@ static const pickle_node *only_argument(unpickler *u, const pickle_node *n)
 static rush_value typed_list(unpickler *u, const pickle_node *n, type_kind elem)
 {
   const pickle_node *list = only_argument(u, n);
+  rush_value v = make_list(u, n, pickle_need_list(u->s, u->p, list, "list"), type_simple(elem));
 
-  return make_list(u, n, pickle_need_list(u->s, u->p, list, "list"), type_simple(elem));
+  for (size_t i = 0; i < v.as.list->n; i++)
+    if (!type_contains_value(type_simple(elem), v.as.list->items[i]))
+      pickle_fail(u->s, u->p, list, "item %zu of a typed list has another type", i);
+  return v;
 }
 
 static rush_value restore_type_tag(unpickler *u, const pickle_node *n)
@@ -481,6 +537,8 @@ static rush_value restore_type_tag(unpickler *u, const pickle_node *n)
   rush_value v = node_value(u, a->at[0]);
   const type *t = u->parse_type(u, pickle_need_str(u->s, u->p, a->at[1], "type"));
   value_retype(u->s, v, t);
+  if (!type_contains_value(t, v))
+    pickle_fail(u->s, u->p, n, "expected %s", type_in_words(u->s, t));
   return v;
 }
 

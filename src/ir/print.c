@@ -229,8 +229,8 @@ static void print_attrs(text_buf *out, const ir_node *n)
     open = ", ";
   }
   for (const ir_attr *a = n->attrs; a; a = a->next) {
-    if ((named || n->function) && strcmp(a->name, "name") == 0)
-      continue;
+    if (a->name[0] == '_' || ((named || n->function) && strcmp(a->name, "name") == 0))
+      continue; /* _x: ours, between passes */
     text_printf(out, "%s%s=", open, a->name);
     print_attr(out, a);
     open = ", ";

@@ -49,7 +49,10 @@ rush_status kernel_enum_name(rush_call *call)
 
 rush_status kernel_enum_value(rush_call *call)
 {
-  call->results[0] = value_retain(value_enum(call->args[0])->value);
+  rush_value v = value_enum(call->args[0])->value;
+  if (!type_contains_value(call->op->schema->returns[0].type, v)) /* another overload's */
+    return call_fail(call->cx, "prim::EnumValue.%s: the member's value has another type", call->op->schema->overload);
+  call->results[0] = value_retain(v);
   return RUSH_OK;
 }
 

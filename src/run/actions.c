@@ -206,6 +206,24 @@ rush_status act_isinstance(call_ctx *cx, frame *f, const site *s)
   return RUSH_OK;
 }
 
+rush_status act_cast(call_ctx *cx, frame *f, const site *s)
+{
+  rush_value v = peek(f, operands(f, s)[0]);
+
+  if (!type_contains_value(s->type, v)) {
+    text_buf t;
+    text_init(&t, cx->ctx);
+    type_print_annotation(&t, s->type);
+    rush_status st = call_fail(cx, "unchecked_cast: the value is no %s", text_failed(&t) ? "such type" : text_str(&t));
+    text_free(&t);
+    return st;
+  }
+  value_retain(v);
+  drop_operands(f, s);
+  give(f, s, 0, v);
+  return RUSH_OK;
+}
+
 /* -- Text --------------------------------------------------------------------------------------- */
 
 static void give_nones(frame *f, const site *s)

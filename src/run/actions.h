@@ -58,7 +58,7 @@ static inline void give(frame *f, const site *s, uint32_t i, rush_value v)
 
 typedef rush_status action(call_ctx *cx, frame *f, const site *s);
 action act_list, act_list_unpack, act_tuple, act_tuple_unpack, act_tuple_index, act_tuple_slice,
-    act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_module_index,
+    act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_cast, act_module_index,
     act_unsupported;
 /* The operator call; n_made results go through the frame's row. */
 rush_status act_operator(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;

@@ -364,6 +364,11 @@ static void emit_node(coder *e, const ir_node *n)
   case IR_RAISE: put_node(e, n, OPC_RAISE, 0); break;
   case IR_PRINT: put_node(e, n, OPC_PRINT, 0); break;
   case IR_UNCHECKED_CAST:
+    if (ir_attr_find(n, "_checked"))
+      put_container(e, n, OPC_CAST);
+    else
+      put_alias(e, n);
+    break;
   case IR_PROFILE: put_alias(e, n); break;
   case IR_ISINSTANCE: put_isinstance(e, n); break;
   case IR_ENTER:

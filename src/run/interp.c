@@ -28,6 +28,12 @@ static rush_status push_call(call_ctx *cx, call_stack *s, frame *caller, const s
   return RUSH_OK;
 }
 
+/* An object whose __init__ read before it wrote. */
+static rush_status fail_unset(call_ctx *cx, const rush_object *o, uint32_t slot)
+{
+  return call_fail(cx, "attribute '%s' of %s was not set", o->type->cls->attrs[slot].name, o->type->name);
+}
+
 static rush_status push_interface(call_ctx *cx, call_stack *s, frame *caller, const site *st,
                                   frame **out)
 {
@@ -362,9 +368,16 @@ L_LOOP_NEXT : {
   }
   NEXT;
 }
-L_GET_ATTR:
-  R[i.a] = value_retain(R[i.b].as.object->slots[i.c]);
+L_GET_ATTR: {
+  rush_value v = R[i.b].as.object->slots[i.c];
+  if (UNLIKELY(v.tag == RUSH_TAG_UNSET)) {
+    SAVE();
+    status = fail_unset(cx, R[i.b].as.object, i.c);
+    goto failed;
+  }
+  R[i.a] = value_retain(v);
   NEXT;
+}
 L_SET_ATTR : {
   rush_value *slot = &R[i.a].as.object->slots[i.c];
   rush_value old = *slot;
@@ -413,6 +426,8 @@ L_WARN:
   DO(act_warn(cx, f, SITE()));
 L_ISINSTANCE:
   DO(act_isinstance(cx, f, SITE()));
+L_CAST:
+  DO(act_cast(cx, f, SITE()));
 L_MODULE_INDEX:
   DO(act_module_index(cx, f, SITE()));
 L_UNSUPPORTED:

@@ -87,5 +87,5 @@ void em_unpack_tuple(emitter *e, ir_value *v, ir_value **out)
 bool em_is_empty_list_literal(const ir_value *v)
 {
   return v->node->kind == IR_LIST_CONSTRUCT && v->node->n_inputs == 0 &&
-         ir_attr_find(v->node, "untyped") != NULL;
+         ir_attr_find(v->node, "_untyped") != NULL;
 }

@@ -35,9 +35,13 @@ const type *class_read_enum(session *s, const resolver *r, const char *qualified
       continue;
     const char *name = st->as.assign.targets.items[0]->as.name;
     rush_value v = em_evaluate_constant(s, r, st->as.assign.value, type_simple(TYPE_ANY)), member;
-    elem[0] = v.tag == RUSH_TAG_FLOAT    ? type_simple(TYPE_FLOAT)
-              : v.tag == RUSH_TAG_STRING ? type_simple(TYPE_STRING)
-                                         : type_simple(TYPE_INT);
+    const type *have = v.tag == RUSH_TAG_FLOAT    ? type_simple(TYPE_FLOAT)
+                       : v.tag == RUSH_TAG_STRING ? type_simple(TYPE_STRING)
+                                                  : type_simple(TYPE_INT);
+    if (t->cls->n_members == 0)
+      elem[0] = have;
+    if (!type_contains_value(elem[0], v) || have != elem[0])
+      session_fail(s, &st->at, "the members of an enum must be all ints, all floats or all strings");
     session_check(s, enum_value_new(s->cx, t, name, v, &member));
     class_add_enum_member(s, t, name, member);
   }
@@ -64,7 +68,7 @@ const type *class_read_named_tuple(session *s, const resolver *r, const char *qu
     fields[n++] = keep(s, r->program, target->as.name);
     if (!st->as.assign.value)
       continue;
-    rush_value v = value_retain(em_evaluate_constant(s, r, st->as.assign.value, elems[n - 1]));
+    rush_value v = value_retain(em_constant_of_type(s, r, st->as.assign.value, elems[n - 1]));
     program_keep_steal(s, r->program, v);
     defaults[n_defaults++] = v;
   }

@@ -29,7 +29,7 @@ static rush_value constant_list(session *s, const resolver *r, const ast_expr *x
   session_check(s, list_new(s->cx, elem, x->as.items.n, &l));
   rush_value v = held(s, value_heap_steal(RUSH_TAG_LIST, l));
   for (uint32_t i = 0; i < x->as.items.n; i++) {
-    rush_value item = em_evaluate_constant(s, r, x->as.items.items[i], elem);
+    rush_value item = em_constant_of_type(s, r, x->as.items.items[i], elem);
     session_check(s, list_append_steal(s->cx, l, value_retain(item)));
   }
   return v;
@@ -44,7 +44,7 @@ static rush_value constant_tuple(session *s, const resolver *r, const ast_expr *
   rush_value v = held(s, value_heap_steal(RUSH_TAG_TUPLE, tuple));
   for (uint32_t i = 0; i < x->as.items.n; i++) {
     const type *elem = t->kind == TYPE_TUPLE && i < t->n_elems ? t->elems[i] : type_simple(TYPE_ANY);
-    tuple->items[i] = value_retain(em_evaluate_constant(s, r, x->as.items.items[i], elem));
+    tuple->items[i] = value_retain(em_constant_of_type(s, r, x->as.items.items[i], elem));
   }
   return v;
 }
@@ -57,8 +57,8 @@ static rush_value constant_dict(session *s, const resolver *r, const ast_expr *x
   session_check(s, dict_new(s->cx, key, value, &d));
   rush_value v = held(s, value_heap_steal(RUSH_TAG_DICT, d));
   for (uint32_t i = 0; i < x->as.dict.keys.n; i++) {
-    rush_value k = em_evaluate_constant(s, r, x->as.dict.keys.items[i], key);
-    rush_value item = em_evaluate_constant(s, r, x->as.dict.values.items[i], value);
+    rush_value k = em_constant_of_type(s, r, x->as.dict.keys.items[i], key);
+    rush_value item = em_constant_of_type(s, r, x->as.dict.values.items[i], value);
     session_check(s, dict_set_steal(s->cx, d, value_retain(k), value_retain(item)));
   }
   return v;
@@ -181,6 +181,15 @@ rush_value em_evaluate_constant(session *s, const resolver *r, const ast_expr *x
   return v;
 }
 
+/* Compiled code relies on types: a constant that has another is refused. */
+rush_value em_constant_of_type(session *s, const resolver *r, const ast_expr *x, const type *t)
+{
+  rush_value v = em_evaluate_constant(s, r, x, t);
+  if (!type_contains_value(t, v))
+    session_fail(s, &x->at, "expected a value of type %s", type_text(s, t));
+  return v;
+}
+
 /* -- Signatures --------------------------------------------------------------------------------- */
 
 static const char *keep_text(session *s, program *p, const char *text)
@@ -203,7 +212,7 @@ static void declare_param(session *s, function *f, const ast_param *param, const
     out->type = param->type ? resolve_type(s, r, param->type) : type_simple(TYPE_TENSOR);
   if (!param->default_value)
     return;
-  rush_value v = value_retain(em_evaluate_constant(s, r, param->default_value, out->type));
+  rush_value v = value_retain(em_constant_of_type(s, r, param->default_value, out->type));
   out->default_value = v;
   out->has_default = true;
 }

@@ -72,6 +72,7 @@ const type *em_without_none(emitter *e, const type *t);
 /* -- Constants (emit.c) -- */
 /* Borrowed from the session (or the program). */
 rush_value em_evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t);
+rush_value em_constant_of_type(session *s, const resolver *r, const ast_expr *x, const type *t);
 bool em_constant_path(session *s, const resolver *r, const ast_expr *x, sugared *out);
 
 /* -- Nodes (build.c) -- */

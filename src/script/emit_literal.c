@@ -96,7 +96,7 @@ static ir_value *emit_list(emitter *e, const ast_expr *x, const type *hint)
   if (n == 0) {
     ir_value *out = em_make_list(e, elem ? elem : type_simple(TYPE_TENSOR), NULL, 0);
     if (!elem)
-      ir_attr_set_int(e->s, out->node, "untyped", 1);
+      ir_attr_set_int(e->s, out->node, "_untyped", 1);
     return out;
   }
   const type *t = common_type(e, v, n, elem, "Lists");

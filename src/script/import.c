@@ -173,7 +173,7 @@ static void read_attr(class_reader *c, const char *name, const ast_expr *annotat
 {
   const type *t = resolve_type(c->s, &c->im->names, annotation);
   if (value) {
-    class_add_constant(c->s, c->t, name, t, em_evaluate_constant(c->s, &c->im->names, value, t));
+    class_add_constant(c->s, c->t, name, t, em_constant_of_type(c->s, &c->im->names, value, t));
     return;
   }
   uint32_t slot = class_add_attr(c->s, c->t, name, t);
