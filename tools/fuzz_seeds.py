@@ -30,6 +30,8 @@ def seeds(target):
         yield JSON
     elif target == "fuzz_script":
         yield TEXT.encode()
+    elif target == "fuzz_unit":
+        yield from (path.read_bytes() for path in sorted((TOP / "tests" / "script").glob("*/*.py")))
     elif target == "fuzz_pickle":
         for protocol in range(6):
             yield pickle.dumps([1, 2**70, 1.5, "x", b"y", (None, True), {"a": {1, 2}}, 1j, range(3)], protocol)

@@ -630,6 +630,8 @@ void json_init(json *j, session *s, const input *in)
 
 void json_init_at(json *j, session *s, const input *in, str part)
 {
+  if (!part.p) /* the caller looked for it, and the file has none */
+    input_fail(s, in, 0, "a field that must be there is missing");
   ASSERT(part.p >= in->bytes.p && part.p + part.len <= in->bytes.p + in->bytes.len,
          "not a part of the input");
   *j = (json){.s = s, .in = *in, .ready = true};

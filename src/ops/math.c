@@ -1,5 +1,5 @@
 /* Functions of numbers: what has no one-line C expression. */
-#include <complex.h>
+#include "base/cmplx.h"
 
 #include "base/macros.h"
 #include "ops/scalar.h"

@@ -1,5 +1,5 @@
 /* Running sums, products, extremes. */
-#include <complex.h>
+#include "base/cmplx.h"
 #include <math.h>
 
 #include "base/threads.h"

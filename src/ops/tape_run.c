@@ -3,7 +3,7 @@
  * written), never a shifted view of them.
  *
  * Integers wrap: arithmetic is on unsigned.  Results are the same bits for all instruction sets. */
-#include <complex.h>
+#include "base/cmplx.h"
 #include <string.h>
 #if defined(__AVX2__)
 #include <immintrin.h>
