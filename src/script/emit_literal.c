@@ -22,7 +22,8 @@ static ir_value *emit_complex(emitter *e, double im)
 
 /* -- Lists -------------------------------------------------------------------------------------- */
 
-/* The type that the values of a display share; the hint's element type when all fit it. */
+/* The type that the values of a display share, a Union when there is none (keys: refused); the hint's element
+ * type when all fit it. */
 static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const type *hint_elem,
                                const char *what)
 {
@@ -33,7 +34,7 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
     return hint_elem;
   const type *t = v[0]->type;
   for (uint32_t i = 1; t && i < n; i++)
-    t = em_unify(e, t, v[i]->type, false);
+    t = em_unify(e, t, v[i]->type, strcmp(what, "Dict keys") != 0);
   if (!t)
     FAIL(e, "%s must contain only a single type: the first is %s, but there is also %s", what,
          TYPE_TEXT(e, v[0]->type), TYPE_TEXT(e, v[n - 1]->type));

@@ -730,7 +730,7 @@ def prints(n: int):
     print("n =", n)
     for i in range(n):
         print(f"{i}: {i * i}")
-    print(torch.arange(n), torch.ones(2, 2), torch.tensor(1.5), torch.tensor([1e10, 1e-10]), torch.tensor([True]))
+    print(torch.arange(n), torch.ones(2, 2), torch.tensor(1.5), torch.tensor([1.5e5, 1e-10]), torch.tensor([True]))
     print([torch.ones(1)], {"k": torch.zeros(1)}, (1.0, "s"), float("nan"), -float("inf"), 1e-7, 123456789.0, 0.1 + 0.2)
     return n
 
