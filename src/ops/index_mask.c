@@ -16,24 +16,27 @@ static int64_t count_true(const uint8_t *m, int64_t n)
 
 /* -- nonzero -------------------------------------------------------------------------------------- */
 
-/* Positions in row-major order, a column a dimension; stops after `rows`. */
-static void write_positions(const uint8_t *m, const rush_tensor *t, int64_t *out, int64_t rows, const int64_t *strides)
+/* Positions in row-major order, a column a dimension; at most `rows`.  How many there were. */
+static int64_t write_positions(const uint8_t *m, const rush_tensor *t, int64_t *out, int64_t rows, const int64_t *strides)
 {
   int64_t coord[TENSOR_MAX_DIMS] = {0}, k = 0;
   int last = t->n_dims - 1;
   if (last < 0)
-    return;
+    return 0;
+  int64_t *place = out + last * strides[1];
   for (int64_t at = 0; at < t->n_elems && k < rows; at += t->sizes[last]) {
-    for (int64_t i = 0; i < t->sizes[last] && k < rows; i++) {
-      if (!m[at + i])
-        continue;
-      for (int d = 0; d < last; d++)
-        out[d * strides[1] + k * strides[0]] = coord[d];
-      out[last * strides[1] + k++ * strides[0]] = i;
+    int64_t first = k;
+    for (int64_t i = 0; i < t->sizes[last] && k < rows; i++) { /* no branch on what chance decides */
+      place[k * strides[0]] = i;
+      k += m[at + i] != 0;
     }
+    for (int d = 0; d < last; d++)
+      for (int64_t i = first; i < k; i++)
+        out[d * strides[1] + i * strides[0]] = coord[d];
     for (int d = last - 1; d >= 0 && ++coord[d] == t->sizes[d]; d--)
       coord[d] = 0;
   }
+  return k;
 }
 
 /* `rows` of them, missing ones are `fill`; or (rows < 0) as many as there are, a column after the other. */
@@ -46,13 +49,10 @@ static rush_status nonzero(call_ctx *cx, rush_tensor *t, int64_t rows, int64_t f
   if (rows >= 0)
     strides_contiguous(2, sizes, strides);
   rush_status s = tensor_new_strided(cx, RUSH_INT64, 2, sizes, strides, &r);
-  if (s == RUSH_OK && rows >= 0) {
-    s = tensor_fill(cx, r, value_int(fill));
-    if (s != RUSH_OK)
-      tensor_release(r);
-  }
   if (s == RUSH_OK) {
-    write_positions(mask->data, t, r->data, n, strides);
+    int64_t k = write_positions(mask->data, t, r->data, n, strides);
+    for (int64_t i = k * t->n_dims; i < n * t->n_dims && rows >= 0; i++)
+      ((int64_t *)r->data)[i] = fill;
     *out = r;
   }
   tensor_release(mask);
@@ -182,14 +182,28 @@ rush_status kernel_masked_select(rush_call *c)
   return s;
 }
 
-/* x's elements under the mask become source's, in order; both lie in a row. */
-static void unpack(size_t item, char *d, const char *s, const uint8_t *m, int64_t n)
+/* Elements under the mask become source's `count` elements in order; branch-free, as pack. */
+#define UNPACK(type)                                                                   \
+  for (int64_t i = 0; k < count; i++) {                                                \
+    ((type *)d)[i] = m[i] ? ((const type *)s)[k] : ((type *)d)[i];                     \
+    k += m[i] != 0;                                                                    \
+  }
+
+static void unpack(size_t item, char *d, const char *s, const uint8_t *m, int64_t count)
 {
-  for (int64_t i = 0; i < n; i++)
-    if (m[i]) {
-      memcpy(d + (size_t)i * item, s, item);
-      s += item;
-    }
+  int64_t k = 0;
+  switch (item) {
+  case 1:
+    UNPACK(uint8_t) break;
+  case 2:
+    UNPACK(uint16_t) break;
+  case 4:
+    UNPACK(uint32_t) break;
+  case 8:
+    UNPACK(uint64_t) break;
+  case 16:
+    UNPACK(pair64) break;
+  }
 }
 
 static rush_status check_masked_scatter(rush_call *c)
@@ -209,10 +223,11 @@ static rush_status scatter_masked(rush_call *c, rush_tensor *x, const rush_tenso
   rush_tensor *source;
   TRY(tensor_contiguous(c->cx, call_tensor(c, 2), &source));
   rush_status s = RUSH_OK;
-  if (source->n_elems < count_true(m->data, m->n_elems))
+  int64_t count = count_true(m->data, m->n_elems);
+  if (source->n_elems < count)
     s = call_fail(c->cx, "Number of elements of source < number of ones in mask");
   else
-    unpack(tensor_item_bytes(x), tensor_data_mut(x), source->data, m->data, m->n_elems);
+    unpack(tensor_item_bytes(x), tensor_data_mut(x), source->data, m->data, count);
   tensor_release(source);
   return s;
 }

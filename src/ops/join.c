@@ -581,6 +581,7 @@ static rush_status flip(call_ctx *cx, const rush_tensor *t, uint64_t mask, rush_
       *s = -*s;
     }
   iter_finish(&it);
+  iter_widen(&it);
   size_t item = tensor_item_bytes(t);
   rush_status s = iter_run(cx, &it, 32768, loop_copy, &item);
   if (s != RUSH_OK) {
@@ -656,24 +657,43 @@ rush_status kernel_rot90(rush_call *c)
   return RUSH_OK;
 }
 
-/* One dimension: two pieces change places. */
-static rush_status roll_one(call_ctx *cx, const rush_tensor *t, int d, int64_t shift, rush_tensor **out)
+/* Up to ROLL_AT_ONCE dimensions: along each the two pieces change places, so 2^n blocks are copied. */
+#define ROLL_AT_ONCE 4
+typedef struct rolls {
+  int n, dims[ROLL_AT_ONCE];
+  int64_t at[ROLL_AT_ONCE]; /* where the first element goes */
+} rolls;
+
+static rush_status roll_block(call_ctx *cx, const rush_tensor *t, const rolls *k, int which, rush_tensor *r)
 {
-  int64_t n = t->sizes[d], at = n ? ((shift % n) + n) % n : 0;
+  geom from, to;
+  rush_tensor *a, *b = NULL;
+  geom_of(&from, t);
+  geom_of(&to, r);
+  for (int i = 0; i < k->n; i++) {
+    int d = k->dims[i];
+    int64_t n = t->sizes[d], tail = k->at[i];
+    bool wrapped = which >> i & 1; /* the tail, which comes first */
+    from.offset += wrapped ? (n - tail) * from.strides[d] : 0;
+    to.offset += wrapped ? 0 : tail * to.strides[d];
+    from.sizes[d] = to.sizes[d] = wrapped ? tail : n - tail;
+  }
+  TRY(geom_view(cx, r, &to, &a));
+  rush_status s = geom_view(cx, t, &from, &b);
+  if (s == RUSH_OK)
+    s = tensor_copy(cx, a, b);
+  tensor_release(a);
+  tensor_release(b);
+  return s;
+}
+
+static rush_status roll_some(call_ctx *cx, const rush_tensor *t, const rolls *k, rush_tensor **out)
+{
   rush_tensor *r;
   TRY(tensor_new(cx, t->dtype, t->n_dims, t->sizes, &r));
   rush_status s = RUSH_OK;
-  for (int piece = 0; piece < 2 && s == RUSH_OK; piece++) {
-    rush_tensor *from = NULL, *to = NULL;
-    int64_t len = piece ? at : n - at;
-    s = tensor_narrow(cx, t, d, piece ? n - at : 0, len, &from);
-    if (s == RUSH_OK)
-      s = tensor_narrow(cx, r, d, piece ? 0 : at, len, &to);
-    if (s == RUSH_OK)
-      s = tensor_copy(cx, to, from);
-    tensor_release(from);
-    tensor_release(to);
-  }
+  for (int which = 0; which < 1 << k->n && s == RUSH_OK && t->n_elems; which++)
+    s = roll_block(cx, t, k, which, r);
   if (s != RUSH_OK) {
     tensor_release(r);
     return s;
@@ -682,37 +702,64 @@ static rush_status roll_one(call_ctx *cx, const rush_tensor *t, int d, int64_t s
   return RUSH_OK;
 }
 
+static rush_status add_roll(call_ctx *cx, const rush_tensor *t, rolls *k, int64_t dim, int64_t shift)
+{
+  int d;
+  if (t->n_dims == 0)
+    return call_fail_type(cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions",
+                          (long long)dim);
+  TRY(dim_wrap(cx, dim, t->n_dims, &d));
+  int64_t n = t->sizes[d], at = n ? ((shift % n) + n) % n : 0;
+  for (int i = 0; i < k->n; i++)
+    if (k->dims[i] == d) {
+      k->at[i] = n ? (k->at[i] + at) % n : 0;
+      return RUSH_OK;
+    }
+  k->dims[k->n] = d;
+  k->at[k->n++] = at;
+  return RUSH_OK;
+}
+
+/* Without dimensions the tensor counts as one row. */
+static rush_status roll_flat(rush_call *c, int64_t shift)
+{
+  rush_tensor *t = call_tensor(c, 0), *flat, *r = NULL, *back;
+  rolls k = {.n = 0};
+  TRY(tensor_reshape(c->cx, t, 1, &t->n_elems, &flat));
+  rush_status s = add_roll(c->cx, flat, &k, 0, shift);
+  if (s == RUSH_OK)
+    s = roll_some(c->cx, flat, &k, &r);
+  tensor_release(flat);
+  if (s == RUSH_OK) {
+    s = tensor_reshape(c->cx, r, t->n_dims, t->sizes, &back);
+    tensor_release(r);
+  }
+  if (s == RUSH_OK)
+    call_return_steal(c, 0, back);
+  return s;
+}
+
 rush_status kernel_roll(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *r, *next;
-  int64_t shifts[TENSOR_MAX_DIMS], dims[TENSOR_MAX_DIMS], flat_size = t->n_elems;
-  int n, m, d;
+  rush_tensor *r, *next;
+  int64_t shifts[TENSOR_MAX_DIMS], dims[TENSOR_MAX_DIMS];
+  int n, m;
   TRY(call_sizes(c, 1, shifts, &n));
   TRY(call_sizes(c, 2, dims, &m));
   if (n == 0)
     return call_fail(c->cx, "`shifts` required");
-  if (m == 0 && n == 1) {
-    rush_tensor *flat;
-    TRY(tensor_reshape(c->cx, t, 1, &flat_size, &flat));
-    rush_status s = roll_one(c->cx, flat, 0, shifts[0], &r);
-    tensor_release(flat);
-    if (s == RUSH_OK) {
-      s = tensor_reshape(c->cx, r, t->n_dims, t->sizes, &next);
-      tensor_release(r);
-    }
-    if (s == RUSH_OK)
-      call_return_steal(c, 0, next);
-    return s;
-  }
+  if (m == 0 && n == 1)
+    return roll_flat(c, shifts[0]);
   if (n != m)
     return call_fail(c->cx, "shifts and dimensions must align. shifts: %d, dims:%d", n, m);
-  r = tensor_retain(t);
-  for (int i = 0; i < n; i++) {
-    rush_status s = t->n_dims ? dim_wrap(c->cx, dims[i], t->n_dims, &d)
-                              : call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no "
-                                                                    "dimensions", (long long)dims[i]);
+  r = tensor_retain(call_tensor(c, 0));
+  for (int i = 0; i < n;) {
+    rolls k = {.n = 0};
+    rush_status s = RUSH_OK;
+    for (; i < n && k.n < ROLL_AT_ONCE && s == RUSH_OK; i++)
+      s = add_roll(c->cx, r, &k, dims[i], shifts[i]);
     if (s == RUSH_OK)
-      s = roll_one(c->cx, r, d, shifts[i], &next);
+      s = roll_some(c->cx, r, &k, &next);
     tensor_release(r);
     if (s != RUSH_OK)
       return s;

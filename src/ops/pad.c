@@ -130,10 +130,13 @@ typedef struct table_pad {
   const rush_tensor *from;
   rush_tensor *to;
   const int64_t *source[TENSOR_MAX_DIMS]; /* byte offsets into `from`, by position of `to` */
+  int64_t first, last; /* positions of the last dimension that lie in a row in `from` */
 } table_pad;
 
 #define PAD_ROW(type)                                                      \
-  for (int64_t i = 0; i < n; i++)                                          \
+  for (int64_t i = 0; i < a->first; i++)                                   \
+    *(type *)(d + i * ds) = *(const type *)(s + where[i]);                 \
+  for (int64_t i = a->last; i < n; i++)                                    \
     *(type *)(d + i * ds) = *(const type *)(s + where[i]);
 
 typedef struct pair64 {
@@ -157,6 +160,8 @@ static void pad_rows(void *p, int64_t begin, int64_t end)
       d += i * a->to->strides[k] * (int64_t)item;
       s += a->source[k][i];
     }
+    if (a->first < a->last)
+      memcpy(d + a->first * ds, s + where[a->first], (size_t)(a->last - a->first) * item);
     switch (item) {
     case 1:
       PAD_ROW(uint8_t) break;
@@ -194,7 +199,11 @@ static rush_status pad_by_table(rush_call *c, pad_mode mode, int n, const int64_
       *at++ = source_of(mode, i - before, t->sizes[d], before, after) * stride;
   }
   if (s == RUSH_OK && r->n_elems) {
-    int64_t row = sizes[t->n_dims - 1];
+    int64_t row = sizes[t->n_dims - 1], in_row = t->sizes[t->n_dims - 1];
+    if (t->strides[t->n_dims - 1] == 1 && r->strides[t->n_dims - 1] == 1 && n) {
+      a.first = i64_max(pad[0], 0);
+      a.last = i64_max(i64_min(row, in_row + pad[0]), a.first);
+    }
     s = parallel_for(c->cx, r->n_elems / row, i64_max(16384 / row, 1), pad_rows, &a);
   }
   mem_free(c->cx->ctx, table, (size_t)total * sizeof *table);

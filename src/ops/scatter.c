@@ -30,11 +30,20 @@ static inline int64_t offset_of(across *a, int64_t k)
   return i * a->stride;
 }
 
-/* Offsets of n (at most BLOCK) indices, plus `step` bytes for each place. */
-static void offsets_of(across *a, const char *index, int64_t stride, int64_t step, int64_t n, int64_t *at)
+/* Offsets of n (at most BLOCK) indices, plus `step` bytes for each place.  False when one is out of range. */
+static bool offsets_of(across *a, const char *index, int64_t stride, int64_t step, int64_t n, int64_t *at)
 {
-  for (int64_t i = 0; i < n; i++)
-    at[i] = offset_of(a, *(const int64_t *)(index + i * stride)) + i * step;
+  uint64_t size = (uint64_t)a->size;
+  bool bad = false;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t k = *(const int64_t *)(index + i * stride);
+    k += k < 0 && a->wraps ? a->size : 0;
+    bad |= (uint64_t)k >= size;
+    at[i] = (int64_t)((uint64_t)k * (uint64_t)a->stride) + i * step;
+  }
+  for (int64_t i = 0; i < n && bad; i++)
+    (void)offset_of(a, *(const int64_t *)(index + i * stride));
+  return !bad;
 }
 
 /* Operands: result, self, index. */
@@ -48,8 +57,8 @@ static void loop_gather(void *arg, int64_t n, char *const *p, const int64_t *s)
   }
   for (int64_t i = 0; i < n && !a->has_bad; i += BLOCK) {
     int64_t m = i64_min(BLOCK, n - i);
-    offsets_of(a, p[2] + i * s[2], s[2], s[1], m, at);
-    gather_elems(a->item, p[0] + i * s[0], s[0], p[1] + i * s[1], at, m);
+    if (offsets_of(a, p[2] + i * s[2], s[2], s[1], m, at))
+      gather_elems(a->item, p[0] + i * s[0], s[0], p[1] + i * s[1], at, m);
   }
 }
 
@@ -68,7 +77,8 @@ static void loop_scatter(void *arg, int64_t n, char *const *p, const int64_t *s)
   }
   for (int64_t i = 0; i < n && !a->has_bad; i += BLOCK) {
     int64_t m = i64_min(BLOCK, n - i);
-    offsets_of(a, p[2] + i * s[2], s[2], s[0], m, at);
+    if (!offsets_of(a, p[2] + i * s[2], s[2], s[0], m, at))
+      return;
     if (a->combine)
       a->combine(p[0] + i * s[0], at, 0, p[1] + i * s[1], s[1], m);
     else

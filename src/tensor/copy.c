@@ -11,6 +11,34 @@
   for (int64_t i = 0; i < n; i++, d += ds, s += ss)       \
     *(type *)d = *(const type *)s;
 
+/* Backwards, and one element to many: loops that vectorise. */
+#define TURNED(type)                                      \
+  for (int64_t i = 0; i < n; i++)                         \
+    ((type *)d)[i] = ((const type *)s)[-i];
+#define SPREAD(type)                                      \
+  {                                                       \
+    const type v = *(const type *)s;                      \
+    for (int64_t i = 0; i < n; i++)                       \
+      ((type *)d)[i] = v;                                 \
+  }
+#define GATHERED(type)                                    \
+  for (int64_t i = 0; i < n; i++, s += ss)                \
+    ((type *)d)[i] = *(const type *)s;
+
+#define BY_ITEM(item, LOOP)                               \
+  switch (item) {                                         \
+  case 1:                                                 \
+    LOOP(uint8_t) break;                                  \
+  case 2:                                                 \
+    LOOP(uint16_t) break;                                 \
+  case 4:                                                 \
+    LOOP(uint32_t) break;                                 \
+  case 8:                                                 \
+    LOOP(uint64_t) break;                                 \
+  case 16:                                                \
+    LOOP(bytes16) break;                                  \
+  }
+
 typedef struct bytes16 {
   uint64_t a, b;
 } bytes16;
@@ -21,18 +49,15 @@ void copy_elems(size_t item, char *d, int64_t ds, const char *s, int64_t ss, int
     memcpy(d, s, (size_t)n * item);
     return;
   }
-  switch (item) {
-  case 1:
-    STRIDED(uint8_t) break;
-  case 2:
-    STRIDED(uint16_t) break;
-  case 4:
-    STRIDED(uint32_t) break;
-  case 8:
-    STRIDED(uint64_t) break;
-  case 16:
-    STRIDED(bytes16) break;
-  }
+  bool row = ds == (int64_t)item;
+  if (row && ss == -ds)
+    BY_ITEM(item, TURNED)
+  else if (row && ss == 0)
+    BY_ITEM(item, SPREAD)
+  else if (row)
+    BY_ITEM(item, GATHERED)
+  else
+    BY_ITEM(item, STRIDED)
 }
 
 typedef struct copy_arg {
@@ -139,8 +164,11 @@ static int find_across(const tensor_iter *it, size_t item)
 static rush_status run_same(call_ctx *cx, const tensor_iter *it, copy_arg *a)
 {
   int across = find_across(it, a->to_bytes);
-  if (!across)
-    return iter_run(cx, it, GRAIN, loop_same, a);
+  if (!across) {
+    tensor_iter wide = *it;
+    iter_widen(&wide);
+    return iter_run(cx, &wide, GRAIN, loop_same, a);
+  }
   transpose t = {it, a->to_bytes, across, (it->sizes[0] + TILE - 1) / TILE,
                  (it->sizes[across] + TILE - 1) / TILE};
   int64_t n = t.n_tiles0 * t.n_tiles1;

@@ -155,6 +155,13 @@ void iter_finish(tensor_iter *it)
   merge_dims(it);
 }
 
+void iter_widen(tensor_iter *it)
+{
+  for (int d = 1; d < it->n_dims && it->sizes[0] < 8; d++)
+    if (it->sizes[d] >= 8)
+      swap_dims(it, 0, d);
+}
+
 typedef struct run_arg {
   const tensor_iter *it;
   iter_loop *fn;

@@ -24,6 +24,9 @@ void iter_init(tensor_iter *it, int n_dims, const int64_t *sizes);
 void iter_add(tensor_iter *it, const rush_tensor *t);
 void iter_finish(tensor_iter *it); /* reorder, coalesce */
 
+/* After iter_finish: a short innermost dimension changes places with a long one, so that the loop is called
+ * less often; for loops that do not care about the order of elements. */
+void iter_widen(tensor_iter *it);
 /* Strides (in elements) of a dense tensor of the iterator's sizes whose dimensions are ordered as the
  * operands' are: what TensorIterator gives a result it makes.  Between iter_add and iter_finish. */
 void iter_layout(const tensor_iter *it, int64_t *strides);
