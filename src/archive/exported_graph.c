@@ -176,6 +176,19 @@ static ir_value *constant_list(ex_reader *r, json *j, type_kind kind)
   return ex_constant(r, value_retain(value_heap_steal(RUSH_TAG_LIST, l)), NULL);
 }
 
+static const type *list_of(ex_reader *r, const type *elem)
+{
+  const type *t = type_list(r->g->types, elem);
+
+  if (!t)
+    session_check(r->s, call_nomem(r->s->cx));
+  return t;
+}
+
+static ir_value *read_tensors(ex_reader *r, json *j) { return read_list(r, j, read_named, type_simple(TYPE_TENSOR)); }
+static ir_value *read_ints(ex_reader *r, json *j) { return constant_list(r, j, TYPE_INT); }
+static ir_value *read_floats(ex_reader *r, json *j) { return constant_list(r, j, TYPE_FLOAT); }
+
 static ir_value *read_device(ex_reader *r, json *j)
 {
   int32_t kind = 0, index = -1;
@@ -268,7 +281,17 @@ static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
     return constant_list(r, j, TYPE_BOOL);
   if (str_is(kind, "as_strings"))
     return constant_list(r, j, TYPE_STRING);
-  if (str_is(kind, "as_string"))
+  if (str_is(kind, "as_sym_bools"))
+    return read_list(r, j, read_sym, type_simple(TYPE_BOOL));
+  if (str_is(kind, "as_optional_tensor"))
+    return read_optional_tensor(r, j);
+  if (str_is(kind, "as_nested_tensors"))
+    return read_list(r, j, read_tensors, list_of(r, type_simple(TYPE_TENSOR)));
+  if (str_is(kind, "as_int_lists"))
+    return read_list(r, j, read_ints, list_of(r, type_simple(TYPE_INT)));
+  if (str_is(kind, "as_float_lists"))
+    return read_list(r, j, read_floats, list_of(r, type_simple(TYPE_FLOAT)));
+  if (str_is(kind, "as_string") || str_is(kind, "as_operator"))
     return read_string(r, j);
   if (str_is(kind, "as_device"))
     return read_device(r, j);
@@ -446,6 +469,7 @@ static const struct sym_target {
     {"torch.sym_not", "aten::__not__"}, {"torch.sym_max", "prim::max"},         {"torch.sym_min", "prim::min"},
     {"torch.sym_float", "aten::Float"}, {"torch.sym_int", "aten::Int"},         {"math.floor", "aten::floor"},
     {"math.ceil", "aten::ceil"},        {"math.trunc", "aten::Int"},            {"torch._sym_sqrt", "aten::sqrt"},
+    {"torch.sym_sqrt", "aten::sqrt"},   {"_operator.lshift", "aten::__lshift__"}, {"_operator.rshift", "aten::__rshift__"},
     {"_operator.pow", "aten::pow"},     {"builtins.round", "aten::round"},      {"torch.sym_sum", "aten::sum"}};
 
 static const char *number_word(const ir_value *v)
@@ -478,8 +502,41 @@ static const op *sym_op(ex_reader *r, const ex_node *n, const char *name)
   return o ? o : op_find(c, str_of(name), STR(""));
 }
 
+/* torch.sym_ite(condition, a, b) */
+static void read_choice(ex_reader *r, const ex_node *n)
+{
+  if (n->n_args != 3 || !n->args[0].value || !n->args[1].value || !n->args[2].value)
+    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: torch.sym_ite with %u arguments", r->in.place, n->n_args);
+  ir_node *node = ir_node_new(r->s, r->g, IR_IF, &n->args[0].value, 1);
+  for (uint32_t i = 1; i <= 2; i++)
+    ir_block_add_output(r->s, ir_node_add_block(r->s, node), n->args[i].value);
+  ir_node_add_output(r->s, node, n->args[1].value->type);
+  ir_node_append(node, r->block);
+  bind_outputs(r, n, node);
+}
+
+/* +n: the value itself. */
+static void read_same(ex_reader *r, const ex_node *n)
+{
+  uint32_t n_names;
+  str *names = ex_output_names(r, n->outputs, &n_names);
+
+  if (n->n_args < 1 || !n->args[0].value || n_names != 1 || !names[0].p)
+    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %.*s of nothing", r->in.place, (int)n->target.len, n->target.p);
+  ex_bind(r, names[0], n->args[0].value);
+}
+
 static bool read_symbolic(ex_reader *r, const ex_node *n)
 {
+  if (str_is(n->target, "torch.sym_ite")) {
+    read_choice(r, n);
+    return true;
+  }
+  if (str_is(n->target, "_operator.pos") || (str_is(n->target, "torch.sym_int") && n->n_args == 1 &&
+                                             n->args[0].value && type_is(n->args[0].value->type, TYPE_INT))) {
+    read_same(r, n);
+    return true;
+  }
   for (size_t i = 0; i < COUNT_OF(sym_targets); i++) {
     if (!str_is(n->target, sym_targets[i].target))
       continue;

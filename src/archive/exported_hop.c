@@ -204,6 +204,46 @@ static void read_map(ex_reader *r, const ex_node *n)
   bind_results(r, n, out.v, out.n);
 }
 
+/* Named arguments and texts are the wrapper's own: a policy, an identifier. */
+static bool is_operand(const ex_arg *a)
+{
+  return a->name.len == 0 && a->value && !type_is(a->value->type, TYPE_STRING) && !type_is(a->value->type, TYPE_DICT);
+}
+
+/* Running results: each is what the operator makes of the one before and the next slice. */
+static void read_associative_scan(ex_reader *r, const ex_node *n)
+{
+  operands xs = items_of(r, n, 1), more = n->n_args > 2 && is_operand(&n->args[2]) ? items_of(r, n, 2) : (operands){0};
+  str body = graph_arg(r, n, 0);
+  ir_value *zero = int_constant(r, 0), *one = int_constant(r, 1), *index;
+  operands first = {session_array(r->s, ir_value *, xs.n + 1), xs.n}, slices = {session_array(r->s, ir_value *, xs.n + 1), xs.n};
+  ir_value **lists = session_array(r->s, ir_value *, xs.n + 1);
+  ir_block *outer = r->block;
+  operands inside;
+
+  if (xs.n == 0)
+    bad(r, n, "nothing to go over");
+  for (uint32_t i = 0; i < xs.n; i++) {
+    first.v[i] = ex_emit(r, "aten::select", "int", (ir_value *[]){xs.v[i], zero, zero}, 3);
+    lists[i] = ex_list(r, &first.v[i], 1, type_simple(TYPE_TENSOR));
+  }
+  ir_value *trips = ex_emit(r, "aten::size", "int", (ir_value *[]){xs.v[0], zero}, 2);
+  trips = ex_emit(r, "aten::sub", "int", (ir_value *[]){trips, one}, 2);
+  ir_node *node = open_loop(r, trips, true_constant(r), first, &index, &inside);
+  index = ex_emit(r, "aten::add", "int", (ir_value *[]){index, one}, 2);
+  for (uint32_t i = 0; i < xs.n; i++)
+    slices.v[i] = ex_emit(r, "aten::select", "int", (ir_value *[]){xs.v[i], zero, index}, 3);
+  operands next = run_inner(r, body, joined(r, joined(r, inside, slices), more));
+  if (next.n != xs.n)
+    bad(r, n, "the operator gives another number of values than it takes");
+  for (uint32_t i = 0; i < xs.n; i++)
+    ex_emit(r, "aten::append", "t", (ir_value *[]){lists[i], next.v[i]}, 2);
+  close_loop(r, node, outer, true_constant(r), next);
+  for (uint32_t i = 0; i < xs.n; i++)
+    lists[i] = ex_emit(r, "aten::stack", "", (ir_value *[]){lists[i], zero}, 2);
+  bind_results(r, n, lists, xs.n);
+}
+
 static void read_scan(ex_reader *r, const ex_node *n)
 {
   operands init = items_of(r, n, 1), xs = items_of(r, n, 2), more = n->n_args > 3 ? items_of(r, n, 3) : (operands){0};
@@ -225,7 +265,8 @@ static void read_wrapper(ex_reader *r, const ex_node *n)
     at++;
   str graph = graph_arg(r, n, at);
   for (uint32_t i = at + 1; i < n->n_args; i++)
-    in = joined(r, in, items_of(r, n, i));
+    if (is_operand(&n->args[i]))
+      in = joined(r, in, items_of(r, n, i));
   operands out = run_inner(r, graph, in);
   bind_results(r, n, out.v, out.n);
 }
@@ -281,8 +322,13 @@ bool ex_read_higher_order(ex_reader *r, const ex_node *n)
     read_map(r, n);
   else if (str_is(name, "scan"))
     read_scan(r, n);
+  else if (str_is(name, "associative_scan"))
+    read_associative_scan(r, n);
   else if (str_is(name, "wrap_with_set_grad_enabled"))
     read_grad_wrapper(r, n);
+  else if (str_is(name, "invoke_subgraph") || str_is(name, "tag_activation_checkpoint") || str_is(name, "strict_mode") ||
+           str_is(name, "hints_wrapper") || str_is(name, "run_const_graph"))
+    read_wrapper(r, n);
   else if (str_is(name, "wrap_with_autocast"))
     read_autocast_wrapper(r, n);
   else
