@@ -155,9 +155,6 @@ static bool put_list_op(coder *e, const ir_node *n)
     return false;
   if (info(e, ir_node_input(n, 0))->is_const || !n->outputs[0]->uses)
     return false;
-  if (!len && info(e, ir_node_input(n, 1))->is_const &&
-      info(e, ir_node_input(n, 1))->constant >= e->n_kregs)
-    return false;
   uint32_t list = info(e, ir_node_input(n, 0))->reg;
   uint32_t index = len ? 0 : typed_reg(e, ir_node_input(n, 1));
   uint32_t r = define_value(e, n->outputs[0]);
@@ -165,6 +162,32 @@ static bool put_list_op(coder *e, const ir_node *n)
   put_ins(e, len ? OPC_LIST_LEN : OPC_LIST_GET, r, list, index);
   free_deaths(e, n, true, false);
   return true;
+}
+
+/* l.append(x) and l[i] = x of numbers. */
+static bool put_list_write(coder *e, const ir_node *n)
+{
+  bool append = is_named(n, "aten::append", "t");
+
+  if ((!append && !is_named(n, "aten::_set_item", "t")) || n->outputs[0]->uses)
+    return false;
+  if (info(e, ir_node_input(n, 0))->is_const || !info(e, ir_node_input(n, n->n_inputs - 1))->plain)
+    return false;
+  uint32_t list = info(e, ir_node_input(n, 0))->reg;
+  uint32_t x = typed_reg(e, ir_node_input(n, 1));
+
+  if (append)
+    put_ins(e, OPC_LIST_APPEND, list, x, 0);
+  else
+    put_ins(e, OPC_LIST_SET, list, x, typed_reg(e, ir_node_input(n, 2)));
+  free_deaths(e, n, true, false);
+  return true;
+}
+
+bool is_list_op(const ir_node *n)
+{
+  return n->kind == IR_OP && (is_named(n, "aten::__getitem__", "t") || is_named(n, "aten::append", "t") ||
+                              is_named(n, "aten::_set_item", "t"));
 }
 
 static void put_op(coder *e, const ir_node *n)
@@ -185,7 +208,7 @@ static void put_op(coder *e, const ir_node *n)
     uint32_t r = define_value(e, n->outputs[0]);
     put_ins(e, is_named(n, "aten::__is__", "") ? OPC_IS_NONE : OPC_IS_SOME, r, info(e, v)->reg, 0);
     free_deaths(e, n, true, false);
-  } else if (put_list_op(e, n)) {
+  } else if (put_list_op(e, n) || put_list_write(e, n)) {
     return;
   } else if (is_named(n, "aten::floordiv", "int")) {
     put_typed(e, n, OPC_DIV_FLOOR);

@@ -70,6 +70,8 @@ void reg_free(coder *e, uint32_t reg);
 void reg_reserve(coder *e, uint32_t reg, bool on);
 void free_deaths(coder *e, const ir_node *n, bool drop, bool plain_only);
 uint32_t define_value(coder *e, const ir_value *v); /* a register; NO_REG when it has no use */
+/* Reads or writes an item of a list. */
+bool is_list_op(const ir_node *n);
 uint32_t typed_reg(coder *e, const ir_value *v);    /* of an operand, constants loaded */
 static inline vinfo *info(coder *e, const ir_value *v) { return &e->vals[v->scratch]; }
 bool used_inside(const ir_value *v, const ir_block *b);

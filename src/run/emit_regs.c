@@ -207,7 +207,7 @@ static bool read_as_register(coder *e, const ir_value *v)
 {
   for (const ir_use *u = v->uses; u; u = u->next)
     if (u->user->kind == IR_LOOP || u->user->kind == IR_IF ||
-        e->typed[u->user->scratch] != N_OPCODES || u->user->kind == IR_RETURN)
+        e->typed[u->user->scratch] != N_OPCODES || u->user->kind == IR_RETURN || is_list_op(u->user))
       return true;
   return false;
 }

@@ -213,6 +213,20 @@ static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, rush_value
   return RUSH_OK;
 }
 
+static rush_status list_set(call_ctx *cx, rush_value list, int64_t i, rush_value v)
+{
+  rush_list *l = list.as.list;
+  int64_t n = (int64_t)l->n;
+
+  i = i < 0 ? i + n : i;
+  if (UNLIKELY(i < 0 || i >= n))
+    return call_fail_type(cx, "IndexError", "list index out of range");
+  rush_value old = l->items[i];
+  l->items[i] = v;
+  value_release(old);
+  return RUSH_OK;
+}
+
 static rush_status div_int(call_ctx *cx, bool floor, int64_t x, int64_t y, rush_value *out)
 {
   if (y == 0)
@@ -396,6 +410,16 @@ L_LIST_LEN:
   NEXT;
 L_LIST_GET:
   DO(list_get(cx, R[i.b], R[i.c].as.i, &R[i.a]));
+L_LIST_SET:
+  DO(list_set(cx, R[i.a], R[i.b].as.i, R[i.c]));
+L_LIST_APPEND : {
+  rush_list *l = R[i.a].as.list;
+  if (LIKELY(l->n < l->cap)) {
+    l->items[l->n++] = R[i.b];
+    NEXT;
+  }
+  DO(list_append_steal(cx, l, R[i.b]));
+}
 L_DIV_FLOOR:
   DO(div_int(cx, true, R[i.b].as.i, R[i.c].as.i, &R[i.a]));
 L_REMAINDER:

@@ -21,10 +21,14 @@ def outcome(f: Any, *args: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
+KEPT: list[Any] = []  # PyTorch runs tasks that nobody waits for after their module is gone, and crashes
+
+
 def both(tmp_path: pathlib.Path, module: Any) -> tuple[Any, Any]:
     path = str(tmp_path / "m.pt")
     torch.jit.script(module).save(path)
-    return torch.jit.load(path), rushlight.load(path)
+    KEPT.append(torch.jit.load(path))
+    return KEPT[-1], rushlight.load(path)
 
 
 class Inner(nn.Module):

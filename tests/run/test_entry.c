@@ -77,6 +77,7 @@ static const char text[] =
     "      z0 = torch.add(z, 1.5)\n"
     "      go, k, z = torch.lt(z0, 20.), k0, z0\n"
     "    _7 = torch.append(out, k)\n"
+    "    _8 = torch._set_item(out, -1, a)\n"
     "    return out\n"
     "  def jumps(self: __torch__.M, n: int, x: float) -> int:\n"
     "    s = 0\n"
