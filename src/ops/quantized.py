@@ -76,18 +76,4 @@ quant("_quantized::conv2d_relu", "kernel_quantized_conv2d_relu")
 quant("quantized::embedding_bag_prepack", "kernel_quantized_embedding_bag_prepack")
 quant("quantized::embedding_bag_unpack", "kernel_quantized_embedding_bag_unpack")
 quant("quantized::embedding_byte", "kernel_quantized_embedding_byte")
-op("quantized::embedding_bag_byte", family="quantized", body="""
-def embedding_bag_byte(weight: __torch__.torch.classes.quantized.EmbeddingPackedParamsBase, indices: Tensor, offsets: Optional[Tensor],
-                       scale_grad_by_freq: bool, mode: int, pruned_weights: bool, per_sample_weights: Optional[Tensor],
-                       compressed_indices_mapping: Optional[Tensor], include_last_offset: bool) -> Tensor:
-    if pruned_weights or compressed_indices_mapping is not None:
-        raise NotImplementedError("embedding_bag_byte with pruned weights")
-    flat = indices.reshape([-1])
-    starts = torch.arange(0, flat.numel(), max(indices.size(-1), 1), dtype=indices.dtype)
-    if offsets is not None:
-        starts = offsets
-    rows = ops.quantized.embedding_byte(weight, flat, False)
-    places = torch.arange(0, flat.numel(), dtype=indices.dtype)
-    sums = torch.embedding_bag(rows, places, starts.to(indices.dtype), False, 0, False, per_sample_weights, include_last_offset)
-    return sums[0]
-""")
+quant("quantized::embedding_bag_byte", "kernel_quantized_embedding_bag_byte")

@@ -137,3 +137,46 @@ rush_status kernel_quantized_embedding_byte(rush_call *c)
   tensor_release(indices);
   return st;
 }
+
+/* 0, step, 2 step ... */
+static rush_status counted(call_ctx *cx, int64_t n, int64_t step, rush_tensor **out)
+{
+  TRY(tensor_new(cx, RUSH_INT64, 1, &n, out));
+  for (int64_t i = 0; i < n; i++)
+    ((int64_t *)(*out)->data)[i] = i * step;
+  return RUSH_OK;
+}
+
+/* (weight, indices, offsets, scale_grad_by_freq, mode, pruned_weights, per_sample_weights, compressed_indices_mapping,
+ *  include_last_offset): sums, whatever the mode says, as PyTorch's. */
+rush_status kernel_quantized_embedding_bag_byte(rush_call *c)
+{
+  rush_tensor *indices = call_tensor(c, 1), *places = NULL, *starts = NULL, *rows = NULL;
+  void *self = NULL;
+  TRY(call_custom(c, 0, &embedding_packed_class, &self));
+  const rush_tensor *w = ((embedding_packed *)self)->weight;
+  if (call_bool(c, 5) || !call_is_none(c, 7))
+    return call_unsupported(c->cx, "quantized::embedding_bag_byte with pruned weights");
+  if (indices->n_dims == 0 || indices->n_dims > 2 || (indices->n_dims == 1 && !call_tensor(c, 2)))
+    return call_fail(c->cx, "embedding_bag_byte expects offsets to be set for 1D indices.");
+  const int64_t n = indices->n_elems, sizes[2] = {n, w->sizes[1]}, last = indices->sizes[indices->n_dims - 1];
+  TRY(tensor_contiguous(c->cx, indices, &indices));
+  rush_status st = tensor_new(c->cx, RUSH_FLOAT32, 2, sizes, &rows);
+  if (st == RUSH_OK)
+    st = gather(c->cx, w, indices, rows);
+  if (st == RUSH_OK)
+    st = counted(c->cx, n, 1, &places);
+  if (st == RUSH_OK)
+    st = call_tensor(c, 2) ? tensor_to_dtype(c->cx, call_tensor(c, 2), RUSH_INT64, &starts)
+                           : counted(c->cx, indices->sizes[0], last, &starts);
+  if (st == RUSH_OK) {
+    const rush_value args[8] = {nn_arg(rows), nn_arg(places), nn_arg(starts), value_bool(false), value_int(0),
+                                value_bool(false), c->args[6], value_bool(call_tensor(c, 2) && call_bool(c, 8))};
+    st = op_invoke_name(c->cx, "aten::embedding_bag", "", args, 8, &c->results[0]);
+  }
+  tensor_release(indices);
+  tensor_release(rows);
+  tensor_release(places);
+  tensor_release(starts);
+  return st;
+}
