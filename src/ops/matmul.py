@@ -122,6 +122,10 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number) 
     if vec1.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError("addr: Expected 1-D argument " + ("vec1" if vec1.dim() != 1 else "vec2") + ", but got " + str(vec1.dim() if vec1.dim() != 1 else vec2.dim()) + "-D")
     product = torch.outer(vec1, vec2)
+    if self.dtype == torch.bool and product.dtype == torch.bool:
+        if float(alpha) == 0.0:
+            product = torch.zeros_like(product)
+        return product if float(beta) == 0.0 else torch.logical_or(self, product)
     if float(beta) == 0.0:
         return product * alpha
     return self * beta + product * alpha
