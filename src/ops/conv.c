@@ -54,22 +54,29 @@ static geometry geometry_of(const conv_args *c)
 
 /* -- The border ------------------------------------------------------------------------------------ */
 
-/* Channels [begin, end) of the whole batch into zero-bordered copies. */
-static void copy_with_border(void *arg, int64_t begin, int64_t end)
+/* The inside of a channel; the border around it is zero already. */
+static void copy_inside(const job *j, int64_t ch, char *to)
 {
-  job *j = arg;
   const conv_args *c = j->c;
   const geometry *g = &j->geo;
   const size_t item = g->item;
   const int64_t copied = i64_min(c->in[2], g->padded[2] - c->pad[2]);
+  const char *from = (const char *)c->input + (size_t)(ch * g->n_in) * item;
+  for (int64_t z = 0; z < c->in[0] && z + c->pad[0] < g->padded[0]; z++)
+    for (int64_t y = 0; y < c->in[1] && y + c->pad[1] < g->padded[1]; y++)
+      memcpy(to + (size_t)(((z + c->pad[0]) * g->padded[1] + y + c->pad[1]) * g->padded[2] + c->pad[2]) * item,
+             from + (size_t)((z * c->in[1] + y) * c->in[2]) * item, (size_t)copied * item);
+}
+
+/* Channels [begin, end) of the whole batch into zero-bordered copies. */
+static void copy_with_border(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  const size_t n_bytes = (size_t)j->geo.n_padded * j->geo.item;
   for (int64_t ch = begin; ch < end; ch++) {
-    char *to = j->border + (size_t)(ch * g->n_padded) * item;
-    const char *from = (const char *)c->input + (size_t)(ch * g->n_in) * item;
-    memset(to, 0, (size_t)g->n_padded * item);
-    for (int64_t z = 0; z < c->in[0] && z + c->pad[0] < g->padded[0]; z++)
-      for (int64_t y = 0; y < c->in[1] && y + c->pad[1] < g->padded[1]; y++)
-        memcpy(to + (size_t)(((z + c->pad[0]) * g->padded[1] + y + c->pad[1]) * g->padded[2] + c->pad[2]) * item,
-               from + (size_t)((z * c->in[1] + y) * c->in[2]) * item, (size_t)copied * item);
+    char *to = j->border + (size_t)ch * n_bytes;
+    memset(to, 0, n_bytes);
+    copy_inside(j, ch, to);
   }
 }
 
@@ -113,17 +120,29 @@ static rush_status make_offsets(job *j)
 
 /* -- Depthwise --------------------------------------------------------------------------------------- */
 
-/* Output channels [begin, end) of the whole batch. */
+/* Output channels [begin, end) of the whole batch.  A channel gets its border in the cache. */
 static void depthwise(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   const conv_args *c = j->c;
   const geometry *g = &j->geo;
+  const size_t n_bytes = (size_t)g->n_padded * g->item;
+  char *plane = g->has_border ? mem_alloc_data(j->cx->ctx, n_bytes) : NULL;
+  int64_t held = -1;
+  if (g->has_border && !plane) {
+    atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
+    return;
+  }
+  if (plane)
+    memset(plane, 0, n_bytes);
   for (int64_t i = begin; i < end; i++) {
-    const int64_t image = i / c->out_ch, oc = i % c->out_ch, ic = oc / g->out_ch;
+    const int64_t image = i / c->out_ch, oc = i % c->out_ch, ic = oc / g->out_ch, ch = image * c->in_ch + ic;
+    if (plane && ch != held)
+      copy_inside(j, ch, plane);
+    held = ch;
     conv_depth d = {.n_k = g->n_taps, .n_rows = c->out[0] * c->out[1], .n_w = c->out[2],
                     .step = c->stride[2], .k_off = j->k_off, .row_off = j->row_off};
-    d.in = j->input + (size_t)((image * c->in_ch + ic) * g->n_padded) * g->item;
+    d.in = plane ? plane : (const char *)c->input + (size_t)(ch * g->n_padded) * g->item;
     d.weight = (const char *)c->weight + (size_t)(oc * g->n_taps) * g->item;
     d.out = (char *)c->output + (size_t)(i * g->n_out) * g->item;
     if (c->dtype == RUSH_FLOAT32) {
@@ -134,6 +153,8 @@ static void depthwise(void *arg, int64_t begin, int64_t end)
       ISA_PICK(conv_depth_f64, j->level)(&d);
     }
   }
+  if (plane)
+    mem_free_data(j->cx->ctx, plane, n_bytes);
 }
 
 /* -- Patches times weights ------------------------------------------------------------------------------ */
@@ -341,14 +362,16 @@ rush_status conv(call_ctx *cx, const conv_args *c)
   if (j.geo.n_k == 0)
     return by_columns(cx, c, &j.geo);
   j.level = cpu_choose(context_get_options(cx->ctx)->cpu);
-  st = add_border(&j);
+  const bool deep = j.geo.in_ch == 1 && j.geo.n_k <= 384 && j.geo.out_ch <= 4;
+  st = deep ? RUSH_OK : add_border(&j);
   if (st == RUSH_OK)
     st = make_offsets(&j);
   if (st == RUSH_OK)
-    st = j.geo.in_ch == 1 && j.geo.n_k <= 384 && j.geo.out_ch <= 4
-           ? parallel_for(cx, c->batch * c->out_ch, i64_max(1, 65536 / i64_max(1, j.geo.n_out * j.geo.n_taps)),
-                          depthwise, &j)
-           : run_patches(&j);
+    st = deep ? parallel_for(cx, c->batch * c->out_ch, i64_max(1, 65536 / i64_max(1, j.geo.n_out * j.geo.n_taps)),
+                             depthwise, &j)
+              : run_patches(&j);
+  if (st == RUSH_OK && j.failed)
+    st = call_nomem(cx);
   if (j.k_off)
     mem_free(cx->ctx, j.k_off, j.offset_bytes);
   if (j.border)

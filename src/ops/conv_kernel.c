@@ -165,7 +165,7 @@ PACK(ISA_NAME(conv_pack_f32), float, 8)
       }                                                                                          \
     }                                                                                            \
   }                                                                                              \
-  void ISA_NAME(name)(const conv_depth *d)                                                       \
+  static void name##_plain(const conv_depth *d)                                                  \
   {                                                                                              \
     if (d->n_k == 9 && d->step == 1)                                                             \
       name##_of(d, 9, 1);                                                                        \
@@ -182,3 +182,51 @@ PACK(ISA_NAME(conv_pack_f32), float, 8)
   }
 DEPTH(conv_depth_f32, float, __builtin_fmaf)
 DEPTH(conv_depth_f64, double, __builtin_fma)
+
+void ISA_NAME(conv_depth_f64)(const conv_depth *d) { conv_depth_f64_plain(d); }
+
+#if ISA_LEVEL >= ISA_AVX512
+
+/* Sixteen pixels of a row, the last ones masked: rows of 7 and 14 are what networks have. */
+static inline __attribute__((always_inline)) void depth_rows(const conv_depth *d, const int n_k, const int step)
+{
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512 bias = _mm512_set1_ps((float)d->bias);
+  const float *w = d->weight;
+  for (int64_t r = 0; r < d->n_rows; r++) {
+    const float *in = (const float *)d->in + d->row_off[r];
+    float *out = (float *)d->out + r * d->n_w;
+    for (int64_t x = 0; x < d->n_w; x += 16) {
+      const __mmask16 m = d->n_w - x < 16 ? (__mmask16)((1u << (d->n_w - x)) - 1) : (__mmask16)0xffff;
+      const uint32_t both = step == 2 ? spread(m) : 0;
+      __m512 acc = _mm512_setzero_ps();
+#pragma GCC unroll 32
+      for (int k = 0; k < n_k; k++) {
+        const float *s = in + d->k_off[k] + x * step;
+        const __m512 v = step == 1 ? _mm512_maskz_loadu_ps(m, s)
+                                   : _mm512_permutex2var_ps(_mm512_maskz_loadu_ps((__mmask16)both, s), even,
+                                                            _mm512_maskz_loadu_ps((__mmask16)(both >> 16), s + 16));
+        acc = _mm512_fmadd_ps(_mm512_set1_ps(w[k]), v, acc);
+      }
+      _mm512_mask_storeu_ps(out + x, m, _mm512_add_ps(acc, bias));
+    }
+  }
+}
+
+void ISA_NAME(conv_depth_f32)(const conv_depth *d)
+{
+  if (d->n_k == 9 && d->step == 1)
+    depth_rows(d, 9, 1);
+  else if (d->n_k == 9 && d->step == 2)
+    depth_rows(d, 9, 2);
+  else if (d->n_k == 25 && d->step == 1)
+    depth_rows(d, 25, 1);
+  else if (d->n_k == 25 && d->step == 2)
+    depth_rows(d, 25, 2);
+  else
+    conv_depth_f32_plain(d);
+}
+
+#else
+void ISA_NAME(conv_depth_f32)(const conv_depth *d) { conv_depth_f32_plain(d); }
+#endif
