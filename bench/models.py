@@ -21,7 +21,7 @@ except ImportError:
 
 # The rows of the peers' t4, as methods: what bench/overhead.c calls.
 OVERHEAD = (
-    '''
+    """
 def empty(self, x: Tensor) -> Tensor:
     return x
 def add1(self, x: Tensor, y: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ def listloop(self, n: int) -> int:
         s += v
     return s
 def chain100(self, x: Tensor, y: Tensor) -> Tensor:
-'''
+"""
     + "    x = x * y\n    x = x + y\n" * 50
     + "    return x\n"
 )

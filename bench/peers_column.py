@@ -61,17 +61,16 @@ class Column:
         out: list[torch.Tensor] = []
         dtype, n_dims, sizes = ctypes.c_int(), ctypes.c_int(), ctypes.POINTER(ctypes.c_int64)()
         while True:
-            data = self.lib.column_result(
-                self.column, len(out), ctypes.byref(dtype), ctypes.byref(n_dims), ctypes.byref(sizes)
-            )
+            data = self.lib.column_result(self.column, len(out), ctypes.byref(dtype), ctypes.byref(n_dims), ctypes.byref(sizes))
             if not data:
                 return out
             shape = [sizes[i] for i in range(n_dims.value)]
             kind = C_TYPES[dtype.value]
             count = int(torch.tensor(shape).prod()) if shape else 1
             buffer = (kind * count).from_address(data)
-            out.append(torch.frombuffer(buffer, dtype=next(k for k, v in DTYPES.items() if v == dtype.value)).reshape(shape).clone())
-
+            out.append(
+                torch.frombuffer(buffer, dtype=next(k for k, v in DTYPES.items() if v == dtype.value)).reshape(shape).clone()
+            )
 
 
 def prepare(name: str, model: Any, args: tuple, threads: int, paths: dict) -> Any:

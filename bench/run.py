@@ -23,7 +23,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
 
 import models
 
@@ -175,9 +174,7 @@ class Bench:
                 command = [sys.executable, "-c", JIT_LOAD, str(path), "3", self.o.clock]
                 theirs.append(json.loads(spawn(command, "wall")[1]))
         for which in ("first", "again"):
-            self.table.add(
-                f"load {row}, {which}", [x[which] for x in ours], [x[which] for x in theirs], peer_name, aim=aim
-            )
+            self.table.add(f"load {row}, {which}", [x[which] for x in ours], [x[which] for x in theirs], peer_name, aim=aim)
 
     def load(self) -> None:
         if self.peers and self.wanted("load resnet50"):
@@ -327,8 +324,12 @@ def write_docs(rows: list[dict], clock: str) -> None:
     path = TOP / "docs" / "performance.md"
     head, tail = path.read_text().split("<!-- table -->", 1)[0], path.read_text().split("<!-- end -->", 1)[1]
     what = "processor time" if clock == "cpu" else "time on the wall"
-    lines = [f"{time.strftime('%Y-%m-%d')}, {machine()}; {what}.", "",
-             "| row | threads | ours | peer | ratio | noise | peer is | aim |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    lines = [
+        f"{time.strftime('%Y-%m-%d')}, {machine()}; {what}.",
+        "",
+        "| row | threads | ours | peer | ratio | noise | peer is | aim |",
+        "|" + " --- |" * 8,
+    ]
     for r in rows:
         ratio = f"{r['ratio']:.2f}" if r["ratio"] else "-"
         lines.append(

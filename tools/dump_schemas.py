@@ -6,13 +6,16 @@ them, which is the order schema matching tries them in.  Needs torch 2.13:
 
     python tools/dump_schemas.py src/ops/schemas.txt
 """
+
+from __future__ import annotations
+
 import collections
 import sys
 
 import torch
 
 
-def main():
+def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     by_name = collections.defaultdict(list)

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """fuzz_seeds.py TARGET FOLDER: first inputs for a fuzz target, from the fixtures and from this file."""
+
+from __future__ import annotations
+
 import pathlib
 import pickle
 import sys
 import zipfile
+from collections.abc import Iterator
+from typing import Any
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
-TEXT = '''
+TEXT = """
 class M(Module):
   __parameters__ = ["w", ]
   w : Tensor
@@ -20,11 +25,11 @@ class M(Module):
       y = torch.add(x, y[1:, ..., None], alpha=-2j) if not True else f"{x}"
     while not bool(y) and x is not None: x += 1
     return (y, z)
-'''
+"""
 JSON = b'{"a": [1, -2.5e10, null, true, "\\u00e9\\ud83d\\ude00"], "b": {"c": {}}, "d": NaN}'
 
 
-def seeds(target):
+def seeds(target: Any) -> Iterator[Any]:
     archives = sorted((TOP / "tests" / "data").glob("*.pt*"))
     if target == "fuzz_json":
         yield JSON
@@ -46,7 +51,7 @@ def seeds(target):
             pass
 
 
-def main():
+def main() -> None:
     folder = pathlib.Path(sys.argv[2])
     for i, data in enumerate(seeds(sys.argv[1])):
         if len(data) <= 65536:

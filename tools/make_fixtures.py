@@ -5,6 +5,9 @@ life.pt      TorchScript with a loop and prints: Conway's game of life
 digits.pt    a small trained-looking network, frozen: convolution, pooling, linear, softmax
 digits.pt2   the same, exported
 """
+
+from __future__ import annotations
+
 import pathlib
 import re
 import zipfile
@@ -18,7 +21,7 @@ OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data"
 class Life(nn.Module):
     """A glider on a torus, printed generation by generation."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         board = torch.zeros(8, 12, dtype=torch.int64)
         for y, x in ((0, 1), (1, 2), (2, 0), (2, 1), (2, 2)):
@@ -35,7 +38,7 @@ class Life(nn.Module):
 
     def forward(self, generations: int) -> int:
         board = self.board
-        for i in range(generations):
+        for _i in range(generations):
             board = self.step(board)
         for row in board.unbind(0):
             line = ""
@@ -46,7 +49,7 @@ class Life(nn.Module):
 
 
 class Digits(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.conv = nn.Conv2d(1, 4, 3, padding=1)
         self.norm = nn.BatchNorm2d(4)
@@ -58,7 +61,7 @@ class Digits(nn.Module):
         return torch.softmax(self.out(x.flatten(1)), -1)
 
 
-def without_paths(path):
+def without_paths(path: str) -> None:
     """Write the archive again without what tells where it was made: debug records, folders in stack traces."""
     with zipfile.ZipFile(path) as z:
         records = [(name.split("/", 1)[1], z.read(name)) for name in z.namelist()]
@@ -72,7 +75,7 @@ def without_paths(path):
     writer.write_end_of_file()
 
 
-def main():
+def main() -> None:
     torch.manual_seed(0)
     OUT.mkdir(parents=True, exist_ok=True)
     torch.jit.script(Life()).save(str(OUT / "life.pt"))

@@ -4,6 +4,7 @@
 Order: meson's suites (C unit tests, the house's rules), then tests/python with pytest.  What cannot run here
 (no pytest, no torch, no corpus) is named, and counts as neither.
 """
+
 import collections
 import json
 import os
@@ -58,12 +59,28 @@ def python_tests(build: pathlib.Path) -> tuple[int, int]:
         print("skipped: the corpus: no ../shared here (nor RUSHLIGHT_SHARED)")
     report = build / "pytest.xml"
     report.unlink(missing_ok=True)
-    env = dict(os.environ, RUSH_BUILD_DIR=str(build),
-               PYTHONPATH=os.pathsep.join([str(build / "python"), os.environ.get("PYTHONPATH", "")]))
+    env = dict(
+        os.environ,
+        RUSH_BUILD_DIR=str(build),
+        PYTHONPATH=os.pathsep.join([str(build / "python"), os.environ.get("PYTHONPATH", "")]),
+    )
     try:
-        subprocess.run([sys.executable, "-m", "pytest", "-q", "-x" if os.environ.get("RUSH_STOP") else "-q", "-p",
-                        "no:cacheprovider", f"--junitxml={report}", str(folder)],
-                       env=env, check=False, timeout=PYTEST_SECONDS)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-x" if os.environ.get("RUSH_STOP") else "-q",
+                "-p",
+                "no:cacheprovider",
+                f"--junitxml={report}",
+                str(folder),
+            ],
+            env=env,
+            check=False,
+            timeout=PYTEST_SECONDS,
+        )
     except subprocess.TimeoutExpired:
         print(f"tests/python took longer than {PYTEST_SECONDS} seconds")
         return 0, 1

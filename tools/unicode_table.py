@@ -4,11 +4,14 @@
 Run by hand, with the oldest Python whose answers we want; the result is committed, because the table
 must not change with the Python that happens to build the library.
 """
+
+from __future__ import annotations
+
 import sys
 import unicodedata
 
 
-def main():
+def main() -> None:
     ranges = []
     for c in range(0x80, 0x110000):
         if not chr(c).isprintable():

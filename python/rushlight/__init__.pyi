@@ -18,35 +18,35 @@ from ._rushlight import __version__ as __version__
 from ._rushlight import as_tensor as as_tensor
 from ._rushlight import bfloat16 as bfloat16
 from ._rushlight import bool as bool
-from ._rushlight import complex128 as complex128
 from ._rushlight import complex32 as complex32
 from ._rushlight import complex64 as complex64
+from ._rushlight import complex128 as complex128
 from ._rushlight import dtype as dtype
-from ._rushlight import float16 as float16
-from ._rushlight import float32 as float32
-from ._rushlight import float64 as float64
 from ._rushlight import float8_e4m3fn as float8_e4m3fn
 from ._rushlight import float8_e4m3fnuz as float8_e4m3fnuz
 from ._rushlight import float8_e5m2 as float8_e5m2
 from ._rushlight import float8_e5m2fnuz as float8_e5m2fnuz
+from ._rushlight import float16 as float16
+from ._rushlight import float32 as float32
+from ._rushlight import float64 as float64
 from ._rushlight import from_dlpack as from_dlpack
 from ._rushlight import get_num_threads as get_num_threads
+from ._rushlight import int8 as int8
 from ._rushlight import int16 as int16
 from ._rushlight import int32 as int32
 from ._rushlight import int64 as int64
-from ._rushlight import int8 as int8
 from ._rushlight import load_value as load_value
 from ._rushlight import manual_seed as manual_seed
 from ._rushlight import memory_stats as memory_stats
-from ._rushlight import qint32 as qint32
 from ._rushlight import qint8 as qint8
+from ._rushlight import qint32 as qint32
 from ._rushlight import quint4x2 as quint4x2
 from ._rushlight import quint8 as quint8
 from ._rushlight import set_num_threads as set_num_threads
+from ._rushlight import uint8 as uint8
 from ._rushlight import uint16 as uint16
 from ._rushlight import uint32 as uint32
 from ._rushlight import uint64 as uint64
-from ._rushlight import uint8 as uint8
 
 _bool = builtins.bool
 _dtype = dtype
@@ -63,7 +63,5 @@ class ScriptModule(_Module):
     def train(self, mode: _bool = True) -> Self: ...
     def eval(self) -> Self: ...
 
-def load(
-    source: str | PathLike[str] | bytes | BinaryIO, *, check_full: _bool = False, copy: _bool = False
-) -> ScriptModule: ...
+def load(source: str | PathLike[str] | bytes | BinaryIO, *, check_full: _bool = False, copy: _bool = False) -> ScriptModule: ...
 def tensor(data: Any, dtype: _dtype | None = None) -> Tensor: ...

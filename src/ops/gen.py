@@ -7,17 +7,24 @@ Standard library only, deterministic.  Whatever is wrong with an entry (an unkno
 PyTorch does not register, a second entry for one operator, a formula that does not compile) is one
 error line with file and line, and nothing is written.
 """
-import os
-import re
-import sys
-import zlib
+from __future__ import annotations
 
+import os
+import sys
+
+# This folder goes last: its tables are called math.py, string.py, random.py ...
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [p for p in sys.path if os.path.abspath(p) != HERE] + [HERE]
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import re  # noqa: E402
+import zlib  # noqa: E402
+from typing import Any, TextIO  # noqa: E402
+
 import gen_tape  # noqa: E402
 
-KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "layout", "refuse_bool", "reduce", "dtypes", "name", "kernel",
-        "c", "body", "variants", "same", "effects", "grad", "test"}
+KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "layout", "refuse_bool", "reduce", "dtypes",
+        "name", "kernel", "c", "body", "variants", "same", "effects", "grad", "test"}
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
            "nested": "OP_NESTED", "nested_rows": "OP_NESTED_ROWS",
@@ -33,7 +40,7 @@ C_RETURNS = {"int": "value_int", "float": "value_float", "bool": "value_bool"}
 class TableError(Exception):
     """An entry is wrong: where and why."""
 
-    def __init__(self, where, why):
+    def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")
 
 
@@ -43,7 +50,7 @@ class TableError(Exception):
 class Arg:
     """One argument of a schema, as far as the generator looks."""
 
-    def __init__(self, text, kwarg_only):
+    def __init__(self, text: str, kwarg_only: bool) -> None:
         self.kwarg_only = kwarg_only
         self.default = None
         decl = text
@@ -55,7 +62,7 @@ class Arg:
         self.type = re.sub(r"\([^()]*\)", "", typ) if typ.startswith("Tensor") else typ
 
 
-def split_args(text):
+def split_args(text: str) -> Any:
     """Split at commas outside brackets and quotes."""
     out, depth, quote, cur = [], 0, None, ""
     for ch in text:
@@ -80,14 +87,14 @@ def split_args(text):
 class Schema:
     """Name, overload and arguments of one schema text."""
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         self.text = text
         self.full = text[:text.index("(")]
         self.name, _, self.overload = self.full.partition(".")
         self._args = None
 
     @property
-    def args(self):
+    def args(self) -> Any:
         if self._args is None:
             depth, start = 0, len(self.full)
             for end in range(start, len(self.text)):
@@ -106,12 +113,12 @@ class Schema:
         return self._args
 
     @property
-    def returns(self):
-        self.args
+    def returns(self) -> Any:
+        _ = self.args  # parses both
         return self._returns
 
 
-def read_schemas(path):
+def read_schemas(path: str) -> dict:
     with open(path, encoding="utf-8") as f:
         return {s.full: s for s in (Schema(line.rstrip("\n")) for line in f)}
 
@@ -122,7 +129,7 @@ def read_schemas(path):
 class Row:
     """One operator that the table knows something of."""
 
-    def __init__(self, schema, where, entry):
+    def __init__(self, schema: Any, where: str, entry: dict[str, Any]) -> None:
         self.schema, self.where, self.entry = schema, where, entry
         self.family, self.variant, self.base = "FAMILY_SCHEMA_ONLY", "VARIANT_BASE", None
         self.kernel, self.body, self.group = None, None, ""
@@ -132,16 +139,16 @@ class Row:
 class Table:
     """All entries, checked."""
 
-    def __init__(self, schemas, tapes):
+    def __init__(self, schemas: dict[str, Any], tapes: Any) -> None:
         self.schemas, self.tapes, self.rows = schemas, tapes, {}
         self.kernels, self.scalars, self.points = set(), [], []
 
-    def find(self, full, where):
+    def find(self, full: str, where: str) -> Any:
         if full not in self.schemas:
             raise TableError(where, f"PyTorch registers no operator {full}")
         return self.schemas[full]
 
-    def add_row(self, full, where, entry):
+    def add_row(self, full: str, where: str, entry: dict[str, Any]) -> Any:
         row = Row(self.find(full, where), where, entry)
         if full in self.rows:
             raise TableError(where, f"{full} has an entry already, at {self.rows[full].where}")
@@ -156,7 +163,7 @@ class Table:
             row.effects.append("OP_QUANTIZED")
         return row
 
-    def add(self, full, where, entry):
+    def add(self, full: str, where: str, entry: dict[str, Any]) -> None:
         """One call of op() in a table file."""
         for key in entry:
             if key not in KEYS:
@@ -173,7 +180,7 @@ class Table:
             for name in [names] if isinstance(names, str) else names:
                 self.add_variant(base, kind, name)
 
-    def fill(self, row):
+    def fill(self, row: Any) -> None:
         """What runs it."""
         e, full, where = row.entry, row.schema.full, row.where
         row.body = e.get("body")
@@ -201,7 +208,7 @@ class Table:
         elif row.body:
             row.family = "FAMILY_COMPOSITE"
 
-    def scalar_kernel(self, row):
+    def scalar_kernel(self, row: Any) -> str:
         """The boxed kernel of a C expression."""
         s = row.schema
         lines = []
@@ -216,7 +223,7 @@ class Table:
         lines.append(f"  call->results[0] = {C_RETURNS[s.returns[0]]}({row.entry['c']});")
         return "\n".join(lines)
 
-    def add_variant(self, base, kind, name):
+    def add_variant(self, base: Any, kind: str, name: str) -> None:
         row = self.add_row(name, base.where, {"family": base.group})
         b, v = base.schema.args, row.schema.args
         row.variant = "VARIANT_INPLACE" if kind == "inplace" else "VARIANT_OUT"
@@ -235,11 +242,11 @@ class Table:
             raise TableError(base.where, f"{base.schema.full} has no argument {extra[0]} of {name}")
 
 
-def read_tables(table, paths):
+def read_tables(table: Any, paths: list[str]) -> None:
     for path in paths:
         shown = os.path.join("src/ops", os.path.basename(path))
 
-        def op(full, **entry):
+        def op(full: str, shown: str = shown, **entry: Any) -> None:
             frame = sys._getframe(1)
             table.add(full, f"{shown}:{frame.f_lineno}", entry)
 
@@ -258,7 +265,7 @@ def read_tables(table, paths):
 # -- Writing ---------------------------------------------------------------------------------------
 
 
-def c_quote(data):
+def c_quote(data: bytes) -> str:
     out = []
     for b in data:
         ch = chr(b)
@@ -271,17 +278,17 @@ def c_quote(data):
         elif 32 <= b < 127:
             out.append(ch)
         else:
-            out.append("\\%03o" % b)
+            out.append(f"\\{b:03o}")
     return "".join(out)
 
 
 class Pool:
     """Texts, each once, NUL-terminated; offset 0 is the empty one."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.offsets, self.parts, self.size = {"": 0}, [b"\0"], 1
 
-    def at(self, text):
+    def at(self, text: str) -> Any:
         if text not in self.offsets:
             data = text.encode() + b"\0"
             self.offsets[text] = self.size
@@ -289,7 +296,7 @@ class Pool:
             self.size += len(data)
         return self.offsets[text]
 
-    def write(self, w):
+    def write(self, w: TextIO) -> None:
         w("const char op_pool[] =\n")
         for part in self.parts:
             body, lines = part[:-1], []
@@ -299,14 +306,14 @@ class Pool:
         w("  ;\n\n")
 
 
-def name_hash(name):
+def name_hash(name: str) -> Any:
     h = 2166136261
     for b in name.encode():
         h = ((h ^ b) * 16777619) & 0xFFFFFFFF
     return h
 
 
-def write_rows(w, table, pool, names, by_name):
+def write_rows(w: TextIO, table: Any, pool: Any, names: list[str], by_name: Any) -> None:
     w("const struct op_row op_rows[] = {\n")
     index = 0
     for name in names:
@@ -325,7 +332,7 @@ def write_rows(w, table, pool, names, by_name):
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
 
 
-def write_names(w, names, by_name):
+def write_names(w: TextIO, names: list[str], by_name: Any) -> None:
     n_slots = 1
     while n_slots < 2 * len(names):
         n_slots *= 2
@@ -345,7 +352,7 @@ def write_names(w, names, by_name):
     w("};\n\n")
 
 
-def write_packed(w, schemas, names):
+def write_packed(w: TextIO, schemas: dict[str, Any], names: list[str]) -> None:
     known = set(names)
     rest = [s for s in schemas.values() if s.name not in known]
     text = "".join(s.text + "\n" for s in rest).encode()
@@ -358,7 +365,7 @@ def write_packed(w, schemas, names):
     w("};\n")
 
 
-def write_c(path, table):
+def write_c(path: str, table: Any) -> None:
     by_name = {}
     used = {row.schema.name for row in table.rows.values()}
     for s in table.schemas.values():
@@ -389,7 +396,7 @@ def write_c(path, table):
         f.write("".join(parts))
 
 
-def main(argv):
+def main(argv: list[str]) -> None:
     if len(argv) < 5:
         sys.exit(__doc__)
     try:

@@ -4,10 +4,14 @@ A formula is Python syntax: an expression over argument names, or assignments an
 tuple for several results).  Types are the symbolic ones of tape.h: b bool, k what the operator computes
 in, r the real type of k, i int64, d float64; w is a number that takes the type of what it meets.
 """
+from __future__ import annotations
+
 import ast
 import math
 import os
 import re
+from collections.abc import Iterator
+from typing import Any, TextIO
 
 CLASSES = {"bool": "b", "int": "i", "float": "f", "complex": "c"}
 CLASS_BITS = {"bool": 1, "int": 2, "float": 4, "complex": 8}
@@ -33,7 +37,7 @@ class ExprError(Exception):
 class Primitives:
     """The primitives of tape.def and the functions of special.def."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         with open(path, encoding="utf-8") as f:
             text = f.read()
         self.ops = {m[0]: (int(m[1]), m[2], m[3]) for m in
@@ -49,7 +53,7 @@ class Primitives:
 class Node:
     """One value: an input, a constant, or an instruction."""
 
-    def __init__(self, kind, typ, **what):
+    def __init__(self, kind: str, typ: str, **what: Any) -> None:
         self.kind, self.type = kind, typ
         self.op = what.get("op")
         self.args = what.get("args", ())
@@ -61,7 +65,7 @@ class Node:
 class Compiler:
     """One formula for one dtype class."""
 
-    def __init__(self, prims, inputs, cls, fixed):
+    def __init__(self, prims: Any, inputs: Any, cls: str, fixed: Any) -> None:
         self.prims, self.cls = prims, cls
         self.k = "b" if cls == "bool" else "k"
         self.nodes, self.order = {}, []
@@ -71,23 +75,23 @@ class Compiler:
             self.names[name] = Node("input", t, value=i)
         self.fixed = fixed  # name -> number known by a condition
 
-    def norm(self, typ):
+    def norm(self, typ: str) -> Any:
         if self.cls == "bool" and typ == "k":
             return "b"
         return "k" if typ == "r" and self.cls != "complex" else typ
 
-    def class_of(self, typ):
+    def class_of(self, typ: str) -> Any:
         return {"b": "b", "i": "i", "d": "f", "r": "f", "z": "c"}.get(typ) or CLASSES[self.cls]
 
     # -- Making nodes
 
-    def const(self, value, typ="w"):
+    def const(self, value: Any, typ: str = "w") -> Any:
         key = ("const", repr(value), typ)
         if key not in self.nodes:
             self.nodes[key] = Node("const", typ, value=value)
         return self.nodes[key]
 
-    def emit(self, op, typ, args, aux=0, rtype=None):
+    def emit(self, op: str, typ: str, args: Any, aux: int = 0, rtype: str | None = None) -> Any:
         """typ: the instruction's; rtype: the result's."""
         arity, classes, result = self.prims.ops[op]
         if len(args) != arity:
@@ -104,7 +108,7 @@ class Compiler:
             self.order.append(self.nodes[key])
         return self.nodes[key]
 
-    def cast(self, node, typ):
+    def cast(self, node: Any, typ: str) -> Any:
         typ = self.norm(typ)
         if node.type == typ:
             return node
@@ -112,7 +116,7 @@ class Compiler:
             return self.const(node.value, typ)
         return self.emit("CVT", typ, (node,), aux=node.type, rtype=typ)
 
-    def meet(self, *nodes):
+    def meet(self, *nodes: Any) -> tuple:
         """Bring operands to one type: numbers adapt, bool yields, real yields to complex."""
         rank = {"w": 0, "b": 1, "i": 2, "k": 3, "r": 2, "d": 4}
         if self.cls == "bool":
@@ -122,7 +126,7 @@ class Compiler:
             typ = self.k
         return typ, [self.cast(n, typ) for n in nodes]
 
-    def apply(self, op, *nodes):
+    def apply(self, op: str, *nodes: Any) -> Any:
         typ, args = self.meet(*nodes)
         one = [n.kind == "const" and n.value == 1 for n in args]
         if op == "MUL" and any(one):
@@ -133,7 +137,7 @@ class Compiler:
             raise ExprError(f"{op.lower()} of bools")
         return self.emit(op, typ, tuple(args))
 
-    def as_bool(self, node):
+    def as_bool(self, node: Any) -> Any:
         if node.type == "b":
             return node
         if node.kind == "const":
@@ -142,7 +146,7 @@ class Compiler:
 
     # -- Syntax
 
-    def run(self, text):
+    def run(self, text: str) -> list:
         try:
             tree = ast.parse(re.sub(r"\n\s+", "\n", text.strip()))
         except SyntaxError as x:
@@ -157,7 +161,7 @@ class Compiler:
         last = tree.body[-1].value
         return [self.expr(x) for x in (last.elts if isinstance(last, ast.Tuple) else [last])]
 
-    def expr(self, x):
+    def expr(self, x: Any) -> Any:
         if isinstance(x, ast.Constant) and isinstance(x.value, (bool, int, float)):
             return self.const(x.value, "b" if isinstance(x.value, bool) else "w")
         if isinstance(x, ast.Name):
@@ -180,7 +184,7 @@ class Compiler:
             return self.call(x.func.id, [self.expr(a) for a in x.args])
         raise ExprError(f"no formula has {ast.unparse(x)!r}")
 
-    def name(self, name):
+    def name(self, name: str) -> Any:
         if name in self.fixed:
             return self.const(self.fixed[name], "b" if isinstance(self.fixed[name], bool) else "w")
         if name in self.names:
@@ -191,7 +195,7 @@ class Compiler:
             return self.const(DTYPE_CONSTS[name], self.norm("r"))
         raise ExprError(f"unknown name {name!r}")
 
-    def unary(self, x):
+    def unary(self, x: Any) -> Any:
         v = self.expr(x.operand)
         if isinstance(x.op, ast.USub):
             if v.kind == "const" and isinstance(v.value, (int, float)):
@@ -203,7 +207,7 @@ class Compiler:
             return self.emit("NOT", "b", (self.as_bool(v),))
         return v
 
-    def compare(self, x):
+    def compare(self, x: Any) -> Any:
         a, b = self.expr(x.left), self.expr(x.comparators[0])
         ops = {ast.Eq: ("EQ", a, b), ast.NotEq: ("NE", a, b), ast.Lt: ("LT", a, b),
                ast.LtE: ("LE", a, b), ast.Gt: ("LT", b, a), ast.GtE: ("LE", b, a)}
@@ -211,14 +215,14 @@ class Compiler:
             raise ExprError(f"no formula has {ast.unparse(x)!r}")
         return self.apply(*ops[type(x.ops[0])])
 
-    def where(self, c, a, b):
+    def where(self, c: Any, a: Any, b: Any) -> Any:
         c = self.as_bool(c)
         if c.kind == "const":
             return a if c.value else b
         typ, (a, b) = self.meet(a, b)
         return self.emit("WHERE", typ, (c, a, b))
 
-    def call(self, name, args):
+    def call(self, name: str, args: Any) -> Any:
         casts = {"k": "k", "i64": "i", "f64": "d", "real_type": "r"}
         if name == "bool":
             return self.as_bool(*args)
@@ -252,12 +256,12 @@ class Compiler:
 class Arm:
     """A compiled tape with what selects it."""
 
-    def __init__(self, classes, conds):
+    def __init__(self, classes: Any, conds: Any) -> None:
         self.classes, self.conds = classes, conds
         self.instrs, self.consts, self.results, self.n_regs = [], [], [], 0
 
 
-def allocate(arm, comp, n_inputs, results):
+def allocate(arm: Any, comp: Any, n_inputs: int, results: Any) -> None:
     """Constants get registers after the inputs, temporaries are reused after their last use."""
     live, todo = [], list(results)
     needed = set()
@@ -301,7 +305,7 @@ class Point:
     """The pointwise side of one entry."""
 
 
-def parse_cond(schema, text):
+def parse_cond(schema: Any, text: str) -> tuple:
     m = re.fullmatch(r"(\w+)\s*(==|=|!=)\s*(.+)", text.strip())
     names = [a.name for a in schema.args]
     if not m or m[1] not in names:
@@ -320,7 +324,7 @@ def parse_cond(schema, text):
     raise ExprError(f"{text!r}: a condition compares with None, a text, an integer or a half of one")
 
 
-def flatten(schema, expr, classes, conds):
+def flatten(schema: Any, expr: Any, classes: Any, conds: Any) -> Iterator[Any]:
     """(classes, conditions, formula) of a possibly nested dict, in order."""
     if isinstance(expr, str):
         yield classes, conds, expr
@@ -338,7 +342,7 @@ def flatten(schema, expr, classes, conds):
             yield from flatten(schema, sub, classes, conds + more)
 
 
-def entry_inputs(schema, entry, names):
+def entry_inputs(schema: Any, entry: dict[str, Any], names: list[str]) -> Any:
     """(argument, flags, type) of each argument the formulas use."""
     promote = entry.get("promote", "arguments")
     listed = promote if isinstance(promote, list) else None
@@ -371,7 +375,7 @@ def entry_inputs(schema, entry, names):
     return out
 
 
-def compile_entry(prims, schema, entry):
+def compile_entry(prims: Any, schema: Any, entry: dict[str, Any]) -> Any:
     flat = list(flatten(schema, entry["expr"], list(CLASSES), []))
     text_names = set()
     for _, _, text in flat:
@@ -419,13 +423,13 @@ def compile_entry(prims, schema, entry):
     return p
 
 
-def compile_arm(prims, p, cls, conds, text):
+def compile_arm(prims: Any, p: Any, cls: str, conds: Any, text: str) -> Any:
     if len(conds) > 3:
         raise ExprError("more than three conditions")
     known = {name: value for _, name, kind, value in conds if kind in ("COND_NUMBER", "COND_HALVES")}
     comp = Compiler(prims, [(name, typ) for _, name, _, typ in p.inputs], cls, known)
     results = []
-    for r, out in zip(comp.run(text), p.outs + ["?"] * 9):
+    for r, out in zip(comp.run(text), p.outs + ["?"] * 9, strict=False):
         if out == "?":
             raise ExprError(f"more results than the {len(p.outs)} of `out`")
         if r.type == "w":
@@ -438,12 +442,12 @@ def compile_arm(prims, p, cls, conds, text):
     return arm
 
 
-def shape(arm):
+def shape(arm: Any) -> tuple:
     return (arm.conds, [(n.op, n.itype, n.reg, [a.reg for a in n.args], n.aux) for n in arm.instrs],
             [(repr(c.value), c.type) for c in arm.consts], [(r.reg, r.type) for r in arm.results])
 
 
-def merge(p):
+def merge(p: Any) -> None:
     """Equal tapes become one arm of several classes, as long as each class keeps its order."""
     out, last = [], {}
     for arm in p.arms:
@@ -462,7 +466,7 @@ def merge(p):
 # -- Writing -------------------------------------------------------------------------------------------
 
 
-def c_const(c):
+def c_const(c: Any) -> str:
     if isinstance(c.value, str):
         return f"{{{c.value}, {SYMS[c.type]}, 0, 0}}"
     if isinstance(c.value, (bool, int)):
@@ -472,15 +476,16 @@ def c_const(c):
     return f"{{CONST_FLOAT, {SYMS[c.type]}, 0, {text}}}"
 
 
-def write(w, points, prims, pool):
+def write(w: TextIO, points: Any, prims: Any, pool: Any) -> None:
     arms, instrs, consts, seen = [], [], [], {}
     w("#include <math.h>\n\nconst struct point_row point_rows[] = {\n")
     for p in points:
         inputs = ", ".join(f"{{{i}, {' | '.join(flags) or 0}, {SYMS[typ]}}}"
                            for i, _, flags, typ in p.inputs)
         w(f"  {{.first_arm = {len(arms)}, .n_arms = {len(p.arms)}, .n_inputs = {len(p.inputs)}, "
-          f".n_results = {len(p.outs)},\n   .promote = {p.promote}, .outs = {{{', '.join(p.outs)}}}, .row_major = {int(p.row_major)}, "
-          f".name = {pool.at(p.name)}, .refuse_bool = {pool.at(p.refuse_bool)},\n   .inputs = {{{inputs}}}}}, /* {p.schema.full} */\n")
+          f".n_results = {len(p.outs)},\n   .promote = {p.promote}, .outs = {{{', '.join(p.outs)}}}, "
+          f".row_major = {int(p.row_major)}, .name = {pool.at(p.name)}, .refuse_bool = {pool.at(p.refuse_bool)},\n"
+          f"   .inputs = {{{inputs}}}}}, /* {p.schema.full} */\n")
         for arm in p.arms:
             tape = [f"{{TAPE_{n.op}, {SYMS[n.itype]}, {n.reg}, " + regs(n) + "}" for n in arm.instrs]
             cons = [c_const(c) for c in arm.consts]
@@ -502,11 +507,11 @@ def write(w, points, prims, pool):
     w("const tape_const point_consts[] = {\n" + "".join(f"  {c},\n" for c in consts) + "  {0}\n};\n\n")
 
 
-def cond_value(kind, v, pool):
+def cond_value(kind: str, v: Any, pool: Any) -> Any:
     return pool.at(v) if kind == "COND_TEXT" else int(2 * v if kind == "COND_HALVES" else v or 0)
 
 
-def regs(n):
+def regs(n: int) -> str:
     r = [a.reg for a in n.args] + [0, 0, 0]
     if n.op == "CVT":
         return f"{r[0]}, {SYMS[n.aux]}, 0"

@@ -1,20 +1,28 @@
 #!/usr/bin/env python3
 """globals.py CORE.a: the library's writable data is the list below and nothing else (DESIGN: three globals)."""
+
+from __future__ import annotations
+
 import re
 import subprocess
 import sys
+from typing import Any
 
 ALLOWED = {
-    "default_context", "default_lock",  # base/context.c: the default context and its lock
-    "features",                         # base/cpu.c: what the machine has, read once
-    "mine",                             # base/memory.c: per thread, its shard of the accounts
+    "default_context",
+    "default_lock",  # base/context.c: the default context and its lock
+    "features",  # base/cpu.c: what the machine has, read once
+    "mine",  # base/memory.c: per thread, its shard of the accounts
     # tensor/storage.c: per thread, free tensor headers, flushed when the thread ends
-    "caches", "caches_lock", "thread_end_key", "thread_end_once",
+    "caches",
+    "caches_lock",
+    "thread_end_key",
+    "thread_end_once",
 }
 WRITABLE = re.compile(r"^\.(data|bss|tdata|tbss)(\.(?!rel\.ro)|$)")
 
 
-def main():
+def main() -> Any:
     text = subprocess.run(["objdump", "-t", sys.argv[1]], capture_output=True, text=True, check=True).stdout
     status, member = 0, ""
     for line in text.splitlines():

@@ -1,20 +1,38 @@
 #!/usr/bin/env python3
 """A file of src/ includes its own folder and those above it; cli/, python/ and examples/ only public headers."""
+
+from __future__ import annotations
+
 import pathlib
 import re
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-ORDER = ["base", "formats", "value", "tensor", "shape", "ops", "ir", "passes", "script", "autograd", "run",
-         "export", "archive", "compile", "api"]
+ORDER = [
+    "base",
+    "formats",
+    "value",
+    "tensor",
+    "shape",
+    "ops",
+    "ir",
+    "passes",
+    "script",
+    "autograd",
+    "run",
+    "export",
+    "archive",
+    "compile",
+    "api",
+]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
-def source_files(folder):
+def source_files(folder: pathlib.Path) -> list:
     return [p for p in sorted(folder.rglob("*")) if p.suffix in (".c", ".h", ".inc", ".def")]
 
 
-def check_src(path, complaints):
+def check_src(path: str, complaints: list[str]) -> None:
     folder = path.relative_to(TOP / "src").parts[0]
     if folder not in ORDER:
         complaints.append(f"{path.relative_to(TOP)}: {folder}/ has no place in the order")
@@ -29,7 +47,7 @@ def check_src(path, complaints):
             complaints.append(f"{path.relative_to(TOP)}: {folder}/ stands above {other}/ but includes {name}")
 
 
-def check_outside(path, complaints):
+def check_outside(path: str, complaints: list[str]) -> None:
     for name in INCLUDE.findall(path.read_text()):
         if "/" in name and not name.startswith("rushlight/") and not (path.parent / name).exists():
             complaints.append(f"{path.relative_to(TOP)}: includes {name}; only public headers belong here")
@@ -37,7 +55,7 @@ def check_outside(path, complaints):
             complaints.append(f"{path.relative_to(TOP)}: includes {name}, which is not beside it")
 
 
-def main():
+def main() -> int:
     complaints = []
     for path in source_files(TOP / "src"):
         check_src(path, complaints)

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """Rules that a search can keep: who may jump, allocate, print and ask the environment; file lengths; no paths of
 somebody's machine in what is committed."""
+
+from __future__ import annotations
+
 import pathlib
 import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from typing import Any
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 MOST_LINES = 1200
@@ -13,8 +18,11 @@ MOST_LINES = 1200
 # pattern, what it is, files of src/ that may
 CALLS = [
     (r"\b(setjmp|longjmp)\s*\(", "jumps", {"src/base/session.c"}),
-    (r"(?<![\w.>])(malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|strndup)\s*\(",
-     "allocates around the context", {"src/base/error.c", "src/base/memory.c"}),
+    (
+        r"(?<![\w.>])(malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|strndup)\s*\(",
+        "allocates around the context",
+        {"src/base/error.c", "src/base/memory.c"},
+    ),
     (r"(?<![\w.>])(printf|puts|putchar|perror)\s*\(|\bstdout\b|\bstderr\b", "prints", {"src/base/context.c"}),
     (r"(?<![\w.>])(abort|exit|_exit|getenv|system|signal)\s*\(", "reaches for the process", set()),
     (r"\b(sprintf|strcpy|strcat|gets|alloca)\s*\(", "uses a function without bounds", {"src/base/text.c"}),
@@ -23,17 +31,17 @@ CALLS = [
 PLACES = re.compile(r"(?<![\w.])/(?:home|root|work|Users|tmp/[a-z])/\w")
 
 
-def without_comments(text):
+def without_comments(text: str) -> Any:
     text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
     return re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
 
 
-def committed():
+def committed() -> list:
     run = subprocess.run(["git", "-C", str(TOP), "ls-files"], capture_output=True, text=True, check=False)
     return [TOP / name for name in run.stdout.splitlines()]
 
 
-def texts(path):
+def texts(path: str) -> Iterator[Any]:
     """(name, text) of a committed file; of each record of an archive."""
     if not path.is_file():
         return
@@ -45,7 +53,7 @@ def texts(path):
         yield str(path.relative_to(TOP)), path.read_bytes().decode("latin-1")
 
 
-def main():
+def main() -> int:
     complaints = []
     for path in sorted((TOP / "src").rglob("*.[ch]")):
         name = str(path.relative_to(TOP))

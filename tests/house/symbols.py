@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """symbols.py LIB.so LIB.a: both show exactly the functions that the public headers declare."""
+
+from __future__ import annotations
+
 import pathlib
 import re
 import subprocess
 import sys
+from typing import Any
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 
 
-def declared():
+def declared() -> Any:
     names = set()
     for header in (TOP / "include" / "rushlight").glob("*.h"):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
@@ -20,17 +24,19 @@ def declared():
     return names
 
 
-def defined(*command):
+def defined(*command: Any) -> Any:
     text = subprocess.run(["nm", *command], capture_output=True, text=True, check=True).stdout
     names = {line.split()[-1] for line in text.splitlines() if len(line.split()) == 3}
     return {name.split("@")[0] for name in names} - {"RUSHLIGHT_0"}
 
 
-def main():
+def main() -> Any:
     want = declared()
     status = 0
-    for have, what in ((defined("-D", "--defined-only", sys.argv[1]), sys.argv[1]),
-                       (defined("-g", "--defined-only", sys.argv[2]), sys.argv[2])):
+    for have, what in (
+        (defined("-D", "--defined-only", sys.argv[1]), sys.argv[1]),
+        (defined("-g", "--defined-only", sys.argv[2]), sys.argv[2]),
+    ):
         for name in sorted(have - want):
             print(f"{what}: shows {name}, which no public header declares")
             status = 1

@@ -18,10 +18,24 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 DTYPES = [torch.float32, torch.int64, torch.bool, torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.complex64]
-TOLERANCE = {torch.float32: (2e-5, 1e-5), torch.float64: (1e-9, 1e-9), torch.float16: (2e-3, 2e-3),
-             torch.bfloat16: (1.6e-2, 1e-2), torch.complex64: (2e-5, 1e-5)}
+TOLERANCE = {
+    torch.float32: (2e-5, 1e-5),
+    torch.float64: (1e-9, 1e-9),
+    torch.float16: (2e-3, 2e-3),
+    torch.bfloat16: (1.6e-2, 1e-2),
+    torch.complex64: (2e-5, 1e-5),
+}
 # What PyTorch leaves undefined, or draws by the samples' own generators.
-UNDEFINED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted", "resize_", "resize_as_"}
+UNDEFINED = {
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "empty_permuted",
+    "resize_",
+    "resize_as_",
+}
 
 
 def copied(value: Any) -> Any:
@@ -34,7 +48,7 @@ def copied(value: Any) -> Any:
 
 
 def overlaps(t: torch.Tensor) -> bool:
-    return any(stride == 0 and size > 1 for size, stride in zip(t.shape, t.stride()))
+    return any(stride == 0 and size > 1 for size, stride in zip(t.shape, t.stride(), strict=False))
 
 
 def difference(got: Any, want: Any, place: str = "result") -> str:
@@ -44,9 +58,15 @@ def difference(got: Any, want: Any, place: str = "result") -> str:
     if isinstance(want, (list, tuple)):
         if not isinstance(got, (list, tuple)) or len(got) != len(want):
             return f"{place}: expected {len(want)} items, got {got!r:.60}"
-        return next((d for i, (g, w) in enumerate(zip(got, want)) if (d := difference(g, w, f"{place}[{i}]"))), "")
+        return next(
+            (d for i, (g, w) in enumerate(zip(got, want, strict=False)) if (d := difference(g, w, f"{place}[{i}]"))), ""
+        )
     if isinstance(want, float) and isinstance(got, float):
-        return "" if got == want or (got != got and want != want) or abs(got - want) <= 1e-9 * abs(want) else f"{place}: {got} is not {want}"
+        return (
+            ""
+            if got == want or (got != got and want != want) or abs(got - want) <= 1e-9 * abs(want)
+            else f"{place}: {got} is not {want}"
+        )
     return "" if type(got) is type(want) and got == want else f"{place}: {got!r:.60} is not {want!r:.60}"
 
 
@@ -63,7 +83,7 @@ def tensor_difference(got: Any, want: torch.Tensor, place: str) -> str:
     if not torch.allclose(got, want, rtol=rtol, atol=atol, equal_nan=True):
         bad = ~torch.isclose(got, want, rtol=rtol, atol=atol, equal_nan=True)
         return f"{place}: {int(bad.sum())} of {bad.numel()} differ, first {got[bad][0].item()} for {want[bad][0].item()}"
-    for size, a, b in zip(want.shape, got.stride(), want.stride()):
+    for size, a, b in zip(want.shape, got.stride(), want.stride(), strict=False):
         if size > 1 and a != b and want.numel():
             return f"{place}: strides {got.stride()}, expected {want.stride()}"
     return ""
@@ -125,7 +145,9 @@ def check_operator(op: Any, most: int) -> tuple[dict[str, int], list[str]]:
             way, why = check_sample(name, sample)
             counts[way] = counts.get(way, 0) + 1
             if way in ("differ", "refused"):
-                text = ", ".join([shown(sample.input), *map(shown, sample.args), *(f"{k}={shown(v)}" for k, v in sample.kwargs.items())])
+                text = ", ".join(
+                    [shown(sample.input), *map(shown, sample.args), *(f"{k}={shown(v)}" for k, v in sample.kwargs.items())]
+                )
                 texts.append(f"{name}({text}): {why}")
     return counts, texts
 

@@ -875,7 +875,6 @@ class Counter(nn.Module):
 
     @torch.jit.unused
     def debug(self, x: Tensor) -> Tensor:
-        import pdb  # never compiled
         return x
 
     @torch.jit.ignore

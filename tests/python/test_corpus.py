@@ -63,9 +63,7 @@ def test_by_the_command_in_other_ways(command: str, corpus: pathlib.Path, option
     assert not failed, "\n".join(failed)
 
 
-def test_perturbed_copies_fail(
-    command: str, corpus: pathlib.Path, corpus_tools: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_perturbed_copies_fail(command: str, corpus: pathlib.Path, corpus_tools: pathlib.Path, tmp_path: pathlib.Path) -> None:
     tool = [sys.executable, str(TOP / "tools" / "perturb.py"), str(corpus), str(tmp_path), "--corpus", str(corpus_tools)]
     kinds = ["--only="] if NIGHTLY else ["--only=modules/", "--only=export/", "--only=vision/resnet"]
     for kind in kinds:

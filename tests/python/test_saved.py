@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import collections
 import io
+import os
 import pathlib
 import subprocess
-import os
 from typing import Any
 
 import numpy
