@@ -1,4 +1,4 @@
-#include "py.h"
+#include "exchange.h"
 
 #include <string.h>
 
@@ -98,6 +98,12 @@ int py_find_torch(py_state *st)
   st->torch_from_dlpack = dlpack;
   st->torch_grad_enabled = grad;
   st->torch_increment_version = bump;
+  st->name_is_neg = PyUnicode_InternFromString("is_neg");
+  st->name_is_conj = PyUnicode_InternFromString("is_conj");
+  st->name_requires_grad = PyUnicode_InternFromString("requires_grad");
+  if (st->name_is_neg && st->name_is_conj && st->name_requires_grad)
+    st->exchange = py_exchange_find(tensor);
+  PyErr_Clear();
   st->torch_tensor = tensor;
   return 1;
 }
@@ -205,8 +211,48 @@ static bool attr_is_true(PyObject *o, const char *name)
   return yes;
 }
 
+/* Is what the method or attribute gives true?  Also when it cannot be said. */
+static bool may_be(PyObject *v)
+{
+  bool yes = !v || v != Py_False;
+
+  PyErr_Clear();
+  Py_XDECREF(v);
+  return yes;
+}
+
+/* The quick way: 1 when it was taken, 0 to go the long one, -1 with an exception. */
+static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
+{
+  py_state *st = call->state;
+  py_geometry g;
+
+  if (!st->exchange || !py_exchange_read(st->exchange, o, &g) || !g.strides)
+    return 0;
+  /* elements that are negated or conjugated when read are rare, and made real the long way */
+  if (g.dtype >= RUSH_FLOAT16 && g.dtype != RUSH_BOOL && may_be(PyObject_CallMethodNoArgs(o, st->name_is_neg)))
+    return 0;
+  if ((g.dtype == RUSH_COMPLEX64 || g.dtype == RUSH_COMPLEX128) &&
+      may_be(PyObject_CallMethodNoArgs(o, st->name_is_conj)))
+    return 0;
+  if (wrap_memory(call, o, g.dtype, g.n_dims, g.sizes, g.strides, g.data, out) < 0)
+    return -1;
+  if (may_be(PyObject_GetAttr(o, st->name_requires_grad)))
+    rush_tensor_set_requires_grad(out->as.tensor, true);
+  if (remember(call, *out, o, true) < 0) {
+    rush_value_release(*out);
+    return -1;
+  }
+  call->saw_torch = true;
+  return 1;
+}
+
 static int from_torch(py_call *call, PyObject *o, rush_value *out)
 {
+  int quick = from_torch_exchange(call, o, out);
+  if (quick != 0)
+    return quick < 0 ? -1 : 0;
+
   int64_t sizes[64], strides[64];
   void *data = NULL;
   py_state *st = call->state;
@@ -596,6 +642,9 @@ static PyObject *tensor_out(py_call *call, rush_value v)
     if (call->seen[i].tensor.as.tensor == v.as.tensor)
       return Py_NewRef(call->seen[i].object);
   bool to_torch = call->saw_torch || (!call->saw_ours && !call->saw_numpy && py_find_torch(st));
+  PyObject *quick = to_torch && st->exchange ? py_exchange_write(st->exchange, st->context, v.as.tensor) : NULL;
+  if (quick)
+    return quick;
   if (to_torch) {
     PyObject *capsule = py_dlpack_capsule(st, v.as.tensor);
     PyObject *t = capsule ? PyObject_CallOneArg(st->torch_from_dlpack, capsule) : NULL;

@@ -19,6 +19,8 @@ typedef struct py_state {
   PyObject *torch_names;   /* dtype, layout, memory format -> number; filled at first use of torch */
   PyObject *torch_tensor;  /* torch.Tensor once torch was seen, or NULL */
   PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled;
+  PyObject *name_is_neg, *name_is_conj, *name_requires_grad;
+  const struct py_exchange *exchange; /* torch's (exchange.h), or NULL */
 } py_state;
 
 py_state *py_state_of(PyObject *self); /* of any object whose type is ours */

@@ -1,0 +1,22 @@
+/* exchange.h -- torch's tensors through DLPack's C exchange API. */
+#ifndef RUSH_PY_EXCHANGE_H
+#define RUSH_PY_EXCHANGE_H
+
+#include "py.h"
+
+/* The API of a tensor type, or NULL: it has none, or one that is not known here. */
+const struct py_exchange *py_exchange_find(PyObject *tensor_type);
+
+/* Where a tensor's elements are: borrowed from the tensor. */
+typedef struct py_geometry {
+  int dtype, n_dims;
+  const int64_t *sizes, *strides; /* strides NULL: row-major */
+  void *data;
+} py_geometry;
+/* False, without an exception: the tensor is not on the CPU, not strided, of another dtype... */
+bool py_exchange_read(const struct py_exchange *api, PyObject *o, py_geometry *g);
+
+/* A tensor of the API's framework on t's memory; NULL, without an exception, when it takes no such one. */
+PyObject *py_exchange_write(const struct py_exchange *api, rush_context *context, rush_tensor *t);
+
+#endif
