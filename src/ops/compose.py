@@ -1,0 +1,375 @@
+"""Operators that are short programs over others."""
+
+
+def compose(full, body, **variants):
+    op(f"aten::{full}", family="compose", body=body, variants={k: f"aten::{v}" for k, v in variants.items()})
+
+
+# -- Statistics ---------------------------------------------------------------------------------------
+
+compose("cov", """
+def cov(self: Tensor, correction: int, fweights: Optional[Tensor], aweights: Optional[Tensor]) -> Tensor:
+    if self.dim() > 2:
+        raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with " + str(self.dim()) + " dimensions")
+    if self.dtype == torch.bool:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = self.unsqueeze(0) if self.dim() < 2 else self
+    if self.dim() == 0:
+        x = self.reshape([1, 1])
+    n = x.size(1)
+    w: Optional[Tensor] = None
+    if fweights is not None:
+        if bool((fweights < 0).any()):
+            raise RuntimeError("cov(): fweights cannot be negative")
+        w = fweights
+    if aweights is not None:
+        if bool((aweights < 0).any()):
+            raise RuntimeError("cov(): aweights cannot be negative")
+        w = aweights if w is None else w * aweights
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.to(torch.float)
+    if w is None:
+        total = torch.tensor(n, dtype=x.abs().dtype)
+        mean = x.sum([1]) / total
+    else:
+        total = w.sum()
+        if n > 0 and not bool(total != 0):
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        mean = (x * w).sum([1]) / total
+    if w is not None and aweights is not None and correction != 0:
+        norm = total - correction * (w * aweights).sum() / total
+    else:
+        norm = total - correction
+    if bool(norm <= 0):
+        norm = torch.zeros_like(norm)
+    centered = x - mean.unsqueeze(1)
+    weighted = centered if w is None else centered * w
+    out = torch.mm(centered, weighted.to(centered.dtype).t().conj()) / norm
+    return out.squeeze()
+""")
+compose("corrcoef", """
+def corrcoef(self: Tensor) -> Tensor:
+    if self.dim() > 2:
+        raise RuntimeError("corrcoef(): expected input to have two or fewer dimensions but got an input with " + str(self.dim()) + " dimensions")
+    c = torch.cov(self)
+    if c.dim() == 0:
+        return c / c
+    d = c.diag()
+    s = torch.sqrt(torch.real(d) if d.is_complex() else d)
+    c = c / s.reshape([-1, 1]) / s.reshape([1, -1])
+    if c.is_complex():
+        r = torch.view_as_real(c)
+        return torch.view_as_complex(r.clamp(-1, 1))
+    return c.clamp(-1, 1)
+""")
+
+# -- Shapes and joining ---------------------------------------------------------------------------------
+
+compose("pad_sequence", """
+def pad_sequence(sequences: List[Tensor], batch_first: bool, padding_value: float, padding_side: str) -> Tensor:
+    if len(sequences) == 0:
+        raise RuntimeError("received an empty list of sequences")
+    if padding_side != "left" and padding_side != "right":
+        raise RuntimeError("Expected padding_side to be one of left or right, but got " + padding_side + ".")
+    longest = 0
+    for s in sequences:
+        longest = max(longest, s.size(0))
+    lead = [len(sequences), longest] if batch_first else [longest, len(sequences)]
+    first = sequences[0]
+    out = torch.full(lead + first.size()[1:], padding_value, dtype=first.dtype)
+    for i in range(len(sequences)):
+        n = sequences[i].size(0)
+        at = longest - n if padding_side == "left" else 0
+        row = out.select(0 if batch_first else 1, i)
+        row.narrow(0, at, n).copy_(sequences[i])
+    return out
+""")
+compose("fill_diagonal_", """
+def fill_diagonal_(self: Tensor, fill_value: number, wrap: bool) -> Tensor:
+    if self.dim() < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    least = self.size(0)
+    step = 0
+    for d in range(self.dim()):
+        if self.dim() > 2 and self.size(d) != self.size(0):
+            raise RuntimeError("all dimensions of input must be of equal length")
+        least = min(least, self.size(d))
+        step += self.stride(d)
+    torch.as_strided(self, [least], [step], self.storage_offset()).fill_(fill_value)
+    if wrap and self.dim() == 2 and self.size(0) > self.size(1) + 1:
+        rows, cols = self.size(0), self.size(1)
+        at = cols + 1
+        while at < rows:
+            k = min(cols, rows - at)
+            torch.as_strided(self, [k], [step], self.storage_offset() + at * self.stride(0)).fill_(fill_value)
+            at += cols + 1
+    return self
+""")
+compose("_stack", """
+def _stack(tensors: List[Tensor], dim: int) -> Tensor:
+    return torch.stack(tensors, dim)
+""", out="_stack.out")
+compose("_shape_as_tensor", """
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    return torch.tensor(self.size(), dtype=torch.long)
+""")
+compose("_reshape_from_tensor", """
+def _reshape_from_tensor(self: Tensor, shape: Tensor) -> Tensor:
+    sizes: List[int] = []
+    for s in shape:
+        sizes.append(int(s))
+    return self.reshape(sizes)
+""")
+compose("_reshape_copy", """
+def _reshape_copy(self: Tensor, size: List[int]) -> Tensor:
+    return self.reshape(size).clone()
+""")
+compose("_dim_arange", """
+def _dim_arange(like: Tensor, dim: int) -> Tensor:
+    return torch.arange(like.size(dim), dtype=torch.long)
+""")
+compose("mH", """
+def mH(self: Tensor) -> Tensor:
+    return self.transpose(-2, -1).conj()
+""")
+for name, dtype in (("Byte", "uint8"), ("Char", "int8"), ("Double", "double"), ("Float", "float"), ("Half", "half"),
+                    ("Int", "int"), ("Long", "long"), ("Short", "short")):
+    compose(f"_cast_{name}", f"""
+def _cast_{name}(self: Tensor, non_blocking: bool) -> Tensor:
+    return self.to(torch.{dtype})
+""")
+compose("vander", """
+def vander(x: Tensor, N: Optional[int], increasing: bool) -> Tensor:
+    if x.dim() != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x.size(0) if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    y = x if x.is_floating_point() or x.is_complex() else x.to(torch.long)
+    out = torch.ones([x.size(0), n], dtype=y.dtype)
+    if n > 1:
+        out.narrow(1, 1, n - 1).copy_(y.unsqueeze(1))
+        out.narrow(1, 1, n - 1).copy_(torch.cumprod(out.narrow(1, 1, n - 1).clone(), 1))
+    return out if increasing else out.flip([1])
+""")
+compose("linalg_vander", """
+def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
+    n = x.size(-1) if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    t = x if x.is_floating_point() or x.is_complex() else x.to(torch.long)
+    powers = t.unsqueeze(-1).expand(t.size() + [n - 1])
+    return torch.cat([torch.ones(t.size() + [1], dtype=t.dtype), torch.cumprod(powers, -1)], -1)
+""")
+
+# -- What export's decompositions leave ---------------------------------------------------------------------
+
+compose("log_sigmoid_forward", """
+def log_sigmoid_forward(self: Tensor) -> Tuple[Tensor, Tensor]:
+    low = torch.clamp_max(self, 0)
+    buffer = torch.exp(-self.abs())
+    return low - torch.log1p(buffer), buffer
+""")
+compose("_unsafe_masked_index", """
+def _unsafe_masked_index(self: Tensor, mask: Tensor, indices: List[Optional[Tensor]], fill: number) -> Tensor:
+    if self.numel() == 0:
+        return torch.full(mask.size(), fill, dtype=self.dtype)
+    clamped: List[Optional[Tensor]] = []
+    for d in range(len(indices)):
+        i = indices[d]
+        if i is None:
+            clamped.append(None)
+        else:
+            clamped.append(torch.where(mask, torch.clamp(i, -self.size(d), self.size(d) - 1), torch.zeros_like(i)))
+    return torch.index(self, clamped).masked_fill(mask.logical_not(), fill)
+""")
+compose("_unsafe_masked_index_put_accumulate", """
+def _unsafe_masked_index_put_accumulate(self: Tensor, mask: Tensor, indices: List[Optional[Tensor]], values: Tensor) -> Tensor:
+    if self.numel() == 0:
+        return self.clone()
+    clamped: List[Optional[Tensor]] = []
+    for d in range(len(indices)):
+        i = indices[d]
+        if i is None:
+            clamped.append(None)
+        else:
+            clamped.append(torch.where(mask, torch.clamp(i, -self.size(d), self.size(d) - 1), torch.zeros_like(i)))
+    return torch.index_put(self, clamped, values.masked_fill(mask.logical_not(), 0), True)
+""")
+compose("native_norm", """
+def native_norm(self: Tensor, p: number) -> Tensor:
+    return torch.norm(self, p)
+""", out="native_norm.out")
+compose("nuclear_norm", """
+def nuclear_norm(self: Tensor, keepdim: bool) -> Tensor:
+    return torch.linalg_svdvals(self).sum([-1], False) if not keepdim else torch.linalg_svdvals(self).sum([-1], True).unsqueeze(-1)
+""", out="nuclear_norm.out")
+for name in ("special_round",):
+    compose(name, f"""
+def {name}(self: Tensor, decimals: int) -> Tensor:
+    return torch.round(self, decimals=decimals)
+""", out=f"{name}.out")
+compose("chalf", """
+def chalf(self: Tensor, memory_format: Optional[int]) -> Tensor:
+    return self.to(torch.complex32)
+""")
+compose("data", """
+def data(self: Tensor) -> Tensor:
+    return self.detach()
+""")
+compose("_list_to_tensor", """
+def _list_to_tensor(self: List[int]) -> Tensor:
+    return torch.tensor(self, dtype=torch.long)
+""")
+compose("_tensor_to_list", """
+def _tensor_to_list(self: Tensor) -> List[int]:
+    out: List[int] = []
+    for v in self:
+        out.append(int(v))
+    return out
+""")
+compose("_masked_scale", """
+def _masked_scale(self: Tensor, mask: Tensor, scale: float) -> Tensor:
+    return self * mask * scale
+""", out="_masked_scale.out")
+for kind in ("Tensor", "Scalar"):
+    other = {"Tensor": "Tensor", "Scalar": "number"}[kind]
+    compose(f"_add_relu.{kind}", f"""
+def _add_relu(self: Tensor, other: {other}, alpha: number) -> Tensor:
+    return torch.relu(torch.add(self, other, alpha=alpha))
+""", inplace=f"_add_relu_.{kind}", out="_add_relu.out" if kind == "Tensor" else "_add_relu.Scalar_out")
+compose("_masked_softmax", """
+def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int], mask_type: Optional[int]) -> Tensor:
+    kind = 2 if mask_type is None else mask_type
+    m = mask
+    if kind == 1 and self.dim() == 4 and mask.dim() == 2:
+        m = mask.view([mask.size(0), 1, 1, mask.size(1)])
+    d = self.dim() - 1 if dim is None else dim
+    return torch.softmax(self.masked_fill(m, -float("inf")), d)
+""", out="_masked_softmax.out")
+
+# -- Gradients by finite differences --------------------------------------------------------------------
+
+DIFFERENCES = """
+    out: List[Tensor] = []
+    for i in range(len(dims)):
+        d = dims[i]
+        n = self.size(d)
+        if n < edge_order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+        x = self if self.is_floating_point() or self.is_complex() else self.to(torch.float)
+        {spacing}
+        first = (x.narrow(d, 1, 1) - x.narrow(d, 0, 1)) / h0
+        last = (x.narrow(d, n - 1, 1) - x.narrow(d, n - 2, 1)) / h1
+        if n > 2:
+            {center}
+            if edge_order == 2:
+                {edges}
+            out.append(torch.cat([first, middle, last], d))
+        else:
+            out.append(torch.cat([first, last], d))
+    return out
+"""
+EVEN = DIFFERENCES.replace("{spacing}", "h0 = float(steps[i])\n        h1 = h0").replace(
+    "{center}", "middle = (x.narrow(d, 2, n - 2) - x.narrow(d, 0, n - 2)) / (2 * h0)").replace(
+    "{edges}", """first = (-1.5 * x.narrow(d, 0, 1) + 2 * x.narrow(d, 1, 1) - 0.5 * x.narrow(d, 2, 1)) / h0
+                last = (1.5 * x.narrow(d, n - 1, 1) - 2 * x.narrow(d, n - 2, 1) + 0.5 * x.narrow(d, n - 3, 1)) / h0""")
+UNEVEN = DIFFERENCES.replace("{spacing}", """t = spacing[i] if len(spacing) > 1 else spacing[0]
+        shape = [1] * self.dim()
+        shape[d] = n - 1
+        g = (t.narrow(0, 1, n - 1) - t.narrow(0, 0, n - 1)).reshape(shape)
+        h0 = g.narrow(d, 0, 1)
+        h1 = g.narrow(d, n - 2, 1)""").replace(
+    "{center}", """p = g.narrow(d, 0, n - 2)
+            q = g.narrow(d, 1, n - 2)
+            middle = -q / (p * (p + q)) * x.narrow(d, 0, n - 2) + (q - p) / (p * q) * x.narrow(d, 1, n - 2) + p / (q * (p + q)) * x.narrow(d, 2, n - 2)""").replace(
+    "{edges}", """a = g.narrow(d, 0, 1)
+                b = g.narrow(d, 1, 1)
+                first = -(2. * a + b) / (a * (a + b)) * x.narrow(d, 0, 1) + (a + b) / (a * b) * x.narrow(d, 1, 1) - a / (b * (a + b)) * x.narrow(d, 2, 1)
+                a = g.narrow(d, n - 3, 1)
+                b = g.narrow(d, n - 2, 1)
+                last = b / (a * (a + b)) * x.narrow(d, n - 3, 1) - (b + a) / (a * b) * x.narrow(d, n - 2, 1) + (2. * b + a) / (b * (a + b)) * x.narrow(d, n - 1, 1)""")
+ONE_DIM = "dims = [i for i in range(self.dim())] if dim is None else [dim]"
+for kind, arguments, prepare, rest in (
+        ("scalarint", "spacing: Optional[number], dim: Optional[int]", ONE_DIM + "\n    steps = [1.0] * len(dims) if spacing is None else [float(spacing)] * len(dims)", EVEN),
+        ("scalararray", "spacing: number, dim: List[int]", "dims = dim\n    steps = [float(spacing)] * len(dims)", EVEN),
+        ("array", "dim: List[int]", "dims = dim\n    steps = [1.0] * len(dims)", EVEN),
+        ("scalarrayint", "spacing: List[number], dim: Optional[int]", ONE_DIM + "\n    steps = spacing", EVEN),
+        ("scalarrayarray", "spacing: List[number], dim: List[int]", "dims = dim\n    steps = spacing", EVEN),
+        ("tensorarrayint", "spacing: List[Tensor], dim: Optional[int]", ONE_DIM, UNEVEN),
+        ("tensorarray", "spacing: List[Tensor], dim: List[int]", "dims = dim", UNEVEN)):
+    compose(f"gradient.{kind}", f"""
+def gradient(self: Tensor, {arguments}, edge_order: int) -> List[Tensor]:
+    {prepare}""" + rest)
+
+# -- Interpolation as archives before 1.5 call it -----------------------------------------------------------
+
+RESIZE = """
+    spatial = input.dim() - 2
+    sizes: Optional[List[int]] = None
+    scales: Optional[List[float]] = None
+    if size is not None:
+        sizes = {size}
+    if scale_factor is not None:
+        scales = {scale}
+    if sizes is None and scales is None:
+        raise RuntimeError("either size or scale_factor should be defined")
+    if recompute_scale_factor is not None and recompute_scale_factor and scales is not None:
+        made: List[int] = []
+        for i in range(spatial):
+            made.append(int(float(input.size(i + 2)) * scales[i]))
+        sizes = made
+        scales = None
+    if mode == "nearest":
+        if spatial == 1:
+            return torch.upsample_nearest1d(input, sizes, scales)
+        elif spatial == 2:
+            return torch.upsample_nearest2d(input, sizes, scales)
+        return torch.upsample_nearest3d(input, sizes, scales)
+    if mode == "area":
+        target: List[int] = []
+        for i in range(spatial):
+            if sizes is not None:
+                target.append(sizes[i])
+            elif scales is not None:
+                target.append(int(float(input.size(i + 2)) * scales[i]))
+        if spatial == 1:
+            return torch.adaptive_avg_pool1d(input, target)
+        elif spatial == 2:
+            return torch.adaptive_avg_pool2d(input, target)
+        return torch.adaptive_avg_pool3d(input, target)
+    corners = False if align_corners is None else align_corners
+    if mode == "linear":
+        return torch.upsample_linear1d(input, sizes, corners, scales)
+    elif mode == "bilinear":
+        if antialias:
+            return torch._upsample_bilinear2d_aa(input, sizes, corners, scales)
+        return torch.upsample_bilinear2d(input, sizes, corners, scales)
+    elif mode == "bicubic":
+        if antialias:
+            return torch._upsample_bicubic2d_aa(input, sizes, corners, scales)
+        return torch.upsample_bicubic2d(input, sizes, corners, scales)
+    elif mode == "trilinear":
+        return torch.upsample_trilinear3d(input, sizes, corners, scales)
+    raise RuntimeError("interpolation of mode " + mode + " of an input of " + str(input.dim()) + " dimensions")
+"""
+for kind in ("", ".size_list", ".scale_list", ".size_list_scale_list"):
+    size, scale = "size_list" in kind, "scale_list" in kind
+    rest = RESIZE.replace("{size}", "size" if size else "[size] * spatial").replace(
+        "{scale}", "scale_factor" if scale else "[float(scale_factor)] * spatial")
+    sizes = "Optional[List[int]]" if size else "Optional[int]"
+    compose(f"__interpolate{kind}", f"""
+def __interpolate(input: Tensor, size: {sizes}, scale_factor: {"Optional[List[float]]" if scale else "Optional[float]"}, mode: str, align_corners: Optional[bool], recompute_scale_factor: Optional[bool], antialias: bool) -> Tensor:""" + rest)
+    rest = rest.replace("[float(scale_factor)] * spatial", "[float(scale_factor)] * spatial").replace(
+        "scales = scale_factor", "scales = [float(f) for f in scale_factor]")
+    fixed = "\n    recompute_scale_factor: Optional[bool] = None\n    antialias = False"
+    if not scale:
+        compose(f"__upsample{kind}", f"""
+def __upsample(input: Tensor, size: {sizes}, scale_factor: Optional[int], mode: str, align_corners: Optional[bool]) -> Tensor:""" + fixed + rest)
+    for name, mode, corners in (("bilinear", "bilinear", "True"), ("nearest", "nearest", "None")):
+        if name == "nearest" and scale:
+            continue
+        compose(f"__upsample_{name}{kind}", f"""
+def __upsample_{name}(input: Tensor, size: {sizes}, scale_factor: {"Optional[List[int]]" if scale else "Optional[int]"}) -> Tensor:""" + fixed + f"""
+    mode = "{mode}"
+    align_corners: Optional[bool] = {corners}""" + rest)
