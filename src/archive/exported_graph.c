@@ -414,6 +414,10 @@ static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
   uint32_t n;
   str *names = ex_output_names(r, node->outputs, &n);
 
+  names += node->skip_outputs;
+  n -= node->skip_outputs < n ? node->skip_outputs : n;
+  while (n > made->n_outputs && !names[n - 1].p) /* None of an operator without results */
+    n--;
   if (outputs_are_list(r, node->outputs) && made->n_outputs == 1) {
     ir_value *list = made->outputs[0];
     made = ir_node_new(r->s, r->g, IR_LIST_UNPACK, &list, 1);
@@ -750,13 +754,18 @@ static void read_node(ex_reader *r, json *j)
   json args;
   json_init_at(&args, r->s, &j->in, inputs);
   read_arguments(r, &args, &n);
-  if (ex_read_higher_order(r, &n) || read_symbolic(r, &n))
+  ex_read_call(r, &n);
+}
+
+void ex_read_call(ex_reader *r, const ex_node *n)
+{
+  if (ex_read_higher_order(r, n) || read_symbolic(r, n))
     return;
-  const op *o = find_target(r, n.target, false);
+  const op *o = find_target(r, n->target, false);
   if (o)
-    read_operator(r, &n, o);
+    read_operator(r, n, o);
   else
-    read_unknown(r, &n);
+    read_unknown(r, n);
 }
 
 void ex_read_nodes(ex_reader *r, str nodes)

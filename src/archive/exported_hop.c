@@ -306,6 +306,27 @@ static void read_autocast_wrapper(ex_reader *r, const ex_node *n)
   r->autocast = before;
 }
 
+/* with_effects(token, operator, ...): the operator, in its place among the nodes.  The first output is the
+ * next token, outputs that are None are nothing. */
+static void read_effects(ex_reader *r, const ex_node *n)
+{
+  rush_value target;
+  uint32_t k = 0;
+  ex_node inner = *n;
+
+  if (n->n_args < 2 || !n->args[1].value || !ir_value_as_constant(n->args[1].value, &target) ||
+      target.tag != RUSH_TAG_STRING)
+    bad(r, n, "the operator is missing");
+  inner.target = value_str(target);
+  inner.args = n->args + 2;
+  inner.n_args = n->n_args - 2;
+  str *names = ex_output_names(r, n->outputs, &k);
+  if (k > 0 && names[0].p)
+    ex_bind(r, names[0], ex_constant(r, value_none(), NULL));
+  inner.skip_outputs = 1;
+  ex_read_call(r, &inner);
+}
+
 bool ex_read_higher_order(ex_reader *r, const ex_node *n)
 {
   static const char prefix[] = "torch.ops.higher_order.";
@@ -331,6 +352,8 @@ bool ex_read_higher_order(ex_reader *r, const ex_node *n)
     read_wrapper(r, n);
   else if (str_is(name, "wrap_with_autocast"))
     read_autocast_wrapper(r, n);
+  else if (str_is(name, "with_effects"))
+    read_effects(r, n);
   else
     return false;
   return true;

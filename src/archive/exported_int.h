@@ -59,6 +59,7 @@ typedef struct ex_node {
   ex_arg *args;
   uint32_t n_args;
   str outputs; /* raw JSON */
+  uint32_t skip_outputs; /* how many of them are not the operator's */
   source_range range;
 } ex_node;
 
@@ -67,6 +68,8 @@ typedef struct ex_node {
 ir_value **ex_read_inner(ex_reader *r, str graph, ir_value *const *inputs, uint32_t n_inputs, uint32_t *n_outputs);
 /* Only the nodes (an array) and the outputs (an array). */
 void ex_read_nodes(ex_reader *r, str nodes);
+/* One node, whatever its target is. */
+void ex_read_call(ex_reader *r, const ex_node *n);
 ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n);
 void ex_bind(ex_reader *r, str name, ir_value *v);
 /* The names of an `outputs` array, in order; NULL for as_none. */

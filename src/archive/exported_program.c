@@ -502,8 +502,11 @@ static str *bind_inputs(ex_reader *r, const model_parts *p, const input_spec *sp
   e->leaf_is_input = ex_keep_array(r, e->n_leaves, sizeof(bool));
   for (uint32_t i = 0; i < n_specs; i++) {
     const input_spec *spec = &specs[i];
-    if (spec->kind == SPEC_TOKEN)
+    if (spec->kind == SPEC_TOKEN) { /* only orders effects, as the order of nodes does */
+      if (i < n && names[i].p)
+        ex_bind(r, names[i], ex_constant(r, value_none(), NULL));
       continue;
+    }
     if (spec->kind == SPEC_STATE) {
       if (i < n && names[i].p)
         ex_bind(r, names[i], get_attr(r, spec->target));

@@ -114,11 +114,35 @@ static void put_typed(coder *e, const ir_node *n, opcode op)
   free_deaths(e, n, true, false);
 }
 
+/* PyTorch's executors take a constant of no dimensions as a number in x + c, x - c, x * c and x / c: traced programs
+ * have their numbers so, and a double one must not make float32 results double. */
+static const op *with_number(coder *e, const ir_node *n, rush_value *number)
+{
+  static const char *const names[] = {"aten::add", "aten::sub", "aten::mul", "aten::div"};
+  const schema *sc = n->op->schema;
+  rush_value c;
+
+  if (strcmp(sc->overload, "Tensor") != 0 || !ir_value_as_constant(ir_node_input(n, 1), &c) ||
+      c.tag != RUSH_TAG_TENSOR || !c.as.tensor || c.as.tensor->n_dims != 0 || !info(e, ir_node_input(n, 1))->is_const ||
+      dtype_class_of(c.as.tensor->dtype) > DTYPE_FLOAT)
+    return NULL;
+  for (size_t i = 0; i < COUNT_OF(names); i++)
+    if (strcmp(sc->name, names[i]) == 0) {
+      session_check(e->s, tensor_item(e->s->cx, c.as.tensor, number));
+      return op_find(e->s->cx->ctx, str_of(sc->name), STR("Scalar"));
+    }
+  return NULL;
+}
+
 static void put_operator(coder *e, const ir_node *n)
 {
+  rush_value number;
+  const op *scalar = n->n_inputs > 1 ? with_number(e, n, &number) : NULL;
   site *st = put_node(e, n, OPC_OPERATOR, 0);
 
-  st->op = n->op;
+  st->op = scalar ? scalar : n->op;
+  if (scalar)
+    e->operands[st->first + 1] = constant_index(e, number) | OPERAND_CONST;
   if (!n->op->schema->is_varret)
     st->n_made = n->op->schema->n_returns;
   if (st->n_args + st->n_made + 4 > e->n_row)
