@@ -41,6 +41,50 @@ ir_value *ex_list(ex_reader *r, ir_value *const *items, uint32_t n, const type *
   return ir_node_add_output(r->s, node, t);
 }
 
+/* Numbers of all kinds stand in for each other: kernels read them by their tags. */
+static bool is_some_number(const type *t)
+{
+  type_kind k = type_runtime(t->kind == TYPE_OPTIONAL ? type_elem(t) : t)->kind;
+
+  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER;
+}
+
+static bool fits_apart_from_numbers(const ir_node *n, const schema *sc)
+{
+  if (sc->is_vararg || n->n_inputs != sc->n_args)
+    return false;
+  for (uint32_t i = 0; i < n->n_inputs; i++) {
+    schema one = {.name = sc->name, .overload = sc->overload, .n_args = 1, .args = &sc->args[i]};
+    ir_use *use = n->inputs[i];
+    ir_node alone = {.n_inputs = 1, .inputs = &use};
+
+    if (!ir_node_fits_schema(&alone, &one) &&
+        !(is_some_number(sc->args[i].type) && is_some_number(use->value->type)))
+      return false;
+  }
+  return true;
+}
+
+/* A file may give an operator anything; what runs trusts types. */
+static void check_node(ex_reader *r, const ir_node *n)
+{
+  const schema *sc = n->op->schema;
+
+  if (!ir_node_fits_schema(n, sc) && !fits_apart_from_numbers(n, sc))
+    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: the arguments of %s%s%s are not of its types", r->in.place,
+                        sc->name, sc->overload[0] ? "." : "", sc->overload);
+}
+
+/* The same for operators that the file names: their results have types. */
+static void check_named_node(ex_reader *r, const ir_node *n)
+{
+  check_node(r, n);
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    if (!n->outputs[i]->type || type_has_vars(n->outputs[i]->type))
+      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %s has no place in an exported graph", r->in.place,
+                          n->op->schema->name);
+}
+
 ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs, uint32_t n)
 {
   const op *o = op_find(r->s->cx->ctx, str_of(name), str_of(overload));
@@ -49,6 +93,7 @@ ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value
     session_fail_status(r->s, RUSH_EINTERNAL, NULL, NULL, "operator %s.%s is missing", name, overload);
   ir_node *node = ir_node_new_op(r->s, r->g, o, inputs, n);
   ir_node_append(node, r->block);
+  check_node(r, node);
   return node->n_outputs ? node->outputs[0] : NULL;
 }
 
@@ -70,6 +115,13 @@ int ex_dtype(ex_reader *r, int64_t number)
 
 /* -- Arguments ------------------------------------------------------------------------------------------------ */
 
+static bool is_number(const ir_value *v)
+{
+  type_kind k = v->type->kind;
+
+  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_COMPLEX;
+}
+
 /* {"as_name": n} or {"as_int": i} / as_float / as_bool. */
 static ir_value *read_sym(ex_reader *r, json *j)
 {
@@ -90,6 +142,8 @@ static ir_value *read_sym(ex_reader *r, json *j)
   }
   if (!v)
     json_fail(j, "an empty symbolic argument");
+  if (!is_some_number(v->type))
+    json_fail(j, "a symbolic argument that is no number");
   return v;
 }
 
@@ -106,6 +160,8 @@ static ir_value *read_named(ex_reader *r, json *j)
   }
   if (!v)
     json_fail(j, "a tensor argument without a name");
+  if (!type_is(v->type, TYPE_TENSOR))
+    json_fail(j, "a tensor argument that is no tensor");
   return v;
 }
 
@@ -420,6 +476,9 @@ static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
     n--;
   if (outputs_are_list(r, node->outputs) && made->n_outputs == 1) {
     ir_value *list = made->outputs[0];
+    if (!type_is(list->type, TYPE_LIST))
+      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: '%.*s' gives no list", r->in.place,
+                          (int)node->target.len, node->target.p);
     made = ir_node_new(r->s, r->g, IR_LIST_UNPACK, &list, 1);
     ir_node_append(made, r->block);
     for (uint32_t i = 0; i < n; i++)
@@ -511,6 +570,8 @@ static void read_choice(ex_reader *r, const ex_node *n)
 {
   if (n->n_args != 3 || !n->args[0].value || !n->args[1].value || !n->args[2].value)
     session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: torch.sym_ite with %u arguments", r->in.place, n->n_args);
+  if (!type_is(n->args[0].value->type, TYPE_BOOL) || n->args[1].value->type != n->args[2].value->type)
+    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: torch.sym_ite of other types", r->in.place);
   ir_node *node = ir_node_new(r->s, r->g, IR_IF, &n->args[0].value, 1);
   for (uint32_t i = 1; i <= 2; i++)
     ir_block_add_output(r->s, ir_node_add_block(r->s, node), n->args[i].value);
@@ -556,6 +617,7 @@ static bool read_symbolic(ex_reader *r, const ex_node *n)
       return false;
     ir_node *node = ir_node_new_op(r->s, r->g, o, in, n->n_args);
     ir_node_append(node, r->block);
+    check_named_node(r, node);
     bind_outputs(r, n, node);
     return true;
   }
@@ -618,13 +680,6 @@ static ir_value *as_tensor(ex_reader *r, ir_value *v)
   session_check(r->s, tensor_from_scalar(r->s->cx, number, dtype, &t));
   t->h.flags |= TENSOR_WRAPPED_NUMBER;
   return ex_constant(r, value_tensor_steal(t), type_simple(TYPE_TENSOR));
-}
-
-static bool is_number(const ir_value *v)
-{
-  type_kind k = v->type->kind;
-
-  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_COMPLEX;
 }
 
 /* What the argument's type needs: numbers as tensors, ints as floats, single numbers as lists. */
@@ -731,6 +786,7 @@ static void read_operator(ex_reader *r, const ex_node *n, const op *o)
   ir_node *node = ir_node_new_op(r->s, r->g, o, in, sc->n_args);
   node->range = n->range;
   ir_node_append(node, r->block);
+  check_named_node(r, node);
   bind_outputs(r, n, node);
 }
 

@@ -63,9 +63,20 @@ static operands run_inner(ex_reader *r, str graph, operands in)
   return o;
 }
 
-static ir_value *as_bool(ex_reader *r, ir_value *v)
+static ir_value *as_bool(ex_reader *r, const ex_node *n, ir_value *v)
 {
-  return v->type->kind == TYPE_TENSOR ? ex_emit(r, "aten::Bool", "Tensor", &v, 1) : v;
+  if (type_is(v->type, TYPE_TENSOR))
+    return ex_emit(r, "aten::Bool", "Tensor", &v, 1);
+  if (!type_is(v->type, TYPE_BOOL))
+    bad(r, n, "the condition is no bool");
+  return v;
+}
+
+/* Both become one value: branches, or a loop's value and what follows it. */
+static void need_same_type(ex_reader *r, const ex_node *n, const ir_value *a, const ir_value *b)
+{
+  if (!type_equal(a->type, b->type))
+    bad(r, n, "values of different types where one is meant");
 }
 
 static void bind_results(ex_reader *r, const ex_node *n, ir_value *const *v, uint32_t count)
@@ -93,7 +104,7 @@ static void read_cond(ex_reader *r, const ex_node *n)
 
   if (n->n_args < 3 || !n->args[0].value)
     bad(r, n, "the predicate is missing");
-  ir_value *pred = as_bool(r, n->args[0].value);
+  ir_value *pred = as_bool(r, n, n->args[0].value);
   ir_node *node = ir_node_new(r->s, r->g, IR_IF, &pred, 1);
   ir_node_append(node, r->block);
   for (uint32_t i = 0; i < 2; i++) {
@@ -103,6 +114,8 @@ static void read_cond(ex_reader *r, const ex_node *n)
       ir_block_add_output(r->s, r->block, out.v[k]);
       if (i == 0)
         ir_node_add_output(r->s, node, out.v[k]->type);
+      else if (k < node->n_outputs)
+        need_same_type(r, n, node->outputs[k], out.v[k]);
     }
     if (i == 1 && out.n != n_out)
       bad(r, n, "branches with different numbers of outputs");
@@ -131,10 +144,11 @@ static ir_node *open_loop(ex_reader *r, ir_value *trips, ir_value *first, operan
   return node;
 }
 
-static void close_loop(ex_reader *r, ir_node *node, ir_block *outer, ir_value *again, operands next)
+static void close_loop(ex_reader *r, const ex_node *n, ir_node *node, ir_block *outer, ir_value *again, operands next)
 {
   ir_block_add_output(r->s, r->block, again);
   for (uint32_t i = 0; i < next.n; i++) {
+    need_same_type(r, n, ir_block_input(r->block, i + 1), next.v[i]);
     ir_block_add_output(r->s, r->block, next.v[i]);
     ir_node_add_output(r->s, node, next.v[i]->type);
   }
@@ -153,13 +167,13 @@ static void read_while(ex_reader *r, const ex_node *n)
   operands test = run_inner(r, cond, joined(r, carry, more));
   if (test.n != 1)
     bad(r, n, "the condition gives more than one value");
-  ir_value *first = as_bool(r, test.v[0]);
+  ir_value *first = as_bool(r, n, test.v[0]);
   ir_node *node = open_loop(r, int_constant(r, INT64_MAX), first, carry, &index, &inside);
   operands next = run_inner(r, body, joined(r, inside, more));
   if (next.n != carry.n)
     bad(r, n, "the body gives another number of values than it takes");
   test = run_inner(r, cond, joined(r, next, more));
-  close_loop(r, node, outer, as_bool(r, test.v[0]), next);
+  close_loop(r, n, node, outer, as_bool(r, n, test.v[0]), next);
   bind_results(r, n, node->outputs, node->n_outputs);
 }
 
@@ -187,7 +201,7 @@ static operands loop_over(ex_reader *r, const ex_node *n, str body, operands car
     bad(r, n, "the body gives another number of values than the outputs");
   for (uint32_t i = 0; i < n_lists; i++)
     ex_emit(r, "aten::append", "t", (ir_value *[]){lists[i], out.v[carry.n + i]}, 2);
-  close_loop(r, node, outer, true_constant(r), first_of(out, carry.n));
+  close_loop(r, n, node, outer, true_constant(r), first_of(out, carry.n));
   operands result = {session_array(r->s, ir_value *, n_names + 1), n_names};
   for (uint32_t i = 0; i < carry.n; i++)
     result.v[i] = node->outputs[i];
@@ -238,7 +252,7 @@ static void read_associative_scan(ex_reader *r, const ex_node *n)
     bad(r, n, "the operator gives another number of values than it takes");
   for (uint32_t i = 0; i < xs.n; i++)
     ex_emit(r, "aten::append", "t", (ir_value *[]){lists[i], next.v[i]}, 2);
-  close_loop(r, node, outer, true_constant(r), next);
+  close_loop(r, n, node, outer, true_constant(r), next);
   for (uint32_t i = 0; i < xs.n; i++)
     lists[i] = ex_emit(r, "aten::stack", "", (ir_value *[]){lists[i], zero}, 2);
   bind_results(r, n, lists, xs.n);

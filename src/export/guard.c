@@ -12,9 +12,11 @@ typedef struct guard_reader {
   arena *mem;
   const exported *e;
   const char *p;
-  int depth;
+  int depth, n;
   bool failed;
 } guard_reader;
+
+#define MOST_TERMS 2000 /* of a condition: it is gone through by recursion */
 
 static const guard *read_or(guard_reader *r);
 
@@ -22,6 +24,7 @@ static const guard *make(guard_reader *r, guard_op op, const guard *a, const gua
 {
   guard *g = session_alloc_in(r->s, r->mem, sizeof *g);
 
+  r->failed |= ++r->n > MOST_TERMS;
   *g = (guard){.op = op, .a = a, .b = b};
   return g;
 }

@@ -1,0 +1,124 @@
+/* Guards: read from PyTorch's text, shown as Python would, checked as Python computes. */
+#include "support/oom.h"
+
+#include "export/exported.h"
+
+#define N_LEAVES 3
+
+/* forward(x, y, n): x and y have sizes (6, 4), n is 7. */
+static const struct row {
+  const char *text, *shown; /* NULL: not understood */
+  bool holds;
+} rows[] = {
+    {"L['x'].size()[0] == 6", "x.size()[0] == 6", true},
+    {"(2*L['x'].size()[1]) == L['y'].size()[0]", "2 * x.size()[1] == y.size()[0]", false},
+    {"((-1) + L['x'].size()[0]) == L['y'].size()[0]", "-1 + x.size()[0] == y.size()[0]", false},
+    {"((3*L['x'].size()[0]) % 4) == 2", "3 * x.size()[0] % 4 == 2", true},
+    {"L['x'].size()[0] > (-1) + (L['y'].size()[0] // 2)", "x.size()[0] > -1 + y.size()[0] // 2", true},
+    {"2*(L['n'] + 1) == 16", "2 * (n + 1) == 16", true},
+    {"L['n'] - (2 - 1) == 6 and not L['n'] > 8", "n - (2 - 1) == 6 and not n > 8", true},
+    {"Mod(L['n'] * -1, 4) == 1", "n * -1 % 4 == 1", true},
+    {"FloorDiv(-L['n'], 2) == -4", "-n // 2 == -4", true},
+    {"Max(L['n'], 9) == 9 or Min(L['n'], 2) == 3", "max(n, 9) == 9 or min(n, 2) == 3", true},
+    {"2 <= L['n'] <= 6", NULL, false}, /* shown apart: checked below */
+    {"2**3 == 8", "2 ** 3 == 8", true},
+    {"L['z'] == 1", NULL, false},
+    {"L['n'] == 1.5", NULL, false},
+    {"L['n'] == ", NULL, false},
+    {"__import__('os')", NULL, false},
+    {"((((", NULL, false},
+};
+
+static const char *arg_names[] = {"x", "y", "n"};
+static tree_spec leaves_of_args[N_LEAVES];
+static tree_spec in_children[] = {{.kind = TREE_TUPLE, .n_children = N_LEAVES, .children = leaves_of_args}};
+static tree_spec in = {.kind = TREE_TUPLE, .n_children = 1, .children = in_children};
+
+typedef struct job {
+  const char *text;
+  exported *e;
+  arena *mem;
+  const guard *made;
+} job;
+
+static void parse(session *s, void *arg)
+{
+  job *j = arg;
+
+  j->made = guard_parse(s, j->mem, j->e, j->text);
+}
+
+static rush_value sized(call_ctx *cx)
+{
+  int64_t sizes[2] = {6, 4};
+  rush_tensor *t;
+
+  assert_int_equal(tensor_new(cx, RUSH_FLOAT32, 2, sizes, &t), RUSH_OK);
+  return value_tensor_steal(t);
+}
+
+static void guards_are_pythons(void **state)
+{
+  context *c = test_context(NULL);
+  rush_error err = RUSH_ERROR_INIT;
+  exported e = {.in = &in, .arg_names = arg_names, .n_arg_names = N_LEAVES, .leaf_names = arg_names, .n_leaves = N_LEAVES};
+  call_ctx cx;
+  arena mem;
+  (void)state;
+
+  call_ctx_init(&cx, c, &err);
+  arena_init(&mem, c);
+  rush_value leaves[N_LEAVES] = {sized(&cx), sized(&cx), value_int(7)};
+  for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    job j = {.text = rows[i].text, .e = &e, .mem = &mem};
+    assert_int_equal(session_run(&cx, parse, &j), RUSH_OK);
+    if (!rows[i].shown && strstr(rows[i].text, "<=") == NULL) {
+      if (j.made)
+        fail_msg("%s is understood", rows[i].text);
+      continue;
+    }
+    if (!j.made)
+      fail_msg("%s is not understood", rows[i].text);
+    if (rows[i].shown)
+      assert_string_equal(j.made->text, rows[i].shown);
+    if ((guard_check(&cx, j.made, leaves) == RUSH_OK) != rows[i].holds)
+      fail_msg("%s", rows[i].text);
+  }
+  value_release(leaves[0]);
+  value_release(leaves[1]);
+  rush_error_clear(&err);
+  arena_free(&mem);
+  context_release(c);
+}
+
+/* Conditions are gone through by recursion, so a long one is refused instead of filling the stack. */
+static void long_guards_are_refused(void **state)
+{
+  enum { TERMS = 100000 };
+  context *c = test_context(NULL);
+  char *text = malloc(2 * TERMS + 8), *p = text;
+  exported e = {.in = &in, .arg_names = arg_names, .n_arg_names = N_LEAVES, .leaf_names = arg_names, .n_leaves = N_LEAVES};
+  call_ctx cx;
+  arena mem;
+  (void)state;
+
+  for (int i = 0; i < TERMS; i++) {
+    *p++ = '1';
+    *p++ = '+';
+  }
+  strcpy(p, "1 == 1");
+  call_ctx_init(&cx, c, NULL);
+  arena_init(&mem, c);
+  job j = {.text = text, .e = &e, .mem = &mem};
+  assert_int_equal(session_run(&cx, parse, &j), RUSH_OK);
+  assert_null(j.made);
+  arena_free(&mem);
+  free(text);
+  context_release(c);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {cmocka_unit_test(guards_are_pythons), cmocka_unit_test(long_guards_are_refused)};
+  return RUN_TESTS(tests);
+}
