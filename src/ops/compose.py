@@ -1,8 +1,9 @@
 """Operators that are short programs over others."""
 
 
-def compose(full, body, **variants):
-    op(f"aten::{full}", family="compose", body=body, variants={k: f"aten::{v}" for k, v in variants.items()})
+def compose(full, body, same=(), effects=(), **variants):
+    op(f"aten::{full}", family="compose", body=body, same=[f"aten::{n}" for n in same], effects=list(effects),
+       variants={k: f"aten::{v}" for k, v in variants.items()})
 
 
 # -- Statistics ---------------------------------------------------------------------------------------
@@ -373,3 +374,69 @@ def __upsample(input: Tensor, size: {sizes}, scale_factor: Optional[int], mode: 
 def __upsample_{name}(input: Tensor, size: {sizes}, scale_factor: {"Optional[List[int]]" if scale else "Optional[int]"}) -> Tensor:""" + fixed + f"""
     mode = "{mode}"
     align_corners: Optional[bool] = {corners}""" + rest)
+
+# -- Lists of tensors ---------------------------------------------------------------------------------
+
+compose("flatten_dense_tensors", """
+def flatten_dense_tensors(tensors: List[Tensor]) -> Tensor:
+    flat: List[Tensor] = []
+    for t in tensors:
+        flat.append(t.contiguous().view([-1]))
+    return torch.cat(flat)
+""")
+compose("unflatten_dense_tensors", """
+def unflatten_dense_tensors(flat: Tensor, tensors: List[Tensor]) -> List[Tensor]:
+    outs: List[Tensor] = []
+    start = 0
+    for t in tensors:
+        n = t.numel()
+        if n == 0:
+            outs.append(torch.empty([0], dtype=flat.dtype))
+        else:
+            outs.append(flat.narrow(0, start, n).view_as(t))
+        start += n
+    return outs
+""")
+compose("_chunk_cat", """
+def _chunk_cat(tensors: List[Tensor], dim: int, num_chunks: int) -> Tensor:
+    parts: List[Tensor] = []
+    for t in tensors:
+        d = dim + t.dim() if dim < 0 else dim
+        n = (t.size(d) + num_chunks - 1) // num_chunks
+        missing = n * num_chunks - t.size(d)
+        if missing > 0:
+            sizes = t.size()
+            sizes[d] = missing
+            t = torch.cat([t, torch.zeros(sizes, dtype=t.dtype)], d)
+        lead: List[int] = []
+        for i in range(d):
+            lead.append(t.size(i))
+        parts.append(t.reshape(lead + [num_chunks, -1]))
+    return torch.cat(parts, parts[0].dim() - 1)
+""", out="_chunk_cat.out")
+
+# -- Matrices -----------------------------------------------------------------------------------------
+
+compose("nuclear_norm.dim", """
+def nuclear_norm_dim(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
+    return torch.linalg_matrix_norm(self, "nuc", dim, keepdim)
+""", out="nuclear_norm.dim_out")
+
+# -- Copies ------------------------------------------------------------------------------------------
+
+compose("_conj_physical", """
+def conj_physical(self: Tensor) -> Tensor:
+    return torch.conj_physical(self)
+""", out="_conj_physical.out")
+compose("resize", """
+def resize(self: Tensor, size: List[int], memory_format: Optional[int]) -> Tensor:
+    return self.clone().resize_(size)
+""", out="resize.out")
+compose("resize_as", """
+def resize_as(self: Tensor, the_template: Tensor, memory_format: Optional[int]) -> Tensor:
+    return self.clone().resize_(the_template.size())
+""", out="resize_as.out")
+compose("to_dense", """
+def to_dense(self: Tensor, dtype: Optional[int], masked_grad: Optional[bool]) -> Tensor:
+    return self if dtype is None else self.to(dtype)
+""", effects=["returns_arg"])

@@ -186,15 +186,21 @@ static rush_status check_alpha(const point_call *p, dtype_class cls)
   return RUSH_OK;
 }
 
+/* The table's text has a line for one boolean argument and a line for two. */
 static rush_status check_bool(const point_call *p)
 {
+  int n = 0;
   for (int i = 0; i < p->row->n_inputs; i++) {
     rush_value v = *p->in[i];
-    if (p->row->inputs[i].flags & INPUT_PROMOTES &&
-        (v.tag == RUSH_TAG_BOOL || (v.tag == RUSH_TAG_TENSOR && v.as.tensor->dtype == RUSH_BOOL)))
-      return call_fail(p->call->cx, "%s", op_pool + p->row->refuse_bool);
+    n += p->row->inputs[i].flags & INPUT_PROMOTES &&
+         (v.tag == RUSH_TAG_BOOL || (v.tag == RUSH_TAG_TENSOR && v.as.tensor->dtype == RUSH_BOOL));
   }
-  return RUSH_OK;
+  if (n == 0)
+    return RUSH_OK;
+  const char *one = op_pool + p->row->refuse_bool, *end = strchr(one, '\n');
+  if (!end)
+    return call_fail(p->call->cx, "%s", one);
+  return n == 1 ? call_fail(p->call->cx, "%.*s", (int)(end - one), one) : call_fail(p->call->cx, "%s", end + 1);
 }
 
 static rush_status choose_dtype(point_call *p)

@@ -40,7 +40,9 @@ SUB = {"int float complex": {"alpha=1": "self - other", "else": "fma(-alpha, oth
 RSUB = {"int float complex": {"alpha=1": "other - self", "else": "fma(-alpha, self, other)"}}
 binary("add", ADD, scalars=ROUND, name="add_stub")
 NO_BOOL = ("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
-           "invert a mask, use the `~` or `logical_not()` operator instead.")
+           "invert a mask, use the `~` or `logical_not()` operator instead.\n"
+           "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+           "operator instead.")  # one, and two
 binary("sub", SUB, scalars=ROUND, refuse_bool=NO_BOOL)
 binary("rsub", RSUB, scalars=ROUND, refuse_bool=NO_BOOL)
 op("aten::subtract.Scalar", family="pointwise", expr=SUB, scalars=ROUND, refuse_bool=NO_BOOL,
