@@ -14,39 +14,44 @@ def cov(self: Tensor, correction: int, fweights: Optional[Tensor], aweights: Opt
         raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with " + str(self.dim()) + " dimensions")
     if self.dtype == torch.bool:
         raise RuntimeError("cov(): bool dtype is not supported for input")
-    x = self.unsqueeze(0) if self.dim() < 2 else self
-    if self.dim() == 0:
-        x = self.reshape([1, 1])
+    x = self.view([1, -1]) if self.dim() < 2 else self
     n = x.size(1)
     w: Optional[Tensor] = None
     if fweights is not None:
-        if bool((fweights < 0).any()):
+        if fweights.dim() > 1:
+            raise RuntimeError("cov(): expected fweights to have one or fewer dimensions but got fweights with " + str(fweights.dim()) + " dimensions")
+        if fweights.is_floating_point() or fweights.is_complex() or fweights.dtype == torch.bool:
+            raise RuntimeError("cov(): expected fweights to have integral dtype but got fweights with another dtype")
+        if fweights.numel() != n:
+            raise RuntimeError("cov(): expected fweights to have the same numel as there are observations in the input but got " + str(fweights.numel()) + " != " + str(n))
+        if n > 0 and bool(torch.min(fweights) < 0):
             raise RuntimeError("cov(): fweights cannot be negative")
         w = fweights
     if aweights is not None:
-        if bool((aweights < 0).any()):
+        if aweights.dim() > 1:
+            raise RuntimeError("cov(): expected aweights to have one or fewer dimensions but got aweights with " + str(aweights.dim()) + " dimensions")
+        if not aweights.is_floating_point():
+            raise RuntimeError("cov(): expected aweights to have floating point dtype but got aweights with another dtype")
+        if aweights.numel() != n:
+            raise RuntimeError("cov(): expected aweights to have the same numel as there are observations in the input but got " + str(aweights.numel()) + " != " + str(n))
+        if n > 0 and bool(torch.min(aweights) < 0):
             raise RuntimeError("cov(): aweights cannot be negative")
         w = aweights if w is None else w * aweights
-    if not (x.is_floating_point() or x.is_complex()):
-        x = x.to(torch.float)
-    if w is None:
-        total = torch.tensor(n, dtype=x.abs().dtype)
-        mean = x.sum([1]) / total
-    else:
-        total = w.sum()
-        if n > 0 and not bool(total != 0):
+    total = torch.scalar_tensor(n, dtype=torch.int64)
+    if w is not None:
+        total = torch.sum(w)
+        if n > 0 and bool(total == 0):
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
-        mean = (x * w).sum([1]) / total
-    if w is not None and aweights is not None and correction != 0:
-        norm = total - correction * (w * aweights).sum() / total
+        mean = torch.sum(x * w, [1]) / total
     else:
-        norm = total - correction
-    if bool(norm <= 0):
-        norm = torch.zeros_like(norm)
-    centered = x - mean.unsqueeze(1)
-    weighted = centered if w is None else centered * w
-    out = torch.mm(centered, weighted.to(centered.dtype).t().conj()) / norm
-    return out.squeeze()
+        mean = torch.sum(x, [1]) / n
+    norm = total - correction
+    if w is not None and aweights is not None and correction != 0:
+        norm = total - correction * torch.sum(w * aweights) / total
+    norm = torch.clamp_min(norm, 0)
+    d = x - mean.unsqueeze(1)
+    c = torch.mm(d, (d if w is None else d * w).t().conj())
+    return torch.true_divide(c, norm).squeeze()
 """)
 compose("corrcoef", """
 def corrcoef(self: Tensor) -> Tensor:
@@ -131,8 +136,10 @@ def _dim_arange(like: Tensor, dim: int) -> Tensor:
 """)
 compose("mH", """
 def mH(self: Tensor) -> Tensor:
-    return self.transpose(-2, -1).conj()
-""")
+    if self.dim() < 2:
+        raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got " + str(self.dim()) + "-D tensor.")
+    return torch.transpose(self, -2, -1).conj()
+""", same=["mH.a"])
 for name, dtype in (("Byte", "uint8"), ("Char", "int8"), ("Double", "double"), ("Float", "float"), ("Half", "half"),
                     ("Int", "int"), ("Long", "long"), ("Short", "short")):
     compose(f"_cast_{name}", f"""
@@ -155,12 +162,15 @@ def vander(x: Tensor, N: Optional[int], increasing: bool) -> Tensor:
 """)
 compose("linalg_vander", """
 def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
+    if x.dtype == torch.bool:
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
+    x = x.unsqueeze(0) if x.dim() == 0 else x
     n = x.size(-1) if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
-    t = x if x.is_floating_point() or x.is_complex() else x.to(torch.long)
-    powers = t.unsqueeze(-1).expand(t.size() + [n - 1])
-    return torch.cat([torch.ones(t.size() + [1], dtype=t.dtype), torch.cumprod(powers, -1)], -1)
+    sizes = x.size() + [n - 1]
+    powers = torch.cumprod(x.unsqueeze(-1).expand(sizes), -1)
+    return torch.cat([torch.ones_like(powers.narrow(-1, 0, 1)), powers], -1)
 """)
 
 # -- What export's decompositions leave ---------------------------------------------------------------------
@@ -249,59 +259,99 @@ def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int], mask_type: O
     return torch.softmax(self.masked_fill(m, -float("inf")), d)
 """, out="_masked_softmax.out")
 
-# -- Gradients by finite differences --------------------------------------------------------------------
+# -- gradient: finite differences -------------------------------------------------------------------------
 
-DIFFERENCES = """
+compose("gradient.scalarrayarray", """
+def gradient_uniform(self: Tensor, spacing: List[number], dim: List[int], edge_order: int) -> List[Tensor]:
+    if edge_order != 1 and edge_order != 2:
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if len(spacing) != len(dim):
+        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same length, but got a spacing argument of length " + str(len(spacing)) + " and a dim argument of length " + str(len(dim)) + ".")
+    seen: List[int] = []
     out: List[Tensor] = []
-    for i in range(len(dims)):
-        d = dims[i]
+    for i in range(len(dim)):
+        d = dim[i] + self.dim() if dim[i] < 0 else dim[i]
         n = self.size(d)
+        if d in seen:
+            raise RuntimeError("dim " + str(d) + " appears multiple times in the list of dims")
+        seen.append(d)
         if n < edge_order + 1:
             raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
-        x = self if self.is_floating_point() or self.is_complex() else self.to(torch.float)
-        {spacing}
-        first = (x.narrow(d, 1, 1) - x.narrow(d, 0, 1)) / h0
-        last = (x.narrow(d, n - 1, 1) - x.narrow(d, n - 2, 1)) / h1
-        if n > 2:
-            {center}
-            if edge_order == 2:
-                {edges}
-            out.append(torch.cat([first, middle, last], d))
-        else:
-            out.append(torch.cat([first, last], d))
+        h = spacing[i]
+        first = self.narrow(d, 1, 1) - self.narrow(d, 0, 1)
+        last = self.narrow(d, n - 1, 1) - self.narrow(d, n - 2, 1)
+        if edge_order == 2:
+            first = self.narrow(d, 1, 1) * 2 - self.narrow(d, 0, 1) * 1.5 - self.narrow(d, 2, 1) * 0.5
+            last = self.narrow(d, n - 1, 1) * 1.5 - self.narrow(d, n - 2, 1) * 2 + self.narrow(d, n - 3, 1) * 0.5
+        center = (self.narrow(d, 2, n - 2) - self.narrow(d, 0, n - 2)) / 2
+        out.append(torch.cat([first / h, center / h, last / h], d))
     return out
+""")
+compose("gradient.tensorarray", """
+def gradient_coordinates(self: Tensor, spacing: List[Tensor], dim: List[int], edge_order: int) -> List[Tensor]:
+    if edge_order != 1 and edge_order != 2:
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if len(spacing) != len(dim):
+        raise RuntimeError("torch.gradient expected spacing and dim arguments to have the same length, but got a spacing argument of length " + str(len(spacing)) + " and a dim argument of length " + str(len(dim)) + ".")
+    out: List[Tensor] = []
+    for i in range(len(dim)):
+        d = dim[i] + self.dim() if dim[i] < 0 else dim[i]
+        n = self.size(d)
+        if spacing[i].dim() != 1:
+            raise RuntimeError("torch.gradient expected each element of spacing to have one dimension, but got an element with " + str(spacing[i].dim()) + " dimensions.")
+        if n < edge_order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+        shape: List[int] = []
+        for k in range(self.dim()):
+            shape.append(n - 2 if k == d else 1)
+        h = torch.diff(spacing[i])
+        h1 = h.narrow(0, 0, n - 2)
+        h2 = h.narrow(0, 1, n - 2)
+        a = (-h2 / (h1 * (h1 + h2))).reshape(shape)
+        b = ((h2 - h1) / (h1 * h2)).reshape(shape)
+        c = (h1 / (h2 * (h1 + h2))).reshape(shape)
+        center = a * self.narrow(d, 0, n - 2) + b * self.narrow(d, 1, n - 2) + c * self.narrow(d, 2, n - 2)
+        first = (self.narrow(d, 1, 1) - self.narrow(d, 0, 1)) / h[0]
+        last = (self.narrow(d, n - 1, 1) - self.narrow(d, n - 2, 1)) / h[-1]
+        if edge_order == 2:
+            p, q = h[0], h[1]
+            first = -(2.0 * p + q) / (p * (p + q)) * self.narrow(d, 0, 1) + (p + q) / (p * q) * self.narrow(d, 1, 1) - p / (q * (p + q)) * self.narrow(d, 2, 1)
+            p, q = h[-2], h[-1]
+            last = q / (p * (p + q)) * self.narrow(d, n - 3, 1) - (p + q) / (p * q) * self.narrow(d, n - 2, 1) + (2.0 * q + p) / (q * (p + q)) * self.narrow(d, n - 1, 1)
+        out.append(torch.cat([first, center, last], d))
+    return out
+""")
+compose("gradient.scalarint", """
+def gradient_one(self: Tensor, spacing: Optional[number], dim: Optional[int], edge_order: int) -> List[Tensor]:
+    dims = list(range(self.dim())) if dim is None else [dim]
+    steps: List[number] = []
+    for d in dims:
+        steps.append(1 if spacing is None else spacing)
+    return torch.gradient(self, spacing=steps, dim=dims, edge_order=edge_order)
+""")
+compose("gradient.scalararray", """
+def gradient_scalar_dims(self: Tensor, spacing: number, dim: List[int], edge_order: int) -> List[Tensor]:
+    steps: List[number] = []
+    for d in dim:
+        steps.append(spacing)
+    return torch.gradient(self, spacing=steps, dim=dim, edge_order=edge_order)
+""")
+compose("gradient.array", """
+def gradient_dims(self: Tensor, dim: List[int], edge_order: int) -> List[Tensor]:
+    steps: List[number] = []
+    for d in dim:
+        steps.append(1)
+    return torch.gradient(self, spacing=steps, dim=dim, edge_order=edge_order)
+""")
+GRADIENT_ALL = """
+def gradient_all(self: Tensor, spacing: List[KIND], dim: Optional[int], edge_order: int) -> List[Tensor]:
+    dims = list(range(self.dim())) if dim is None else [dim]
+    if len(spacing) != len(dims):
+        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = " + str(self.dim()) + "', since dim argument was not given, but got a list of length " + str(len(spacing)))
+    return torch.gradient(self, spacing=spacing, dim=dims, edge_order=edge_order)
 """
-EVEN = DIFFERENCES.replace("{spacing}", "h0 = float(steps[i])\n        h1 = h0").replace(
-    "{center}", "middle = (x.narrow(d, 2, n - 2) - x.narrow(d, 0, n - 2)) / (2 * h0)").replace(
-    "{edges}", """first = (-1.5 * x.narrow(d, 0, 1) + 2 * x.narrow(d, 1, 1) - 0.5 * x.narrow(d, 2, 1)) / h0
-                last = (1.5 * x.narrow(d, n - 1, 1) - 2 * x.narrow(d, n - 2, 1) + 0.5 * x.narrow(d, n - 3, 1)) / h0""")
-UNEVEN = DIFFERENCES.replace("{spacing}", """t = spacing[i] if len(spacing) > 1 else spacing[0]
-        shape = [1] * self.dim()
-        shape[d] = n - 1
-        g = (t.narrow(0, 1, n - 1) - t.narrow(0, 0, n - 1)).reshape(shape)
-        h0 = g.narrow(d, 0, 1)
-        h1 = g.narrow(d, n - 2, 1)""").replace(
-    "{center}", """p = g.narrow(d, 0, n - 2)
-            q = g.narrow(d, 1, n - 2)
-            middle = -q / (p * (p + q)) * x.narrow(d, 0, n - 2) + (q - p) / (p * q) * x.narrow(d, 1, n - 2) + p / (q * (p + q)) * x.narrow(d, 2, n - 2)""").replace(
-    "{edges}", """a = g.narrow(d, 0, 1)
-                b = g.narrow(d, 1, 1)
-                first = -(2. * a + b) / (a * (a + b)) * x.narrow(d, 0, 1) + (a + b) / (a * b) * x.narrow(d, 1, 1) - a / (b * (a + b)) * x.narrow(d, 2, 1)
-                a = g.narrow(d, n - 3, 1)
-                b = g.narrow(d, n - 2, 1)
-                last = b / (a * (a + b)) * x.narrow(d, n - 3, 1) - (b + a) / (a * b) * x.narrow(d, n - 2, 1) + (2. * b + a) / (b * (a + b)) * x.narrow(d, n - 1, 1)""")
-ONE_DIM = "dims = [i for i in range(self.dim())] if dim is None else [dim]"
-for kind, arguments, prepare, rest in (
-        ("scalarint", "spacing: Optional[number], dim: Optional[int]", ONE_DIM + "\n    steps = [1.0] * len(dims) if spacing is None else [float(spacing)] * len(dims)", EVEN),
-        ("scalararray", "spacing: number, dim: List[int]", "dims = dim\n    steps = [float(spacing)] * len(dims)", EVEN),
-        ("array", "dim: List[int]", "dims = dim\n    steps = [1.0] * len(dims)", EVEN),
-        ("scalarrayint", "spacing: List[number], dim: Optional[int]", ONE_DIM + "\n    steps = spacing", EVEN),
-        ("scalarrayarray", "spacing: List[number], dim: List[int]", "dims = dim\n    steps = spacing", EVEN),
-        ("tensorarrayint", "spacing: List[Tensor], dim: Optional[int]", ONE_DIM, UNEVEN),
-        ("tensorarray", "spacing: List[Tensor], dim: List[int]", "dims = dim", UNEVEN)):
-    compose(f"gradient.{kind}", f"""
-def gradient(self: Tensor, {arguments}, edge_order: int) -> List[Tensor]:
-    {prepare}""" + rest)
+compose("gradient.scalarrayint", GRADIENT_ALL.replace("KIND", "number"))
+compose("gradient.tensorarrayint", GRADIENT_ALL.replace("KIND", "Tensor"))
 
 # -- Interpolation as archives before 1.5 call it -----------------------------------------------------------
 
