@@ -30,10 +30,8 @@ static inline void heap_retain(heap *h)
 /* True when the last reference went: the caller destroys. */
 static inline bool heap_drop(heap *h)
 {
-  if (atomic_fetch_sub_explicit(&h->refs, 1, memory_order_release) != 1)
-    return false;
-  atomic_thread_fence(memory_order_acquire);
-  return true;
+  /* Not release and a fence: the thread sanitizer knows no fences, and x86 has the same instruction. */
+  return atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) == 1;
 }
 static inline bool heap_is_unique(const heap *h)
 {
