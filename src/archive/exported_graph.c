@@ -160,6 +160,13 @@ static ir_value *read_named(ex_reader *r, json *j)
   }
   if (!v)
     json_fail(j, "a tensor argument without a name");
+  return v;
+}
+
+static ir_value *read_tensor(ex_reader *r, json *j)
+{
+  ir_value *v = read_named(r, j);
+
   if (!type_is(v->type, TYPE_TENSOR))
     json_fail(j, "a tensor argument that is no tensor");
   return v;
@@ -174,7 +181,7 @@ static ir_value *read_optional_tensor(ex_reader *r, json *j)
 
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "as_tensor")) {
-      v = read_named(r, j);
+      v = read_tensor(r, j);
     } else if (str_is(key, "as_none")) {
       json_skip(j);
       v = ex_constant(r, value_none(), NULL);
@@ -200,6 +207,33 @@ static ir_value *read_list(ex_reader *r, json *j, read_item *item, const type *e
     items[n++] = item(r, j);
   }
   return ex_list(r, items, n, elem);
+}
+
+/* Operands of higher-order operators are written as tensors where symbolic numbers are among them: then
+ * they come as a tuple, which nothing else takes. */
+static ir_value *read_operands(ex_reader *r, json *j)
+{
+  ir_value *list = read_list(r, j, read_named, type_simple(TYPE_TENSOR));
+  ir_node *n = list->node;
+  uint32_t k = 0;
+
+  while (k < n->n_inputs && type_is(ir_node_input(n, k)->type, TYPE_TENSOR))
+    k++;
+  if (k == n->n_inputs)
+    return list;
+  ir_value **items = session_array(r->s, ir_value *, n->n_inputs);
+  const type **types = session_array(r->s, const type *, n->n_inputs);
+  for (k = 0; k < n->n_inputs; k++) {
+    items[k] = ir_node_input(n, k);
+    types[k] = items[k]->type;
+  }
+  const type *t = type_tuple(r->g->types, types, k);
+  if (!t)
+    session_check(r->s, call_nomem(r->s->cx));
+  ir_node *tuple = ir_node_new(r->s, r->g, IR_TUPLE_CONSTRUCT, items, k);
+  ir_node_append(tuple, r->block);
+  ir_node_destroy(n);
+  return ir_node_add_output(r->s, tuple, t);
 }
 
 /* Lists of plain numbers are constants. */
@@ -241,7 +275,7 @@ static const type *list_of(ex_reader *r, const type *elem)
   return t;
 }
 
-static ir_value *read_tensors(ex_reader *r, json *j) { return read_list(r, j, read_named, type_simple(TYPE_TENSOR)); }
+static ir_value *read_tensors(ex_reader *r, json *j) { return read_list(r, j, read_tensor, type_simple(TYPE_TENSOR)); }
 static ir_value *read_ints(ex_reader *r, json *j) { return constant_list(r, j, TYPE_INT); }
 static ir_value *read_floats(ex_reader *r, json *j) { return constant_list(r, j, TYPE_FLOAT); }
 
@@ -308,7 +342,7 @@ static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
   str key;
 
   if (str_is(kind, "as_tensor"))
-    return read_named(r, j);
+    return read_tensor(r, j);
   if (str_is(kind, "as_int"))
     return ex_constant(r, value_int(json_int(j)), NULL);
   if (str_is(kind, "as_ints"))
@@ -328,7 +362,7 @@ static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
   if (str_is(kind, "as_sym_floats"))
     return read_list(r, j, read_sym, type_simple(TYPE_FLOAT));
   if (str_is(kind, "as_tensors"))
-    return read_list(r, j, read_named, type_simple(TYPE_TENSOR));
+    return read_operands(r, j);
   if (str_is(kind, "as_optional_tensors"))
     return read_list(r, j, read_optional_tensor, type_optional(r->g->types, type_simple(TYPE_TENSOR)));
   if (str_is(kind, "as_floats"))

@@ -22,7 +22,7 @@ static operands items_of(ex_reader *r, const ex_node *n, uint32_t i)
   if (i >= n->n_args || !n->args[i].value)
     bad(r, n, "an operand is missing");
   ir_node *list = n->args[i].value->node;
-  if (list->kind != IR_LIST_CONSTRUCT) {
+  if (list->kind != IR_LIST_CONSTRUCT && list->kind != IR_TUPLE_CONSTRUCT) {
     rush_value empty;
     if (ir_value_as_constant(n->args[i].value, &empty) && empty.tag == RUSH_TAG_LIST && empty.as.list->n == 0)
       return o;

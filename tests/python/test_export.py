@@ -127,6 +127,16 @@ def test_control_flow(tmp_path: pathlib.Path) -> None:
     check(tmp_path, Flow(), [((X, torch.tensor(0)), {}), ((-X, torch.tensor(7)), {})])
 
 
+def test_symbolic_operands(tmp_path: pathlib.Path) -> None:
+    class Halves(nn.Module):
+        def forward(self, x):
+            n = x.shape[0]
+            return torch.cond(n > 4, lambda x: (x[: n // 2].sum(), x.new_zeros(n)), lambda x: (x.mean(), x.new_ones(n)), (x,))
+
+    calls = [((torch.ones(n, 4),), {}) for n in (6, 3, 5)]
+    check(tmp_path, Halves(), calls, dynamic_shapes=({0: Dim.DYNAMIC},))
+
+
 def test_state_and_constants(tmp_path: pathlib.Path) -> None:
     class Mutating(nn.Module):
         def __init__(self) -> None:
