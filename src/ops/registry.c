@@ -99,7 +99,7 @@ static op *new_op(session *s, registry *r, type_store *types, const char *text)
 {
   op *o = session_alloc_in(s, &r->mem, sizeof *o);
   o->schema = schema_parse(s, &r->mem, types, text);
-  o->effects = schema_is_mutable(o->schema) ? OP_WRITES : 0;
+  o->effects = schema_is_mutable(o->schema) ? OP_WRITES : o->schema->n_returns ? 0 : OP_SIDE_EFFECT;
   o->ctx = r->ctx;
   return o;
 }

@@ -270,6 +270,10 @@ bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared 
   case SUGAR_VALUE:
     return value_attr(e, base->as.value, name, out);
   case SUGAR_NAMESPACE: {
+    if (strcmp(name, "autograd") == 0 && strcmp(base->as.name, "aten") == 0) { /* archives: torch.autograd.grad */
+      *out = *base;
+      return true;
+    }
     const char *op = session_printf(e->s, "%s::%s", base->as.name, name);
     *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {op, NULL, NULL}};
     return true;
