@@ -88,20 +88,17 @@ program *program_of_types(type_store *ts)
   return ts && ts->owner_destroy == program_destroy ? program_of(ts) : NULL;
 }
 
-/* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as narrow; what
- * the class adds has defaults.  Types that are still to be inferred fit. */
+/* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as narrow.  Types
+ * that are still to be inferred fit. */
 static bool overrides(const schema *sub, const schema *super)
 {
-  if (sub->n_args < super->n_args)
+  if (sub->n_args != super->n_args)
     return false;
   for (uint32_t i = 1; i < super->n_args; i++) {
     const schema_arg *a = &sub->args[i], *b = &super->args[i];
     if (strcmp(a->name, b->name) != 0 || !type_is_subtype(b->type, a->type))
       return false;
   }
-  for (uint32_t i = super->n_args; i < sub->n_args; i++)
-    if (!sub->args[i].has_default)
-      return false;
   const type *have = sub->returns[0].type, *want = super->returns[0].type;
   return !have || !want || type_is_subtype(have, want);
 }

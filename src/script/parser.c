@@ -355,7 +355,7 @@ static ast_stmt *parse_with(parser *p)
   do {
     ast_with_item item = {parse_expr(p), NULL};
     if (parser_accept(p, TK_AS))
-      item.target = parse_target(p);
+      item.target = parse_expr(p); /* one: a comma begins the next item */
     PUSH(p, items, n, item);
   } while (parser_accept(p, TK_COMMA));
   ast_stmt *st = new_stmt(p, STMT_WITH, start);

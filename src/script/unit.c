@@ -19,7 +19,7 @@ typedef struct binding { /* what a global name means; in the program's arena */
   function *function;   /* DEF, once declared */
   rush_value constant;
   bool is_busy;
-  bool is_marked;       /* DEF: @torch.jit.script */
+  bool is_marked;       /* DEF: @torch.jit.script; CLASS: @torch.jit.interface */
 } binding;
 
 typedef struct unit {
@@ -141,7 +141,7 @@ static void read_methods(session *s, unit *u, type *t, const ast_class *cls)
 /* b->type is set before methods are declared: their signatures may name the class. */
 static void read_class(session *s, unit *u, binding *b, const char *qualified, const ast_class *cls)
 {
-  bool is_interface = has_decorator(&cls->decorators, "interface");
+  bool is_interface = b->is_marked;
   for (uint32_t i = 0; i < cls->bases.n && !is_interface; i++) {
     const ast_expr *b = cls->bases.items[i];
     if (strcmp(b->kind == EXPR_NAME ? b->as.name : b->kind == EXPR_ATTR ? b->as.attr.name : "", "object") == 0)
@@ -334,7 +334,8 @@ static void read_statement(session *s, unit *u, const ast_stmt *st)
     bind(s, u, BOUND_DEF, st->as.def->name, st->as.def->at)->is_marked = has_decorator(&st->as.def->decorators, "script");
     break;
   case STMT_CLASS:
-    bind(s, u, BOUND_CLASS, st->as.cls->name, st->as.cls->at);
+    bind(s, u, BOUND_CLASS, st->as.cls->name, st->as.cls->at)->is_marked =
+        has_decorator(&st->as.cls->decorators, "interface");
     break;
   default: /* what only Python runs: if __name__ == "__main__" ... */
     break;
@@ -353,8 +354,10 @@ static const type *file_class(session *s, unit *u, const char *file)
   type *t = program_add_class(s, u->p, TYPE_CLASS, session_printf(s, "__torch__.%.*s", n, stem));
   t->cls->is_module = true;
   bool only_marked = false; /* with @torch.jit.script on some, the others are Python's */
-  for (uint32_t i = 0; i < u->names.n; i++)
-    only_marked |= u->names.entries[i].value && ((binding *)u->names.entries[i].value)->is_marked;
+  for (uint32_t i = 0; i < u->names.n; i++) {
+    const binding *b = u->names.entries[i].value;
+    only_marked |= b && b->kind == BOUND_DEF && b->is_marked;
+  }
   for (uint32_t i = 0; i < u->names.n; i++) {
     binding *b = u->names.entries[i].value;
     if (b && b->kind == BOUND_DEF && b->is_marked == only_marked)

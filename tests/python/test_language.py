@@ -1,0 +1,66 @@
+"""TorchScript from a user's file: what PyTorch compiles from the same text answers the same."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import pathlib
+import sys
+from typing import Any
+
+import pytest
+import rushlight
+
+torch = pytest.importorskip("torch")
+
+FILE = pathlib.Path(__file__).resolve().parent.parent / "script" / "programs" / "language.py"
+
+
+def imported() -> Any:
+    spec = importlib.util.spec_from_file_location("language", FILE)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["language"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+MODULE = imported()
+CASES = [name for name in vars(MODULE) if name.startswith("case_")]
+
+
+@pytest.fixture(scope="module")
+def ours() -> Any:
+    return rushlight.load(str(FILE))
+
+
+def same(got: Any, want: Any) -> None:
+    if isinstance(want, torch.Tensor):
+        got = torch.as_tensor(got)
+        assert got.dtype == want.dtype and torch.equal(got, want)
+    elif isinstance(want, (list, tuple)):
+        assert isinstance(got, (list, tuple)) and len(got) == len(want)
+        for a, b in zip(got, want):
+            same(a, b)
+    else:
+        assert type(got) is type(want) and got == want
+
+
+def outcome(call: Any, args: Any, capfd: Any) -> tuple[Any, str, str]:
+    capfd.readouterr()
+    try:
+        result, error = call(*copy.deepcopy(args)), ""
+    except Exception as e:  # noqa: BLE001
+        result, error = None, str(e).strip().splitlines()[-1]
+    return result, error, capfd.readouterr().out
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_as_pytorch(name: str, ours: Any, capfd: Any) -> None:
+    theirs = torch.jit.script(getattr(MODULE, name))
+    for args in MODULE.CALLS.get(name, [()]):
+        want, want_error, want_out = outcome(theirs, args, capfd)
+        got, got_error, got_out = outcome(getattr(ours, name), args, capfd)
+        assert got_error.removeprefix("RuntimeError: ") == want_error.removeprefix("RuntimeError: ")
+        assert got_out == want_out
+        same(got, want)
