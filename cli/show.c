@@ -24,7 +24,8 @@ static int dump(cli *c, rush_module *m, rush_dump what, const char *method)
 int cli_show(cli *c)
 {
   static const struct { const char *flag; rush_dump what; } views[] = {
-      {"--code", RUSH_DUMP_CODE}, {"--graph", RUSH_DUMP_GRAPH}, {"--bytecode", RUSH_DUMP_BYTECODE}, {"--ops", RUSH_DUMP_OPS}};
+      {"--code", RUSH_DUMP_CODE}, {"--graph", RUSH_DUMP_GRAPH}, {"--bytecode", RUSH_DUMP_BYTECODE},
+      {"--ops", RUSH_DUMP_OPS},   {"--schema", RUSH_DUMP_SCHEMA}, {"--dot", RUSH_DUMP_DOT}, {"--digest", RUSH_DUMP_DIGEST}};
   const char *method = cli_option(c, "--method");
   rush_dump what = RUSH_DUMP_SUMMARY;
   rush_error err = RUSH_ERROR_INIT;
@@ -35,7 +36,7 @@ int cli_show(cli *c)
       what = views[i].what;
   const char *unknown = cli_unknown_option(c);
   if (unknown)
-    return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --method NAME", unknown);
+    return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --schema, --dot, --digest, --method NAME", unknown);
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
   if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK)

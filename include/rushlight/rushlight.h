@@ -404,11 +404,14 @@ RUSH_API rush_status rush_module_set_state(rush_module *m, const char *name, rus
 
 /* Texts about a module; new (rush_free_text). */
 typedef enum rush_dump {
-  RUSH_DUMP_CODE,   /* TorchScript source */
-  RUSH_DUMP_GRAPH,  /* IR of one method */
+  RUSH_DUMP_CODE,   /* TorchScript source; exported programs as PyTorch prints their graph's code */
+  RUSH_DUMP_GRAPH,  /* IR of one method; of all where there is neither a name nor a forward */
   RUSH_DUMP_BYTECODE,
   RUSH_DUMP_OPS,    /* "name count runs|schema only|unknown" a line */
-  RUSH_DUMP_SUMMARY
+  RUSH_DUMP_SUMMARY,
+  RUSH_DUMP_SCHEMA, /* a method's declaration, or those of all */
+  RUSH_DUMP_DOT,    /* a method's graph in Graphviz's language */
+  RUSH_DUMP_DIGEST  /* hashes of methods and state: equal programs have equal ones */
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out,
                                       rush_error *err) RUSH_CHECKED;

@@ -1,5 +1,6 @@
 /* What a program uses and how it looks, as text.  Compiles methods, runs nothing. */
 #include "archive/module.h"
+#include "archive/show.h"
 #include "ir/alias.h"
 
 /* -- Walking all code that methods can reach ------------------------------------------------------------- */
@@ -145,68 +146,76 @@ static function *need_method(session *s, module *m, const char *name)
   return f;
 }
 
-static bool add_state(void *arg, const char *qualified, rush_value *slot, bool is_parameter)
+/* The named method; without a name forward, or all there are where there is no forward. */
+static void each_method(session *s, const dump_job *job, void (*show)(session *s, function *f, text_buf *out))
 {
-  text_buf *out = arg;
-  const rush_tensor *t = slot->as.tensor;
+  const class_info *cls = job->m->object.as.object->type->cls;
 
-  text_printf(out, "  %-40s %-9s %s[", qualified, is_parameter ? "parameter" : "buffer", dtype_name(t->dtype));
-  for (int i = 0; i < t->n_dims; i++)
-    text_printf(out, "%s%lld", i ? ", " : "", (long long)t->sizes[i]);
-  text_puts(out, "]\n");
-  return true;
-}
-
-static const char *state_word(call_ctx *cx, function *f)
-{
-  bool eval = function_changes_state(cx, f, false), train = function_changes_state(cx, f, true);
-
-  return eval ? "  (changes state)\n" : train ? "  (changes state when training)\n" : "\n";
-}
-
-static void dump_summary(session *s, module *m, text_buf *out)
-{
-  const class_info *cls = m->object.as.object->type->cls;
-
-  text_printf(out, "%s archive, %s\nmethods:\n",
-              m->format == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript", m->object.as.object->type->name);
-  for (uint32_t i = 0; i < cls->n_methods; i++) {
-    text_puts(out, "  ");
-    if (!cls->methods[i]->schema->returns[0].type) /* not annotated: the body says */
-      function_ensure(s, cls->methods[i]);
-    schema_print(out, cls->methods[i]->schema);
-    text_puts(out, state_word(s->cx, cls->methods[i]));
+  if (job->method || (module_find_method(job->m, STR("forward")) && job->what != RUSH_DUMP_SCHEMA)) {
+    show(s, need_method(s, job->m, job->method), job->out);
+    return;
   }
-  text_puts(out, "state:\n");
-  session_check(s, module_walk_state(s->cx, m, add_state, out));
+  for (uint32_t i = 0; i < cls->n_methods; i++) {
+    session_enter(s);
+    function_ensure(s, cls->methods[i]);
+    if (i && job->what != RUSH_DUMP_SCHEMA)
+      text_putc(job->out, '\n');
+    if (job->what == RUSH_DUMP_GRAPH)
+      text_printf(job->out, "# %s\n", cls->methods[i]->name);
+    show(s, cls->methods[i], job->out);
+    session_leave(s);
+  }
+}
+
+static void show_graph(session *s, function *f, text_buf *out)
+{
+  (void)s;
+  ir_print(out, f->graph, false);
+}
+
+static void show_bytecode(session *s, function *f, text_buf *out)
+{
+  const code *c;
+
+  session_check(s, code_of(s->cx, f, &c));
+  code_print(out, c);
+}
+
+static void show_schema(session *s, function *f, text_buf *out)
+{
+  (void)s;
+  schema_print(out, f->schema);
+  text_putc(out, '\n');
 }
 
 static void dump_body(session *s, void *arg)
 {
   dump_job *job = arg;
-  const code *c;
 
   switch (job->what) {
   case RUSH_DUMP_CODE:
-    for (uint32_t i = 0; i < job->m->program->n_sources; i++) {
-      const source *src = job->m->program->sources[i];
-      text_printf(job->out, "# %s\n", src->name ? src->name : "?");
-      text_add(job->out, src->text, src->len);
-      text_putc(job->out, '\n');
-    }
+    show_code(s, job->m, job->out);
     break;
   case RUSH_DUMP_GRAPH:
-    ir_print(job->out, need_method(s, job->m, job->method)->graph, false);
+    each_method(s, job, show_graph);
     break;
   case RUSH_DUMP_BYTECODE:
-    session_check(s, code_of(s->cx, need_method(s, job->m, job->method), &c));
-    code_print(job->out, c);
+    each_method(s, job, show_bytecode);
+    break;
+  case RUSH_DUMP_SCHEMA:
+    each_method(s, job, show_schema);
+    break;
+  case RUSH_DUMP_DOT:
+    show_dot(s, need_method(s, job->m, job->method), job->out);
+    break;
+  case RUSH_DUMP_DIGEST:
+    show_digest(s, job->m, job->out);
     break;
   case RUSH_DUMP_OPS:
     dump_ops(s, job->m, job->out);
     break;
   case RUSH_DUMP_SUMMARY:
-    dump_summary(s, job->m, job->out);
+    show_summary(s, job->m, job->out);
     break;
   }
 }
