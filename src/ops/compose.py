@@ -168,9 +168,11 @@ def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
     n = x.size(-1) if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
-    sizes = x.size() + [n - 1]
-    powers = torch.cumprod(x.unsqueeze(-1).expand(sizes), -1)
-    return torch.cat([torch.ones_like(powers.narrow(-1, 0, 1)), powers], -1)
+    t = x if x.is_floating_point() or x.is_complex() else x.to(torch.long)
+    if t.dim() == 0:
+        t = t.unsqueeze(0)
+    powers = t.unsqueeze(-1).expand(t.size() + [n - 1])
+    return torch.cat([torch.ones(t.size() + [1], dtype=t.dtype), torch.cumprod(powers, -1)], -1)
 """)
 
 # -- What export's decompositions leave ---------------------------------------------------------------------

@@ -151,7 +151,7 @@ def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
     if self.dim() != 2 and self.dim() != 3:
         raise RuntimeError("istft: expected a tensor with 2 or 3 dimensions, but got " + str(self.dim()))
-    half = not return_complex if onesided is None else onesided
+    half = self.size(-2) != n_fft if onesided is None else onesided
     if half and return_complex:
         raise RuntimeError("istft: cannot have onesided output if window or input is complex")
     x = self.unsqueeze(0) if self.dim() == 2 else self

@@ -68,6 +68,7 @@ typedef struct fft_job {
   int n_dims;
   int dims[TENSOR_MAX_DIMS]; /* the last is the half-complex one */
   int64_t last;              /* C2R: its length */
+  bool was_real;             /* C2C of real numbers, which PyTorch does as R2C */
 } fft_job;
 
 /* A fresh contiguous complex128 copy. */
@@ -146,6 +147,58 @@ static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job
   return RUSH_OK;
 }
 
+/* The order of dimensions in memory, outermost first: those of a batch by falling strides, then those that
+ * are transformed, by falling strides too but for a last one that stays.  It is the order PyTorch leaves. */
+static void order_memory(int n, int *order, const int *dims, int n_dims, bool keep_last)
+{
+  int batch[TENSOR_MAX_DIMS], moved[TENSOR_MAX_DIMS], n_batch = 0, n_moved = 0;
+  const int last = keep_last && n_dims ? dims[n_dims - 1] : -1;
+  uint64_t is_moved = 0;
+  for (int i = 0; i < n_dims; i++)
+    is_moved |= UINT64_C(1) << dims[i];
+  for (int i = 0; i < n; i++) {
+    if (!(is_moved >> order[i] & 1))
+      batch[n_batch++] = order[i];
+    else if (order[i] != last)
+      moved[n_moved++] = order[i];
+  }
+  if (last >= 0)
+    moved[n_moved++] = last;
+  memcpy(order, batch, sizeof *order * (size_t)n_batch);
+  memcpy(order + n_batch, moved, sizeof *order * (size_t)n_moved);
+}
+
+/* Uninitialised, of part's sizes, in the memory order that the transforms of t leave. */
+static rush_status new_result(call_ctx *cx, const rush_tensor *t, const rush_tensor *part, int dtype, const fft_job *j,
+                              rush_tensor **out)
+{
+  int order[TENSOR_MAX_DIMS];
+  int64_t strides[TENSOR_MAX_DIMS], step = 1;
+  const int n = t->n_dims, *last = j->dims + (j->n_dims - 1);
+  for (int i = 0; i < n; i++) { /* insertion sort: falling strides */
+    int k = i;
+    for (; k > 0 && t->strides[order[k - 1]] < t->strides[i]; k--)
+      order[k] = order[k - 1];
+    order[k] = i;
+  }
+  if (j->n_dims > 0 && j->kind == FFT_C2R) {
+    if (j->n_dims > 1)
+      order_memory(n, order, j->dims, j->n_dims - 1, false);
+    order_memory(n, order, last, 1, false);
+  } else if (j->conj_out) {
+    order_memory(n, order, last, 1, false);
+    if (j->n_dims > 1)
+      order_memory(n, order, j->dims, j->n_dims - 1, false);
+  } else if (j->n_dims > 0) {
+    order_memory(n, order, j->dims, j->n_dims, j->kind == FFT_R2C || j->was_real);
+  }
+  for (int i = n - 1; i >= 0; i--) {
+    strides[order[i]] = step;
+    step *= i64_max(1, part->sizes[order[i]]);
+  }
+  return tensor_new_strided(cx, dtype, n, part->sizes, strides, out);
+}
+
 static rush_status run_fft(rush_call *c, const rush_tensor *t, const fft_job *j)
 {
   const int real = dtype_is_complex(t->dtype) ? dtype_to_real(t->dtype) : t->dtype;
@@ -159,7 +212,7 @@ static rush_status run_fft(rush_call *c, const rush_tensor *t, const fft_job *j)
     part = tensor_retain(x);
   }
   if (st == RUSH_OK)
-    st = tensor_new(c->cx, j->kind == FFT_C2R ? real : dtype_to_complex(real), part->n_dims, part->sizes, &out);
+    st = new_result(c->cx, t, part, j->kind == FFT_C2R ? real : dtype_to_complex(real), j, &out);
   if (st == RUSH_OK && (st = tensor_copy(c->cx, out, part)) != RUSH_OK)
     tensor_release(out);
   tensor_release(part);
@@ -336,6 +389,7 @@ static rush_status fft_nd(rush_call *c, fft_job j, bool many, bool forward)
   if (j.kind == FFT_R2C && dtype_is_complex(call_tensor(c, 0)->dtype))
     return call_fail(c->cx, "%s expects a real input tensor, but got %s", strrchr(c->op->schema->name, '_') + 1,
                      dtype_aten_name(call_tensor(c, 0)->dtype));
+  j.was_real = !dtype_is_complex(call_tensor(c, 0)->dtype);
   TRY(fft_input(c, j.kind != FFT_R2C, &x));
   rush_status st = many ? read_shape(c, x, &j, sizes) : read_length(c, x, &j, sizes);
   if (st == RUSH_OK && j.kind != FFT_C2C && j.n_dims == 0)

@@ -112,7 +112,8 @@ def matrix_power(self: Tensor, n: int) -> Tensor:
 """)
 op("aten::linalg_pinv.atol_rtol_float", family="linalg", body="""
 def pinv(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
-    u, s, vh = torch.linalg_svd(self, False)
+    if self.numel() == 0:
+        return torch.zeros_like(self.mT)
     a = 0.0 if atol is None else atol
     eps = 2.220446049250313e-16 if self.dtype == 7 else 1.1920928955078125e-07
     r = 0.0
@@ -120,8 +121,14 @@ def pinv(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: 
         r = rtol
     elif a == 0.0:
         r = max(self.size(-1), self.size(-2)) * eps
-    top = torch.amax(s, [-1], True)
-    cut = torch.clamp_min(top * r, a)
+    if hermitian: # the lower triangle alone counts
+        w, v = torch.linalg_eigh(self)
+        size = w.abs()
+        cut = torch.clamp_min(torch.amax(size, [-1], True) * r, a)
+        kept = torch.where(size > cut, torch.reciprocal(w), torch.zeros_like(w))
+        return torch.matmul(v * kept.unsqueeze(-2), v.mT)
+    u, s, vh = torch.linalg_svd(self, False)
+    cut = torch.clamp_min(torch.amax(s, [-1], True) * r, a)
     inverted = torch.where(s > cut, torch.reciprocal(s), torch.zeros_like(s))
     return torch.matmul(vh.mT * inverted.unsqueeze(-2), u.mT)
 """)

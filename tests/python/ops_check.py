@@ -23,7 +23,7 @@ TOLERANCE = {
     torch.float64: (1e-9, 1e-9),
     torch.float16: (2e-3, 2e-3),
     torch.bfloat16: (1.6e-2, 1e-2),
-    torch.complex64: (2e-5, 1e-5),
+    torch.complex64: (2e-5, 1e-5), torch.complex128: (1e-9, 1e-9),
 }
 # What PyTorch leaves undefined, or draws by the samples' own generators.
 UNDEFINED = {
