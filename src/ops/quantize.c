@@ -36,6 +36,7 @@ typedef struct quant_job {
   float *y; /* of dequantizing */
   char *q;
   int dtype;
+  quant_rounding rounding;
   int64_t inner, n_channels; /* per channel: elements of one channel in a row, channels */
   const quantizer *params;
 } quant_job;
@@ -54,6 +55,14 @@ static void params_of(const quantizer *q, int64_t channel, float *scale, int32_t
   *zero_point = (int32_t)z;
 }
 
+/* `how` constant: one loop that vectorises for each. */
+static inline __attribute__((always_inline)) void quantize_bytes(quant_rounding how, const float *x, char *q, int64_t n, float inv,
+                                                                 int32_t zero_point, int32_t lo, int32_t hi)
+{
+  for (int64_t i = 0; i < n; i++)
+    q[i] = (char)quantize_value(how, x[i], inv, zero_point, lo, hi);
+}
+
 static void quantize_run(const quant_job *j, int64_t at, int64_t n, float scale, int32_t zero_point)
 {
   int64_t lo, hi;
@@ -61,10 +70,13 @@ static void quantize_run(const quant_job *j, int64_t at, int64_t n, float scale,
   quant_limits(j->dtype, &lo, &hi);
   if (j->dtype == RUSH_QINT32)
     for (int64_t i = 0; i < n; i++)
-      ((int32_t *)(void *)j->q)[at + i] = quantize_value(x[i], inv, zero_point, (int32_t)lo, (int32_t)hi);
+      ((int32_t *)(void *)j->q)[at + i] = quantize_value(j->rounding, x[i], inv, zero_point, (int32_t)lo, (int32_t)hi);
+  else if (j->rounding == QUANT_FUSED)
+    quantize_bytes(QUANT_FUSED, x, j->q + at, n, inv, zero_point, (int32_t)lo, (int32_t)hi);
+  else if (j->rounding == QUANT_ADDED)
+    quantize_bytes(QUANT_ADDED, x, j->q + at, n, inv, zero_point, (int32_t)lo, (int32_t)hi);
   else
-    for (int64_t i = 0; i < n; i++)
-      j->q[at + i] = (char)quantize_value(x[i], inv, zero_point, (int32_t)lo, (int32_t)hi);
+    quantize_bytes(QUANT_ROUNDED, x, j->q + at, n, inv, zero_point, (int32_t)lo, (int32_t)hi);
 }
 
 static void dequantize_run(const quant_job *j, int64_t at, int64_t n, float scale, int32_t zero_point)
@@ -141,7 +153,7 @@ static rush_status walkable(call_ctx *cx, rush_tensor *t, int dtype, bool row_ma
   return RUSH_OK;
 }
 
-rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out)
+static rush_status quantize_as(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, quant_rounding how, rush_tensor **out)
 {
   rush_tensor *x = NULL, *y = NULL;
   TRY(walkable(cx, t, RUSH_FLOAT32, q->per_channel, &x));
@@ -149,7 +161,7 @@ rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quant
   if (st == RUSH_OK)
     st = tensor_set_quantizer(cx, y, q);
   if (st == RUSH_OK) {
-    quant_job j = {.x = x->data, .q = y->data, .dtype = dtype, .params = q};
+    quant_job j = {.x = x->data, .q = y->data, .dtype = dtype, .rounding = how, .params = q};
     st = run_job(cx, &j, x);
   }
   tensor_release(x);
@@ -159,6 +171,17 @@ rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quant
   }
   *out = y;
   return RUSH_OK;
+}
+
+rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out)
+{
+  const bool fused = !q->per_channel && dtype != RUSH_QINT32;
+  return quantize_as(cx, t, dtype, q, fused ? QUANT_FUSED : QUANT_ADDED, out);
+}
+
+rush_status tensor_requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out)
+{
+  return quantize_as(cx, t, dtype, q, QUANT_ROUNDED, out);
 }
 
 rush_status tensor_dequantize(call_ctx *cx, rush_tensor *t, rush_tensor **out)
@@ -333,7 +356,7 @@ static rush_status requantize_results(rush_call *c, int dtype, const quantizer *
     rush_tensor *t = c->results[i].tag == RUSH_TAG_TENSOR ? c->results[i].as.tensor : NULL, *made = NULL;
     if (!t || t->dtype != RUSH_FLOAT32)
       continue;
-    TRY(unit ? round_steps(c->cx, t, dtype, q, &made) : tensor_quantize(c->cx, t, dtype, q, &made));
+    TRY(unit ? round_steps(c->cx, t, dtype, q, &made) : tensor_requantize(c->cx, t, dtype, q, &made));
     tensor_release(t);
     c->results[i].as.tensor = made;
   }

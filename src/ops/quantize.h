@@ -1,7 +1,7 @@
 /* ops/quantize.h -- quantized tensors: integers with a scale and a zero point, of the tensor or of each
  * channel (tensor.h's quantizer).
  *
- *   real = (q - zero_point) * scale          q = clamp(round(real * (1 / scale)) + zero_point)
+ *   real = (q - zero_point) * scale          q = clamp(round(real * (1 / scale) + zero_point))
  *
  * in float32, rounding to even, as PyTorch's x86 kernels do.  Operators that know quantized tensors are
  * marked "quantized" in the table; for others op_call dequantizes, and quantizes float results with the
@@ -16,15 +16,26 @@ static inline bool tensor_is_quantized(const rush_tensor *t) { return dtype_clas
 /* Limits of a quantized dtype's integers. */
 void quant_limits(int dtype, int64_t *lo, int64_t *hi);
 
-static inline int32_t quantize_value(float x, float inv_scale, int32_t zero_point, int32_t lo, int32_t hi)
+/* How PyTorch's kernels round differs where a number lies half-way between two steps. */
+typedef enum quant_rounding {
+  QUANT_FUSED, /* x / scale + zero_point in one operation, then rounded: 8 bits of a whole tensor */
+  QUANT_ADDED, /* the same in two: channels, 32 bits */
+  QUANT_ROUNDED /* rounded before the zero point is added: arithmetic on quantized tensors */
+} quant_rounding;
+
+static inline int32_t quantize_value(quant_rounding how, float x, float inv_scale, int32_t zero_point, int32_t lo, int32_t hi)
 {
-  const float scaled = __builtin_nearbyintf(x * inv_scale); /* NaN becomes the lowest */
-  const double v = (double)zero_point + (double)scaled;
-  return v >= (double)hi ? hi : v > (double)lo ? (int32_t)v : lo;
+  const float z = (float)zero_point;
+  const float v = how == QUANT_FUSED   ? __builtin_nearbyintf(__builtin_fmaf(x, inv_scale, z))
+                  : how == QUANT_ADDED ? __builtin_nearbyintf(x * inv_scale + z)
+                                       : __builtin_nearbyintf(x * inv_scale) + z;
+  return (double)v >= (double)hi ? hi : (double)v > (double)lo ? (int32_t)v : lo; /* NaN becomes the lowest */
 }
 
 /* Any float tensor, as `dtype` with q's parameters; strides are kept. */
 rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out) RUSH_CHECKED;
+/* The same as arithmetic on quantized tensors rounds. */
+rush_status tensor_requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out) RUSH_CHECKED;
 /* As float32; strides are kept. */
 rush_status tensor_dequantize(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 /* Uninitialised, with q's parameters (copied). */

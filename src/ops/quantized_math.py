@@ -5,14 +5,23 @@ def quant(name, body, **more):
     op(name, family="quantized", body=body, **more)
 
 
+# The end of a body: `y` in steps, rounded before the zero point is added, as `{q}`'s dtype.
+STEPS = """
+    if {q}.dtype == torch.qint32:
+        return torch.quantize_per_tensor(y, {scale}, {zero_point}, {q}.dtype)
+    low = -128 if {q}.dtype == torch.qint8 else 0
+    i = torch.clamp(torch.round(y * torch.reciprocal(torch.tensor({scale}, dtype=torch.float))) + {zero_point}, low, low + 255)
+    return torch._make_per_tensor_quantized_tensor(i.to(torch.int8 if {q}.dtype == torch.qint8 else torch.uint8), {scale}, {zero_point})
+"""
+
+
 def binary(name, text, relu):
     for suffix in ("", "_relu"):
         tail = relu if suffix else ""
         quant(f"quantized::{name}{suffix}", f"""
 def f(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
 {text}{tail}
-    return torch.quantize_per_tensor(y, scale, zero_point, qa.dtype)
-""", same=["_quantized::add"] if name == "add" and not suffix else [])
+""" + STEPS.format(q="qa", scale="scale", zero_point="zero_point"), same=["_quantized::add"] if name == "add" and not suffix else [])
 
 
 binary("add", "    y = torch.dequantize(qa) + torch.dequantize(qb)", "\n    y = torch.relu(y)")
@@ -91,11 +100,12 @@ def f(qx: List[Tensor], dim: int, scale: Optional[float], zero_point: Optional[i
 def through_real(name, args, expr, params="output_scale, output_zero_point", **more):
     """An operator of real numbers on `x`, the first argument dequantized."""
     first = args.split(":")[0]
+    scale, zero_point = params.split(", ")
     quant(f"quantized::{name}", f"""
 def f({args}) -> Tensor:
     x = torch.dequantize({first})
-    return torch.quantize_per_tensor({expr}, {params}, {first}.dtype)
-""", **more)
+    y = {expr}
+""" + STEPS.format(q=first, scale=scale, zero_point=zero_point), **more)
 
 
 OUT = "output_scale: float, output_zero_point: int"
