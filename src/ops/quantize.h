@@ -29,7 +29,9 @@ static inline int32_t quantize_value(quant_rounding how, float x, float inv_scal
   const float v = how == QUANT_FUSED   ? __builtin_nearbyintf(__builtin_fmaf(x, inv_scale, z))
                   : how == QUANT_ADDED ? __builtin_nearbyintf(x * inv_scale + z)
                                        : __builtin_nearbyintf(x * inv_scale) + z;
-  return (double)v >= (double)hi ? hi : (double)v > (double)lo ? (int32_t)v : lo; /* NaN becomes the lowest */
+  if (how == QUANT_FUSED) /* NaN becomes the highest, elsewhere the lowest */
+    return !((double)v < (double)hi) ? hi : (double)v > (double)lo ? (int32_t)v : lo;
+  return (double)v >= (double)hi ? hi : (double)v > (double)lo ? (int32_t)v : lo;
 }
 
 /* Any float tensor, as `dtype` with q's parameters; strides are kept. */

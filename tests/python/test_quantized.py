@@ -60,6 +60,8 @@ def dynamic(x: torch.Tensor, dtype: int, reduce_range: bool):
 @pytest.mark.parametrize("dtype", [12, 13, 14])
 def test_tensors(dtype: int, tmp_path: pathlib.Path) -> None:
     x = torch.cat([torch.randn(94) * 10, torch.tensor([float("inf"), -float("inf"), 0.05, 0.15, -0.05, 1e20])])
+    if dtype == 14:
+        x = x.clamp(-1e6, 1e6)  # PyTorch's relu of the largest int32 overflows
     agree(torch.jit.script(per_tensor), tmp_path, x.reshape(10, 10), 0.1, 3, dtype)
     agree(torch.jit.script(per_tensor), tmp_path, x.reshape(2, 50), 0.037, 3, dtype)
     for axis in 0, 1:
