@@ -392,6 +392,14 @@ RUSH_API rush_status rush_module_call_named(rush_module *m, const char *method, 
                                             const rush_call_options *options, rush_value *result,
                                             rush_error *err) RUSH_CHECKED;
 
+/* A method of any object (a submodule, an instance of a script class), called like a module's.  Calls that change the
+ * object's state are for one thread at a time: no lock is taken. */
+RUSH_API bool rush_object_has_method(rush_value object, const char *method);
+RUSH_API rush_status rush_object_call(rush_context *c, rush_value object, const char *method, const rush_value *args,
+                                      size_t n_args, const rush_named_value *named, size_t n_named,
+                                      const rush_call_options *options, rush_value *result,
+                                      rush_error *err) RUSH_CHECKED;
+
 /* Parameters and buffers by qualified name ("layer1.0.weight"): index, or the named one; new. */
 RUSH_API size_t rush_module_n_state(rush_module *m);
 RUSH_API rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is_parameter,

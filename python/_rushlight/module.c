@@ -71,10 +71,11 @@ static bool grad_is_disabled(py_state *st)
   return off;
 }
 
-static PyObject *call_method(py_module *self, const char *name, PyObject *const *args, size_t n_args,
+/* `owner` is a module or a script object. */
+static PyObject *call_method(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
                              PyObject *kwnames)
 {
-  py_state *st = self->state;
+  rush_module *module = PyObject_TypeCheck(owner, st->module_type) ? ((py_module *)owner)->module : NULL;
   py_call call = {.state = st};
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
@@ -87,12 +88,14 @@ static PyObject *call_method(py_module *self, const char *name, PyObject *const 
     py_call_end(&call);
     return NULL;
   }
-  bool sync = rush_module_is_random(self->module) && py_find_torch(st);
+  bool sync = (!module || rush_module_is_random(module)) && py_find_torch(st);
   options.no_grad = grad_is_disabled(st);
   if (sync && sync_generator(st, false) < 0)
     goto done;
   Py_BEGIN_ALLOW_THREADS
-  status = rush_module_call_named(self->module, name, a.args, a.n_args, a.named, a.n_named, &options, &result, &err);
+  status = module ? rush_module_call_named(module, name, a.args, a.n_args, a.named, a.n_named, &options, &result, &err)
+                  : rush_object_call(st->context, ((py_object *)owner)->value, name, a.args, a.n_args, a.named, a.n_named,
+                                     &options, &result, &err);
   Py_END_ALLOW_THREADS
   if (status != RUSH_OK)
     py_raise(st, &err);
@@ -118,7 +121,8 @@ done:
 
 typedef struct py_method {
   PyObject_HEAD
-  py_module *module;
+  PyObject *owner; /* a module, or a script object */
+  py_state *state;
   char *name;
   vectorcallfunc vectorcall;
 } py_method;
@@ -127,29 +131,40 @@ static PyObject *method_vectorcall(PyObject *self, PyObject *const *args, size_t
 {
   py_method *m = (py_method *)self;
 
-  return call_method(m->module, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames);
+  return call_method(m->state, m->owner, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames);
 }
 static void method_dealloc(PyObject *self)
 {
   py_method *m = (py_method *)self;
   PyTypeObject *type = Py_TYPE(self);
 
-  Py_XDECREF(m->module);
+  Py_XDECREF(m->owner);
   PyMem_Free(m->name);
   type->tp_free(self);
   Py_DECREF(type);
 }
+/* The module whose method this is; an AttributeError for a script object's. */
+static py_module *method_module(py_method *m)
+{
+  if (PyObject_TypeCheck(m->owner, m->state->module_type))
+    return (py_module *)m->owner;
+  PyErr_SetString(PyExc_AttributeError, "known for methods of the loaded module itself only");
+  return NULL;
+}
 static PyObject *method_schema(PyObject *self, void *unused)
 {
   py_method *m = (py_method *)self;
+  py_module *module = method_module(m);
   rush_error err = RUSH_ERROR_INIT;
   char *text;
 
   (void)unused;
-  if (rush_module_method_schema(m->module->module, m->name, &text, &err) != RUSH_OK)
-    return py_raise(m->module->state, &err);
+  if (!module)
+    return NULL;
+  if (rush_module_method_schema(module->module, m->name, &text, &err) != RUSH_OK)
+    return py_raise(m->state, &err);
   PyObject *o = PyUnicode_FromString(text);
-  rush_free_text(m->module->state->context, text);
+  rush_free_text(m->state->context, text);
   return o;
 }
 static PyObject *dump(py_module *self, rush_dump what, const char *method)
@@ -165,8 +180,10 @@ static PyObject *dump(py_module *self, rush_dump what, const char *method)
 }
 static PyObject *method_graph(PyObject *self, void *unused)
 {
+  py_module *module = method_module((py_method *)self);
+
   (void)unused;
-  return dump(((py_method *)self)->module, RUSH_DUMP_GRAPH, ((py_method *)self)->name);
+  return module ? dump(module, RUSH_DUMP_GRAPH, ((py_method *)self)->name) : NULL;
 }
 static PyGetSetDef method_getset[] = {{"schema", method_schema, NULL, "the method's schema as text", NULL},
                                       {"graph", method_graph, NULL, "the method's IR as text", NULL},
@@ -185,15 +202,16 @@ static PyType_Spec method_spec = {"rushlight.ScriptMethod", sizeof(py_method), 0
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                   method_slots};
 
-static PyObject *method_new(py_module *module, const char *name)
+static PyObject *method_new(py_state *st, PyObject *owner, const char *name)
 {
-  py_method *m = (py_method *)module->state->method_type->tp_alloc(module->state->method_type, 0);
+  py_method *m = (py_method *)st->method_type->tp_alloc(st->method_type, 0);
   size_t n = strlen(name) + 1;
 
   if (!m)
     return NULL;
   m->vectorcall = method_vectorcall;
-  m->module = (py_module *)Py_NewRef((PyObject *)module);
+  m->owner = Py_NewRef(owner);
+  m->state = st;
   m->name = PyMem_Malloc(n);
   if (!m->name) {
     Py_DECREF(m);
@@ -216,7 +234,7 @@ static void module_dealloc(PyObject *self)
 
 static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-  PyObject *forward = method_new((py_module *)self, "forward");
+  PyObject *forward = method_new(((py_module *)self)->state, self, "forward");
   PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
 
   Py_XDECREF(forward);
@@ -244,7 +262,7 @@ static PyObject *module_getattro(PyObject *self, PyObject *name)
     return NULL;
   if (has_method(m, text)) {
     PyErr_Clear();
-    return method_new(m, text);
+    return method_new(m->state, self, text);
   }
   rush_value v = rush_object_attr(rush_module_value(m->module), text);
   if (v.tag == RUSH_TAG_UNSET)
@@ -490,8 +508,12 @@ static PyObject *object_getattro(PyObject *self, PyObject *name)
     return NULL;
   }
   v = rush_object_attr(o->value, text);
-  if (v.tag == RUSH_TAG_UNSET)
-    return NULL;
+  if (v.tag == RUSH_TAG_UNSET) {
+    if (!rush_object_has_method(o->value, text))
+      return NULL;
+    PyErr_Clear();
+    return method_new(o->state, self, text);
+  }
   PyErr_Clear();
   found = py_from_value(&call, v);
   rush_value_release(v);
@@ -509,7 +531,19 @@ static PyObject *object_compare(PyObject *a, PyObject *b, int op)
   return PyBool_FromLong(same == (op == Py_EQ));
 }
 static Py_hash_t object_hash(PyObject *self) { return _Py_HashPointer(((py_object *)self)->value.as.heap); }
-static PyType_Slot object_slots[] = {{Py_tp_dealloc, object_dealloc},     {Py_tp_repr, object_repr},
+static PyObject *object_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+  py_object *o = (py_object *)self;
+
+  if (!rush_object_has_method(o->value, "forward"))
+    return PyErr_Format(PyExc_TypeError, "this object has no forward() to call");
+  PyObject *forward = method_new(o->state, self, "forward");
+  PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
+  Py_XDECREF(forward);
+  return out;
+}
+static PyType_Slot object_slots[] = {{Py_tp_call, object_call},
+                                     {Py_tp_dealloc, object_dealloc},     {Py_tp_repr, object_repr},
                                      {Py_tp_getattro, object_getattro},   {Py_tp_setattro, object_setattro},
                                      {Py_tp_richcompare, object_compare}, {Py_tp_hash, object_hash},
                                      {0, NULL}};

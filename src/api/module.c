@@ -103,35 +103,81 @@ rush_status rush_module_call(rush_module *m, const char *method, const rush_valu
   return rush_module_call_named(m, method, args, n_args, NULL, 0, NULL, result, err);
 }
 
+/* A call of a module's method, or (m NULL) of an object's. */
+typedef struct call_job {
+  module *m;
+  rush_value object;
+  const char *method;
+  const rush_value *args;
+  size_t n_args;
+  const rush_named_value *named;
+  size_t n_named;
+} call_job;
+
+static rush_status call_object(call_ctx *cx, const call_job *j, const named_arg *kwargs, rush_value *result)
+{
+  function *f = class_find_method(j->object.as.object->type, str_of(j->method));
+
+  if (!f)
+    return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError", "the object has no method '%s'", j->method);
+  TRY(function_prepare(cx, f));
+  return function_call_bound(cx, f, &j->object, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result);
+}
+
+static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)
+{
+  named_arg few[16];
+
+  if (o && o->struct_bytes != sizeof(*o))
+    return error_set(cx->err, RUSH_EARGUMENT, "rush_call_options has %zu bytes here, the caller says %zu", sizeof(*o),
+                     o->struct_bytes);
+  if (o) {
+    cx->grad_mode = !o->no_grad;
+    if (o->limit_seconds > 0)
+      cx->deadline_ns = clock_ns() + (uint64_t)(o->limit_seconds * 1e9);
+    cx->cancel = (atomic_bool *)o->cancel;
+  }
+  if (j->n_args > UINT32_MAX || j->n_named > 1000000)
+    return error_set(cx->err, RUSH_EARGUMENT, "%zu arguments are too many", j->n_args + j->n_named);
+  named_arg *kwargs = j->n_named <= COUNT_OF(few) ? few : mem_alloc(cx->ctx, j->n_named * sizeof(*kwargs));
+  if (!kwargs)
+    return error_nomem(cx->err);
+  for (size_t i = 0; i < j->n_named; i++)
+    kwargs[i] = (named_arg){str_of(j->named[i].name), j->named[i].value};
+  rush_status st = j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result)
+                        : call_object(cx, j, kwargs, result);
+  if (kwargs != few)
+    mem_free(cx->ctx, kwargs, j->n_named * sizeof(*kwargs));
+  return st;
+}
+
 rush_status rush_module_call_named(rush_module *m, const char *method, const rush_value *args, size_t n_args,
                                    const rush_named_value *named, size_t n_named, const rush_call_options *o,
                                    rush_value *result, rush_error *err)
 {
-  named_arg few[16];
+  call_job j = {m, m->object, method ? method : "forward", args, n_args, named, n_named};
   call_ctx cx;
 
   TRY(api_begin(&cx, m->ctx, err));
-  if (o && o->struct_bytes != sizeof(*o))
-    return error_set(err, RUSH_EARGUMENT, "rush_call_options has %zu bytes here, the caller says %zu", sizeof(*o),
-                     o->struct_bytes);
-  if (o) {
-    cx.grad_mode = !o->no_grad;
-    if (o->limit_seconds > 0)
-      cx.deadline_ns = clock_ns() + (uint64_t)(o->limit_seconds * 1e9);
-    cx.cancel = (atomic_bool *)o->cancel;
-  }
-  if (n_args > UINT32_MAX || n_named > 1000000)
-    return error_set(err, RUSH_EARGUMENT, "%zu arguments are too many", n_args + n_named);
-  named_arg *kwargs = n_named <= COUNT_OF(few) ? few : mem_alloc(cx.ctx, n_named * sizeof(*kwargs));
-  if (!kwargs)
-    return error_nomem(err);
-  for (size_t i = 0; i < n_named; i++)
-    kwargs[i] = (named_arg){str_of(named[i].name), named[i].value};
-  rush_status st = module_call(&cx, m, method ? method : "forward", args, (uint32_t)n_args, kwargs,
-                               (uint32_t)n_named, result);
-  if (kwargs != few)
-    mem_free(cx.ctx, kwargs, n_named * sizeof(*kwargs));
-  return st;
+  return call(&cx, &j, o, result);
+}
+
+bool rush_object_has_method(rush_value object, const char *method)
+{
+  return object.tag == RUSH_TAG_OBJECT && class_find_method(object.as.object->type, str_of(method)) != NULL;
+}
+
+rush_status rush_object_call(rush_context *c, rush_value object, const char *method, const rush_value *args, size_t n_args,
+                             const rush_named_value *named, size_t n_named, const rush_call_options *o,
+                             rush_value *result, rush_error *err)
+{
+  call_job j = {NULL, object, method ? method : "forward", args, n_args, named, n_named};
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  if (object.tag != RUSH_TAG_OBJECT)
+    return error_set(err, RUSH_EARGUMENT, "methods are of objects; this value is none");
+  return call(&cx, &j, o, result);
 }
 
 /* -- State -------------------------------------------------------------------------------------- */

@@ -240,6 +240,12 @@ static void attributes_are_read_and_set(void **state)
   assert_int_equal(rush_object_set_attr(c, object, "training", rush_value_float(1), &err), RUSH_EARGUMENT);
   assert_int_equal(rush_object_set_attr(c, object, "colour", rush_value_none(), &err), RUSH_EARGUMENT);
   assert_int_equal(rush_object_attr(object, "colour").tag, RUSH_TAG_UNSET);
+  rush_value n = rush_value_int(0), result;
+  assert_true(rush_object_has_method(object, "step") && !rush_object_has_method(object, "dance"));
+  assert_int_equal(rush_object_call(c, object, NULL, &n, 1, NULL, 0, NULL, &result, &err), RUSH_OK);
+  assert_int_equal(result.as.i, 5);
+  assert_int_equal(rush_object_call(c, object, "dance", &n, 1, NULL, 0, NULL, &result, &err), RUSH_EARGUMENT);
+  assert_int_equal(rush_object_call(c, n, NULL, &n, 1, NULL, 0, NULL, &result, &err), RUSH_EARGUMENT);
   rush_error_clear(&err);
   rush_module_release(m);
   rush_context_release(c);

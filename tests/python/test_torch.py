@@ -113,6 +113,20 @@ def test_state_stays_with_the_instance(pair: tuple) -> None:
         assert torch.equal(ours.state_dict()[name], value)
 
 
+def test_submodules_are_called_and_changed(pair: tuple) -> None:
+    theirs, ours = pair
+    x = torch.randn(4, 3)
+    assert torch.allclose(ours.linear(x), theirs.linear(x))
+    assert torch.allclose(ours.linear.forward(input=x), theirs.linear(x))
+    assert ours.linear.weight.shape == (2, 3) and ours.linear.training is True
+    ours.linear.training = False
+    assert ours.linear.training is False
+    with pytest.raises(AttributeError):
+        ours.linear.colour  # noqa: B018
+    with pytest.raises(RuntimeError):
+        ours.linear(1, 2, 3)
+
+
 def test_errors_are_pytorchs(pair: tuple) -> None:
     theirs, ours = pair
     for n in (-1, 5):
