@@ -9,7 +9,7 @@ ISA_DECLARE(const reduce_isa *, reduce_isa, (void));
 #define PIECE 32768     /* elements that one fold takes at most */
 #define PIECE_ROWS 512  /* rows that one fold of columns takes at most */
 #define COLS 512        /* columns that one fold of columns takes at most */
-#define COLS_MIN 16     /* fewer are gathered */
+#define COLS_MIN 4      /* fewer are gathered */
 #define RUN_MIN 64      /* shorter runs are gathered */
 #define GRAIN 32768     /* elements a thread takes at least */
 
@@ -238,10 +238,49 @@ static void fold_row(const folding *f, const char *base, int64_t begin, int64_t 
     } else {
       x = next_block(f, &w, end - begin, block, &n);
     }
-    f->loops->row(n, x, param, first ? acc : part);
+    f->loops->rows(1, n, 0, x, param, first ? acc : part);
     if (!first)
       combine->cols(1, 1, 0, part, NULL, acc);
     first = false;
+    begin += n;
+  }
+}
+
+/* Outputs [begin, end) whose elements lie in memory as they are folded. */
+static void fold_plain_rows(const folding *f, int64_t begin, int64_t end)
+{
+  walker w;
+  walk_to(&w, &f->g.kept, f->job->x->data, begin);
+  while (begin < end) {
+    int64_t n = i64_min(w.a->sizes[0] - w.at[0], end - begin);
+    f->loops->rows(n, f->g.n_gone, w.a->strides[0] / f->width, w.p, param_at(f, begin), f->acc + begin * f->width);
+    walk_on(&w, n);
+    begin += n;
+  }
+}
+
+static bool rows_are_plain(const folding *f)
+{
+  return f->direct && f->g.gone.n == 1 && (f->g.gone.strides[0] == f->g.item || f->g.n_gone == 1);
+}
+
+/* Short rows that follow each other are converted many at a time: how many, or 0. */
+static int64_t rows_in_block(const folding *f)
+{
+  const geometry *g = &f->g;
+  const bool dense = !f->direct && g->gone.n == 1 && g->gone.strides[0] == g->item && g->kept.n == 1 &&
+                     g->kept.strides[0] == g->n_gone * g->item;
+  return dense ? BLOCK_MAX / g->n_gone : 0;
+}
+
+static void fold_converted_rows(const folding *f, int64_t begin, int64_t end, int64_t in_block)
+{
+  char block[BLOCK_MAX * 8] __attribute__((aligned(64)));
+  const int64_t row = f->g.n_gone;
+  while (begin < end) {
+    int64_t n = i64_min(in_block, end - begin);
+    to_block(f, n * row, block, (const char *)f->job->x->data + begin * row * f->g.item);
+    f->loops->rows(n, row, row, block, param_at(f, begin), f->acc + begin * f->width);
     begin += n;
   }
 }
@@ -251,6 +290,15 @@ static void fold_rows(void *arg, int64_t begin, int64_t end)
 {
   const folding *f = arg;
   const geometry *g = &f->g;
+  if (f->n_pieces == 1 && rows_are_plain(f)) {
+    fold_plain_rows(f, begin, end);
+    return;
+  }
+  const int64_t in_block = rows_in_block(f);
+  if (in_block > 1) {
+    fold_converted_rows(f, begin, end, in_block);
+    return;
+  }
   walker w;
   walk_to(&w, &g->kept, f->job->x->data, begin % g->n_out);
   for (int64_t u = begin; u < end; u++) {
@@ -411,9 +459,11 @@ static void find_rows(void *arg, int64_t begin, int64_t end)
 {
   const folding *f = arg;
   walker w;
+  const bool plain = rows_are_plain(f);
   walk_to(&w, &f->g.kept, f->job->x->data, begin);
   for (int64_t u = begin; u < end; u++) {
-    f->found[u] = find_in_row(f, w.p, param_at(f, u));
+    int64_t at = plain ? f->isa->find[f->job->type](f->g.n_gone, w.p, param_at(f, u)) : find_in_row(f, w.p, param_at(f, u));
+    f->found[u] = at < f->g.n_gone ? at : 0;
     walk_on(&w, 1);
   }
 }

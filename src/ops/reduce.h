@@ -35,8 +35,8 @@ typedef enum reduce_kind {
 
 /* Loops for one kind and type; params are NULL or one an accumulator. */
 typedef struct reduce_loops {
-  /* *acc = fold of n elements in a row; one param */
-  void (*row)(int64_t n, const void *x, const void *param, void *acc);
+  /* acc[r] = fold of the n elements in a row at x + r * stride (elements) */
+  void (*rows)(int64_t n_rows, int64_t n, int64_t stride, const void *x, const void *param, void *acc);
   /* acc[c] takes n_rows elements, `stride` elements apart, from x + c */
   void (*cols)(int64_t n_cols, int64_t n_rows, int64_t stride, const void *x, const void *param, void *acc);
   void (*init)(int64_t n, void *acc);

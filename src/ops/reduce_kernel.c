@@ -9,6 +9,7 @@
 
 /* Bytes of a vector: what the machine has, else compilers take comparisons apart. */
 #if ISA_LEVEL >= ISA_AVX512
+#include <immintrin.h>
 #define WIDTH 64
 #elif ISA_LEVEL >= ISA_AVX2
 #define WIDTH 32
@@ -24,6 +25,10 @@
 #define LOWEST (-INFINITY)
 #define HIGHEST INFINITY
 #define SIGN INT32_MAX
+#define PART __m512
+#define PART_MASK __mmask16
+#define PART_LOAD _mm512_mask_loadu_ps
+#define PART_STORE _mm512_mask_storeu_ps
 #define EXP vm_exp_f32
 #include "ops/reduce_kernel.inc"
 
@@ -35,12 +40,20 @@
 #define LOWEST (-(double)INFINITY)
 #define HIGHEST ((double)INFINITY)
 #define SIGN INT64_MAX
+#define PART __m512d
+#define PART_MASK __mmask8
+#define PART_LOAD _mm512_mask_loadu_pd
+#define PART_STORE _mm512_mask_storeu_pd
 #define EXP vm_exp_f64
 #include "ops/reduce_kernel.inc"
 
 #define T uint64_t /* sums and products wrap; comparisons are signed */
 #define I int64_t
 #define NAME(x) x##_i64
+#define PART __m512i
+#define PART_MASK __mmask8
+#define PART_LOAD _mm512_mask_loadu_epi64
+#define PART_STORE _mm512_mask_storeu_epi64
 #define FLOATS 0
 #define BOOLS 0
 #define LOWEST ((uint64_t)INT64_MIN)
@@ -50,13 +63,17 @@
 #define T uint8_t
 #define I int8_t
 #define NAME(x) x##_b
+#define PART __m512i
+#define PART_MASK __mmask64
+#define PART_LOAD _mm512_mask_loadu_epi8
+#define PART_STORE _mm512_mask_storeu_epi8
 #define FLOATS 0
 #define BOOLS 1
 #define LOWEST 0
 #define HIGHEST 1
 #include "ops/reduce_kernel.inc"
 
-#define LOOPS(kind, ty) {row_##kind##_##ty, cols_##kind##_##ty, init_##kind##_##ty}
+#define LOOPS(kind, ty) {rows_##kind##_##ty, cols_##kind##_##ty, init_##kind##_##ty}
 #define FLOAT_KIND(KIND, kind) \
   [REDUCE_##KIND] = {[TY_F32] = LOOPS(kind, f32), [TY_F64] = LOOPS(kind, f64)}
 #define NUMBER_KIND(KIND, kind) \
