@@ -237,6 +237,53 @@ static rush_status reduce_as(reduction *r, rush_tensor *x, reduce_kind kind, int
   return give_to(r, &job, dtype, finish, arg);
 }
 
+/* The kept dimensions first, row-major; new. */
+static rush_status with_gone_last(const reduction *r, rush_tensor *x, rush_tensor **out)
+{
+  int64_t order[TENSOR_MAX_DIMS];
+  int n = 0;
+  for (uint64_t gone = 0; gone < 2; gone++)
+    for (int d = 0; d < x->n_dims; d++)
+      if ((r->dims >> d & 1) == gone)
+        order[n++] = d;
+  geom g;
+  rush_tensor *view = NULL;
+  geom_of(&g, x);
+  TRY(geom_permute(r->c->cx, &g, n, order));
+  TRY(geom_view(r->c->cx, x, &g, &view));
+  rush_status st = tensor_contiguous(r->c->cx, view, out);
+  tensor_release(view);
+  return st;
+}
+
+/* Products of complex numbers are rare: one by one. */
+static rush_status complex_product(const reduction *r, rush_tensor *x)
+{
+  rush_tensor *rows = NULL, *out = NULL;
+  TRY(with_gone_last(r, x, &rows));
+  rush_status st = tensor_new(r->c->cx, x->dtype, r->n_dims, r->sizes, &out);
+  const int64_t n = reduce_n_elems(x, r->dims);
+  const bool wide = x->dtype == RUSH_COMPLEX128;
+  for (int64_t o = 0; st == RUSH_OK && o < out->n_elems; o++) {
+    double re = 1, im = 0;
+    for (int64_t i = 2 * o * n; i < 2 * (o + 1) * n; i += 2) {
+      double a = wide ? ((double *)rows->data)[i] : (double)((float *)rows->data)[i];
+      double b = wide ? ((double *)rows->data)[i + 1] : (double)((float *)rows->data)[i + 1];
+      double t = re * a - im * b;
+      im = re * b + im * a;
+      re = t;
+    }
+    if (wide)
+      ((double *)out->data)[2 * o] = re, ((double *)out->data)[2 * o + 1] = im;
+    else
+      ((float *)out->data)[2 * o] = (float)re, ((float *)out->data)[2 * o + 1] = (float)im;
+  }
+  tensor_release(rows);
+  if (st == RUSH_OK)
+    call_return_steal(r->c, 0, out);
+  return st;
+}
+
 static rush_status sum_like(rush_call *c, reduce_kind kind, const char *kernel)
 {
   reduction r;
@@ -247,10 +294,9 @@ static rush_status sum_like(rush_call *c, reduce_kind kind, const char *kernel)
     return refuse(&r, kernel, dtype);
   if (kind == REDUCE_NANSUM && (dtype_is_complex(r.x->dtype) || dtype_is_complex(dtype)))
     return call_fail(c->cx, "nansum on CPU does not support complex inputs");
-  if (kind == REDUCE_PROD && dtype_is_complex(dtype))
-    return call_unsupported(c->cx, "%s of complex tensors", c->op->schema->name);
   TRY(as_dtype(&r, dtype, &x));
-  rush_status st = reduce_as(&r, x, kind, dtype, NULL, NULL);
+  rush_status st = kind == REDUCE_PROD && dtype_is_complex(dtype) ? complex_product(&r, x)
+                                                                  : reduce_as(&r, x, kind, dtype, NULL, NULL);
   tensor_release(x);
   return st;
 }
