@@ -7,8 +7,7 @@
 #ifndef RUSH_OPS_LINALG_H
 #define RUSH_OPS_LINALG_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/context.h"
 
 /* P A = L U in place, partial pivoting.  pivots[i] (from 1): the row swapped with row i.  Returns 0, or the
  * number (from 1) of the first zero pivot.  *sign: of the permutation. */
@@ -27,5 +26,8 @@ void sym_eig(double *a, int64_t n, double *w, double *v);
 void svd_tall(double *a, int64_t m, int64_t n, double *s, double *v);
 /* C (m x n) = A (m x k) B (k x n). */
 void mat_mul(const double *a, const double *b, double *c, int64_t m, int64_t k, int64_t n);
+
+/* An error that names the first info that is not 0, as PyTorch's operator `name` says it. */
+rush_status linalg_check_info(call_ctx *cx, const char *name, const int32_t *info, int64_t n, bool batched) RUSH_CHECKED;
 
 #endif

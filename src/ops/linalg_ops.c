@@ -1,6 +1,7 @@
 /* The linalg operators: batches around ops/linalg.h. */
 #include "ops/call.h"
 #include "ops/linalg.h"
+#include "ops/views.h"
 #include "tensor/iter.h"
 
 #include <math.h>
@@ -93,6 +94,27 @@ static rush_status give(rush_call *c, uint32_t i, rush_tensor *t, int dtype)
   return st;
 }
 
+/* The same with matrices column by column, as LAPACK leaves them: programs see the strides. */
+static rush_status give_columns(rush_call *c, uint32_t i, rush_tensor *t, int dtype)
+{
+  rush_tensor *turned = NULL, *dense = NULL, *made = NULL;
+  rush_status st = tensor_transpose(c->cx, t, -2, -1, &turned);
+
+  tensor_release(t);
+  if (st == RUSH_OK)
+    st = tensor_contiguous(c->cx, turned, &dense);
+  if (st == RUSH_OK)
+    st = tensor_to_dtype(c->cx, dense, dtype, &made);
+  if (st == RUSH_OK)
+    st = tensor_transpose(c->cx, made, -2, -1, &c->results[i].as.tensor);
+  if (st == RUSH_OK)
+    c->results[i].tag = RUSH_TAG_TENSOR;
+  tensor_release(turned);
+  tensor_release(dense);
+  tensor_release(made);
+  return st;
+}
+
 /* Scratch doubles. */
 static double *scratch(rush_call *c, int64_t n) { return mem_alloc(c->cx->ctx, (size_t)(n + 1) * sizeof(double)); }
 static void scratch_free(rush_call *c, double *p, int64_t n)
@@ -101,16 +123,20 @@ static void scratch_free(rush_call *c, double *p, int64_t n)
     mem_free(c->cx->ctx, p, (size_t)(n + 1) * sizeof(double));
 }
 
-static rush_status singular(rush_call *c, int info, int64_t at, bool batched)
+/* What the operator is called in messages. */
+static const char *api_name(const rush_call *c)
 {
-  char place[64] = "";
-
-  if (batched)
-    snprintf(place, sizeof place, "(Batch element %lld): ", (long long)at);
-  return error_set_type(c->cx->err, RUSH_ERAISED, "LinAlgError",
-                        "%s: %sThe diagonal element %d is zero, the inversion could not be completed because the input "
-                        "matrix is singular.",
-                        strchr(c->op->schema->name, ':') + 2, place, info);
+  static const struct { const char *op, *api; } rows[] = {
+      {"aten::linalg_inv_ex", "linalg.inv_ex"},       {"aten::linalg_inv", "linalg.inv"},
+      {"aten::inverse", "linalg.inv"},                {"aten::linalg_solve_ex", "linalg.solve_ex"},
+      {"aten::linalg_solve", "torch.linalg.solve"},   {"aten::_linalg_solve_ex", "linalg.solve"},
+      {"aten::linalg_cholesky", "linalg.cholesky"},   {"aten::linalg_cholesky_ex", "linalg.cholesky_ex"},
+      {"aten::linalg_lu_factor", "torch.linalg.lu_factor"},
+  };
+  for (size_t i = 0; i < COUNT_OF(rows); i++)
+    if (strcmp(c->op->schema->name, rows[i].op) == 0)
+      return rows[i].api;
+  return strchr(c->op->schema->name, ':') + 2;
 }
 
 /* -- LU: inv, solve, det ------------------------------------------------------------------------------------ */
@@ -149,10 +175,7 @@ static rush_status lu_batch_factor(rush_call *c, lu_batch *l)
 
 static rush_status check_info(rush_call *c, const lu_batch *l)
 {
-  for (int64_t i = 0; i < l->a.count; i++)
-    if (((int32_t *)l->info->data)[i])
-      return singular(c, ((int32_t *)l->info->data)[i], i, l->a.n_batch_dims > 0);
-  return RUSH_OK;
+  return linalg_check_info(c->cx, api_name(c), l->info->data, l->a.count, l->a.n_batch_dims > 0);
 }
 
 /* linalg_inv, inverse, linalg_inv_ex: results inverse[, info]. */
@@ -181,7 +204,7 @@ rush_status kernel_linalg_inv(rush_call *c)
   if (st == RUSH_OK && ex)
     call_return_steal(c, 1, tensor_retain(l.info));
   if (st == RUSH_OK)
-    st = give(c, 0, inv, l.a.dtype);
+    st = give_columns(c, 0, inv, l.a.dtype);
   else
     tensor_release(inv);
   lu_batch_free(&l);
@@ -318,10 +341,10 @@ rush_status kernel_linalg_solve(rush_call *c)
   if (st == RUSH_OK && c->n_results == 4) {
     call_return_steal(c, 2, tensor_retain(l.pivots));
     call_return_steal(c, 3, tensor_retain(l.info));
-    st = give(c, 1, tensor_retain(l.a.t), l.a.dtype);
+    st = give_columns(c, 1, tensor_retain(l.a.t), l.a.dtype);
   }
   if (st == RUSH_OK) {
-    st = give(c, 0, x.t, l.a.dtype);
+    st = left && !vector ? give_columns(c, 0, x.t, l.a.dtype) : give(c, 0, x.t, l.a.dtype);
     x.t = NULL;
   }
   tensor_release(x.t);
@@ -371,7 +394,7 @@ static rush_status det_op(rush_call *c, det_kind kind)
   if (st == RUSH_OK && kind == SLOGDET)
     st = give(c, 1, tensor_retain(logabs), l.a.dtype);
   if (st == RUSH_OK && c->n_results > lu_at) {
-    st = give(c, lu_at, tensor_retain(l.a.t), l.a.dtype);
+    st = give_columns(c, lu_at, tensor_retain(l.a.t), l.a.dtype);
     call_return_steal(c, lu_at + 1, tensor_retain(l.pivots));
   }
   tensor_release(sign);
@@ -394,11 +417,13 @@ rush_status kernel_lu_factor(rush_call *c)
   rush_status st = batch_of(c, 0, false, &l.a);
   if (st == RUSH_OK)
     st = lu_batch_factor(c, &l);
+  if (st == RUSH_OK && (c->n_results == 2 || call_bool(c, 2)))
+    st = check_info(c, &l);
   if (st == RUSH_OK) {
     call_return_steal(c, 1, tensor_retain(l.pivots));
     if (c->n_results > 2)
       call_return_steal(c, 2, tensor_retain(l.info));
-    st = give(c, 0, tensor_retain(l.a.t), l.a.dtype);
+    st = give_columns(c, 0, tensor_retain(l.a.t), l.a.dtype);
   }
   lu_batch_free(&l);
   return st;
@@ -419,21 +444,17 @@ rush_status kernel_linalg_cholesky(rush_call *c)
   for (int64_t i = 0; st == RUSH_OK && i < a.count; i++) {
     if (upper)
       transpose_square(matrix(&a, i), a.rows);
-    int bad = ((int32_t *)info->data)[i] = cholesky_factor(matrix(&a, i), a.rows);
+    ((int32_t *)info->data)[i] = cholesky_factor(matrix(&a, i), a.rows);
     if (upper)
       transpose_square(matrix(&a, i), a.rows);
-    if (bad && check)
-      st = error_set_type(c->cx->err, RUSH_ERAISED, "LinAlgError",
-                          "linalg.cholesky: The factorization could not be completed because the input is not "
-                          "positive-definite (the leading minor of order %d is not positive-definite).",
-                          bad);
-    else
-      st = call_poll(c->cx);
+    st = call_poll(c->cx);
   }
+  if (st == RUSH_OK && check)
+    st = linalg_check_info(c->cx, api_name(c), info->data, a.count, a.n_batch_dims > 0);
   if (st == RUSH_OK && ex)
     call_return_steal(c, 1, tensor_retain(info));
   if (st == RUSH_OK) {
-    st = give(c, 0, a.t, a.dtype);
+    st = give_columns(c, 0, a.t, a.dtype);
     a.t = NULL;
   }
   tensor_release(a.t);
@@ -464,7 +485,7 @@ rush_status kernel_cholesky_solve(rush_call *c)
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK) {
-    st = give(c, 0, x.t, x.dtype);
+    st = give_columns(c, 0, x.t, x.dtype);
     x.t = NULL;
   }
   tensor_release(l.t);
@@ -497,7 +518,7 @@ rush_status kernel_solve_triangular(rush_call *c)
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK) {
-    st = give(c, 0, x.t, x.dtype);
+    st = give_columns(c, 0, x.t, x.dtype);
     x.t = NULL;
   }
   tensor_release(t.t);
@@ -528,9 +549,9 @@ static rush_status qr_op(rush_call *c, bool complete, bool want_q)
   }
   scratch_free(c, tau, k_min);
   if (st == RUSH_OK)
-    st = give(c, 0, tensor_retain(q), a.dtype);
+    st = give_columns(c, 0, tensor_retain(q), a.dtype);
   if (st == RUSH_OK)
-    st = give(c, 1, tensor_retain(r), a.dtype);
+    st = give_columns(c, 1, tensor_retain(r), a.dtype);
   tensor_release(q);
   tensor_release(r);
   tensor_release(a.t);
@@ -582,7 +603,7 @@ rush_status kernel_linalg_eigh(rush_call *c)
   if (st == RUSH_OK)
     st = give(c, 0, tensor_retain(w), a.dtype);
   if (st == RUSH_OK && c->n_results > 1)
-    st = give(c, 1, tensor_retain(v), a.dtype);
+    st = give_columns(c, 1, tensor_retain(v), a.dtype);
   tensor_release(w);
   tensor_release(v);
   tensor_release(a.t);
@@ -677,9 +698,9 @@ static rush_status svd_op(rush_call *c, bool full, bool only_values, bool want_v
   if (st == RUSH_OK)
     st = give(c, only_values ? 0 : 1, tensor_retain(s), a.dtype);
   if (st == RUSH_OK && !only_values)
-    st = give(c, 0, tensor_retain(u), a.dtype);
+    st = give_columns(c, 0, tensor_retain(u), a.dtype);
   if (st == RUSH_OK && !only_values)
-    st = give(c, 2, tensor_retain(want_v ? v : vh), a.dtype);
+    st = want_v ? give(c, 2, tensor_retain(v), a.dtype) : give_columns(c, 2, tensor_retain(vh), a.dtype);
   tensor_release(u);
   tensor_release(s);
   tensor_release(vh);
