@@ -185,20 +185,3 @@ def matrix_rank(self: Tensor, atol: Optional[float], rtol: Optional[float], herm
     cut = torch.clamp_min(torch.amax(s, [-1], True) * r, a)
     return torch.sum(s > cut, [-1], False)
 """)
-op("aten::_linalg_check_errors", family="linalg", body="""
-def check_errors(info: Tensor, api_name: str, is_matrix: bool) -> None:
-    bad = info.nonzero()
-    if bad.size(0) > 0:
-        at = "" if is_matrix else "(Batch element " + str(int(bad[0][0])) + "): "
-        n = str(int(info.flatten()[info.flatten().nonzero()[0][0]]))
-        why = "unknown error"
-        if api_name.find("linalg.solve") >= 0:
-            why = "The solver failed because the input matrix is singular."
-        elif api_name.find("inv") >= 0:
-            why = ("The diagonal element " + n + " is zero, the inversion could not be completed because the input matrix "
-                   "is singular.")
-        elif api_name.find("cholesky") >= 0:
-            why = ("The factorization could not be completed because the input is not positive-definite (the leading minor "
-                   "of order " + n + " is not positive-definite).")
-        raise RuntimeError(api_name + ": " + at + why)
-""")
