@@ -119,7 +119,7 @@ static bool is_number(const ir_value *v)
 {
   type_kind k = v->type->kind;
 
-  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_COMPLEX;
+  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_COMPLEX || k == TYPE_NUMBER;
 }
 
 /* {"as_name": n} or {"as_int": i} / as_float / as_bool. */
@@ -167,7 +167,7 @@ static ir_value *read_tensor(ex_reader *r, json *j)
 {
   ir_value *v = read_named(r, j);
 
-  if (!type_is(v->type, TYPE_TENSOR))
+  if (!type_is(v->type, TYPE_TENSOR) && !type_is(v->type, TYPE_NONE)) /* None: a token of effects */
     json_fail(j, "a tensor argument that is no tensor");
   return v;
 }
