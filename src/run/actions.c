@@ -113,7 +113,7 @@ rush_status act_tuple_index(call_ctx *cx, frame *f, const site *s)
   int64_t n = (int64_t)v.as.tuple->n;
   i = i < 0 ? i + n : i;
   if (i < 0 || i >= n)
-    return call_fail(cx, "Tuple index out of range");
+    return call_fail(cx, "Tuple list index out of range");
   rush_value item = value_retain(v.as.tuple->items[i]);
   drop_operands(f, s);
   give(f, s, 0, item);

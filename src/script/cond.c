@@ -340,9 +340,11 @@ static condition emit_not(emitter *e, const ast_expr *x)
 
 static bool is_special_call(emitter *e, const ast_expr *x, special_form form, const char *name)
 {
-  if (x->kind != EXPR_CALL || x->as.call.fn->kind != EXPR_NAME || strcmp(x->as.call.fn->as.name, name) != 0)
+  const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
+  const char *last = !fn ? "" : fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "";
+  if (strcmp(last, name) != 0)
     return false;
-  sugared v = em_get_name(e, name);
+  sugared v = em_sugared(e, fn, NULL); /* torch.jit.isinstance is one, too */
   return v.kind == SUGAR_SPECIAL && v.as.special == form;
 }
 

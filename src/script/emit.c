@@ -270,10 +270,11 @@ static void finish_return(emitter *e, const ast_def *def)
   if (t && t->kind != TYPE_NONE && !type_is_subtype(type_simple(TYPE_NONE), t))
     FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
   ir_value *none = em_constant_none(e);
-  if (!t && e->ret->merged && e->ret->merged->kind != TYPE_NONE)
+  const type *both = t ? t : e->ret->merged ? em_unify(e, e->ret->merged, none->type, false) : none->type;
+  if (!both)
     FAIL(e, "Function returns a value of type %s but does not return along all paths",
          TYPE_TEXT(e, e->ret->merged));
-  e->ret->merged = t ? t : type_simple(TYPE_NONE);
+  e->ret->merged = both;
   em_put_node(e, IR_RETURN_STMT, &none, 1, NULL);
 }
 

@@ -33,16 +33,31 @@ const char *em_binary_op_name(ast_op op, const char **magic)
 ir_value *em_compare2(emitter *e, ast_op op, ir_value *a, ir_value *b)
 {
   bool contains = op == OP_IN || op == OP_NOT_IN;
+  if (contains && a->type->kind == TYPE_STRING && b->type->kind == TYPE_STRING) {
+    ir_value *found[2] = {em_call_op(e, "aten::find", (ir_value *[2]){b, a}, 2), em_constant_int(e, -1)};
+    return em_call_op(e, op == OP_IN ? "aten::ne" : "aten::eq", found, 2);
+  }
   ir_value *in[2] = {contains ? b : a, contains ? a : b};
   const operator_row *row = &operators[op == OP_NOT_IN ? OP_IN : op];
   ir_value *v = em_call_magic(e, row->magic, row->op, in, 2);
   return op == OP_NOT_IN ? em_call_op(e, "aten::__not__", &v, 1) : v;
 }
 
+static ir_value *join_tuples(emitter *e, ir_value *a, ir_value *b)
+{
+  uint32_t n = a->type->n_elems;
+  ir_value **items = session_array(e->s, ir_value *, n + b->type->n_elems);
+  em_unpack_tuple(e, a, items);
+  em_unpack_tuple(e, b, items + n);
+  return em_make_tuple(e, items, n + b->type->n_elems, NULL);
+}
+
 static ir_value *emit_binary(emitter *e, const ast_expr *x)
 {
   ir_value *in[2] = {em_expr(e, x->as.pair.left, NULL), em_expr(e, x->as.pair.right, NULL)};
   e->at = x->at;
+  if (x->op == OP_ADD && in[0]->type->kind == TYPE_TUPLE && in[1]->type->kind == TYPE_TUPLE)
+    return join_tuples(e, in[0], in[1]);
   if (x->op == OP_MOD && in[0]->type->kind == TYPE_STRING)
     return em_call_op(e, "aten::percentFormat", in, 2);
   return em_call_magic(e, operators[x->op].magic, operators[x->op].op, in, 2);

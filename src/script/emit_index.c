@@ -289,6 +289,8 @@ void em_assign_subscript(emitter *e, const ast_expr *target, ir_value *v)
     em_call_op(e, "aten::index_put_", in, 3);
     return;
   }
+  if (base->type->kind == TYPE_TUPLE)
+    FAIL(e, "%s does not support subscripted assignment", TYPE_TEXT(e, base->type));
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
     FAIL(e, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this");
   ir_value *in[3] = {base, em_expr(e, index->items[0], NULL), v};
@@ -301,6 +303,8 @@ void em_del_subscript(emitter *e, const ast_expr *target)
   ir_value *base = em_expr(e, target->as.subscript.base, NULL);
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
     FAIL(e, "Only deletion of single elements of lists and dicts is supported");
+  if (base->type->kind == TYPE_TUPLE)
+    FAIL(e, "%s does not support deletion of its elements", TYPE_TEXT(e, base->type));
   ir_value *in[2] = {base, em_expr(e, index->items[0], NULL)};
   em_call_magic(e, "__delitem__", "aten::Delete", in, 2);
 }

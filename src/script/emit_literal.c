@@ -35,6 +35,12 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
   const type *t = v[0]->type;
   for (uint32_t i = 1; t && i < n; i++)
     t = em_unify(e, t, v[i]->type, strcmp(what, "Dict keys") != 0);
+  if (!t && strcmp(what, "Dict keys") != 0) { /* PyTorch warns here, and goes on with a Union */
+    const type **all = session_array(e->s, const type *, n);
+    for (uint32_t i = 0; i < n; i++)
+      all[i] = v[i]->type;
+    t = type_union(&e->p->types, all, n);
+  }
   if (!t)
     FAIL(e, "%s must contain only a single type: the first is %s, but there is also %s", what,
          TYPE_TEXT(e, v[0]->type), TYPE_TEXT(e, v[n - 1]->type));
@@ -139,6 +145,7 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
     key = common_type(e, keys, n, t ? key : NULL, "Dict keys");
     value = common_type(e, values, n, t ? value : NULL, "Dict values");
   }
+  resolve_check_key(e->s, key, e->at);
   const type *made = type_dict(&e->p->types, key, value);
   if (!made)
     session_check(e->s, call_nomem(e->s->cx));

@@ -20,6 +20,7 @@ typedef struct attempt { /* matching one schema */
   emitter *e;
   type_env env;
   bool implicit;    /* conversions are allowed */
+  bool lists; /* separate arguments may be the last list */
   const char *why;  /* it does not fit */
   ir_value **out;   /* arguments, in schema order */
   uint32_t n;
@@ -332,7 +333,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
         m->why = session_printf(e->s, "Argument '%s' specified twice in schema", arg->name);
         return false;
       }
-      if (m->implicit && rest_is_list(m, sc, i, a->args[used])) {
+      if (m->lists && rest_is_list(m, sc, i, a->args[used])) {
         if (!match_rest(m, arg, a->args + used, a->n - used))
           return false;
         used = a->n;
@@ -371,11 +372,14 @@ static void roll_back(emitter *e, const ir_node *mark)
     ir_node_destroy(e->before->prev);
 }
 
+/* What a match may do: nothing, take separate arguments as the last list, or convert as well. */
+typedef enum match_mode { MATCH_EXACT, MATCH_LISTS, MATCH_IMPLICIT } match_mode;
+
 static bool attempt_schema(attempt *m, emitter *e, const schema *sc, ir_value *self, const call_args *a,
-                           bool implicit)
+                           match_mode mode)
 {
   const ir_node *mark = e->before->prev;
-  *m = (attempt){.e = e, .implicit = implicit};
+  *m = (attempt){.e = e, .implicit = mode == MATCH_IMPLICIT, .lists = mode != MATCH_EXACT};
   m->out = session_array(e->s, ir_value *, sc->n_args + a->n + 1);
   if (try_match(m, sc, self, a))
     return true;
@@ -396,7 +400,7 @@ static const char *schema_text(emitter *e, const schema *sc)
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a)
 {
   attempt m;
-  if (!attempt_schema(&m, e, sc, self, a, true))
+  if (!attempt_schema(&m, e, sc, self, a, MATCH_IMPLICIT))
     FAIL(e, "\n%s:\n%s\n", schema_text(e, sc), m.why);
   return m.out;
 }
@@ -454,7 +458,7 @@ static _Noreturn void fail_overloads(emitter *e, const op *const *ops, uint32_t 
   text_puts(&b, n > 1 ? "Arguments for call are not valid.\nThe following variants are available:\n" : "");
   for (uint32_t i = 0; i < n; i++) {
     attempt m;
-    if (!attempt_schema(&m, e, ops[i]->schema, self, a, true)) {
+    if (!attempt_schema(&m, e, ops[i]->schema, self, a, MATCH_IMPLICIT)) {
       text_puts(&b, n > 1 ? "  \n  " : "\n");
       schema_print(&b, ops[i]->schema);
       text_printf(&b, n > 1 ? ":\n  %s\n" : ":\n%s\n", m.why ? m.why : "it does not fit");
@@ -475,6 +479,8 @@ static ir_value *swapped_scalar(emitter *e, const char *name, const call_args *a
       {"aten::eq", "aten::eq"},   {"aten::lt", "aten::gt"},   {"aten::le", "aten::ge"},
       {"aten::gt", "aten::lt"},   {"aten::ge", "aten::le"},
   };
+  if (a->n == 2 && !a->n_kwargs && is_tensor(a->args[0]->type) && strcmp(name, "aten::floordiv") == 0)
+    return em_call_op(e, "aten::floor_divide", a->args, 2);
   if (a->n != 2 || a->n_kwargs || !is_tensor(a->args[1]->type))
     return NULL;
   type_kind k = a->args[0]->type->kind;
@@ -536,7 +542,8 @@ ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const ca
   for (int implicit = n == 1; implicit < 2; implicit++) {
     for (uint32_t i = 0; i < n; i++) {
       function *old = em_upgrader(e, ops[i]);
-      if (attempt_schema(&m, e, old ? old->schema : ops[i]->schema, self, a, implicit))
+      match_mode mode = implicit ? MATCH_IMPLICIT : i == 0 ? MATCH_LISTS : MATCH_EXACT; /* x.view(-1) is no dtype */
+      if (attempt_schema(&m, e, old ? old->schema : ops[i]->schema, self, a, mode))
         return old ? insert_call(e, old, &m) : insert_op(e, ops[i], &m);
     }
     ir_value *swapped = implicit || self ? NULL : swapped_scalar(e, name, a);

@@ -96,6 +96,8 @@ bool resolve_builtin_name(const char *name, sugared *out);
 bool resolve_torch_attr(session *s, context *c, const char *path, const char *name, sugared *out);
 /* An annotation. */
 const type *resolve_type(session *s, const resolver *r, const ast_expr *e);
+/* Leaves unless dicts may have keys of the type. */
+void resolve_check_key(session *s, const type *key, source_range at);
 /* The type's own text, in errors: "List[int]". */
 const char *type_text(session *s, const type *t);
 

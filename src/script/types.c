@@ -128,6 +128,24 @@ static const type *named_type(session *s, const resolver *r, const char *name, s
   session_fail(s, &at, "Unknown type name '%s'", name);
 }
 
+void resolve_check_key(session *s, const type *key, source_range at)
+{
+  static const type_kind kinds[] = {TYPE_ANY, TYPE_INT, TYPE_BOOL, TYPE_FLOAT, TYPE_COMPLEX, TYPE_STRING, TYPE_TENSOR,
+                                    TYPE_DEVICE};
+  for (size_t i = 0; i < COUNT_OF(kinds); i++)
+    if (type_runtime(key)->kind == kinds[i])
+      return;
+  if (key->kind == TYPE_VAR)
+    return;
+  text_buf b;
+  text_init(&b, s->cx->ctx);
+  type_print(&b, key);
+  const char *text = text_failed(&b) ? "?" : session_strdup(s, text_str(&b));
+  text_free(&b);
+  session_fail(s, &at, "Cannot create dict for key type '%s', only int, float, complex, Tensor, device and string keys are "
+                       "supported", text);
+}
+
 static const type *generic_type(session *s, const resolver *r, const char *name, const type **elems,
                                 uint32_t n, source_range at)
 {
@@ -138,8 +156,10 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
     return made(s, type_tuple(ts, elems, n));
   if (strcmp(last, "Union") == 0)
     return made(s, type_union(ts, elems, n));
-  if ((strcmp(last, "Dict") == 0 || strcmp(last, "dict") == 0) && n == 2)
+  if ((strcmp(last, "Dict") == 0 || strcmp(last, "dict") == 0) && n == 2) {
+    resolve_check_key(s, elems[0], at);
     return made(s, type_dict(ts, elems[0], elems[1]));
+  }
   if (n != 1)
     session_fail(s, &at, "%s takes a different number of type arguments: got %u", name, n);
   if (strcmp(last, "List") == 0 || strcmp(last, "list") == 0 || strncmp(last, "BroadcastingList", 16) == 0)

@@ -26,8 +26,28 @@ typedef struct unit {
   program *p;
   const source *src;
   table names;
+  table torch_names;    /* of the prelude */
   resolver resolver;
 } unit;
+
+/* Classes of torch that are TorchScript themselves. */
+static const char prelude[] =
+    "class no_grad:\n"
+    "  def __init__(self) -> None:\n"
+    "    self.prev = False\n"
+    "  def __enter__(self) -> None:\n"
+    "    self.prev = torch.is_grad_enabled()\n"
+    "    torch.set_grad_enabled(False)\n"
+    "  def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:\n"
+    "    torch.set_grad_enabled(self.prev)\n"
+    "class enable_grad:\n"
+    "  def __init__(self) -> None:\n"
+    "    self.prev = False\n"
+    "  def __enter__(self) -> None:\n"
+    "    self.prev = torch.is_grad_enabled()\n"
+    "    torch.set_grad_enabled(True)\n"
+    "  def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:\n"
+    "    torch.set_grad_enabled(self.prev)\n";
 
 static unit *unit_of(const resolver *r) { return r->arg; }
 
@@ -38,13 +58,18 @@ static const char *keep(session *s, unit *u, const char *text)
   return copy;
 }
 
-static binding *bind(session *s, unit *u, binding_kind kind, const char *name, source_range at)
+static binding *bind_in(session *s, unit *u, table *where, binding_kind kind, const char *name, source_range at)
 {
   binding *b = session_alloc_in(s, &u->p->mem, sizeof *b);
   *b = (binding){.kind = kind, .name = keep(s, u, name), .at = at, .constant = value_none()};
-  if (!table_put(&u->names, str_of(b->name), b))
+  if (!table_put(where, str_of(b->name), b))
     session_check(s, call_nomem(s->cx));
   return b;
+}
+
+static binding *bind(session *s, unit *u, binding_kind kind, const char *name, source_range at)
+{
+  return bind_in(s, u, &u->names, kind, name, at);
 }
 
 /* -- Functions ---------------------------------------------------------------------------------- */
@@ -65,13 +90,15 @@ static void compile_body(session *s, function *f)
 {
   binding *b = f->compile_arg;
   unit *u = f->program->front;
-  script_emit_function(s, f, parse_def_at(s, u->src, b->at.start, 0), &u->resolver);
+  script_emit_function(s, f, parse_def_at(s, b->at.src, b->at.start, 0), &u->resolver);
 }
 
 static void declare(session *s, unit *u, function *f, const ast_def *d)
 {
   binding *b = session_alloc_in(s, &u->p->mem, sizeof *b);
   *b = (binding){.kind = BOUND_DEF, .at = d->at};
+  if (d->is_async)
+    session_fail(s, &d->at, "async function definitions aren't supported");
   f->is_static = f->self && has_decorator(&d->decorators, "staticmethod");
   script_declare_function(s, f, d, &u->resolver);
   f->compile = compile_body;
@@ -81,7 +108,7 @@ static void declare(session *s, unit *u, function *f, const ast_def *d)
 static function *unit_function(session *s, unit *u, binding *b)
 {
   if (!b->function) {
-    const ast_def *d = parse_def_head(s, u->src, b->at.start, 0);
+    const ast_def *d = parse_def_head(s, b->at.src, b->at.start, 0);
     b->function = program_add_function(s, u->p, session_printf(s, "__torch__.%s", b->name));
     declare(s, u, b->function, d);
   }
@@ -168,8 +195,9 @@ static const type *unit_class(session *s, unit *u, binding *b)
     session_fail(s, &b->at, "class '%s' is defined in terms of itself", b->name);
   b->is_busy = true;
   session_enter(s);
-  const ast_class *cls = parse_class_at(s, u->src, b->at.start, PARSE_SKIP_BODIES);
-  const char *qualified = session_printf(s, "__torch__.%s", b->name);
+  const ast_class *cls = parse_class_at(s, b->at.src, b->at.start, PARSE_SKIP_BODIES);
+  bool of_torch = table_get(&u->torch_names, str_of(b->name)) == b;
+  const char *qualified = session_printf(s, "__torch__.%s%s", of_torch ? "torch.autograd.grad_mode." : "", b->name);
   static const char *const enums[] = {"Enum", "IntEnum", "StrEnum"};
   for (size_t i = 0; i < COUNT_OF(enums) && !b->type; i++)
     if (class_has_base(cls, enums[i]))
@@ -190,6 +218,15 @@ static sugared sugar_of_class(const type *t)
   return (sugared){.kind = k, .as.type = t};
 }
 
+static bool torch_class(session *s, unit *u, const char *base, const char *name, sugared *out)
+{
+  binding *b = table_get(&u->torch_names, str_of(name));
+  if (!b || (strcmp(base, "torch") != 0 && strcmp(base, "torch.autograd") != 0))
+    return false;
+  *out = sugar_of_class(unit_class(s, u, b));
+  return true;
+}
+
 /* "torch.relu": an attribute of what stands before the last dot. */
 static bool imported(session *s, unit *u, const char *path, sugared *out)
 {
@@ -197,7 +234,7 @@ static bool imported(session *s, unit *u, const char *path, sugared *out)
   if (!dot)
     return false;
   const char *base = session_printf(s, "%.*s", (int)(dot - path), path);
-  return resolve_torch_attr(s, u->p->ctx, base, dot + 1, out);
+  return torch_class(s, u, base, dot + 1, out) || resolve_torch_attr(s, u->p->ctx, base, dot + 1, out);
 }
 
 static bool unit_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
@@ -205,6 +242,10 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
   unit *u = unit_of(r);
   binding *b = table_get(&u->names, str_of(name));
   (void)at;
+  if (!b && strcmp(name, "torch") == 0) { /* the prelude's */
+    *out = (sugared){.kind = SUGAR_TORCH, .as.name = "torch"};
+    return true;
+  }
   if (!b)
     return false;
   switch (b->kind) {
@@ -233,7 +274,8 @@ static bool unit_attr(session *s, const resolver *r, const sugared *base, const 
                       sugared *out)
 {
   (void)at;
-  return base->kind == SUGAR_TORCH && resolve_torch_attr(s, r->program->ctx, base->as.name, name, out);
+  return base->kind == SUGAR_TORCH && (torch_class(s, unit_of(r), base->as.name, name, out) ||
+                                       resolve_torch_attr(s, r->program->ctx, base->as.name, name, out));
 }
 
 static const type *unit_type(session *s, const resolver *r, const char *name, source_range at)
@@ -344,7 +386,20 @@ static void read_statement(session *s, unit *u, const ast_stmt *st)
 
 /* -- Public ------------------------------------------------------------------------------------- */
 
-static void free_unit(program *p) { table_free(&((unit *)p->front)->names); }
+static void free_unit(program *p)
+{
+  unit *u = p->front;
+  table_free(&u->names);
+  table_free(&u->torch_names);
+}
+
+static void read_prelude(session *s, unit *u)
+{
+  const source *src = program_add_source(s, u->p, "torch", prelude, sizeof prelude - 1);
+  ast_stmts tree = parse_source(s, src, PARSE_SKIP_BODIES);
+  for (uint32_t i = 0; i < tree.n; i++)
+    bind_in(s, u, &u->torch_names, BOUND_CLASS, tree.items[i]->as.cls->name, tree.items[i]->as.cls->at);
+}
 
 /* The class that stands for the file: its functions are its methods. */
 static const type *file_class(session *s, unit *u, const char *file)
@@ -372,9 +427,11 @@ const type *script_unit_load(session *s, program *p, const char *file, str text)
   u->p = p;
   u->src = program_add_source(s, p, file, text.p, text.len);
   table_init(&u->names, p->ctx);
+  table_init(&u->torch_names, p->ctx);
   u->resolver = (resolver){u, p, unit_value, unit_attr, unit_type, 0, 0};
   p->front = u;
   p->front_free = free_unit;
+  read_prelude(s, u);
   ast_stmts tree = parse_source(s, u->src, PARSE_SKIP_BODIES);
   for (uint32_t i = 0; i < tree.n; i++)
     read_statement(s, u, tree.items[i]);
