@@ -278,7 +278,7 @@ static rush_value make_list(unpickler *u, const pickle_node *n, const pickle_seq
   session_check(u->s, list_new(u->s->cx, elem, seq->n, &l));
   rush_value v = value_heap_steal(RUSH_TAG_LIST, l);
   session_defer_value(u->s, v);
-  u->done[n->id] = v;
+  u->busy[n->id] = 1; /* a container cannot hold itself: nobody would release it */
   for (uint32_t i = 0; i < seq->n; i++)
     session_check(u->s, list_append_steal(u->s->cx, l, value_retain(node_value(u, seq->at[i]))));
   return v;
@@ -291,7 +291,7 @@ static rush_value make_tuple(unpickler *u, const pickle_node *n, const pickle_se
   session_check(u->s, tuple_new(u->s->cx, named, seq->n, &t));
   rush_value v = value_heap_steal(RUSH_TAG_TUPLE, t);
   session_defer_value(u->s, v);
-  u->busy[n->id] = 1; /* a tuple cannot hold itself */
+  u->busy[n->id] = 1;
   for (uint32_t i = 0; i < seq->n; i++)
     t->items[i] = value_retain(node_value(u, seq->at[i]));
   return v;
@@ -304,7 +304,7 @@ static rush_value make_dict(unpickler *u, const pickle_node *n, const pickle_seq
   session_check(u->s, dict_new(u->s->cx, type_simple(TYPE_ANY), type_simple(TYPE_ANY), &d));
   rush_value v = value_heap_steal(RUSH_TAG_DICT, d);
   session_defer_value(u->s, v);
-  u->done[n->id] = v;
+  u->busy[n->id] = 1;
   for (uint32_t i = 0; i + 1 < pairs->n; i += 2) {
     rush_value key = node_value(u, pairs->at[i]), value = node_value(u, pairs->at[i + 1]);
     if (key.tag == RUSH_TAG_LIST || key.tag == RUSH_TAG_DICT || key.tag == RUSH_TAG_NONE ||

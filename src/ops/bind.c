@@ -232,8 +232,8 @@ static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_
     type_print_annotation(&got, t);
   rush_status st = error_set_type(
       cx->err, RUSH_EARGUMENT, "RuntimeError",
-      "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s'.", sc->name,
-      text_str(&want), sc->args[i].name, text_str(&got));
+      "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s'.\nPosition: %u", sc->name,
+      text_str(&want), sc->args[i].name, text_str(&got), i);
   text_free(&want);
   text_free(&got);
   return st;
