@@ -47,19 +47,49 @@ def with_version(data: bytes, version: int, place: str = "version") -> bytes:
 
 def legacy(version: int = 1, proto: int = 5) -> bytes:
     """An archive as PyTorch 1.0 to 1.3 wrote them: model.json, attributes.pkl, tensors/N, a file of functions a module."""
-    f = lambda *v: struct.pack("<%df" % len(v), *v)
+
+    def f(*v: float) -> bytes:
+        return struct.pack(f"<{len(v)}f", *v)
+
     tensors = [
-        dict(dims=["2", "3"], offset="0", strides=["3", "1"], requiresGrad=True, dataType="FLOAT", data={"key": "tensors/0"}, device="cpu"),
-        dict(dims=["2"], offset="1", strides=["1"], requiresGrad=False, dataType="FLOAT", data={"key": "tensors/1"}, device="cpu"),
-        dict(dims=["2"], offset="0", strides=["1"], requiresGrad=False, dataType="INT64", data={"key": "tensors/2"}, device="cpu"),
+        dict(
+            dims=["2", "3"],
+            offset="0",
+            strides=["3", "1"],
+            requiresGrad=True,
+            dataType="FLOAT",
+            data={"key": "tensors/0"},
+            device="cpu",
+        ),
+        dict(
+            dims=["2"], offset="1", strides=["1"], requiresGrad=False, dataType="FLOAT", data={"key": "tensors/1"}, device="cpu"
+        ),
+        dict(
+            dims=["2"], offset="0", strides=["1"], requiresGrad=False, dataType="INT64", data={"key": "tensors/2"}, device="cpu"
+        ),
     ]
     module = dict(
         submodules=[
-            dict(torchscriptArena={"key": "code/fc.py"}, parameters=[dict(isBuffer=False, tensorId="0", name="weight"), dict(isBuffer=True, tensorId="1", name="bias")],
-                 name="0", optimize=True, attributes=[dict(type="bool", name="training", id="0")]),
+            dict(
+                torchscriptArena={"key": "code/fc.py"},
+                parameters=[dict(isBuffer=False, tensorId="0", name="weight"), dict(isBuffer=True, tensorId="1", name="bias")],
+                name="0",
+                optimize=True,
+                attributes=[dict(type="bool", name="training", id="0")],
+            ),
         ],
-        torchscriptArena={"key": "code/net.py"}, name="Net", optimize=True,
-        attributes=[dict(type="bool", name="training", id="0"), dict(type="List[int]", name="sizes", id="1"), dict(type="Dict[str, float]", name="scales", id="2"), dict(type="Optional[Tensor]", name="extra", id="3"), dict(type="Tensor", name="steps", id="4"), dict(type="float", name="ratio", id="5")])
+        torchscriptArena={"key": "code/net.py"},
+        name="Net",
+        optimize=True,
+        attributes=[
+            dict(type="bool", name="training", id="0"),
+            dict(type="List[int]", name="sizes", id="1"),
+            dict(type="Dict[str, float]", name="scales", id="2"),
+            dict(type="Optional[Tensor]", name="extra", id="3"),
+            dict(type="Tensor", name="steps", id="4"),
+            dict(type="float", name="ratio", id="5"),
+        ],
+    )
     model = dict(protoVersion=str(proto), mainModule=module, producerName="pytorch", producerVersion="1.0", tensors=tensors)
     # pickle of tuple
     p = b"\x80\x02("
@@ -95,10 +125,15 @@ def forward(self,
   output = torch.matmul(input, torch.t(self.weight))
   return torch.add_(output, self.bias, alpha=1)
 """
-    return pack({
-        "net/version": b"%d\n" % version,
-        "net/model.json": json.dumps(model).encode(),
-        "net/attributes.pkl": p,
-        "net/tensors/0": f(1, 2, 3, 4, 5, 6), "net/tensors/1": f(9, .5, -.5), "net/tensors/2": struct.pack("<qq", 7, 5),
-        "net/code/net.py": net, "net/code/fc.py": fc,
-    })
+    return pack(
+        {
+            "net/version": b"%d\n" % version,
+            "net/model.json": json.dumps(model).encode(),
+            "net/attributes.pkl": p,
+            "net/tensors/0": f(1, 2, 3, 4, 5, 6),
+            "net/tensors/1": f(9, 0.5, -0.5),
+            "net/tensors/2": struct.pack("<qq", 7, 5),
+            "net/code/net.py": net,
+            "net/code/fc.py": fc,
+        }
+    )

@@ -19,7 +19,7 @@ DIGITS, LIFE = str(DATA / "digits.pt"), str(DATA / "life.pt")
 
 
 @pytest.fixture
-def run(command: str):  # noqa: ANN201
+def run(command: str):
     def go(*args: str, code: int = 0) -> subprocess.CompletedProcess:
         done = subprocess.run([command, *args], capture_output=True, text=True, timeout=120)
         assert done.returncode == code, f"exit code {done.returncode}: {done.stdout}{done.stderr}"
@@ -28,20 +28,20 @@ def run(command: str):  # noqa: ANN201
     return go
 
 
-def test_run_prints_as_pytorch(run) -> None:  # noqa: ANN001
+def test_run_prints_as_pytorch(run) -> None:
     out = run("run", DIGITS, "zeros(1,1,8,8)").stdout
     assert out.startswith("tensor([[0.1084, 0.0727,") and out.endswith("]])\n")
     assert run("run", LIFE, "0").stdout.splitlines()[-1] == "5"
     assert run("run", LIFE, "generations=4").stdout.splitlines()[-1] == "5"
 
 
-def test_run_as_json(run) -> None:  # noqa: ANN001
+def test_run_as_json(run) -> None:
     got = json.loads(run("run", DIGITS, "zeros(1,1,8,8)", "--json").stdout)["result"]
     assert got["dtype"] == "float32" and got["shape"] == [1, 10] and len(got["data"][0]) == 10
     assert sum(got["data"][0]) == pytest.approx(1)
 
 
-def test_arguments(run, tmp_path: pathlib.Path) -> None:  # noqa: ANN001
+def test_arguments(run, tmp_path: pathlib.Path) -> None:
     header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }"
     header += b" " * (64 - (10 + len(header) + 1) % 64) + b"\n"
     data = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(256)
@@ -53,7 +53,7 @@ def test_arguments(run, tmp_path: pathlib.Path) -> None:  # noqa: ANN001
     assert run("run", DIGITS, "randn(1,1,8,8)", "--seed", "0", "--threads", "2").stdout == first
 
 
-def test_show(run) -> None:  # noqa: ANN001
+def test_show(run) -> None:
     assert "forward" in run("show", DIGITS).stdout
     assert "def forward" in run("show", LIFE, "--code").stdout
     assert "graph(" in run("show", LIFE, "--graph", "--method", "step").stdout
@@ -62,7 +62,7 @@ def test_show(run) -> None:  # noqa: ANN001
         assert json.loads(run("show", LIFE, *view, "--json").stdout)
 
 
-def test_bench(run) -> None:  # noqa: ANN001
+def test_bench(run) -> None:
     got = json.loads(run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.05", "--json").stdout)
     assert 0 < got["min"] <= got["median"] <= got["max"] and got["calls"] >= 5 and got["peak_bytes"] > 0
     assert "median" in run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds", "0.05").stdout
@@ -76,7 +76,7 @@ def test_bench_against(command: str) -> None:
     assert done.returncode in (0, 1) and json.loads(done.stdout)["ratio"] > 0
 
 
-def test_exit_code_2_usage(run, command: str) -> None:  # noqa: ANN001
+def test_exit_code_2_usage(run, command: str) -> None:
     for args in (
         ["dance"], ["run"], ["run", DIGITS, "zeros(1,1,8,8)", "--colour"], ["show"], ["show", DIGITS, "x"],
         ["bench", DIGITS, "--seconds=soon"], ["verify"], ["verify", "a", "b", "c"], ["run", DIGITS, "--threads=0"],
@@ -88,7 +88,7 @@ def test_exit_code_2_usage(run, command: str) -> None:  # noqa: ANN001
     assert subprocess.run([command], capture_output=True).returncode == 2
 
 
-def test_exit_code_3_file_refused(run, tmp_path: pathlib.Path) -> None:  # noqa: ANN001
+def test_exit_code_3_file_refused(run, tmp_path: pathlib.Path) -> None:
     broken = tmp_path / "broken.pt"
     broken.write_bytes(pathlib.Path(DIGITS).read_bytes()[:-200])
     for path in ("nofile.pt", str(broken), __file__, str(tmp_path)):
@@ -98,7 +98,7 @@ def test_exit_code_3_file_refused(run, tmp_path: pathlib.Path) -> None:  # noqa:
     assert run("verify", str(tmp_path), code=3).stderr.count("no case") == 1
 
 
-def test_corrupt_records_are_named(run, tmp_path: pathlib.Path) -> None:  # noqa: ANN001
+def test_corrupt_records_are_named(run, tmp_path: pathlib.Path) -> None:
     with zipfile.ZipFile(DIGITS) as z:
         largest = max(z.infolist(), key=lambda info: info.file_size)
         offset = largest.header_offset + 200
@@ -110,18 +110,18 @@ def test_corrupt_records_are_named(run, tmp_path: pathlib.Path) -> None:  # noqa
     assert "flipped.pt" in said and largest.filename.split("/", 1)[1] in said
 
 
-def test_exit_code_4_program_raised(run) -> None:  # noqa: ANN001
+def test_exit_code_4_program_raised(run) -> None:
     done = run("run", DIGITS, "zeros(1,3,8,8)", code=4)
     assert "RuntimeError" in done.stderr and "channels" in done.stderr
     assert json.loads(run("run", DIGITS, "zeros(1,3,8,8)", "--json", code=4).stdout)["error"]["type"] == "RuntimeError"
 
 
-def test_exit_code_5_limit(run) -> None:  # noqa: ANN001
+def test_exit_code_5_limit(run) -> None:
     assert "limit" in run("run", DIGITS, "zeros(100,1,800,800)", "--max-bytes", "10000000", code=5).stderr
     assert "limit" in run("run", LIFE, "100000000", "--max-seconds", "0.05", code=5).stderr
 
 
-def test_help(run) -> None:  # noqa: ANN001
+def test_help(run) -> None:
     text = run("--help").stdout
     verbs = re.findall(r"^  (\w+) +(?:MODEL|DIR)", text, re.M)
     assert verbs == ["run", "verify", "bench", "show"]

@@ -33,7 +33,7 @@ def same(want: Any, got: Any) -> None:
     want, want_spec = torch.utils._pytree.tree_flatten(want)
     got, got_spec = torch.utils._pytree.tree_flatten(got)
     assert str(want_spec) == str(got_spec)
-    for a, b in zip(want, got):
+    for a, b in zip(want, got, strict=False):
         if isinstance(a, torch.Tensor):
             assert a.dtype == b.dtype
             torch.testing.assert_close(b, a.detach(), rtol=1e-2 if a.dtype == torch.bfloat16 else 1e-5, atol=1e-5)

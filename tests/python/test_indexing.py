@@ -163,7 +163,12 @@ class M(torch.nn.Module):
 
 
 def arguments() -> list[Any]:
-    return [torch.arange(24.0).reshape(2, 3, 4), torch.tensor([0, 2, 1]), torch.tensor([True, False, True]), torch.tensor([3.0, 1.0, 2.0])]
+    return [
+        torch.arange(24.0).reshape(2, 3, 4),
+        torch.tensor([0, 2, 1]),
+        torch.tensor([True, False, True]),
+        torch.tensor([3.0, 1.0, 2.0]),
+    ]
 
 
 def scripted(line: str, folder: pathlib.Path) -> Any:
@@ -191,7 +196,7 @@ def test_writes_as_pytorch_does(line: str, tmp_path: pathlib.Path) -> None:
     want, refused = run(program, theirs)
     got, refusal = run(rushlight.load(str(tmp_path / "m.pt")), ours)
     assert refusal[:40] == refused[:40]
-    for a, b in zip([got, *ours], [want, *theirs]):
+    for a, b in zip([got, *ours], [want, *theirs], strict=False):
         if isinstance(b, torch.Tensor):
             assert a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
         else:

@@ -78,6 +78,7 @@ def helper(x: Tensor,
 
 def old_archive(layout: str) -> bytes:
     """A program of today, with its code in old words and its records where they once were."""
+
     class Inner(torch.nn.Module):
         def forward(self, x):
             return x
@@ -109,8 +110,9 @@ def old_archive(layout: str) -> bytes:
         content.pop("byteorder", None)
         content.pop("version", None)
         content[".data/version"] = b"6\n"
-    return pack({"archive/" + k: v for k, v in content.items()}, aligned=layout != "1.4",
-                deflate=("code/",) if layout == "1.12" else ())
+    return pack(
+        {"archive/" + k: v for k, v in content.items()}, aligned=layout != "1.4", deflate=("code/",) if layout == "1.12" else ()
+    )
 
 
 def rename(pickle: bytes) -> bytes:
@@ -147,9 +149,16 @@ def test_archives_with_a_model_json_run(proto: int) -> None:
 def test_broken_model_json_is_refused() -> None:
     data = legacy()
     text = next(v for k, v in records(data).items() if k.endswith("model.json"))
-    for old, new in ((b'"tensorId": "0"', b'"tensorId": "7"'), (b'"FLOAT"', b'"STRING"'), (b'"dims": ["2", "3"]', b'"dims": ["2"]'),
-                     (b'"protoVersion": "5"', b'"protoVersion": "6"'), (b'"offset": "1"', b'"offset": "5"'),
-                     (b'"type": "float"', b'"type": "int"'), (b'"id": "5"', b'"id": "55"'), (b"code/fc.py", b"code/gone.py")):
+    for old, new in (
+        (b'"tensorId": "0"', b'"tensorId": "7"'),
+        (b'"FLOAT"', b'"STRING"'),
+        (b'"dims": ["2", "3"]', b'"dims": ["2"]'),
+        (b'"protoVersion": "5"', b'"protoVersion": "6"'),
+        (b'"offset": "1"', b'"offset": "5"'),
+        (b'"type": "float"', b'"type": "int"'),
+        (b'"id": "5"', b'"id": "55"'),
+        (b"code/fc.py", b"code/gone.py"),
+    ):
         assert old in text
         with pytest.raises(Exception, match="model.json|gone.py|storage|bytes|out of bounds"):
             rushlight.load(changed(data, **{"model.json": text.replace(old, new)}))

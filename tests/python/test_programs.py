@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import rushlight  # noqa: E402
 import programs_more  # noqa: E402, F401
+import rushlight  # noqa: E402
 from programs_script import PROGRAMS  # noqa: E402
 
 

@@ -16,8 +16,20 @@ import rushlight
 torch = pytest.importorskip("torch")
 
 BUILD = pathlib.Path(os.environ.get("RUSH_BUILD_DIR", "build"))
-REAL = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
-        torch.bool, torch.complex64, torch.complex128]
+REAL = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+    torch.complex128,
+]
 UNTYPED = [torch.uint16, torch.uint32, torch.uint64]
 
 
@@ -31,15 +43,17 @@ def same(got: Any, want: Any) -> None:
     if isinstance(want, torch.Tensor):
         got = torch.as_tensor(got) if not isinstance(got, torch.Tensor) else got
         assert got.dtype == want.dtype and got.shape == want.shape
-        assert torch.equal(got.contiguous().view(torch.uint8) if got.numel() and got.dim() else got,
-                           want.contiguous().view(torch.uint8) if got.numel() and got.dim() else want)
+        assert torch.equal(
+            got.contiguous().view(torch.uint8) if got.numel() and got.dim() else got,
+            want.contiguous().view(torch.uint8) if got.numel() and got.dim() else want,
+        )
     elif isinstance(want, dict):
         assert list(got) == list(want)
         for k in want:
             same(got[k], want[k])
     elif isinstance(want, (list, tuple)):
         assert type(got) is type(want) and len(got) == len(want)
-        for a, b in zip(got, want):
+        for a, b in zip(got, want, strict=False):
             same(a, b)
     else:
         assert type(got) is type(want) and (got == want or (got != got and want != want))
@@ -48,8 +62,17 @@ def same(got: Any, want: Any) -> None:
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_plain_data(tmp_path: pathlib.Path, zipped: bool, protocol: int) -> None:
-    value = {"none": None, "flags": (True, False), "ints": [0, -1, 2**40, -(2**63)], "floats": [0.5, float("inf"), float("nan")],
-             "complex": 1 + 2j, "text": "caf\u00e9 \U0001f600", "nested": [{"a": {1: [()]}}], "empty": [], "ordered": collections.OrderedDict(b=1, a=2)}
+    value = {
+        "none": None,
+        "flags": (True, False),
+        "ints": [0, -1, 2**40, -(2**63)],
+        "floats": [0.5, float("inf"), float("nan")],
+        "complex": 1 + 2j,
+        "text": "caf\u00e9 \U0001f600",
+        "nested": [{"a": {1: [()]}}],
+        "empty": [],
+        "ordered": collections.OrderedDict(b=1, a=2),
+    }
     same(through(value, tmp_path, zipped, pickle_protocol=protocol), value)
 
 
@@ -73,9 +96,13 @@ class Holder(torch.nn.Module):
 
 def test_quantized_and_narrow_tensors() -> None:
     x = torch.randn(4, 6)
-    for q in (torch.quantize_per_tensor(x, 0.1, 3, torch.quint8), torch.quantize_per_tensor(x, 0.1, 0, torch.qint32),
-              torch.quantize_per_channel(x, torch.rand(4) + 0.1, torch.zeros(4, dtype=torch.int64), 0, torch.qint8),
-              x.to(torch.float8_e4m3fn), x.to(torch.float8_e5m2)):
+    for q in (
+        torch.quantize_per_tensor(x, 0.1, 3, torch.quint8),
+        torch.quantize_per_tensor(x, 0.1, 0, torch.qint32),
+        torch.quantize_per_channel(x, torch.rand(4) + 0.1, torch.zeros(4, dtype=torch.int64), 0, torch.qint8),
+        x.to(torch.float8_e4m3fn),
+        x.to(torch.float8_e5m2),
+    ):
         out = io.BytesIO()
         torch.jit.save(torch.jit.script(Holder(q)), out)
         m = rushlight.load(out.getvalue())
@@ -121,12 +148,20 @@ def test_what_is_no_plain_data_is_refused_by_name(tmp_path: pathlib.Path, zipped
 def test_big_endian(tmp_path: pathlib.Path) -> None:
     from archives import changed
 
-    values = {d: torch.tensor([1, 2, 258]).to(d) for d in (torch.int16, torch.int64, torch.float32, torch.complex64, torch.bfloat16)}
+    values = {
+        d: torch.tensor([1, 2, 258]).to(d) for d in (torch.int16, torch.int64, torch.float32, torch.complex64, torch.bfloat16)
+    }
     out = io.BytesIO()
     torch.save(list(values.values()), out)
     swapped = {}
     for i, t in enumerate(values.values()):
-        raw = torch.view_as_real(t).numpy() if t.is_complex() else t.view(torch.int16).numpy() if t.dtype == torch.bfloat16 else t.numpy()
+        raw = (
+            torch.view_as_real(t).numpy()
+            if t.is_complex()
+            else t.view(torch.int16).numpy()
+            if t.dtype == torch.bfloat16
+            else t.numpy()
+        )
         swapped[f"data/{i}"] = raw.byteswap().tobytes()
     path = tmp_path / "big.pt"
     path.write_bytes(changed(out.getvalue(), byteorder=b"big", **swapped))
@@ -155,10 +190,16 @@ def test_the_command_takes_files_as_arguments(tmp_path: pathlib.Path) -> None:
     header = b'{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
     (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + x.numpy().tobytes())
     for name in ("x.pt", "old.pt", "x.npy"):
-        out = subprocess.run([command, "run", tmp_path / "m.pt", f"@{tmp_path / name}"], capture_output=True, text=True, check=True)
+        out = subprocess.run(
+            [command, "run", tmp_path / "m.pt", f"@{tmp_path / name}"], capture_output=True, text=True, check=True
+        )
         assert "3" in out.stdout and "4" in out.stdout
-    out = subprocess.run([command, "run", "--method", "named", tmp_path / "m.pt", f"@{tmp_path / 'x.safetensors'}"],
-                         capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [command, "run", "--method", "named", tmp_path / "m.pt", f"@{tmp_path / 'x.safetensors'}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "3" in out.stdout and "4" in out.stdout
 
 

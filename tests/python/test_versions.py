@@ -55,7 +55,7 @@ def check(data: bytes, *args: Any) -> None:
         assert got == want
         return
     assert isinstance(got, tuple), got
-    for a, b in zip(got, want):
+    for a, b in zip(got, want, strict=False):
         a = torch.as_tensor(a)
         assert a.dtype == b.dtype
         assert torch.equal(a, b) or torch.allclose(a, b, rtol=1e-6)
