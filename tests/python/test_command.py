@@ -91,7 +91,8 @@ def test_exit_code_2_usage(run, command: str) -> None:
 def test_exit_code_3_file_refused(run, tmp_path: pathlib.Path) -> None:
     broken = tmp_path / "broken.pt"
     broken.write_bytes(pathlib.Path(DIGITS).read_bytes()[:-200])
-    for path in ("nofile.pt", str(broken), __file__, str(tmp_path)):
+    (tmp_path / "notes.txt").write_text("no archive")
+    for path in ("nofile.pt", str(broken), str(tmp_path / "notes.txt"), str(tmp_path)):
         assert pathlib.Path(path).name in run("run", path, code=3).stderr
     error = json.loads(run("run", "nofile.pt", "--json", code=3).stdout)["error"]
     assert error["type"] == "OSError" and "nofile.pt" in error["message"]
