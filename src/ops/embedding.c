@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "ops/gather.h"
 #include "ops/nn.h"
 #include "ops/views.h"
 
@@ -177,6 +178,7 @@ typedef enum bag_mode { BAG_SUM, BAG_MEAN, BAG_MAX } bag_mode;
 typedef struct bags {
   call_ctx *cx;
   bag_mode mode;
+  gather sum;
   int dtype, wide; /* of weight; of the arithmetic */
   int64_t n_bags, n_indices, n_cols, n_rows, padding; /* padding: -1 for none */
   bool include_last, keeps_size, quick; /* quick: where PyTorch takes its fused path, which shows in details */
@@ -289,11 +291,24 @@ static void bag_take(const bags *b, int64_t bag, int64_t i, const void *from, bo
     add_row_f32(n, to, from, b->factors ? ((const float *)b->factors->data)[i] : 1.0F);
 }
 
+/* Sums of rows that need no conversion and have no padding among them. */
+static int64_t sum_bag(const bags *b, int64_t bag)
+{
+  const int64_t begin = bag_begin(b, bag), n = i64_max(0, bag_end(b, bag) - begin);
+  const size_t item = dtype_bytes(b->wide);
+  const char *factors = b->factors ? (const char *)b->factors->data + (size_t)begin * item : NULL;
+  b->sum.rows(b->n_cols, b->weight->data, (const int64_t *)b->indices->data + begin, n, factors,
+              (char *)b->out->data + (size_t)(bag * b->n_cols) * item);
+  return n;
+}
+
 static void run_bag(const bags *b, int64_t bag, void *widened)
 {
-  const int64_t *at = b->indices->data, end = bag_end(b, bag);
+  const int64_t *at = b->indices->data;
+  const bool plain = b->mode != BAG_MAX && b->padding < 0 && !widened;
+  const int64_t end = plain ? 0 : bag_end(b, bag);
   const size_t row_bytes = (size_t)b->n_cols * dtype_bytes(b->dtype);
-  int64_t count = 0;
+  int64_t count = plain ? sum_bag(b, bag) : 0;
   for (int64_t i = bag_begin(b, bag); i < end; i++) {
     const void *from = (const char *)b->weight->data + (size_t)at[i] * row_bytes;
     if (at[i] == b->padding)
@@ -344,6 +359,7 @@ static rush_status run_bags(bags *b)
   void *widened = NULL;
   TRY(make_side_results(b));
   TRY(zeros(b->cx, b->wide, 2, sizes, &b->out));
+  b->sum = ISA_PICK(gather_of, cpu_choose(context_get_options(b->cx->ctx)->cpu))(b->wide == RUSH_FLOAT64);
   if (b->wide != b->dtype && !(widened = mem_alloc(b->cx->ctx, row_bytes)))
     return call_nomem(b->cx);
   for (int64_t bag = 0; bag < b->n_bags; bag++)

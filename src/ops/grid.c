@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/threads.h"
+#include "ops/gather.h"
 #include "ops/nn.h"
 
 enum { MODE_LINEAR, MODE_NEAREST, MODE_CUBIC };
@@ -18,6 +19,7 @@ typedef struct grid_job {
   bool align, is_f64;
   int dtype;
   int64_t batch, channels, in[3], in_elems, points; /* in: width first; points: of one batch entry */
+  gather sum;
   const void *x, *grid;
   void *y;
 } grid_job;
@@ -142,41 +144,78 @@ static void taps_cubic(const grid_job *j, const double *at, taps *t)
 
 /* -- Samples ------------------------------------------------------------------------------------------------------ */
 
-/* In two dimensions a tap outside counts as 0 times its weight (NaN stays NaN); in three it is left out. */
-#define SAMPLE(T, F)                                                                                    \
-  static void sample_##F(const grid_job *j, int64_t b, int64_t point, const taps *t)                    \
-  {                                                                                                     \
-    const T *x = (const T *)j->x + b * j->channels * j->in_elems;                                       \
-    T *y = (T *)j->y + b * j->channels * j->points + point;                                             \
-    const bool adds_zero = j->n == 2 && j->mode != MODE_NEAREST;                                        \
-    for (int64_t c = 0; c < j->channels; c++, x += j->in_elems, y += j->points) {                       \
-      T sum = 0;                                                                                        \
-      for (int k = 0; k < t->n; k++)                                                                    \
-        if (t->at[k] >= 0)                                                                              \
-          sum += x[t->at[k]] * (T)t->weight[k];                                                         \
-        else if (adds_zero)                                                                             \
-          sum += (T)t->weight[k] * (T)0;                                                                \
-      *y = sum;                                                                                         \
-    }                                                                                                   \
+typedef struct block { /* taps of points that lie side by side */
+  int64_t at[MAX_TAPS * GATHER_POINTS];
+  union {
+    float f32[MAX_TAPS * GATHER_POINTS];
+    double f64[MAX_TAPS * GATHER_POINTS];
+  } weight;
+  double base[GATHER_POINTS]; /* what taps outside add: 0, or NaN */
+} block;
+
+static void find_taps(const grid_job *j, int64_t point, taps *t)
+{
+  double at[3];
+  for (int d = 0; d < j->n; d++)
+    at[d] = j->is_f64 ? ((const double *)j->grid)[point * j->n + d] : (double)((const float *)j->grid)[point * j->n + d];
+  if (j->mode == MODE_NEAREST)
+    taps_nearest(j, at, t);
+  else if (j->mode == MODE_LINEAR)
+    taps_linear(j, at, t);
+  else
+    taps_cubic(j, at, t);
+}
+
+/* Taps of n points from `first` on.  In two dimensions a tap outside counts as 0 times its weight, which keeps NaN;
+ * in three it is left out.  Does any point have such a NaN? */
+static bool fill_block(const grid_job *j, int64_t first, int n, block *b, int *n_taps)
+{
+  const bool adds_zero = j->n == 2 && j->mode != MODE_NEAREST;
+  bool any = false;
+  taps t;
+  for (int i = 0; i < n; i++) {
+    find_taps(j, first + i, &t);
+    b->base[i] = 0;
+    for (int k = 0; k < t.n; k++) {
+      b->at[k * GATHER_POINTS + i] = t.at[k];
+      if (j->is_f64)
+        b->weight.f64[k * GATHER_POINTS + i] = t.weight[k];
+      else
+        b->weight.f32[k * GATHER_POINTS + i] = (float)t.weight[k];
+      if (t.at[k] < 0 && adds_zero)
+        b->base[i] += t.weight[k] * 0;
+    }
+    any |= b->base[i] != 0;
   }
-SAMPLE(float, f32)
-SAMPLE(double, f64)
+  *n_taps = t.n;
+  return any;
+}
+
+/* Channel by channel, so that results are written in rows. */
+static void sample_block(const grid_job *j, int64_t first, int n, block *b)
+{
+  const int64_t batch = first / j->points, item = j->is_f64 ? 8 : 4;
+  const char *x = (const char *)j->x + batch * j->channels * j->in_elems * item;
+  char *y = (char *)j->y + (batch * j->channels * j->points + first % j->points) * item;
+  int n_taps;
+  const bool any = fill_block(j, first, n, b, &n_taps);
+  for (int64_t c = 0; c < j->channels; c++, x += j->in_elems * item, y += j->points * item) {
+    j->sum.points(n, n_taps, x, b->at, &b->weight, y);
+    for (int i = 0; any && i < n; i++)
+      if (j->is_f64)
+        ((double *)(void *)y)[i] += b->base[i];
+      else
+        ((float *)(void *)y)[i] += (float)b->base[i];
+  }
+}
 
 static void sample_points(void *arg, int64_t begin, int64_t end)
 {
   const grid_job *j = arg;
-  double at[3];
-  taps t;
-  for (int64_t i = begin; i < end; i++) {
-    for (int d = 0; d < j->n; d++)
-      at[d] = j->is_f64 ? ((const double *)j->grid)[i * j->n + d] : (double)((const float *)j->grid)[i * j->n + d];
-    if (j->mode == MODE_NEAREST)
-      taps_nearest(j, at, &t);
-    else if (j->mode == MODE_LINEAR)
-      taps_linear(j, at, &t);
-    else
-      taps_cubic(j, at, &t);
-    (j->is_f64 ? sample_f64 : sample_f32)(j, i / j->points, i % j->points, &t);
+  block b;
+  for (int64_t i = begin, n; i < end; i += n) {
+    n = i64_min(i64_min(GATHER_POINTS, end - i), j->points - i % j->points);
+    sample_block(j, i, (int)n, &b);
   }
 }
 
@@ -216,6 +255,7 @@ rush_status kernel_grid_sampler(rush_call *c)
   TRY(check_args(c->cx, x, grid, j.mode, j.padding));
   j.dtype = x->dtype;
   j.is_f64 = x->dtype == RUSH_FLOAT64;
+  j.sum = ISA_PICK(gather_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))(j.is_f64);
   j.batch = sizes[0] = x->sizes[0];
   j.channels = sizes[1] = x->sizes[1];
   j.in_elems = j.points = 1;
