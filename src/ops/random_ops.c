@@ -266,7 +266,7 @@ static rush_status randperm(rush_call *c, rush_value g_arg, uint32_t opt)
   int dtype;
   TRY(call_options(c, opt, RUSH_INT64, &dtype));
   if (n < 0)
-    return call_fail(c->cx, "n must be non-negative, got%lld", (long long)n);
+    return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: [%lld]", (long long)n, (long long)n);
   TRY(random_generator(c, g_arg, &g));
   TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
   shuffle(g, t->data, n);
