@@ -215,6 +215,30 @@ static int read_dtype(unpickler *u, const pickle_node *n, const pickle_seq *a)
   pickle_fail(u->s, u->p, d, "expected a dtype that is known");
 }
 
+/* The value that an operator of one tensor gives. */
+static rush_value applied(unpickler *u, const char *name, rush_value v)
+{
+  rush_value out;
+
+  session_check(u->s, op_invoke_name(u->s->cx, name, "", &v, 1, &out));
+  session_defer_value(u->s, out);
+  return out;
+}
+
+/* PyTorch conjugates and negates lazily, and a file holds what lies in memory: {"conj": True, "neg": True}. */
+static rush_value apply_metadata(unpickler *u, const pickle_node *metadata, rush_value v)
+{
+  const pickle_node *conj = pickle_get(metadata, "conj"), *neg = pickle_get(metadata, "neg");
+  const uint32_t flags = v.as.tensor->h.flags & TENSOR_REQUIRES_GRAD;
+
+  if (conj && conj->kind == PICKLE_BOOL && conj->as.b && dtype_is_complex(v.as.tensor->dtype))
+    v = applied(u, "aten::conj_physical", v);
+  if (neg && neg->kind == PICKLE_BOOL && neg->as.b)
+    v = applied(u, "aten::neg", v);
+  v.as.tensor->h.flags |= flags;
+  return v;
+}
+
 /* _rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks), _rebuild_tensor (four of
  * them), _rebuild_qtensor (with a quantizer before requires_grad). */
 static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quantized)
@@ -227,7 +251,8 @@ static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quanti
   if (a->n < (quantized ? 6u : 4u))
     pickle_fail(u->s, u->p, n, "a tensor of %u fields", a->n);
   storage *st = load_storage(u, a->at[0], &dtype);
-  if (pickle_is_global(n->as.object->callable, "torch._utils", "_rebuild_tensor_v3"))
+  const bool v3 = pickle_is_global(n->as.object->callable, "torch._utils", "_rebuild_tensor_v3");
+  if (v3)
     dtype = read_dtype(u, n, a);
   int64_t offset = pickle_need_int(u->s, u->p, a->at[1], "storage offset");
   int n_dims = read_ints(u, a->at[2], "size", sizes);
@@ -241,6 +266,9 @@ static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quanti
   uint32_t grad = quantized ? 5 : 4;
   if (a->n > grad && a->at[grad]->kind == PICKLE_BOOL && a->at[grad]->as.b)
     t->h.flags |= TENSOR_REQUIRES_GRAD;
+  const uint32_t metadata = v3 ? 7 : 6;
+  if (!quantized && a->n > metadata && a->at[metadata]->kind == PICKLE_DICT)
+    v = apply_metadata(u, a->at[metadata], v);
   return v;
 }
 

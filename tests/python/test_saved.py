@@ -210,3 +210,13 @@ class Doubles(torch.nn.Module):
     @torch.jit.export
     def named(self, x: dict[str, torch.Tensor]):
         return x["x"] * 2
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_conjugates_and_negatives_are_applied(tmp_path: pathlib.Path, zipped: bool) -> None:
+    """PyTorch writes what lies in memory, with a note that it is to be conjugated or negated."""
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    got = through({"conj": z.conj(), "neg": z.conj().imag, "plain": z}, tmp_path, zipped)
+    assert torch.as_tensor(got["conj"]).tolist() == [1 - 2j, 3 + 4j]
+    assert torch.as_tensor(got["neg"]).tolist() == [-2.0, 4.0]
+    assert torch.as_tensor(got["plain"]).tolist() == [1 + 2j, 3 - 4j]
