@@ -215,6 +215,12 @@ rush_status kernel_set_tensor(rush_call *c)
   return RUSH_OK;
 }
 
+rush_kernel kernel_set_data;
+rush_status kernel_set_data(rush_call *c)
+{
+  return tensor_set_like(c->cx, call_tensor(c, 0), call_tensor(c, 1));
+}
+
 static rush_status set_view(rush_call *c, storage *st)
 {
   int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];

@@ -172,16 +172,3 @@ op("aten::linalg_vecdot", family="linalg", variants={"out": "aten::linalg_vecdot
 def vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     return torch.sum(torch.conj(x) * y, [dim], False)
 """)
-op("aten::linalg_matrix_rank.atol_rtol_float", family="linalg", body="""
-def matrix_rank(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
-    s = torch.linalg_svdvals(self)
-    a = 0.0 if atol is None else atol
-    eps = 2.220446049250313e-16 if self.dtype == 7 else 1.1920928955078125e-07
-    r = 0.0
-    if rtol is not None:
-        r = rtol
-    elif a == 0.0:
-        r = max(self.size(-1), self.size(-2)) * eps
-    cut = torch.clamp_min(torch.amax(s, [-1], True) * r, a)
-    return torch.sum(s > cut, [-1], False)
-""")
