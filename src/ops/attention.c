@@ -25,12 +25,11 @@ static const char *operand_at(const job *j, const attention_operand *o, int64_t 
   return (const char *)o->data + (batch * o->batch + head * o->head + row * o->row) * (int64_t)j->item;
 }
 
-/* Scale, mask and softmax the row of query i in place. */
+/* Scale, mask and softmax the first n scores of query i in place. */
 #define ROW(name, T, NEG_INF)                                                                      \
-  static void name(const job *j, int64_t batch, int64_t head, int64_t i, T *s)                      \
+  static void name(const job *j, int64_t batch, int64_t head, int64_t i, int64_t n, T *s)           \
   {                                                                                                \
     const attention_args *a = j->a;                                                                \
-    const int64_t n = a->n_keys;                                                                   \
     const attention_operand *m = &a->mask;                                                         \
     bool any = !m->data && !a->causal;                                                             \
     if (m->data && a->mask_is_bool) {                                                              \
@@ -74,22 +73,24 @@ static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
   const int64_t block = task % j->n_blocks, head = task / j->n_blocks % a->n_heads;
   const int64_t batch = task / j->n_blocks / a->n_heads, kv = head / a->kv_group;
   const int64_t q0 = block * j->block, n_q = i64_min(j->block, a->n_queries - q0);
-  gemm_args g = {.dtype = a->dtype, .m = n_q, .n = a->n_keys, .k = a->dim, .alpha = a->scale,
+  /* What no query of the block sees is not computed. */
+  const int64_t n_keys = a->causal && !a->weights ? i64_min(a->n_keys, q0 + n_q) : a->n_keys;
+  gemm_args g = {.dtype = a->dtype, .m = n_q, .n = n_keys, .k = a->dim, .alpha = a->scale,
                  .a = {operand_at(j, &a->q, batch, head, q0), a->q.row, a->q.col},
                  .b = {operand_at(j, &a->k, batch, kv, 0), a->k.col, a->k.row},
-                 .c = scores, .c_rs = a->n_keys, .c_cs = 1};
+                 .c = scores, .c_rs = n_keys, .c_cs = 1};
   TRY(gemm_serial(cx, &g));
   for (int64_t i = 0; i < n_q; i++)
     if (a->dtype == RUSH_FLOAT32)
-      finish_f32(j, batch, head, q0 + i, (float *)(void *)scores + i * a->n_keys);
+      finish_f32(j, batch, head, q0 + i, n_keys, (float *)(void *)scores + i * n_keys);
     else
-      finish_f64(j, batch, head, q0 + i, (double *)(void *)scores + i * a->n_keys);
+      finish_f64(j, batch, head, q0 + i, n_keys, (double *)(void *)scores + i * n_keys);
   for (int64_t i = 0; a->weights && i < n_q; i++)
     memcpy((char *)a->weights +
                (batch * a->weights_batch + head * a->weights_head + (q0 + i) * a->weights_row) * (int64_t)j->item,
-           scores + (size_t)(i * a->n_keys) * j->item, (size_t)a->n_keys * j->item);
-  gemm_args o = {.dtype = a->dtype, .m = n_q, .n = a->value_dim, .k = a->n_keys, .alpha = 1.0,
-                 .a = {scores, a->n_keys, 1},
+           scores + (size_t)(i * n_keys) * j->item, (size_t)n_keys * j->item);
+  gemm_args o = {.dtype = a->dtype, .m = n_q, .n = a->value_dim, .k = n_keys, .alpha = 1.0,
+                 .a = {scores, n_keys, 1},
                  .b = {operand_at(j, &a->v, batch, kv, 0), a->v.row, a->v.col},
                  .c = (char *)a->out + (batch * a->out_batch + head * a->out_head + q0 * a->out_row) * (int64_t)j->item,
                  .c_rs = a->out_row, .c_cs = 1};
