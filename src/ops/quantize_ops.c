@@ -489,3 +489,93 @@ rush_status kernel_fake_quantize_per_channel(rush_call *c)
     return call_fail(c->cx, "dimensions of scale and zero-point are not consistent with input tensor");
   return fake_from_tensors(c, f, call_tensor(c, 1), call_tensor(c, 2), axis);
 }
+
+/* -- Observing and pretending in one step (training aware of quantization) --------------------------------------------- */
+
+/* One more look: moving averages of the smallest and largest element, of each channel or of all. */
+static rush_status observe(rush_call *c, int64_t axis, int64_t n_channels)
+{
+  rush_tensor *x = NULL, *lo = call_tensor(c, 3), *hi = call_tensor(c, 4);
+  const double step = call_float(c, 7);
+  int64_t inner = 1;
+  for (int i = (int)axis + 1; i < call_tensor(c, 0)->n_dims && axis >= 0; i++)
+    inner *= call_tensor(c, 0)->sizes[i];
+  for (int i = 0; i < 2; i++) {
+    rush_tensor *t = i ? hi : lo;
+    if (t->n_elems == n_channels)
+      continue;
+    TRY(tensor_resize(c->cx, t, 1, &n_channels));
+    TRY(tensor_fill(c->cx, t, value_float(i ? -INFINITY : INFINITY)));
+  }
+  TRY(tensor_to_dtype(c->cx, call_tensor(c, 0), RUSH_FLOAT32, &x));
+  const float *v = x->data;
+  (void)tensor_data_mut(lo);
+  (void)tensor_data_mut(hi);
+  rush_status st = RUSH_OK;
+  for (int64_t ch = 0; ch < n_channels && st == RUSH_OK; ch++) {
+    double min = INFINITY, max = -INFINITY, old_min, old_max;
+    for (int64_t i = ch * inner; i < x->n_elems; i += inner * n_channels)
+      for (int64_t k = i; k < i + (axis < 0 ? x->n_elems : inner) && k < x->n_elems; k++) {
+        min = fmin(min, (double)v[k]);
+        max = fmax(max, (double)v[k]);
+      }
+    st = tensor_double(c->cx, lo, ch, &old_min);
+    if (st == RUSH_OK)
+      st = tensor_double(c->cx, hi, ch, &old_max);
+    if (st != RUSH_OK)
+      break;
+    tensor_set(lo, ch, value_float(isinf(old_min) ? min : old_min + step * (min - old_min)));
+    tensor_set(hi, ch, value_float(isinf(old_max) ? max : old_max + step * (max - old_max)));
+  }
+  tensor_release(x);
+  return st;
+}
+
+static rush_status params_of_range(rush_call *c, int64_t n_channels)
+{
+  rush_tensor *scale = call_tensor(c, 5), *zero = call_tensor(c, 6);
+  for (int i = 0; i < 2; i++)
+    if ((i ? zero : scale)->n_elems != n_channels)
+      TRY(tensor_resize(c->cx, i ? zero : scale, 1, &n_channels));
+  (void)tensor_data_mut(scale);
+  (void)tensor_data_mut(zero);
+  for (int64_t i = 0; i < n_channels; i++) {
+    double lo, hi, s;
+    int64_t z;
+    TRY(tensor_double(c->cx, call_tensor(c, 3), i, &lo));
+    TRY(tensor_double(c->cx, call_tensor(c, 4), i, &hi));
+    choose_qparams((float)lo, (float)hi, (int32_t)call_int(c, 8), (int32_t)call_int(c, 9), call_bool(c, 12), false, &s, &z);
+    tensor_set(scale, i, value_float(s));
+    tensor_set(zero, i, value_int(z));
+  }
+  return RUSH_OK;
+}
+
+/* (self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, quant_min, quant_max,
+ *  ch_axis, per_row_fake_quant, symmetric_quant); the helper returns the mask too. */
+rush_status kernel_fused_moving_avg_obs_fake_quant(rush_call *c)
+{
+  rush_tensor *t = call_tensor(c, 0), *copy = NULL, *mask = NULL;
+  const bool per_row = call_bool(c, 11);
+  const int64_t axis = per_row ? call_int(c, 10) : -1;
+  double watching, pretending;
+  if (per_row && (axis != 0 || t->n_dims == 0))
+    return call_fail(c->cx, "Per-channel FakeQuant in fused_moving_avg_obs_fake_quant is only supported on axis == 0");
+  const int64_t n_channels = per_row ? t->sizes[axis] : 1;
+  TRY(tensor_double(c->cx, call_tensor(c, 1), 0, &watching));
+  TRY(tensor_double(c->cx, call_tensor(c, 2), 0, &pretending));
+  if (watching != 0.0)
+    TRY(observe(c, axis, n_channels));
+  if (pretending != 0.0) {
+    const fake f = {.lo = call_int(c, 8), .hi = call_int(c, 9), .single = !per_row};
+    TRY(params_of_range(c, n_channels)); /* with or without a look: PyTorch's scale and zero_point are results only */
+    return fake_from_tensors(c, f, call_tensor(c, 5), call_tensor(c, 6), axis);
+  }
+  TRY(tensor_clone(c->cx, t, &copy));
+  call_return_steal(c, 0, copy);
+  if (c->n_results < 2)
+    return RUSH_OK;
+  TRY(tensor_new_like(c->cx, t, RUSH_BOOL, &mask));
+  call_return_steal(c, 1, mask);
+  return tensor_fill(c->cx, mask, value_bool(true));
+}

@@ -77,3 +77,10 @@ quant("quantized::embedding_bag_prepack", "kernel_quantized_embedding_bag_prepac
 quant("quantized::embedding_bag_unpack", "kernel_quantized_embedding_bag_unpack")
 quant("quantized::embedding_byte", "kernel_quantized_embedding_byte")
 quant("quantized::embedding_bag_byte", "kernel_quantized_embedding_bag_byte")
+
+quant("aten::fused_moving_avg_obs_fake_quant", same=["aten::_fused_moving_avg_obs_fq_helper"])
+for name in ("conv3d", "conv3d_relu", "conv3d_prepack", "conv_transpose1d_prepack", "conv_transpose2d_prepack",
+             "conv_transpose3d_prepack"):
+    quant(f"_quantized::{name}", f"kernel_quantized_{name}")
+quant("_quantized::conv_transpose1d", "kernel_quantized_conv1d")
+quant("_quantized::conv_transpose2d", "kernel_quantized_conv2d")

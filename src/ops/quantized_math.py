@@ -149,3 +149,19 @@ quant("quantized::matmul", """
 def f(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
     return torch.quantize_per_tensor(torch.matmul(torch.dequantize(qa), torch.dequantize(qb)), scale, zero_point, qa.dtype)
 """)
+for n in "1d", "2d", "3d":
+    quant(f"aten::quantized_max_pool{n}", f"""
+def f(self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool) -> Tensor:
+    return torch.max_pool{n}(self, kernel_size, stride, padding, dilation, ceil_mode)
+""")
+for name, args, call in (("per_tensor", "", "torch.fake_quantize_per_tensor_affine(self, scale.item(), int(z.item()), quant_min, quant_max)"),
+                         ("per_channel", "axis: int, ", "torch.fake_quantize_per_channel_affine(self, scale, z, axis, quant_min, quant_max)")):
+    quant(f"aten::_fake_quantize_learnable_{name}_affine", f"""
+def f(self: Tensor, scale: Tensor, zero_point: Tensor, {args}quant_min: int, quant_max: int, grad_factor: float) -> Tensor:
+    z = torch.clamp(torch.round(zero_point + 0.5 - 0.5), quant_min, quant_max).to(torch.int)
+    return {call}
+""")
+op("aten::_weight_int8pack_mm", family="matmul", body="""
+def f(self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
+    return torch.matmul(self, mat2.to(self.dtype).t()) * scales
+""")
