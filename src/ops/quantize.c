@@ -87,10 +87,10 @@ static void dequantize_run(const quant_job *j, int64_t at, int64_t n, float scal
       y[i] = scale * (float)(int32_t)((uint32_t)((const int32_t *)(const void *)j->q)[at + i] - (uint32_t)zero_point);
   else if (j->dtype == RUSH_QINT8)
     for (int64_t i = 0; i < n; i++)
-      y[i] = scale * (float)(((const int8_t *)j->q)[at + i] - zero_point);
+      y[i] = scale * (float)(int32_t)((uint32_t)((const int8_t *)j->q)[at + i] - (uint32_t)zero_point);
   else
     for (int64_t i = 0; i < n; i++)
-      y[i] = scale * (float)(((const uint8_t *)j->q)[at + i] - zero_point);
+      y[i] = scale * (float)(int32_t)((uint32_t)((const uint8_t *)j->q)[at + i] - (uint32_t)zero_point);
 }
 
 /* Zero points that are real numbers are added before rounding. */

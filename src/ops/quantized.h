@@ -27,6 +27,8 @@ typedef struct weight_params {
 } weight_params;
 rush_status weight_params_read(call_ctx *cx, const rush_tensor *w, weight_params *out) RUSH_CHECKED;
 void weight_params_free(context *c, weight_params *p);
+/* The zero point of bytes is one of them. */
+rush_status check_byte_params(call_ctx *cx, const quantizer *q) RUSH_CHECKED;
 
 /* -- Linear ----------------------------------------------------------------------------------------------- */
 

@@ -84,6 +84,9 @@ static rush_status check_weight(call_ctx *cx, const conv_packed *p)
   for (int d = 0; d < 3; d++)
     if (p->stride[d] < 1 || p->dilation[d] < 1 || p->pad[d] < 0 || p->kernel[d] < 1 || p->out_pad[d] < 0)
       return call_fail(cx, "quantized convolution: stride, dilation and kernel must be positive, padding not negative");
+  for (int d = 0; d < 3; d++)
+    if (p->stride[d] > INT32_MAX || p->dilation[d] > INT32_MAX || p->pad[d] > INT32_MAX || p->out_pad[d] > INT32_MAX)
+      return call_fail(cx, "quantized convolution: stride, dilation or padding is too large");
   return RUSH_OK;
 }
 

@@ -178,6 +178,7 @@ static rush_status run_conv(rush_call *c, const conv_packed *p, rush_tensor *x, 
   rush_tensor *bytes = NULL, *y = NULL;
   int64_t sizes[5] = {0};
   TRY(check_call(c->cx, p, x, n));
+  TRY(check_byte_params(c->cx, q));
   if (p->spatial != (n == 1 ? 2 : n))
     return call_fail(c->cx, "quantized convolution: the packed weight has %d spatial dimensions", p->spatial);
   conv_call call = {.p = p, .batch = x->sizes[0], .in = {1, 1, 1}, .a_scale = (float)q->scale, .a_zero = (int32_t)q->zero_point,

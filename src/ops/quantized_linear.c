@@ -11,6 +11,12 @@
 
 /* -- Weights ------------------------------------------------------------------------------------------------- */
 
+rush_status check_byte_params(call_ctx *cx, const quantizer *q)
+{
+  return q->zero_point >= 0 && q->zero_point <= 255 ? RUSH_OK
+                                                    : call_fail(cx, "a quint8 tensor's zero point is %lld", (long long)q->zero_point);
+}
+
 void weight_params_free(context *c, weight_params *p)
 {
   if (p->scales)
@@ -35,8 +41,13 @@ rush_status weight_params_read(call_ctx *cx, const rush_tensor *w, weight_params
     convert_elems(RUSH_FLOAT32, p.scales, q->scales->dtype, q->scales->data, p.n);
     convert_elems(RUSH_INT32, p.zeros, q->zero_points->dtype, q->zero_points->data, p.n);
   }
-  for (int64_t i = 0; i < p.n; i++)
+  for (int64_t i = 0; i < p.n; i++) {
     p.any_zero |= p.zeros[i] != 0;
+    if (p.zeros[i] < -128 || p.zeros[i] > 127) { /* sums of products would overflow */
+      weight_params_free(cx->ctx, &p);
+      return call_fail(cx, "a zero point of a quantized weight is not one of its integers");
+    }
+  }
   *out = p;
   return RUSH_OK;
 }
@@ -177,7 +188,7 @@ void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, uint8_
     v *= act_times_w / r->out_scale;
     const float scaled = nearbyintf(v);
     const int32_t q = scaled >= 65536.0f ? 65536 : scaled > -65536.0f ? (int32_t)scaled : -65536;
-    const int32_t z = q + r->out_zero;
+    const int64_t z = (int64_t)q + r->out_zero;
     out[j] = (uint8_t)(z > 255 ? 255 : z < lo ? lo : z);
   }
 }
@@ -303,6 +314,7 @@ static rush_status linear_static(rush_call *c, bool relu)
   const quantizer *q = tensor_quantizer(x);
   if (x->dtype != RUSH_QUINT8 || !q || q->per_channel)
     return call_fail(c->cx, "Expected input data type %s but got %s", "QUInt8", dtype_aten_name(x->dtype));
+  TRY(check_byte_params(c->cx, q));
   if (p->half)
     return call_fail(c->cx, "quantized::linear: the weight was packed for float16");
   TRY(check_input(c->cx, p, x));
