@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "ops/nn.h"
+#include "ops/quantize_kernel.h"
 #include "ops/views.h"
 
 #define GRAIN 65536
@@ -37,6 +38,7 @@ typedef struct quant_job {
   char *q;
   int dtype;
   quant_rounding rounding;
+  const quantize_kernels *kernels;
   int64_t inner, n_channels; /* per channel: elements of one channel in a row, channels */
   const quantizer *params;
 } quant_job;
@@ -55,14 +57,6 @@ static void params_of(const quantizer *q, int64_t channel, float *scale, int32_t
   *zero_point = (int32_t)z;
 }
 
-/* `how` constant: one loop that vectorises for each. */
-static inline __attribute__((always_inline)) void quantize_bytes(quant_rounding how, const float *x, char *q, int64_t n, float inv,
-                                                                 int32_t zero_point, int32_t lo, int32_t hi)
-{
-  for (int64_t i = 0; i < n; i++)
-    q[i] = (char)quantize_value(how, x[i], inv, zero_point, lo, hi);
-}
-
 static void quantize_run(const quant_job *j, int64_t at, int64_t n, float scale, int32_t zero_point)
 {
   int64_t lo, hi;
@@ -71,12 +65,8 @@ static void quantize_run(const quant_job *j, int64_t at, int64_t n, float scale,
   if (j->dtype == RUSH_QINT32)
     for (int64_t i = 0; i < n; i++)
       ((int32_t *)(void *)j->q)[at + i] = quantize_value(j->rounding, x[i], inv, zero_point, (int32_t)lo, (int32_t)hi);
-  else if (j->rounding == QUANT_FUSED)
-    quantize_bytes(QUANT_FUSED, x, j->q + at, n, inv, zero_point, (int32_t)lo, (int32_t)hi);
-  else if (j->rounding == QUANT_ADDED)
-    quantize_bytes(QUANT_ADDED, x, j->q + at, n, inv, zero_point, (int32_t)lo, (int32_t)hi);
   else
-    quantize_bytes(QUANT_ROUNDED, x, j->q + at, n, inv, zero_point, (int32_t)lo, (int32_t)hi);
+    j->kernels->bytes(j->rounding, x, j->q + at, n, inv, zero_point, (int32_t)lo, (int32_t)hi);
 }
 
 static void dequantize_run(const quant_job *j, int64_t at, int64_t n, float scale, int32_t zero_point)
@@ -131,6 +121,7 @@ static void run_elems(void *arg, int64_t begin, int64_t end)
 
 static rush_status run_job(call_ctx *cx, quant_job *j, const rush_tensor *like)
 {
+  j->kernels = quantize_kernels_of(cx->ctx);
   j->inner = j->n_channels = 1;
   if (j->params->per_channel) {
     j->n_channels = i64_max(1, like->sizes[j->params->axis]);

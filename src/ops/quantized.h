@@ -64,4 +64,14 @@ typedef struct requant {
 void requant_float(const requant *r, const int32_t *acc, int32_t row_sum, float *out);
 void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, uint8_t *out);
 
+/* What requant computes for each channel, ahead; for weights without zero points only. */
+typedef struct requant_table {
+  int64_t n;
+  float *factor, *bias; /* one block with `less` behind */
+  int32_t *less;
+} requant_table;
+/* r: of all n channels; column_sums NULL: nothing is to be taken away.  `real`: for requant_float's results. */
+rush_status requant_table_new(call_ctx *cx, const requant *r, bool real, requant_table *out) RUSH_CHECKED;
+void requant_table_free(context *c, requant_table *t);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "ops/quantize_kernel.h"
 #include "ops/views.h"
 
 #define CHUNK_BYTES 131072 /* of patches that a task makes at a time */
@@ -76,6 +77,8 @@ static rush_status check_weight(call_ctx *cx, const conv_packed *p)
     return call_fail(cx, "quantized convolution: expected a qint8 weight, got %s", dtype_aten_name(w->dtype));
   if (q->per_channel && q->axis != (p->transpose ? 1 : 0))
     return call_unsupported(cx, "quantized convolution with weights quantized along axis %d", (int)q->axis);
+  if (q->per_channel && p->transpose && p->groups != 1)
+    return call_unsupported(cx, "transposed quantized convolution in groups with weights quantized per channel");
   if (p->groups < 1 || w->sizes[0] % p->groups)
     return call_fail(cx, "quantized convolution: %lld groups do not divide %lld channels", (long long)p->groups,
                      (long long)w->sizes[0]);
@@ -285,6 +288,8 @@ typedef struct conv_job {
   call_ctx *cx;
   int64_t chunk, n_chunks, n_pixels; /* result pixels of a task, tasks of an image, pixels of an image */
   bool direct;                       /* the input is its own matrix of patches */
+  const quantize_kernels *kernels;
+  requant_table table;               /* factor NULL: weights have zero points */
   _Atomic int failed;
 } conv_job;
 
@@ -338,8 +343,15 @@ static requant requant_of(const conv_call *c, int64_t first, int64_t n, int64_t 
                    .a_scale = c->a_scale, .a_zero = c->a_zero, .relu = c->relu, .out_scale = c->out_scale, .out_zero = c->out_zero};
 }
 
-static void finish_pixel(const conv_call *c, const requant *r, const int32_t *acc, int32_t row_sum, int64_t pixel)
+static void finish_pixel(const conv_job *j, const requant *r, const int32_t *acc, int32_t row_sum, int64_t pixel)
 {
+  const conv_call *c = j->c;
+  const requant_table *t = &j->table;
+  if (t->factor) {
+    j->kernels->row_bytes(r->n, acc, t->less + r->first, t->bias + r->first, t->factor + r->first, c->relu ? c->out_zero : 0,
+                          c->out_zero, c->y + pixel * c->p->out_ch + r->first);
+    return;
+  }
   requant_bytes(r, acc, row_sum, c->y + pixel * c->p->out_ch + r->first);
 }
 
@@ -358,7 +370,7 @@ static void run_group(const conv_job *j, int64_t n, int64_t first, int64_t n_px,
     int32_t sum = 0;
     for (int64_t t = 0; t < k && p->params.any_zero; t++)
       sum += a[i * k + t];
-    finish_pixel(c, &r, acc + i * per_out, sum, n * j->n_pixels + first + i);
+    finish_pixel(j, &r, acc + i * per_out, sum, n * j->n_pixels + first + i);
   }
 }
 
@@ -408,14 +420,16 @@ static void run_depthwise(void *arg, int64_t begin, int64_t end)
     for (int64_t t = 0; t < taps; t++, next_tap(p, k)) {
       const uint8_t *x = pixel_at(c, i / j->n_pixels, i % j->n_pixels, k);
       const int8_t *tap = p->taps + t * n_ch;
-      if (x && w.n == 1)
+      if (x && !p->params.any_zero)
+        j->kernels->tap(n_ch, x, c->a_zero, tap, acc);
+      else if (x && w.n == 1)
         for (int64_t ch = 0; ch < n_ch; ch++)
           acc[ch] += (x[ch] - c->a_zero) * (tap[ch] - w.zeros[0]);
       else if (x)
         for (int64_t ch = 0; ch < n_ch; ch++)
           acc[ch] += (x[ch] - c->a_zero) * (tap[ch] - w.zeros[ch]);
     }
-    finish_pixel(c, &r, acc, 0, i);
+    finish_pixel(j, &r, acc, 0, i);
   }
   mem_free_data(j->cx->ctx, acc, n_bytes);
 }
@@ -468,30 +482,50 @@ static void run_transposed(void *arg, int64_t begin, int64_t end)
           to[co] += x * (tap[co] - w.zeros[w.n == 1 ? 0 : co]);
       }
     }
-    finish_pixel(c, &r, acc, 0, i);
+    finish_pixel(j, &r, acc, 0, i);
   }
   mem_free_data(j->cx->ctx, acc, n_bytes);
 }
 
+/* The table of all channels, whose sums are those of each group. */
+static rush_status make_table(call_ctx *cx, conv_job *j)
+{
+  const conv_packed *p = j->c->p;
+  const requant all = requant_of(j->c, 0, p->out_ch, 0, NULL);
+  j->kernels = quantize_kernels_of(cx->ctx);
+  if (p->params.any_zero || j->c->out_zero < 0 || j->c->out_zero > 255)
+    return RUSH_OK;
+  TRY(requant_table_new(cx, &all, false, &j->table));
+  const int64_t per = p->out_ch / p->groups;
+  for (int64_t i = 0; p->packed && i < p->out_ch; i++)
+    j->table.less[i] = (int32_t)((uint32_t)j->c->a_zero * (uint32_t)qgemm_column_sums(p->packed[i / per])[i % per]);
+  return RUSH_OK;
+}
+
+static rush_status run_job(call_ctx *cx, conv_job *j)
+{
+  const conv_call *c = j->c;
+  const conv_packed *p = c->p;
+  const int64_t total = c->batch * j->n_pixels, k = n_taps(p) * (p->in_ch / p->groups);
+  if (p->transpose)
+    return parallel_for(cx, total, i64_max(1, 100000 / i64_max(1, k * p->out_ch)), run_transposed, j);
+  if (is_depthwise(p))
+    return parallel_for(cx, total, i64_max(1, 100000 / i64_max(1, n_taps(p) * p->out_ch)), run_depthwise, j);
+  j->direct = p->groups == 1 && n_taps(p) == 1 && p->stride[0] * p->stride[1] * p->stride[2] == 1 &&
+             p->pad[0] + p->pad[1] + p->pad[2] == 0;
+  j->chunk = i64_min(j->n_pixels, i64_max(32, CHUNK_BYTES / i64_max(1, k) / 32 * 32));
+  j->n_chunks = (j->n_pixels + j->chunk - 1) / j->chunk;
+  return parallel_for(cx, c->batch * j->n_chunks, i64_max(1, 1000000 / i64_max(1, j->chunk * k * p->out_ch)), run_chunks, j);
+}
+
 rush_status conv_packed_run(call_ctx *cx, const conv_call *c)
 {
-  const conv_packed *p = c->p;
   conv_job j = {.c = c, .cx = cx, .n_pixels = c->out[0] * c->out[1] * c->out[2]};
-  const int64_t total = c->batch * j.n_pixels, k = n_taps(p) * (p->in_ch / p->groups);
-  if (total == 0)
+  if (c->batch * j.n_pixels == 0)
     return RUSH_OK;
-  if (p->transpose) {
-    TRY(parallel_for(cx, total, i64_max(1, 100000 / i64_max(1, k * p->out_ch)), run_transposed, &j));
-    return j.failed ? call_nomem(cx) : RUSH_OK;
-  }
-  if (is_depthwise(p)) {
-    TRY(parallel_for(cx, total, i64_max(1, 100000 / i64_max(1, n_taps(p) * p->out_ch)), run_depthwise, &j));
-    return j.failed ? call_nomem(cx) : RUSH_OK;
-  }
-  j.direct = p->groups == 1 && n_taps(p) == 1 && p->stride[0] * p->stride[1] * p->stride[2] == 1 &&
-             p->pad[0] + p->pad[1] + p->pad[2] == 0;
-  j.chunk = i64_min(j.n_pixels, i64_max(32, CHUNK_BYTES / i64_max(1, k) / 32 * 32));
-  j.n_chunks = (j.n_pixels + j.chunk - 1) / j.chunk;
-  TRY(parallel_for(cx, c->batch * j.n_chunks, i64_max(1, 1000000 / i64_max(1, j.chunk * k * p->out_ch)), run_chunks, &j));
-  return j.failed ? call_nomem(cx) : RUSH_OK;
+  rush_status st = make_table(cx, &j);
+  if (st == RUSH_OK)
+    st = run_job(cx, &j);
+  requant_table_free(cx->ctx, &j.table);
+  return st == RUSH_OK && j.failed ? call_nomem(cx) : st;
 }

@@ -6,7 +6,7 @@
 #include "base/threads.h"
 #include "ops/matmul.h"
 #include "ops/nn.h"
-#include "ops/quantize.h"
+#include "ops/quantize_kernel.h"
 #include "ops/quantized.h"
 
 /* -- Weights ------------------------------------------------------------------------------------------------- */
@@ -193,10 +193,37 @@ void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, uint8_
   }
 }
 
+rush_status requant_table_new(call_ctx *cx, const requant *r, bool real, requant_table *out)
+{
+  requant_table t = {.n = r->n};
+  t.factor = mem_alloc(cx->ctx, (size_t)r->n * 3 * sizeof *t.factor);
+  if (!t.factor)
+    return call_nomem(cx);
+  t.bias = t.factor + r->n;
+  t.less = (int32_t *)(void *)(t.bias + r->n);
+  const float reciprocal = (float)(1.0 / (double)(r->a_scale * r->w->scales[0]));
+  for (int64_t i = 0; i < r->n; i++) {
+    const float act_times_w = r->a_scale * r->w->scales[r->w->n == 1 ? 0 : i], b = r->bias ? r->bias[i] : 0.0f;
+    t.factor[i] = real ? act_times_w : act_times_w / r->out_scale;
+    t.bias[i] = real || !r->bias ? b : r->w->n == 1 ? b * reciprocal : b / act_times_w;
+    t.less[i] = r->column_sums ? (int32_t)((uint32_t)r->a_zero * (uint32_t)r->column_sums[i]) : 0;
+  }
+  *out = t;
+  return RUSH_OK;
+}
+
+void requant_table_free(context *c, requant_table *t)
+{
+  if (t->factor)
+    mem_free(c, t->factor, (size_t)t->n * 3 * sizeof *t->factor);
+}
+
 /* -- Products --------------------------------------------------------------------------------------------------------- */
 
 typedef struct rows_job {
   const requant *r;
+  const quantize_kernels *kernels;
+  requant_table table; /* factor NULL: weights have zero points */
   const uint8_t *a;
   const int32_t *acc;
   float *y;
@@ -206,11 +233,21 @@ typedef struct rows_job {
 static void finish_rows(void *arg, int64_t begin, int64_t end)
 {
   const rows_job *j = arg;
+  const requant_table *t = &j->table;
   const int64_t n = j->r->n, k = j->r->k;
+  const int32_t lo = j->r->relu ? j->r->out_zero : 0;
   for (int64_t i = begin; i < end; i++) {
     int32_t sum = 0;
-    for (int64_t t = 0; t < k && j->r->w->any_zero; t++)
-      sum += j->a[i * k + t];
+    if (t->factor && j->y)
+      j->kernels->row_reals(n, j->acc + i * n, t->less, t->bias, t->factor, j->y + i * n);
+    else if (t->factor)
+      j->kernels->row_bytes(n, j->acc + i * n, t->less, t->bias, t->factor, lo, j->r->out_zero, j->yq + i * n);
+    for (int64_t x = 0; j->y && t->factor && j->r->relu && x < n; x++)
+      j->y[i * n + x] = j->y[i * n + x] < 0.0f ? 0.0f : j->y[i * n + x];
+    if (t->factor)
+      continue;
+    for (int64_t x = 0; x < k && j->r->w->any_zero; x++)
+      sum += j->a[i * k + x];
     if (j->y)
       requant_float(j->r, j->acc + i * n, sum, j->y + i * n);
     else
@@ -231,9 +268,12 @@ static rush_status run(call_ctx *cx, const linear_packed *p, requant r, int64_t 
   if (!acc)
     return call_nomem(cx);
   rush_status st = qgemm(cx, m, a, r.k, p->packed, acc, r.n);
-  rows_job j = {.r = &r, .a = a, .acc = acc, .y = y, .yq = yq};
+  rows_job j = {.r = &r, .kernels = quantize_kernels_of(cx->ctx), .a = a, .acc = acc, .y = y, .yq = yq};
+  if (st == RUSH_OK && !p->params.any_zero && (y || (r.out_zero >= 0 && r.out_zero <= 255)))
+    st = requant_table_new(cx, &r, y != NULL, &j.table);
   if (st == RUSH_OK)
     st = parallel_for(cx, m, i64_max(1, 32768 / i64_max(1, r.n)), finish_rows, &j);
+  requant_table_free(cx->ctx, &j.table);
   mem_free_data(cx->ctx, acc, n_bytes);
   return st;
 }
