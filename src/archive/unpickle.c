@@ -230,7 +230,12 @@ static rush_value apply_metadata(unpickler *u, const pickle_node *metadata, rush
 {
   const pickle_node *conj = pickle_get(metadata, "conj"), *neg = pickle_get(metadata, "neg");
   const uint32_t flags = v.as.tensor->h.flags & TENSOR_REQUIRES_GRAD;
+  bool marked = (conj && conj->kind == PICKLE_BOOL && conj->as.b) || (neg && neg->kind == PICKLE_BOOL && neg->as.b);
 
+  if (marked && u->late) /* its bytes are not read yet */
+    session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "a lazily conjugated or negated tensor in a file of torch.save's old format: save it after "
+                        "resolve_conj() and resolve_neg()");
   if (conj && conj->kind == PICKLE_BOOL && conj->as.b && dtype_is_complex(v.as.tensor->dtype))
     v = applied(u, "aten::conj_physical", v);
   if (neg && neg->kind == PICKLE_BOOL && neg->as.b)
