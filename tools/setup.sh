@@ -62,7 +62,7 @@ if [ "$what" = tests ] && [ -z "${PYTHON:-}" ]; then
     # The wheel without CUDA: from the configured index if it has it, else from PyTorch's.
     { in_venv && { pip_get --retries 1 torch==2.13.0+cpu 2>/dev/null ||
                    pip_get --retries 1 --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 2>/dev/null ||
-                   pip_get torch==2.13.0; } && pip_get pytest numpy; } ||
+                   pip_get torch==2.13.0; } && pip_get pytest numpy expecttest; } ||
       echo "no torch: what compares with PyTorch will be skipped"
   fi
 fi

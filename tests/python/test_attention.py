@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest")  # of PyTorch's samples
 
 import ops_check  # noqa: E402
 import rushlight  # noqa: E402
