@@ -126,9 +126,11 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number) 
         if float(alpha) == 0.0:
             product = torch.zeros_like(product)
         return product if float(beta) == 0.0 else torch.logical_or(self, product)
+    dtype = torch.promote_types(self.dtype, product.dtype)
+    product = torch.outer(vec1 * torch.full([], alpha, dtype=dtype), vec2)
     if float(beta) == 0.0:
-        return product * alpha
-    return self * beta + product * alpha
+        return product
+    return self * torch.full([], beta, dtype=dtype) + product
 """)
 op("aten::kron", family="matmul", variants={"out": "aten::kron.out"}, body="""
 def kron(self: Tensor, other: Tensor) -> Tensor:

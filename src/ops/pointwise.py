@@ -90,13 +90,15 @@ op("aten::pow.Tensor_Tensor", family="pointwise", expr=POW, name="pow",
    variants={"inplace": "aten::pow_.Tensor", "out": "aten::pow.Tensor_Tensor_out"})
 op("aten::pow.Scalar", family="pointwise", expr=POW, name="pow",
    variants={"out": "aten::pow.Scalar_out"})
-for KIND in ("Tensor_Tensor", "Tensor_Scalar", "Scalar"):  # of real numbers
-    WIDE = {"Tensor_Tensor": "self.to(torch.float64), exponent.to(torch.float64)",
-            "Tensor_Scalar": "self.to(torch.float64), float(exponent)",
-            "Scalar": "float(self), exponent.to(torch.float64)"}[KIND]
+WIDEST = "torch.result_type(torch.empty([1], dtype=torch.complex128 if {0}.is_complex() else torch.float64), {1})"
+for KIND, ARGUMENTS, DTYPE in (("Tensor_Tensor", "self.to(dtype), exponent.to(dtype)",
+                                "torch.complex128 if self.is_complex() or exponent.is_complex() else torch.float64"),
+                               ("Tensor_Scalar", "self.to(dtype), exponent", WIDEST.format("self", "exponent")),
+                               ("Scalar", "self, exponent.to(dtype)", WIDEST.format("exponent", "self"))):
     op(f"aten::float_power.{KIND}", family="pointwise", body=f"""
 def float_power(self: Tensor, exponent: Tensor) -> Tensor:
-    return torch.pow({WIDE})
+    dtype = {DTYPE}
+    return torch.pow({ARGUMENTS})
 """, variants={k: v for k, v in (("inplace", {"Tensor_Tensor": "aten::float_power_.Tensor", "Tensor_Scalar":
                                               "aten::float_power_.Scalar"}.get(KIND)),
                                  ("out", f"aten::float_power.{KIND}_out")) if v})
