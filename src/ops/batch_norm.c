@@ -96,7 +96,7 @@ static rush_status check(call_ctx *cx, const request *r)
   const struct { const rush_tensor *t; const char *name; } params[] = {
     {r->running_mean, "running_mean"}, {r->running_var, "running_var"}, {r->weight, "weight"}, {r->bias, "bias"}};
   if (x->dtype != RUSH_FLOAT32 && x->dtype != RUSH_FLOAT64 && !is_narrow(x->dtype))
-    return call_fail_type(cx, "NotImplementedError", "\"batch_norm\" not implemented for '%s'", dtype_aten_name(x->dtype));
+    return call_no_dtype(cx, "batch_norm", x->dtype);
   if (x->n_dims < 2)
     return call_fail(cx, "batch_norm: expected at least 2 dimensions, but got %d", x->n_dims);
   for (size_t i = 0; i < COUNT_OF(params); i++)

@@ -328,6 +328,11 @@ rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
 
 /* -- What kernels use ------------------------------------------------------------------------------------------ */
 
+rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype)
+{
+  return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel, dtype_aten_name(dtype));
+}
+
 double call_float(const rush_call *c, uint32_t i)
 {
   rush_value v = c->args[i];

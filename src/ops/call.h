@@ -166,6 +166,9 @@ static inline void call_return_arg(rush_call *c, uint32_t i, uint32_t arg)
   c->results[i] = value_retain(c->args[arg]);
 }
 
+/* Refuse a dtype as PyTorch's kernels do: a NotImplementedError, "\"max_pool2d\" not implemented for 'Bool'". */
+rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype);
+
 /* May the kernel write its result into args[i]'s buffer?  Then: a retained tensor to return; else NULL.
  * True only when the bit is set, tensor and storage are referenced once, the storage is ours, dtype and
  * dense layout agree with what is wanted.  The kernel must read elements before it writes them and all

@@ -80,7 +80,7 @@ static rush_status check_dtype(call_ctx *cx, const rush_tensor *t, const char *n
 {
   if (t->dtype == RUSH_FLOAT32 || t->dtype == RUSH_FLOAT64)
     return RUSH_OK;
-  return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", name, dtype_aten_name(t->dtype));
+  return call_no_dtype(cx, name, t->dtype);
 }
 
 static rush_status check_pair(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, double p)

@@ -98,7 +98,7 @@ static rush_status fill_bernoulli(call_ctx *cx, generator *g, rush_tensor *to, d
   if (!(p >= 0.0 && p <= 1.0))
     return call_fail(cx, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   if (dtype_is_complex(to->dtype))
-    return nn_no_dtype(cx, "bernoulli_scalar_cpu_", to->dtype);
+    return call_no_dtype(cx, "bernoulli_scalar_cpu_", to->dtype);
   return draw(cx, g, to, NULL, &k);
 }
 
@@ -117,7 +117,7 @@ static rush_status fill_bernoulli_each(call_ctx *cx, generator *g, rush_tensor *
 {
   rush_tensor *wide = NULL, *all = NULL;
   if (dtype_is_complex(to->dtype))
-    return nn_no_dtype(cx, "bernoulli_tensor_cpu_self_", to->dtype);
+    return call_no_dtype(cx, "bernoulli_tensor_cpu_self_", to->dtype);
   TRY(to->n_elems == 0 ? RUSH_OK : nn_check_float(cx, "bernoulli_tensor_cpu_p_", ps->dtype));
   TRY(nn_input(cx, ps, &wide));
   rush_status st = check_probabilities(cx, wide);
@@ -322,7 +322,7 @@ static rush_status slopes_train(rush_call *c, rush_tensor *x, rush_tensor *noise
 {
   rush_tensor *in = NULL, *made_noise = NULL, *y = NULL;
   if (x->dtype == RUSH_FLOAT16)
-    return nn_no_dtype(c->cx, "rrelu_with_noise_out_cpu", x->dtype);
+    return call_no_dtype(c->cx, "rrelu_with_noise_out_cpu", x->dtype);
   TRY(nn_check_float(c->cx, "rrelu_with_noise_out_cpu", x->dtype));
   rush_status st = nn_input(c->cx, x, &in);
   if (st == RUSH_OK)

@@ -196,7 +196,7 @@ static rush_status margins_begin(rush_call *c, margins *m, rush_tensor *weight, 
 {
   rush_tensor *x = call_tensor(c, 0);
   if (x->dtype != RUSH_FLOAT32 && x->dtype != RUSH_FLOAT64)
-    return nn_no_dtype(c->cx, kernel, x->dtype);
+    return call_no_dtype(c->cx, kernel, x->dtype);
   if (x->n_dims > 2 || (x->n_dims == 2 && x->sizes[1] == 0) || (x->n_dims == 1 && x->sizes[0] == 0)) {
     sizes_text a;
     return call_fail(c->cx, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: %s",

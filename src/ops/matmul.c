@@ -50,7 +50,7 @@ static rush_status check_dtype(call_ctx *cx, int dtype, const char *kernel)
 {
   if (gemm_supports(dtype))
     return RUSH_OK;
-  return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel, dtype_aten_name(dtype));
+  return call_no_dtype(cx, kernel, dtype);
 }
 
 static rush_status check_same(call_ctx *cx, const rush_tensor *a, const rush_tensor *b)

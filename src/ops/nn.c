@@ -28,15 +28,10 @@ rush_status nn_return_steal(rush_call *c, uint32_t i, rush_tensor *made, int dty
   return st;
 }
 
-rush_status nn_no_dtype(call_ctx *cx, const char *kernel, int dtype)
-{
-  return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel, dtype_aten_name(dtype));
-}
-
 rush_status nn_check_float(call_ctx *cx, const char *kernel, int dtype)
 {
   int d = nn_dtype(dtype);
-  return d == RUSH_FLOAT32 || d == RUSH_FLOAT64 ? RUSH_OK : nn_no_dtype(cx, kernel, dtype);
+  return d == RUSH_FLOAT32 || d == RUSH_FLOAT64 ? RUSH_OK : call_no_dtype(cx, kernel, dtype);
 }
 
 rush_status nn_invoke(call_ctx *cx, const char *name, const char *overload, const rush_value *args,

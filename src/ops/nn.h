@@ -13,8 +13,6 @@ rush_status nn_input(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECK
 /* Result `i`: `made` as `dtype`, in the channels last format when `like` is. */
 rush_status nn_return_steal(rush_call *c, uint32_t i, rush_tensor *made, int dtype,
                             const rush_tensor *like) RUSH_CHECKED;
-/* "\"max_pool2d\" not implemented for 'Bool'", as a NotImplementedError. */
-rush_status nn_no_dtype(call_ctx *cx, const char *kernel, int dtype) RUSH_CHECKED;
 static inline bool nn_is_half(int dtype) { return dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16; }
 /* What nn_input makes of a dtype. */
 static inline int nn_dtype(int dtype) { return nn_is_half(dtype) ? RUSH_FLOAT32 : dtype; }

@@ -25,7 +25,7 @@ static rush_status check_float(call_ctx *cx, const rush_tensor *t, const char *k
 {
   if (t->dtype == RUSH_FLOAT32 || t->dtype == RUSH_FLOAT64 || is_narrow(t->dtype))
     return RUSH_OK;
-  return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel, dtype_aten_name(t->dtype));
+  return call_no_dtype(cx, kernel, t->dtype);
 }
 
 /* Contiguous, as `dtype`, new; NULL stays NULL. */

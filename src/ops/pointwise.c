@@ -157,8 +157,7 @@ static const point_arm *choose_arm(const point_call *p, dtype_class cls)
 
 static rush_status refuse_dtype(const point_call *p)
 {
-  return call_fail_type(p->call->cx, "NotImplementedError", "\"%s\" not implemented for '%s'",
-                        op_pool + p->row->name, dtype_aten_name(p->common));
+  return call_no_dtype(p->call->cx, op_pool + p->row->name, p->common);
 }
 
 /* alpha must not be finer than the result. */
@@ -618,8 +617,7 @@ static rush_status check_types(const point_call *p)
 {
   for (int i = 0; i < p->n_tensors; i++)
     if (tape_type_of(p->tensors[i]->dtype) < 0)
-      return call_fail_type(p->call->cx, "NotImplementedError", "\"%s\" not implemented for '%s'",
-                            op_pool + p->row->name, dtype_aten_name(p->tensors[i]->dtype));
+      return call_no_dtype(p->call->cx, op_pool + p->row->name, p->tensors[i]->dtype);
   return RUSH_OK;
 }
 

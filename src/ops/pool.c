@@ -175,7 +175,7 @@ static rush_status max_pool(rush_call *c, int n, bool with_indices)
   if (n == 1 && !with_indices)
     TRY(nn_check_float(c->cx, "max_pool1d_impl", self->dtype));
   if (!find_kernels(c->cx, nn_dtype(self->dtype), &j.kernels))
-    return nn_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
+    return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
   return run_pool(c, &j, n, with_indices, run_max);
 }
 
@@ -209,7 +209,7 @@ static rush_status avg_pool(rush_call *c, int n)
   TRY(size_result(c, n, g, call_bool(c, 4)));
   const int d = nn_dtype(self->dtype);
   if ((d != RUSH_FLOAT32 && d != RUSH_FLOAT64 && d != RUSH_INT64) || !find_kernels(c->cx, d, &j.kernels))
-    return nn_no_dtype(c->cx, n == 3 ? "avg_pool3d_out_frame" : "avg_pool2d", self->dtype);
+    return call_no_dtype(c->cx, n == 3 ? "avg_pool3d_out_frame" : "avg_pool2d", self->dtype);
   return run_pool(c, &j, n, false, run_avg);
 }
 
@@ -234,7 +234,7 @@ static rush_status adaptive_pool(rush_call *c, int n, bool is_max)
   g->n_out = g->out[0] * g->out[1] * g->out[2];
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, self->dtype));
   if (!find_kernels(c->cx, nn_dtype(self->dtype), &j.kernels))
-    return nn_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
+    return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
   return run_pool(c, &j, n, is_max, is_max ? run_adaptive_max : run_adaptive_avg);
 }
 
@@ -332,7 +332,7 @@ static rush_status fractional_pool(rush_call *c, int n)
                         .samples = samples->data, .idx = idx->data};
     st = find_kernels(c->cx, in->dtype, &j.kernels)
            ? parallel_for(c->cx, g.n_planes, grain(&g), fractional_planes, &j)
-           : nn_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
+           : call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
   }
   if (st == RUSH_OK) {
     st = nn_return_steal(c, 0, out, self->dtype, NULL);

@@ -26,16 +26,11 @@ static rush_status real_view(call_ctx *cx, rush_tensor *t, rush_tensor **out)
   return tensor_new_view(cx, t->st, dtype_to_real(t->dtype), t->n_dims + 1, sizes, strides, 2 * t->offset, out);
 }
 
-static rush_status no_dtype(call_ctx *cx, const char *kernel, int dtype)
-{
-  return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel, dtype_aten_name(dtype));
-}
-
 static rush_status fill_uniform(call_ctx *cx, rush_tensor *t, generator *g, double from, double to)
 {
   rush_tensor *real;
   if (!dtype_is_float(t->dtype) && !dtype_is_complex(t->dtype))
-    return no_dtype(cx, "check_uniform_bounds", t->dtype);
+    return call_no_dtype(cx, "check_uniform_bounds", t->dtype);
   if (!(from <= to))
     return call_fail(cx, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
   TRY(real_view(cx, t, &real));
@@ -55,7 +50,7 @@ static rush_status fill_normal(call_ctx *cx, rush_tensor *t, generator *g, doubl
   rush_tensor *real;
   TRY(check_std(cx, std));
   if (!dtype_is_float(t->dtype) && !dtype_is_complex(t->dtype))
-    return no_dtype(cx, "normal_kernel_cpu", t->dtype);
+    return call_no_dtype(cx, "normal_kernel_cpu", t->dtype);
   if (!dtype_is_complex(t->dtype))
     return random_fill_normal(cx, t, g, mean, std);
   TRY(real_view(cx, t, &real));
@@ -301,7 +296,7 @@ IN_PLACE_AND_NEW(normal, fill_normal_args)
 static rush_status fill_floats(call_ctx *cx, rush_tensor *t, generator *g, const char *what, sampler s)
 {
   if (!dtype_is_float(t->dtype))
-    return no_dtype(cx, what, t->dtype);
+    return call_no_dtype(cx, what, t->dtype);
   s.kind = RUSH_FLOAT64;
   s.g = g;
   return random_fill(cx, t, &s);
@@ -346,7 +341,7 @@ static rush_status fill_geometric(rush_call *c, rush_tensor *t, generator *g)
   if (!(0 < p && p < 1))
     return call_fail(c->cx, "geometric_ expects p to be in (0, 1), but got p=%g", p);
   if (dtype_is_complex(t->dtype) || t->dtype == RUSH_BOOL)
-    return no_dtype(c->cx, "geometric_cpu", t->dtype);
+    return call_no_dtype(c->cx, "geometric_cpu", t->dtype);
   sampler s = {.draw = draw_geometric, .kind = RUSH_FLOAT64, .g = g, .a = p};
   return random_fill(c->cx, t, &s);
 }
@@ -362,7 +357,7 @@ static rush_status fill_random_from(rush_call *c, rush_tensor *t, generator *g)
   const int_limits l = limits_of(t->dtype);
   sampler s = {.draw = draw_any_word, .kind = RUSH_INT64, .g = g, .base = from};
   if (from == INT64_MIN && t->dtype != RUSH_INT64 && (!l.digits || t->dtype == RUSH_FLOAT16))
-    return no_dtype(c->cx, "random_full_64_bits_range_kernel_cpu", t->dtype);
+    return call_no_dtype(c->cx, "random_full_64_bits_range_kernel_cpu", t->dtype);
   if (l.name && (from < l.lo || from > l.hi))
     return call_fail(c->cx, "from is out of bounds for %s", l.name);
   if (from != INT64_MIN) {
@@ -382,7 +377,7 @@ static rush_status fill_random_to(rush_call *c, rush_tensor *t, generator *g)
 static rush_status fill_random(rush_call *c, rush_tensor *t, generator *g)
 {
   if (dtype_is_complex(t->dtype))
-    return no_dtype(c->cx, "random_kernel_cpu", t->dtype);
+    return call_no_dtype(c->cx, "random_kernel_cpu", t->dtype);
   sampler s = {.draw = draw_any_int, .kind = RUSH_INT64, .g = g};
   return random_fill(c->cx, t, &s);
 }
@@ -529,7 +524,7 @@ static rush_status fill_poisson(rush_call *c, rush_tensor *t, generator *g)
 {
   bool fine;
   if (!dtype_is_float(t->dtype))
-    return no_dtype(c->cx, "poisson_cpu", t->dtype);
+    return call_no_dtype(c->cx, "poisson_cpu", t->dtype);
   TRY(all_between(c->cx, call_tensor(c, 0), 0, INFINITY, &fine));
   if (!fine)
     return call_fail(c->cx, "invalid Poisson rate, expected rate to be non-negative");
@@ -544,7 +539,7 @@ static rush_status fill_binomial(rush_call *c, rush_tensor *t, generator *g)
     return call_fail_type(c->cx, "ValueError", "binomial only supports floating-point dtypes for count, got: %s",
                           dtype_aten_name(t->dtype));
   if (nn_is_half(t->dtype))
-    return no_dtype(c->cx, "binomial_cpu", t->dtype);
+    return call_no_dtype(c->cx, "binomial_cpu", t->dtype);
   return fill_mapped(c->cx, t, call_tensor(c, 0), call_tensor(c, 1), g, map_binomial);
 }
 rush_status kernel_binomial(rush_call *c)
@@ -568,7 +563,7 @@ static double tiny_of(int dtype)
 static rush_status fill_gamma(rush_call *c, rush_tensor *t, generator *g)
 {
   if (t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_FLOAT64)
-    return no_dtype(c->cx, "gamma_cpu", t->dtype);
+    return call_no_dtype(c->cx, "gamma_cpu", t->dtype);
   TRY(fill_mapped(c->cx, t, call_tensor(c, 0), NULL, g, map_gamma));
   for (int64_t i = 0; i < t->n_elems; i++) {
     rush_value v;
@@ -586,7 +581,7 @@ static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
   rush_tensor *gammas;
   rush_value dims, sums = value_none();
   if (t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_FLOAT64)
-    return no_dtype(c->cx, "dirichlet", t->dtype);
+    return call_no_dtype(c->cx, "dirichlet", t->dtype);
   TRY(list_of_ints(c->cx, (const int64_t[]){-1}, 1, &dims));
   rush_status st = tensor_new(c->cx, RUSH_FLOAT64, t->n_dims, t->sizes, &gammas);
   if (st != RUSH_OK) {

@@ -87,8 +87,7 @@ static rush_status read_reduction(rush_call *c, reduction *r)
 
 static rush_status refuse(const reduction *r, const char *kernel, int dtype)
 {
-  return call_fail_type(r->c->cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel,
-                        dtype_aten_name(dtype));
+  return call_no_dtype(r->c->cx, kernel, dtype);
 }
 
 static bool is_float8(int dtype) { return dtype_is_float(dtype) && dtype_bytes(dtype) == 1; }

@@ -314,7 +314,7 @@ static rush_status resize_weighted(rush_call *c, resize_job *j)
   rush_tensor *self = call_tensor(c, 0), *t;
   const int dtype = nn_dtype(self->dtype);
   if (dtype != RUSH_FLOAT32 && dtype != RUSH_FLOAT64 && !(dtype == RUSH_UINT8 && j->n == 2))
-    return nn_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
+    return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
   j->is_f32 = dtype == RUSH_FLOAT32;
   TRY(nn_input(c->cx, self, &t));
   rush_status st = RUSH_OK;
@@ -380,7 +380,7 @@ static rush_status resize_nearest(rush_call *c, resize_job *j)
   nearest_job n = {.in = {1, 1, 1}, .out = {1, 1, 1}, .item = tensor_item_bytes(self), .idx = {&zero, &zero, &zero}};
   int64_t sizes[5] = {self->sizes[0], self->sizes[1]}, n_idx = 0;
   if (dtype_class_of(self->dtype) != DTYPE_FLOAT && self->dtype != RUSH_UINT8)
-    return nn_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
+    return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
   j->is_f32 = self->dtype != RUSH_FLOAT64;
   for (int d = 0; d < j->n; d++) {
     n.in[3 - j->n + d] = j->in[d];

@@ -130,7 +130,7 @@ static rush_status scan_inplace(rush_call *c, int kind)
     return call_fail(c->cx, "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
                      dtype_name(t->dtype), dtype_name(dtype));
   if (dtype == RUSH_BOOL && t->n_dims > 0)
-    return nn_no_dtype(c->cx, kind == SCAN_SUM ? "cumsum_out_cpu" : "cumprod_out_cpu", dtype);
+    return call_no_dtype(c->cx, kind == SCAN_SUM ? "cumsum_out_cpu" : "cumprod_out_cpu", dtype);
   TRY(scan(c, kind, dtype, &out));
   rush_status st = tensor_copy(c->cx, t, out);
   tensor_release(out);
@@ -157,7 +157,7 @@ rush_status kernel_logcumsumexp(rush_call *c)
   if (dtype_is_complex(dtype))
     return call_unsupported(c->cx, "logcumsumexp of complex numbers");
   if (!dtype_is_float(dtype))
-    return nn_no_dtype(c->cx, "logcumsumexp_out_cpu", dtype);
+    return call_no_dtype(c->cx, "logcumsumexp_out_cpu", dtype);
   return scan_new(c, SCAN_LOG, dtype);
 }
 
@@ -190,7 +190,7 @@ static rush_status running_extreme(rush_call *c, bool most)
     return call_fail_type(c->cx, "IndexError", "%s(): Expected reduction dim -1 or 0 for scalar but got %lld",
                           most ? "cummax" : "cummin", (long long)dim);
   if (!order_has(t->dtype))
-    return nn_no_dtype(c->cx, most ? "cummax_cpu" : "cummin_cpu", t->dtype);
+    return call_no_dtype(c->cx, most ? "cummax_cpu" : "cummin_cpu", t->dtype);
   TRY(along_open(c->cx, t, dim, &a));
   rush_status st = along_new(c->cx, &a, t->dtype, a.n, &values);
   if (st == RUSH_OK && (st = along_new(c->cx, &a, RUSH_INT64, a.n, &indices)) != RUSH_OK)

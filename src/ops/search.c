@@ -126,7 +126,7 @@ static rush_status run_search(rush_call *c, const search *s)
   const int dtype = common_dtype(s->bounds, s->values);
   TRY(check_search(c->cx, s));
   if (!order_has(dtype) || dtype == RUSH_BOOL)
-    return nn_no_dtype(c->cx, "searchsorted_out_cpu", dtype);
+    return call_no_dtype(c->cx, "searchsorted_out_cpu", dtype);
   rush_status st = tensor_to_dtype(c->cx, s->bounds, dtype, &b);
   if (st == RUSH_OK)
     st = tensor_to_dtype(c->cx, s->values, dtype, &v);
@@ -288,7 +288,7 @@ rush_status kernel_bincount(rush_call *c)
   int64_t n = 0;
   if (t->n_dims != 1 || !(dtype_is_integral(t->dtype)))
     return t->dtype == RUSH_BOOL || dtype_is_float(t->dtype) || dtype_is_complex(t->dtype)
-               ? nn_no_dtype(c->cx, "bincount_cpu", t->dtype)
+               ? call_no_dtype(c->cx, "bincount_cpu", t->dtype)
                : call_fail(c->cx, "bincount only supports 1-d non-negative integral inputs.");
   if (w && (w->n_dims != 1 || w->n_elems != t->n_elems))
     return call_fail(c->cx, "weights should be 1-d and have the same length as input");
@@ -356,7 +356,7 @@ rush_status kernel_histc(rush_call *c)
   const int64_t bins = call_int(c, 1);
   double lo = call_float(c, 2), hi = call_float(c, 3);
   if (!dtype_is_float(t->dtype))
-    return nn_no_dtype(c->cx, "histogram_cpu", t->dtype);
+    return call_no_dtype(c->cx, "histogram_cpu", t->dtype);
   if (bins <= 0)
     return call_fail(c->cx, "bins must be > 0");
   TRY(tensor_to_dtype(c->cx, t, RUSH_FLOAT64, &x));
@@ -448,7 +448,7 @@ rush_status kernel_histogram_count(rush_call *c)
   const rush_list *range = call_list(c, 2);
   double lo = 0, hi = 0;
   if (!dtype_is_float(t->dtype) || nn_is_half(t->dtype))
-    return nn_no_dtype(c->cx, "histogram_cpu", t->dtype);
+    return call_no_dtype(c->cx, "histogram_cpu", t->dtype);
   if (call_int(c, 1) <= 0)
     return call_fail(c->cx, "torch.histogramdd(): bins must be > 0");
   if (range && range->n != 2)
@@ -470,7 +470,7 @@ rush_status kernel_histogram_edges(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0), *edges, *own;
   if (!dtype_is_float(t->dtype) || nn_is_half(t->dtype))
-    return nn_no_dtype(c->cx, "histogram_cpu", t->dtype);
+    return call_no_dtype(c->cx, "histogram_cpu", t->dtype);
   if (call_tensor(c, 1)->n_dims != 1 || call_tensor(c, 1)->n_elems < 2)
     return call_fail(c->cx, "torch.histogramdd(): bins tensor should have one dimension and at least two edges");
   TRY(tensor_to_dtype(c->cx, call_tensor(c, 1), t->dtype, &edges));

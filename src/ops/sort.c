@@ -161,7 +161,7 @@ rush_status kernel_topk(rush_call *c)
   if (dtype_is_complex(t->dtype) || t->dtype == RUSH_BOOL)
     return call_fail(c->cx, "topk does not support %s dtypes on CPU", t->dtype == RUSH_BOOL ? "bool" : "complex");
   if (!order_has(t->dtype))
-    return nn_no_dtype(c->cx, "topk_cpu", t->dtype);
+    return call_no_dtype(c->cx, "topk_cpu", t->dtype);
   TRY(along_open(c->cx, t, dim, &a));
   pick_job j = {.a = &a, .pick = pick_top, .n_out = a.n_dims ? k : 1, .flag = call_bool(c, 3), .sorted = call_bool(c, 4)};
   rush_status st = run_pick(c->cx, &j, true);
@@ -273,7 +273,7 @@ static rush_status pick_one(rush_call *c, uint32_t at, pick_job j, const char *n
     st = call_fail_type(c->cx, "IndexError", "%s(): Expected reduction dim %d to have non-zero size.",
                         strrchr(c->op->schema->name, ':') + 1, a.dim);
   else if (!order_has(t->dtype) || (j.pick == pick_kth && t->dtype == RUSH_BOOL))
-    st = nn_no_dtype(c->cx, name, t->dtype);
+    st = call_no_dtype(c->cx, name, t->dtype);
   else if (j.pick == pick_kth && (j.k < 1 || j.k > a.n))
     st = call_fail(c->cx, "kthvalue(): selected number k out of range for dimension %d", a.dim);
   j.a = &a;
@@ -310,7 +310,7 @@ static rush_status median_all(rush_call *c, bool ignore_nan)
 {
   rush_tensor *t = call_tensor(c, 0), *flat, *values;
   if (!order_has(t->dtype))
-    return nn_no_dtype(c->cx, "median_impl", t->dtype);
+    return call_no_dtype(c->cx, "median_impl", t->dtype);
   if (t->n_elems == 0) {
     TRY(tensor_new(c->cx, t->dtype, 0, NULL, &values));
     tensor_set(values, 0, dtype_is_float(t->dtype) ? value_float((double)__builtin_nanf("")) : value_int(t->dtype == RUSH_INT32 ? INT32_MIN : INT64_MIN));

@@ -95,7 +95,7 @@ static rush_status unique_elements(rush_call *c, bool consecutive, bool inverse,
   rush_tensor *t = call_tensor(c, 0), *flat, *out;
   distinct d;
   if (!order_has(t->dtype))
-    return nn_no_dtype(c->cx, "unique", t->dtype);
+    return call_no_dtype(c->cx, "unique", t->dtype);
   TRY(tensor_contiguous(c->cx, t, &flat));
   rush_status st = distinct_new(c->cx, t->n_elems, &d);
   if (st != RUSH_OK) {
@@ -199,7 +199,7 @@ static rush_status unique_slices(rush_call *c, int64_t dim_arg, bool consecutive
     return call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions", (long long)dim_arg);
   TRY(dim_wrap(c->cx, dim_arg, t->n_dims, &dim));
   if (!order_has(t->dtype))
-    return nn_no_dtype(c->cx, "unique_dim", t->dtype);
+    return call_no_dtype(c->cx, "unique_dim", t->dtype);
   for (int i = 0; i < t->n_dims; i++)
     if (t->sizes[i] == 0 && i != dim)
       return call_fail(c->cx, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
