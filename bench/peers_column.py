@@ -1,8 +1,11 @@
-"""Rushlight as a column of the peers' scripts (../shared/peers/README.md):
+"""Rushlight as columns of the peers' scripts (../shared/peers/README.md):
 
     PEERS_EXTRA=bench/peers_column.py python ../shared/peers/t2_steady.py --columns eager
 
-Calls go through the C interface (bench/column.c by ctypes), programs are those of bench/*.c; `make bench` builds them.
+Column `rushlight` calls through the C interface (bench/column.c by ctypes; loops of many calls are loops in C), column
+`rushlight_py` calls the Python module with torch's tensors (t2 only); programs are those of bench/*.c.  `make bench`
+builds all; RUSH_BUILD_DIR says where.  Products and convolutions (t6) are archives of one operator whose weight is a
+parameter, as a program has it; outputs are compared with torch's before anything is measured.
 """
 
 from __future__ import annotations
@@ -10,17 +13,22 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+import re
 import sys
+import tempfile
+import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("RUSH_BUILD_DIR", HERE.parent / "build")).resolve()
-sys.path.insert(0, str(HERE))
 
-DTYPES = {torch.float32: 6, torch.float64: 7, torch.int64: 4, torch.int32: 3, torch.bool: 11}
-C_TYPES = {6: ctypes.c_float, 7: ctypes.c_double, 4: ctypes.c_int64, 3: ctypes.c_int32, 11: ctypes.c_bool}
+DTYPES = {torch.float32: 6, torch.float64: 7, torch.int64: 4, torch.int32: 3, torch.bool: 11, torch.bfloat16: 15}
+C_TYPES = {
+    6: ctypes.c_float, 7: ctypes.c_double, 4: ctypes.c_int64, 3: ctypes.c_int32, 11: ctypes.c_bool, 15: ctypes.c_uint16,
+}  # fmt: skip
 
 
 def open_library() -> Any:
@@ -73,19 +81,94 @@ class Column:
             )
 
 
+def loop_of(column: Column, result: Any) -> Callable[[], Any]:
+    """A callable for the peers' timer: as many calls in C as take a millisecond; returns `result`."""
+    column.times(3)
+    begin = time.perf_counter()
+    column.times(2)
+    calls = max(1, min(20000, int(2e-3 / max(time.perf_counter() - begin, 1e-9))))
+
+    def call() -> Any:
+        column.times(calls)
+        return result
+
+    call.calls = calls  # type: ignore[attr-defined]
+    return call
+
+
+def of_program(module: Any, args: tuple, threads: int) -> Column:
+    """A module as an archive, loaded; the file needs no name after that."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "one.pt"
+        module.save(str(path))
+        return Column(str(path), args, threads)
+
+
+class Product(torch.nn.Module):
+    """A linear layer, without bias as the peers' columns."""
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(weight, requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(x, self.weight)
+
+
+def gemm_or_conv(name: str, args: tuple, threads: int) -> Column:
+    """t6: (a, b) of a @ b.t(), or (x, weight, stride, padding, groups)."""
+    if name.startswith("gemm:"):
+        module: Any = Product(args[1].clone())
+    else:
+        _, weight, stride, padding, groups = args
+        out_ch, in_ch, kernel, _ = weight.shape
+        module = torch.nn.Conv2d(in_ch * groups, out_ch, kernel, stride, padding, groups=groups, bias=False)
+        module.weight = torch.nn.Parameter(weight.clone(), requires_grad=False)
+    want = module(args[0])
+    column = of_program(torch.jit.script(module.eval()), args[:1], threads)
+    column.times(3)  # a weight is packed at its second use
+    (got,) = column.results()
+    rtol = 1e-3 if want.dtype == torch.float32 else 2e-2
+    if not torch.allclose(got.float(), want.float(), rtol=rtol, atol=rtol * float(want.float().abs().max())):
+        raise RuntimeError(f"{name}: the answers differ")
+    return column
+
+
+def mulchain(args: tuple, threads: int) -> Column:
+    """t7: the module from its source, the output made by every call."""
+    module = torch.jit.ScriptModule()
+    module.define("def forward(self, a: Tensor, b: Tensor) -> Tensor:\n  c = a.mul(b)\n  a = c.mul(c)\n  return c.mul(a)\n")
+    column = of_program(module, args, threads)
+    column.times(3)
+    c = args[0] * args[1]
+    if not torch.equal(column.results()[0], c * (c * c)):
+        raise RuntimeError("mulchain: the answers differ")
+    return column
+
+
 def prepare(name: str, model: Any, args: tuple, threads: int, paths: dict) -> Any:
-    """The column of t2: None where there is no archive."""
+    """Through the C interface."""
+    if re.match(r"(gemm|conv):", name):
+        return loop_of(gemm_or_conv(name, args, threads), None)
+    if re.match(r"mulchain_\d+$", name):
+        return loop_of(mulchain(args, threads), None)
     if not paths.get("pt"):
         return None
     column = Column(paths["pt"], args, threads)
-    column.times(1)
-    got = column.results()  # what the script compares: it looks at the outputs of the first calls only
+    column.times(3)
+    return loop_of(column, column.results())
 
-    def call() -> Any:
-        column.times(1)
-        return got
 
-    return call
+def prepare_py(name: str, model: Any, args: tuple, threads: int, paths: dict) -> Any:
+    """The Python module, called as its users do: torch's tensors in and out."""
+    if not paths.get("pt"):
+        return None
+    sys.path.insert(0, str(BUILD / "python"))
+    import rushlight
+
+    rushlight.set_num_threads(threads)
+    module = rushlight.load(paths["pt"])
+    return lambda: module(*args)
 
 
 def command(test: str, paths: dict, threads: int) -> list[str] | None:
@@ -96,6 +179,7 @@ def command(test: str, paths: dict, threads: int) -> list[str] | None:
     if test == "t3":
         return [str(bench / "bench_load"), paths["pt"], "5"]
     if test == "t4":
+        sys.path.insert(0, str(HERE))
         import models
 
         path = models.overhead_of_script(pathlib.Path(paths["script"]), BUILD / "bench" / "t4.pt")
@@ -103,5 +187,5 @@ def command(test: str, paths: dict, threads: int) -> list[str] | None:
     return None
 
 
-columns = {"rushlight": prepare}
+columns = {"rushlight": prepare, "rushlight_py": prepare_py}
 commands = {"rushlight": command}

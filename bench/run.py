@@ -8,6 +8,8 @@ Both sides run the same archives with the same inputs, in rounds that take turns
 its rounds, the ratio the median of the rounds' ratios, the noise the worse half interquartile range of the two.
 --clock cpu counts processor time, for machines that others use at the same time (one thread only).
 --docs writes the table into docs/performance.md.
+--peers DIR (../shared/peers) runs the peers' own scripts with our columns instead and prints which bars are met
+(bench/bars.py); --only steady,gemm,start,mulchain chooses among them.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
+import bars
 import models
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
@@ -347,10 +350,16 @@ def main() -> None:
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     parser.add_argument("--only", default="", help="rows whose name has one of these parts, comma separated")
     parser.add_argument("--docs", action="store_true", help="write the table into docs/performance.md")
+    parser.add_argument("--peers", type=pathlib.Path, help="the folder of the peers' scripts: print the bars")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         return child(options)
+    if options.peers:
+        print(f"# {time.strftime('%Y-%m-%d %H:%M')}, {machine()}, clock: {options.clock}")
+        cpu = options.clock == "cpu"
+        met = bars.run(bars.Bars(options.peers.resolve(), options.build, options.threads, options.rounds, cpu, options.only))
+        return sys.exit(0 if met else 1)
     bench = Bench(options)
     if not bench.has_torch or not bench.peers:
         print("no torch or no ../shared/peers here: only what needs neither is measured")
