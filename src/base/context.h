@@ -33,6 +33,10 @@ void mem_free(context *c, void *p, size_t n_bytes);
 void *mem_alloc_data(context *c, size_t n_bytes) RUSH_CHECKED;
 void mem_free_data(context *c, void *p, size_t n_bytes);
 
+/* Memory that comes from elsewhere (mapped pages) counts all the same.  false: over the limit. */
+bool mem_count(context *c, size_t n_bytes) RUSH_CHECKED;
+void mem_uncount(context *c, size_t n_bytes);
+
 typedef struct mem_allocator { /* the host's; NULL functions: malloc and free */
   void *(*alloc)(void *user, size_t n_bytes);
   void (*free)(void *user, void *p, size_t n_bytes);
@@ -60,6 +64,7 @@ typedef enum context_slot {
   SLOT_HOOKS,     /* ops: call hooks */
   SLOT_CLASSES,   /* value: registered custom classes */
   SLOT_SPECIAL,   /* call_mark_special was called */
+  SLOT_CODE,      /* compile: memory that runs */
   /* value_ops of kinds of values that layers above value/ define, published when the first is made. */
   SLOT_KIND_TENSOR,
   SLOT_KIND_GENERATOR,

@@ -213,6 +213,20 @@ static inline void give(context *c, size_t n)
     count_shared(c, -(int64_t)n, 0);
 }
 
+bool mem_count(context *c, size_t n_bytes)
+{
+  if (!take(c, n_bytes))
+    return false;
+  if (!c->limited)
+    count(c, (int64_t)n_bytes, 1);
+  return true;
+}
+
+void mem_uncount(context *c, size_t n_bytes)
+{
+  give(c, n_bytes);
+}
+
 rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes)
 {
   context *c = cx->ctx;
