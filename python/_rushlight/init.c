@@ -102,6 +102,29 @@ static PyObject *py_get_num_threads(PyObject *m, PyObject *unused)
   (void)unused;
   return PyLong_FromLong(rush_context_get_threads(((py_state *)PyModule_GetState(m))->context));
 }
+static const char *const cpu_names[] = {"native", "portable", "avx2", "avx512"};
+
+static PyObject *py_set_cpu(PyObject *m, PyObject *arg)
+{
+  py_state *st = PyModule_GetState(m);
+  const char *name = PyUnicode_AsUTF8(arg);
+  rush_error err = RUSH_ERROR_INIT;
+
+  if (!name)
+    return NULL;
+  for (int level = RUSH_CPU_NATIVE; level <= RUSH_CPU_AVX512; level++)
+    if (strcmp(name, cpu_names[level]) == 0) {
+      if (rush_context_set_cpu(st->context, (rush_cpu)level, &err) != RUSH_OK)
+        return py_raise(st, &err);
+      Py_RETURN_NONE;
+    }
+  return PyErr_Format(PyExc_ValueError, "the cpu is native, portable, avx2 or avx512, not '%s'", name);
+}
+static PyObject *py_get_cpu(PyObject *m, PyObject *unused)
+{
+  (void)unused;
+  return PyUnicode_FromString(cpu_names[rush_context_get_cpu(((py_state *)PyModule_GetState(m))->context)]);
+}
 static PyObject *py_memory_stats(PyObject *m, PyObject *unused)
 {
   size_t live, peak;
@@ -294,6 +317,8 @@ static PyMethodDef functions[] = {
     {"manual_seed", py_manual_seed, METH_O, "seed the random generator as torch.manual_seed does"},
     {"set_num_threads", py_set_num_threads, METH_O, "threads that operators may use"},
     {"get_num_threads", py_get_num_threads, METH_NOARGS, "threads that operators may use"},
+    {"set_cpu", py_set_cpu, METH_O, "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},
+    {"get_cpu", py_get_cpu, METH_NOARGS, "kernels used: portable, avx2 or avx512"},
     {"memory_stats", py_memory_stats, METH_NOARGS, "bytes in use now and at most so far"},
     {NULL, NULL, 0, NULL}};
 

@@ -22,10 +22,12 @@ from ._rushlight import (
     as_tensor,
     dtype,
     from_dlpack,
+    get_cpu,
     get_num_threads,
     load_value,
     manual_seed,
     memory_stats,
+    set_cpu,
     set_num_threads,
 )
 
@@ -40,12 +42,14 @@ __all__ = [
     "as_tensor",
     "dtype",
     "from_dlpack",
+    "get_cpu",
     "get_num_threads",
     "load",
     "load_value",
     "manual_seed",
     "memory_stats",
     "ops",
+    "set_cpu",
     "set_num_threads",
     "tensor",
 ]

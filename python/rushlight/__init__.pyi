@@ -30,6 +30,7 @@ from ._rushlight import float16 as float16
 from ._rushlight import float32 as float32
 from ._rushlight import float64 as float64
 from ._rushlight import from_dlpack as from_dlpack
+from ._rushlight import get_cpu as get_cpu
 from ._rushlight import get_num_threads as get_num_threads
 from ._rushlight import int8 as int8
 from ._rushlight import int16 as int16
@@ -42,6 +43,7 @@ from ._rushlight import qint8 as qint8
 from ._rushlight import qint32 as qint32
 from ._rushlight import quint4x2 as quint4x2
 from ._rushlight import quint8 as quint8
+from ._rushlight import set_cpu as set_cpu
 from ._rushlight import set_num_threads as set_num_threads
 from ._rushlight import uint8 as uint8
 from ._rushlight import uint16 as uint16

@@ -1,5 +1,6 @@
 #include "api/api_int.h"
 
+#include "base/cpu.h"
 #include "base/threads.h"
 #include "tensor/generator.h"
 
@@ -86,6 +87,19 @@ int rush_context_get_threads(rush_context *c)
 {
   c = context_or_default(c);
   return c ? pool_n_threads(context_pool(c)) : 1;
+}
+
+rush_status rush_context_set_cpu(rush_context *c, rush_cpu cpu, rush_error *err)
+{
+  rush_error_clear(err);
+  c = context_or_default(c);
+  return c ? context_set_cpu(c, (uint32_t)cpu, err) : error_nomem(err);
+}
+
+rush_cpu rush_context_get_cpu(rush_context *c)
+{
+  c = context_or_default(c);
+  return (rush_cpu)cpu_choose(c ? context_get_options(c)->cpu : CPU_NATIVE);
 }
 
 void rush_context_set_pool(rush_context *c, int n_threads,

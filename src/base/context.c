@@ -11,6 +11,11 @@
 
 /* -- Context ------------------------------------------------------------------------------------ */
 
+static rush_status check_cpu(uint32_t level, rush_error *err)
+{
+  return level > CPU_AVX512 ? error_set(err, RUSH_EARGUMENT, "unknown cpu level %u", level) : RUSH_OK;
+}
+
 static rush_status check_options(const context_options *opt, rush_error *err)
 {
   if (!opt->allocator.alloc != !opt->allocator.free)
@@ -20,9 +25,7 @@ static rush_status check_options(const context_options *opt, rush_error *err)
   if (!(opt->limit_seconds >= 0))
     return error_set(err, RUSH_EARGUMENT, "limit_seconds must not be negative, got %g",
                      opt->limit_seconds);
-  if (opt->cpu > CPU_AVX512)
-    return error_set(err, RUSH_EARGUMENT, "unknown cpu level %u", opt->cpu);
-  return RUSH_OK;
+  return check_cpu(opt->cpu, err);
 }
 
 rush_status context_new(const context_options *opt, context **out, rush_error *err)
@@ -100,6 +103,13 @@ context *context_or_default(context *c)
 }
 
 const context_options *context_get_options(const context *c) { return &c->opt; }
+
+rush_status context_set_cpu(context *c, uint32_t level, rush_error *err)
+{
+  TRY(check_cpu(level, err));
+  c->opt.cpu = level;
+  return RUSH_OK;
+}
 
 thread_pool *context_pool(context *c)
 {

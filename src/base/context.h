@@ -93,6 +93,7 @@ void context_release(context *c);
 /* Borrowed; made at first use.  NULL only without memory.  `c` itself when not NULL. */
 context *context_or_default(context *c);
 const context_options *context_get_options(const context *c);
+rush_status context_set_cpu(context *c, uint32_t level, rush_error *err) RUSH_CHECKED; /* not while calls run */
 thread_pool *context_pool(context *c);
 
 /* The slot's object, or NULL while unfilled.  Lock-free. */

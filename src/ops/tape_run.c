@@ -323,10 +323,31 @@ DEFTRIG(TAN, tan)
 
 /* -- Complex ------------------------------------------------------------------------------------------------- */
 
+/* GCC 12 makes vfmaddsub of neighbouring differences and sums of products, whatever -ffp-contract says, and so other
+ * bits than without FMA.  With the sign of a factor turned behind its back, both are sums. */
+static inline float turned_f(float x)
+{
+  uint32_t u;
+
+  memcpy(&u, &x, sizeof u);
+  u ^= UINT32_C(1) << 31;
+  memcpy(&x, &u, sizeof x);
+  return x;
+}
+static inline double turned_(double x)
+{
+  uint64_t u;
+
+  memcpy(&u, &x, sizeof u);
+  u ^= UINT64_C(1) << 63;
+  memcpy(&x, &u, sizeof x);
+  return x;
+}
+
 #define COMPLEX_HELPERS(ty, T, E, F)                                                \
   static inline T cmul_##ty(T a, T b)                                               \
   {                                                                                 \
-    return (T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};               \
+    return (T){a.re * b.re + turned_##F(a.im) * b.im, a.re * b.im + a.im * b.re};   \
   }                                                                                 \
   /* scaled by the larger part, so that squares cannot overflow */                  \
   static inline T cdiv_##ty(T a, T b)                                               \
@@ -336,10 +357,10 @@ DEFTRIG(TAN, tan)
       if (br == 0 && bi == 0)                                                       \
         return (T){a.re / br, a.im / bi};                                           \
       E rat = b.im / b.re, scl = 1 / (b.re + b.im * rat);                           \
-      return (T){(a.re + a.im * rat) * scl, (a.im - a.re * rat) * scl};             \
+      return (T){(a.re + a.im * rat) * scl, (a.im + turned_##F(a.re) * rat) * scl}; \
     }                                                                               \
     E rat = b.re / b.im, scl = 1 / (b.re * rat + b.im);                             \
-    return (T){(a.re * rat + a.im) * scl, (a.im * rat - a.re) * scl};               \
+    return (T){(a.re * rat + a.im) * scl, (a.im * rat + turned_##F(a.re)) * scl};   \
   }                                                                                 \
   static inline T cpow_##ty(T a, T b)                                               \
   {                                                                                 \

@@ -1,0 +1,66 @@
+"""The same bits with any number of threads and on every instruction set: a part of same_bits.py; the nightly runs it whole."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest")  # of PyTorch's samples
+
+import rushlight  # noqa: E402
+import same_bits  # noqa: E402
+import same_bits_cases  # noqa: E402
+
+STEP = 23  # every so manyth case
+
+
+@pytest.fixture
+def tally() -> Iterator[same_bits.Tally]:
+    threads = rushlight.get_num_threads()
+    random.seed(0)
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield same_bits.Tally("", few=True)
+    rushlight.set_num_threads(threads)
+    rushlight.set_cpu("native")
+
+
+FAMILIES = (
+    "pointwise",
+    "reductions",
+    "products",
+    "convolutions",
+    "layers",
+    "indexing",
+    "transforms",
+    "linear_algebra",
+    "random_numbers",
+    "quantized",
+)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operators(family: str, tally: same_bits.Tally) -> None:
+    made = getattr(same_bits_cases, family)(0)
+    for number, case in enumerate(made):
+        if number % STEP == 0:
+            tally.operator(case)
+    assert tally.operators and tally.close() == 0, tally.different
+
+
+def test_networks(tally: same_bits.Tally) -> None:
+    same_bits.run_networks(tally, 8)
+    assert tally.programs >= 16 and tally.close() == 0, tally.different
+
+
+def test_a_difference_is_seen(tally: same_bits.Tally) -> None:
+    tally.compare("planted", "", lambda: torch.tensor([1.0, float(rushlight.get_num_threads())]))
+    tally.compare("planted too", "", lambda: [0.0, rushlight.get_cpu() == "portable"])
+    assert tally.close() == 1
+    if rushlight.get_cpu() != "portable":
+        assert list(tally.different) == ["planted", "planted too"]
