@@ -4,6 +4,7 @@
 life.pt      TorchScript with a loop and prints: Conway's game of life
 digits.pt    a small trained-looking network, frozen: convolution, pooling, linear, softmax
 digits.pt2   the same, exported
+worker.pt    methods that change the module's state and methods that do not, tasks, an endless loop; a weight worth packing
 """
 
 from __future__ import annotations
@@ -61,6 +62,43 @@ class Digits(nn.Module):
         return torch.softmax(self.out(x.flatten(1)), -1)
 
 
+class Worker(nn.Module):
+    """What threads do to one module at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(96, 128)
+        self.outer = nn.Linear(128, 96)
+        self.register_buffer("total", torch.zeros(96))
+        self.calls = 0
+        self.seen = [0]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Changes nothing."""
+        return torch.softmax(self.outer(torch.relu(self.inner(x))), -1) + x
+
+    @torch.jit.export
+    def count(self, x: torch.Tensor) -> int:
+        """Changes an attribute, a list and a buffer."""
+        self.calls += 1
+        self.seen.append(self.calls)
+        self.total += self.forward(x).round().sum(0) * 0 + 1
+        return self.calls
+
+    @torch.jit.export
+    def tasks(self, x: torch.Tensor) -> torch.Tensor:
+        futures = [torch.jit.fork(self.forward, x[i : i + 1]) for i in range(x.size(0))]
+        rows = [torch.jit.wait(f) for f in futures]
+        return torch.cat(rows)
+
+    @torch.jit.export
+    def spin(self, x: torch.Tensor) -> torch.Tensor:
+        """Until somebody cancels it."""
+        while bool(x.size(0) > 0):
+            x = self.forward(x)
+        return x
+
+
 def without_paths(path: str) -> None:
     """Write the archive again without what tells where it was made: debug records, folders in stack traces."""
     with zipfile.ZipFile(path) as z:
@@ -82,6 +120,7 @@ def main() -> None:
     digits = Digits().eval()
     torch.jit.freeze(torch.jit.script(digits)).save(str(OUT / "digits.pt"))
     torch.export.save(torch.export.export(digits, (torch.randn(1, 1, 8, 8),)), OUT / "digits.pt2")
+    torch.jit.script(Worker().eval()).save(str(OUT / "worker.pt"))
     for path in OUT.glob("*.pt*"):
         without_paths(path)
 

@@ -39,6 +39,13 @@ if [ -d "$corpus" ] && [ -x build-asan/cli/rushlight ]; then
 else
   echo "skipped: the whole corpus with sanitizers: none here"
 fi
+python=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo python3)}
+if "$python" -c 'import torch, expecttest' 2>/dev/null; then
+  step "same bits with any threads and instruction set" env PYTHONPATH=build-nightly/python "$python" tests/python/same_bits.py \
+    --shapes 2 $([ -d "$corpus" ] && echo --corpus "$corpus")
+else
+  echo "skipped: same bits: no torch here"
+fi
 step "fuzzers" sh tools/fuzz.sh "${SECONDS:-1800}"
 step "size" sh tools/size.sh build-nightly
 

@@ -35,10 +35,13 @@ typedef struct job {
 
 struct thread_pool {
   context *ctx;
-  int n_threads; /* with the caller */
+  atomic_bool busy; /* someone's job runs; others run theirs inline */
+  _Atomic int n_usable; /* with the caller, of the host's pool or ours: for who has not claimed the pool */
+
+  /* Of who claimed the pool. */
+  int n_threads; /* of ours, with the caller */
   pid_t pid;     /* workers do not survive a fork */
   pool_host host;
-  atomic_bool busy; /* someone's job runs; others run theirs inline */
 
   _Atomic uint64_t state;
   _Atomic int64_t next; /* chunk */
@@ -195,6 +198,7 @@ thread_pool *pool_new(context *c, int n_threads)
   if (!p)
     return NULL;
   *p = (thread_pool){.ctx = c, .n_threads = threads_or_default(n_threads)};
+  atomic_init(&p->n_usable, p->n_threads);
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->wake, NULL);
   pthread_cond_init(&p->done, NULL);
@@ -250,7 +254,7 @@ int pool_n_threads(const thread_pool *p)
 {
   if (!p) /* there was no memory for one: the caller works alone */
     return 1;
-  return p->host.run ? p->host.n_threads : p->n_threads;
+  return atomic_load_explicit(&p->n_usable, memory_order_relaxed);
 }
 
 /* Changes wait until no job runs; jobs that come meanwhile run inline. */
@@ -258,6 +262,14 @@ static void pool_claim(thread_pool *p)
 {
   while (atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
     sched_yield();
+}
+
+/* After a change. */
+static void pool_count(thread_pool *p)
+{
+  int n = p->host.run ? p->host.n_threads : p->n_threads;
+
+  atomic_store_explicit(&p->n_usable, n < 1 ? 1 : n, memory_order_relaxed);
 }
 
 static void pool_unclaim(thread_pool *p)
@@ -272,6 +284,7 @@ void pool_set_threads(thread_pool *p, int n_threads)
   if (n_threads != p->n_threads) {
     stop_workers(p);
     p->n_threads = n_threads;
+    pool_count(p);
   }
   pool_unclaim(p);
 }
@@ -280,6 +293,7 @@ void pool_set_host(thread_pool *p, const pool_host *host)
 {
   pool_claim(p);
   p->host = host ? *host : (pool_host){0};
+  pool_count(p);
   pool_unclaim(p);
 }
 
@@ -331,9 +345,9 @@ rush_status parallel_for(call_ctx *cx, int64_t n, int64_t grain,
     return RUSH_OK;
   }
   thread_pool *p = context_pool(cx->ctx);
-  int n_threads = pool_n_threads(p);
-  if (n_threads <= 1 || atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
+  if (pool_n_threads(p) <= 1 || atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
     return run_inline(cx, n, grain, fn, arg);
+  int n_threads = pool_n_threads(p); /* it may have changed */
   int64_t n_pieces = (n - 1) / grain + 1;
   int64_t per_chunk = i64_max(n_pieces / ((int64_t)n_threads * CHUNKS_PER_THREAD), 1);
   p->job = (job){fn, arg, cx, n, per_chunk * grain, 0};
