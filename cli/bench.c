@@ -1,5 +1,5 @@
 /* rushlight bench -- latency and memory of a call. */
-#include "call.h"
+#include "record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,7 @@ static bool once(cli *c, rush_module *m, const call_args *a, double *seconds, ru
   if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &result, err) != RUSH_OK)
     return false;
   *seconds = cli_seconds() - start;
+  c->output_bytes = 0;
   rush_value_release(result);
   return true;
 }
@@ -33,6 +34,28 @@ static void print_time(const char *name, double s)
     printf("%-10s %10.2f us\n", name, s * 1e6);
   else
     printf("%-10s %10.3f ms\n", name, s * 1e3);
+}
+
+#define SHOWN_OPERATORS 8
+#define RECORDED_CALLS 20
+#define RECORDED_SECONDS 0.5
+
+/* What the operators' shares are, from some more calls with a profile on. */
+static int print_shares(cli *c, rush_module *m, const call_args *a)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  record r;
+
+  if (record_calls(c, m, a, 0, RECORDED_CALLS, RECORDED_SECONDS, &r, &err) != RUSH_OK)
+    return cli_report(c, &err);
+  if (c->json) {
+    record_json_operators(stdout, &r);
+  } else {
+    printf("\n");
+    record_print_operators(stdout, &r, SHOWN_OPERATORS, 100);
+  }
+  record_free(&r);
+  return EXIT_OK;
 }
 
 static int measure(cli *c, rush_module *m, const call_args *a, double load, double budget)
@@ -68,7 +91,7 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
   double p10 = samples[n / 10], p50 = samples[n / 2], p90 = samples[n * 9 / 10];
   if (c->json) {
     printf("{\"load\": %.9f, \"first\": %.9f, \"min\": %.9f, \"p10\": %.9f, \"median\": %.9f, \"p90\": %.9f, "
-           "\"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, \"threads\": %d}\n",
+           "\"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, \"threads\": %d, \"operators\": ",
            load, first, samples[0], p10, p50, p90, samples[n - 1], n, live, peak,
            rush_context_get_threads(c->context));
   } else {
@@ -84,7 +107,10 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
     printf("%-10s %10.1f MB live, %.1f MB peak\n", "memory", (double)live / 1e6, (double)peak / 1e6);
   }
   free(samples);
-  return EXIT_OK;
+  int code = print_shares(c, m, a);
+  if (c->json)
+    printf(code == EXIT_OK ? "}\n" : "[]}\n");
+  return code;
 }
 
 /* -- Against a second file ----------------------------------------------------------------------- */
@@ -171,6 +197,7 @@ int cli_bench(cli *c)
     return cli_usage("bench", "takes a model file");
   if (!call_parse(c, "bench", &a, &code))
     return code;
+  c->capture = true; /* what the program prints is not the answer */
   start = cli_seconds();
   if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
     call_free(&a);

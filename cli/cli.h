@@ -34,6 +34,7 @@ typedef struct cli {
 int cli_run(cli *c);
 int cli_verify(cli *c);
 int cli_bench(cli *c);
+int cli_profile(cli *c);
 int cli_show(cli *c);
 
 /* The exit code of a status. */

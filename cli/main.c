@@ -8,7 +8,7 @@
 static const struct verb {
   const char *name;
   int (*run)(cli *c);
-} verbs[] = {{"run", cli_run}, {"verify", cli_verify}, {"bench", cli_bench}, {"show", cli_show}};
+} verbs[] = {{"run", cli_run}, {"verify", cli_verify}, {"bench", cli_bench}, {"profile", cli_profile}, {"show", cli_show}};
 
 int cli_exit(rush_status st)
 {
@@ -238,5 +238,5 @@ int main(int argc, char **argv)
     free(c.output);
     return code;
   }
-  return cli_usage(NULL, "there is no verb '%s': run, verify, bench, show", verb);
+  return cli_usage(NULL, "there is no verb '%s': run, verify, bench, profile, show", verb);
 }

@@ -434,6 +434,43 @@ RUSH_API rush_cancel *rush_cancel_create(rush_context *c); /* new, or NULL witho
 RUSH_API void rush_cancel_request(rush_cancel *k);         /* any thread */
 RUSH_API void rush_cancel_release(rush_cancel *k);
 
+/* -- Profiles ------------------------------------------------------------------------------------ */
+
+/* A context records what its calls do: every operator and every method or function of a program, with times, inputs and
+ * source lines.  While no profile is on this costs nothing.  One profile a context at a time; it holds what
+ * ran between start and stop, and stays readable until the next start or the context's end. */
+
+typedef enum rush_profile_kind {
+  RUSH_PROFILE_FUNCTION, /* a method or function of a program */
+  RUSH_PROFILE_OPERATOR
+} rush_profile_kind;
+
+/* What ran once.  Events of one thread nest: an event's children follow it, one deeper.  Strings are
+ * borrowed until the next start. */
+typedef struct rush_profile_event {
+  const char *name;      /* "aten::conv2d", "__torch__.M.forward" */
+  rush_profile_kind kind;
+  uint32_t thread;       /* 0, 1, ... in the order that threads appeared */
+  uint32_t depth;        /* 0: called from outside */
+  uint64_t start_ns;     /* monotonic clock */
+  uint64_t end_ns;       /* 0: it had not ended */
+  int64_t bytes;         /* by how much the context's live bytes grew meanwhile */
+  const char *inputs;    /* an operator's tensors, "float32[1, 3, 8, 8], float32[4]"; else "" */
+  const char *file;      /* of the line that called it, as its author wrote it where the archive says so; or NULL */
+  const char *code;      /* that line's text, or NULL */
+  uint32_t line;         /* from 1; 0 when nobody knows */
+} rush_profile_event;
+
+/* Record the calls that start from now on, at most max_events (0: a million) events; what an earlier profile
+ * held is forgotten. */
+RUSH_API rush_status rush_profile_start(rush_context *c, size_t max_events, rush_error *err) RUSH_CHECKED;
+/* Calls that start from now on are not recorded. */
+RUSH_API void rush_profile_stop(rush_context *c);
+/* Events in the record, in the order in which they began; *n_dropped (may be NULL): how many did not fit. */
+RUSH_API size_t rush_profile_n_events(rush_context *c, uint64_t *n_dropped);
+/* Event i into *out; false when there is none. */
+RUSH_API bool rush_profile_event_at(rush_context *c, size_t i, rush_profile_event *out);
+
 /* -- Single operators and data files ------------------------------------------------------------ */
 
 /* Call "aten::add" with the first overload that fits, or "aten::add.Tensor".  *results: at most

@@ -2,6 +2,7 @@
 
 #include "base/cpu.h"
 #include "base/threads.h"
+#include "ops/profile.h"
 #include "tensor/generator.h"
 
 #define STRINGIFY_(x) #x
@@ -174,6 +175,37 @@ void rush_memory_reset_peak(rush_context *c)
   c = context_or_default(c);
   if (c)
     mem_reset_peak(c);
+}
+
+rush_status rush_profile_start(rush_context *c, size_t max_events, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  return profile_start(cx.ctx, max_events, err);
+}
+
+void rush_profile_stop(rush_context *c)
+{
+  c = context_or_default(c);
+  if (c)
+    profile_stop(c);
+}
+
+size_t rush_profile_n_events(rush_context *c, uint64_t *n_dropped)
+{
+  uint64_t unasked;
+
+  c = context_or_default(c);
+  n_dropped = n_dropped ? n_dropped : &unasked;
+  *n_dropped = 0;
+  return c ? profile_count(c, n_dropped) : 0;
+}
+
+bool rush_profile_event_at(rush_context *c, size_t i, rush_profile_event *out)
+{
+  c = context_or_default(c);
+  return c && profile_at(c, i, out);
 }
 
 /* The one definition of a cancellation flag: a refcount of one and the flag call_ctx looks at. */

@@ -175,8 +175,11 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
     .limit_depth = c->opt.limit_depth,
     .grad_mode = true,
     .no_reuse = c->opt.no_reuse,
-    .saw_special = context_slot_get(c, SLOT_SPECIAL) != NULL,
+    .watch = context_slot_get(c, SLOT_SPECIAL) ? CALL_SPECIAL : 0,
+    .profile = atomic_load_explicit(&c->profile, memory_order_relaxed),
   };
+  if (UNLIKELY(cx->profile != 0))
+    cx->watch |= CALL_PROFILED;
   double seconds = c->opt.limit_seconds;
   if (seconds > 0 && seconds < 1e9)
     cx->deadline_ns = clock_ns() + (uint64_t)(seconds * 1e9);
@@ -188,12 +191,14 @@ static void forget(context *c, void *object)
   (void)object;
 }
 
+void context_set_profile(context *c, uint32_t number) { atomic_store(&c->profile, number); }
+
 void call_mark_special(call_ctx *cx)
 {
   static const char seen; /* only its address counts */
-  if (!cx->saw_special)
+  if (!(cx->watch & CALL_SPECIAL))
     context_slot_publish_steal(cx->ctx, SLOT_SPECIAL, (void *)(uintptr_t)&seen, forget);
-  cx->saw_special = true;
+  cx->watch |= CALL_SPECIAL;
 }
 
 rush_status call_poll(call_ctx *cx)

@@ -49,6 +49,8 @@ typedef struct mem_stats {
 } mem_stats;
 void mem_get_stats(context *c, mem_stats *out);
 void mem_reset_peak(context *c);
+/* The live bytes alone, cheaper: what is kept for reuse above the context counts as live. */
+int64_t mem_live_bytes(context *c);
 /* An upper layer keeps free blocks of its own (threads' lists of tensor headers): cached_bytes(c) says how
  * many bytes, which then count as cached and not as live.  Set once a context. */
 void mem_set_cached(context *c, size_t (*cached_bytes)(context *c));
@@ -61,7 +63,7 @@ typedef enum context_slot {
   SLOT_GENERATOR, /* tensor: the default random generator */
   SLOT_TYPES,     /* value: types made outside programs */
   SLOT_PROGRAM,   /* script: the built-in program that composites live in */
-  SLOT_HOOKS,     /* ops: call hooks */
+  SLOT_HOOKS,     /* ops: the profile */
   SLOT_CLASSES,   /* value: registered custom classes */
   SLOT_SPECIAL,   /* call_mark_special was called */
   SLOT_CODE,      /* compile: memory that runs */
@@ -108,6 +110,11 @@ void context_warn(context *c, const char *text);
 
 /* -- Call context ------------------------------------------------------------------------------- */
 
+enum call_watch {
+  CALL_SPECIAL = 1,  /* there may be quantized or nested tensors */
+  CALL_PROFILED = 2  /* a profile records the call */
+};
+
 struct call_ctx {
   context *ctx;       /* borrowed */
   rush_error *err;    /* the caller's, may be NULL */
@@ -118,12 +125,16 @@ struct call_ctx {
   bool grad_mode;     /* torch.is_grad_enabled() of this call */
   bool recording;     /* gradients are recorded (a call option) */
   bool no_reuse;
-  bool saw_special;     /* there may be quantized or nested tensors: op_call looks at arguments */
+  uint8_t watch;      /* CALL_*: what op_call has to look at besides; mostly 0 */
+  uint32_t profile;   /* CALL_PROFILED: which (ops/profile.h) */
+  uint32_t profile_depth, profile_thread; /* its: events that are open; the thread's number + 1, or 0 */
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
 };
 
 /* Start an outer call with the context's limits. */
 void call_ctx_init(call_ctx *cx, context *c, rush_error *err);
+/* Calls that start from now on belong to profile `number`; 0: to none. */
+void context_set_profile(context *c, uint32_t number);
 /* From now on the context may have tensors that few operators know (quantized, nested). */
 void call_mark_special(call_ctx *cx);
 /* RUSH_OK, or RUSH_ELIMIT / RUSH_ECANCELLED with the error set.  Reads the clock: call it about once a

@@ -248,6 +248,15 @@ void mem_init(context *c)
   c->host_allocator = c->opt.allocator.alloc != NULL;
 }
 
+int64_t mem_live_bytes(context *c)
+{
+  int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
+
+  for (int i = 0; i < N_SHARDS; i++)
+    live += atomic_load_explicit(&c->shards[i].pending_bytes, memory_order_relaxed);
+  return live;
+}
+
 void mem_get_stats(context *c, mem_stats *out)
 {
   c = context_or_default(c);

@@ -2,6 +2,7 @@
 
 #include "ops/nested.h"
 #include "ops/pointwise.h"
+#include "ops/profile.h"
 #include "ops/quantize.h"
 #include "ops/registry.h"
 #include "ops/table.h"
@@ -288,9 +289,21 @@ static rush_status run_known(rush_call *c) { return quantized_call(c, run); }
 /* Quantized and nested tensors are about. */
 static rush_status special_call(rush_call *c) { return nested_call(c, run_known); }
 
+/* Some bit of `watch` is set. */
+static rush_status watched_call(rush_call *c)
+{
+  bool is_profiled = c->cx->watch & CALL_PROFILED;
+  uint32_t event = is_profiled ? profile_begin_op(c) : PROFILE_NONE;
+  rush_status st = c->cx->watch & CALL_SPECIAL ? special_call(c) : run(c);
+
+  if (is_profiled)
+    profile_end(c->cx, event);
+  return st;
+}
+
 rush_status op_call(rush_call *c)
 {
-  rush_status st = UNLIKELY(c->cx->saw_special) ? special_call(c) : run(c);
+  rush_status st = UNLIKELY(c->cx->watch) ? watched_call(c) : run(c);
   if (UNLIKELY(st != RUSH_OK))
     drop_results(c);
   return st;

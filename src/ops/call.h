@@ -22,6 +22,7 @@
 #ifndef RUSH_OPS_CALL_H
 #define RUSH_OPS_CALL_H
 
+#include "base/source.h"
 #include "rushlight/backend.h"
 #include "tensor/tensor.h"
 #include "value/schema.h"
@@ -180,6 +181,12 @@ rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, c
 /* Copies the definition.  A name and overload that exist are an error. */
 rush_status op_register(context *c, const rush_op_def *def, rush_error *err) RUSH_CHECKED;
 
+/* A line of a program. */
+typedef struct call_place {
+  source_range range;
+  void *function; /* that it stands in, or NULL */
+} call_place;
+
 /* The script layer compiles composites and runs them through these, published in SLOT_PROGRAM. */
 typedef struct op_body_runtime {
   rush_status (*compile)(call_ctx *cx, const op *o, const char *body, void **function);
@@ -187,6 +194,10 @@ typedef struct op_body_runtime {
                       rush_value *results, uint32_t n_results);
   /* A method of the object args[0]. */
   rush_status (*method)(call_ctx *cx, const char *name, const rush_value *args, uint32_t n_args, rush_value *result);
+  /* Where the program that is running is: the innermost line of a user's function.  False: nowhere. */
+  bool (*place)(call_ctx *cx, call_place *out);
+  /* The author's text behind a place of archived code: *src is new.  False: none is known. */
+  bool (*original)(call_ctx *cx, const call_place *at, source_range *out, source **src);
   void (*destroy)(context *c, void *runtime);
 } op_body_runtime;
 

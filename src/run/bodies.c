@@ -69,6 +69,13 @@ static rush_status call_method(call_ctx *cx, const char *name, const rush_value 
   return function_call(cx, f, args, n_args, result);
 }
 
+static bool place_original(call_ctx *cx, const call_place *at, source_range *out, source **src)
+{
+  const function *f = at->function;
+
+  return f && f->program->original && f->program->original(cx, f->program, &at->range, out, src);
+}
+
 static void destroy_runtime(context *c, void *p)
 {
   body_runtime *rt = p;
@@ -90,7 +97,7 @@ static void make_runtime(session *s, void *arg)
 
   if (!rt)
     session_check(s, call_nomem(s->cx));
-  rt->calls = (op_body_runtime){compile_body, call_body, call_method, destroy_runtime};
+  rt->calls = (op_body_runtime){compile_body, call_body, call_method, stack_place, place_original, destroy_runtime};
   rt->program = session_keep(s, p);
   *(void **)arg = rt;
 }

@@ -1,6 +1,8 @@
 /* run/stack.c -- frames, unwinding, tracebacks. */
 #include "run/stack.h"
 
+#include "ops/profile.h"
+
 #define CHUNK_BYTES (64 * 1024)
 #define SHOWN_FRAMES 64 /* of a traceback */
 
@@ -45,6 +47,41 @@ static bool add_chunk(call_stack *s, size_t n_bytes)
 
 /* -- Frames ------------------------------------------------------------------------------------- */
 
+static const source_range *place_of(const frame *f)
+{
+  const code *c = f->c;
+  ptrdiff_t pc = f->pc - c->code;
+
+  return &c->places[c->place_of[pc > 0 ? pc - 1 : 0]].range;
+}
+
+bool stack_place(call_ctx *cx, call_place *out)
+{
+  const call_stack *s = cx->frames;
+  const frame *f = s->frame;
+
+  while (f && f->c->is_builtin)
+    f = f->prev;
+  if (!f || !f->c->n_places || !place_of(f)->src)
+    return false;
+  *out = (call_place){*place_of(f), f->c->function};
+  return true;
+}
+
+/* Composites' bodies are part of their operator's event. */
+static uint32_t begin_event(call_ctx *cx, const call_stack *s, const code *c)
+{
+  const char *name = c->function ? c->function->qualified : c->name;
+  call_place first = {.function = c->function};
+
+  if (c->is_builtin)
+    return PROFILE_NONE;
+  if (s->frame || !c->n_places || !c->places[0].range.src)
+    return profile_begin_function(cx, name, NULL);
+  first.range = c->places[0].range; /* called from outside: where it begins */
+  return profile_begin_function(cx, name, &first);
+}
+
 rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
 {
   size_t n_bytes = sizeof(frame) + (size_t)(c->n_regs + c->n_row) * sizeof(rush_value);
@@ -65,6 +102,8 @@ rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
   f->used_before = s->top->used;
   f->dst = NO_REG;
   s->top->used += n_bytes;
+  if (UNLIKELY(cx->watch & CALL_PROFILED))
+    f->event = begin_event(cx, s, c);
   s->frame = f;
   cx->depth++;
   memcpy(f->regs, c->constants, c->n_kregs * sizeof(rush_value));
@@ -78,6 +117,8 @@ void stack_pop(call_ctx *cx, call_stack *s)
   frame *f = s->frame;
   chunk *k = f->chunk;
 
+  if (UNLIKELY(cx->watch & CALL_PROFILED) && !f->c->is_builtin)
+    profile_end(cx, f->event);
   s->frame = f->prev;
   k->used = f->used_before;
   cx->depth--;
@@ -90,14 +131,6 @@ void stack_pop(call_ctx *cx, call_stack *s)
 }
 
 /* -- Tracebacks --------------------------------------------------------------------------------- */
-
-static const source_range *place_of(const frame *f)
-{
-  const code *c = f->c;
-  ptrdiff_t pc = f->pc - c->code;
-
-  return &c->places[c->place_of[pc > 0 ? pc - 1 : 0]].range;
-}
 
 /* The frames that a traceback shows. */
 typedef struct shown {

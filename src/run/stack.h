@@ -36,6 +36,7 @@ typedef struct frame {
   chunk *chunk;
   size_t used_before;  /* of the chunk */
   uint32_t dst;        /* register of the caller, or NO_REG */
+  uint32_t event;      /* in a profile */
 } frame;
 
 typedef struct entered { /* a context manager whose __exit__ is due when the frame fails */
@@ -60,6 +61,8 @@ void stack_init(call_stack *s, context *c, void *first, size_t n_bytes);
 void stack_free(call_stack *s);
 /* A frame for c: constants copied, the other registers None; the caller fills the arguments. */
 rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out) RUSH_CHECKED;
+/* The innermost line of a function that is not built in; false: none. */
+bool stack_place(call_ctx *cx, call_place *out);
 /* Registers are empty. */
 void stack_pop(call_ctx *cx, call_stack *s);
 /* Frames from the innermost to `base` fail: traceback, registers released, futures failed. */
