@@ -158,10 +158,11 @@ static void print_methods(const record *r, int width)
     }
     int filled = (int)(share * bar + 0.5);
     filled = filled < bar ? filled : bar;
-    printf("%*s%-*.*s %8zu %9s %9s %5.1f%%  %.*s", indent, "", name - indent, name - indent, record_short_name(m->name),
-           m->calls, record_time(m->total, total), record_time(m->self, self), 100 * share, filled, "############");
+    printf("%*s%-*.*s %8zu %9s %9s %5.1f%%%s%.*s", indent, "", name - indent, name - indent, record_short_name(m->name),
+           m->calls, record_time(m->total, total), record_time(m->self, self), 100 * share,
+           filled ? "  " : "", filled, "############");
     if (code && m->level)
-      printf("%*s  %.*s", bar - filled, "", code, m->code ? m->code : "");
+      printf("%*s  %.*s", bar - filled + (filled ? 0 : 2), "", code, m->code ? m->code : "");
     printf("\n");
   }
   if (hidden)
