@@ -202,8 +202,9 @@ static void rex(x86_asm *a, const x86_row *row, const fields *f, unsigned b, uns
 /* Between registers, a move to a low register from a high one is shorter as a store. */
 static void shorten_move(x86_ins *i)
 {
-  if (i->op == X86_VMOVAPS && i->vl < VL512 && i->r[0] < 8 && i->r[1] >= 8 && i->r[1] < 16)
-    i->op = X86_VMOVAPS_ST;
+  bool move = i->op == X86_VMOVAPS || i->op == X86_VMOVUPS;
+  if (move && i->vl < VL512 && i->r[0] < 8 && i->r[1] >= 8 && i->r[1] < 16)
+    i->op++; /* its store */
 }
 
 static void list_ins(x86_asm *a, size_t from, const x86_ins *i)
@@ -388,7 +389,7 @@ void x86_align(x86_asm *a, size_t to, bool code)
   while (a->len % to)
     byte(a, code ? 0x90 : 0);
   if (a->len > from && a->listing)
-    text_printf(a->listing, "%5zx  .balign %zu, 0x%x\n", from, to, code ? 0x90 : 0);
+    text_printf(a->listing, "%5zx  .skip %zu, 0x%x\n", from, a->len - from, code ? 0x90 : 0);
 }
 
 void x86_jump(x86_asm *a, int cond, int label)
@@ -412,14 +413,14 @@ void x86_jump(x86_asm *a, int cond, int label)
     }
     dword(a, to < 0 ? 0 : (int32_t)(back - 4));
   }
-  list(a, from, "j%s L%d", names[cond], label);
+  list(a, from, "j%s %d%c", names[cond], label, to < 0 ? 'f' : 'b');
 }
 
 void x86_label(x86_asm *a, int label)
 {
   a->labels[label] = (int64_t)a->len;
   if (a->listing)
-    text_printf(a->listing, "L%d:\n", label);
+    text_printf(a->listing, "%d:\n", label);
   for (int k = 0; k < a->n_jumps; k++)
     if (a->jumps[k].label == label && !a->failed) {
       int32_t distance = (int32_t)(a->len - a->jumps[k].at - 4);

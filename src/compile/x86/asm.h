@@ -80,7 +80,8 @@ void x86_simple(x86_asm *a, const char *text); /* "ret", "vzeroupper", "sfence" 
 void x86_data(x86_asm *a, const void *bytes, size_t n_bytes);
 /* Nothing-doers (or, in data, zeros) up to a multiple of `to` bytes. */
 void x86_align(x86_asm *a, size_t to, bool code);
-/* A backward jump is as short as can be, a forward one has 32 bits. */
+/* Labels: small numbers, listed as GNU's local ones, so not 0 and 1 (0b and 1b are numbers there).  A backward
+ * jump is as short as can be, a forward one has 32 bits. */
 void x86_jump(x86_asm *a, int cond, int label);
 void x86_label(x86_asm *a, int label);
 

@@ -9,7 +9,7 @@ static const uint8_t pointers[] = {R9, R10, R11, RBX, R12, R13, R14, R15};
 #define FIRST_SAVED 3 /* of pointers: from here on they are the caller's */
 #define MAX_FRAME 3900 /* bytes: less than a stack's guard page */
 
-enum { L_UNROLLED, L_WHOLE, L_WHOLE_LOOP, L_REST, L_DONE, L_COPY };
+enum { L_UNROLLED = 2, L_WHOLE, L_WHOLE_LOOP, L_REST, L_DONE, L_COPY };
 
 typedef struct emitter {
   x86_asm *a;
