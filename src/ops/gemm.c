@@ -70,20 +70,7 @@ static void pack_a(const job *j, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
   const int64_t len = k1 - k0;
   for (int64_t i = m0; i < m1; i += j->kr->mr) {
     const int64_t rows = i64_min(j->kr->mr, m1 - i);
-    for (int64_t r = 0; r < rows; r++) {
-      const char *s = at(j, a->data, (i + r) * a->rs + k0 * a->cs);
-      if (j->item == 4) {
-        const uint32_t *from = (const uint32_t *)s;
-        uint32_t *to = (uint32_t *)dst + r;
-        for (int64_t k = 0; k < len; k++)
-          to[k * rows] = from[k * a->cs];
-      } else {
-        const uint64_t *from = (const uint64_t *)s;
-        uint64_t *to = (uint64_t *)dst + r;
-        for (int64_t k = 0; k < len; k++)
-          to[k * rows] = from[k * a->cs];
-      }
-    }
+    j->kr->pack_a(len, (int)rows, at(j, a->data, i * a->rs + k0 * a->cs), a->rs, a->cs, dst);
     dst += (size_t)(rows * len) * j->item;
   }
 }

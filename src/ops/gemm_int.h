@@ -25,6 +25,8 @@ typedef struct gemm_tile {
 typedef struct gemm_kernels {
   int mr, nr, vl; /* rows and columns of a tile; lanes of a vector */
   void (*tile)(const gemm_tile *t);
+  /* `rows` (<= mr) of A over k terms into dst[k][rows]. */
+  void (*pack_a)(int64_t k, int rows, const void *a, int64_t rs, int64_t cs, void *dst);
   /* k x cols of B (strides rs, cs) into dst[k][nr], zero beyond cols. */
   void (*pack_b)(int64_t k, int cols, const void *b, int64_t rs, int64_t cs, void *dst);
   /* acc[0..n) = chain over k of a[k] * b[k][0..n): one row, B in place. */
