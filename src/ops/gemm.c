@@ -15,6 +15,8 @@
 /* Multiply-adds below which a second thread costs more than it brings. */
 #define PARALLEL_MACS 500000
 #define MAX_SLOTS 64
+/* Elements of A that are packed whole, for products of few rows. */
+#define MOST_PACKED_A (INT64_C(1) << 21)
 
 const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype)
 {
@@ -43,13 +45,16 @@ typedef struct job {
   const gemm_args *g;
   const gemm_kernels *kr;
   size_t item;
-  int64_t piece, n_panels;
+  int64_t piece, n_panels, n_tiles; /* tiles: of mr rows */
   bool pack_a, row_b; /* row_b: B has unit column stride and is read in place when that is enough */
+  const char *a_all;  /* all of A packed, piece by piece; NULL: in place, or packed by each task */
   /* B packed for columns [shared_p0 * nr ...) and the current piece, or for all (g->packed). */
   const char *shared;
   int64_t shared_p0;
   int64_t k0, k1;     /* current piece, when tasks run one piece at a time */
   int64_t p0, p1;     /* current panels */
+  int64_t n_blocks;   /* of rows, alike but for one tile */
+  int64_t n_groups;   /* of panels, the same */
   /* scratch of tasks */
   char *scratch;
   size_t slot_bytes, a_bytes;
@@ -67,11 +72,10 @@ static const char *at(const job *j, const void *base, int64_t elems)
 static void pack_a(const job *j, int64_t m0, int64_t m1, int64_t k0, int64_t k1, char *dst)
 {
   const gemm_matrix *a = &j->g->a;
-  const int64_t len = k1 - k0;
   for (int64_t i = m0; i < m1; i += j->kr->mr) {
     const int64_t rows = i64_min(j->kr->mr, m1 - i);
-    j->kr->pack_a(len, (int)rows, at(j, a->data, i * a->rs + k0 * a->cs), a->rs, a->cs, dst);
-    dst += (size_t)(rows * len) * j->item;
+    j->kr->pack_a(k1 - k0, (int)rows, at(j, a->data, i * a->rs + k0 * a->cs), a->rs, a->cs, dst);
+    dst += (size_t)(rows * (k1 - k0)) * j->item;
   }
 }
 
@@ -102,7 +106,8 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
   const gemm_args *g = j->g;
   const int nr = j->kr->nr, mr = j->kr->mr;
   gemm_tile t = {.k = k1 - k0, .c_rs = g->c_rs, .alpha = g->alpha, .beta = k0 ? 1.0 : g->beta};
-  if (j->pack_a)
+  const char *a = j->a_all ? at(j, j->a_all, k0 * g->m + m0 * t.k) : j->pack_a ? scratch : NULL;
+  if (j->pack_a && !j->a_all)
     pack_a(j, m0, m1, k0, k1, scratch);
   for (int64_t p = p0; p < p1; p++) {
     const int64_t col = p * nr;
@@ -110,8 +115,8 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
     t.b = panel_of_b(j, p, k0, k1, scratch + j->a_bytes, &t.b_ks);
     for (int64_t i = m0; i < m1; i += mr) {
       t.rows = (int)i64_min(mr, m1 - i);
-      if (j->pack_a) {
-        t.a = at(j, scratch, (i - m0) * t.k);
+      if (a) {
+        t.a = at(j, a, (i - m0) * t.k);
         t.a_rs = 1;
         t.a_ks = t.rows;
       } else {
@@ -157,27 +162,46 @@ static void slot_give(job *j, int slot)
   atomic_fetch_or_explicit(&j->free_slots, UINT64_C(1) << slot, memory_order_release);
 }
 
-/* All rows, panels [begin, end), all of k. */
+static int64_t cut(int64_t n, int64_t n_parts, int64_t i) { return n * i / n_parts; }
+
+/* All rows, groups of panels [begin, end), all of k. */
 static void task_panels(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   int slot;
   char *scratch = slot_take(j, &slot);
-  for (int64_t m0 = 0; m0 < j->g->m; m0 += MC)
+  for (int64_t i = begin; i < end; i++)
     for (int64_t k0 = 0; k0 < j->g->k; k0 += j->piece)
-      run_block(j, m0, i64_min(m0 + MC, j->g->m), begin, end, k0, i64_min(k0 + j->piece, j->g->k), scratch);
+      run_block(j, 0, j->g->m, cut(j->n_panels, j->n_groups, i), cut(j->n_panels, j->n_groups, i + 1), k0,
+                i64_min(k0 + j->piece, j->g->k), scratch);
   slot_give(j, slot);
 }
 
-/* Row blocks [begin, end) of one piece and the current panels. */
-static void task_rows(void *arg, int64_t begin, int64_t end)
+/* Tasks are (block of rows, group of panels) of one piece and the current panels, groups fastest. */
+static void task_blocks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
+  const int64_t mr = j->kr->mr, n_panels = j->p1 - j->p0;
   int slot;
   char *scratch = slot_take(j, &slot);
-  for (int64_t i = begin; i < end; i++)
-    run_block(j, i * MC, i64_min((i + 1) * MC, j->g->m), j->p0, j->p1, j->k0, j->k1, scratch);
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t row = i / j->n_groups, group = i % j->n_groups;
+    run_block(j, cut(j->n_tiles, j->n_blocks, row) * mr, i64_min(cut(j->n_tiles, j->n_blocks, row + 1) * mr, j->g->m),
+              j->p0 + cut(n_panels, j->n_groups, group), j->p0 + cut(n_panels, j->n_groups, group + 1), j->k0, j->k1,
+              scratch);
+  }
   slot_give(j, slot);
+}
+
+/* Tiles [begin, end) of A, all of k. */
+static void task_pack_a(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  const gemm_args *g = j->g;
+  for (int64_t k0 = 0; k0 < g->k; k0 += j->piece) {
+    const int64_t k1 = i64_min(k0 + j->piece, g->k), m0 = begin * j->kr->mr;
+    pack_a(j, m0, i64_min(end * j->kr->mr, g->m), k0, k1, (char *)(uintptr_t)at(j, j->a_all, k0 * g->m + m0 * (k1 - k0)));
+  }
 }
 
 static void task_pack(void *arg, int64_t begin, int64_t end)
@@ -234,7 +258,7 @@ static size_t round_up64(size_t n) { return (n + 63) & ~(size_t)63; }
 static rush_status run_big(job *j)
 {
   const gemm_args *g = j->g;
-  const int64_t width = NC / j->kr->nr, n_blocks = (g->m + MC - 1) / MC;
+  const int64_t width = NC / j->kr->nr;
   size_t n_bytes = (size_t)(i64_min(width, j->n_panels) * j->kr->nr * j->piece) * j->item;
   char *shared = NULL;
   rush_status st = RUSH_OK;
@@ -250,7 +274,7 @@ static rush_status run_big(job *j)
         st = parallel_for(j->cx, j->p1 - j->p0, 4, task_pack, j);
       }
       if (st == RUSH_OK)
-        st = parallel_for(j->cx, n_blocks, 1, task_rows, j);
+        st = parallel_for(j->cx, j->n_blocks * j->n_groups, 1, task_blocks, j);
     }
   }
   if (shared)
@@ -258,17 +282,68 @@ static rush_status run_big(job *j)
   return st;
 }
 
+/* Few rows: each panel of B is used once, by all of them. */
+static rush_status run_thin(job *j, int n_threads)
+{
+  const gemm_args *g = j->g;
+  size_t n_bytes = 0;
+  char *all = NULL;
+  rush_status st = RUSH_OK;
+  if (j->pack_a) {
+    n_bytes = (size_t)(g->m * g->k) * j->item;
+    if (!(all = mem_alloc_data(j->cx->ctx, n_bytes)))
+      return call_nomem(j->cx);
+    j->a_all = all;
+    if (n_threads > 1)
+      st = parallel_for(j->cx, j->n_tiles, i64_max(1, 32768 / (g->k * j->kr->mr)), task_pack_a, j);
+    else
+      task_pack_a(j, 0, j->n_tiles);
+  }
+  const int64_t macs = i64_max(1, g->m * g->k * j->kr->nr * (j->n_panels / j->n_groups));
+  if (st == RUSH_OK && n_threads > 1)
+    st = parallel_for(j->cx, j->n_groups, i64_max(1, PARALLEL_MACS / 2 / macs), task_panels, j);
+  else if (st == RUSH_OK)
+    task_panels(j, 0, j->n_groups);
+  if (all)
+    mem_free_data(j->cx->ctx, all, n_bytes);
+  return st;
+}
+
+/* Into how many tasks a product is cut.  C is made tile by tile in any case: no bit depends on it. */
+static void cut_work(job *j, bool big, int n_threads)
+{
+  const int64_t most = MC / j->kr->mr, threads = i64_max(1, n_threads);
+  j->n_blocks = j->n_groups = 1;
+  if (big) {
+    j->n_blocks = (j->n_tiles + most - 1) / most;
+    if (threads > 1) /* rows alike for every thread, several turns for each */
+      j->n_blocks = i64_min((j->n_blocks + 2 * threads - 1) / (2 * threads) * 2 * threads, j->n_tiles);
+    if (j->n_blocks < 2 * threads)
+      j->n_groups = i64_max(1, i64_min(2 * threads / j->n_blocks, j->n_panels / 4));
+  } else if (j->n_tiles <= 2) {
+    j->n_groups = j->n_panels;
+  } else { /* C of a group stays in the cache from piece to piece */
+    j->n_groups = i64_min(j->n_panels, i64_max((j->n_panels + 7) / 8, 4 * threads));
+  }
+}
+
 static rush_status run_with_scratch(job *j, int n_threads)
 {
   const gemm_args *g = j->g;
-  const int64_t rows = i64_min(g->m, MC);
   const bool big = n_threads > 0 && g->m > MC && g->n > j->kr->nr;
   const bool needs_b = !g->packed && !big && !(j->row_b && (g->n % j->kr->nr == 0));
   _Alignas(64) char small[8192];
   const int n_slots = n_threads > 1 ? (n_threads < MAX_SLOTS ? n_threads : MAX_SLOTS) : 1;
   rush_status st = RUSH_OK;
 
-  j->a_bytes = j->pack_a ? round_up64((size_t)(rows * j->piece) * j->item) : 0;
+  cut_work(j, big, n_threads);
+  if (!big && g->m * g->k > MOST_PACKED_A)
+    j->pack_a = false;
+  j->a_bytes = 0;
+  if (big && j->pack_a) {
+    const int64_t rows = (j->n_tiles + j->n_blocks - 1) / j->n_blocks * j->kr->mr;
+    j->a_bytes = round_up64((size_t)(i64_min(rows, g->m) * j->piece) * j->item);
+  }
   j->slot_bytes = j->a_bytes + (needs_b ? round_up64((size_t)(j->piece * j->kr->nr) * j->item) : 0);
   const size_t n_bytes = j->slot_bytes * (size_t)n_slots;
   j->scratch = small;
@@ -276,13 +351,7 @@ static rush_status run_with_scratch(job *j, int n_threads)
     return call_nomem(j->cx);
   atomic_init(&j->free_slots, n_slots == 64 ? UINT64_MAX : (UINT64_C(1) << n_slots) - 1);
 
-  if (big)
-    st = run_big(j);
-  else if (n_threads > 1)
-    st = parallel_for(j->cx, j->n_panels, i64_max(1, PARALLEL_MACS / 2 / (g->m * g->k * j->kr->nr)),
-                      task_panels, j);
-  else
-    task_panels(j, 0, j->n_panels);
+  st = big ? run_big(j) : run_thin(j, n_threads);
   if (n_bytes > sizeof small)
     mem_free_data(j->cx->ctx, j->scratch, n_bytes);
   return st;
@@ -327,6 +396,7 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
   ASSERT(!g.packed || g.packed->nr == j.kr->nr, "packed for this instruction set");
   j.piece = gemm_k_piece(g.k);
   j.n_panels = (g.n + j.kr->nr - 1) / j.kr->nr;
+  j.n_tiles = (g.m + j.kr->mr - 1) / j.kr->mr;
   j.row_b = g.b.cs == 1 && g.m <= 2 * j.kr->mr;
   const size_t row_bytes = (size_t)g.a.rs * j.item;
   j.pack_a = g.m > 1 && (g.n > 8 * j.kr->nr || (g.n > 4 * j.kr->nr && row_bytes % 1024 == 0));
