@@ -28,7 +28,9 @@ typedef struct job {
   const char *input; /* with its border */
   char *border;      /* the same when made here */
   int64_t *k_off, *row_off;
-  int64_t piece, n_panels, n_splits, split; /* split: output channels of one task */
+  int64_t piece, n_panels, n_splits; /* splits: of the output channels, alike but for one tile */
+  const char *weight; /* packed tiles, or NULL: rows in place */
+  char *patches;      /* turned products: tiles of pixels */
   size_t border_bytes, offset_bytes;
   call_ctx *cx;
   _Atomic int failed;
@@ -159,14 +161,13 @@ static void depthwise(void *arg, int64_t begin, int64_t end)
 
 /* -- Patches times weights ------------------------------------------------------------------------------ */
 
-static void pack_panel(const job *j, int64_t p, int64_t k0, int64_t k1, const char *in, char *dst, int *cols)
+/* Pixels [pixel, pixel + cols) over the terms k0..k1 of one image's group into dst[k][nr]. */
+static void pack_pixels(const job *j, int64_t pixel, int cols, int nr, int64_t k0, int64_t k1, const char *in, char *dst)
 {
   const conv_args *c = j->c;
-  conv_panel panel = {.nr = j->kr->nr, .step = (int)c->stride[2]};
-  int64_t pixel = p * j->kr->nr;
-  panel.cols = *cols = (int)i64_min(j->kr->nr, j->geo.n_out - pixel);
+  conv_panel panel = {.nr = nr, .cols = cols, .step = (int)c->stride[2]};
   int64_t row = pixel / c->out[2], x = pixel % c->out[2];
-  for (int l = 0; l < panel.cols; l++) {
+  for (int l = 0; l < cols; l++) {
     panel.off[l] = j->row_off[row] + x * c->stride[2];
     if (++x == c->out[2]) {
       x = 0;
@@ -179,6 +180,11 @@ static void pack_panel(const job *j, int64_t p, int64_t k0, int64_t k1, const ch
     ISA_PICK(conv_pack_f64, j->level)(&panel, k1 - k0, j->k_off + k0, (const double *)(const void *)in, (double *)(void *)dst);
 }
 
+static const char *group_input(const job *j, int64_t image, int64_t group)
+{
+  return j->input + (image * j->c->in_ch + group * j->geo.in_ch) * j->geo.n_padded * (int64_t)j->geo.item;
+}
+
 /* Panels [p0, p1) of one image and group, output channels [m0, m1) of the group. */
 static void run_panels(const job *j, int64_t image, int64_t group, int64_t m0, int64_t m1, int64_t p0,
                        int64_t p1, char *scratch)
@@ -186,16 +192,22 @@ static void run_panels(const job *j, int64_t image, int64_t group, int64_t m0, i
   const conv_args *c = j->c;
   const geometry *g = &j->geo;
   const int64_t ch0 = group * g->out_ch, mr = j->kr->mr, item = (int64_t)g->item;
-  const char *in = j->input + (image * c->in_ch + group * g->in_ch) * g->n_padded * item;
+  const char *in = group_input(j, image, group);
   for (int64_t k0 = 0; k0 < g->n_k; k0 += j->piece) {
     const int64_t k1 = i64_min(k0 + j->piece, g->n_k);
     gemm_tile t = {.k = k1 - k0, .a_rs = g->n_k, .a_ks = 1, .b = scratch, .b_ks = j->kr->nr,
-                   .c_rs = g->n_out, .alpha = 1.0, .beta = 1.0};
+                   .c_rs = g->n_out, .c_cs = 1, .alpha = 1.0, .beta = 1.0};
     for (int64_t p = p0; p < p1; p++) {
-      pack_panel(j, p, k0, k1, in, scratch, &t.cols);
+      t.cols = (int)i64_min(j->kr->nr, g->n_out - p * j->kr->nr);
+      pack_pixels(j, p * j->kr->nr, t.cols, j->kr->nr, k0, k1, in, scratch);
       for (int64_t m = m0; m < m1; m += mr) {
         t.rows = (int)i64_min(mr, m1 - m);
         t.a = (const char *)c->weight + ((ch0 + m) * g->n_k + k0) * item;
+        if (j->weight) {
+          t.a = j->weight + (ch0 * g->n_k + k0 * g->out_ch + m * t.k) * item;
+          t.a_rs = 1;
+          t.a_ks = t.rows;
+        }
         t.c = (char *)c->output + ((image * c->out_ch + ch0 + m) * g->n_out + p * j->kr->nr) * item;
         t.d = t.c;
         t.d_rs = g->n_out;
@@ -227,10 +239,22 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
     const int64_t split = rest % j->n_splits, group = rest / j->n_splits % c->groups;
     const int64_t image = rest / j->n_splits / c->groups;
     const int64_t p1 = i64_min(i64_min(p0 + RUN_PANELS, j->n_panels), p0 + end - begin);
-    run_panels(j, image, group, split * j->split, i64_min((split + 1) * j->split, j->geo.out_ch), p0, p1, scratch);
+    const int64_t mr = j->kr->mr, n_tiles = (j->geo.out_ch + mr - 1) / mr;
+    run_panels(j, image, group, n_tiles * split / j->n_splits * mr,
+               i64_min(n_tiles * (split + 1) / j->n_splits * mr, j->geo.out_ch), p0, p1, scratch);
     begin += p1 - p0;
   }
   mem_free_data(j->cx->ctx, scratch, n_bytes);
+}
+
+/* Weights as tiles for one call, where many pixels share them. */
+static rush_status pack_once(job *j, gemm_packed **out)
+{
+  gemm_packing p;
+  *out = NULL;
+  if (j->c->packed || j->geo.n_out < 512 || !conv_packing(j->cx, j->c, &p) || !p.is_a)
+    return RUSH_OK;
+  return gemm_pack(j->cx, &p, out);
 }
 
 static rush_status run_patches(job *j)
@@ -238,18 +262,77 @@ static rush_status run_patches(job *j)
   const conv_args *c = j->c;
   const geometry *g = &j->geo;
   const int n_threads = pool_n_threads(context_pool(j->cx->ctx));
-  j->kr = gemm_kernels_of(j->level, c->dtype);
-  j->piece = gemm_k_piece(g->n_k);
+  gemm_packed *once = NULL;
   j->n_panels = (g->n_out + j->kr->nr - 1) / j->kr->nr;
-  j->split = g->out_ch;
+  const int64_t n_tasks = j->n_panels * c->batch * c->groups, n_tiles = (g->out_ch + j->kr->mr - 1) / j->kr->mr;
   j->n_splits = 1;
-  if (j->n_panels * c->batch * c->groups < 2 * n_threads && g->out_ch >= 4 * j->kr->mr) {
-    j->split = (g->out_ch / (2 * n_threads) / j->kr->mr + 1) * j->kr->mr;
-    j->n_splits = (g->out_ch + j->split - 1) / j->split;
-  }
-  const int64_t macs = i64_max(1, j->split * g->n_k * j->kr->nr); /* of one task */
-  TRY(parallel_for(j->cx, c->batch * c->groups * j->n_splits * j->n_panels, i64_max(1, 250000 / macs), run_tasks, j));
+  if (n_threads > 1 && n_tasks < 8 * n_threads) /* a panel is packed for each: six tiles are worth it */
+    j->n_splits = i64_max(1, i64_min(8 * n_threads / n_tasks, n_tiles / 6));
+  TRY(pack_once(j, &once));
+  j->weight = once ? once->data : c->packed ? c->packed->data : NULL;
+  const int64_t macs = i64_max(1, g->out_ch / j->n_splits * g->n_k * j->kr->nr); /* of one task */
+  rush_status st = parallel_for(j->cx, n_tasks * j->n_splits, i64_max(1, 250000 / macs), run_tasks, j);
+  gemm_packed_free(j->cx->ctx, once);
+  TRY(st);
   return j->failed ? call_nomem(j->cx) : RUSH_OK;
+}
+
+/* -- Turned: pixels are rows, output channels columns --------------------------------------------------- */
+
+/* Share of the lanes and rows that a product of m x n keeps busy. */
+static double use_of(const gemm_kernels *kr, int64_t m, int64_t n)
+{
+  const int64_t rest = m % kr->mr, rows = m - rest + (rest ? i64_max(rest, 4) : 0); /* fewer rows wait for each other */
+  return (double)m / (double)rows * (double)n / (double)((n + kr->vl - 1) / kr->vl * kr->vl);
+}
+
+static bool is_turned(const gemm_kernels *kr, const geometry *g)
+{
+  return kr->mr == 14 && g->n_out >= 4 && g->n_out <= 256 && g->out_ch >= kr->nr && g->n_k >= 16 &&
+         use_of(kr, g->n_out, g->out_ch) > 1.1 * use_of(kr, g->out_ch, g->n_out);
+}
+
+/* Tiles [begin, end) of all images and groups, as gemm.h packs A. */
+static void pack_patches(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  const geometry *g = &j->geo;
+  const int64_t mr = j->kr->mr, n_tiles = (g->n_out + mr - 1) / mr, item = (int64_t)g->item;
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t image = i / n_tiles / j->c->groups, group = i / n_tiles % j->c->groups, m = i % n_tiles * mr;
+    const int64_t rows = i64_min(mr, g->n_out - m);
+    char *to = j->patches + (i / n_tiles) * g->n_out * g->n_k * item;
+    for (int64_t k0 = 0; k0 < g->n_k; k0 += j->piece) {
+      const int64_t k1 = i64_min(k0 + j->piece, g->n_k);
+      pack_pixels(j, m, (int)rows, (int)rows, k0, k1, group_input(j, image, group),
+                  to + (k0 * g->n_out + m * (k1 - k0)) * item);
+    }
+  }
+}
+
+static rush_status run_turned(job *j)
+{
+  const conv_args *c = j->c;
+  const geometry *g = &j->geo;
+  const int64_t n_items = c->batch * c->groups, n_tiles = (g->n_out + j->kr->mr - 1) / j->kr->mr;
+  const size_t one = (size_t)(g->n_out * g->n_k) * g->item, n_bytes = one * (size_t)n_items + 64; /* a vector's end */
+  if (!(j->patches = mem_alloc_data(j->cx->ctx, n_bytes)))
+    return call_nomem(j->cx);
+  rush_status st = parallel_for(j->cx, n_items * n_tiles, i64_max(1, 32768 / (g->n_k * j->kr->mr)), pack_patches, j);
+  for (int64_t i = 0; i < n_items && st == RUSH_OK; i++) {
+    const int64_t ch = i % c->groups * g->out_ch;
+    const gemm_packed a = {.dtype = c->dtype, .is_a = true, .count = 1, .k = g->n_k, .n = g->n_out, .nr = j->kr->mr,
+                           .n_bytes = one, .data = j->patches + (size_t)i * one};
+    const gemm_packed b = gemm_packed_item(c->packed, i % c->groups);
+    gemm_args m = {.dtype = c->dtype, .m = g->n_out, .n = g->out_ch, .k = g->n_k, .alpha = 1.0, .beta = 1.0,
+                   .packed_a = &a, .packed = &b, .c_rs = 1, .c_cs = g->n_out};
+    m.c = (char *)c->output + (size_t)((i / c->groups * c->out_ch + ch) * g->n_out) * g->item;
+    if (c->bias)
+      m.d = (gemm_matrix){(const char *)c->bias + (size_t)ch * g->item, 0, 1};
+    st = gemm(j->cx, &m);
+  }
+  mem_free_data(j->cx->ctx, j->patches, n_bytes);
+  return st;
 }
 
 /* -- 1x1 ---------------------------------------------------------------------------------------------- */
@@ -264,17 +347,32 @@ static bool is_pointwise(const conv_args *c)
 
 static rush_status pointwise(call_ctx *cx, const conv_args *c, const geometry *g)
 {
+  const size_t item = g->item;
+  const bool turned = c->packed && !c->packed->is_a;
   for (int64_t group = 0; group < c->groups; group++) {
-    const size_t item = g->item;
-    gemm_args a = {.dtype = c->dtype, .m = g->out_ch, .n = g->n_out, .k = g->in_ch, .alpha = 1.0, .beta = 1.0};
-    a.a = (gemm_matrix){(const char *)c->weight + (size_t)(group * g->out_ch * g->in_ch) * item, g->in_ch, 1};
-    a.b = (gemm_matrix){(const char *)c->input + (size_t)(group * g->in_ch * g->n_in) * item, g->n_in, 1};
+    const char *weight = (const char *)c->weight + (size_t)(group * g->out_ch * g->in_ch) * item;
+    const char *input = (const char *)c->input + (size_t)(group * g->in_ch * g->n_in) * item;
+    gemm_packed packed;
+    gemm_args a = {.dtype = c->dtype, .m = g->out_ch, .n = g->n_out, .k = g->in_ch, .alpha = 1.0, .beta = 1.0,
+                   .a = {weight, g->in_ch, 1}, .b = {input, g->n_in, 1}, .c_rs = g->n_out, .c_cs = 1};
     if (c->bias)
       a.d = (gemm_matrix){(const char *)c->bias + (size_t)(group * g->out_ch) * item, 1, 0};
     a.c = (char *)c->output + (size_t)(group * g->out_ch * g->n_out) * item;
-    a.c_rs = g->n_out;
-    a.c_cs = 1;
-    TRY(gemm_batch(cx, &a, c->batch, 0, c->in_ch * g->n_in, 0, c->out_ch * g->n_out));
+    if (c->packed) {
+      packed = gemm_packed_item(c->packed, group);
+      *(turned ? &a.packed : &a.packed_a) = &packed;
+    }
+    if (turned) {
+      a.m = g->n_out;
+      a.n = g->out_ch;
+      a.a = (gemm_matrix){input, 1, g->n_in};
+      a.b = (gemm_matrix){weight, 1, g->in_ch};
+      a.d = (gemm_matrix){a.d.data, 0, 1};
+      a.c_rs = 1;
+      a.c_cs = g->n_out;
+    }
+    const int64_t in_bs = c->in_ch * g->n_in, out_bs = c->out_ch * g->n_out;
+    TRY(gemm_batch(cx, &a, c->batch, turned ? in_bs : 0, turned ? 0 : in_bs, 0, out_bs));
   }
   return RUSH_OK;
 }
@@ -349,6 +447,23 @@ static rush_status by_columns(call_ctx *cx, const conv_args *c, const geometry *
 
 /* -- Public -------------------------------------------------------------------------------------------------- */
 
+/* Few channels of one input each: no product to speak of. */
+static bool is_depthwise(const geometry *g) { return g->in_ch == 1 && g->n_k <= 384 && g->out_ch <= 4; }
+
+bool conv_packing(call_ctx *cx, const conv_args *c, gemm_packing *out)
+{
+  const geometry g = geometry_of(c);
+  if ((c->dtype != RUSH_FLOAT32 && c->dtype != RUSH_FLOAT64) || g.n_k == 0 || c->batch == 0 || g.out_ch == 0 ||
+      g.n_out == 0 || (is_depthwise(&g) && !is_pointwise(c)))
+    return false;
+  const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), c->dtype);
+  *out = (gemm_packing){.dtype = c->dtype, .is_a = !is_turned(kr, &g), .count = c->groups, .k = g.n_k, .n = g.out_ch,
+                        .bs = g.out_ch * g.n_k, .from = {c->weight, g.n_k, 1}};
+  if (!out->is_a)
+    out->from = (gemm_matrix){c->weight, 1, g.n_k};
+  return true;
+}
+
 rush_status conv(call_ctx *cx, const conv_args *c)
 {
   job j = {.c = c, .geo = geometry_of(c), .cx = cx};
@@ -362,14 +477,16 @@ rush_status conv(call_ctx *cx, const conv_args *c)
   if (j.geo.n_k == 0)
     return by_columns(cx, c, &j.geo);
   j.level = cpu_choose(context_get_options(cx->ctx)->cpu);
-  const bool deep = j.geo.in_ch == 1 && j.geo.n_k <= 384 && j.geo.out_ch <= 4;
+  j.kr = gemm_kernels_of(j.level, c->dtype);
+  j.piece = gemm_k_piece(j.geo.n_k);
+  const bool deep = is_depthwise(&j.geo);
   st = deep ? RUSH_OK : add_border(&j);
   if (st == RUSH_OK)
     st = make_offsets(&j);
-  if (st == RUSH_OK)
-    st = deep ? parallel_for(cx, c->batch * c->out_ch, i64_max(1, 65536 / i64_max(1, j.geo.n_out * j.geo.n_taps)),
-                             depthwise, &j)
-              : run_patches(&j);
+  if (st == RUSH_OK && deep)
+    st = parallel_for(cx, c->batch * c->out_ch, i64_max(1, 65536 / i64_max(1, j.geo.n_out * j.geo.n_taps)), depthwise, &j);
+  else if (st == RUSH_OK)
+    st = c->packed && !c->packed->is_a ? run_turned(&j) : run_patches(&j);
   if (st == RUSH_OK && j.failed)
     st = call_nomem(cx);
   if (j.k_off)

@@ -6,12 +6,12 @@
  *
  * float32 and float64 pack patches of the (zero-bordered) input straight into the panels of the matrix
  * micro-kernel: no column matrix is made.  1x1 of stride 1 is a matrix product; depthwise has a direct
- * kernel.  Every result is one chain over (channel, kd, kh, kw) cut as in gemm.h, then + bias: the same
+ * kernel.  Where the image is small the product is turned round: pixels are its rows, so that no lane idles.  Every result is one chain over (channel, kd, kh, kw) cut as in gemm.h, then + bias: the same
  * bits on any instruction set and with any number of threads. */
 #ifndef RUSH_OPS_CONV_H
 #define RUSH_OPS_CONV_H
 
-#include "base/context.h"
+#include "ops/gemm.h"
 
 typedef struct conv_args {
   int dtype;
@@ -20,8 +20,11 @@ typedef struct conv_args {
   int64_t stride[3], pad[3], dilation[3]; /* pad: before; what lies behind follows from `out` */
   const void *input, *weight, *bias; /* bias may be NULL */
   void *output;
+  const gemm_packed *packed; /* the weight as conv_packing wants it, or NULL */
 } conv_args;
 
+/* What a packed weight would look like; false: this convolution has no use for one. */
+bool conv_packing(call_ctx *cx, const conv_args *c, gemm_packing *out);
 rush_status conv(call_ctx *cx, const conv_args *c) RUSH_CHECKED;
 rush_status conv_transpose(call_ctx *cx, const conv_args *c) RUSH_CHECKED;
 

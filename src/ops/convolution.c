@@ -171,7 +171,11 @@ static rush_status compute(call_ctx *cx, const request *r, conv_args *a, const i
     a->weight = w->data;
     a->bias = b ? b->data : NULL;
     a->output = y->data;
-    st = r->transposed ? conv_transpose(cx, a) : conv(cx, a);
+    gemm_packing packing;
+    if (!r->transposed && conv_packing(cx, a, &packing))
+      st = packed_weight(cx, w, &packing, &a->packed);
+    if (st == RUSH_OK)
+      st = r->transposed ? conv_transpose(cx, a) : conv(cx, a);
   }
   if (st == RUSH_OK && narrow) {
     rush_tensor *wide = y;

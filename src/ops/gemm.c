@@ -105,7 +105,7 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
 {
   const gemm_args *g = j->g;
   const int nr = j->kr->nr, mr = j->kr->mr;
-  gemm_tile t = {.k = k1 - k0, .c_rs = g->c_rs, .alpha = g->alpha, .beta = k0 ? 1.0 : g->beta};
+  gemm_tile t = {.k = k1 - k0, .c_rs = g->c_rs, .c_cs = g->c_cs, .alpha = g->alpha, .beta = k0 ? 1.0 : g->beta};
   const char *a = j->a_all ? at(j, j->a_all, k0 * g->m + m0 * t.k) : j->pack_a ? scratch : NULL;
   if (j->pack_a && !j->a_all)
     pack_a(j, m0, m1, k0, k1, scratch);
@@ -124,10 +124,10 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
         t.a_rs = g->a.rs;
         t.a_ks = g->a.cs;
       }
-      t.c = (void *)at(j, g->c, i * g->c_rs + col);
+      t.c = (void *)at(j, g->c, i * g->c_rs + col * g->c_cs);
       t.d = t.c;
       t.d_rs = g->c_rs;
-      t.d_cs = 1;
+      t.d_cs = g->c_cs;
       if (k0 == 0) { /* later pieces add to C */
         t.d = g->d.data && g->beta != 0.0 ? at(j, g->d.data, i * g->d.rs + col * g->d.cs) : NULL;
         t.d_rs = g->d.rs;
@@ -379,7 +379,7 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
     scale_only(&g);
     return RUSH_OK;
   }
-  if (g.c_cs != 1 || (g.n == 1 && g.m > 1 && g.c_rs == 1 && !g.packed)) {
+  if ((g.c_cs != 1 && !(g.packed && g.c_rs == 1)) || (g.n == 1 && g.m > 1 && g.c_rs == 1 && !g.packed && !g.packed_a)) {
     gemm_matrix a = g.a; /* C' = B' A' */
     g.a = (gemm_matrix){g.b.data, g.b.cs, g.b.rs};
     g.b = (gemm_matrix){a.data, a.cs, a.rs};
@@ -389,20 +389,22 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
     g.c_rs = args->c_cs;
     g.c_cs = args->c_rs;
     ASSERT(g.c_cs == 1 || g.n == 1, "C has a unit stride");
-    ASSERT(!g.packed, "packed B and transposed C");
+    ASSERT(!g.packed && !g.packed_a, "packed operands and C by columns");
   }
   job j = {.cx = cx, .g = &g, .item = dtype_bytes(g.dtype)};
   j.kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), g.dtype);
   ASSERT(!g.packed || g.packed->nr == j.kr->nr, "packed for this instruction set");
+  ASSERT(!g.packed_a || g.packed_a->nr == j.kr->mr, "packed for this instruction set");
   j.piece = gemm_k_piece(g.k);
   j.n_panels = (g.n + j.kr->nr - 1) / j.kr->nr;
   j.n_tiles = (g.m + j.kr->mr - 1) / j.kr->mr;
   j.row_b = g.b.cs == 1 && g.m <= 2 * j.kr->mr;
   const size_t row_bytes = (size_t)g.a.rs * j.item;
-  j.pack_a = g.m > 1 && (g.n > 8 * j.kr->nr || (g.n > 4 * j.kr->nr && row_bytes % 1024 == 0));
+  j.a_all = g.packed_a ? g.packed_a->data : NULL;
+  j.pack_a = !g.packed_a && g.m > 1 && (g.n > 8 * j.kr->nr || (g.n > 4 * j.kr->nr && row_bytes % 1024 == 0));
   if (n_threads > 1 && (double)g.m * (double)g.n * (double)g.k < PARALLEL_MACS)
     n_threads = 1;
-  if (g.m == 1 && g.b.cs == 1 && !g.packed) {
+  if (g.m == 1 && g.b.cs == 1 && !g.packed && !g.packed_a) {
     if (n_threads > 1)
       return parallel_for(cx, g.n, i64_max(128, (PARALLEL_MACS / 2 / g.k + 63) & ~INT64_C(63)), task_row, &j);
     task_row(&j, 0, g.n);
@@ -657,36 +659,66 @@ rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_
 typedef struct pack_job {
   const gemm_kernels *kr;
   gemm_packed *p;
-  gemm_matrix b;
+  const gemm_packing *from;
+  int64_t n_units; /* panels of B or tiles of A in one matrix */
 } pack_job;
 
-static void pack_panels(void *arg, int64_t begin, int64_t end)
+static int64_t unit_of(const gemm_kernels *kr, bool is_a) { return is_a ? kr->mr : kr->nr; }
+
+static void pack_units(void *arg, int64_t begin, int64_t end)
 {
   const pack_job *j = arg;
-  const int64_t item = (int64_t)dtype_bytes(j->p->dtype), nr = j->p->nr;
-  for (int64_t i = begin; i < end; i++)
-    j->kr->pack_b(j->p->k, (int)i64_min(nr, j->p->n - i * nr),
-                  (const char *)j->b.data + i * nr * j->b.cs * item, j->b.rs, j->b.cs,
-                  (char *)j->p->data + i * nr * j->p->k * item);
+  const gemm_packing *f = j->from;
+  const int64_t item = (int64_t)dtype_bytes(f->dtype), nr = j->p->nr, piece = gemm_k_piece(f->k);
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t i = u / j->n_units, first = u % j->n_units * nr, n = i64_min(nr, f->n - first);
+    const char *from = (const char *)f->from.data + i * f->bs * item;
+    char *to = (char *)gemm_packed_item(j->p, i).data;
+    if (!f->is_a) {
+      j->kr->pack_b(f->k, (int)n, from + first * f->from.cs * item, f->from.rs, f->from.cs, to + first * f->k * item);
+      continue;
+    }
+    for (int64_t k0 = 0; k0 < f->k; k0 += piece) {
+      const int64_t len = i64_min(piece, f->k - k0);
+      j->kr->pack_a(len, (int)n, from + (first * f->from.rs + k0 * f->from.cs) * item, f->from.rs, f->from.cs,
+                    to + (k0 * f->n + first * len) * item);
+    }
+  }
 }
 
-rush_status gemm_pack(call_ctx *cx, int dtype, int64_t k, int64_t n, gemm_matrix b, gemm_packed **out)
+gemm_packed gemm_packed_item(const gemm_packed *p, int64_t i)
 {
-  ASSERT(dtype == RUSH_FLOAT32 || dtype == RUSH_FLOAT64, "no other dtype is packed");
-  const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), dtype);
-  const int64_t n_panels = (n + kr->nr - 1) / kr->nr;
+  gemm_packed one = *p;
+  one.count = 1;
+  one.n_bytes = p->n_bytes / (size_t)p->count;
+  one.data = (char *)p->data + (size_t)i * one.n_bytes;
+  return one;
+}
+
+bool gemm_packed_fits(call_ctx *cx, const gemm_packed *p, const gemm_packing *like)
+{
+  const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), like->dtype);
+  return p->dtype == like->dtype && p->is_a == like->is_a && p->count == like->count && p->k == like->k &&
+         p->n == like->n && p->nr == unit_of(kr, like->is_a);
+}
+
+rush_status gemm_pack(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
+{
+  ASSERT(from->dtype == RUSH_FLOAT32 || from->dtype == RUSH_FLOAT64, "no other dtype is packed");
+  const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), from->dtype);
+  const int64_t unit = unit_of(kr, from->is_a), n_units = (from->n + unit - 1) / unit;
   gemm_packed *p = mem_alloc(cx->ctx, sizeof *p);
   if (!p)
     return call_nomem(cx);
-  *p = (gemm_packed){.dtype = dtype, .k = k, .n = n, .nr = kr->nr};
-  p->n_bytes = (size_t)(n_panels * kr->nr * k) * dtype_bytes(dtype);
+  *p = (gemm_packed){.dtype = from->dtype, .is_a = from->is_a, .count = from->count, .k = from->k, .n = from->n, .nr = unit};
+  p->n_bytes = (size_t)(from->count * (from->is_a ? from->n : n_units * unit) * from->k) * dtype_bytes(from->dtype);
   p->data = mem_alloc_data(cx->ctx, p->n_bytes);
   if (!p->data) {
     mem_free(cx->ctx, p, sizeof *p);
     return call_nomem(cx);
   }
-  pack_job j = {kr, p, b};
-  rush_status st = parallel_for(cx, n_panels, 8, pack_panels, &j);
+  pack_job j = {kr, p, from, n_units};
+  rush_status st = parallel_for(cx, from->count * n_units, i64_max(1, 65536 / i64_max(1, unit * from->k)), pack_units, &j);
   if (st != RUSH_OK) {
     gemm_packed_free(cx->ctx, p);
     return st;

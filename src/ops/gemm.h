@@ -33,7 +33,7 @@ typedef struct gemm_args {
   double alpha, beta;       /* integers: exact below 2^53 */
   double alpha_im, beta_im; /* complex only */
   bool conj_a;              /* complex only: A's conjugate */
-  const struct gemm_packed *packed; /* B packed before (then b.data may be stale), or NULL */
+  const struct gemm_packed *packed, *packed_a; /* B or A packed before (then their data is not read), or NULL */
 } gemm_args;
 
 /* false: no matrix products of this dtype (bool, quantized). */
@@ -46,18 +46,29 @@ rush_status gemm_serial(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
 rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_t a_bs, int64_t b_bs,
                        int64_t d_bs, int64_t c_bs) RUSH_CHECKED;
 
-/* B of many products, packed once: panels of nr columns over the whole of k.  float32 and float64.
- * Immutable after creation. */
+/* An operand of many products, packed once for the machine's micro-kernel; float32 and float64.  Of B (k x n):
+ * panels of nr columns over the whole of k; of A (n x k): pieces of k (gemm_k_piece), in each tiles of nr rows,
+ * [k][rows].  A stack of them lies one after the other.  Immutable after creation. */
 typedef struct gemm_packed gemm_packed;
 struct gemm_packed {
   int dtype;
-  int64_t k, n, nr; /* nr belongs to the instruction set that packed */
-  size_t n_bytes;   /* of data */
+  bool is_a;
+  int64_t count, k, n, nr; /* nr belongs to the instruction set that packed */
+  size_t n_bytes;          /* of data */
   void *data;
 };
-rush_status gemm_pack(call_ctx *cx, int dtype, int64_t k, int64_t n, gemm_matrix b,
-                      gemm_packed **out) RUSH_CHECKED; /* new */
+typedef struct gemm_packing { /* what is to be packed: `count` matrices `bs` elements apart */
+  int dtype;
+  bool is_a;
+  int64_t count, k, n, bs;
+  gemm_matrix from; /* of A: rows n; of B: columns n */
+} gemm_packing;
+/* Matrices as *like says; false: the packed form is of another kind, size or instruction set. */
+bool gemm_packed_fits(call_ctx *cx, const gemm_packed *p, const gemm_packing *like);
+rush_status gemm_pack(call_ctx *cx, const gemm_packing *from, gemm_packed **out) RUSH_CHECKED; /* new */
 void gemm_packed_free(context *c, gemm_packed *p);
+/* Matrix i of a stack, in p's form: for gemm_args. */
+gemm_packed gemm_packed_item(const gemm_packed *p, int64_t i);
 
 /* Length of the pieces that a chain over k is cut into: about 384, balanced. */
 static inline int64_t gemm_k_piece(int64_t k)

@@ -7,7 +7,8 @@
 
 /* One tile: `rows` (<= mr) by `cols` (<= nr) of C over k terms.  Strides in elements.  The tile of B is
  * rows of at least nr readable elements, rounded up to a vector.
- *   c = alpha * (a b) + (d ? beta * d : 0) */
+ *   c = alpha * (a b) + (d ? beta * d : 0)
+ * One of c_rs and c_cs is 1. */
 typedef struct gemm_tile {
   int64_t k;
   const void *a;
@@ -15,7 +16,7 @@ typedef struct gemm_tile {
   const void *b;
   int64_t b_ks;
   void *c;
-  int64_t c_rs;
+  int64_t c_rs, c_cs;
   const void *d;
   int64_t d_rs, d_cs;
   int rows, cols;

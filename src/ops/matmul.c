@@ -123,7 +123,7 @@ static rush_status make_mm(call_ctx *cx, gemm_args *g, const rush_tensor *a, con
   g->c = c->data;
   g->c_rs = g->n;
   g->c_cs = 1;
-  rush_status st = gemm(cx, g);
+  rush_status st = gemm_with_weight(cx, g, b);
   if (st != RUSH_OK) {
     tensor_release(c);
     return st;

@@ -16,8 +16,9 @@
 
 typedef struct entry {
   storage_cache h;
-  gemm_packed *packed; /* NULL: the mark of a first use */
-  int64_t at, rs, cs;  /* of B inside the storage: bytes, elements */
+  gemm_packed *packed;      /* NULL: the mark of a first use */
+  bool is_a;
+  int64_t k, n, at, rs, cs; /* of the matrix inside the storage: bytes, elements */
 } entry;
 
 static void entry_destroy(storage_cache *self, context *c)
@@ -27,28 +28,24 @@ static void entry_destroy(storage_cache *self, context *c)
   mem_free(c, e, sizeof *e);
 }
 
-static bool entry_fits(const entry *e, const gemm_args *g, int64_t at, int64_t nr)
+static bool entry_fits(call_ctx *cx, const entry *e, const gemm_packing *p, int64_t at)
 {
-  if (e->at != at || e->rs != g->b.rs || e->cs != g->b.cs)
-    return false;
-  const gemm_packed *p = e->packed;
-  return !p || (p->dtype == g->dtype && p->k == g->k && p->n == g->n && p->nr == nr);
+  return e->at == at && e->rs == p->from.rs && e->cs == p->from.cs && e->is_a == p->is_a && e->k == p->k && e->n == p->n &&
+         (!e->packed || gemm_packed_fits(cx, e->packed, p));
 }
 
-static void entry_push(storage *st, const entry *from)
+static bool entry_push(storage *st, const entry *from)
 {
-  context *c = st->h.ctx;
-  entry *e = mem_alloc(c, sizeof *e);
-  if (!e) { /* only a saving is lost */
-    gemm_packed_free(c, from->packed);
-    return;
-  }
+  entry *e = mem_alloc(st->h.ctx, sizeof *e);
+  if (!e) /* only a saving is lost */
+    return false;
   *e = *from;
   storage_cache *head = atomic_load_explicit(&st->cache, memory_order_relaxed);
   do
     e->h.next = head;
   while (!atomic_compare_exchange_weak_explicit(&st->cache, &head, &e->h, memory_order_release,
                                                 memory_order_relaxed));
+  return true;
 }
 
 static bool is_trusted(const rush_tensor *w)
@@ -56,42 +53,48 @@ static bool is_trusted(const rush_tensor *w)
   return w->st->origin == STORAGE_MAPPED || (w->st->origin == STORAGE_OURS && (w->h.flags & TENSOR_IS_PARAMETER));
 }
 
-rush_status gemm_with_weight(call_ctx *cx, const gemm_args *args, const rush_tensor *w)
+rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing *p, const gemm_packed **out)
 {
-  const int64_t n_elems = args->k * args->n;
-  if ((args->dtype != RUSH_FLOAT32 && args->dtype != RUSH_FLOAT64) || n_elems < MIN_ELEMS ||
-      n_elems > MAX_ELEMS || !is_trusted(w))
-    return gemm(cx, args);
+  const int64_t n_elems = p->count * p->k * p->n;
+  *out = NULL;
+  if ((p->dtype != RUSH_FLOAT32 && p->dtype != RUSH_FLOAT64) || n_elems < MIN_ELEMS || n_elems > MAX_ELEMS ||
+      !is_trusted(w))
+    return RUSH_OK;
 
   storage *st = w->st;
-  gemm_args g = *args;
   const uint32_t version = atomic_load_explicit(&st->version, memory_order_relaxed);
-  const int64_t nr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), g.dtype)->nr;
-  entry e = {.h = {.kind = KIND_GEMM, .version = version, .destroy = entry_destroy},
-             .at = (const char *)g.b.data - (const char *)st->data, .rs = g.b.rs, .cs = g.b.cs};
+  entry e = {.h = {.kind = KIND_GEMM, .version = version, .destroy = entry_destroy}, .is_a = p->is_a, .k = p->k, .n = p->n,
+             .at = (const char *)p->from.data - (const char *)st->data, .rs = p->from.rs, .cs = p->from.cs};
   bool seen = false, changes = false;
   for (storage_cache *i = atomic_load_explicit(&st->cache, memory_order_acquire); i; i = i->next) {
     if (i->kind != KIND_GEMM)
       continue;
     const entry *have = (const entry *)i;
     changes |= i->version != version;
-    if (i->version != version || !entry_fits(have, &g, e.at, nr))
+    if (i->version != version || !entry_fits(cx, have, p, e.at))
       continue;
     seen = true;
     if (have->packed) {
-      g.packed = have->packed;
-      return gemm(cx, &g);
+      *out = have->packed;
+      return RUSH_OK;
     }
   }
   if (changes)
-    return gemm(cx, &g);
-  if (seen) {
-    TRY(gemm_pack(cx, g.dtype, g.k, g.n, g.b, &e.packed));
-    g.packed = e.packed;
-    rush_status status = gemm(cx, &g);
-    entry_push(st, &e);
-    return status;
+    return RUSH_OK;
+  if (seen)
+    TRY(gemm_pack(cx, p, &e.packed));
+  if (!entry_push(st, &e)) {
+    gemm_packed_free(cx->ctx, e.packed);
+    e.packed = NULL;
   }
-  entry_push(st, &e);
+  *out = e.packed;
+  return RUSH_OK;
+}
+
+rush_status gemm_with_weight(call_ctx *cx, const gemm_args *args, const rush_tensor *w)
+{
+  const gemm_packing p = {.dtype = args->dtype, .count = 1, .k = args->k, .n = args->n, .from = args->b};
+  gemm_args g = *args;
+  TRY(packed_weight(cx, w, &p, &g.packed));
   return gemm(cx, &g);
 }

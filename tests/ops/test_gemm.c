@@ -135,7 +135,7 @@ static void packing_ahead_changes_no_bit(void **state)
     assert_int_equal(gemm(&cx, &g), RUSH_OK);
     memcpy(first, C, (size_t)(m * n) * 4);
     gemm_packed *p = NULL;
-    assert_int_equal(gemm_pack(&cx, RUSH_FLOAT32, k, n, g.b, &p), RUSH_OK);
+    assert_int_equal(gemm_pack(&cx, &(gemm_packing){.dtype = RUSH_FLOAT32, .count = 1, .k = k, .n = n, .from = g.b}, &p), RUSH_OK);
     memset(C, 0, sizeof C);
     g.packed = p;
     assert_int_equal(gemm(&cx, &g), RUSH_OK);
