@@ -30,7 +30,6 @@ typedef struct job {
   int64_t *k_off, *row_off;
   int64_t piece, n_panels, n_splits; /* splits: of the output channels, alike but for one tile */
   const char *weight; /* packed tiles, or NULL: rows in place */
-  char *patches;      /* turned products: tiles of pixels */
   size_t border_bytes, offset_bytes;
   call_ctx *cx;
   _Atomic int failed;
@@ -50,8 +49,18 @@ static geometry geometry_of(const conv_args *c)
     g.has_border |= c->pad[d] != 0 || g.padded[d] != c->in[d];
     g.n_padded *= g.padded[d];
   }
+  if (g.has_border) /* channels an odd number of lines apart do not meet in the same sets of the cache */
+    g.n_padded = ((g.n_padded * (int64_t)g.item + 63) / 64 | 1) * 64 / (int64_t)g.item;
   g.n_k = g.in_ch * g.n_taps;
   return g;
+}
+
+static bool is_pointwise(const conv_args *c)
+{
+  for (int d = 0; d < 3; d++)
+    if (c->kernel[d] != 1 || c->stride[d] != 1 || c->pad[d] != 0 || c->in[d] != c->out[d])
+      return false;
+  return true;
 }
 
 /* -- The border ------------------------------------------------------------------------------------ */
@@ -279,71 +288,115 @@ static rush_status run_patches(job *j)
 
 /* -- Turned: pixels are rows, output channels columns --------------------------------------------------- */
 
-/* Share of the lanes and rows that a product of m x n keeps busy. */
-static double use_of(const gemm_kernels *kr, int64_t m, int64_t n)
+/* Pixels are broadcast straight from the input, the lanes are output channels: nothing is packed but weights. */
+
+#define TASK_TILES 16 /* tiles of pixels that share a panel of weights while it is in the cache */
+
+/* Tiles of pixels: an output row cut evenly; two rows of 7 pixels at a time, for the images at a network's end. */
+static int64_t tiles_of_row(const job *j) { return (j->c->out[2] + j->kr->mr - 1) / j->kr->mr; }
+
+static bool has_pairs(const job *j) { return j->kr->mr == 14 && j->c->out[2] == 7; }
+
+static int64_t n_pixel_tiles(const job *j)
 {
-  const int64_t rest = m % kr->mr, rows = m - rest + (rest ? i64_max(rest, 4) : 0); /* fewer rows wait for each other */
-  return (double)m / (double)rows * (double)n / (double)((n + kr->vl - 1) / kr->vl * kr->vl);
+  const int64_t n_rows = j->c->out[0] * j->c->out[1];
+  return has_pairs(j) ? (n_rows + 1) / 2 : n_rows * tiles_of_row(j);
 }
 
-static bool is_turned(const gemm_kernels *kr, const geometry *g)
+/* Where tile i's pixels lie in the input; the first of them in the output is returned. */
+static int64_t pixels_of(const job *j, int64_t i, const char *in, gemm_tile *t)
 {
-  return kr->mr == 14 && g->n_out >= 4 && g->n_out <= 256 && g->out_ch >= kr->nr && g->n_k >= 16 &&
-         use_of(kr, g->n_out, g->out_ch) > 1.1 * use_of(kr, g->out_ch, g->n_out);
+  const int64_t w = j->c->out[2], step = j->c->stride[2], per_row = tiles_of_row(j), n_rows = j->c->out[0] * j->c->out[1];
+  int64_t row = 2 * i, x = 0;
+  t->a_rs = step;
+  t->a_mid = 7 * step;
+  t->rows = 14;
+  if (has_pairs(j) && row + 1 < n_rows) {
+    t->a_mid = j->row_off[row + 1] - j->row_off[row];
+  } else if (has_pairs(j)) {
+    t->rows = 7;
+  } else {
+    row = i / per_row;
+    x = w * (i % per_row) / per_row;
+    t->rows = (int)(w * (i % per_row + 1) / per_row - x);
+  }
+  t->a = in + (j->row_off[row] + x * step) * (int64_t)j->geo.item;
+  return row * w + x;
 }
 
-/* Tiles [begin, end) of all images and groups, as gemm.h packs A. */
-static void pack_patches(void *arg, int64_t begin, int64_t end)
+/* Pixel tiles [i0, i1) of one image and group, one panel of output channels. */
+static void run_turned(const job *j, int64_t image, int64_t group, int64_t panel, int64_t i0, int64_t i1, char *sums)
 {
-  job *j = arg;
+  const conv_args *c = j->c;
   const geometry *g = &j->geo;
-  const int64_t mr = j->kr->mr, n_tiles = (g->n_out + mr - 1) / mr, item = (int64_t)g->item;
-  for (int64_t i = begin; i < end; i++) {
-    const int64_t image = i / n_tiles / j->c->groups, group = i / n_tiles % j->c->groups, m = i % n_tiles * mr;
-    const int64_t rows = i64_min(mr, g->n_out - m);
-    char *to = j->patches + (i / n_tiles) * g->n_out * g->n_k * item;
-    for (int64_t k0 = 0; k0 < g->n_k; k0 += j->piece) {
-      const int64_t k1 = i64_min(k0 + j->piece, g->n_k);
-      pack_pixels(j, m, (int)rows, (int)rows, k0, k1, group_input(j, image, group),
-                  to + (k0 * g->n_out + m * (k1 - k0)) * item);
+  const int64_t nr = j->kr->nr, item = (int64_t)g->item, ch = group * g->out_ch + panel * nr;
+  const gemm_packed weight = gemm_packed_item(c->packed, group);
+  const char *in = group_input(j, image, group);
+  char *out = (char *)c->output + (image * c->out_ch + ch) * g->n_out * item;
+  gemm_tile t = {.b_ks = nr, .cols = (int)i64_min(nr, g->out_ch - panel * nr), .alpha = 1.0, .beta = 1.0, .d_cs = 1};
+  for (int64_t k0 = 0; k0 < g->n_k; k0 += j->piece) {
+    t.k = i64_min(j->piece, g->n_k - k0);
+    t.a_off = j->k_off + k0;
+    t.b = (const char *)weight.data + (panel * g->n_k + k0) * nr * item;
+    for (int64_t i = i0; i < i1; i++) { /* sums of pieces wait as they are made; the last one turns them */
+      char *mine = sums + (i - i0) * j->kr->mr * nr * item;
+      const int64_t pixel = pixels_of(j, i, in, &t);
+      const bool last = k0 + t.k == g->n_k;
+      t.d = k0 ? mine : c->bias ? (const char *)c->bias + ch * item : NULL;
+      t.d_rs = k0 ? nr : 0;
+      t.c = last ? out + pixel * item : mine;
+      t.c_rs = last ? 1 : nr;
+      t.c_cs = last ? g->n_out : 1;
+      j->kr->tile_off(&t);
     }
   }
 }
 
-static rush_status run_turned(job *j)
+/* Tasks are (image, group, run of pixel tiles, panel of channels), panels fastest. */
+static void turned_tasks(void *arg, int64_t begin, int64_t end)
+{
+  job *j = arg;
+  const int64_t n_tiles = n_pixel_tiles(j), n_runs = (n_tiles + TASK_TILES - 1) / TASK_TILES;
+  const size_t n_bytes = (size_t)(TASK_TILES * j->kr->mr * j->kr->nr) * j->geo.item;
+  char *sums = mem_alloc_data(j->cx->ctx, n_bytes);
+  if (!sums) {
+    atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
+    return;
+  }
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t run = i / j->n_panels % n_runs, rest = i / j->n_panels / n_runs;
+    run_turned(j, rest / j->c->groups, rest % j->c->groups, i % j->n_panels, n_tiles * run / n_runs,
+               n_tiles * (run + 1) / n_runs, sums);
+  }
+  mem_free_data(j->cx->ctx, sums, n_bytes);
+}
+
+static rush_status turned(job *j)
 {
   const conv_args *c = j->c;
   const geometry *g = &j->geo;
-  const int64_t n_items = c->batch * c->groups, n_tiles = (g->n_out + j->kr->mr - 1) / j->kr->mr;
-  const size_t one = (size_t)(g->n_out * g->n_k) * g->item, n_bytes = one * (size_t)n_items + 64; /* a vector's end */
-  if (!(j->patches = mem_alloc_data(j->cx->ctx, n_bytes)))
-    return call_nomem(j->cx);
-  rush_status st = parallel_for(j->cx, n_items * n_tiles, i64_max(1, 32768 / (g->n_k * j->kr->mr)), pack_patches, j);
-  for (int64_t i = 0; i < n_items && st == RUSH_OK; i++) {
-    const int64_t ch = i % c->groups * g->out_ch;
-    const gemm_packed a = {.dtype = c->dtype, .is_a = true, .count = 1, .k = g->n_k, .n = g->n_out, .nr = j->kr->mr,
-                           .n_bytes = one, .data = j->patches + (size_t)i * one};
-    const gemm_packed b = gemm_packed_item(c->packed, i % c->groups);
-    gemm_args m = {.dtype = c->dtype, .m = g->n_out, .n = g->out_ch, .k = g->n_k, .alpha = 1.0, .beta = 1.0,
-                   .packed_a = &a, .packed = &b, .c_rs = 1, .c_cs = g->n_out};
-    m.c = (char *)c->output + (size_t)((i / c->groups * c->out_ch + ch) * g->n_out) * g->item;
-    if (c->bias)
-      m.d = (gemm_matrix){(const char *)c->bias + (size_t)ch * g->item, 0, 1};
-    st = gemm(j->cx, &m);
-  }
-  mem_free_data(j->cx->ctx, j->patches, n_bytes);
-  return st;
+  const int64_t n_tiles = n_pixel_tiles(j), n_runs = (n_tiles + TASK_TILES - 1) / TASK_TILES;
+  j->n_panels = (g->out_ch + j->kr->nr - 1) / j->kr->nr;
+  const int64_t macs = i64_max(1, g->n_out / n_runs * g->n_k * j->kr->nr);
+  TRY(parallel_for(j->cx, c->batch * c->groups * n_runs * j->n_panels, i64_max(1, 250000 / macs), turned_tasks, j));
+  return j->failed ? call_nomem(j->cx) : RUSH_OK;
+}
+
+/* Share of n that whole units of it would be. */
+static double use_of(int64_t n, int64_t unit) { return (double)n / (double)((n + unit - 1) / unit * unit); }
+
+/* A 1x1 is a plain product: turned only when its pixels would leave lanes idle.  Others save the packing of patches. */
+static bool is_turned(const gemm_kernels *kr, const conv_args *c, const geometry *g)
+{
+  const double lanes = use_of(g->out_ch, kr->vl);
+  if (kr->mr < 6 || g->out_ch < kr->vl || g->n_k < 16)
+    return false;
+  if (is_pointwise(c))
+    return g->n_out >= 4 && lanes > 1.1 * use_of(g->n_out, kr->vl);
+  return c->out[2] >= 4 && lanes > 0.8;
 }
 
 /* -- 1x1 ---------------------------------------------------------------------------------------------- */
-
-static bool is_pointwise(const conv_args *c)
-{
-  for (int d = 0; d < 3; d++)
-    if (c->kernel[d] != 1 || c->stride[d] != 1 || c->pad[d] != 0 || c->in[d] != c->out[d])
-      return false;
-  return true;
-}
 
 static rush_status pointwise(call_ctx *cx, const conv_args *c, const geometry *g)
 {
@@ -457,7 +510,7 @@ bool conv_packing(call_ctx *cx, const conv_args *c, gemm_packing *out)
       g.n_out == 0 || (is_depthwise(&g) && !is_pointwise(c)))
     return false;
   const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), c->dtype);
-  *out = (gemm_packing){.dtype = c->dtype, .is_a = !is_turned(kr, &g), .count = c->groups, .k = g.n_k, .n = g.out_ch,
+  *out = (gemm_packing){.dtype = c->dtype, .is_a = !is_turned(kr, c, &g), .count = c->groups, .k = g.n_k, .n = g.out_ch,
                         .bs = g.out_ch * g.n_k, .from = {c->weight, g.n_k, 1}};
   if (!out->is_a)
     out->from = (gemm_matrix){c->weight, 1, g.n_k};
@@ -486,7 +539,7 @@ rush_status conv(call_ctx *cx, const conv_args *c)
   if (st == RUSH_OK && deep)
     st = parallel_for(cx, c->batch * c->out_ch, i64_max(1, 65536 / i64_max(1, j.geo.n_out * j.geo.n_taps)), depthwise, &j);
   else if (st == RUSH_OK)
-    st = c->packed && !c->packed->is_a ? run_turned(&j) : run_patches(&j);
+    st = c->packed && !c->packed->is_a ? turned(&j) : run_patches(&j);
   if (st == RUSH_OK && j.failed)
     st = call_nomem(cx);
   if (j.k_off)

@@ -13,6 +13,8 @@ typedef struct gemm_tile {
   int64_t k;
   const void *a;
   int64_t a_rs, a_ks;
+  const int64_t *a_off; /* tile_off only: term k of a row lies at a_off[k], a_ks is not read */
+  int64_t a_mid;        /* tile_off only: where row 7 lies; rows 0..6 and 7.. are a_rs apart */
   const void *b;
   int64_t b_ks;
   void *c;
@@ -26,6 +28,7 @@ typedef struct gemm_tile {
 typedef struct gemm_kernels {
   int mr, nr, vl; /* rows and columns of a tile; lanes of a vector */
   void (*tile)(const gemm_tile *t);
+  void (*tile_off)(const gemm_tile *t);
   /* `rows` (<= mr) of A over k terms into dst[k][rows]. */
   void (*pack_a)(int64_t k, int rows, const void *a, int64_t rs, int64_t cs, void *dst);
   /* k x cols of B (strides rs, cs) into dst[k][nr], zero beyond cols. */

@@ -9,6 +9,7 @@
 #endif
 
 /* ALWAYS unrolled: accumulators must be registers, so every index into them a constant. */
+#define PF 40 /* rows of B fetched ahead: what a tile needs is farther than the hardware looks */
 #define UNROLL _Pragma("GCC unroll 32")
 
 #if ISA_LEVEL >= ISA_AVX512
@@ -36,6 +37,7 @@ typedef __m512 v_f32;
 #define V_BCAST(x) _mm512_set1_ps(x)
 #define V_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define V_MUL(a, b) _mm512_mul_ps(a, b)
+#define V_ADD(a, b) _mm512_add_ps(a, b)
 #define V_STORE(p, x) _mm512_storeu_ps(p, x)
 #define V_LOADN(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define V_STOREN(p, x, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), x)
@@ -52,6 +54,7 @@ static inline __m256i lanes_f32(int n)
 #define V_BCAST(x) _mm256_set1_ps(x)
 #define V_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define V_MUL(a, b) _mm256_mul_ps(a, b)
+#define V_ADD(a, b) _mm256_add_ps(a, b)
 #define V_STORE(p, x) _mm256_storeu_ps(p, x)
 #define V_LOADN(p, n) _mm256_maskload_ps(p, lanes_f32(n))
 #define V_STOREN(p, x, n) _mm256_maskstore_ps(p, lanes_f32(n), x)
@@ -74,6 +77,7 @@ typedef __m512d v_f64;
 #define V_BCAST(x) _mm512_set1_pd(x)
 #define V_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 #define V_MUL(a, b) _mm512_mul_pd(a, b)
+#define V_ADD(a, b) _mm512_add_pd(a, b)
 #define V_STORE(p, x) _mm512_storeu_pd(p, x)
 #define V_LOADN(p, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1), p)
 #define V_STOREN(p, x, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1), x)
@@ -90,6 +94,7 @@ static inline __m256i lanes_f64(int n)
 #define V_BCAST(x) _mm256_set1_pd(x)
 #define V_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 #define V_MUL(a, b) _mm256_mul_pd(a, b)
+#define V_ADD(a, b) _mm256_add_pd(a, b)
 #define V_STORE(p, x) _mm256_storeu_pd(p, x)
 #define V_LOADN(p, n) _mm256_maskload_pd(p, lanes_f64(n))
 #define V_STOREN(p, x, n) _mm256_maskstore_pd(p, lanes_f64(n), x)
