@@ -131,6 +131,22 @@ static rush_status make_offsets(job *j)
 
 /* -- Depthwise --------------------------------------------------------------------------------------- */
 
+/* One channel straight from where it lies, if there is a kernel for that. */
+static bool plain_plane(const job *j, int64_t ch, int64_t oc, int64_t out)
+{
+  const conv_args *c = j->c;
+  const geometry *g = &j->geo;
+  if (c->dtype != RUSH_FLOAT32 || c->kernel[0] != 1 || c->in[0] != 1 || c->out[0] != 1 || c->pad[0] != 0 ||
+      c->kernel[1] != c->kernel[2] || c->stride[1] != c->stride[2] || c->dilation[1] != 1 || c->dilation[2] != 1)
+    return false;
+  const conv_plane p = {.kernel = (int)i64_min(c->kernel[2], 99), .stride = (int)i64_min(c->stride[2], 99),
+                        .in_h = c->in[1], .in_w = c->in[2], .out_h = c->out[1], .out_w = c->out[2],
+                        .pad_h = c->pad[1], .pad_w = c->pad[2], .in = (const float *)c->input + ch * g->n_in,
+                        .weight = (const float *)c->weight + oc * g->n_taps, .out = (float *)c->output + out * g->n_out,
+                        .bias = c->bias ? ((const float *)c->bias)[oc] : 0.0f};
+  return ISA_PICK(conv_plane_f32, j->level)(&p);
+}
+
 /* Output channels [begin, end) of the whole batch.  A channel gets its border in the cache. */
 static void depthwise(void *arg, int64_t begin, int64_t end)
 {
@@ -138,16 +154,19 @@ static void depthwise(void *arg, int64_t begin, int64_t end)
   const conv_args *c = j->c;
   const geometry *g = &j->geo;
   const size_t n_bytes = (size_t)g->n_padded * g->item;
-  char *plane = g->has_border ? mem_alloc_data(j->cx->ctx, n_bytes) : NULL;
+  char *plane = NULL;
   int64_t held = -1;
-  if (g->has_border && !plane) {
-    atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
-    return;
-  }
-  if (plane)
-    memset(plane, 0, n_bytes);
   for (int64_t i = begin; i < end; i++) {
     const int64_t image = i / c->out_ch, oc = i % c->out_ch, ic = oc / g->out_ch, ch = image * c->in_ch + ic;
+    if (plain_plane(j, ch, oc, i))
+      continue;
+    if (g->has_border && !plane) {
+      if (!(plane = mem_alloc_data(j->cx->ctx, n_bytes))) {
+        atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
+        return;
+      }
+      memset(plane, 0, n_bytes);
+    }
     if (plane && ch != held)
       copy_inside(j, ch, plane);
     held = ch;

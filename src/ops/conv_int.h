@@ -28,4 +28,14 @@ typedef struct conv_depth {
 ISA_DECLARE(void, conv_depth_f32, (const conv_depth *d));
 ISA_DECLARE(void, conv_depth_f64, (const conv_depth *d));
 
+/* The same for a plane as it lies in memory, its border of zeros only imagined: square kernels of 3 or 5, strides of 1
+ * or 2, no dilation.  False: not here (the kernel, the instruction set), nothing is done. */
+typedef struct conv_plane {
+  int kernel, stride;
+  int64_t in_h, in_w, out_h, out_w, pad_h, pad_w;
+  const float *in, *weight;
+  float *out, bias;
+} conv_plane;
+ISA_DECLARE(bool, conv_plane_f32, (const conv_plane *p));
+
 #endif

@@ -187,46 +187,113 @@ void ISA_NAME(conv_depth_f64)(const conv_depth *d) { conv_depth_f64_plain(d); }
 
 #if ISA_LEVEL >= ISA_AVX512
 
-/* Sixteen pixels of a row, the last ones masked: rows of 7 and 14 are what networks have. */
-static inline __attribute__((always_inline)) void depth_rows(const conv_depth *d, const int n_k, const int step)
+void ISA_NAME(conv_depth_f32)(const conv_depth *d) { conv_depth_f32_plain(d); }
+
+#define PLANE_UNROLL _Pragma("GCC unroll 32")
+
+/* Lanes of 16 columns from `first` on that lie in [0, width). */
+static inline __mmask16 inside(int64_t first, int64_t width)
+{
+  const int64_t lo = first < 0 ? -first : 0, hi = width - first;
+  if (lo >= 16 || hi <= lo)
+    return 0;
+  return (__mmask16)((hi >= 16 ? 0xffffu : (1u << hi) - 1) & (0xffffu << lo));
+}
+
+typedef struct strip { /* sixteen columns of the output */
+  __mmask16 lo[5], hi[5], out; /* which lanes lie inside, for each column of the kernel */
+} strip;
+
+/* Columns first + k and on of an input row, every S-th; HI: they reach beyond sixteen. */
+static inline __attribute__((always_inline)) __m512 load_strip(const float *s, const strip *t, __mmask16 any, const int k,
+                                                               const int S, const bool HI)
 {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-  const __m512 bias = _mm512_set1_ps((float)d->bias);
-  const float *w = d->weight;
-  for (int64_t r = 0; r < d->n_rows; r++) {
-    const float *in = (const float *)d->in + d->row_off[r];
-    float *out = (float *)d->out + r * d->n_w;
-    for (int64_t x = 0; x < d->n_w; x += 16) {
-      const __mmask16 m = d->n_w - x < 16 ? (__mmask16)((1u << (d->n_w - x)) - 1) : (__mmask16)0xffff;
-      const uint32_t both = step == 2 ? spread(m) : 0;
-      __m512 acc = _mm512_setzero_ps();
-#pragma GCC unroll 32
-      for (int k = 0; k < n_k; k++) {
-        const float *s = in + d->k_off[k] + x * step;
-        const __m512 v = step == 1 ? _mm512_maskz_loadu_ps(m, s)
-                                   : _mm512_permutex2var_ps(_mm512_maskz_loadu_ps((__mmask16)both, s), even,
-                                                            _mm512_maskz_loadu_ps((__mmask16)(both >> 16), s + 16));
-        acc = _mm512_fmadd_ps(_mm512_set1_ps(w[k]), v, acc);
-      }
-      _mm512_mask_storeu_ps(out + x, m, _mm512_add_ps(acc, bias));
+  const __m512 lo = _mm512_maskz_loadu_ps(t->lo[k] & any, s + k);
+  if (S == 1)
+    return lo;
+  if (!HI)
+    return _mm512_permutexvar_ps(even, lo);
+  return _mm512_permutex2var_ps(lo, even, _mm512_maskz_loadu_ps(t->hi[k] & any, s + k + 16));
+}
+
+/* ROWS output rows: an input row is loaded once for all of them.  Each sum is still one chain over the kernel's rows
+ * and columns. */
+static inline __attribute__((always_inline)) void plane_rows(const conv_plane *p, const __m512 *w, const strip *t, int64_t y,
+                                                             int64_t x, const int K, const int S, const bool HI,
+                                                             const int ROWS)
+{
+  const __m512 bias = _mm512_set1_ps(p->bias);
+  const float *s = p->in + (y * S - p->pad_h) * p->in_w + x * S - p->pad_w;
+  float *out = p->out + y * p->out_w + x;
+  __m512 acc[4];
+  PLANE_UNROLL for (int r = 0; r < ROWS; r++)
+    acc[r] = _mm512_setzero_ps();
+  PLANE_UNROLL for (int i = 0; i < (ROWS - 1) * S + K; i++) {
+    const __mmask16 any = (uint64_t)(y * S - p->pad_h + i) < (uint64_t)p->in_h ? 0xffff : 0;
+    __m512 v[5];
+    PLANE_UNROLL for (int k = 0; k < K; k++)
+      v[k] = load_strip(s, t, any, k, S, HI);
+    PLANE_UNROLL for (int r = 0; r < ROWS; r++)
+      if (i - r * S >= 0 && i - r * S < K)
+        PLANE_UNROLL for (int k = 0; k < K; k++)
+          acc[r] = _mm512_fmadd_ps(w[(i - r * S) * K + k], v[k], acc[r]);
+    s += p->in_w;
+  }
+  PLANE_UNROLL for (int r = 0; r < ROWS; r++)
+    _mm512_mask_storeu_ps(out + r * p->out_w, t->out, _mm512_add_ps(acc[r], bias));
+}
+
+static inline __attribute__((always_inline)) void plane_strip(const conv_plane *p, const __m512 *w, const strip *t, int64_t x,
+                                                              const int K, const int S, const bool HI)
+{
+  int64_t y = 0;
+  for (; K == 3 && y + 4 <= p->out_h; y += 4)
+    plane_rows(p, w, t, y, x, K, S, HI, 4);
+  for (; y + 2 <= p->out_h; y += 2)
+    plane_rows(p, w, t, y, x, K, S, HI, 2);
+  for (; y < p->out_h; y++)
+    plane_rows(p, w, t, y, x, K, S, HI, 1);
+}
+
+static inline __attribute__((always_inline)) void plane_of(const conv_plane *p, const int K, const int S)
+{
+  __m512 w[25];
+  for (int k = 0; k < K * K; k++)
+    w[k] = _mm512_set1_ps(p->weight[k]);
+  for (int64_t x = 0; x < p->out_w; x += 16) {
+    strip t = {.out = inside(x, p->out_w)};
+    for (int k = 0; k < K; k++) {
+      t.lo[k] = inside(x * S - p->pad_w + k, p->in_w);
+      t.hi[k] = S == 2 ? inside(x * S - p->pad_w + k + 16, p->in_w) : 0;
     }
+    if (S == 2 && p->out_w - x > 8)
+      plane_strip(p, w, &t, x, K, S, true);
+    else
+      plane_strip(p, w, &t, x, K, S, false);
   }
 }
 
-void ISA_NAME(conv_depth_f32)(const conv_depth *d)
+bool ISA_NAME(conv_plane_f32)(const conv_plane *p)
 {
-  if (d->n_k == 9 && d->step == 1)
-    depth_rows(d, 9, 1);
-  else if (d->n_k == 9 && d->step == 2)
-    depth_rows(d, 9, 2);
-  else if (d->n_k == 25 && d->step == 1)
-    depth_rows(d, 25, 1);
-  else if (d->n_k == 25 && d->step == 2)
-    depth_rows(d, 25, 2);
+  if (p->kernel == 3 && p->stride == 1)
+    plane_of(p, 3, 1);
+  else if (p->kernel == 3 && p->stride == 2)
+    plane_of(p, 3, 2);
+  else if (p->kernel == 5 && p->stride == 1)
+    plane_of(p, 5, 1);
+  else if (p->kernel == 5 && p->stride == 2)
+    plane_of(p, 5, 2);
   else
-    conv_depth_f32_plain(d);
+    return false;
+  return true;
 }
 
 #else
 void ISA_NAME(conv_depth_f32)(const conv_depth *d) { conv_depth_f32_plain(d); }
+bool ISA_NAME(conv_plane_f32)(const conv_plane *p)
+{
+  (void)p;
+  return false;
+}
 #endif

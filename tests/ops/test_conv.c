@@ -12,7 +12,7 @@ static double number(void)
   return (double)(int64_t)(seed >> 11) * 0x1p-52 - 1.0;
 }
 
-enum { ROOM = 200000 };
+enum { ROOM = 300000 };
 static char input[ROOM * 8], weight[ROOM * 8], bias[ROOM * 8], output[ROOM * 8], first[ROOM * 8];
 static double expected[ROOM];
 
@@ -81,11 +81,17 @@ static void check(int dtype, conv_args c, bool transposed, bool with_bias)
                           : (c.in[d] + 2 * c.pad[d] - c.dilation[d] * (c.kernel[d] - 1) - 1) / c.stride[d] + 1;
   const int64_t n = c.batch * c.out_ch * c.out[0] * c.out[1] * c.out[2];
   plain(&c, transposed);
-  for (int level = CPU_PORTABLE; level <= CPU_AVX512; level++) {
+  for (int run = 0; run < 2 * (CPU_AVX512 - CPU_PORTABLE + 1); run++) { /* every level, without and with a packed weight */
+    const int level = CPU_PORTABLE + run / 2;
     context *ctx = test_context(&(context_options){.cpu = (uint32_t)level, .n_threads = level});
     call_ctx cx;
     call_ctx_init(&cx, ctx, NULL);
     memset(output, 0x55, sizeof output);
+    gemm_packing how;
+    gemm_packed *packed = NULL;
+    if (run % 2 && !transposed && conv_packing(&cx, &c, &how))
+      assert_int_equal(gemm_pack(&cx, &how, &packed), RUSH_OK);
+    c.packed = packed;
     assert_int_equal(transposed ? conv_transpose(&cx, &c) : conv(&cx, &c), RUSH_OK);
     for (int64_t i = 0; i < n; i++) {
       double error = get(dtype, output, i) - expected[i], limit = dtype == RUSH_FLOAT32 ? 1e-4 : 1e-12;
@@ -93,7 +99,8 @@ static void check(int dtype, conv_args c, bool transposed, bool with_bias)
         fail_msg("dtype %d level %d groups %d: [%d] is %g, not %g", dtype, level, (int)c.groups, (int)i,
                  get(dtype, output, i), expected[i]);
     }
-    if (level == CPU_PORTABLE)
+    gemm_packed_free(ctx, packed);
+    if (run == 0)
       memcpy(first, output, sizeof output);
     else
       assert_memory_equal(first, output, sizeof output);
@@ -115,8 +122,15 @@ static const conv_args shapes[] = {
   SHAPE(2, 4, 8, 12, 1, 10, 10, 1, 3, 3, 1, 2, 1, 0, 1, 2, 1, 1, 1),
   SHAPE(1, 6, 6, 6, 1, 20, 23, 1, 3, 3, 1, 1, 1, 0, 1, 1, 1, 1, 1),
   SHAPE(1, 6, 6, 12, 1, 20, 23, 1, 3, 3, 1, 2, 2, 0, 1, 1, 1, 1, 1),
+  SHAPE(1, 5, 5, 5, 1, 14, 7, 1, 5, 5, 1, 1, 1, 0, 2, 2, 1, 1, 1),
+  SHAPE(2, 5, 5, 10, 1, 33, 37, 1, 5, 5, 1, 2, 2, 0, 2, 1, 1, 1, 1),
+  SHAPE(1, 3, 3, 3, 1, 14, 14, 1, 3, 3, 1, 2, 2, 0, 1, 1, 1, 1, 1),
   SHAPE(1, 4, 4, 4, 1, 1, 50, 1, 1, 7, 1, 1, 1, 0, 0, 3, 1, 1, 1),
   SHAPE(1, 1, 4, 7, 1, 1, 90, 1, 1, 5, 1, 1, 2, 0, 0, 2, 1, 1, 2),
+  SHAPE(2, 2, 20, 80, 1, 14, 28, 1, 3, 3, 1, 2, 2, 0, 1, 1, 1, 1, 1),
+  SHAPE(2, 1, 50, 40, 1, 8, 7, 1, 3, 3, 1, 1, 1, 0, 1, 1, 1, 1, 1),
+  SHAPE(1, 1, 30, 34, 2, 5, 19, 2, 1, 3, 1, 1, 1, 0, 0, 1, 1, 1, 2),
+  SHAPE(2, 2, 800, 70, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1),
   SHAPE(1, 1, 3, 5, 6, 7, 8, 2, 3, 3, 1, 2, 1, 1, 1, 1, 1, 1, 1),
 };
 

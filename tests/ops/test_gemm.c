@@ -140,6 +140,19 @@ static void packing_ahead_changes_no_bit(void **state)
     g.packed = p;
     assert_int_equal(gemm(&cx, &g), RUSH_OK);
     assert_memory_equal(first, C, (size_t)(m * n) * 4);
+    gemm_packed *pa = NULL;
+    const gemm_packing of_a = {.dtype = RUSH_FLOAT32, .is_a = true, .count = 1, .k = k, .n = m, .from = g.a};
+    assert_int_equal(gemm_pack(&cx, &of_a, &pa), RUSH_OK);
+    memset(C, 0, sizeof C);
+    g.packed_a = pa;
+    assert_int_equal(gemm(&cx, &g), RUSH_OK);
+    assert_memory_equal(first, C, (size_t)(m * n) * 4);
+    g.c_rs = 1; /* C by columns */
+    g.c_cs = m;
+    assert_int_equal(gemm(&cx, &g), RUSH_OK);
+    for (int64_t i = 0; i < m * n; i++)
+      assert_true(((float *)C)[i % n * m + i / n] == ((float *)first)[i]);
+    gemm_packed_free(c, pa);
     gemm_packed_free(c, p);
   }
   test_context_done(c);
