@@ -1,6 +1,10 @@
 #include "support/test.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "assemble.h"
@@ -537,6 +541,95 @@ static void a_fork_has_its_own_code(void **state)
   done(c, mem);
 }
 
+/* Where memory cannot be mapped twice each kernel has its pages; where no page may become executable there is none. */
+static int compile_without_shared_memory(call_ctx *cx, const example *e)
+{
+  float x[3] = {1, 2, 3}, y[3] = {0};
+  loop_code *code = NULL, *second = NULL;
+  signal(SIGXFSZ, SIG_IGN);
+  if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0}))
+    return 0;
+  if (loop_compile(cx, &e->t, CPU_AVX2, &code) != RUSH_OK || loop_compile(cx, &e->t, CPU_AVX2, &second) != RUSH_OK)
+    return 1;
+  code->fn(3, (void *[]){x, x, y});
+  loop_code_release(code);
+  if (y[2] != 6)
+    return 2;
+  second->fn(3, (void *[]){x, y, y});
+  loop_code_release(second);
+  if (y[2] != 9)
+    return 3;
+#ifdef PR_SET_MDWE
+  if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) == 0 &&
+      loop_compile(cx, &e->t, CPU_AVX2, &code) != RUSH_EUNSUPPORTED)
+    return 4;
+#endif
+  return 0;
+}
+
+static void systems_that_forbid_code_get_less_of_it(void **state)
+{
+  (void)state;
+  context *c;
+  call_ctx cx;
+  rush_error err;
+  fenced *mem = new_context(&c, &cx, &err);
+  example *e = malloc(sizeof *e);
+  simple_example(e);
+  if (cpu_machine() < CPU_AVX2)
+    skip();
+  pid_t child = fork();
+  if (child == 0)
+    _exit(compile_without_shared_memory(&cx, e));
+  int result = 1;
+  assert_true(waitpid(child, &result, 0) == child);
+  assert_int_equal(result, 0);
+  free(e);
+  done(c, mem);
+}
+
+static void *compile_and_run(void *arg)
+{
+  context *c = arg;
+  example *e = malloc(sizeof *e);
+  call_ctx cx;
+  call_ctx_init(&cx, c, NULL);
+  simple_example(e);
+  intptr_t wrong = 0;
+  for (int k = 0; k < 300; k++) {
+    float x[5] = {1, 2, 3, 4, (float)k}, y[5];
+    loop_code *code[3] = {0};
+    for (int j = 0; j < 3; j++)
+      if (loop_compile(&cx, &e->t, CPU_AVX2, &code[j]) != RUSH_OK)
+        wrong++;
+    for (int j = 0; j < 3 && !wrong; j++) {
+      code[j]->fn(5, (void *[]){x, x, y});
+      wrong += y[4] != 2 * (float)k;
+    }
+    for (int j = 0; j < 3; j++)
+      loop_code_release(code[j]);
+  }
+  free(e);
+  return (void *)wrong;
+}
+
+static void threads_share_one_context(void **state)
+{
+  (void)state;
+  pthread_t threads[4];
+  context *c = test_context(&(context_options){0});
+  if (cpu_machine() < CPU_AVX2)
+    skip();
+  for (int k = 0; k < 4; k++)
+    assert_int_equal(pthread_create(&threads[k], NULL, compile_and_run, c), 0);
+  for (int k = 0; k < 4; k++) {
+    void *wrong;
+    assert_int_equal(pthread_join(threads[k], &wrong), 0);
+    assert_null(wrong);
+  }
+  context_release(c);
+}
+
 static void what_is_not_emitted_is_refused_by_name(void **state)
 {
   (void)state;
@@ -614,6 +707,8 @@ int main(void)
     cmocka_unit_test(kernels_share_chunks_and_give_them_back),
     cmocka_unit_test(a_byte_limit_counts_code),
     cmocka_unit_test(a_fork_has_its_own_code),
+    cmocka_unit_test(systems_that_forbid_code_get_less_of_it),
+    cmocka_unit_test(threads_share_one_context),
     cmocka_unit_test(what_is_not_emitted_is_refused_by_name),
     cmocka_unit_test(failing_allocations_leave_nothing),
   };

@@ -349,8 +349,8 @@ void x86_simple(x86_asm *a, const char *text)
 {
   static const struct {
     char text[12];
-    uint8_t n, bytes[3];
-  } all[] = {{"ret", 1, {0xc3}}, {"vzeroupper", 3, {0xc5, 0xf8, 0x77}}, {"sfence", 3, {0x0f, 0xae, 0xf8}}};
+    uint8_t n, bytes[4];
+  } all[] = {{"ret", 1, {0xc3}}, {"endbr64", 4, {0xf3, 0x0f, 0x1e, 0xfa}}, {"vzeroupper", 3, {0xc5, 0xf8, 0x77}}, {"sfence", 3, {0x0f, 0xae, 0xf8}}};
   size_t from = a->len;
   if (!room(a, 16))
     return;

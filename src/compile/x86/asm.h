@@ -76,7 +76,7 @@ void x86_gpr(x86_asm *a, x86_op op, int r0, int r1, int32_t imm);
 void x86_gpr_mem(x86_asm *a, x86_op op, int r, x86_mem m); /* a load, or a store where the op is one */
 void x86_push(x86_asm *a, int r);
 void x86_pop(x86_asm *a, int r);
-void x86_simple(x86_asm *a, const char *text); /* "ret", "vzeroupper", "sfence" */
+void x86_simple(x86_asm *a, const char *text); /* "ret", "vzeroupper", "sfence", "endbr64" */
 void x86_data(x86_asm *a, const void *bytes, size_t n_bytes);
 /* Nothing-doers (or, in data, zeros) up to a multiple of `to` bytes. */
 void x86_align(x86_asm *a, size_t to, bool code);

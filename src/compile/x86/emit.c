@@ -172,6 +172,7 @@ static void enter(emitter *e)
 {
   const body *b = e->b;
   x86_asm *a = e->a;
+  x86_simple(a, "endbr64"); /* systems that check where calls go ask for it */
   for (int k = FIRST_SAVED; k < e->n_pointers; k++)
     x86_push(a, pointers[k]);
   if (e->frame) {
