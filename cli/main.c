@@ -193,6 +193,11 @@ static int common_options(cli *c, rush_context_options *o)
       return cli_usage(NULL, "--cpu takes native, portable, avx2 or avx512, not '%s'", value);
     o->cpu = (rush_cpu)found;
   }
+  if ((value = cli_option(c, "--executor"))) {
+    if (strcmp(value, "simple") != 0 && strcmp(value, "specialising") != 0)
+      return cli_usage(NULL, "--executor takes simple or specialising, not '%s'", value);
+    o->executor = *value == 's' && value[1] == 'i' ? RUSH_EXECUTOR_SIMPLE : RUSH_EXECUTOR_SPECIALISING;
+  }
   o->no_reuse = cli_flag(c, "--no-reuse");
   c->json = cli_flag(c, "--json");
   return 0;

@@ -25,7 +25,8 @@ int cli_show(cli *c)
 {
   static const struct { const char *flag; rush_dump what; } views[] = {
       {"--code", RUSH_DUMP_CODE}, {"--graph", RUSH_DUMP_GRAPH}, {"--bytecode", RUSH_DUMP_BYTECODE},
-      {"--ops", RUSH_DUMP_OPS},   {"--schema", RUSH_DUMP_SCHEMA}, {"--dot", RUSH_DUMP_DOT}, {"--digest", RUSH_DUMP_DIGEST}};
+      {"--ops", RUSH_DUMP_OPS},   {"--schema", RUSH_DUMP_SCHEMA}, {"--dot", RUSH_DUMP_DOT}, {"--digest", RUSH_DUMP_DIGEST},
+      {"--optimized", RUSH_DUMP_OPTIMIZED}, {"--groups", RUSH_DUMP_GROUPS}, {"--asm", RUSH_DUMP_ASM}};
   const char *method = cli_option(c, "--method");
   rush_dump what = RUSH_DUMP_SUMMARY;
   rush_error err = RUSH_ERROR_INIT;
@@ -36,7 +37,7 @@ int cli_show(cli *c)
       what = views[i].what;
   const char *unknown = cli_unknown_option(c);
   if (unknown)
-    return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --schema, --dot, --digest, --method NAME", unknown);
+    return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --schema, --dot, --digest, --optimized, --groups, --asm, --method NAME", unknown);
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
   if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK)

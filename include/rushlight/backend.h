@@ -1,4 +1,4 @@
-/* backend.h -- for authors of operators: add your own to a context, at run time.
+/* backend.h -- for authors of operators and compilers: add your own to a context, at run time.
  *
  * One table of functions, given in two ways.  A program that links the library asks for it with
  * rush_backend(RUSH_BACKEND_ABI).  A plug-in (a shared object for `rushlight --plugin FILE`) links nothing of
@@ -19,6 +19,18 @@
  * It may be called by several threads at once, and must not keep the call, its arguments, or borrowed
  * pointers.
  *
+ * Compilers.  A pass sees the graph of each function before it runs and may group nodes that the
+ * compiler supports into one: a node of an operator that the compiler registered, with the nodes as its
+ * subgraph (pass_group).  The operator's `prepare` sees that node once and makes a state; its kernel finds
+ * the state by call_state, compiles for the arguments that come (call_spec is a key of all facts about
+ * them), and may fall back to interpreting the subgraph at any call (call_run_group).
+ * Calls with tensors that require grad, are quantized or nested are interpreted without asking it.  A context whose
+ * executor is `simple` runs no passes.  Rushlight's own compiler is registered through this table and
+ * nothing else; examples/pointwise_compiler.c is another one.
+ *
+ * Graphs are PyTorch IR (docs/architecture.md): blocks of nodes in order; what is read here is borrowed and
+ * lives as long as the pass runs, or, for a node given to `prepare`, as long as the state.
+ *
  * Words of ownership (new, borrowed, steals): rushlight.h.  Version: `struct_bytes` grows at the end only;
  * RUSH_BACKEND_ABI changes when something else does. */
 #ifndef RUSHLIGHT_BACKEND_H
@@ -38,12 +50,52 @@ typedef struct rush_call rush_call;
 /* What a kernel returns is RUSH_OK, or the status that call_fail (or a failed function here) returned. */
 typedef rush_status rush_kernel(rush_call *call);
 
+/* Graphs: see above. */
+typedef struct rush_node rush_node;
+typedef struct rush_block rush_block;
+typedef struct rush_graph_value rush_graph_value; /* what a node gives or takes; every one is defined once */
+typedef struct rush_pass rush_pass;               /* one run of a pass over one graph */
+
+/* Where a description is written, piece by piece. */
+typedef void rush_write_fn(void *to, const char *text, size_t n_bytes);
+
 typedef struct rush_op_def {
   size_t struct_bytes; /* sizeof(rush_op_def) */
-  const char *schema;  /* "example::scale(Tensor x, float k=2.0) -> Tensor"; copied */
+  const char *schema;  /* "example::scale(Tensor x, float k=2.0) -> Tensor"; copied.  An operator that owns
+                        * groups takes and gives anything: "pw::CompilationGroup(...) -> ..." */
   rush_kernel *kernel;
   void *user;          /* call_user; must live as long as the context */
+  /* The rest may be NULL. */
+  /* Once for each node of this operator in compiled code: *state is what call_state gives to its kernel.
+   * The node and its subgraph live until `destroy`. */
+  rush_status (*prepare)(rush_context *c, const rush_node *node, void *user, void **state, rush_error *err);
+  void (*destroy)(void *state, void *user);
+  /* What the compiler made for the node (`rushlight show --asm`). */
+  void (*describe)(void *state, void *user, rush_write_fn *write, void *to);
 } rush_op_def;
+
+typedef struct rush_pass_def {
+  size_t struct_bytes; /* sizeof(rush_pass_def) */
+  const char *name;    /* "pw::group"; copied */
+  /* Lower ones run first, equal ones as they were registered.  Rushlight's own compiler has 1000: what is
+   * to come before it, which sees all nodes, has less. */
+  int32_t order;
+  /* Called for the graph of every function that is compiled, never by two threads on one graph.  A failure
+   * becomes that of the call. */
+  rush_status (*run)(rush_pass *pass, void *user);
+  void *user;
+} rush_pass_def;
+
+typedef struct rush_group_def {
+  size_t struct_bytes; /* sizeof(rush_group_def) */
+  const char *op;      /* the operator that owns the groups: "pw::CompilationGroup" */
+  /* NULL: the node can be in a group.  Else why not, a static text (`rushlight show --groups` prints it).
+   * Called once for each node; only pure operators without control flow are asked about. */
+  const char *(*refuse)(const rush_node *node, void *user);
+  void *user;
+  uint32_t min_nodes;  /* smaller groups are not made; 0: 1 */
+  uint32_t max_nodes, max_inputs, max_outputs; /* 0: no limit */
+} rush_group_def;
 
 typedef struct rush_backend_api {
   size_t struct_bytes;
@@ -83,6 +135,47 @@ typedef struct rush_backend_api {
   int64_t (*tensor_n_elems)(const rush_tensor *t);
   const void *(*tensor_data)(const rush_tensor *t);
   void *(*tensor_data_mut)(rush_tensor *t);
+
+  /* -- Compilers -- */
+
+  /* For functions that are compiled from now on: register before loading.  RUSH_EARGUMENT: no name or run. */
+  rush_status (*pass_register)(rush_context *c, const rush_pass_def *def, rush_error *err);
+  /* In a pass: group what `refuse` accepts.  Neighbours are joined, from the last node of a block to its
+   * first, where no write to memory, call or random number stands between them; constants are copied
+   * into the groups.  Works in nested blocks too. */
+  rush_status (*pass_group)(rush_pass *pass, const rush_group_def *def);
+  rush_context *(*pass_context)(const rush_pass *pass); /* borrowed */
+  const rush_block *(*pass_block)(const rush_pass *pass); /* the graph's outermost block */
+
+  /* Reading graphs. */
+  const rush_node *(*block_first)(const rush_block *b);  /* NULL: it is empty */
+  const rush_node *(*node_next)(const rush_node *n);     /* in its block; NULL: it was the last */
+  const char *(*node_kind)(const rush_node *n);          /* "aten::mul", "prim::If" */
+  const char *(*node_overload)(const rush_node *n);      /* "Tensor"; "" for none */
+  size_t (*node_n_inputs)(const rush_node *n);
+  const rush_graph_value *(*node_input)(const rush_node *n, size_t i);
+  size_t (*node_n_outputs)(const rush_node *n);
+  const rush_graph_value *(*node_output)(const rush_node *n, size_t i);
+  size_t (*node_n_blocks)(const rush_node *n);           /* a group has one: its subgraph */
+  const rush_block *(*node_block)(const rush_node *n, size_t i);
+  size_t (*block_n_inputs)(const rush_block *b);
+  const rush_graph_value *(*block_input)(const rush_block *b, size_t i);
+  size_t (*block_n_outputs)(const rush_block *b);
+  const rush_graph_value *(*block_output)(const rush_block *b, size_t i);
+  uint32_t (*value_id)(const rush_graph_value *v);       /* unique in the graph */
+  bool (*value_is_tensor)(const rush_graph_value *v);    /* its type is Tensor */
+  /* *out (borrowed) is the value when it is a constant of the program. */
+  bool (*value_constant)(const rush_graph_value *v, rush_value *out);
+
+  /* In the kernel of a group. */
+  void *(*call_state)(const rush_call *call); /* what prepare made; NULL for calls that no node stands behind */
+  size_t (*call_n_results)(const rush_call *call);
+  /* Interpret the node's subgraph: gives all results. */
+  rush_status (*call_run_group)(rush_call *call);
+  /* A key of everything about the arguments that code may be specialised for: of tensors dtype, sizes,
+   * strides and requires_grad, of others their value's kind.  Two calls with the same bytes have the
+   * same facts.  Writes at most `max` bytes and returns how many it needs. */
+  size_t (*call_spec)(const rush_call *call, void *out, size_t max);
 } rush_backend_api;
 
 /* Static; NULL when this library does not have that version. */

@@ -208,6 +208,13 @@ static inline rush_value rush_value_float(double d)
 /* Highest instruction set used: everything a CPU has (0), or less, for comparison. */
 typedef enum rush_cpu { RUSH_CPU_NATIVE, RUSH_CPU_PORTABLE, RUSH_CPU_AVX2, RUSH_CPU_AVX512 } rush_cpu;
 
+/* How programs run.  Results are the same. */
+typedef enum rush_executor {
+  RUSH_EXECUTOR_DEFAULT,     /* the best there is: specialising */
+  RUSH_EXECUTOR_SIMPLE,      /* graphs as they are, operator by operator */
+  RUSH_EXECUTOR_SPECIALISING /* passes group operators; groups are compiled for the kinds of their arguments */
+} rush_executor;
+
 /* Start from RUSH_CONTEXT_OPTIONS_INIT; zero means the default everywhere. */
 typedef struct rush_context_options {
   size_t struct_bytes;   /* sizeof(rush_context_options): lets the struct grow */
@@ -223,9 +230,11 @@ typedef struct rush_context_options {
   void *callback_user;
   rush_cpu cpu;
   bool no_reuse;         /* never let an operator write into a dying argument's buffer */
+  rush_executor executor;
 } rush_context_options;
 #define RUSH_CONTEXT_OPTIONS_INIT                                                                   \
-  {sizeof(rush_context_options), NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, NULL, RUSH_CPU_NATIVE, false}
+  {sizeof(rush_context_options), NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, NULL, RUSH_CPU_NATIVE, false,          \
+   RUSH_EXECUTOR_DEFAULT}
 
 /* New.  `options` NULL: all defaults. */
 RUSH_API rush_status rush_context_create(const rush_context_options *options, rush_context **out,
@@ -250,6 +259,16 @@ RUSH_API rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error
 RUSH_API rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes,
                                               rush_error *err) RUSH_CHECKED;
+/* What compilation did in a context.  Set struct_bytes before the call; it says afterwards how much was known. */
+typedef struct rush_compile_counters {
+  size_t struct_bytes;
+  uint64_t groups;      /* groups of operators that compiled functions have */
+  uint64_t plans;       /* codes made for them: one for each kinds of arguments */
+  uint64_t group_calls; /* calls of groups that ran as one */
+  uint64_t interpreted; /* calls of groups that ran operator by operator */
+} rush_compile_counters;
+RUSH_API void rush_compile_stats(rush_context *c, rush_compile_counters *out);
+
 /* Bytes in use now and at most since the last reset. */
 RUSH_API void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes);
 RUSH_API void rush_memory_reset_peak(rush_context *c);
@@ -423,7 +442,10 @@ typedef enum rush_dump {
   RUSH_DUMP_SUMMARY,
   RUSH_DUMP_SCHEMA, /* a method's declaration, or those of all */
   RUSH_DUMP_DOT,    /* a method's graph in Graphviz's language */
-  RUSH_DUMP_DIGEST  /* hashes of methods and state: equal programs have equal ones */
+  RUSH_DUMP_DIGEST, /* hashes of methods and state: equal programs have equal ones */
+  RUSH_DUMP_OPTIMIZED, /* the graph that runs: what passes made of a method's graph */
+  RUSH_DUMP_GROUPS, /* the same, with the reason why each other node is in no group */
+  RUSH_DUMP_ASM     /* what the groups were compiled to, for the arguments they are likely to get */
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out,
                                       rush_error *err) RUSH_CHECKED;

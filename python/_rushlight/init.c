@@ -134,6 +134,17 @@ static PyObject *py_memory_stats(PyObject *m, PyObject *unused)
   return Py_BuildValue("{s:n,s:n}", "live_bytes", (Py_ssize_t)live, "peak_bytes", (Py_ssize_t)peak);
 }
 
+static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
+{
+  rush_compile_counters n = {.struct_bytes = sizeof n};
+
+  (void)unused;
+  rush_compile_stats(((py_state *)PyModule_GetState(m))->context, &n);
+  return Py_BuildValue("{s:K,s:K,s:K,s:K}", "groups", (unsigned long long)n.groups, "plans", (unsigned long long)n.plans,
+                       "group_calls", (unsigned long long)n.group_calls, "interpreted",
+                       (unsigned long long)n.interpreted);
+}
+
 /* The widest kind of number in nested lists: bool, int, float, complex; -1 with an exception set. */
 static int widest(PyObject *o, int depth)
 {
@@ -319,6 +330,7 @@ static PyMethodDef functions[] = {
     {"get_num_threads", py_get_num_threads, METH_NOARGS, "threads that operators may use"},
     {"set_cpu", py_set_cpu, METH_O, "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},
     {"get_cpu", py_get_cpu, METH_NOARGS, "kernels used: portable, avx2 or avx512"},
+    {"compile_counters", py_compile_counters, METH_NOARGS, "groups of operators made, compiled, called and interpreted"},
     {"memory_stats", py_memory_stats, METH_NOARGS, "bytes in use now and at most so far"},
     {NULL, NULL, 0, NULL}};
 

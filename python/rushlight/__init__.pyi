@@ -18,6 +18,7 @@ from ._rushlight import __version__ as __version__
 from ._rushlight import as_tensor as as_tensor
 from ._rushlight import bfloat16 as bfloat16
 from ._rushlight import bool as bool
+from ._rushlight import compile_counters as compile_counters
 from ._rushlight import complex32 as complex32
 from ._rushlight import complex64 as complex64
 from ._rushlight import complex128 as complex128

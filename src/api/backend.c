@@ -2,13 +2,14 @@
 #include "rushlight/backend.h"
 
 #include "api/api_int.h"
+#include "api/backend_int.h"
 
 static rush_status register_op(rush_context *c, const rush_op_def *def, rush_error *err)
 {
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  if (def->struct_bytes != sizeof *def)
+  if (def->struct_bytes != sizeof *def && def->struct_bytes != offsetof(rush_op_def, prepare))
     return error_set(err, RUSH_EARGUMENT, "rush_op_def has %zu bytes here, the caller says %zu", sizeof *def,
                      def->struct_bytes);
   return op_register(cx.ctx, def, err);
@@ -96,6 +97,31 @@ static const rush_backend_api functions = {
     .tensor_n_elems = rush_tensor_n_elems,
     .tensor_data = rush_tensor_data,
     .tensor_data_mut = rush_tensor_data_mut,
+    .pass_register = graph_pass_register,
+    .pass_group = graph_pass_group,
+    .pass_context = graph_pass_context,
+    .pass_block = graph_pass_block,
+    .block_first = graph_block_first,
+    .node_next = graph_node_next,
+    .node_kind = graph_node_kind,
+    .node_overload = graph_node_overload,
+    .node_n_inputs = graph_node_n_inputs,
+    .node_input = graph_node_input,
+    .node_n_outputs = graph_node_n_outputs,
+    .node_output = graph_node_output,
+    .node_n_blocks = graph_node_n_blocks,
+    .node_block = graph_node_block,
+    .block_n_inputs = graph_block_n_inputs,
+    .block_input = graph_block_input,
+    .block_n_outputs = graph_block_n_outputs,
+    .block_output = graph_block_output,
+    .value_id = graph_value_id,
+    .value_is_tensor = graph_value_is_tensor,
+    .value_constant = graph_value_constant,
+    .call_state = graph_call_state,
+    .call_n_results = graph_call_n_results,
+    .call_run_group = graph_call_run_group,
+    .call_spec = graph_call_spec,
 };
 
 const rush_backend_api *rush_backend(uint32_t abi) { return abi == RUSH_BACKEND_ABI ? &functions : NULL; }

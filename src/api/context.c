@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "ops/profile.h"
+#include "compile/compile.h"
 #include "tensor/generator.h"
 
 #define STRINGIFY_(x) #x
@@ -13,6 +14,15 @@ const char *rush_version(void)
   return STRINGIFY(RUSH_VERSION_MAJOR) "." STRINGIFY(RUSH_VERSION_MINOR) "." STRINGIFY(RUSH_VERSION_PATCH);
 }
 
+/* Rushlight's own compiler comes through the table that others use. */
+static rush_status set_up_compiler(context *c, rush_error *err)
+{
+  context_setup_begin(c);
+  rush_status st = compile_is_ready(c) ? RUSH_OK : compile_register(rush_backend(RUSH_BACKEND_ABI), c, err);
+  context_setup_end(c);
+  return st;
+}
+
 context *api_context(context *c, rush_error *err)
 {
   c = context_or_default(c);
@@ -20,7 +30,9 @@ context *api_context(context *c, rush_error *err)
     (void)error_nomem(err);
     return NULL;
   }
-  return run_init(c, err) == RUSH_OK ? c : NULL;
+  if (run_init(c, err) != RUSH_OK)
+    return NULL;
+  return LIKELY(compile_is_ready(c)) || set_up_compiler(c, err) == RUSH_OK ? c : NULL;
 }
 
 rush_status api_begin(call_ctx *cx, context *c, rush_error *err)
@@ -64,9 +76,10 @@ rush_status rush_context_create(const rush_context_options *o, rush_context **ou
       .cpu = (uint32_t)o->cpu,
       .no_reuse = o->no_reuse,
   };
+  opt.no_passes = o->executor == RUSH_EXECUTOR_SIMPLE;
   TRY(context_new(&opt, &c, err));
-  rush_status st = run_init(c, err);
-  if (st != RUSH_OK) {
+  if (!api_context(c, err)) {
+    rush_status st = err ? err->status : RUSH_ENOMEM;
     context_release(c);
     return st;
   }
@@ -168,6 +181,17 @@ void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes)
     *live_bytes = stats.live_bytes;
   if (peak_bytes)
     *peak_bytes = stats.peak_bytes;
+}
+
+void rush_compile_stats(rush_context *c, rush_compile_counters *out)
+{
+  c = context_or_default(c);
+  compile_counters n = c ? compile_get_counters(c) : (compile_counters){0};
+  rush_compile_counters all = {sizeof all, n.groups, n.plans, n.calls, n.interpreted};
+  size_t room = out->struct_bytes < sizeof all ? out->struct_bytes : sizeof all;
+
+  memcpy(out, &all, room);
+  out->struct_bytes = room;
 }
 
 void rush_memory_reset_peak(rush_context *c)

@@ -2,6 +2,7 @@
 #include "archive/module.h"
 #include "archive/show.h"
 #include "ir/alias.h"
+#include "passes/passes.h"
 
 /* -- Walking all code that methods can reach ------------------------------------------------------------- */
 
@@ -181,6 +182,32 @@ static void show_bytecode(session *s, function *f, text_buf *out)
   code_print(out, c);
 }
 
+static void show_optimized(session *s, function *f, text_buf *out)
+{
+  const code *c;
+
+  session_check(s, code_of(s->cx, f, &c));
+  ir_print(out, code_graph(c) ? code_graph(c) : f->graph, false);
+}
+
+static void free_graph(void *g) { ir_graph_free(g); }
+
+static void show_groups(session *s, function *f, text_buf *out)
+{
+  ir_graph *g = passes_run(s, f->graph, out);
+
+  session_defer(s, free_graph, g);
+  ir_print(out, g, false);
+}
+
+static void show_asm(session *s, function *f, text_buf *out)
+{
+  const code *c;
+
+  session_check(s, code_of(s->cx, f, &c));
+  code_describe(out, c);
+}
+
 static void show_schema(session *s, function *f, text_buf *out)
 {
   (void)s;
@@ -201,6 +228,15 @@ static void dump_body(session *s, void *arg)
     break;
   case RUSH_DUMP_BYTECODE:
     each_method(s, job, show_bytecode);
+    break;
+  case RUSH_DUMP_OPTIMIZED:
+    each_method(s, job, show_optimized);
+    break;
+  case RUSH_DUMP_GROUPS:
+    each_method(s, job, show_groups);
+    break;
+  case RUSH_DUMP_ASM:
+    each_method(s, job, show_asm);
     break;
   case RUSH_DUMP_SCHEMA:
     each_method(s, job, show_schema);

@@ -44,6 +44,11 @@ rush_status context_new(const context_options *opt, context **out, rush_error *e
   mem_init(c);
   atomic_init(&c->refs, 1);
   pthread_mutex_init(&c->lock, NULL);
+  pthread_mutexattr_t attr;
+  pthread_mutexattr_init(&attr);
+  pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&c->setup_lock, &attr);
+  pthread_mutexattr_destroy(&attr);
   pthread_mutex_init(&c->cache_lock, NULL);
   *out = c;
   return RUSH_OK;
@@ -78,6 +83,7 @@ void context_release(context *c)
   pool_free(atomic_load(&c->pool));
   mem_trim(c);
   pthread_mutex_destroy(&c->lock);
+  pthread_mutex_destroy(&c->setup_lock);
   pthread_mutex_destroy(&c->cache_lock);
   mem_allocator a = c->opt.allocator;
   mem_raw_free_aligned(&a, c, sizeof *c);
@@ -101,6 +107,9 @@ context *context_or_default(context *c)
   mutex_unlock(&default_lock);
   return c;
 }
+
+void context_setup_begin(context *c) { mutex_lock(&c->setup_lock); }
+void context_setup_end(context *c) { mutex_unlock(&c->setup_lock); }
 
 const context_options *context_get_options(const context *c) { return &c->opt; }
 

@@ -67,6 +67,8 @@ typedef enum context_slot {
   SLOT_CLASSES,   /* value: registered custom classes */
   SLOT_SPECIAL,   /* call_mark_special was called */
   SLOT_CODE,      /* compile: memory that runs */
+  SLOT_PASSES,    /* passes: the registered ones */
+  SLOT_COMPILER,  /* compile: its counters */
   /* value_ops of kinds of values that layers above value/ define, published when the first is made. */
   SLOT_KIND_TENSOR,
   SLOT_KIND_GENERATOR,
@@ -87,6 +89,7 @@ typedef struct context_options {
   void *callback_user;
   uint32_t cpu;        /* base/cpu.h: CPU_NATIVE or a lower level */
   bool no_reuse;       /* refuse all buffer reuse (debugging) */
+  bool no_passes;      /* graphs run as they are */
 } context_options;
 
 rush_status context_new(const context_options *opt, context **out, rush_error *err) RUSH_CHECKED;
@@ -104,6 +107,10 @@ void *context_slot_get(context *c, context_slot slot);
  * Returns what the slot holds. */
 void *context_slot_publish_steal(context *c, context_slot slot, void *object,
                                  void (*destroy)(context *c, void *object));
+
+/* Around what is set up once for a context and takes more than one slot.  Recursive. */
+void context_setup_begin(context *c);
+void context_setup_end(context *c);
 
 void context_print(context *c, const char *text, size_t len);
 void context_warn(context *c, const char *text);

@@ -40,6 +40,7 @@ struct rush_context {
   _Atomic uint32_t profile; /* the number of the one that is on, or 0 */
   context_options opt;
   mutex lock;
+  mutex setup_lock; /* recursive */
   thread_pool *_Atomic pool;
   _Atomic(void *) slots[N_CONTEXT_SLOTS];
   void (*slot_destroy[N_CONTEXT_SLOTS])(context *c, void *object);

@@ -367,7 +367,7 @@ static bool captures(const ir_block *b, const ir_block *around)
 bool ir_node_is_subgraph(const ir_node *n)
 {
   bool kind = n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_GROUP ||
-              n->kind == IR_DIFFERENTIABLE_GRAPH;
+              n->kind == IR_DIFFERENTIABLE_GRAPH || n->kind == IR_OP;
 
   return kind && n->n_blocks == 1 && ir_block_n_inputs(n->blocks[0]) == n->n_inputs &&
          !captures(n->blocks[0], n->blocks[0]);

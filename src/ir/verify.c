@@ -60,6 +60,33 @@ bool ir_node_fits_schema(const ir_node *n, const schema *sc)
   return true;
 }
 
+static bool is_number(const type *t)
+{
+  type_kind k = type_runtime(t)->kind;
+
+  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER;
+}
+
+/* Exported programs hand on what .item() gave, whose type is Scalar, to operators on int; and bools as Scalar. */
+static bool inputs_fit(const ir_node *n)
+{
+  const schema *sc = n->op->schema;
+
+  if (ir_node_fits_schema(n, sc))
+    return true;
+  if (sc->is_vararg ? n->n_inputs < sc->n_args : n->n_inputs != sc->n_args)
+    return false;
+  for (uint32_t i = 0; i < sc->n_args; i++) {
+    const type *actual = ir_node_input(n, i)->type, *formal = sc->args[i].type;
+    bool numbers = is_number(actual) && is_number(formal) &&
+                   (type_is(type_runtime(actual), TYPE_NUMBER) || type_is(type_runtime(formal), TYPE_NUMBER));
+
+    if (!fits(actual, formal) && !numbers)
+      return false;
+  }
+  return true;
+}
+
 /* -- Nodes -------------------------------------------------------------------------------------- */
 
 static void check_uses(const verifier *v, const ir_value *value)
@@ -128,7 +155,7 @@ static void check_node(const verifier *v, const ir_node *n)
     check_if(v, n);
   else if (n->kind == IR_LOOP)
     check_loop(v, n);
-  else if (n->kind == IR_OP && !ir_node_fits_schema(n, n->op->schema))
+  else if (n->kind == IR_OP && !inputs_fit(n))
     broken(v, n, "the inputs do not fit the operator's schema");
   else if (n->kind == IR_OP && !n->op->schema->is_varret &&
            n->n_outputs != n->op->schema->n_returns)

@@ -32,12 +32,20 @@ typedef struct op op;
 struct rush_call {
   call_ctx *cx;
   const op *op;
-  void *state;             /* what prepare made for this node, or NULL */
+  struct op_node_state *state; /* of the node behind the call, or NULL */
   uint32_t n_args, n_results;
   uint64_t last_use;       /* bit i: the caller drops args[i] right after the call */
   const rush_value *args;  /* borrowed, n_args in a row */
   rush_value *results;     /* n_results slots; NONE at entry, owned by the caller after success */
 };
+
+/* What compiled code keeps for a node of an operator from outside: what its `prepare` made, and the node's
+ * subgraph, ready to be interpreted. */
+typedef struct op_node_state {
+  void *user;
+  void *body; /* run/: the subgraph's code, or NULL */
+  rush_status (*run)(rush_call *call, void *body); /* gives all results */
+} op_node_state;
 
 /* -- Operators ------------------------------------------------------------------------------------------ */
 

@@ -359,6 +359,8 @@ def write_packed(w: TextIO, schemas: dict[str, Any], names: list[str]) -> None:
     packed = zlib.compress(text, 9)
     w(f"const uint32_t op_n_unpacked = {len(rest)}, op_unpacked_bytes = {len(text)}, "
       f"op_packed_bytes = {len(packed)};\n")
+    namespaces = sorted({s.name.split("::")[0] for s in rest})
+    w("const char op_packed_namespaces[] = " + " ".join(f'"{n}::\\0"' for n in namespaces) + ";\n")
     w("const unsigned char op_packed[] = {\n")
     for i in range(0, len(packed), 24):
         w("  " + ",".join(str(b) for b in packed[i:i + 24]) + ",\n")

@@ -9,7 +9,7 @@
 ISA_DECLARE(const tape_isa *, tape_isa, (void));
 
 #define SLOT_BYTES 4096
-#define N_SLOTS (TAPE_MAX_REGS + 1) /* one a register, and one for gathering */
+#define N_SLOTS (RUN_MAX_REGS + 1) /* one a register, and one for gathering */
 #define GRAIN 32768                 /* elements a thread takes at least */
 #define ROW_MIN 256                 /* shorter rows are gathered across their ends */
 
@@ -68,7 +68,7 @@ typedef struct operand { /* a tensor of the run */
 
 typedef struct plan {
   const point_run *run;
-  operand in[POINT_MAX_INPUTS], out[POINT_MAX_RESULTS];
+  operand in[RUN_MAX_INPUTS], out[RUN_MAX_RESULTS];
   tensor_iter it; /* unless flat */
   bool flat;
   bool redirect;  /* the last instruction writes the (only) result where it belongs */
@@ -317,7 +317,7 @@ static void walk(const tensor_iter *it, const operand *o, const position *start,
 typedef struct worker { /* one thread's */
   const plan *p;
   char (*slots)[SLOT_BYTES];
-  void *regs[TAPE_MAX_REGS];
+  void *regs[RUN_MAX_REGS];
 } worker;
 
 static void convert(const tape_isa *isa, int64_t n, void *dst, uint8_t to, const void *src,
@@ -390,7 +390,7 @@ static void load_block(worker *w, int64_t pos, const position *x, int64_t n)
     } else if (n <= p->it.sizes[0] - x->at[0] && o->strides[0] == o->item) {
       src = position_of(x, &p->it, o);
     } else {
-      src = o->direct ? w->slots[i] : w->slots[TAPE_MAX_REGS];
+      src = o->direct ? w->slots[i] : w->slots[RUN_MAX_REGS];
       walk(&p->it, o, x, n, src, true);
     }
     if (o->direct)
@@ -405,7 +405,7 @@ static void store_block(worker *w, int k, int64_t pos, const position *x, int64_
   const plan *p = w->p;
   const operand *o = &p->out[k];
   const tape_isa *isa = p->run->isa;
-  char *scratch = w->slots[TAPE_MAX_REGS];
+  char *scratch = w->slots[RUN_MAX_REGS];
   char tmp[SLOT_BYTES] __attribute__((aligned(64)));
   const void *src = w->regs[p->run->results[k].reg];
   char *dst = o->linear ? o->data + pos * o->item : scratch;
@@ -460,6 +460,33 @@ static unsigned run_tape(worker *w, int64_t pos, int64_t n)
   return fault;
 }
 
+/* The instructions as machine code, over the blocks that the inputs lie in. */
+static void run_machine_code(worker *w, int64_t pos, int64_t n)
+{
+  const plan *p = w->p;
+  const point_run *r = p->run;
+  void *operands[RUN_MAX_INPUTS + RUN_MAX_RESULTS];
+  for (int i = 0; i < r->n_inputs; i++)
+    operands[i] = w->regs[i];
+  for (int k = 0; k < r->n_results; k++) {
+    const operand *o = &p->out[k];
+    void *dst = o->direct && o->linear ? o->data + pos * o->item : w->slots[r->results[k].reg];
+    operands[r->n_inputs + k] = w->regs[r->results[k].reg] = dst;
+  }
+  r->machine_code(n, operands);
+}
+
+/* Every operand lies where machine code reads and writes it: no block ends but the range's. */
+static bool all_in_place(const plan *p)
+{
+  bool all = p->flat;
+  for (int i = 0; i < p->run->n_inputs; i++)
+    all &= !p->run->inputs[i].tensor || (p->in[i].direct && p->in[i].linear);
+  for (int k = 0; k < p->run->n_results; k++)
+    all &= p->out[k].direct && p->out[k].linear;
+  return all;
+}
+
 static void run_range(void *arg, int64_t begin, int64_t end)
 {
   plan *p = arg;
@@ -467,17 +494,21 @@ static void run_range(void *arg, int64_t begin, int64_t end)
   char slots[N_SLOTS][SLOT_BYTES] __attribute__((aligned(64)));
   worker w = {.p = p, .slots = slots};
   load_fixed(&w, i64_min(p->block, end - begin));
+  int64_t block = r->machine_code && all_in_place(p) ? end - begin : p->block;
   position x;
   if (!p->flat)
     position_set(&x, &p->it, begin);
   unsigned fault = 0;
   for (int64_t pos = begin; pos < end;) {
-    int64_t n = i64_min(p->block, end - pos);
+    int64_t n = i64_min(block, end - pos);
     if (!p->flat && p->it.sizes[0] >= ROW_MIN)
       n = i64_min(n, p->it.sizes[0] - x.at[0]);
     load_block(&w, pos, &x, n);
-    fault |= run_tape(&w, pos, n);
-    if (!p->redirect)
+    if (r->machine_code)
+      run_machine_code(&w, pos, n);
+    else
+      fault |= run_tape(&w, pos, n);
+    if (!p->redirect || r->machine_code)
       for (int k = 0; k < r->n_results; k++)
         store_block(&w, k, pos, &x, n);
     pos += n;
@@ -584,7 +615,7 @@ rush_status point_execute(call_ctx *cx, const point_run *r, bool flat)
   for (int i = 0; i < r->n_results; i++)
     (void)tensor_data_mut(r->results[i].tensor);
   whole one;
-  if (flat && as_whole(r, &one)) {
+  if (flat && !r->machine_code && as_whole(r, &one)) {
     atomic_init(&one.fault, 0);
     if (n < 2 * GRAIN)
       run_whole(&one, 0, n);

@@ -15,9 +15,19 @@ typedef struct point_number {
   double re, im;
 } point_number;
 
+/* A run's limits: an operator of the table has less, several fused more. */
+#define RUN_MAX_INPUTS 16
+#define RUN_MAX_RESULTS 4
+#define RUN_MAX_REGS 32
+
+/* Machine code for the tape (compile/loop.h): operands are the inputs' memory, then the results', each n elements of
+ * its block type; numbers and inputs of one element are read once. */
+typedef void point_code(int64_t n, void *const *operands);
+
 typedef struct point_run {
   const tape_isa *isa;
   const tape_instr *code;
+  point_code *machine_code; /* runs instead of the instructions, or NULL */
   int n_instrs, n_regs, n_inputs, n_consts, n_results, n_dims;
   const int64_t *sizes;
   int dtype; /* what the operator computes in */
@@ -27,17 +37,20 @@ typedef struct point_run {
     uint8_t type;        /* tape_type in the register */
     int8_t via;          /* dtype to round to on the way, or -1 */
     point_number number;
-  } inputs[POINT_MAX_INPUTS];
+  } inputs[RUN_MAX_INPUTS];
   struct {
     uint8_t type;
     point_number number;
-  } consts[TAPE_MAX_REGS];
+  } consts[RUN_MAX_REGS];
   struct {
     rush_tensor *tensor;
     uint8_t reg, type;
     int8_t via;          /* as for inputs */
-  } results[POINT_MAX_RESULTS];
+  } results[RUN_MAX_RESULTS];
 } point_run;
+
+/* A tape's constant for an operator that computes in `dtype`. */
+point_number point_const_number(const tape_const *c, int dtype);
 
 const tape_isa *tape_isa_of(context *c);
 /* `flat`: all tensors have the run's sizes and are row-major (results too). */

@@ -545,6 +545,14 @@ static void dtype_limits(int dtype, uint8_t kind, point_number *x)
   x->re = kind == CONST_DTYPE_MAX ? max[real] : kind == CONST_DTYPE_MIN ? -max[real] : eps[real];
 }
 
+point_number point_const_number(const tape_const *c, int dtype)
+{
+  point_number x = {.is_float = c->kind == CONST_FLOAT, .i = c->i, .re = c->d};
+  if (c->kind > CONST_FLOAT)
+    dtype_limits(dtype, c->kind, &x);
+  return x;
+}
+
 /* The type a symbolic one stands for when the operator computes in `k`. */
 static tape_type resolve(uint8_t sym, tape_type k)
 {
@@ -573,6 +581,7 @@ static void fill_run(point_call *p, point_run *r)
   for (int s = 0; s < N_TAPE_SYMS; s++)
     r->types[s] = (uint8_t)resolve((uint8_t)s, k);
   r->isa = tape_isa_of(p->call->cx->ctx);
+  r->machine_code = NULL;
   r->code = &point_instrs[arm->first_instr];
   r->n_instrs = arm->n_instrs;
   r->n_regs = arm->n_regs;
@@ -600,10 +609,7 @@ static void fill_run(point_call *p, point_run *r)
   for (int i = 0; i < arm->n_consts; i++) {
     const tape_const *c = &point_consts[arm->first_const + i];
     r->consts[i].type = r->types[c->type];
-    point_number *x = &r->consts[i].number;
-    *x = (point_number){.is_float = c->kind == CONST_FLOAT, .i = c->i, .re = c->d};
-    if (c->kind > CONST_FLOAT)
-      dtype_limits(p->common, c->kind, x);
+    r->consts[i].number = point_const_number(c, p->common);
   }
   r->n_results = p->row->n_results;
   for (int i = 0; i < r->n_results; i++) {

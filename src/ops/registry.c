@@ -262,8 +262,19 @@ static int compare_str(str a, str b)
   return d != 0 ? d : (a.len > b.len) - (a.len < b.len);
 }
 
+/* Names of other namespaces, which come from outside, expand nothing. */
+static bool may_be_packed(str name)
+{
+  for (const char *s = op_packed_namespaces; *s; s += strlen(s) + 1)
+    if (name.len > strlen(s) && memcmp(name.p, s, strlen(s)) == 0)
+      return true;
+  return false;
+}
+
 static const op_group *find_packed(registry *r, str name)
 {
+  if (!may_be_packed(name))
+    return NULL;
   packed_index *x = packed_of(r);
   uint32_t lo = 0, hi = x ? x->n : 0;
   while (lo < hi) {
@@ -341,14 +352,29 @@ static rush_status bind_result(call_ctx *cx, const schema *sc, uint32_t i, rush_
 
 static rush_status bind_results(call_ctx *cx, const schema *sc, rush_value *results)
 {
+  if (sc->is_varret)
+    return RUSH_OK;
   for (uint32_t i = 0; i < sc->n_returns; i++)
     TRY(bind_result(cx, sc, i, &results[i]));
   return RUSH_OK;
 }
 
+/* Tensors that backends need not know: what is said of gradients, and kinds that few operators take. */
+static bool needs_interpreter(const rush_call *call)
+{
+  for (uint32_t i = 0; i < call->n_args; i++) {
+    const rush_tensor *t = call_tensor(call, i);
+    if (t && (tensor_requires_grad(t) || ((call->cx->watch & CALL_SPECIAL) && (t->extra || dtype_class_of(t->dtype) == DTYPE_QUANT))))
+      return true;
+  }
+  return false;
+}
+
 /* The kernel of every operator from outside: theirs, whose results are checked. */
 static rush_status kernel_outside(rush_call *call)
 {
+  if (call->state && call->state->body && needs_interpreter(call))
+    return call->state->run(call, call->state->body);
   rush_status st = call->op->outside->kernel(call);
   if (st == RUSH_OK)
     return bind_results(call->cx, call->op->schema, call->results);
@@ -363,7 +389,7 @@ static void register_body(session *s, void *arg)
   registry *r = g->reg;
   op *o = new_op(s, r, g->types, g->def->schema);
   rush_op_def *def = session_alloc_in(s, &r->mem, sizeof *def);
-  *def = *g->def;
+  memcpy(def, g->def, g->def->struct_bytes < sizeof *def ? g->def->struct_bytes : sizeof *def);
   def->schema = NULL;
   o->kernel = kernel_outside;
   o->family = FAMILY_KERNEL;

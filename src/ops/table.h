@@ -37,6 +37,7 @@ extern const uint16_t op_name_slots[]; /* open addressing by name_hash; index + 
 extern const uint32_t op_n_name_slots; /* a power of two */
 /* All other schemas, one a line, sorted by name, compressed with zlib. */
 extern const unsigned char op_packed[];
+extern const char op_packed_namespaces[]; /* "aten::", "prim::", ..., "": those that occur there */
 extern const uint32_t op_packed_bytes, op_unpacked_bytes, op_n_unpacked;
 
 /* FNV-1a; gen.py computes the same. */

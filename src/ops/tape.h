@@ -99,6 +99,25 @@ typedef struct tape_isa { /* the loops of one instruction set */
 } tape_isa;
 ISA_DECLARE(const tape_isa *, tape_isa, (void));
 
+static inline uint8_t tape_arity(tape_op o)
+{
+  static const uint8_t arity[] = {
+#define TAPE(name, arity, classes, result) arity,
+#include "ops/tape.def"
+#undef TAPE
+  };
+  return arity[o];
+}
+/* Its result is a bool, whatever its operands. */
+static inline bool tape_gives_bool(tape_op o)
+{
+  static const char result[] = {
+#define TAPE(name, arity, classes, result) result[0],
+#include "ops/tape.def"
+#undef TAPE
+  };
+  return result[o] == 'b';
+}
 static inline size_t tape_type_bytes(tape_type t)
 {
   static const uint8_t bytes[] = {1, 4, 8, 4, 8, 8, 16};

@@ -34,7 +34,7 @@ static rush_status compile_body(call_ctx *cx, const op *o, const char *text, voi
 }
 
 /* One result as it is; several come as a tuple. */
-static rush_status spread(call_ctx *cx, rush_value v, rush_value *results, uint32_t n)
+rush_status spread_results(call_ctx *cx, rush_value v, rush_value *results, uint32_t n)
 {
   if (n == 1) {
     results[0] = v;
@@ -56,7 +56,7 @@ static rush_status call_body(call_ctx *cx, void *f, const rush_value *args, uint
   rush_value v;
 
   TRY(function_call(cx, f, args, n_args, &v));
-  return spread(cx, v, results, n_results);
+  return spread_results(cx, v, results, n_results);
 }
 
 static rush_status call_method(call_ctx *cx, const char *name, const rush_value *args, uint32_t n_args, rush_value *result)

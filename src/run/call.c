@@ -1,4 +1,5 @@
 /* run/call.c -- from a function to its code, and calls from outside. */
+#include "passes/passes.h"
 #include "run/stack.h"
 
 /* -- Code of a function ------------------------------------------------------------------------- */
@@ -16,6 +17,21 @@ static void destroy_code(context *c, void *p)
 
 static void unlock(void *p) { mutex_unlock(p); }
 
+/* From what the context's passes make of the graph. */
+static code *emit_optimised(session *s, function *f)
+{
+  if (!passes_wanted(s->cx->ctx))
+    return code_emit(s, f->graph, f->graph->block, f, f->name);
+  ir_graph *g = passes_run(s, f->graph, NULL);
+
+  ir_graph_borrow_types(g); /* the code belongs to the program, as the types do */
+  session_defer(s, ir_graph_free_deferred, g);
+  code *c = code_emit(s, g, g->block, f, f->name);
+
+  c->graph = session_keep(s, g);
+  return c;
+}
+
 /* Under the program's lock: emission numbers the graph's nodes, and code is made once. */
 static void emit_code(session *s, void *arg)
 {
@@ -29,7 +45,7 @@ static void emit_code(session *s, void *arg)
   if (!job->made) {
     if (!f->graph)
       session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' has no body", f->qualified);
-    code *c = code_emit(s, f->graph, f->graph->block, f, f->name);
+    code *c = emit_optimised(s, f);
 
     f->program->code_destroy = destroy_code;
     atomic_store_explicit(&f->code, c, memory_order_release);
@@ -96,6 +112,12 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
   return st;
 }
 
+rush_status code_call(call_ctx *cx, const code *c, const rush_value *args, rush_value *result)
+{
+  return cx->frames ? call_in(cx, cx->frames, c, args, result)
+                    : call_outermost(cx, c, args, result);
+}
+
 rush_status function_call(call_ctx *cx, function *f, const rush_value *args, uint32_t n_args,
                           rush_value *result)
 {
@@ -105,8 +127,7 @@ rush_status function_call(call_ctx *cx, function *f, const rush_value *args, uin
   if (UNLIKELY(c->n_args != n_args))
     return error_set(cx->err, RUSH_EARGUMENT, "%s takes %u arguments, not %u", f->name, c->n_args,
                      n_args);
-  return cx->frames ? call_in(cx, cx->frames, c, args, result)
-                    : call_outermost(cx, c, args, result);
+  return code_call(cx, c, args, result);
 }
 
 #define FEW_ARGS 16

@@ -32,6 +32,11 @@ uint32_t code_n_registers(const code *c);
 /* Readable listing. */
 void code_print(text_buf *out, const code *c);
 
+/* What passes made of the function's graph, and what this code was made of; NULL: the function's own. */
+const ir_graph *code_graph(const code *c);
+/* What compilers from outside made for nodes, as they describe it. */
+void code_describe(text_buf *out, const code *c);
+
 /* Make `c` able to run programs: publishes what value/ and ops/ need from here (composites' bodies). */
 rush_status run_init(context *c, rush_error *err) RUSH_CHECKED;
 

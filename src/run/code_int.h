@@ -33,7 +33,8 @@ static inline int32_t ins_imm(ins i) { return (int32_t)((uint32_t)i.b | (uint32_
 
 typedef struct site { /* what an instruction with many operands needs */
   const op *op;            /* OPERATOR */
-  void *state;             /* of an operator from outside: prepared for this node */
+  rush_value *stopped;     /* STOP, a test's: where the registers go */
+  op_node_state *state;    /* of an operator from outside: prepared for this node; owned by the code */
   function *function;      /* CALL, FORK */
   const type *type;        /* LIST, TUPLE, DICT, NEW_OBJECT; borrowed from the program */
   const type *const *types; /* ISINSTANCE */
@@ -56,6 +57,8 @@ struct code {
   function *function;  /* NULL: a block of its own */
   const char *name;    /* for tracebacks */
   bool is_builtin, is_eager;
+  bool is_group;       /* a group's subgraph, run in place of what its backend could not do */
+  ir_graph *graph;     /* what it was made of, when passes changed it; owned */
   uint32_t n_ins, n_sites, n_operands, n_constants, n_places;
   uint32_t n_args;     /* registers n_kregs ... take the arguments */
   uint32_t n_kregs, n_regs, n_row;
@@ -82,6 +85,18 @@ static inline bool opcode_is_compare(opcode o)
   }
 }
 const char *opcode_name(opcode o);
+
+/* -- groups.c: nodes of operators from outside -- */
+
+typedef struct group_site { /* a node that has a state, and its site */
+  uint32_t site;
+  const ir_node *node;
+  struct group_site *next;
+} group_site;
+
+bool needs_state(const ir_node *n); /* of an operator */
+void groups_prepare(session *s, code *c, const group_site *list);
+void groups_free(code *c);
 
 /* No heap part, whatever the value: it needs no retain and no release. */
 static inline bool type_is_plain(const type *t)

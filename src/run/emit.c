@@ -147,6 +147,12 @@ static void put_operator(coder *e, const ir_node *n)
     st->n_made = n->op->schema->n_returns;
   if (st->n_args + st->n_made + 4 > e->n_row)
     e->n_row = st->n_args + st->n_made + 4;
+  if (needs_state(n)) {
+    group_site *g = session_new(e->s, group_site);
+
+    *g = (group_site){e->n_sites - 1, n, e->group_sites};
+    e->group_sites = g;
+  }
 }
 
 static bool is_named(const ir_node *n, const char *name, const char *overload)
@@ -541,8 +547,10 @@ void code_free(code *c)
 {
   if (!c)
     return;
+  groups_free(c);
   for (uint32_t i = 0; i < c->n_constants; i++)
     value_release(c->constants[i]);
+  ir_graph_free(c->graph);
   mem_free(c->ctx, c, c->n_bytes);
 }
 
@@ -561,6 +569,8 @@ static coder *emit_once(session *s, ir_block *b, function *f, bool no_fuse)
   return e;
 }
 
+static void free_deferred(void *c) { code_free(c); }
+
 code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *name)
 {
   (void)g;
@@ -568,7 +578,11 @@ code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *n
 
   if (e->too_long)
     e = emit_once(s, b, f, true);
-  return finish(e, b, name);
+  code *c = finish(e, b, name);
+
+  session_defer(s, free_deferred, c);
+  groups_prepare(s, c, e->group_sites);
+  return session_keep(s, c);
 }
 
 /* -- Listing ------------------------------------------------------------------------------------ */

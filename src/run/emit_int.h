@@ -55,6 +55,7 @@ typedef struct coder {
   uint32_t *place_of;
   code_place *places;
   site *sites;
+  struct group_site *group_sites; /* of nodes that have a state, newest first */
   uint32_t *operands;
   rush_value *constants; /* borrowed from the graph */
   uint32_t n_ins, cap_ins, n_places, cap_places, n_sites, cap_sites, n_operands, cap_operands;

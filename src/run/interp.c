@@ -494,7 +494,7 @@ L_WAIT : {
 }
 L_STOP:
   SAVE();
-  stop_frame(s, f, SITE()->state);
+  stop_frame(s, f, SITE()->stopped);
   v = value_none();
   goto leave;
 L_RETURN:

@@ -47,8 +47,10 @@ static bool add_chunk(call_stack *s, size_t n_bytes)
 
 /* -- Frames ------------------------------------------------------------------------------------- */
 
-static const source_range *place_of(const frame *f)
+static const source_range *place_of(const call_stack *s, const frame *f)
 {
+  if (f == s->frame && s->group_place)
+    return s->group_place;
   const code *c = f->c;
   ptrdiff_t pc = f->pc - c->code;
 
@@ -62,19 +64,19 @@ bool stack_place(call_ctx *cx, call_place *out)
 
   while (f && f->c->is_builtin)
     f = f->prev;
-  if (!f || !f->c->n_places || !place_of(f)->src)
+  if (!f || !f->c->n_places || !place_of(s, f)->src)
     return false;
-  *out = (call_place){*place_of(f), f->c->function};
+  *out = (call_place){*place_of(s, f), f->c->function};
   return true;
 }
 
-/* Composites' bodies are part of their operator's event. */
+/* Composites' bodies, and groups that are interpreted, are part of their operator's event. */
 static uint32_t begin_event(call_ctx *cx, const call_stack *s, const code *c)
 {
   const char *name = c->function ? c->function->qualified : c->name;
   call_place first = {.function = c->function};
 
-  if (c->is_builtin)
+  if (c->is_builtin || c->is_group)
     return PROFILE_NONE;
   if (s->frame || !c->n_places || !c->places[0].range.src)
     return profile_begin_function(cx, name, NULL);
@@ -117,7 +119,7 @@ void stack_pop(call_ctx *cx, call_stack *s)
   frame *f = s->frame;
   chunk *k = f->chunk;
 
-  if (UNLIKELY(cx->watch & CALL_PROFILED) && !f->c->is_builtin)
+  if (UNLIKELY(cx->watch & CALL_PROFILED) && !f->c->is_builtin && !f->c->is_group)
     profile_end(cx, f->event);
   s->frame = f->prev;
   k->used = f->used_before;
@@ -162,7 +164,7 @@ static void collect_frames(call_stack *s, frame *base, shown *t)
   bool skip = false;
 
   for (const frame *f = s->frame;; f = f->prev) {
-    if (!f->c->is_builtin && t->n < SHOWN_FRAMES && place_of(f)->src) {
+    if (!f->c->is_builtin && !f->c->is_group && t->n < SHOWN_FRAMES && place_of(s, f)->src) {
       if (!skip)
         t->frames[t->n++] = f;
       t->names[t->n - 1] = shown_name(f);
@@ -174,14 +176,14 @@ static void collect_frames(call_stack *s, frame *base, shown *t)
 }
 
 /* The frames' places in the texts they were written in; empty when nobody knows them. */
-static void add_originals(call_ctx *cx, text_buf *out, const shown *t)
+static void add_originals(call_ctx *cx, call_stack *s, text_buf *out, const shown *t)
 {
   for (uint32_t i = t->n; i-- > 0;) {
     function *f = t->frames[i]->c->function;
     source_range from;
     source *src;
 
-    if (!f || !f->program->original || !f->program->original(cx, f->program, place_of(t->frames[i]), &from, &src))
+    if (!f || !f->program->original || !f->program->original(cx, f->program, place_of(s, t->frames[i]), &from, &src))
       continue;
     source_excerpt_in(out, &from, t->names[i]);
     source_release(src);
@@ -199,13 +201,13 @@ static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
     return;
   text_init(&out, s->ctx);
   text_init(&originals, s->ctx);
-  add_originals(cx, &originals, &t);
+  add_originals(cx, s, &originals, &t);
   if (!cx->err->traceback)
     text_printf(&out, "The following operation failed in the TorchScript interpreter.\n"
                       "Traceback of TorchScript%s (most recent call last):\n",
                 originals.len ? ", serialized code" : "");
   for (uint32_t i = t.n; i-- > 0;)
-    source_excerpt_in(&out, place_of(t.frames[i]), t.names[i]);
+    source_excerpt_in(&out, place_of(s, t.frames[i]), t.names[i]);
   if (originals.len && !text_failed(&originals))
     text_printf(&out, "\nTraceback of TorchScript, original code (most recent call last):\n%s", text_str(&originals));
   if (!text_failed(&out))
@@ -254,6 +256,8 @@ static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, rush_status st
     if (last->fut && is_raised(st))
       wrap_error(s->ctx, cx->err);
   }
+  /* A group's frame is none of the program's: the one below shows where it failed. */
+  s->group_place = last->c->is_group ? place_of(s, last) : NULL;
   for (frame *f = s->frame, *end = last->prev; f != end; f = s->frame) {
     for (uint32_t i = f->c->n_kregs; i < f->c->n_regs; i++)
       value_release(f->regs[i]);

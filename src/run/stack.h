@@ -53,6 +53,7 @@ typedef struct call_stack {
   frame *frame;        /* innermost */
   future *first, *last; /* forked and not yet started, in order; retained */
   entered *entered;
+  const source_range *group_place; /* where a group failed that the innermost frame was running, or NULL */
 } call_stack;
 
 #define FIRST_CHUNK_BYTES 8192
@@ -78,6 +79,11 @@ void future_fail(future *f, rush_status st, const rush_error *err);
 /* Raise what the future failed with. */
 rush_status future_raise(call_ctx *cx, const future *f);
 rush_status future_init(context *c, rush_error *err) RUSH_CHECKED; /* the kind's functions */
+
+/* Call code that is a function's, or a group's; arguments are borrowed and complete. */
+rush_status code_call(call_ctx *cx, const code *c, const rush_value *args, rush_value *result) RUSH_CHECKED;
+/* The results of a body, which come as one value, or several as a tuple.  Steals v. */
+rush_status spread_results(call_ctx *cx, rush_value v, rush_value *results, uint32_t n) RUSH_CHECKED;
 
 /* Run until `base`, the innermost frame, returns.  *result is new. */
 rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *result) RUSH_CHECKED;

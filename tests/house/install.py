@@ -43,6 +43,9 @@ def build_all(work: pathlib.Path, root: pathlib.Path, cc: list[str], cxx: list[s
     run([*cc, EXAMPLES / "custom_op.c", *shared, "-lm", "-o", work / "custom_op"])
     if "1.7616" not in run([work / "custom_op"], env=env):
         sys.exit("custom_op: another answer")
+    plugin = work / "pointwise_compiler.so"
+    flags = run([*config, "--cflags", "rushlight"], env=env).split()
+    run([*cc, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", EXAMPLES / "pointwise_compiler.c", *flags, "-o", plugin])
     if shutil.which("cmake") and cxx:
         run(["cmake", "-S", EXAMPLES, "-B", work / "c", f"-DCMAKE_PREFIX_PATH={root}", f"-DCMAKE_C_COMPILER={cc[-1]}",
              f"-DCMAKE_CXX_COMPILER={cxx[-1]}"])  # fmt: skip

@@ -264,7 +264,7 @@ static bool stop_and_go(fixture *f, const code *c, uint32_t at, const rush_value
   memcpy(patched, c->code, c->n_ins * sizeof *patched);
   if (c->n_sites)
     memcpy(sites, c->sites, c->n_sites * sizeof *sites);
-  sites[c->n_sites] = (site){.state = kept};
+  sites[c->n_sites] = (site){.stopped = kept};
   patched[at] = (ins){OPC_STOP, 0, (uint16_t)c->n_sites, (uint16_t)(c->n_sites >> 16)};
   copy.code = patched;
   copy.sites = sites;

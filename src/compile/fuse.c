@@ -1,0 +1,600 @@
+#include "compile/fuse.h"
+
+#include "ops/point_run.h"
+#include "ops/table.h"
+
+#define MOST_VALUES 512  /* of a fused tape, before registers are shared */
+#define MOST_INSTRS 768
+#define NO_VALUE UINT16_MAX
+
+typedef enum source_kind { FROM_INPUT, FROM_CONST, FROM_NODE } source_kind;
+
+typedef struct value_desc { /* a value of the subgraph */
+  uint8_t from; /* source_kind */
+  bool is_tensor;
+  uint16_t index; /* of the input */
+  rush_value constant; /* FROM_CONST: a number, bool or None */
+} value_desc;
+
+typedef struct node_desc {
+  const struct point_row *row;
+  const point_arm *arms[2]; /* for float32 and for bool operands; NULL: none */
+  uint16_t inputs[POINT_MAX_INPUTS]; /* values, by the row's inputs */
+  uint16_t result;
+} node_desc;
+
+struct group_desc {
+  context *ctx;
+  uint32_t n_inputs, n_values, n_nodes, n_results;
+  value_desc *values;
+  node_desc *nodes;
+  uint16_t results[GROUP_MAX_RESULTS];
+};
+
+/* -- What the table says of a node ------------------------------------------------------------------- */
+
+static const struct point_row *row_of(const ir_node *n)
+{
+  const op *o = n->op;
+
+  return n->kind == IR_OP && o->row && o->row->point >= 0 && o->variant == VARIANT_BASE ? &point_rows[o->row->point]
+                                                                                      : NULL;
+}
+
+/* The number that v is, when the program says it: a constant, or a constant tensor of no dimensions. */
+static bool constant_number(const ir_value *v, rush_value *out)
+{
+  return ir_value_as_constant(v, out) && out->tag != RUSH_TAG_TENSOR;
+}
+
+typedef enum answer { FALSE_ANSWER, TRUE_ANSWER, UNKNOWN_ANSWER } answer;
+
+static answer number_is(rush_value v, double want)
+{
+  switch (v.tag) {
+  case RUSH_TAG_INT: return (double)v.as.i == want ? TRUE_ANSWER : FALSE_ANSWER;
+  case RUSH_TAG_BOOL: return (double)v.as.b == want ? TRUE_ANSWER : FALSE_ANSWER;
+  case RUSH_TAG_FLOAT: return v.as.d == want ? TRUE_ANSWER : FALSE_ANSWER;
+  default: return FALSE_ANSWER;
+  }
+}
+
+/* Does the condition hold, whatever the arguments of a call are? */
+static answer cond_answer(const ir_node *n, const point_cond *c)
+{
+  const ir_value *v = ir_node_input(n, c->arg);
+  bool is_tensor = type_is(v->type, TYPE_TENSOR);
+  rush_value x;
+
+  if (!ir_value_as_constant(v, &x)) {
+    bool never_none = type_runtime(v->type)->kind != TYPE_OPTIONAL;
+
+    if (c->kind == COND_NONE || c->kind == COND_GIVEN)
+      return !never_none ? UNKNOWN_ANSWER : c->kind == COND_GIVEN ? TRUE_ANSWER : FALSE_ANSWER;
+    return is_tensor ? FALSE_ANSWER : UNKNOWN_ANSWER;
+  }
+  switch ((point_cond_kind)c->kind) {
+  case COND_NONE: return x.tag == RUSH_TAG_NONE ? TRUE_ANSWER : FALSE_ANSWER;
+  case COND_GIVEN: return x.tag != RUSH_TAG_NONE ? TRUE_ANSWER : FALSE_ANSWER;
+  case COND_NUMBER: return number_is(x, c->value);
+  case COND_HALVES: return x.tag == RUSH_TAG_BOOL ? FALSE_ANSWER : number_is(x, c->value / 2.0);
+  case COND_TEXT:
+    return x.tag == RUSH_TAG_STRING && str_is(value_str(x), op_pool + c->value) ? TRUE_ANSWER : FALSE_ANSWER;
+  }
+  return UNKNOWN_ANSWER;
+}
+
+/* The tape for operands of a class; NULL: none, or it depends on the call. */
+static const point_arm *arm_of(const ir_node *n, const struct point_row *row, dtype_class cls)
+{
+  const point_arm *a = &point_arms[row->first_arm];
+
+  for (const point_arm *end = a + row->n_arms; a < end; a++) {
+    answer fits = TRUE_ANSWER;
+
+    if (!(a->classes >> cls & 1))
+      continue;
+    for (int i = 0; i < a->n_conds && fits == TRUE_ANSWER; i++)
+      fits = cond_answer(n, &a->conds[i]);
+    if (fits == TRUE_ANSWER)
+      return a;
+    if (fits == UNKNOWN_ANSWER)
+      return NULL;
+  }
+  return NULL;
+}
+
+/* What a symbolic type is when an operator computes in k; N_TAPE_TYPES: one that is not fused. */
+static tape_type resolve(uint8_t sym, tape_type k)
+{
+  switch ((tape_sym)sym) {
+  case SYM_B: return TY_BOOL;
+  case SYM_K:
+  case SYM_R: return k;
+  default: return N_TAPE_TYPES;
+  }
+}
+
+static bool emits(const point_arm *a, tape_type k, cpu_level level)
+{
+  for (int i = 0; i < a->n_instrs; i++) {
+    const tape_instr *t = &point_instrs[a->first_instr + i];
+    tape_type type = resolve(t->type, k);
+
+    if (type == N_TAPE_TYPES || (t->op == TAPE_CVT && resolve(t->b, k) == N_TAPE_TYPES))
+      return false;
+    if (t->op != TAPE_RND && !loop_can_emit((tape_op)t->op, type, level))
+      return false;
+  }
+  return true;
+}
+
+/* A number or bool: an argument of a formula that is no tensor. */
+static bool is_number_type(const type *t)
+{
+  type_kind k = type_runtime(t)->kind;
+
+  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER;
+}
+
+static const char *refuse_inputs(const ir_node *n, const struct point_row *row)
+{
+  int tensors = 0;
+
+  for (int i = 0; i < row->n_inputs; i++) {
+    const ir_value *v = ir_node_input(n, row->inputs[i].arg);
+    rush_value c;
+
+    if (ir_value_as_constant(v, &c)) {
+      if (c.tag == RUSH_TAG_TENSOR && (!c.as.tensor || c.as.tensor->n_dims == 0))
+        return "an operand is a constant tensor of no dimensions";
+      tensors += c.tag == RUSH_TAG_TENSOR;
+      if (c.tag == RUSH_TAG_COMPLEX)
+        return "an operand is complex";
+      continue;
+    }
+    if (type_is(v->type, TYPE_TENSOR))
+      tensors++;
+    else if (!is_number_type(v->type))
+      return "an operand may be None";
+  }
+  return tensors ? NULL : "no operand is a tensor";
+}
+
+static bool alpha_is_plain(const ir_node *n, const struct point_row *row)
+{
+  for (int i = 0; i < row->n_inputs; i++) {
+    rush_value c;
+
+    if ((row->inputs[i].flags & (INPUT_SCALAR | INPUT_PROMOTES)) == INPUT_SCALAR &&
+        (!constant_number(ir_node_input(n, row->inputs[i].arg), &c) || c.tag == RUSH_TAG_BOOL))
+      return false;
+  }
+  return true;
+}
+
+const char *group_refuse(const ir_node *n, cpu_level level)
+{
+  const struct point_row *row = row_of(n);
+
+  if (!row)
+    return "no pointwise formula of the table";
+  if (row->n_results != 1 || n->n_outputs != 1)
+    return "more than one result";
+  if (row->outs[0] != OUT_COMMON && row->outs[0] != OUT_SAME && row->outs[0] != OUT_REAL &&
+      row->outs[0] != OUT_DTYPE + RUSH_BOOL)
+    return "the result's dtype is not that of the operands";
+  if (row->promote == PROMOTE_FLOAT_FIRST_ARM && !arm_of(n, row, DTYPE_FLOAT))
+    return "the formula depends on an argument that is not constant";
+  const char *why = refuse_inputs(n, row);
+
+  if (why)
+    return why;
+  if (!alpha_is_plain(n, row))
+    return "a factor is not a constant number";
+  const point_arm *arm = arm_of(n, row, DTYPE_FLOAT);
+
+  if (!arm)
+    return "no formula for float32 that holds for all calls";
+  return emits(arm, TY_F32, level) ? NULL : "a primitive of its formula has no machine code";
+}
+
+/* -- Reading a group ------------------------------------------------------------------------------------- */
+
+static void add_value(group_desc *g, ir_value *v, source_kind from, uint32_t index)
+{
+  value_desc *d = &g->values[g->n_values];
+
+  v->scratch = g->n_values++;
+  *d = (value_desc){.from = (uint8_t)from, .is_tensor = type_is(v->type, TYPE_TENSOR), .index = (uint16_t)index};
+  if (from == FROM_CONST)
+    d->constant = ir_constant_value(v->node); /* the graph's; a number, so nothing to retain */
+}
+
+static void read_node(group_desc *g, const ir_node *n)
+{
+  node_desc *d = &g->nodes[g->n_nodes];
+
+  d->row = row_of(n);
+  d->arms[0] = arm_of(n, d->row, DTYPE_FLOAT);
+  d->arms[1] = arm_of(n, d->row, DTYPE_BOOL);
+  for (int i = 0; i < d->row->n_inputs; i++)
+    d->inputs[i] = (uint16_t)ir_node_input(n, d->row->inputs[i].arg)->scratch;
+  add_value(g, n->outputs[0], FROM_NODE, g->n_nodes++);
+  d->result = (uint16_t)n->outputs[0]->scratch;
+}
+
+group_desc *group_read(context *c, const ir_node *group)
+{
+  const ir_block *b = group->blocks[0];
+  uint32_t n = 0;
+
+  for (const ir_node *m = ir_block_first(b); m != b->ret; m = m->next)
+    n++;
+  uint32_t n_values = n + ir_block_n_inputs(b);
+  size_t n_bytes = sizeof(group_desc) + n_values * sizeof(value_desc) + n * sizeof(node_desc);
+  group_desc *g = mem_alloc_zero(c, n_bytes);
+
+  if (!g)
+    return NULL;
+  g->ctx = c;
+  g->values = (value_desc *)(g + 1);
+  g->nodes = (node_desc *)(g->values + n_values);
+  g->n_inputs = ir_block_n_inputs(b);
+  for (uint32_t i = 0; i < g->n_inputs; i++)
+    add_value(g, ir_block_input(b, i), FROM_INPUT, i);
+  for (const ir_node *m = ir_block_first(b); m != b->ret; m = m->next)
+    if (m->kind == IR_CONSTANT)
+      add_value(g, m->outputs[0], FROM_CONST, 0);
+    else
+      read_node(g, m);
+  g->n_results = ir_block_n_outputs(b);
+  for (uint32_t i = 0; i < g->n_results; i++)
+    g->results[i] = (uint16_t)ir_block_output(b, i)->scratch;
+  ASSERT(g->n_values <= n_values, "every value was counted");
+  return g;
+}
+
+void group_desc_free(group_desc *g)
+{
+  if (g) {
+    /* what group_read allocated: sized by its counts, constants and nodes each being one value beside the inputs */
+    uint32_t n = g->n_values - g->n_inputs;
+
+    mem_free(g->ctx, g, sizeof *g + g->n_values * sizeof(value_desc) + n * sizeof(node_desc));
+  }
+}
+
+uint32_t group_n_inputs(const group_desc *g) { return g->n_inputs; }
+
+void group_usual_kinds(const group_desc *g, arg_kind *kinds)
+{
+  for (uint32_t i = 0; i < g->n_inputs; i++)
+    kinds[i] = g->values[i].is_tensor ? ARG_F32_ROW : ARG_NUMBER;
+  for (uint32_t n = 0; n < g->n_nodes; n++)
+    for (int i = 0; i < g->nodes[n].row->n_inputs; i++) {
+      const value_desc *v = &g->values[g->nodes[n].inputs[i]];
+
+      if (v->from == FROM_INPUT && v->is_tensor && g->nodes[n].row->inputs[i].type == SYM_B)
+        kinds[v->index] = ARG_BOOL_ROW;
+    }
+}
+
+/* -- Fusing ------------------------------------------------------------------------------------------------ */
+
+typedef struct wide_instr { /* before registers are shared */
+  uint8_t op, type, operand_type, n_args;
+  uint16_t dst, args[3];
+} wide_instr;
+
+typedef struct fuser {
+  const group_desc *g;
+  const arg_kind *kinds;
+  uint16_t *value_of;  /* of the group's values, or NO_VALUE */
+  uint16_t n_values;   /* numbers: inputs, then constants and results of instructions as they come */
+  uint8_t types[MOST_VALUES];
+  uint32_t reach[MOST_VALUES]; /* inputs */
+  bool is_const[MOST_VALUES];
+  float number[MOST_VALUES];
+  wide_instr code[MOST_INSTRS];
+  uint32_t n_instrs;
+  bool failed; /* too many, or a dtype that is not fused */
+} fuser;
+
+static uint16_t new_value(fuser *f, tape_type type, uint32_t reach)
+{
+  if (f->n_values == MOST_VALUES) {
+    f->failed = true;
+    return 0;
+  }
+  f->types[f->n_values] = (uint8_t)type;
+  f->reach[f->n_values] = reach;
+  f->is_const[f->n_values] = false;
+  return f->n_values++;
+}
+
+static uint16_t new_const(fuser *f, float x)
+{
+  for (uint16_t i = 0; i < f->n_values; i++)
+    if (f->is_const[i] && memcmp(&f->number[i], &x, sizeof x) == 0)
+      return i;
+  uint16_t v = new_value(f, TY_F32, 0);
+
+  f->is_const[v] = true;
+  f->number[v] = x;
+  return v;
+}
+
+static wide_instr *add_instr(fuser *f)
+{
+  if (f->n_instrs == MOST_INSTRS) {
+    f->failed = true;
+    return &f->code[0];
+  }
+  return &f->code[f->n_instrs++];
+}
+
+/* v as `type`: bools become 0 and 1. */
+static uint16_t converted(fuser *f, uint16_t v, tape_type type)
+{
+  if (f->types[v] == type || f->failed)
+    return v;
+  uint16_t to = new_value(f, type, f->reach[v]);
+
+  if (!f->failed)
+    *add_instr(f) = (wide_instr){TAPE_CVT, (uint8_t)type, f->types[v], 1, to, {v}};
+  return to;
+}
+
+static double number_of(rush_value v)
+{
+  return v.tag == RUSH_TAG_FLOAT ? v.as.d : v.tag == RUSH_TAG_BOOL ? (double)v.as.b : (double)v.as.i;
+}
+
+/* What the operator computes in; N_TAPE_TYPES: not with these operands. */
+static tape_type common_type(const fuser *f, const node_desc *n)
+{
+  bool bools = false, floats = false, float_number = false, number = false;
+
+  for (int i = 0; i < n->row->n_inputs; i++) {
+    const value_desc *v = &f->g->values[n->inputs[i]];
+
+    if (!(n->row->inputs[i].flags & INPUT_PROMOTES))
+      continue;
+    if (!v->is_tensor) {
+      number |= v->from == FROM_CONST && v->constant.tag != RUSH_TAG_NONE && v->constant.tag != RUSH_TAG_BOOL;
+      float_number |= v->from != FROM_CONST || v->constant.tag == RUSH_TAG_FLOAT;
+    } else if (f->types[f->value_of[n->inputs[i]]] == TY_BOOL) {
+      bools = true;
+    } else {
+      floats = true;
+    }
+  }
+  if (floats)
+    return TY_F32;
+  if (bools && !number && !float_number)
+    return n->row->promote == PROMOTE_ARGUMENTS ? TY_BOOL : N_TAPE_TYPES;
+  return N_TAPE_TYPES;
+}
+
+static uint16_t operand(fuser *f, const node_desc *n, int i, tape_type k)
+{
+  const value_desc *v = &f->g->values[n->inputs[i]];
+  tape_type want = resolve(n->row->inputs[i].type, k);
+
+  if (v->from == FROM_CONST && v->constant.tag != RUSH_TAG_TENSOR) {
+    if (want != TY_F32)
+      f->failed = true;
+    return v->constant.tag == RUSH_TAG_NONE ? new_const(f, 0) : new_const(f, (float)number_of(v->constant));
+  }
+  if (want == N_TAPE_TYPES) {
+    f->failed = true;
+    return 0;
+  }
+  return converted(f, f->value_of[n->inputs[i]], want);
+}
+
+/* The arm's constants and instructions; regs: values of its registers. */
+static void append_arm(fuser *f, const point_arm *a, tape_type k, uint16_t *regs, int n_inputs, uint32_t reach)
+{
+  for (int i = 0; i < a->n_consts && !f->failed; i++) {
+    point_number x = point_const_number(&point_consts[a->first_const + i], RUSH_FLOAT32);
+
+    regs[n_inputs + i] = new_const(f, (float)(x.is_float ? x.re : (double)x.i));
+  }
+  for (int i = 0; i < a->n_instrs && !f->failed; i++) {
+    const tape_instr *t = &point_instrs[a->first_instr + i];
+    tape_type type = resolve(t->type, k);
+    uint8_t n_args = tape_arity((tape_op)t->op);
+
+    if (t->op == TAPE_RND) { /* float32 rounds to itself */
+      regs[t->dst] = regs[t->a];
+      continue;
+    }
+    if (type == N_TAPE_TYPES || t->op >= TAPE_CALL1) {
+      f->failed = true;
+      return;
+    }
+    uint16_t args[3] = {regs[t->a], n_args > 1 ? regs[t->b] : 0, n_args > 2 ? regs[t->c] : 0};
+    uint16_t dst = new_value(f, tape_gives_bool((tape_op)t->op) ? TY_BOOL : type, reach);
+
+    *add_instr(f) = (wide_instr){t->op, (uint8_t)type, t->op == TAPE_CVT ? (uint8_t)resolve(t->b, k) : 0, n_args, dst,
+                                 {args[0], args[1], args[2]}};
+    regs[t->dst] = dst;
+  }
+}
+
+static void fuse_node(fuser *f, const node_desc *n)
+{
+  tape_type k = common_type(f, n);
+  const point_arm *a = k == N_TAPE_TYPES ? NULL : n->arms[k == TY_BOOL];
+  uint16_t regs[256] = {0};
+  uint32_t reach = 0;
+
+  if (!a) {
+    f->failed = true;
+    return;
+  }
+  for (int i = 0; i < n->row->n_inputs && !f->failed; i++) {
+    regs[i] = operand(f, n, i, k);
+    reach |= f->reach[regs[i]];
+  }
+  if (f->failed)
+    return;
+  append_arm(f, a, k, regs, n->row->n_inputs, reach);
+  f->value_of[n->result] = regs[a->results[0]];
+  tape_type made = resolve(a->result_types[0], k);
+  bool is_bool = n->row->outs[0] == OUT_DTYPE + RUSH_BOOL;
+
+  if (made == N_TAPE_TYPES || f->types[f->value_of[n->result]] != made || (made == TY_BOOL) != (is_bool || k == TY_BOOL))
+    f->failed = true;
+  f->reach[f->value_of[n->result]] |= reach;
+}
+
+/* -- Registers ------------------------------------------------------------------------------------------------ */
+
+/* Index of the instruction that reads each value last; UINT32_MAX: it is a result. */
+static void find_last_uses(const fuser *f, uint32_t *last)
+{
+  memset(last, 0, f->n_values * sizeof *last);
+  for (uint32_t i = 0; i < f->n_instrs; i++)
+    for (int k = 0; k < f->code[i].n_args; k++)
+      last[f->code[i].args[k]] = i;
+  for (uint32_t i = 0; i < f->g->n_results; i++)
+    last[f->value_of[f->g->results[i]]] = UINT32_MAX;
+}
+
+typedef struct sharing { /* registers above the constants */
+  uint8_t free_regs[256];
+  int n_free, next;
+} sharing;
+
+static int take_register(sharing *r)
+{
+  if (r->n_free)
+    return r->free_regs[--r->n_free];
+  return r->next < 256 ? r->next++ : -1;
+}
+
+static bool share_registers(const fuser *f, fused *out, uint8_t *reg_of)
+{
+  uint32_t last[MOST_VALUES];
+  sharing r = {.next = out->tape.n_inputs + out->tape.n_consts};
+
+  find_last_uses(f, last);
+  for (uint32_t i = 0; i < f->n_instrs; i++) {
+    const wide_instr *t = &f->code[i];
+    uint8_t args[3] = {0};
+
+    for (int k = 0; k < t->n_args; k++) {
+      args[k] = reg_of[t->args[k]];
+      bool again = false;
+      for (int j = 0; j < k; j++)
+        again |= t->args[j] == t->args[k];
+      if (last[t->args[k]] == i && !again && args[k] >= out->tape.n_inputs + out->tape.n_consts)
+        r.free_regs[r.n_free++] = args[k];
+    }
+    int dst = take_register(&r);
+
+    if (dst < 0)
+      return false;
+    reg_of[t->dst] = (uint8_t)dst;
+    out->code[i] = (tape_instr){t->op, t->type, (uint8_t)dst, args[0], t->op == TAPE_CVT ? t->operand_type : args[1], args[2]};
+  }
+  out->tape.n_regs = r.next;
+  return true;
+}
+
+/* -- The tape ------------------------------------------------------------------------------------------------- */
+
+static rush_status make_room(call_ctx *cx, const fuser *f, fused *out)
+{
+  uint32_t n_consts = 0;
+
+  for (uint16_t v = 0; v < f->n_values; v++)
+    n_consts += f->is_const[v];
+  out->ctx = cx->ctx;
+  out->cap_instrs = f->n_instrs + 1;
+  out->cap_consts = n_consts + 1;
+  out->code = mem_alloc(cx->ctx, out->cap_instrs * sizeof *out->code);
+  out->consts = mem_alloc(cx->ctx, out->cap_consts * sizeof *out->consts);
+  return out->code && out->consts ? RUSH_OK : call_nomem(cx);
+}
+
+static bool fill_tape(const fuser *f, fused *out)
+{
+  uint8_t reg_of[MOST_VALUES] = {0};
+  uint32_t n_consts = 0;
+
+  out->tape = (loop_tape){.code = out->code, .n_instrs = (int)f->n_instrs, .n_inputs = (int)f->g->n_inputs,
+                          .input_kinds = out->kinds, .input_types = out->types, .consts = out->consts,
+                          .n_results = (int)f->g->n_results, .results = out->results, .result_types = out->result_types};
+  for (uint16_t v = 0; v < f->n_values; v++) {
+    if (v < f->g->n_inputs)
+      reg_of[v] = (uint8_t)v;
+    if (!f->is_const[v])
+      continue;
+    if (f->g->n_inputs + n_consts >= 200)
+      return false;
+    reg_of[v] = (uint8_t)(f->g->n_inputs + n_consts);
+    out->consts[n_consts++] = f->number[v];
+  }
+  out->tape.n_consts = (int)n_consts;
+  for (uint32_t i = 0; i < f->g->n_inputs; i++) {
+    out->kinds[i] = f->kinds[i] == ARG_F32_ROW || f->kinds[i] == ARG_BOOL_ROW ? LOOP_ROW : LOOP_ONE;
+    out->types[i] = f->types[i];
+  }
+  if (!share_registers(f, out, reg_of))
+    return false;
+  for (uint32_t i = 0; i < f->g->n_results; i++) {
+    uint16_t v = f->value_of[f->g->results[i]];
+
+    out->results[i] = reg_of[v];
+    out->result_types[i] = f->types[v];
+    out->result_inputs[i] = f->reach[v];
+  }
+  return true;
+}
+
+static void fuse_nodes(fuser *f)
+{
+  for (uint32_t i = 0; i < f->g->n_inputs; i++)
+    f->value_of[i] = new_value(f, f->kinds[i] >= ARG_BOOL_ROW ? TY_BOOL : TY_F32,
+                               f->kinds[i] == ARG_NUMBER ? 0 : UINT32_C(1) << i);
+  for (uint32_t i = 0; i < f->g->n_nodes && !f->failed; i++)
+    fuse_node(f, &f->g->nodes[i]);
+  for (uint32_t i = 0; i < f->g->n_results && !f->failed; i++)
+    f->failed = f->value_of[f->g->results[i]] < f->g->n_inputs || f->is_const[f->value_of[f->g->results[i]]];
+}
+
+rush_status group_fuse(call_ctx *cx, const group_desc *g, const arg_kind *kinds, fused *out, bool *ok)
+{
+  size_t n_bytes = sizeof(fuser) + g->n_values * sizeof(uint16_t);
+  fuser *f = mem_alloc_zero(cx->ctx, n_bytes);
+  rush_status st = RUSH_OK;
+
+  *out = (fused){0};
+  *ok = false;
+  if (!f)
+    return call_nomem(cx);
+  f->g = g;
+  f->kinds = kinds;
+  f->value_of = (uint16_t *)(f + 1);
+  fuse_nodes(f);
+  if (!f->failed) {
+    st = make_room(cx, f, out);
+    *ok = st == RUSH_OK && fill_tape(f, out);
+  }
+  mem_free(cx->ctx, f, n_bytes);
+  return st;
+}
+
+void fused_free(fused *f)
+{
+  if (f->code)
+    mem_free(f->ctx, f->code, f->cap_instrs * sizeof *f->code);
+  if (f->consts)
+    mem_free(f->ctx, f->consts, f->cap_consts * sizeof *f->consts);
+  f->code = NULL;
+  f->consts = NULL;
+}

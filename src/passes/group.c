@@ -1,0 +1,394 @@
+/* passes/group.c -- nodes that a backend supports become one node each group.
+ *
+ * A block is cut into stretches by what may write to memory or run other code (writes, calls, attributes set,
+ * control flow that contains such): inside a stretch pure nodes move freely.  From the last node of a block to its
+ * first, each one that is taken and in no group yet starts a group, which then grows by the producers of its
+ * inputs.  A group can stand at one place if the last of its inputs is made before the first outside use of its
+ * results; a producer that would break this stays outside. */
+#include "passes/passes.h"
+
+#define NO_STRETCH UINT32_MAX
+
+typedef struct node_info { /* by ir_node->scratch; 0 is that of nodes nobody asked about */
+  ir_node *node;
+  uint32_t stretch; /* or NO_STRETCH: cannot be in a group */
+  uint32_t group;   /* number of its group, or 0 */
+} node_info;
+
+typedef struct grouper {
+  session *s;
+  ir_graph *g;
+  const rush_group_def *def;
+  const op *op;
+  text_buf *report;
+  node_info *infos;
+  uint32_t n_infos, n_groups;
+  ir_node **members; /* of the group being made */
+  uint32_t n_members, cap_members;
+  uint32_t mark;     /* of the inputs counted last, in ir_value->scratch */
+} grouper;
+
+static node_info *info_of(const grouper *p, const ir_node *n) { return &p->infos[n->scratch]; }
+static bool is_member(const grouper *p, const ir_node *n)
+{
+  return n->scratch < p->n_infos && info_of(p, n)->node == n && info_of(p, n)->group == p->n_groups;
+}
+
+/* -- What moves -------------------------------------------------------------------------------------- */
+
+static bool runs_other_code(const ir_node *n)
+{
+  switch (n->kind) {
+  case IR_OP:
+    return n->op->effects & (OP_WRITES | OP_SIDE_EFFECT) || ir_node_is_op(n, "aten::wait");
+  case IR_CONSTANT:
+  case IR_LIST_CONSTRUCT:
+  case IR_LIST_UNPACK:
+  case IR_TUPLE_CONSTRUCT:
+  case IR_TUPLE_UNPACK:
+  case IR_TUPLE_INDEX:
+  case IR_TUPLE_SLICE:
+  case IR_DICT_CONSTRUCT:
+  case IR_GET_ATTR:
+  case IR_MODULE_CONTAINER_INDEX:
+  case IR_UNINITIALIZED:
+  case IR_UNCHECKED_CAST:
+  case IR_ISINSTANCE:
+  case IR_IF:
+  case IR_LOOP:
+    return false; /* control flow: its nodes are asked */
+  default:
+    return true;
+  }
+}
+
+static bool is_border(session *s, const ir_node *n)
+{
+  if (runs_other_code(n))
+    return true;
+  bool border = false;
+
+  session_enter(s);
+  for (uint32_t i = 0; i < n->n_blocks && !border; i++)
+    for (const ir_node *m = ir_block_first(n->blocks[i]); m != n->blocks[i]->ret && !border; m = m->next)
+      border = is_border(s, m);
+  session_leave(s);
+  return border;
+}
+
+static bool is_pure(const ir_node *n)
+{
+  return n->kind == IR_OP && n->n_blocks == 0 && n->n_outputs > 0 && n->op->variant == VARIANT_BASE &&
+         !(n->op->effects & (OP_WRITES | OP_SIDE_EFFECT | OP_RANDOM));
+}
+
+static void report_refused(const grouper *p, const ir_node *n, const char *why)
+{
+  if (!p->report)
+    return;
+  text_puts(p->report, "# not taken: ");
+  ir_print_node(p->report, n);
+  text_printf(p->report, "#   %s\n", why);
+}
+
+/* Numbers the nodes of b, which are *n then, and asks about them. */
+static uint32_t look_at(grouper *p, const ir_block *b)
+{
+  uint32_t n = 1, stretch = 0;
+
+  for (ir_node *m = ir_block_first(b); m != b->ret; m = m->next)
+    n++;
+  p->infos = session_array(p->s, node_info, n);
+  p->n_infos = n;
+  p->infos[0].stretch = NO_STRETCH;
+  n = 1;
+  for (ir_node *m = ir_block_first(b); m != b->ret; m = m->next, n++) {
+    m->scratch = n;
+    p->infos[n] = (node_info){.node = m, .stretch = NO_STRETCH};
+    if (is_border(p->s, m)) {
+      stretch++;
+      continue;
+    }
+    if (!is_pure(m))
+      continue;
+    const char *why = p->def->refuse((const rush_node *)(const void *)m, p->def->user);
+    if (why)
+      report_refused(p, m, why);
+    else
+      p->infos[n].stretch = stretch;
+  }
+  return n;
+}
+
+/* Constants are copied into the group, but tensors of many elements, which are arguments. */
+static bool is_copied(const ir_value *v)
+{
+  rush_value c;
+
+  return ir_value_as_constant(v, &c) && (c.tag != RUSH_TAG_TENSOR || !c.as.tensor || c.as.tensor->n_dims == 0);
+}
+
+/* -- Can it be one node? ------------------------------------------------------------------------------- */
+
+/* What of the graph around the members would see. */
+typedef struct extent {
+  uint64_t lo;       /* order of the last node that makes an input */
+  uint64_t hi;       /* order of the first node outside that uses a result */
+  ir_node *first_user;
+  uint32_t n_inputs, n_outputs;
+} extent;
+
+static void measure_inputs(grouper *p, const ir_block *b, extent *x)
+{
+  uint32_t mark = ++p->mark;
+
+  for (uint32_t k = 0; k < p->n_members; k++)
+    for (uint32_t i = 0; i < p->members[k]->n_inputs; i++) {
+      ir_value *v = ir_node_input(p->members[k], i);
+
+      if (is_copied(v) || is_member(p, v->node))
+        continue;
+      x->n_inputs += v->scratch != mark;
+      v->scratch = mark;
+      if (v->node->block == b && v->node->kind != IR_PARAM && v->node->order > x->lo)
+        x->lo = v->node->order;
+    }
+}
+
+/* The node of block b that `user` is, or is inside of. */
+static ir_node *in_block(ir_node *user, const ir_block *b)
+{
+  while (user->block != b)
+    user = user->block->owner;
+  return user;
+}
+
+static void measure_outputs(const grouper *p, const ir_block *b, extent *x)
+{
+  for (uint32_t k = 0; k < p->n_members; k++)
+    for (uint32_t i = 0; i < p->members[k]->n_outputs; i++) {
+      bool outside = false;
+
+      for (const ir_use *u = p->members[k]->outputs[i]->uses; u; u = u->next) {
+        ir_node *user = in_block(u->user, b);
+
+        if (is_member(p, user))
+          continue;
+        outside = true;
+        if (user->order < x->hi || !x->first_user) {
+          x->hi = user->order;
+          x->first_user = user;
+        }
+      }
+      x->n_outputs += outside;
+    }
+}
+
+static bool within(uint32_t n, uint32_t limit) { return limit == 0 || n <= limit; }
+
+static bool fits(grouper *p, const ir_block *b, extent *x)
+{
+  *x = (extent){.hi = UINT64_MAX};
+  if (!within(p->n_members, p->def->max_nodes))
+    return false;
+  measure_inputs(p, b, x);
+  measure_outputs(p, b, x);
+  return x->lo < x->hi && within(x->n_inputs, p->def->max_inputs) && within(x->n_outputs, p->def->max_outputs);
+}
+
+static void add_member(grouper *p, ir_node *n)
+{
+  if (p->n_members == p->cap_members) {
+    uint32_t cap = p->cap_members ? 2 * p->cap_members : 32;
+    ir_node **fresh = session_array(p->s, ir_node *, cap);
+
+    if (p->n_members)
+      memcpy(fresh, p->members, p->n_members * sizeof *fresh);
+    p->members = fresh;
+    p->cap_members = cap;
+  }
+  uint32_t at = p->n_members++;
+
+  for (; at > 0 && p->members[at - 1]->order > n->order; at--) /* in the block's order */
+    p->members[at] = p->members[at - 1];
+  p->members[at] = n;
+  info_of(p, n)->group = p->n_groups;
+}
+
+static void remove_member(grouper *p, ir_node *n)
+{
+  uint32_t at = 0;
+
+  while (p->members[at] != n)
+    at++;
+  p->n_members--;
+  memmove(&p->members[at], &p->members[at + 1], (p->n_members - at) * sizeof *p->members);
+  info_of(p, n)->group = 0;
+}
+
+/* One producer more; false when there is none that fits. */
+static bool grow(grouper *p, const ir_block *b, uint32_t stretch)
+{
+  extent x;
+
+  for (uint32_t k = p->n_members; k-- > 0;)
+    for (uint32_t i = 0; i < p->members[k]->n_inputs; i++) {
+      ir_node *n = ir_node_input(p->members[k], i)->node;
+
+      if (n->block != b || n->kind != IR_OP || info_of(p, n)->node != n || info_of(p, n)->group ||
+          info_of(p, n)->stretch != stretch)
+        continue;
+      add_member(p, n);
+      if (fits(p, b, &x))
+        return true;
+      remove_member(p, n);
+      info_of(p, n)->stretch = stretch; /* may fit another group */
+    }
+  return false;
+}
+
+/* -- Making the node ------------------------------------------------------------------------------------- */
+
+typedef struct making {
+  grouper *p;
+  ir_node *group;
+  ir_block *body;
+} making;
+
+/* What stands for v inside the group. */
+static ir_value *inner_value(making *m, ir_value *v)
+{
+  session *s = m->p->s;
+
+  for (uint32_t i = 0; i < m->group->n_inputs; i++)
+    if (ir_node_input(m->group, i) == v)
+      return ir_block_input(m->body, i);
+  ir_node_add_input(s, m->group, v);
+  return ir_block_add_input(s, m->body, v->type, NULL);
+}
+
+static ir_value *inner_constant(making *m, ir_value *v)
+{
+  ir_node *n = ir_constant_new(m->p->s, m->p->g, ir_constant_value(v->node), v->type);
+
+  n->range = v->node->range;
+  n->origin = v->node->origin;
+  ir_node_append(n, m->body);
+  return n->outputs[0];
+}
+
+static void move_in(making *m, ir_node *n)
+{
+  for (uint32_t i = 0; i < n->n_inputs; i++) {
+    ir_value *v = ir_node_input(n, i);
+
+    if (is_copied(v))
+      ir_node_set_input(n, i, inner_constant(m, v));
+    else if (!is_member(m->p, v->node))
+      ir_node_set_input(n, i, inner_value(m, v));
+  }
+  ir_node_unlink(n);
+  ir_node_append(n, m->body);
+}
+
+/* Uses of v outside the group read the node's result. */
+static void move_out(making *m, ir_value *v)
+{
+  ir_value *out = NULL;
+
+  for (ir_use *u = v->uses, *next; u; u = next) {
+    next = u->next;
+    if (u->user->block == m->body)
+      continue;
+    if (!out)
+      out = ir_node_add_output(m->p->s, m->group, v->type);
+    for (uint32_t i = 0; i < u->user->n_inputs; i++)
+      if (u->user->inputs[i] == u) {
+        ir_node_set_input(u->user, i, out);
+        break;
+      }
+  }
+  if (out)
+    ir_block_add_output(m->p->s, m->body, v);
+}
+
+static void make_group(grouper *p, const extent *x)
+{
+  ir_node *last = p->members[p->n_members - 1], *before = last->next;
+  making m = {.p = p, .group = ir_node_new(p->s, p->g, IR_OP, NULL, 0)};
+
+  if (x->first_user && x->first_user->order < last->order)
+    before = x->first_user;
+  m.group->op = p->op;
+  m.group->range = last->range;
+  m.group->origin = last->origin;
+  m.body = ir_node_add_block(p->s, m.group);
+  ir_node_insert_before(m.group, before);
+  m.group->scratch = 0;
+  for (uint32_t k = 0; k < p->n_members; k++)
+    move_in(&m, p->members[k]);
+  for (uint32_t k = 0; k < p->n_members; k++)
+    for (uint32_t i = 0; i < p->members[k]->n_outputs; i++)
+      move_out(&m, p->members[k]->outputs[i]);
+}
+
+/* -- Blocks -------------------------------------------------------------------------------------------------- */
+
+static void group_from(grouper *p, const ir_block *b, ir_node *n)
+{
+  uint32_t stretch = info_of(p, n)->stretch;
+  extent x;
+
+  p->n_groups++;
+  p->n_members = 0;
+  add_member(p, n);
+  if (fits(p, b, &x))
+    while (grow(p, b, stretch))
+      ;
+  if (fits(p, b, &x) && p->n_members >= (p->def->min_nodes ? p->def->min_nodes : 1)) {
+    make_group(p, &x);
+    return;
+  }
+  report_refused(p, n, p->n_members < p->def->min_nodes ? "too few neighbours to group it with"
+                                                         : "more inputs or results than a group takes");
+  for (uint32_t k = 0; k < p->n_members; k++)
+    info_of(p, p->members[k])->group = p->members[k] == n ? UINT32_MAX : 0;
+}
+
+static void group_block(grouper *p, const ir_block *b)
+{
+  session_enter(p->s);
+  for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
+    for (uint32_t i = 0; i < n->n_blocks && n->kind != IR_OP; i++) /* not into another's groups */
+      group_block(p, n->blocks[i]);
+  uint32_t n = look_at(p, b);
+  node_info *infos = p->infos;
+
+  for (uint32_t i = n; i-- > 1;)
+    if (infos[i].stretch != NO_STRETCH && !infos[i].group)
+      group_from(p, b, infos[i].node);
+  session_leave(p->s);
+}
+
+static void clear_marks(const ir_block *b)
+{
+  for (const ir_node *n = b->param; n != b->ret; n = n == b->param ? ir_block_first(b) : n->next) {
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      n->outputs[i]->scratch = 0;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      clear_marks(n->blocks[i]);
+  }
+}
+
+void pass_group(rush_pass *p, const rush_group_def *def)
+{
+  const op *o = op_find(p->s->cx->ctx, str_of(def->op), STR(""));
+
+  if (!o || !o->schema->is_vararg || !o->schema->is_varret)
+    session_fail_status(p->s, RUSH_EARGUMENT, NULL, NULL,
+                        "groups need a registered operator that takes and gives anything; '%s' is none", def->op);
+  clear_marks(p->graph->block);
+  grouper g = {.s = p->s, .g = p->graph, .def = def, .op = o, .report = p->report};
+
+  group_block(&g, p->graph->block);
+}

@@ -1,0 +1,75 @@
+/* run/groups.c -- nodes of operators from outside: the state that their `prepare` makes, and the code of their
+ * subgraphs, which runs when a backend leaves a call to the interpreter. */
+#include "run/emit_int.h"
+#include "run/stack.h"
+
+/* The subgraph, interpreted in place of its node. */
+static rush_status interpret(rush_call *call, void *body)
+{
+  rush_value v;
+
+  TRY(call_enter(call->cx));
+  rush_status st = code_call(call->cx, body, call->args, &v);
+  call_leave(call->cx);
+  TRY(st);
+  return spread_results(call->cx, v, call->results, call->n_results);
+}
+
+static void free_state(context *c, const op *o, op_node_state *state)
+{
+  if (o->outside->destroy && state->user)
+    o->outside->destroy(state->user, o->outside->user);
+  code_free(state->body);
+  mem_free(c, state, sizeof *state);
+}
+
+void groups_free(code *c)
+{
+  for (uint32_t i = 0; i < c->n_sites; i++)
+    if (c->sites[i].state)
+      free_state(c->ctx, c->sites[i].op, c->sites[i].state);
+}
+
+bool needs_state(const ir_node *n) { return n->op->outside && (n->op->outside->prepare || n->n_blocks == 1); }
+
+void groups_prepare(session *s, code *c, const group_site *list)
+{
+  for (const group_site *g = list; g; g = g->next) {
+    site *st = &c->sites[g->site];
+    const rush_op_def *def = st->op->outside;
+
+    st->state = mem_alloc_zero(c->ctx, sizeof *st->state); /* from here on code_free knows it */
+    if (!st->state)
+      session_check(s, call_nomem(s->cx));
+    st->state->run = interpret;
+    if (g->node->n_blocks == 1) {
+      code *body = code_emit(s, g->node->graph, g->node->blocks[0], c->function, c->name);
+
+      body->is_group = true;
+      st->state->body = body;
+    }
+    if (def->prepare)
+      session_check(s, def->prepare(c->ctx, (const rush_node *)(const void *)g->node, def->user, &st->state->user,
+                                    s->cx->err));
+  }
+}
+
+static void write_text(void *to, const char *text, size_t n)
+{
+  text_buf *out = to;
+
+  for (size_t i = 0; i < n; i++)
+    text_putc(out, text[i]);
+}
+
+void code_describe(text_buf *out, const code *c)
+{
+  for (uint32_t i = 0; i < c->n_sites; i++) {
+    const site *st = &c->sites[i];
+
+    if (st->state && st->op->outside->describe)
+      st->op->outside->describe(st->state->user, st->op->outside->user, write_text, out);
+  }
+}
+
+const ir_graph *code_graph(const code *c) { return c->graph; }

@@ -1,0 +1,185 @@
+/* Grouping: text in, text out.  Of these graphs aten::mul and aten::add of tensors are taken, at most 4 inputs. */
+#include "support/test.h"
+
+#include "passes/passes.h"
+
+static rush_status never_called(rush_call *call) { return call_fail(call->cx, "not meant to run"); }
+
+static const char *refuse(const rush_node *node, void *user)
+{
+  const ir_node *n = (const ir_node *)(const void *)node;
+
+  (void)user;
+  return ir_node_is_op(n, "aten::mul") || ir_node_is_op(n, "aten::add") ? NULL : "another operator";
+}
+
+static rush_status run(rush_pass *pass, void *user)
+{
+  pass_group(pass, user); /* ours: the jump crosses no foreign frame */
+  return RUSH_OK;
+}
+
+typedef struct job {
+  const char *text;
+  text_buf out;
+} job;
+
+static void free_graph(void *g) { ir_graph_free(g); }
+static void release_store(void *ts) { type_store_release(ts); }
+
+static void transform(session *s, void *arg)
+{
+  job *j = arg;
+  type_store *ts = type_store_new(s->cx->ctx);
+
+  if (!ts)
+    session_check(s, call_nomem(s->cx));
+  session_defer(s, release_store, ts);
+  ir_graph *g = ir_parse(s, ts, j->text);
+  session_defer(s, free_graph, g);
+  ir_graph *made = passes_run(s, g, NULL);
+  session_defer(s, free_graph, made);
+  ir_verify(s, made, "grouping");
+  ir_print(&j->out, made, false);
+}
+
+static rush_group_def def = {.struct_bytes = sizeof def, .op = "test::group", .refuse = refuse, .min_nodes = 2,
+                             .max_inputs = 4};
+
+static void check(const char *text, const char *want)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_op_def op = {.struct_bytes = sizeof op, .schema = "test::group(...) -> ...", .kernel = never_called};
+  rush_pass_def pass = {.struct_bytes = sizeof pass, .name = "group", .run = run, .user = &def};
+  context *c;
+  call_ctx cx;
+  job j = {.text = text};
+
+  assert_int_equal(context_new(NULL, &c, NULL), RUSH_OK);
+  assert_int_equal(op_register(c, &op, &err), RUSH_OK);
+  assert_int_equal(pass_register(c, &pass, &err), RUSH_OK);
+  call_ctx_init(&cx, c, &err);
+  text_init(&j.out, c);
+  if (session_run(&cx, transform, &j) != RUSH_OK)
+    fail_msg("%s", err.message);
+  assert_string_equal(text_str(&j.out), want);
+  text_free(&j.out);
+  context_release(c);
+}
+
+static void test_chain(void **state)
+{
+  (void)state;
+  check("graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %d : Tensor = aten::mul(%c, %c)\n"
+        "  %e : Tensor = aten::mul(%c, %d)\n"
+        "  return (%e)\n",
+        "graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %7 : Tensor = test::group_0(%a, %b)\n"
+        "  return (%7)\n"
+        "with test::group_0 = graph(%5 : Tensor,\n      %6 : Tensor):\n"
+        "  %c : Tensor = aten::mul(%5, %6)\n"
+        "  %d : Tensor = aten::mul(%c, %c)\n"
+        "  %e : Tensor = aten::mul(%c, %d)\n"
+        "  return (%e)\n");
+}
+
+/* Nothing moves across a write. */
+static void test_write_between(void **state)
+{
+  (void)state;
+  check("graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %d : Tensor = aten::relu_(%a)\n"
+        "  %e : Tensor = aten::mul(%c, %a)\n"
+        "  return (%e)\n",
+        "graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %d : Tensor = aten::relu_(%a)\n"
+        "  %e : Tensor = aten::mul(%c, %a)\n"
+        "  return (%e)\n");
+}
+
+/* %c is also used outside, between its own place and the group's: the group stands before that use, and gives two
+ * results; constants are copied into it. */
+static void test_second_result(void **state)
+{
+  (void)state;
+  check("graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %1 : int = prim::Constant[value=1]()\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %r : Tensor = aten::relu(%c)\n"
+        "  %d : Tensor = aten::add(%c, %b, %1)\n"
+        "  %2 : (Tensor, Tensor) = prim::TupleConstruct(%r, %d)\n"
+        "  return (%2)\n",
+        "graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %2 : int = prim::Constant[value=1]()\n"
+        "  %10 : Tensor, %11 : Tensor = test::group_0(%a, %b)\n"
+        "  %r : Tensor = aten::relu(%10)\n"
+        "  %6 : (Tensor, Tensor) = prim::TupleConstruct(%r, %11)\n"
+        "  return (%6)\n"
+        "with test::group_0 = graph(%7 : Tensor,\n      %8 : Tensor):\n"
+        "  %c : Tensor = aten::mul(%7, %8)\n"
+        "  %9 : int = prim::Constant[value=1]()\n"
+        "  %d : Tensor = aten::add(%c, %8, %9)\n"
+        "  return (%c, %d)\n");
+}
+
+/* relu needs %c and gives an operand of %d: they cannot be one node. */
+static void test_way_round(void **state)
+{
+  (void)state;
+  check("graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %r : Tensor = aten::relu(%c)\n"
+        "  %d : Tensor = aten::mul(%c, %r)\n"
+        "  return (%d)\n",
+        "graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %r : Tensor = aten::relu(%c)\n"
+        "  %d : Tensor = aten::mul(%c, %r)\n"
+        "  return (%d)\n");
+}
+
+/* Blocks have groups of their own; what stands around a block that writes does not move across it. */
+static void test_blocks(void **state)
+{
+  (void)state;
+  check("graph(%a : Tensor,\n      %b : Tensor,\n      %p : bool):\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %x : Tensor = prim::If(%p)\n"
+        "    block0():\n"
+        "      %d : Tensor = aten::mul(%c, %b)\n"
+        "      %e : Tensor = aten::mul(%d, %b)\n"
+        "      -> (%e)\n"
+        "    block1():\n"
+        "      %f : Tensor = aten::relu_(%a)\n"
+        "      -> (%f)\n"
+        "  %g : Tensor = aten::mul(%c, %x)\n"
+        "  return (%g)\n",
+        "graph(%a : Tensor,\n      %b : Tensor,\n      %p : bool):\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %x : Tensor = prim::If(%p)\n"
+        "    block0():\n"
+        "      %11 : Tensor = test::group_0(%c, %b)\n"
+        "      -> (%11)\n"
+        "    block1():\n"
+        "      %f : Tensor = aten::relu_(%a)\n"
+        "      -> (%f)\n"
+        "  %g : Tensor = aten::mul(%c, %x)\n"
+        "  return (%g)\n"
+        "with test::group_0 = graph(%9 : Tensor,\n      %10 : Tensor):\n"
+        "  %d : Tensor = aten::mul(%9, %10)\n"
+        "  %e : Tensor = aten::mul(%d, %10)\n"
+        "  return (%e)\n");
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_chain),      cmocka_unit_test(test_write_between), cmocka_unit_test(test_second_result),
+      cmocka_unit_test(test_way_round),  cmocka_unit_test(test_blocks),
+  };
+  return RUN_TESTS(tests);
+}

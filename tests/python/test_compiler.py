@@ -1,0 +1,147 @@
+"""What is grouped and compiled answers as PyTorch, whatever its arguments are, and fails as what is not compiled."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import rushlight
+
+torch = pytest.importorskip("torch")
+
+FILE = pathlib.Path(__file__).resolve().parent.parent / "script" / "programs" / "chains.py"
+
+
+def imported() -> Any:
+    spec = importlib.util.spec_from_file_location("chains", FILE)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["chains"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+MODULE = imported()
+NAMES = [name for name, value in vars(MODULE).items() if callable(value) and value.__module__ == "chains"]
+
+
+def arguments() -> dict[str, tuple[Any, Any]]:
+    torch.manual_seed(3)
+    r = torch.randn
+    special = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, 3e38, -1.5, 1.0])
+    pairs = list(itertools.product(special, special))
+    return {
+        "same": (r(5, 7), r(5, 7)),
+        "long": (r(3, 40000), r(3, 40000)),
+        "special": (torch.stack([p[0] for p in pairs]), torch.stack([p[1] for p in pairs])),
+        "row": (r(4, 6), r(6)),
+        "column": (r(4, 1), r(4, 6)),
+        "both": (r(4, 1, 5), r(3, 1)),
+        "number of no dimensions": (r(4, 5), r(())),
+        "no dimensions": (r(()), r(())),
+        "one element": (r(1), r(3, 4)),
+        "transposed": (r(5, 4).t(), r(4, 5)),
+        "both transposed": (r(5, 4).t(), r(5, 4).t()),
+        "channels last": tuple(r(2, 3, 4, 5).to(memory_format=torch.channels_last) for _ in range(2)),
+        "strided": (r(6, 9)[::2, 1::2], r(3, 4)),
+        "expanded": (r(1, 4).expand(3, 4), r(3, 4)),
+        "offset": (r(33)[1:], r(40)[8:]),
+        "empty": (r(0, 3), r(0, 3)),
+        "double": (r(3, 4).double(), r(3, 4).double()),
+        "mixed": (r(3, 4), r(3, 4).double()),
+        "half": (r(3, 4).half(), r(3, 4).half()),
+        "ints": (torch.arange(1, 13).reshape(3, 4), torch.arange(2, 14).reshape(3, 4)),
+        "requires grad": (r(3, 4).requires_grad_(), r(3, 4)),
+    }
+
+
+ARGUMENTS = arguments()
+
+
+@pytest.fixture(scope="module")
+def ours() -> Any:
+    return rushlight.load(str(FILE))
+
+
+def same(got: Any, want: Any, what: str) -> None:
+    got, want = (x if isinstance(x, tuple) else (x,) for x in (got, want))
+    for g, w in zip(got, want, strict=True):
+        assert g.dtype == w.dtype and g.shape == w.shape, what
+        w = w.detach()
+        assert all(a == b for a, b, n in zip(g.stride(), w.stride(), w.shape, strict=True) if n > 1), what
+        torch.testing.assert_close(g, w, equal_nan=True, msg=lambda m: f"{what}: {m}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_as_pytorch(ours: Any, name: str) -> None:
+    theirs = getattr(MODULE, name)
+    for kind, args in ARGUMENTS.items():
+        if (name, kind) == ("activations", "special"):
+            continue  # PyTorch's gelu(inf) is NaN in vectors and inf elsewhere
+        try:
+            want = theirs(*args)
+        except (RuntimeError, NotImplementedError) as e:
+            with pytest.raises((RuntimeError, NotImplementedError)) as got:
+                getattr(ours, name)(*args)
+            assert str(e).split("\n")[0] in str(got.value), f"{name}, {kind}"
+            continue
+        same(getattr(ours, name)(*args), want, f"{name}, {kind}")
+
+
+def test_groups_are_compiled(ours: Any) -> None:
+    before = rushlight.compile_counters()
+    a, b = torch.rand(1000), torch.rand(1000)
+    for _ in range(3):
+        ours.mulchain(a, b)
+    after = rushlight.compile_counters()
+    assert after["group_calls"] >= before["group_calls"] + 3
+    ours.mulchain(a.double(), b.double())
+    assert rushlight.compile_counters()["interpreted"] == after["interpreted"] + 1
+
+
+def test_errors_stand_where_they_happen(command: str, tmp_path: pathlib.Path) -> None:
+    class Net(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            c = a * a
+            d = c + a
+            return d * b - c
+
+    path = tmp_path / "net.pt"
+    torch.jit.script(Net()).save(str(path))
+    texts = [
+        subprocess.run(
+            [command, "run", str(path), "rand(3)", "rand(4)", "--executor", executor], capture_output=True, text=True
+        ).stderr
+        for executor in ("simple", "specialising")
+    ]
+    assert texts[0] == texts[1] and "must match the size of tensor b (4)" in texts[0] and "d * b - c" in texts[0]
+    assert texts[0].count("<--- HERE") == 2  # the archive's code, and the author's
+
+
+def test_a_compiler_from_outside(command: str, build: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    plugin = build / "examples" / "pointwise_compiler.so"
+    if not plugin.exists():
+        pytest.skip("the example was not built")
+    path = tmp_path / "mulchain.pt"
+
+    class Net(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            c = a * b
+            d = c * c
+            return c * d
+
+    torch.jit.script(Net()).save(str(path))
+
+    def answer(*args: str) -> str:
+        done = subprocess.run([command, *args], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "pw::CompilationGroup_0(%a, %b)" in answer("show", "--optimized", "--plugin", str(plugin), str(path))
+    for args in (["rand(1000)", "rand(1000)"], ["rand(3,4)", "rand(4)"], ["ones(3)", "arange(3)"]):
+        assert answer("run", str(path), *args, "--plugin", str(plugin)) == answer("run", str(path), *args)
