@@ -15,8 +15,8 @@ struct code_chunk {
   code_chunk *next;
   uint8_t *write, *run; /* write: NULL when the only kernel is written */
   size_t n_bytes;
-  pid_t owner;          /* process that may write */
-  uint32_t n_used;      /* granules */
+  pid_t owner;     /* process that may write */
+  uint32_t n_used; /* granules */
   uint64_t used[N_GRANULES / 64];
 };
 
@@ -25,7 +25,7 @@ typedef struct code_memory { /* in the context's slot */
   code_chunk *chunks;
 } code_memory;
 
-/* -- Chunks -------------------------------------------------------------------------------------------------- */
+/* -- Chunks ------------------------------------------------------------------------------------ */
 
 static void chunk_free(context *c, code_chunk *k)
 {
@@ -40,7 +40,11 @@ static void chunk_free(context *c, code_chunk *k)
 /* Two views of one memory; false where a policy forbids them. */
 static bool map_twice(code_chunk *k)
 {
+#ifdef MFD_CLOEXEC
   int fd = memfd_create("rushlight-code", MFD_CLOEXEC);
+#else
+  int fd = -1;
+#endif
   if (fd < 0)
     return false;
   void *w = MAP_FAILED, *r = MAP_FAILED;
@@ -75,7 +79,7 @@ static code_chunk *chunk_new(context *c, size_t n_bytes)
   return k;
 }
 
-/* -- Granules ------------------------------------------------------------------------------------------------ */
+/* -- Granules ---------------------------------------------------------------------------------- */
 
 static bool is_used(const code_chunk *k, size_t g) { return k->used[g / 64] >> (g % 64) & 1; }
 
@@ -105,16 +109,18 @@ static size_t find_room(const code_chunk *k, size_t n)
 
 static size_t granules(size_t n_bytes) { return (n_bytes + GRANULE - 1) / GRANULE; }
 
-/* -- Blocks ---------------------------------------------------------------------------------------------------- */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 /* Into a chunk that several share; false: there can be none. */
-static bool place_shared(context *c, code_memory *m, const void *bytes, size_t n_bytes, code_block *out, bool *no_memory)
+static bool place_shared(context *c, code_memory *m, const void *bytes, size_t n_bytes,
+                         code_block *out, bool *no_memory)
 {
   size_t n = granules(n_bytes), at = N_GRANULES;
   pid_t self = getpid();
   code_chunk *k = m->chunks;
   for (; k; k = k->next)
-    if (k->write && k->n_bytes == CHUNK_BYTES && k->owner == self && (at = find_room(k, n)) < N_GRANULES)
+    if (k->write && k->n_bytes == CHUNK_BYTES && k->owner == self &&
+        (at = find_room(k, n)) < N_GRANULES)
       break;
   if (!k) {
     k = chunk_new(c, CHUNK_BYTES);
@@ -136,7 +142,8 @@ static bool place_shared(context *c, code_memory *m, const void *bytes, size_t n
 }
 
 /* Into pages of its own. */
-static rush_status place_alone(call_ctx *cx, code_memory *m, const void *bytes, size_t n_bytes, code_block *out)
+static rush_status place_alone(call_ctx *cx, code_memory *m, const void *bytes, size_t n_bytes,
+                               code_block *out)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (n_bytes + page - 1) / page * page;
   code_chunk *k = chunk_new(cx->ctx, n);

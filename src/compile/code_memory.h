@@ -1,24 +1,26 @@
 /* compile/code_memory.h -- memory that runs.
  *
- * A context's kernels share chunks of 64 KB.  A chunk is one piece of memory mapped twice, once to write and once to
- * run: no page is ever writable and executable, and writing a new kernel does not stop the others.  Where that is
- * forbidden, each kernel has pages of its own, which are written first and made executable then.
+ * A context's kernels share chunks of 64 KB.  A chunk is one piece of memory mapped twice, once to
+ * write and once to run: no page is ever writable and executable, and writing a new kernel does not
+ * stop the others.  Where that is forbidden, each kernel has pages of its own, which are written
+ * first and made executable then.
  *
- * Chunks count in the context's byte limit and go when their last kernel goes.  A forked child makes new chunks: the parent's
- * are shared memory.  Threads: locked inside. */
+ * Chunks count in the context's byte limit and go when their last kernel goes.  A forked child
+ * makes new chunks: the parent's are shared memory.  Threads: locked inside. */
 #ifndef RUSH_COMPILE_CODE_MEMORY_H
 #define RUSH_COMPILE_CODE_MEMORY_H
 
 #include "base/context.h"
 
 typedef struct code_block {
-  const uint8_t *run;        /* 64-byte aligned */
+  const uint8_t *run; /* 64-byte aligned */
   struct code_chunk *chunk;
   size_t n_bytes;
 } code_block;
 
 /* A copy of the bytes that runs. */
-rush_status code_memory_new(call_ctx *cx, const void *bytes, size_t n_bytes, code_block *out) RUSH_CHECKED;
+rush_status code_memory_new(call_ctx *cx, const void *bytes, size_t n_bytes,
+                            code_block *out) RUSH_CHECKED;
 void code_memory_release(context *c, const code_block *block);
 
 #endif

@@ -1,19 +1,18 @@
 #include "compile/loop.h"
 
-#include "compile/code_memory.h"
 #ifdef RUSH_ISA_X86
+
+#include "compile/code_memory.h"
 #include "compile/x86/body.h"
-#endif
 
 /* Beside the code: a copy of the tape, for the listing. */
 struct loop_code_own {
   context *ctx;
   code_block block;
   loop_tape tape;
+  loop_machine machine;
   size_t n_bytes; /* of the whole allocation: loop_code, this, the tape's arrays */
 };
-
-#ifdef RUSH_ISA_X86
 
 bool loop_can_emit(tape_op op, tape_type type, cpu_level level)
 {
@@ -26,7 +25,8 @@ static rush_status check(call_ctx *cx, const loop_tape *t, cpu_level level)
   if (level < CPU_AVX2 || cpu_choose((uint32_t)level) != level)
     return call_unsupported(cx, "machine code for this processor");
   if (t->n_inputs + t->n_results > 255)
-    return call_unsupported(cx, "machine code for a formula with %d operands", t->n_inputs + t->n_results);
+    return call_unsupported(cx, "machine code for a formula with %d operands",
+                            t->n_inputs + t->n_results);
   for (int k = 0; k < t->n_instrs; k++) {
     const tape_instr *i = &t->code[k];
     tape_type from = i->op == TAPE_CVT ? (tape_type)i->b : (tape_type)i->type;
@@ -36,7 +36,7 @@ static rush_status check(call_ctx *cx, const loop_tape *t, cpu_level level)
   return RUSH_OK;
 }
 
-/* -- The code with its tape --------------------------------------------------------------------------------- */
+/* -- The code with its tape -------------------------------------------------------------------- */
 
 static void *append(char **at, const void *data, size_t n_bytes)
 {
@@ -49,9 +49,11 @@ static void *append(char **at, const void *data, size_t n_bytes)
 
 static loop_code *new_code(context *c, const loop_tape *t)
 {
-  size_t n_code = (size_t)t->n_instrs * sizeof *t->code, n_in = (size_t)t->n_inputs, n_out = (size_t)t->n_results;
+  size_t n_code = (size_t)t->n_instrs * sizeof *t->code, n_in = (size_t)t->n_inputs,
+         n_out = (size_t)t->n_results;
   size_t n_consts = (size_t)t->n_consts * sizeof *t->consts;
-  size_t n = sizeof(loop_code) + sizeof(struct loop_code_own) + n_code + 2 * n_in + 2 * n_out + n_consts + 6 * 8;
+  size_t n = sizeof(loop_code) + sizeof(struct loop_code_own) + n_code + 2 * n_in + 2 * n_out +
+             n_consts + 6 * 8;
   loop_code *code = mem_alloc_zero(c, n);
   if (!code)
     return NULL;
@@ -71,16 +73,17 @@ static loop_code *new_code(context *c, const loop_tape *t)
   return code;
 }
 
-rush_status loop_compile(call_ctx *cx, const loop_tape *t, cpu_level level, loop_code **out)
+rush_status loop_compile_for(call_ctx *cx, const loop_tape *t, loop_machine machine,
+                             loop_code **out)
 {
   loop_code *code = NULL;
   x86_asm a;
   rush_status st;
 
-  TRY(check(cx, t, level));
+  TRY(check(cx, t, machine.level));
   x86_init(&a, cx->ctx, NULL);
-  size_t n_const_bytes = 0;
-  st = x86_emit_loop(cx, t, level == CPU_AVX512, &a, &n_const_bytes);
+  size_t entry = 0;
+  st = x86_emit_loop(cx, t, machine, &a, &entry);
   if (st != RUSH_OK)
     goto done;
   code = new_code(cx->ctx, t);
@@ -92,10 +95,10 @@ rush_status loop_compile(call_ctx *cx, const loop_tape *t, cpu_level level, loop
   }
   code->bytes = code->own->block.run;
   code->n_bytes = a.len;
-  code->n_const_bytes = n_const_bytes;
-  code->level = level;
-  const void *entry = code->bytes + n_const_bytes;
-  memcpy(&code->fn, &entry, sizeof code->fn);
+  code->entry = entry;
+  code->own->machine = machine;
+  const void *start = code->bytes + entry;
+  memcpy(&code->fn, &start, sizeof code->fn);
   *out = code;
 done:
   x86_free(&a);
@@ -106,12 +109,12 @@ void loop_disassemble(text_buf *out, const loop_code *c)
 {
   call_ctx cx;
   x86_asm a;
-  size_t n_const_bytes;
+  size_t entry;
 
   call_ctx_init(&cx, c->own->ctx, NULL);
   x86_init(&a, c->own->ctx, out);
   a.known = c->bytes;
-  if (x86_emit_loop(&cx, &c->own->tape, c->level == CPU_AVX512, &a, &n_const_bytes) != RUSH_OK)
+  if (x86_emit_loop(&cx, &c->own->tape, c->own->machine, &a, &entry) != RUSH_OK)
     out->failed = true;
   x86_free(&a);
 }
@@ -133,9 +136,10 @@ bool loop_can_emit(tape_op op, tape_type type, cpu_level level)
   return false;
 }
 
-rush_status loop_compile(call_ctx *cx, const loop_tape *t, cpu_level level, loop_code **out)
+rush_status loop_compile_for(call_ctx *cx, const loop_tape *t, loop_machine machine,
+                             loop_code **out)
 {
-  (void)t, (void)level, (void)out;
+  (void)t, (void)machine, (void)out;
   return call_unsupported(cx, "machine code for this processor");
 }
 
@@ -143,3 +147,8 @@ void loop_disassemble(text_buf *out, const loop_code *c) { (void)out, (void)c; }
 void loop_code_release(loop_code *c) { (void)c; }
 
 #endif
+
+rush_status loop_compile(call_ctx *cx, const loop_tape *t, cpu_level level, loop_code **out)
+{
+  return loop_compile_for(cx, t, (loop_machine){.level = level}, out);
+}

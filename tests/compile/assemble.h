@@ -18,7 +18,8 @@ static size_t assemble(const char *text, uint8_t *bytes, size_t cap)
   fprintf(f, ".intel_syntax noprefix\n%s", text);
   fclose(f);
   snprintf(command, sizeof command,
-           "as --64 -o %s/out.o %s/in.s && objcopy -O binary -j .text %s/out.o %s/out.bin", dir, dir, dir, dir);
+           "as --64 -o %s/out.o %s/in.s && objcopy -O binary -j .text %s/out.o %s/out.bin", dir,
+           dir, dir, dir);
   assert_int_equal(system(command), 0);
   snprintf(path, sizeof path, "%s/out.bin", dir);
   f = fopen(path, "rb");

@@ -3,9 +3,9 @@
 #include "assemble.h"
 #include "compile/x86/asm.h"
 
-/* Every instruction with low, middle and high registers, every kind of memory operand, masks and broadcasts: the bytes
- * are those of tests/data/encodings.txt, and those GNU as makes of the text when it is there.  To write the file
- * anew (as must agree): RUSH_UPDATE=1 in the environment. */
+/* Every instruction with low, middle and high registers, every kind of memory operand, masks and
+ * broadcasts: the bytes are those of tests/data/encodings.txt, and those GNU as makes of the text
+ * when it is there.  To write the file anew (as must agree): RUSH_UPDATE=1 in the environment. */
 
 typedef struct listing {
   x86_asm a;
@@ -19,8 +19,10 @@ static bool register_only(x86_op op)
   const x86_row *row = &x86_rows[op];
   if (row->operands[0] == 'K' && op != X86_KMOVW && op != X86_KMOVW_ST)
     return op != X86_VCMPPS_K && op != X86_VPTESTMB;
-  return op == X86_VPMOVM2B || op == X86_VPSLLD || op == X86_VPSRAD ||
-         (row->encodings == 0 && op != X86_LEA && op != X86_MOV && op != X86_MOVB && op != X86_MOVB_ST);
+  return op == X86_VPMOVM2B || op == X86_VMOVMSKPS || op == X86_VCVTPD2PS || op == X86_VPSLLD ||
+         op == X86_VPSRAD ||
+         (row->encodings == 0 && op != X86_LEA && op != X86_MOV && op != X86_MOVB &&
+          op != X86_MOVB_ST);
 }
 static bool memory_only(x86_op op)
 {
@@ -56,7 +58,8 @@ static void line(listing *l, const x86_ins *i)
 static x86_ins with_registers(x86_op op, int vl, int base)
 {
   const x86_row *row = &x86_rows[op];
-  x86_ins i = {.op = (uint8_t)op, .vl = (uint8_t)vl, .imm = row->operands[1] == 'm' && base > 8 ? 0x1234 : 13};
+  x86_ins i = {
+    .op = (uint8_t)op, .vl = (uint8_t)vl, .imm = row->operands[1] == 'm' && base > 8 ? 0x1234 : 13};
   for (int k = 0; row->operands[2 * k]; k++) {
     int r = base + 3 * k;
     switch (row->operands[2 * k]) {
@@ -130,10 +133,14 @@ static void all_forms(listing *l)
     bool vector = strchr(row->operands, 'V') != NULL;
     if (!vector)
       forms_at(l, op, VL128);
-    for (int vl = row->encodings == 1 ? VL256 : VL128; vector && vl <= (row->encodings == 1 ? VL256 : VL512); vl++)
-      forms_at(l, op, vl);
+    bool only_512 = op == X86_VEXTRACTF64X4 || op == X86_VINSERTF64X4;
+    for (int vl = row->encodings == 1 ? VL256 : VL128;
+         vector && vl <= (row->encodings == 1 ? VL256 : VL512); vl++)
+      if (vl == VL512 || !(only_512 || (op == X86_VBROADCASTSD && vl == VL128)))
+        forms_at(l, op, vl);
   }
-  static const x86_op masked[] = {X86_VMOVUPS, X86_VMOVUPS_ST, X86_VMOVDQU8, X86_VMOVDQU8_ST, X86_VADDPS};
+  static const x86_op masked[] = {X86_VMOVUPS, X86_VMOVUPS_ST, X86_VMOVDQU8, X86_VMOVDQU8_ST,
+                                  X86_VADDPS};
   for (size_t k = 0; k < COUNT_OF(masked); k++)
     for (int zero = 0; zero < 2; zero++) {
       x86_ins i = with_registers(masked[k], k & 1 ? VL128 : VL512, 5);

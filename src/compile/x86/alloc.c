@@ -1,8 +1,9 @@
 #include "compile/x86/body.h"
 
-/* Registers by going through the operations once: a value that finds none free takes the one whose next use is
- * farthest.  Constants and single elements are never stored: they are loaded again, or read from memory by the instruction
- * itself.  What registers stay free holds them for the whole loop. */
+/* Registers by going through the operations once: a value that finds none free takes the one whose
+ * next use is farthest.  Constants and single elements are never stored: they are loaded again, or
+ * read from memory by the instruction itself.  What registers stay free holds them for the whole
+ * loop. */
 
 #define MAX_FREE_SLOTS 64
 
@@ -15,7 +16,7 @@ typedef struct alloc {
   int n_free_slots;
 } alloc;
 
-/* -- Uses, backwards ------------------------------------------------------------------------------------------ */
+/* -- Uses, backwards --------------------------------------------------------------------------- */
 
 static void find_uses(body *b)
 {
@@ -56,23 +57,25 @@ static uint32_t most_live(const body *b)
   return most;
 }
 
-/* The busiest constants and single elements into the registers that stay free; two are kept for loading the others. */
+/* The busiest constants and single elements into the registers that stay free; two are kept for
+ * loading the others. */
 static void pin(alloc *s)
 {
   body *b = s->b;
-  uint32_t used = most_live(b) + 2, n = VEC_REGS(b) > used ? VEC_REGS(b) - used : 0;
+  uint32_t used = most_live(b) + 2, end = b->end_reg[CLASS_VEC], n = end > used ? end - used : 0;
   for (; n > 0; n--) {
     uint32_t best = 0, found = NO_VALUE;
     for (uint32_t v = 0; v < b->n_values; v++) {
       value *x = &b->values[v];
-      if (x->kind != VALUE_TEMP && !x->pinned && x->n_uses + (x->kind == VALUE_ONE) > best + (x->n_uses == 0)) {
+      if (x->kind != VALUE_TEMP && !x->pinned &&
+          x->n_uses + (x->kind == VALUE_ONE) > best + (x->n_uses == 0)) {
         best = x->n_uses + (x->kind == VALUE_ONE);
         found = v;
       }
     }
     if (found == NO_VALUE)
       return;
-    unsigned r = VEC_REGS(b) - 1 - (unsigned)__builtin_popcount(s->pinned);
+    unsigned r = end - 1 - (unsigned)__builtin_popcount(s->pinned);
     b->values[found].reg = (uint8_t)r;
     b->values[found].pinned = true;
     s->pinned |= 1u << r;
@@ -80,7 +83,7 @@ static void pin(alloc *s)
   }
 }
 
-/* -- Instructions out ----------------------------------------------------------------------------------------- */
+/* -- Instructions out -------------------------------------------------------------------------- */
 
 static placed *out(body *b, x86_op op, int vl)
 {
@@ -116,10 +119,14 @@ static void load_value(body *b, const value *v, uint8_t reg)
   else if (v->kind == VALUE_ONE)
     out_move(b, X86_VBROADCASTSS, reg, PLACE_ONE, v->what);
   else
-    out_move(b, b->wide ? X86_VBROADCASTSS : X86_VMOVUPS, reg, PLACE_CONST, v->what);
+    out_move(b,
+             !b->wide  ? X86_VMOVUPS
+             : v->wide ? X86_VBROADCASTSD
+                       : X86_VBROADCASTSS,
+             reg, PLACE_CONST, v->what);
 }
 
-/* -- Registers --------------------------------------------------------------------------------------------------- */
+/* -- Registers --------------------------------------------------------------------------------- */
 
 static void evict(alloc *s, int cls, unsigned r)
 {
@@ -138,7 +145,7 @@ static uint8_t take(alloc *s, uint16_t v)
 {
   body *b = s->b;
   int cls = b->values[v].cls;
-  unsigned first = cls == CLASS_MASK ? FIRST_K : 0, end = cls == CLASS_MASK ? 8 : VEC_REGS(b), worst = end;
+  unsigned first = cls == CLASS_MASK ? FIRST_K : 0, end = b->end_reg[cls], worst = end;
   uint32_t farthest = 0, avoid = s->locked[cls] | (cls == CLASS_VEC ? s->pinned : 0);
   for (unsigned r = first; r < end; r++) {
     if (avoid >> r & 1)
@@ -196,7 +203,7 @@ static void read_done(alloc *s, const operation *o)
   }
 }
 
-/* -- Operations ------------------------------------------------------------------------------------------------------ */
+/* -- Operations -------------------------------------------------------------------------------- */
 
 /* Whether an instruction that may read full vectors can read v where it lies. */
 static bool in_memory(const body *b, uint16_t v)
@@ -240,7 +247,8 @@ static void place_plain(alloc *s, operation *o)
 {
   body *b = s->b;
   const x86_row *row = &x86_rows[o->op];
-  placed p = {.ins = {.op = o->op, .vl = o->vl, .imm = o->imm}, .place = o->place, .what = o->operand};
+  placed p = {
+    .ins = {.op = o->op, .vl = o->vl, .imm = o->imm}, .place = o->place, .what = o->operand};
   bool select = row->flags & X86_SELECT;
 
   if ((row->flags & X86_SWAP) && in_memory(b, o->args[0]) && !in_memory(b, o->args[1]))
@@ -306,6 +314,25 @@ static void place_fused(alloc *s, operation *o)
   finish(s, &p);
 }
 
+/* y's register becomes the result's. */
+static void place_fix(alloc *s, operation *o)
+{
+  body *b = s->b;
+  placed p = {.ins = {.op = o->op, .vl = o->vl}, .place = PLACE_FIX, .what = o->imm};
+  for (int k = 0; k < 3; k++)
+    p.ins.r[k] = ready(s, o->args[k]);
+  ASSERT(dies(b, o, 2), "what is corrected has another user");
+  read_done(s, o);
+  s->owner[CLASS_VEC][p.ins.r[2]] = o->dst;
+  b->values[o->dst].reg = p.ins.r[2];
+  finish(s, &p);
+}
+
+static bool is_fused(uint8_t op)
+{
+  return op == X86_VFMADD132PS || op == X86_VFMSUB132PS || op == X86_VFMADD132PD;
+}
+
 void alloc_registers(body *b)
 {
   alloc s = {.b = b};
@@ -317,7 +344,9 @@ void alloc_registers(body *b)
     if (!o->needed)
       continue;
     s.locked[CLASS_VEC] = s.locked[CLASS_MASK] = 0;
-    if (o->op == X86_VFMADD132PS || o->op == X86_VFMSUB132PS)
+    if (o->place == PLACE_FIX)
+      place_fix(&s, o);
+    else if (is_fused(o->op))
       place_fused(&s, o);
     else
       place_plain(&s, o);

@@ -5,20 +5,30 @@ enum { LEGACY, VEX = 1, EVEX = 2, BOTH = 3 };
 #define ALL TUPLE_ALL
 #define HALF TUPLE_HALF
 #define QUARTER TUPLE_QUARTER
+#define ONE8 TUPLE_ONE8
 #define ONE4 TUPLE_ONE4
 #define ONE1 TUPLE_ONE1
+#define E 2
 #define SWAP X86_SWAP
 #define SELECT X86_SELECT
 
 const x86_row x86_rows[N_X86_OPS] = {
-#define OP(name, text_, encodings_, map_, pp_, w_, opcode_, digit_, operands_, memory_, flags_)                   \
-  [X86_##name] = {.text = text_, .operands = operands_, .digit = digit_, .encodings = encodings_, .map = map_,    \
-                  .pp = pp_, .w = w_, .opcode = opcode_, .tuple = memory_, .flags = flags_},
+#define OP(name, text_, encodings_, map_, pp_, w_, opcode_, digit_, operands_, memory_, flags_) \
+  [X86_##name] = {.text = text_,                                                                \
+                  .operands = operands_,                                                        \
+                  .digit = digit_,                                                              \
+                  .encodings = encodings_,                                                      \
+                  .map = map_,                                                                  \
+                  .pp = pp_,                                                                    \
+                  .w = w_,                                                                      \
+                  .opcode = opcode_,                                                            \
+                  .tuple = memory_,                                                             \
+                  .flags = flags_},
 #include "compile/x86/instr.def"
 #undef OP
 };
 
-/* -- The buffer ----------------------------------------------------------------------------------------- */
+/* -- The buffer -------------------------------------------------------------------------------- */
 
 #define FIRST_CAP 4096
 
@@ -28,10 +38,7 @@ void x86_init(x86_asm *a, context *c, text_buf *listing)
   memset(a->labels, -1, sizeof a->labels);
 }
 
-void x86_free(x86_asm *a)
-{
-  mem_free(a->ctx, a->bytes, a->cap);
-}
+void x86_free(x86_asm *a) { mem_free(a->ctx, a->bytes, a->cap); }
 
 /* Room for an instruction more. */
 static bool room(x86_asm *a, size_t n)
@@ -83,9 +90,9 @@ static void list(x86_asm *a, size_t from, const char *fmt, ...)
   va_end(ap);
 }
 
-/* -- Encoding ----------------------------------------------------------------------------------------------- */
+/* -- Encoding ---------------------------------------------------------------------------------- */
 
-typedef struct fields { /* of one instruction, found by its row's operands */
+typedef struct fields {   /* of one instruction, found by its row's operands */
   unsigned reg, vvvv, rm; /* rm: X86_MEM for memory */
   int is4;                /* register in the immediate's upper half, or -1 */
   int n_imm;              /* bytes */
@@ -127,8 +134,10 @@ static fields fields_of(const x86_ins *i, const x86_row *row)
 /* Whether `row` at its length scales displacements by more than 1; the shift. */
 static int disp_shift(const x86_ins *i, const x86_row *row)
 {
-  if (i->mem.broadcast || row->tuple == TUPLE_ONE4)
-    return 2;
+  if (i->mem.broadcast)
+    return row->w ? 3 : 2;
+  if (row->tuple == TUPLE_ONE8 || row->tuple == TUPLE_ONE4)
+    return row->tuple == TUPLE_ONE8 ? 3 : 2;
   if (row->tuple == TUPLE_ONE1)
     return 0;
   int full = 4 + i->vl;
@@ -172,24 +181,27 @@ static inline unsigned not_bit(unsigned r, int bit, int place) { return (~r >> b
 static void vex(x86_asm *a, const x86_row *row, const fields *f, unsigned b, unsigned x)
 {
   unsigned tail = (~f->vvvv & 15) << 3 | f->length << 2 | row->pp;
-  if (b < 8 && x < 8 && !row->w && row->map == 1) {
+  if (b < 8 && x < 8 && row->w != 1 && row->map == 1) {
     byte(a, 0xc5);
     byte(a, not_bit(f->reg, 3, 7) | tail);
   } else {
     byte(a, 0xc4);
     byte(a, not_bit(f->reg, 3, 7) | not_bit(x, 3, 6) | not_bit(b, 3, 5) | row->map);
-    byte(a, (unsigned)row->w << 7 | tail);
+    byte(a, (row->w == 1) << 7 | tail);
   }
 }
 
-static void evex(x86_asm *a, const x86_ins *i, const x86_row *row, const fields *f, unsigned b, unsigned x)
+static void evex(x86_asm *a, const x86_ins *i, const x86_row *row, const fields *f, unsigned b,
+                 unsigned x)
 {
   if (f->rm != X86_MEM)
     x = f->rm >> 1; /* X is the register's bit 4 */
   byte(a, 0x62);
-  byte(a, not_bit(f->reg, 3, 7) | not_bit(x, 3, 6) | not_bit(b, 3, 5) | not_bit(f->reg, 4, 4) | row->map);
-  byte(a, (unsigned)row->w << 7 | (~f->vvvv & 15) << 3 | 4 | row->pp);
-  byte(a, (unsigned)i->zero << 7 | f->length << 5 | (unsigned)i->mem.broadcast << 4 | not_bit(f->vvvv, 4, 3) | i->mask);
+  byte(a, not_bit(f->reg, 3, 7) | not_bit(x, 3, 6) | not_bit(b, 3, 5) | not_bit(f->reg, 4, 4) |
+            row->map);
+  byte(a, (row->w != 0) << 7 | (~f->vvvv & 15) << 3 | 4 | row->pp);
+  byte(a, (unsigned)i->zero << 7 | f->length << 5 | (unsigned)i->mem.broadcast << 4 |
+            not_bit(f->vvvv, 4, 3) | i->mask);
 }
 
 static void rex(x86_asm *a, const x86_row *row, const fields *f, unsigned b, unsigned x)
@@ -226,7 +238,8 @@ void x86_emit(x86_asm *a, const x86_ins *given)
   unsigned b = !mem ? f.rm : i->mem.base == RIP ? 0 : i->mem.base;
   unsigned x = mem && i->mem.index != X86_NONE ? i->mem.index : 0;
   bool high = f.reg >= 16 || f.vvvv >= 16 || (!mem && f.rm >= 16);
-  bool long_form = !(row->encodings & VEX) || f.length == VL512 || high || i->mask || i->mem.broadcast;
+  bool long_form =
+    !(row->encodings & VEX) || f.length == VL512 || high || i->mask || i->mem.broadcast;
   size_t from = a->len;
 
   if (row->encodings == LEGACY)
@@ -247,10 +260,10 @@ void x86_emit(x86_asm *a, const x86_ins *given)
     list_ins(a, from, i);
 }
 
-/* -- Listing ------------------------------------------------------------------------------------------------ */
+/* -- Listing ----------------------------------------------------------------------------------- */
 
-static const char gpr64[][4] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-                                "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
+static const char gpr64[][4] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8",
+                                "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
 static const char gpr32[][4] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
 static const char gpr8[][3] = {"al", "cl", "dl", "bl"};
 
@@ -275,6 +288,9 @@ static void print_reg(text_buf *t, char what, int vl, unsigned r)
   case 'Y':
     text_printf(t, "ymm%u", r);
     break;
+  case 'H':
+    text_printf(t, "%cmm%u", "xxy"[vl], r);
+    break;
   default:
     text_printf(t, "%cmm%u", "xyz"[vl], r);
   }
@@ -291,7 +307,7 @@ static void print_mem(text_buf *t, const x86_ins *i, int64_t rip_bias)
     text_printf(t, "%c0x%llx", disp < 0 ? '-' : '+', (unsigned long long)(disp < 0 ? -disp : disp));
   text_putc(t, ']');
   if (m->broadcast)
-    text_printf(t, "{1to%d}", 4 << i->vl);
+    text_printf(t, "{1to%d}", (x86_rows[i->op].w ? 2 : 4) << i->vl);
 }
 
 void x86_print(text_buf *t, const x86_ins *i, int64_t rip_bias)
@@ -304,7 +320,8 @@ void x86_print(text_buf *t, const x86_ins *i, int64_t rip_bias)
     if (where == 'c')
       text_puts(t, "cl");
     else if (what == 'I')
-      text_printf(t, "%s0x%x", i->imm < 0 ? "-" : "", i->imm < 0 ? 0u - (unsigned)i->imm : (unsigned)i->imm);
+      text_printf(t, "%s0x%x", i->imm < 0 ? "-" : "",
+                  i->imm < 0 ? 0u - (unsigned)i->imm : (unsigned)i->imm);
     else if (i->r[k] == X86_MEM && where == 'm')
       print_mem(t, i, rip_bias);
     else
@@ -314,11 +331,13 @@ void x86_print(text_buf *t, const x86_ins *i, int64_t rip_bias)
   }
 }
 
-/* -- Shorthands ----------------------------------------------------------------------------------------------- */
+/* -- Shorthands -------------------------------------------------------------------------------- */
 
 void x86_vec(x86_asm *a, x86_op op, int vl, int r0, int r1, int r2)
 {
-  x86_emit(a, &(x86_ins){.op = (uint8_t)op, .vl = (uint8_t)vl, .r = {(uint8_t)r0, (uint8_t)r1, (uint8_t)r2}});
+  x86_emit(
+    a,
+    &(x86_ins){.op = (uint8_t)op, .vl = (uint8_t)vl, .r = {(uint8_t)r0, (uint8_t)r1, (uint8_t)r2}});
 }
 
 void x86_gpr(x86_asm *a, x86_op op, int r0, int r1, int32_t imm)
@@ -329,7 +348,9 @@ void x86_gpr(x86_asm *a, x86_op op, int r0, int r1, int32_t imm)
 void x86_gpr_mem(x86_asm *a, x86_op op, int r, x86_mem m)
 {
   bool store = x86_rows[op].operands[1] == 'm';
-  x86_emit(a, &(x86_ins){.op = (uint8_t)op, .mem = m, .r = {store ? X86_MEM : (uint8_t)r, store ? (uint8_t)r : X86_MEM}});
+  x86_emit(a, &(x86_ins){.op = (uint8_t)op,
+                         .mem = m,
+                         .r = {store ? X86_MEM : (uint8_t)r, store ? (uint8_t)r : X86_MEM}});
 }
 
 static void stack_op(x86_asm *a, const char *text, unsigned opcode, int r)
@@ -345,12 +366,27 @@ static void stack_op(x86_asm *a, const char *text, unsigned opcode, int r)
 void x86_push(x86_asm *a, int r) { stack_op(a, "push", 0x50, r); }
 void x86_pop(x86_asm *a, int r) { stack_op(a, "pop", 0x58, r); }
 
+void x86_mov_address(x86_asm *a, int r, const void *address)
+{
+  size_t from = a->len;
+  if (!room(a, 16))
+    return;
+  byte(a, r >= 8 ? 0x49 : 0x48);
+  byte(a, 0xb8u + ((unsigned)r & 7));
+  memcpy(a->bytes + a->len, &address, 8);
+  a->len += 8;
+  list(a, from, "movabs %s, 0x%llx", gpr64[r], (unsigned long long)(uintptr_t)address);
+}
+
 void x86_simple(x86_asm *a, const char *text)
 {
   static const struct {
     char text[12];
     uint8_t n, bytes[4];
-  } all[] = {{"ret", 1, {0xc3}}, {"endbr64", 4, {0xf3, 0x0f, 0x1e, 0xfa}}, {"vzeroupper", 3, {0xc5, 0xf8, 0x77}}, {"sfence", 3, {0x0f, 0xae, 0xf8}}};
+  } all[] = {{"ret", 1, {0xc3}},
+             {"endbr64", 4, {0xf3, 0x0f, 0x1e, 0xfa}},
+             {"vzeroupper", 3, {0xc5, 0xf8, 0x77}},
+             {"sfence", 3, {0x0f, 0xae, 0xf8}}};
   size_t from = a->len;
   if (!room(a, 16))
     return;
@@ -394,7 +430,8 @@ void x86_align(x86_asm *a, size_t to, bool code)
 
 void x86_jump(x86_asm *a, int cond, int label)
 {
-  static const char names[][3] = {"o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "p", "np", "l", "ge", "le", "g"};
+  static const char names[][3] = {"o", "no", "b", "ae", "e", "ne", "be", "a",
+                                  "s", "ns", "p", "np", "l", "ge", "le", "g"};
   size_t from = a->len;
   if (!room(a, 16))
     return;
@@ -414,6 +451,17 @@ void x86_jump(x86_asm *a, int cond, int label)
     dword(a, to < 0 ? 0 : (int32_t)(back - 4));
   }
   list(a, from, "j%s %d%c", names[cond], label, to < 0 ? 'f' : 'b');
+}
+
+void x86_call(x86_asm *a, int label)
+{
+  size_t from = a->len;
+  ASSERT(a->labels[label] >= 0, "only what is there already can be called");
+  if (!room(a, 16))
+    return;
+  byte(a, 0xe8);
+  dword(a, (int32_t)(a->labels[label] - (int64_t)a->len - 4));
+  list(a, from, "call %db", label);
 }
 
 void x86_label(x86_asm *a, int label)

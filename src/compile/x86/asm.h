@@ -1,8 +1,9 @@
 /* compile/x86/asm.h -- an assembler for x86-64: bytes into memory that grows.
  *
- * One row of instr.def an instruction; the encoding follows from it: VEX where it can (two bytes where they do),
- * EVEX for 512 bits, registers from 16 on, masks and broadcasts; the shortest displacement.  These are GNU as's
- * choices too, so a listing goes through it unchanged (tests/compile/test_asm.c).
+ * One row of instr.def an instruction; the encoding follows from it: VEX where it can (two bytes
+ * where they do), EVEX for 512 bits, registers from 16 on, masks and broadcasts; the shortest
+ * displacement.  These are GNU as's choices too, so a listing goes through it unchanged
+ * (tests/compile/test_asm.c).
  *
  * Failure is sticky: without memory, x86_failed() says so at the end.  One thread at a time. */
 #ifndef RUSH_COMPILE_X86_ASM_H
@@ -17,7 +18,8 @@ typedef enum x86_op {
   N_X86_OPS
 } x86_op;
 
-enum x86_reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, RIP, X86_NONE = 0xff };
+enum x86_reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, RIP };
+#define X86_NONE 0xff
 enum x86_vl { VL128, VL256, VL512 };
 /* What jumps ask: the condition codes of the opcodes. */
 enum x86_cond { CC_E = 4, CC_NE = 5, CC_S = 8, CC_L = 12, CC_GE = 13, CC_LE = 14, CC_G = 15 };
@@ -40,16 +42,24 @@ typedef struct x86_ins {
 } x86_ins;
 
 enum x86_flags { X86_SWAP = 1, X86_SELECT = 2 };
-enum x86_tuple { TUPLE_FULL, TUPLE_ALL, TUPLE_HALF, TUPLE_QUARTER, TUPLE_ONE4, TUPLE_ONE1 };
+enum x86_tuple {
+  TUPLE_FULL,
+  TUPLE_ALL,
+  TUPLE_HALF,
+  TUPLE_QUARTER,
+  TUPLE_ONE8,
+  TUPLE_ONE4,
+  TUPLE_ONE1
+};
 typedef struct x86_row {
-  char text[13];
+  char text[14];
   char operands[9];
   int8_t digit;
   uint8_t encodings, map, pp, w, opcode, tuple, flags;
 } x86_row;
 extern const x86_row x86_rows[N_X86_OPS];
 
-#define X86_LABELS 8
+#define X86_LABELS 10
 typedef struct x86_asm {
   context *ctx;
   uint8_t *bytes;
@@ -73,17 +83,19 @@ void x86_emit(x86_asm *a, const x86_ins *i);
 /* Instructions without their memory; unused operands are 0. */
 void x86_vec(x86_asm *a, x86_op op, int vl, int r0, int r1, int r2);
 void x86_gpr(x86_asm *a, x86_op op, int r0, int r1, int32_t imm);
-void x86_gpr_mem(x86_asm *a, x86_op op, int r, x86_mem m); /* a load, or a store where the op is one */
+void x86_gpr_mem(x86_asm *a, x86_op op, int r, x86_mem m); /* a load or a store, as the op is */
 void x86_push(x86_asm *a, int r);
 void x86_pop(x86_asm *a, int r);
 void x86_simple(x86_asm *a, const char *text); /* "ret", "vzeroupper", "sfence", "endbr64" */
 void x86_data(x86_asm *a, const void *bytes, size_t n_bytes);
 /* Nothing-doers (or, in data, zeros) up to a multiple of `to` bytes. */
 void x86_align(x86_asm *a, size_t to, bool code);
-/* Labels: small numbers, listed as GNU's local ones, so not 0 and 1 (0b and 1b are numbers there).  A backward
- * jump is as short as can be, a forward one has 32 bits. */
+/* Labels: small numbers, listed as GNU's local ones, so not 0 and 1 (0b and 1b are numbers there).
+ * A backward jump is as short as can be, a forward one has 32 bits. */
 void x86_jump(x86_asm *a, int cond, int label);
 void x86_label(x86_asm *a, int label);
+void x86_call(x86_asm *a, int label); /* backwards */
+void x86_mov_address(x86_asm *a, int r, const void *address);
 
 /* " vaddps zmm0, zmm1, [rax+0x40]" */
 void x86_print(text_buf *t, const x86_ins *i, int64_t rip_bias);

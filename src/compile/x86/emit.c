@@ -2,14 +2,14 @@
 
 /* The loops around a body.
  *
- *   rdi n, rsi operands, rdx the element at hand, r8 the last one a whole step may start at; rax, rcx scratch;
- *   rows' pointers in POINTERS, and what does not fit there is loaded when used. */
+ *   rdi n, rsi operands, rdx the element at hand, r8 the last one a whole step may start at; rax,
+ *   rcx scratch; rows' pointers in POINTERS, and what does not fit there is loaded when used. */
 
 static const uint8_t pointers[] = {R9, R10, R11, RBX, R12, R13, R14, R15};
-#define FIRST_SAVED 3 /* of pointers: from here on they are the caller's */
+#define FIRST_SAVED 3  /* of pointers: from here on they are the caller's */
 #define MAX_FRAME 3900 /* bytes: less than a stack's guard page */
 
-enum { L_UNROLLED = 2, L_WHOLE, L_WHOLE_LOOP, L_REST, L_DONE, L_COPY };
+enum { L_UNROLLED = 2, L_WHOLE, L_WHOLE_LOOP, L_REST, L_DONE, L_COPY, L_FIX, L_FIXED };
 
 typedef struct emitter {
   x86_asm *a;
@@ -18,9 +18,10 @@ typedef struct emitter {
   uint32_t tail_table;  /* AVX2: offset of 8 times all ones, then 8 zeros */
   uint8_t pointer[256]; /* of each row operand, or X86_NONE */
   int n_pointers;
-  uint32_t unit;        /* bytes of a vector */
-  uint32_t bytes_slot;  /* AVX2: stack offset where a rest's bool bytes stand */
-  uint32_t frame;       /* bytes, 0: none */
+  uint32_t unit;       /* bytes of a vector */
+  uint32_t bytes_slot; /* AVX2: stack offset where a rest's bool bytes stand */
+  uint32_t fix_slot;   /* x, y, then all registers */
+  uint32_t frame;      /* bytes, 0: none */
 } emitter;
 
 static inline int lanes(const emitter *e) { return e->b->wide ? 16 : 8; }
@@ -32,13 +33,17 @@ static bool is_row(const loop_tape *t, int operand)
 }
 static bool is_bool(const loop_tape *t, int operand)
 {
-  return (operand < t->n_inputs ? t->input_types[operand] : t->result_types[operand - t->n_inputs]) == TY_BOOL;
+  return (operand < t->n_inputs ? t->input_types[operand]
+                                : t->result_types[operand - t->n_inputs]) == TY_BOOL;
 }
 
-static x86_mem at_reg(int base, int32_t disp) { return (x86_mem){.base = (uint8_t)base, .index = X86_NONE, .disp = disp}; }
+static x86_mem at_reg(int base, int32_t disp)
+{
+  return (x86_mem){.base = (uint8_t)base, .index = X86_NONE, .disp = disp};
+}
 static x86_mem operand_pointer(int k) { return at_reg(RSI, 8 * k); }
 
-/* -- Instructions of the body -------------------------------------------------------------------------------------- */
+/* -- Instructions of the body ------------------------------------------------------------------ */
 
 /* Operand k's pointer, in its register or in `scratch`. */
 static int pointer_of(emitter *e, int k, int scratch)
@@ -66,6 +71,79 @@ static void copy_bytes(emitter *e, int operand, bool to_stack)
   x86_gpr(a, X86_DEC, RCX, 0, 0);
   x86_jump(a, CC_NE, L_COPY);
 }
+
+/* -- Calls of trig_fix: rare, so that they save everything ------------------------------------- */
+
+static const uint8_t volatiles[] = {RDI, RSI, RDX, R8, R9, R10, R11}; /* which the loops use */
+#define FIX_BASE \
+  (8 * (int32_t)COUNT_OF(volatiles) + 8) /* the frame, below these and the return address */
+
+static void move_all(emitter *e, bool save)
+{
+  int32_t at = FIX_BASE + (int32_t)e->fix_slot + 128;
+  for (int r = 0; r < (e->b->wide ? 32 : 16); r++, at += (int32_t)e->unit) {
+    x86_ins i = {
+      .op = save ? X86_VMOVUPS_ST : X86_VMOVUPS, .vl = (uint8_t)vl(e), .mem = at_reg(RSP, at)};
+    i.r[save ? 0 : 1] = X86_MEM;
+    i.r[save ? 1 : 0] = (uint8_t)r;
+    x86_emit(e->a, &i);
+  }
+  for (int k = 1; e->b->wide && k < 8; k++)
+    x86_gpr_mem(e->a, save ? X86_KMOVW_ST : X86_KMOVW, k, at_reg(RSP, at + 8 * k));
+}
+
+/* The function that body_fix's operations call: rax is trig_fix's last argument. */
+static void emit_fix_function(emitter *e)
+{
+  x86_asm *a = e->a;
+  void (*fix)(const float *, float *, uint64_t) = trig_fix;
+  const void *address;
+  memcpy(&address, &fix, sizeof address);
+  x86_label(a, L_FIX);
+  for (size_t k = 0; k < COUNT_OF(volatiles); k++)
+    x86_push(a, volatiles[k]);
+  move_all(e, true);
+  x86_gpr_mem(a, X86_LEA, RDI, at_reg(RSP, FIX_BASE + (int32_t)e->fix_slot));
+  x86_gpr_mem(a, X86_LEA, RSI, at_reg(RSP, FIX_BASE + (int32_t)e->fix_slot + 64));
+  x86_gpr(a, X86_MOV_RR, RDX, RAX, 0);
+  x86_simple(a, "vzeroupper");
+  x86_mov_address(a, RAX, address);
+  x86_gpr(a, X86_CALL, RAX, 0, 0);
+  move_all(e, false);
+  for (size_t k = COUNT_OF(volatiles); k-- > 0;)
+    x86_pop(a, volatiles[k]);
+  x86_simple(a, "ret");
+}
+
+static void stack_vector(emitter *e, x86_op op, int r, uint32_t slot)
+{
+  x86_ins i = {.op = (uint8_t)op, .vl = (uint8_t)vl(e), .mem = at_reg(RSP, (int32_t)slot)};
+  i.r[op == X86_VMOVUPS] = X86_MEM;
+  i.r[op != X86_VMOVUPS] = (uint8_t)r;
+  x86_emit(e->a, &i);
+}
+
+static void emit_fix(emitter *e, const placed *p)
+{
+  x86_asm *a = e->a;
+  int mask = p->ins.r[0], x = p->ins.r[1], y = p->ins.r[2];
+  if (e->b->wide) {
+    x86_vec(a, X86_KORTESTW, 0, mask, mask, 0);
+  } else {
+    x86_vec(a, X86_VMOVMSKPS, VL256, RAX, mask, 0);
+    x86_gpr(a, X86_TEST32, RAX, RAX, 0);
+  }
+  a->labels[L_FIXED] = -1;
+  x86_jump(a, CC_E, L_FIXED);
+  stack_vector(e, X86_VMOVUPS_ST, x, e->fix_slot);
+  stack_vector(e, X86_VMOVUPS_ST, y, e->fix_slot + 64);
+  x86_gpr(a, X86_MOV_I32, RAX, 0, p->what * 32 + lanes(e));
+  x86_call(a, L_FIX);
+  stack_vector(e, X86_VMOVUPS, y, e->fix_slot + 64);
+  x86_label(a, L_FIXED);
+}
+
+/* -- Rows and the rest ------------------------------------------------------------------------- */
 
 static void masked_row(emitter *e, x86_ins *i, int operand)
 {
@@ -97,7 +175,9 @@ static void emit_placed(emitter *e, const placed *p, int ahead, bool rest)
     if (through_stack && i.op != X86_VMOVQ_ST)
       copy_bytes(e, p->what, true);
     if (!through_stack)
-      i.mem = (x86_mem){.base = (uint8_t)pointer_of(e, p->what, RAX), .index = RDX, .shift = bytes ? 0 : 2,
+      i.mem = (x86_mem){.base = (uint8_t)pointer_of(e, p->what, RAX),
+                        .index = RDX,
+                        .shift = bytes ? 0 : 2,
                         .disp = bytes ? ahead : ahead * 4};
     if (rest)
       masked_row(e, &i, p->what);
@@ -115,6 +195,9 @@ static void emit_placed(emitter *e, const placed *p, int ahead, bool rest)
   case PLACE_SLOT:
     i.mem = at_reg(RSP, (int32_t)(p->what * e->unit));
     break;
+  case PLACE_FIX:
+    emit_fix(e, p);
+    return;
   }
   x86_emit(e->a, &i);
   if (through_stack && i.op == X86_VMOVQ_ST)
@@ -127,14 +210,14 @@ static void emit_body(emitter *e, int ahead, bool rest)
     emit_placed(e, &e->b->out[k], ahead, rest);
 }
 
-/* -- Around it ------------------------------------------------------------------------------------------------------- */
+/* -- Around it --------------------------------------------------------------------------------- */
 
 static void emit_consts(emitter *e)
 {
   const body *b = e->b;
-  uint32_t vector[8];
+  uint64_t vector[4];
   for (uint32_t k = 0; k < b->n_consts; k++) {
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 4; i++)
       vector[i] = b->consts[k].bits;
     x86_data(e->a, vector, e->const_bytes);
   }
@@ -166,6 +249,10 @@ static void measure_frame(emitter *e)
     e->bytes_slot = e->frame;
     e->frame += e->unit;
   }
+  if (e->b->has_fixes) {
+    e->fix_slot = e->frame;
+    e->frame += e->b->wide ? 128 + 32 * 64 + 64 : 128 + 16 * 32;
+  }
 }
 
 static void enter(emitter *e)
@@ -191,8 +278,10 @@ static void enter(emitter *e)
     if (!x->pinned)
       continue;
     bool one = x->kind == VALUE_ONE;
-    placed p = {.ins = {.op = one || b->wide ? X86_VBROADCASTSS : X86_VMOVUPS, .vl = (uint8_t)vl(e), .r = {x->reg, X86_MEM}},
-                .place = one ? PLACE_ONE : PLACE_CONST, .what = x->what};
+    x86_op op = !one && !b->wide ? X86_VMOVUPS : x->wide ? X86_VBROADCASTSD : X86_VBROADCASTSS;
+    placed p = {.ins = {.op = (uint8_t)op, .vl = (uint8_t)vl(e), .r = {x->reg, X86_MEM}},
+                .place = one ? PLACE_ONE : PLACE_CONST,
+                .what = x->what};
     emit_placed(e, &p, 0, false);
   }
 }
@@ -242,27 +331,29 @@ static void emit_rest(emitter *e)
   } else {
     x86_gpr(a, X86_NEG, RCX, 0, 0);
     x86_gpr_mem(a, X86_LEA, RAX, at_reg(RIP, (int32_t)e->tail_table + 32));
-    x86_emit(a, &(x86_ins){.op = X86_VMOVUPS, .vl = VL256, .r = {TAIL_MASK, X86_MEM},
+    x86_emit(a, &(x86_ins){.op = X86_VMOVUPS,
+                           .vl = VL256,
+                           .r = {TAIL_MASK, X86_MEM},
                            .mem = {.base = RAX, .index = RCX, .shift = 2}});
   }
   emit_body(e, 0, true);
 }
 
 /* Short bodies are repeated until loop and body weigh about the same. */
-static int unrolling(const body *b)
-{
-  return b->n_out <= 10 ? 4 : b->n_out <= 24 ? 2 : 1;
-}
+static int unrolling(const body *b) { return b->n_out <= 10 ? 4 : b->n_out <= 24 ? 2 : 1; }
 
-static rush_status emit_around(call_ctx *cx, const body *b, x86_asm *a, size_t *n_const_bytes)
+static rush_status emit_around(call_ctx *cx, const body *b, x86_asm *a, size_t *entry)
 {
-  emitter e = {.a = a, .b = b, .const_bytes = b->wide ? 4 : 32, .unit = b->wide ? 64 : 32};
+  emitter e = {.a = a, .b = b, .unit = b->wide ? 64 : 32};
+  e.const_bytes = !b->wide ? 32 : b->has_wide_consts ? 8 : 4;
   measure_frame(&e);
   if (e.frame > MAX_FRAME)
     return call_unsupported(cx, "machine code for a formula with %u spilled values", b->n_slots);
   give_pointers(&e);
   emit_consts(&e);
-  *n_const_bytes = a->len;
+  if (b->has_fixes)
+    emit_fix_function(&e);
+  *entry = a->len;
   enter(&e);
   x86_gpr(a, X86_XOR32, RDX, RDX, 0);
   int n = unrolling(b);
@@ -276,16 +367,17 @@ static rush_status emit_around(call_ctx *cx, const body *b, x86_asm *a, size_t *
   return x86_failed(a) ? call_nomem(cx) : RUSH_OK;
 }
 
-rush_status x86_emit_loop(call_ctx *cx, const loop_tape *t, bool wide, x86_asm *a, size_t *n_const_bytes)
+rush_status x86_emit_loop(call_ctx *cx, const loop_tape *t, loop_machine machine, x86_asm *a,
+                          size_t *entry)
 {
   body b;
   rush_status st;
 
-  body_init(&b, cx->ctx, t, wide);
+  body_init(&b, cx->ctx, t, machine);
   lower_tape(&b);
   if (!b.failed)
     alloc_registers(&b);
-  st = b.failed ? call_nomem(cx) : emit_around(cx, &b, a, n_const_bytes);
+  st = b.failed ? call_nomem(cx) : emit_around(cx, &b, a, entry);
   body_free(&b);
   return st;
 }

@@ -1,8 +1,12 @@
 #include "compile/x86/body.h"
 
-void body_init(body *b, context *c, const loop_tape *t, bool wide)
+void body_init(body *b, context *c, const loop_tape *t, loop_machine m)
 {
+  bool wide = m.level == CPU_AVX512;
+  int most = wide ? 32 : TAIL_MASK;
   *b = (body){.ctx = c, .tape = t, .wide = wide};
+  b->end_reg[CLASS_VEC] = (uint8_t)(m.n_vectors && m.n_vectors < most ? m.n_vectors : most);
+  b->end_reg[CLASS_MASK] = (uint8_t)(m.n_masks && m.n_masks < 6 ? FIRST_K + m.n_masks : 8);
 }
 
 void body_free(body *b)
@@ -13,7 +17,7 @@ void body_free(body *b)
   mem_free(b->ctx, b->out, b->cap_out);
 }
 
-/* -- Values and operations ---------------------------------------------------------------------------------- */
+/* -- Values and operations --------------------------------------------------------------------- */
 
 bool body_grow(body *b, void *array, size_t *cap, uint32_t n, size_t item)
 {
@@ -34,12 +38,17 @@ bool body_grow(body *b, void *array, size_t *cap, uint32_t n, size_t item)
 
 static uint16_t new_value(body *b, int kind, int cls, uint16_t what)
 {
-  if (b->n_values >= NO_VALUE - 1 || !body_grow(b, &b->values, &b->cap_values, b->n_values, sizeof *b->values)) {
+  if (b->n_values >= NO_VALUE - 1 ||
+      !body_grow(b, &b->values, &b->cap_values, b->n_values, sizeof *b->values)) {
     b->failed = true;
     return NO_VALUE;
   }
-  b->values[b->n_values] = (value){.kind = (uint8_t)kind, .cls = (uint8_t)cls, .reg = NO_REG, .what = what,
-                                   .slot = NO_VALUE, .next = NEVER};
+  b->values[b->n_values] = (value){.kind = (uint8_t)kind,
+                                   .cls = (uint8_t)cls,
+                                   .reg = NO_REG,
+                                   .what = what,
+                                   .slot = NO_VALUE,
+                                   .next = NEVER};
   return (uint16_t)b->n_values++;
 }
 
@@ -62,13 +71,20 @@ uint16_t body_op(body *b, x86_op op, uint16_t x, uint16_t y, uint16_t z, int imm
   o->args[1] = y;
   o->args[2] = z;
   o->imm = (uint8_t)imm;
-  uint16_t dst = new_value(b, VALUE_TEMP, b->wide && x86_rows[op].operands[0] == 'K' ? CLASS_MASK : CLASS_VEC, 0);
+  int cls = b->wide && x86_rows[op].operands[0] == 'K' ? CLASS_MASK : CLASS_VEC;
+  uint16_t dst = new_value(b, VALUE_TEMP, cls, 0);
   b->ops[b->n_ops - 1].dst = dst;
   return dst;
 }
 
-static uint16_t unary(body *b, x86_op op, uint16_t x, int imm) { return body_op(b, op, x, NO_VALUE, NO_VALUE, imm); }
-static uint16_t binary(body *b, x86_op op, uint16_t x, uint16_t y) { return body_op(b, op, x, y, NO_VALUE, 0); }
+static uint16_t unary(body *b, x86_op op, uint16_t x, int imm)
+{
+  return body_op(b, op, x, NO_VALUE, NO_VALUE, imm);
+}
+static uint16_t binary(body *b, x86_op op, uint16_t x, uint16_t y)
+{
+  return body_op(b, op, x, y, NO_VALUE, 0);
+}
 /* The same, on 128 bits. */
 static uint16_t short_op(body *b, x86_op op, uint16_t x, uint16_t y)
 {
@@ -93,17 +109,43 @@ static void no_result(body *b)
   b->n_values--;
 }
 
-uint16_t body_bits(body *b, uint32_t bits)
+static uint16_t find_constant(body *b, uint64_t bits, bool wide)
 {
   uint32_t k = 0;
-  while (k < b->n_consts && b->consts[k].bits != bits)
+  while (k < b->n_consts && (b->consts[k].bits != bits || b->consts[k].wide != wide))
     k++;
   if (k == b->n_consts) {
     if (b->failed || !body_grow(b, &b->consts, &b->cap_consts, k, sizeof *b->consts))
       return NO_VALUE;
-    b->consts[b->n_consts++] = (constant){.bits = bits, .value = new_value(b, VALUE_CONST, CLASS_VEC, (uint16_t)k)};
+    uint16_t v = new_value(b, VALUE_CONST, CLASS_VEC, (uint16_t)k);
+    b->consts[b->n_consts++] = (constant){.bits = bits, .wide = wide, .value = v};
+    b->has_wide_consts |= wide;
+    if (!b->failed)
+      b->values[v].wide = wide;
   }
   return b->consts[k].value;
+}
+
+uint16_t body_bits(body *b, uint32_t bits)
+{
+  return find_constant(b, (uint64_t)bits << 32 | bits, false);
+}
+
+uint16_t body_double(body *b, double d)
+{
+  uint64_t bits;
+  memcpy(&bits, &d, sizeof bits);
+  return find_constant(b, bits, true);
+}
+
+uint16_t body_fix(body *b, uint16_t mask, uint16_t x, uint16_t y, int function)
+{
+  uint16_t v = body_op(b, b->wide ? X86_KORTESTW : X86_VMOVMSKPS, mask, x, y, function);
+  b->has_fixes = true;
+  at(b, PLACE_FIX, 0);
+  if (!b->failed)
+    b->values[v].cls = CLASS_VEC; /* the instruction is only the test */
+  return v;
 }
 
 uint16_t body_compare(body *b, int how, uint16_t x, uint16_t y)
@@ -116,7 +158,7 @@ uint16_t body_select(body *b, uint16_t mask, uint16_t x, uint16_t y)
   return body_op(b, b->wide ? X86_VBLENDMPS : X86_VBLENDVPS, y, x, mask, 0);
 }
 
-/* -- Operands --------------------------------------------------------------------------------------------- */
+/* -- Operands ---------------------------------------------------------------------------------- */
 
 /* Bytes 0 or 1, already in a vector (of bytes with AVX-512, of zero-extended bytes with AVX2). */
 static uint16_t mask_of_bytes(body *b, uint16_t v)
@@ -166,10 +208,13 @@ static void store_result(body *b, int k, uint16_t v)
   no_result(b);
 }
 
-/* -- Primitives -------------------------------------------------------------------------------------------- */
+/* -- Primitives -------------------------------------------------------------------------------- */
 
 static const uint8_t arithmetic[N_TAPE_OPS] = {
-  [TAPE_ADD] = X86_VADDPS, [TAPE_SUB] = X86_VSUBPS, [TAPE_MUL] = X86_VMULPS, [TAPE_DIV] = X86_VDIVPS,
+  [TAPE_ADD] = X86_VADDPS,
+  [TAPE_SUB] = X86_VSUBPS,
+  [TAPE_MUL] = X86_VMULPS,
+  [TAPE_DIV] = X86_VDIVPS,
 };
 /* how VROUNDPS rounds, + 1; without raising "inexact" */
 static const uint8_t rounding[N_TAPE_OPS] = {
@@ -215,8 +260,8 @@ bool lower_can(tape_op op, tape_type type, tape_type from)
   }
 }
 
-/* x86's max gives its second operand when one is NaN or both are zeros: `NaN wins`, `NaN loses`, and which zero comes
- * out follow from the order and one choice. */
+/* x86's max gives its second operand when one is NaN or both are zeros: `NaN wins`, `NaN loses`,
+ * and which zero comes out follow from the order and one choice. */
 static uint16_t lower_extreme(body *b, tape_op op, uint16_t x, uint16_t y)
 {
   bool loses = op == TAPE_FMAX || op == TAPE_FMIN;
