@@ -1,4 +1,4 @@
-#include "exchange.h"
+#include "layout.h"
 
 #include <string.h>
 
@@ -104,6 +104,7 @@ int py_find_torch(py_state *st)
   if (st->name_is_neg && st->name_is_conj && st->name_requires_grad)
     st->exchange = py_exchange_find(tensor);
   PyErr_Clear();
+  st->layout = py_layout_find(torch, st->exchange);
   st->torch_tensor = tensor;
   return 1;
 }
@@ -131,13 +132,21 @@ static uint64_t hash_geometry(const rush_tensor *t)
 
 static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
 {
+  const size_t n_few = sizeof call->few / sizeof *call->few;
+
+  if (!call->seen) {
+    call->seen = call->few;
+    call->cap_seen = n_few;
+  }
   if (call->n_seen == call->cap_seen) {
-    size_t cap = call->cap_seen ? 2 * call->cap_seen : 8;
-    py_seen *grown = PyMem_Realloc(call->seen, cap * sizeof(*grown));
+    size_t cap = 2 * call->cap_seen;
+    py_seen *grown = PyMem_Realloc(call->seen == call->few ? NULL : call->seen, cap * sizeof(*grown));
     if (!grown) {
       PyErr_NoMemory();
       return -1;
     }
+    if (call->seen == call->few)
+      memcpy(grown, call->few, sizeof call->few);
     call->seen = grown;
     call->cap_seen = cap;
   }
@@ -221,12 +230,29 @@ static bool may_be(PyObject *v)
   return yes;
 }
 
+/* 1, or -1 with an exception. */
+static int remember_torch(py_call *call, PyObject *o, rush_value *out)
+{
+  if (remember(call, *out, o, true) < 0) {
+    rush_value_release(*out);
+    return -1;
+  }
+  call->saw_torch = true;
+  return 1;
+}
+
 /* The quick way: 1 when it was taken, 0 to go the long one, -1 with an exception. */
 static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
 {
   py_state *st = call->state;
+  bool plain = st->layout && (PyObject *)Py_TYPE(o) == st->torch_tensor;
   py_geometry g;
 
+  if (plain && py_layout_read(st->layout, o, &g)) {
+    if (wrap_memory(call, o, g.dtype, g.n_dims, g.sizes, g.strides, g.data, out) < 0)
+      return -1;
+    return remember_torch(call, o, out);
+  }
   if (!st->exchange || !py_exchange_read(st->exchange, o, &g) || !g.strides)
     return 0;
   /* elements that are negated or conjugated when read are rare, and made real the long way */
@@ -239,12 +265,7 @@ static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
     return -1;
   if (may_be(PyObject_GetAttr(o, st->name_requires_grad)))
     rush_tensor_set_requires_grad(out->as.tensor, true);
-  if (remember(call, *out, o, true) < 0) {
-    rush_value_release(*out);
-    return -1;
-  }
-  call->saw_torch = true;
-  return 1;
+  return remember_torch(call, o, out);
 }
 
 static int from_torch(py_call *call, PyObject *o, rush_value *out)
@@ -864,6 +885,8 @@ void py_call_end(py_call *call)
     rush_value_release(call->seen[i].tensor);
     Py_DECREF(call->seen[i].object);
   }
-  PyMem_Free(call->seen);
-  memset(call, 0, sizeof(*call));
+  if (call->seen != call->few)
+    PyMem_Free(call->seen);
+  call->seen = NULL;
+  call->n_seen = call->cap_seen = 0;
 }

@@ -21,6 +21,7 @@ typedef struct py_state {
   PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled;
   PyObject *name_is_neg, *name_is_conj, *name_requires_grad;
   const struct py_exchange *exchange; /* torch's (exchange.h), or NULL */
+  const struct py_layout *layout;     /* its tensors' (layout.h), or NULL */
 } py_state;
 
 py_state *py_state_of(PyObject *self); /* of any object whose type is ours */
@@ -57,8 +58,9 @@ typedef struct py_seen { /* an input tensor, for identity and versions */
 /* One call's conversions.  Zero-initialise; py_call_end releases. */
 typedef struct py_call {
   py_state *state;
-  py_seen *seen;
+  py_seen *seen; /* few, or grown */
   size_t n_seen, cap_seen;
+  py_seen few[4];
   bool saw_torch, saw_numpy, saw_ours;
 } py_call;
 
