@@ -466,7 +466,7 @@ VM_INLINE float vm_pow_f32(float x, float y)
   z = z < -200.0 ? -200.0 : z;
   float r = (float)vm_exp2_coarse64(z);
   double t = ay + 0x1p52; /* its last bit is the parity of an integer below 2^24 */
-  int whole = (t - 0x1p52) == ay;
+  int whole = ay >= 0x1p24 || (t - 0x1p52) == ay;
   uint32_t odd = ay < 0x1p24 ? (uint32_t)vm_bits64(t) & 1u : 0u;
   uint32_t sign = whole ? (odd << 31) & vm_bits32(x) : 0u;
   r = vm_from32(vm_bits32(r) | sign);
