@@ -350,13 +350,14 @@ static void run_turned(const job *j, int64_t image, int64_t group, int64_t panel
   const geometry *g = &j->geo;
   const int64_t nr = j->kr->nr, item = (int64_t)g->item, ch = group * g->out_ch + panel * nr;
   const gemm_packed weight = gemm_packed_item(c->packed, group);
+  void (*tile)(const gemm_tile *) = weight.half ? j->kr->tile_off_half : j->kr->tile_off;
   const char *in = group_input(j, image, group);
   char *out = (char *)c->output + (image * c->out_ch + ch) * g->n_out * item;
   gemm_tile t = {.b_ks = nr, .cols = (int)i64_min(nr, g->out_ch - panel * nr), .alpha = 1.0, .beta = 1.0, .d_cs = 1};
   for (int64_t k0 = 0; k0 < g->n_k; k0 += j->piece) {
     t.k = i64_min(j->piece, g->n_k - k0);
     t.a_off = j->k_off + k0;
-    t.b = (const char *)weight.data + (panel * g->n_k + k0) * nr * item;
+    t.b = (const char *)weight.data + (panel * g->n_k + k0) * nr * (weight.half ? 2 : item);
     for (int64_t i = i0; i < i1; i++) { /* sums of pieces wait as they are made; the last one turns them */
       char *mine = sums + (i - i0) * j->kr->mr * nr * item;
       const int64_t pixel = pixels_of(j, i, in, &t);
@@ -366,7 +367,7 @@ static void run_turned(const job *j, int64_t image, int64_t group, int64_t panel
       t.c = last ? out + pixel * item : mine;
       t.c_rs = last ? 1 : nr;
       t.c_cs = last ? g->n_out : 1;
-      j->kr->tile_off(&t);
+      tile(&t);
     }
   }
 }
@@ -407,12 +408,9 @@ static double use_of(int64_t n, int64_t unit) { return (double)n / (double)((n +
 /* A 1x1 is a plain product: turned only when its pixels would leave lanes idle.  Others save the packing of patches. */
 static bool is_turned(const gemm_kernels *kr, const conv_args *c, const geometry *g)
 {
-  const double lanes = use_of(g->out_ch, kr->vl);
-  if (kr->mr < 6 || g->out_ch < kr->vl || g->n_k < 16)
-    return false;
   if (is_pointwise(c))
-    return g->n_out >= 4 && lanes > 1.1 * use_of(g->n_out, kr->vl);
-  return c->out[2] >= 4 && lanes > 0.8;
+    return g->n_out >= 4 && g->n_k >= 16 && use_of(g->out_ch, kr->vl) > 1.1 * use_of(g->n_out, kr->vl);
+  return kr->tile_off && c->out[2] >= 4 && g->n_k >= 16 && use_of(g->out_ch, kr->nr) > 0.8;
 }
 
 /* -- 1x1 ---------------------------------------------------------------------------------------------- */

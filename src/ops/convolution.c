@@ -4,6 +4,7 @@
 
 #include "ops/call.h"
 #include "ops/conv.h"
+#include "ops/half.h"
 #include "ops/matmul.h"
 #include "ops/views.h"
 
@@ -139,58 +140,79 @@ static rush_status in_format(call_ctx *cx, const request *r, rush_tensor *y, rus
 
 /* -- Running --------------------------------------------------------------------------------------------- */
 
-/* Contiguous operands of one dtype: 16-bit floats are widened. */
-static rush_status prepare(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
+/* A contiguous operand; 16-bit floats as float32 when `wide`. */
+static rush_status prepare(call_ctx *cx, rush_tensor *t, bool wide, rush_tensor **out)
 {
-  rush_tensor *wide = NULL;
-  if (!t) {
-    *out = NULL;
+  rush_tensor *x = NULL, *y = NULL;
+  *out = NULL;
+  if (!t)
+    return RUSH_OK;
+  TRY(tensor_contiguous(cx, t, &x));
+  if (!wide || (x->dtype != RUSH_FLOAT16 && x->dtype != RUSH_BFLOAT16)) {
+    *out = x;
     return RUSH_OK;
   }
-  TRY(tensor_to_dtype(cx, t, dtype, &wide));
-  rush_status st = tensor_contiguous(cx, wide, out);
-  tensor_release(wide);
+  rush_status st = tensor_new(cx, RUSH_FLOAT32, x->n_dims, x->sizes, &y);
+  if (st == RUSH_OK)
+    st = halves_widen(cx, x->dtype, x->n_elems, x->data, y->data);
+  tensor_release(x);
+  *out = y;
   return st;
+}
+
+typedef struct operands {
+  rush_tensor *x, *w, *b, *y;
+} operands;
+
+static rush_status convolve(call_ctx *cx, const request *r, conv_args *a, operands *o)
+{
+  gemm_packing packing;
+  TRY(prepare(cx, r->input, true, &o->x));
+  TRY(prepare(cx, r->bias, true, &o->b));
+  TRY(prepare(cx, r->weight, false, &o->w));
+  a->input = o->x->data;
+  a->weight = o->w->data;
+  a->bias = o->b ? o->b->data : NULL;
+  a->output = o->y->data;
+  a->dtype = o->x->dtype;
+  if (!r->transposed && conv_packing(cx, a, &packing)) {
+    packing.dtype = o->w->dtype;
+    TRY(packed_weight(cx, o->w, &packing, &a->packed));
+  }
+  if (!a->packed) {
+    rush_tensor *narrow = o->w;
+    rush_status st = prepare(cx, narrow, true, &o->w);
+    tensor_release(narrow);
+    TRY(st);
+    a->weight = o->w->data;
+  }
+  return r->transposed ? conv_transpose(cx, a) : conv(cx, a);
 }
 
 static rush_status compute(call_ctx *cx, const request *r, conv_args *a, const int64_t *sizes, int n_dims, rush_tensor **out)
 {
-  const bool narrow = r->input->dtype == RUSH_FLOAT16 || r->input->dtype == RUSH_BFLOAT16;
-  const int dtype = narrow ? RUSH_FLOAT32 : r->input->dtype;
-  rush_tensor *x = NULL, *w = NULL, *b = NULL, *y = NULL;
-  rush_status st = prepare(cx, r->input, dtype, &x);
+  const int dtype = r->input->dtype;
+  const bool narrow = dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16;
+  operands o = {0};
+  rush_status st = tensor_new(cx, narrow ? RUSH_FLOAT32 : dtype, n_dims, sizes, &o.y);
   if (st == RUSH_OK)
-    st = prepare(cx, r->weight, dtype, &w);
-  if (st == RUSH_OK)
-    st = prepare(cx, r->bias, dtype, &b);
-  if (st == RUSH_OK)
-    st = tensor_new(cx, dtype, n_dims, sizes, &y);
-  if (st == RUSH_OK) {
-    a->dtype = dtype;
-    a->input = x->data;
-    a->weight = w->data;
-    a->bias = b ? b->data : NULL;
-    a->output = y->data;
-    gemm_packing packing;
-    if (!r->transposed && conv_packing(cx, a, &packing))
-      st = packed_weight(cx, w, &packing, &a->packed);
-    if (st == RUSH_OK)
-      st = r->transposed ? conv_transpose(cx, a) : conv(cx, a);
-  }
+    st = convolve(cx, r, a, &o);
   if (st == RUSH_OK && narrow) {
-    rush_tensor *wide = y;
-    y = NULL;
-    st = tensor_to_dtype(cx, wide, r->input->dtype, &y);
+    rush_tensor *wide = o.y;
+    o.y = NULL;
+    st = tensor_new(cx, dtype, n_dims, sizes, &o.y);
+    if (st == RUSH_OK)
+      st = halves_narrow(cx, dtype, wide->n_elems, wide->data, o.y->data);
     tensor_release(wide);
   }
-  tensor_release(x);
-  tensor_release(w);
-  tensor_release(b);
+  tensor_release(o.x);
+  tensor_release(o.w);
+  tensor_release(o.b);
   if (st != RUSH_OK) {
-    tensor_release(y);
+    tensor_release(o.y);
     return st;
   }
-  *out = y;
+  *out = o.y;
   return RUSH_OK;
 }
 

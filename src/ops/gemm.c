@@ -87,7 +87,7 @@ static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, c
   const int64_t col = p * nr, cols = i64_min(nr, g->n - col);
   *b_ks = nr;
   if (g->packed)
-    return at(j, g->packed->data, p * nr * g->k + k0 * nr);
+    return (const char *)g->packed->data + (p * nr * g->k + k0 * nr) * (g->packed->half ? 2 : (int64_t)j->item);
   if (j->shared)
     return at(j, j->shared, (p - j->shared_p0) * nr * (k1 - k0));
   const char *b = at(j, g->b.data, k0 * g->b.rs + col * g->b.cs);
@@ -106,6 +106,7 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
   const gemm_args *g = j->g;
   const int nr = j->kr->nr, mr = j->kr->mr;
   gemm_tile t = {.k = k1 - k0, .c_rs = g->c_rs, .c_cs = g->c_cs, .alpha = g->alpha, .beta = k0 ? 1.0 : g->beta};
+  void (*tile)(const gemm_tile *) = g->packed && g->packed->half ? j->kr->tile_half : j->kr->tile;
   const char *a = j->a_all ? at(j, j->a_all, k0 * g->m + m0 * t.k) : j->pack_a ? scratch : NULL;
   if (j->pack_a && !j->a_all)
     pack_a(j, m0, m1, k0, k1, scratch);
@@ -133,7 +134,7 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
         t.d_rs = g->d.rs;
         t.d_cs = g->d.cs;
       }
-      j->kr->tile(&t);
+      tile(&t);
     }
   }
 }
@@ -442,6 +443,10 @@ static void widen_rows(void *arg, int64_t begin, int64_t end)
 static rush_status widen_matrix(call_ctx *cx, int dtype, gemm_matrix *m, int64_t rows, int64_t cols, float *to)
 {
   widen w = {dtype, *m, rows, cols, to};
+  if ((m->cs == 1 && m->rs == cols) || (m->rs == 1 && m->cs == rows)) {
+    *m = m->cs == 1 ? (gemm_matrix){to, cols, 1} : (gemm_matrix){to, 1, rows};
+    return halves_widen(cx, dtype, rows * cols, w.from.data, to);
+  }
   if (m->rs == 1 && m->cs != 1) { /* keep memory's order: walk along it */
     w.from = (gemm_matrix){m->data, m->cs, 1};
     w.rows = cols;
@@ -453,10 +458,25 @@ static rush_status widen_matrix(call_ctx *cx, int dtype, gemm_matrix *m, int64_t
   return parallel_for(cx, w.rows, i64_max(1, 65536 / i64_max(1, w.cols)), widen_rows, &w);
 }
 
+/* C of float32 rounded into place. */
+static rush_status narrow_result(call_ctx *cx, const gemm_args *g, const float *c)
+{
+  const bool bf16 = g->dtype == RUSH_BFLOAT16;
+  if (g->c_cs == 1 && (g->c_rs == g->n || g->m == 1))
+    return halves_narrow(cx, g->dtype, g->m * g->n, c, g->c);
+  for (int64_t i = 0; i < g->m; i++) {
+    uint16_t *to = (uint16_t *)g->c + i * g->c_rs;
+    for (int64_t k = 0; k < g->n; k += g->c_cs == 1 ? g->n : 1)
+      half_from_f32(bf16, c + i * g->n + k, to + k * g->c_cs, g->c_cs == 1 ? g->n : 1);
+  }
+  return RUSH_OK;
+}
+
 static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
 {
   gemm_args g = *args;
-  const size_t n_a = (size_t)(g.m * g.k), n_b = (size_t)(g.k * g.n), n_c = (size_t)(g.m * g.n);
+  const size_t n_a = g.packed_a ? 0 : (size_t)(g.m * g.k), n_b = g.packed ? 0 : (size_t)(g.k * g.n);
+  const size_t n_c = (size_t)(g.m * g.n);
   size_t n_bytes;
   if (!size_mul(n_a + n_b + n_c, sizeof(float), &n_bytes))
     return call_nomem(cx);
@@ -464,8 +484,8 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
   if (!buf)
     return call_nomem(cx);
   float *c = buf + n_a + n_b;
-  rush_status st = widen_matrix(cx, g.dtype, &g.a, g.m, g.k, buf);
-  if (st == RUSH_OK)
+  rush_status st = n_a ? widen_matrix(cx, g.dtype, &g.a, g.m, g.k, buf) : RUSH_OK;
+  if (st == RUSH_OK && n_b)
     st = widen_matrix(cx, g.dtype, &g.b, g.k, g.n, buf + n_a);
   if (st == RUSH_OK && g.d.data && g.beta != 0.0) {
     widen w = {g.dtype, g.d, g.m, g.n, c};
@@ -480,15 +500,7 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
     st = gemm_float(cx, &g, n_threads);
   }
   if (st == RUSH_OK)
-    for (int64_t i = 0; i < g.m; i++) {
-      uint16_t *to = (uint16_t *)args->c + i * args->c_rs;
-      const bool bf16 = args->dtype == RUSH_BFLOAT16;
-      if (args->c_cs == 1)
-        half_from_f32(bf16, c + i * g.n, to, g.n);
-      else
-        for (int64_t k = 0; k < g.n; k++)
-          half_from_f32(bf16, c + i * g.n + k, to + k * args->c_cs, 1);
-    }
+    st = narrow_result(cx, args, c);
   mem_free_data(cx->ctx, buf, n_bytes);
   return st;
 }
@@ -665,6 +677,18 @@ typedef struct pack_job {
 
 static int64_t unit_of(const gemm_kernels *kr, bool is_a) { return is_a ? kr->mr : kr->nr; }
 
+/* A panel of bfloat16 as it is. */
+static void pack_half(const gemm_packing *f, const uint16_t *b, int64_t cols, int64_t nr, uint16_t *to)
+{
+  enum { STEP = 16 }; /* rows at a time, so that either stride is kind to the cache */
+  if (cols < nr)
+    memset(to, 0, (size_t)(f->k * nr) * sizeof *to);
+  for (int64_t k0 = 0; k0 < f->k; k0 += STEP)
+    for (int64_t c = 0; c < cols; c++)
+      for (int64_t k = k0; k < i64_min(k0 + STEP, f->k); k++)
+        to[k * nr + c] = b[k * f->from.rs + c * f->from.cs];
+}
+
 static void pack_units(void *arg, int64_t begin, int64_t end)
 {
   const pack_job *j = arg;
@@ -674,6 +698,10 @@ static void pack_units(void *arg, int64_t begin, int64_t end)
     const int64_t i = u / j->n_units, first = u % j->n_units * nr, n = i64_min(nr, f->n - first);
     const char *from = (const char *)f->from.data + i * f->bs * item;
     char *to = (char *)gemm_packed_item(j->p, i).data;
+    if (j->p->half) {
+      pack_half(f, (const uint16_t *)f->from.data + i * f->bs + first * f->from.cs, n, nr, (uint16_t *)to + first * f->k);
+      continue;
+    }
     if (!f->is_a) {
       j->kr->pack_b(f->k, (int)n, from + first * f->from.cs * item, f->from.rs, f->from.cs, to + first * f->k * item);
       continue;
@@ -702,15 +730,42 @@ bool gemm_packed_fits(call_ctx *cx, const gemm_packed *p, const gemm_packing *li
          p->n == like->n && p->nr == unit_of(kr, like->is_a);
 }
 
+/* 16-bit floats that no tile reads as they are: as float32. */
+static rush_status pack_wide(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
+{
+  const int64_t rows = from->is_a ? from->n : from->k, cols = from->is_a ? from->k : from->n, each = rows * cols;
+  const size_t n_bytes = (size_t)(from->count * each) * sizeof(float);
+  float *wide = mem_alloc_data(cx->ctx, n_bytes);
+  gemm_packing f = *from;
+  rush_status st = RUSH_OK;
+  if (!wide)
+    return call_nomem(cx);
+  for (int64_t i = 0; i < from->count && st == RUSH_OK; i++) {
+    f.from = (gemm_matrix){(const uint16_t *)from->from.data + i * from->bs, from->from.rs, from->from.cs};
+    st = widen_matrix(cx, from->dtype, &f.from, rows, cols, wide + i * each);
+  }
+  f.from.data = wide;
+  f.bs = each;
+  f.dtype = RUSH_FLOAT32;
+  if (st == RUSH_OK)
+    st = gemm_pack(cx, &f, out);
+  if (st == RUSH_OK)
+    (*out)->dtype = from->dtype;
+  mem_free_data(cx->ctx, wide, n_bytes);
+  return st;
+}
+
 rush_status gemm_pack(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
 {
-  ASSERT(from->dtype == RUSH_FLOAT32 || from->dtype == RUSH_FLOAT64, "no other dtype is packed");
   const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), from->dtype);
+  const bool half = from->dtype == RUSH_BFLOAT16 && !from->is_a && kr->tile_half;
+  if ((from->dtype == RUSH_BFLOAT16 || from->dtype == RUSH_FLOAT16) && !half)
+    return pack_wide(cx, from, out);
   const int64_t unit = unit_of(kr, from->is_a), n_units = (from->n + unit - 1) / unit;
   gemm_packed *p = mem_alloc(cx->ctx, sizeof *p);
   if (!p)
     return call_nomem(cx);
-  *p = (gemm_packed){.dtype = from->dtype, .is_a = from->is_a, .count = from->count, .k = from->k, .n = from->n, .nr = unit};
+  *p = (gemm_packed){.dtype = from->dtype, .is_a = from->is_a, .half = half, .count = from->count, .k = from->k, .n = from->n, .nr = unit};
   p->n_bytes = (size_t)(from->count * (from->is_a ? from->n : n_units * unit) * from->k) * dtype_bytes(from->dtype);
   p->data = mem_alloc_data(cx->ctx, p->n_bytes);
   if (!p->data) {

@@ -46,13 +46,13 @@ rush_status gemm_serial(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
 rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_t a_bs, int64_t b_bs,
                        int64_t d_bs, int64_t c_bs) RUSH_CHECKED;
 
-/* An operand of many products, packed once for the machine's micro-kernel; float32 and float64.  Of B (k x n):
+/* An operand of many products, packed once for the machine's micro-kernel; floats.  Of B (k x n):
  * panels of nr columns over the whole of k; of A (n x k): pieces of k (gemm_k_piece), in each tiles of nr rows,
  * [k][rows].  A stack of them lies one after the other.  Immutable after creation. */
 typedef struct gemm_packed gemm_packed;
 struct gemm_packed {
-  int dtype;
-  bool is_a;
+  int dtype; /* of what was packed; 16-bit floats lie widened to float32, or as they are: */
+  bool is_a, half;
   int64_t count, k, n, nr; /* nr belongs to the instruction set that packed */
   size_t n_bytes;          /* of data */
   void *data;

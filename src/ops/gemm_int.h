@@ -28,7 +28,9 @@ typedef struct gemm_tile {
 typedef struct gemm_kernels {
   int mr, nr, vl; /* rows and columns of a tile; lanes of a vector */
   void (*tile)(const gemm_tile *t);
-  void (*tile_off)(const gemm_tile *t);
+  void (*tile_off)(const gemm_tile *t); /* NULL where there is none, as the next two */
+  /* The same with B in bfloat16. */
+  void (*tile_half)(const gemm_tile *t), (*tile_off_half)(const gemm_tile *t);
   /* `rows` (<= mr) of A over k terms into dst[k][rows]. */
   void (*pack_a)(int64_t k, int rows, const void *a, int64_t rs, int64_t cs, void *dst);
   /* k x cols of B (strides rs, cs) into dst[k][nr], zero beyond cols. */

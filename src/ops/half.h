@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/context.h"
 #include "ops/vmath.h"
 
 VM_INLINE float f32_of_bf16(uint16_t h) { return vm_from32((uint32_t)h << 16); }
@@ -50,5 +51,9 @@ static inline __attribute__((unused)) void half_from_f32(int is_bf16, const floa
     for (int64_t i = 0; i < n; i++)
       d[i] = f16_of_f32(s[i]);
 }
+
+/* The same by the machine's vectors and threads; dtype is RUSH_FLOAT16 or RUSH_BFLOAT16. */
+rush_status halves_widen(call_ctx *cx, int dtype, int64_t n, const void *from, float *to) RUSH_CHECKED;
+rush_status halves_narrow(call_ctx *cx, int dtype, int64_t n, const float *from, void *to) RUSH_CHECKED;
 
 #endif

@@ -57,7 +57,7 @@ rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing
 {
   const int64_t n_elems = p->count * p->k * p->n;
   *out = NULL;
-  if ((p->dtype != RUSH_FLOAT32 && p->dtype != RUSH_FLOAT64) || n_elems < MIN_ELEMS || n_elems > MAX_ELEMS ||
+  if (!dtype_is_float(p->dtype) || n_elems < MIN_ELEMS || n_elems > MAX_ELEMS ||
       !is_trusted(w))
     return RUSH_OK;
 

@@ -158,6 +158,36 @@ static void packing_ahead_changes_no_bit(void **state)
   test_context_done(c);
 }
 
+static void packed_halves_change_no_bit(void **state)
+{
+  (void)state;
+  static const int dtypes[] = {RUSH_BFLOAT16, RUSH_FLOAT16};
+  const int64_t m = 20, n = 75, k = 770;
+  for (int i = 0; i < 2 * CPU_AVX512; i++) {
+    const int level = i / 2 + 1, dtype = dtypes[i % 2];
+    context *c = test_context(&(context_options){.cpu = (uint32_t)level, .n_threads = 2});
+    call_ctx cx;
+    call_ctx_init(&cx, c, NULL);
+    gemm_args g = {.dtype = dtype, .m = m, .n = n, .k = k, .c = C, .alpha = 1.0, .beta = 1.0, .c_rs = n, .c_cs = 1,
+                   .a = {A, k, 1}, .b = {B, 1, k}, .d = {D, 0, 1}};
+    for (int64_t e = 0; e < n * k; e++) {
+      put(dtype, A, e, number());
+      put(dtype, B, e, number());
+      put(dtype, D, e, number());
+    }
+    assert_int_equal(gemm(&cx, &g), RUSH_OK);
+    memcpy(first, C, (size_t)(m * n) * 2);
+    gemm_packed *p = NULL;
+    assert_int_equal(gemm_pack(&cx, &(gemm_packing){.dtype = dtype, .count = 1, .k = k, .n = n, .from = g.b}, &p), RUSH_OK);
+    g.packed = p;
+    memset(C, 0, sizeof C);
+    assert_int_equal(gemm(&cx, &g), RUSH_OK);
+    assert_memory_equal(first, C, (size_t)(m * n) * 2);
+    gemm_packed_free(c, p);
+    test_context_done(c);
+  }
+}
+
 static void a_batch_is_its_products(void **state)
 {
   (void)state;
@@ -204,6 +234,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(products_agree_on_every_instruction_set),
     cmocka_unit_test(packing_ahead_changes_no_bit),
+    cmocka_unit_test(packed_halves_change_no_bit),
     cmocka_unit_test(a_batch_is_its_products),
     cmocka_unit_test(halves_round_as_they_should),
   };

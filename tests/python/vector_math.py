@@ -14,9 +14,8 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-import torch
-
 import rushlight
+import torch
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "numerics.md"
 MANTISSAS = 48
