@@ -247,8 +247,12 @@ RUSH_API int rush_context_get_threads(rush_context *c);
  * while calls run.  One that the machine lacks is lowered to what it has; get says which is used. */
 RUSH_API rush_status rush_context_set_cpu(rush_context *c, rush_cpu cpu, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_cpu rush_context_get_cpu(rush_context *c);
-/* Run kernels on the host's threads: run(user, fn, arg, n) calls fn(arg, i) for every i in [0, n) and
- * returns when all are done.  NULL run: our own pool again. */
+/* Run kernels on the host's threads instead of ours, which end.  run(user, fn, arg, n) calls fn(arg, i) for every
+ * i in [0, n), n at most n_threads, on any threads and in any order, also one after the other, and returns when
+ * all are done.  One run at a time: calls that come meanwhile from other threads work alone.  fn returns always
+ * (no jump, no exception) and may take as long as a kernel does; run must not call this function or
+ * rush_context_set_threads, and must not throw.  NULL run: our own pool again.  Bits of results do not depend
+ * on it.  Before the context's first call no thread of ours was started. */
 RUSH_API void rush_context_set_pool(rush_context *c, int n_threads,
                                     void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n),
                                     void *user);

@@ -292,6 +292,8 @@ void pool_set_threads(thread_pool *p, int n_threads)
 void pool_set_host(thread_pool *p, const pool_host *host)
 {
   pool_claim(p);
+  if (host)
+    stop_workers(p);
   p->host = host ? *host : (pool_host){0};
   pool_count(p);
   pool_unclaim(p);
@@ -299,10 +301,17 @@ void pool_set_host(thread_pool *p, const pool_host *host)
 
 /* -- parallel_for ------------------------------------------------------------------------------- */
 
+/* A host's thread comes in as a worker does.  One that comes when the job is over finds it closed, or helps with the
+ * next one. */
 static void host_task(void *arg, int i)
 {
+  thread_pool *p = arg;
+
   (void)i;
-  run_chunks(arg);
+  if (!enter_job(p, 0))
+    return;
+  run_chunks(p);
+  leave_job(p);
 }
 
 /* Alone, looking at the clock between pieces when the call has a deadline or can be cancelled. */
@@ -324,12 +333,13 @@ static rush_status run_inline(call_ctx *cx, int64_t n, int64_t grain,
 
 static void run_job(thread_pool *p)
 {
-  if (p->host.run) {
+  if (p->host.run) { /* whatever it does with the tasks, nothing is left out and nobody left inside */
+    atomic_store(&p->state, (atomic_load_explicit(&p->state, memory_order_relaxed) / JOB + 1) * JOB | OPEN);
     p->host.run(p->host.user, host_task, p, (int)i64_min(p->host.n_threads, p->job.n_chunks));
-    return;
+  } else {
+    start_workers(p);
+    open_job(p, p->job.n_chunks - 1);
   }
-  start_workers(p);
-  open_job(p, p->job.n_chunks - 1);
   run_chunks(p);
   close_job(p);
 }

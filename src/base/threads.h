@@ -15,7 +15,9 @@ typedef pthread_mutex_t mutex;
 static inline void mutex_lock(mutex *m) { pthread_mutex_lock(m); }
 static inline void mutex_unlock(mutex *m) { pthread_mutex_unlock(m); }
 
-/* A host's pool: run fn(arg, i) for i in [0, n), in any order, and return when all are done. */
+/* A host's pool: run(user, fn, arg, n) calls fn(arg, i) for every i in [0, n), on any thread, in any order, one
+ * after the other or at once, and returns when all are done.  fn takes what work is left, so calls that come
+ * late find none; it never jumps, fails or throws. */
 typedef struct pool_host {
   int n_threads;
   void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n);

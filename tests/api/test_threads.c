@@ -395,7 +395,7 @@ static void tensors_are_released_by_other_threads(void **state)
   rush_context_release(k.c);
 }
 
-/* -- Cancelling, settings that change, random numbers ---------------------------------------------------------- */
+/* -- Cancelling ------------------------------------------------------------------------------------------------ */
 
 typedef struct spinner {
   crew *crew;
@@ -451,6 +451,132 @@ static void run_serially(void *user, void (*fn)(void *arg, int i), void *arg, in
     fn(arg, i);
 }
 
+/* -- A host's pool --------------------------------------------------------------------------------------------- */
+
+/* As simple as a pool of a host may be: threads that wait for tasks, a run that waits for them. */
+typedef struct host {
+  pthread_mutex_t lock;
+  pthread_cond_t more, done;
+  void (*fn)(void *arg, int i);
+  void *arg;
+  int next, n, n_left, n_runs;
+  bool quit, forgetful; /* forgetful: run does not wait, which is wrong and must do no harm */
+  pthread_t threads[3];
+} host;
+
+static void *host_thread(void *user)
+{
+  host *h = user;
+  pthread_mutex_lock(&h->lock);
+  for (;;) {
+    while (h->next >= h->n && !h->quit)
+      pthread_cond_wait(&h->more, &h->lock);
+    if (h->next >= h->n)
+      break;
+    int i = h->next++;
+    void (*fn)(void *arg, int i) = h->fn;
+    void *arg = h->arg;
+    pthread_mutex_unlock(&h->lock);
+    fn(arg, i);
+    pthread_mutex_lock(&h->lock);
+    if (--h->n_left == 0)
+      pthread_cond_signal(&h->done);
+  }
+  pthread_mutex_unlock(&h->lock);
+  return NULL;
+}
+
+static void host_run(void *user, void (*fn)(void *arg, int i), void *arg, int n)
+{
+  host *h = user;
+  pthread_mutex_lock(&h->lock);
+  while (h->n_left > 0) /* of a run that did not wait */
+    pthread_cond_wait(&h->done, &h->lock);
+  h->fn = fn;
+  h->arg = arg;
+  h->next = 0;
+  h->n = h->n_left = n;
+  h->n_runs++;
+  pthread_cond_broadcast(&h->more);
+  while (h->n_left > 0 && !h->forgetful)
+    pthread_cond_wait(&h->done, &h->lock);
+  pthread_mutex_unlock(&h->lock);
+}
+
+static void host_begin(host *h)
+{
+  *h = (host){.n = 0};
+  pthread_mutex_init(&h->lock, NULL);
+  pthread_cond_init(&h->more, NULL);
+  pthread_cond_init(&h->done, NULL);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(pthread_create(&h->threads[i], NULL, host_thread, h), 0);
+}
+
+static void host_end(host *h)
+{
+  pthread_mutex_lock(&h->lock);
+  h->quit = true;
+  pthread_cond_broadcast(&h->more);
+  pthread_mutex_unlock(&h->lock);
+  for (int i = 0; i < 3; i++)
+    pthread_join(h->threads[i], NULL);
+  pthread_mutex_destroy(&h->lock);
+  pthread_cond_destroy(&h->more);
+  pthread_cond_destroy(&h->done);
+}
+
+static rush_value large_sums(rush_context *c)
+{
+  int64_t sizes[2] = {300, 1001};
+  rush_value x, y, args[2], sum;
+  size_t n;
+  assert_int_equal(rush_tensor_create(c, RUSH_FLOAT32, 2, sizes, &x, NULL), RUSH_OK);
+  float *p = rush_tensor_data_mut(x.as.tensor);
+  for (int i = 0; i < 300 * 1001; i++)
+    p[i] = (float)((i * 53) % 997) / 300.0f;
+  assert_int_equal(rush_op_call(c, "aten::exp", &x, 1, NULL, 0, &y, 1, &n, NULL), RUSH_OK);
+  args[0] = y;
+  args[1] = rush_value_int(0);
+  assert_int_equal(rush_op_call(c, "aten::logsumexp", args, 2, NULL, 0, &sum, 1, &n, NULL), RUSH_OK);
+  rush_value_release(x);
+  rush_value_release(y);
+  return sum;
+}
+
+static void a_hosts_pool_gives_the_same_bits(void **state)
+{
+  (void)state;
+  crew k;
+  host h;
+  crew_begin(&k, 2);
+  rush_value want = large_sums(k.c), got;
+  host_begin(&h);
+  rush_context_set_pool(k.c, 4, host_run, &h);
+  assert_int_equal(rush_context_get_threads(k.c), 4);
+  for (int way = 0; way < 4; way++) {
+    if (way == 1)
+      run_crew(&k, call_forward, NULL);
+    if (way == 2)
+      rush_context_set_pool(k.c, 4, run_serially, NULL);
+    if (way == 3) {
+      h.forgetful = true;
+      rush_context_set_pool(k.c, 4, host_run, &h);
+    }
+    for (int i = 0; i < 20; i++) {
+      got = large_sums(k.c);
+      assert_true(same_bits(got, want));
+      rush_value_release(got);
+    }
+  }
+  assert_true(h.n_runs >= 60);
+  host_end(&h); /* before the context: late tasks look at its pool */
+  rush_value_release(want);
+  crew_end(&k);
+}
+
+/* -- Settings -------------------------------------------------------------------------------------------------- */
+
 static bool change_settings(crew *k, int number)
 {
   (void)number;
@@ -474,6 +600,8 @@ static void settings_change_while_calls_run(void **state)
   run_crew(&k, call_forward, change_settings);
   crew_end(&k);
 }
+
+/* -- Random numbers -------------------------------------------------------------------------------------------- */
 
 static bool draw(crew *k, int number)
 {
@@ -514,6 +642,7 @@ int main(void)
       cmocka_unit_test(tensors_are_released_by_other_threads),
       cmocka_unit_test(one_call_of_many_is_cancelled),
       cmocka_unit_test(settings_change_while_calls_run),
+      cmocka_unit_test(a_hosts_pool_gives_the_same_bits),
       cmocka_unit_test(threads_draw_from_one_generator),
   };
   return RUN_TESTS(tests);
