@@ -86,7 +86,7 @@ static rush_status finish_tasks(call_ctx *cx, call_stack *s, rush_status st, rus
 
   if (st != RUSH_OK)
     cx->err = NULL; /* the call's own error stays */
-  rush_status late = interp_finish_tasks(cx, s);
+  rush_status late = interp_finish_tasks(cx, s, st);
   cx->err = err;
   if (st == RUSH_OK && late != RUSH_OK)
     value_release(*result);

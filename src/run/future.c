@@ -1,7 +1,4 @@
-/* run/future.c -- what fork returns.
- *
- * A forked function runs when its future is first waited for, on top of the waiting frame, or when the
- * outer call returns; so nothing is ever suspended in the middle. */
+/* run/future.c -- what fork returns.  stack.h says when a task runs. */
 #include "run/stack.h"
 
 rush_status future_new_steal(call_ctx *cx, function *fn, rush_value *args, uint32_t n_args,
@@ -15,13 +12,14 @@ rush_status future_new_steal(call_ctx *cx, function *fn, rush_value *args, uint3
       mem_free(cx->ctx, f, sizeof *f);
     for (uint32_t i = 0; i < n_args; i++)
       value_release(args[i]);
-    return call_nomem(cx);
+    return call_nomem_bytes(cx, sizeof *f);
   }
   heap_init(&f->h, cx->ctx, RUSH_TAG_FUTURE);
   f->fn = fn;
   f->owner = program_retain(fn->program);
   f->args = copy;
   f->n_args = n_args;
+  f->grad_mode = cx->grad_mode;
   if (n_args)
     memcpy(copy, args, n_args * sizeof *copy);
   *out = f;
@@ -44,7 +42,7 @@ static void future_destroy(void *p)
 
   drop_args(f);
   value_release(f->result);
-  rush_error_clear(&f->error);
+  value_release(f->message);
   program_release(f->owner);
   mem_free(f->h.ctx, f, sizeof *f);
 }
@@ -89,31 +87,22 @@ rush_status future_init(context *c, rush_error *err)
 void future_queue(call_stack *s, future *f)
 {
   heap_retain(&f->h);
+  f->queue = s;
+  f->prev = s->last;
   f->next = NULL;
-  if (s->last)
-    s->last->next = f;
-  else
-    s->first = f;
+  *(s->last ? &s->last->next : &s->first) = f;
   s->last = f;
 }
 
 void future_unqueue(call_stack *s, future *f)
 {
-  future *prev = NULL;
-
-  for (future *q = s->first; q; prev = q, q = q->next) {
-    if (q != f)
-      continue;
-    if (prev)
-      prev->next = q->next;
-    else
-      s->first = q->next;
-    if (s->last == q)
-      s->last = prev;
-    q->next = NULL;
-    value_release(value_heap_steal(RUSH_TAG_FUTURE, q));
+  if (f->queue != s)
     return;
-  }
+  *(f->prev ? &f->prev->next : &s->first) = f->next;
+  *(f->next ? &f->next->prev : &s->last) = f->prev;
+  f->prev = f->next = NULL;
+  f->queue = NULL;
+  value_release(value_heap_steal(RUSH_TAG_FUTURE, f));
 }
 
 void future_finish(future *f, rush_value result)
@@ -123,18 +112,25 @@ void future_finish(future *f, rush_value result)
   f->state = FUTURE_DONE;
 }
 
-void future_fail(future *f, rush_status st, const rush_error *err)
+void future_fail(future *f, rush_status st, const char *type, rush_value message)
 {
   drop_args(f);
   f->state = FUTURE_FAILED;
-  if (err && err->message)
-    error_set_type(&f->error, st, err->type, "%s", err->message);
-  else
-    error_set(&f->error, st, "a forked task failed");
+  f->status = st;
+  f->error_type = type;
+  f->message = value_retain(message);
+}
+
+void future_leave(call_ctx *cx, call_stack *s, const future *f)
+{
+  cx->depth = f->parked_depth;
+  cx->grad_mode = f->parked_grad_mode;
+  s->n_tasks--;
 }
 
 rush_status future_raise(call_ctx *cx, const future *f)
 {
-  return error_set_type(cx->err, f->error.status, f->error.type, "%s",
-                        f->error.message ? f->error.message : "a forked task failed");
+  if (f->message.tag != RUSH_TAG_STRING)
+    return error_set(cx->err, f->status, "a forked task failed");
+  return error_set_type(cx->err, f->status, f->error_type, "%s", f->message.as.string->text);
 }

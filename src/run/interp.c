@@ -60,21 +60,51 @@ static rush_status start_fork(call_ctx *cx, call_stack *s, frame *f, const site 
   return RUSH_OK;
 }
 
-/* The frame of a task that has not begun. */
-static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, frame **out)
+#define TASKS_PER_POLL 64
+
+/* A chain of tasks has neither loops nor calls where the loop would look at the clock. */
+static rush_status poll_tasks(call_ctx *cx, const call_stack *s)
 {
+  return s->n_tasks % TASKS_PER_POLL == TASKS_PER_POLL - 1 ? call_poll(cx) : RUSH_OK;
+}
+
+/* The task has its result and its frames are gone; who waited goes on, unless its time is over. */
+COLD static rush_status end_task(call_ctx *cx, call_stack *s, future *fut, rush_value result)
+{
+  future_finish(fut, result);
+  future_leave(cx, s, fut);
+  value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
+  return poll_tasks(cx, s);
+}
+
+/* The frame of a task that has not begun; it counts calls from `depth` on. */
+static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, uint32_t depth, frame **out)
+{
+  uint32_t parked_depth = cx->depth;
   const code *c;
   frame *f;
 
+  if (UNLIKELY(s->n_tasks >= tasks_limit(cx)))
+    return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
+                          "forked tasks wait for each other too deep: the limit is %u", tasks_limit(cx));
   TRY(code_of(cx, fut->fn, &c));
   if (c->n_args != fut->n_args)
     return call_fail(cx, "a forked function takes %u arguments, not %u", c->n_args, fut->n_args);
-  TRY(stack_push(cx, s, c, &f));
+  cx->depth = depth;
+  rush_status st = stack_push(cx, s, c, &f);
+  if (st != RUSH_OK) {
+    cx->depth = parked_depth;
+    return st;
+  }
   for (uint32_t i = 0; i < fut->n_args; i++) {
     f->regs[c->n_kregs + i] = fut->args[i];
     fut->args[i] = value_none();
   }
   fut->state = FUTURE_RUNNING;
+  fut->parked_depth = parked_depth;
+  fut->parked_grad_mode = cx->grad_mode;
+  cx->grad_mode = fut->grad_mode;
+  s->n_tasks++;
   f->fut = fut;
   heap_retain(&fut->h);
   future_unqueue(s, fut);
@@ -83,8 +113,9 @@ static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, frame **o
 }
 
 /* The result, or a frame to run for it in *out (NULL: there was a result). */
-static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const site *st, frame **out)
+COLD static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const frame *base, frame **out)
 {
+  const site *st = &f->c->sites[ins_imm(f->pc[-1])];
   uint32_t o = operands(f, st)[0];
   rush_value v = peek(f, o);
   future *fut = v.as.heap;
@@ -103,7 +134,10 @@ static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const site *s
   case FUTURE_RUNNING: return call_fail(cx, "a forked task waits for itself");
   default: break;
   }
-  TRY(push_task(cx, s, fut, out));
+  if (fut->queue != s)
+    return call_fail(cx, "wait() for a task that another call forked and has not finished");
+  TRY(poll_tasks(cx, s));
+  TRY(push_task(cx, s, fut, base->dst, out));
   (*out)->dst = st->n_results ? operands(f, st)[st->n_args] : NO_REG;
   drop_operand(f, o);
   return RUSH_OK;
@@ -137,17 +171,6 @@ static void forget_entered(call_stack *s)
   mem_free(s->ctx, e, sizeof *e);
 }
 
-static bool is_within(const call_stack *s, const frame *f, const frame *base)
-{
-  for (const frame *g = s->frame; g; g = g->prev) {
-    if (g == f)
-      return true;
-    if (g == base)
-      return false;
-  }
-  return false;
-}
-
 /* A failing call leaves its with statements: __exit__ of each, innermost first; what they raise is
  * dropped, as the first error is the one to report. */
 static void leave_entered(call_ctx *cx, call_stack *s, frame *base)
@@ -155,14 +178,18 @@ static void leave_entered(call_ctx *cx, call_stack *s, frame *base)
   rush_error *err = cx->err;
 
   cx->err = NULL;
-  while (s->entered && is_within(s, s->entered->frame, base)) {
-    entered *e = s->entered;
-    rush_value args[4] = {e->object, value_none(), value_none(), value_none()}, result;
+  for (const frame *f = s->frame;; f = f->prev) {
+    while (s->entered && s->entered->frame == f) {
+      entered *e = s->entered;
+      rush_value args[4] = {e->object, value_none(), value_none(), value_none()}, result;
 
-    if (e->exit && e->exit->schema && e->exit->schema->n_args <= 4 &&
-        function_call(cx, e->exit, args, e->exit->schema->n_args, &result) == RUSH_OK)
-      value_release(result);
-    forget_entered(s);
+      if (e->exit && e->exit->schema && e->exit->schema->n_args <= 4 &&
+          function_call(cx, e->exit, args, e->exit->schema->n_args, &result) == RUSH_OK)
+        value_release(result);
+      forget_entered(s);
+    }
+    if (f == base || !s->entered)
+      break;
   }
   cx->err = err;
 }
@@ -486,7 +513,7 @@ L_CALL_INTERFACE : {
 L_WAIT : {
   frame *callee;
   SAVE();
-  if ((status = wait_for(cx, s, f, SITE(), &callee)) != RUSH_OK)
+  if ((status = wait_for(cx, s, f, base, &callee)) != RUSH_OK)
     goto failed;
   if (callee)
     LOAD_FRAME(callee);
@@ -508,8 +535,11 @@ leave : {
 
   stack_pop(cx, s);
   if (UNLIKELY(fut != NULL)) {
-    future_finish(fut, v);
-    value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
+    status = end_task(cx, s, fut, v);
+    if (status != RUSH_OK && !done) {
+      value_release(v);
+      goto failed;
+    }
   }
   if (done) {
     *result = v;
@@ -532,6 +562,7 @@ failed:
 
 rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *result)
 {
+  base->dst = cx->depth; /* nobody else asks for it: the result goes to *result */
   return run_loop(cx, s, base, result);
 }
 
@@ -541,32 +572,35 @@ static rush_status run_task(call_ctx *cx, call_stack *s, future *fut)
 {
   rush_value v;
   frame *f;
-  rush_status st = push_task(cx, s, fut, &f);
+  rush_status st = push_task(cx, s, fut, cx->depth, &f);
 
-  if (st != RUSH_OK) {
-    future_unqueue(s, fut);
-    future_fail(fut, st, cx->err);
-    return st;
-  }
-  TRY(interp_run(cx, s, f, &v));
-  value_release(v);
-  return RUSH_OK;
+  if (st == RUSH_OK && (st = interp_run(cx, s, f, &v)) == RUSH_OK)
+    value_release(v);
+  return st;
 }
 
-rush_status interp_finish_tasks(call_ctx *cx, call_stack *s)
+static bool is_limit(rush_status st) { return st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM; }
+
+rush_status interp_finish_tasks(call_ctx *cx, call_stack *s, rush_status ended)
 {
   rush_error *err = cx->err, own = RUSH_ERROR_INIT;
   rush_status st = RUSH_OK;
 
   cx->err = &own;
-  while (s->first) {
+  for (uint32_t n = 1; s->first; n++) {
     future *fut = s->first;
 
     heap_retain(&fut->h);
-    rush_status one = run_task(cx, s, fut);
+    rush_status one = is_limit(ended) ? ended : n % TASKS_PER_POLL ? RUSH_OK : call_poll(cx);
+    if (one == RUSH_OK)
+      one = run_task(cx, s, fut);
+    if (fut->state == FUTURE_PENDING) {
+      future_unqueue(s, fut);
+      future_fail(fut, one, NULL, value_none());
+    }
     value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
-    if (st == RUSH_OK && (one == RUSH_ELIMIT || one == RUSH_ECANCELLED || one == RUSH_ENOMEM)) {
-      st = one;
+    if (is_limit(one) && !is_limit(ended)) {
+      ended = st = one;
       if (err)
         error_move(err, &own);
     }

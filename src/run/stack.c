@@ -5,6 +5,8 @@
 
 #define CHUNK_BYTES (64 * 1024)
 #define SHOWN_FRAMES 64 /* of a traceback */
+/* Each task that waits for one that fails adds its traceback to the message; beyond this many bytes none does. */
+#define MESSAGE_BYTES (64 * 1024)
 
 /* -- Chunks ------------------------------------------------------------------------------------- */
 
@@ -92,7 +94,7 @@ rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
     return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
                           "calls are nested too deep: the limit is %u", cx->limit_depth);
   if (UNLIKELY(s->top->n_bytes - s->top->used < n_bytes) && !add_chunk(s, n_bytes))
-    return call_nomem(cx);
+    return call_nomem_bytes(cx, CHUNK_BYTES);
   frame *f = (frame *)((char *)s->top + s->top->used);
 
   f->c = c;
@@ -242,36 +244,69 @@ static void wrap_error(context *c, rush_error *err)
   text_free(&t);
 }
 
+typedef struct unwinding {
+  rush_status st;
+  bool full;          /* the message grows no more */
+  rush_value message; /* as a string for futures, once one needs it */
+} unwinding;
+
+/* What happened in the frames from the innermost to `last`, the last one of a task or of all. */
+static void tell(call_ctx *cx, call_stack *s, frame *last, unwinding *u)
+{
+  if (!cx->err || (u->full && last->fut))
+    return;
+  if (!last->c->is_builtin && !last->c->is_eager)
+    set_class(cx->err);
+  add_traceback(cx, s, last);
+  if (!last->fut || !is_raised(u->st))
+    return;
+  wrap_error(s->ctx, cx->err);
+  u->full = cx->err->message && strlen(cx->err->message) > MESSAGE_BYTES;
+  value_release(u->message);
+  u->message = value_none();
+}
+
+static void fail_task(call_ctx *cx, call_stack *s, future *fut, unwinding *u)
+{
+  rush_error *err = cx->err;
+
+  if (err && err->message && u->message.tag != RUSH_TAG_STRING) {
+    cx->err = NULL; /* without memory the future has no text */
+    if (string_new(cx, err->message, strlen(err->message), &u->message) != RUSH_OK)
+      u->message = value_none();
+    cx->err = err;
+  }
+  future_fail(fut, u->st, err ? err->type : NULL, u->message);
+  future_leave(cx, s, fut);
+  value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
+}
+
 /* The frames of one task, from the innermost to its last or to `base`, fail.  True: `base` was reached. */
-static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, rush_status st)
+static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, unwinding *u)
 {
   frame *last = s->frame;
 
   while (last != base && !last->fut)
     last = last->prev;
-  if (cx->err) {
-    if (!last->c->is_builtin && !last->c->is_eager)
-      set_class(cx->err);
-    add_traceback(cx, s, last);
-    if (last->fut && is_raised(st))
-      wrap_error(s->ctx, cx->err);
-  }
+  tell(cx, s, last, u);
   /* A group's frame is none of the program's: the one below shows where it failed. */
   s->group_place = last->c->is_group ? place_of(s, last) : NULL;
   for (frame *f = s->frame, *end = last->prev; f != end; f = s->frame) {
     for (uint32_t i = f->c->n_kregs; i < f->c->n_regs; i++)
       value_release(f->regs[i]);
-    if (f->fut) {
-      future_fail(f->fut, st, cx->err);
-      value_release(value_heap_steal(RUSH_TAG_FUTURE, f->fut));
-    }
+    future *fut = f->fut;
     stack_pop(cx, s);
+    if (fut)
+      fail_task(cx, s, fut, u);
   }
   return last == base;
 }
 
 void stack_unwind(call_ctx *cx, call_stack *s, frame *base, rush_status st)
 {
-  while (!unwind_task(cx, s, base, st))
+  unwinding u = {.st = st, .message = value_none()};
+
+  while (!unwind_task(cx, s, base, &u))
     ;
+  value_release(u.message);
 }

@@ -1,7 +1,17 @@
 /* run/stack.h -- frames of one outer call, futures.
  *
  * Frames lie in chunks that never move: kernels keep pointers into the row of the frame that called
- * them while a composite runs frames above it.  The first chunk is the outermost call's own memory. */
+ * them while a composite runs frames above it.  The first chunk is the outermost call's own memory.
+ *
+ * Tasks.  fork queues a function with its arguments; it begins when it is first waited for, or when the
+ * outer call returns, first in first out, on the calling thread.  Its frames are a run of the stack:
+ *
+ *   | frames of the call | frames of task a | frames of task b | ...      b runs; a waits for b and is parked
+ *
+ * A wait parks the waiter where it stands and goes on in the same loop with the task, so tasks that wait for tasks
+ * use no C stack; what waits only goes on when what it waits for is done, hence the order of a stack.  A task counts
+ * its calls from where the loop that runs it was entered, and has the grad mode of its fork; the waiter's come
+ * back with its result.  Parked tasks are limited (tasks_limit), queued ones by memory. */
 #ifndef RUSH_RUN_STACK_H
 #define RUSH_RUN_STACK_H
 
@@ -16,9 +26,15 @@ struct future {
   rush_value *args;    /* while pending; owned */
   uint32_t n_args;
   uint8_t state;       /* FUTURE_* */
+  bool grad_mode;      /* where it was forked */
+  bool parked_grad_mode; /* while running: of who waits, as parked_depth */
+  uint32_t parked_depth;
   rush_value result;
-  rush_error error;
-  future *next;        /* in the queue of its call */
+  rush_status status;  /* failed: with this */
+  const char *error_type;
+  rush_value message;  /* a string, shared by all tasks that failed with it; or None */
+  struct call_stack *queue; /* while pending: where it waits for its turn */
+  future *prev, *next;
 };
 enum { FUTURE_PENDING, FUTURE_RUNNING, FUTURE_DONE, FUTURE_FAILED };
 
@@ -35,7 +51,8 @@ typedef struct frame {
   future *fut;         /* that gets the result; retained, or NULL */
   chunk *chunk;
   size_t used_before;  /* of the chunk */
-  uint32_t dst;        /* register of the caller, or NO_REG */
+  uint32_t dst;        /* register of the caller, or NO_REG; of a loop's first frame: the depth of tasks that begin
+                        * there, as the C stack is no deeper */
   uint32_t event;      /* in a profile */
 } frame;
 
@@ -52,9 +69,16 @@ typedef struct call_stack {
   chunk *spare;        /* an empty one kept */
   frame *frame;        /* innermost */
   future *first, *last; /* forked and not yet started, in order; retained */
+  uint32_t n_tasks;    /* running or parked */
   entered *entered;
   const source_range *group_place; /* where a group failed that the innermost frame was running, or NULL */
 } call_stack;
+
+/* Tasks that may wait for each other at once: a chain that does not end is told from a long one. */
+static inline uint32_t tasks_limit(const call_ctx *cx)
+{
+  return cx->limit_depth < UINT32_MAX / 2048 ? cx->limit_depth * 2048 : UINT32_MAX;
+}
 
 #define FIRST_CHUNK_BYTES 8192
 
@@ -75,7 +99,9 @@ rush_status future_new_steal(call_ctx *cx, function *fn, rush_value *args, uint3
 void future_queue(call_stack *s, future *f); /* retains */
 void future_unqueue(call_stack *s, future *f);
 void future_finish(future *f, rush_value result); /* retains */
-void future_fail(future *f, rush_status st, const rush_error *err);
+void future_fail(future *f, rush_status st, const char *type, rush_value message); /* retains */
+/* Its frames are gone: who waited for it has depth and grad mode again. */
+void future_leave(call_ctx *cx, call_stack *s, const future *f);
 /* Raise what the future failed with. */
 rush_status future_raise(call_ctx *cx, const future *f);
 rush_status future_init(context *c, rush_error *err) RUSH_CHECKED; /* the kind's functions */
@@ -88,7 +114,7 @@ rush_status spread_results(call_ctx *cx, rush_value v, rush_value *results, uint
 /* Run until `base`, the innermost frame, returns.  *result is new. */
 rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *result) RUSH_CHECKED;
 /* Run what was forked and never waited for, in order.  Nobody waits, so their errors are dropped; a limit
- * that they exceed is the call's. */
-rush_status interp_finish_tasks(call_ctx *cx, call_stack *s) RUSH_CHECKED;
+ * that they exceed is the call's.  `ended` is how the call ended: after a limit nothing more runs. */
+rush_status interp_finish_tasks(call_ctx *cx, call_stack *s, rush_status ended) RUSH_CHECKED;
 
 #endif

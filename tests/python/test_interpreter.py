@@ -124,6 +124,60 @@ def test_forks(tmp_path: pathlib.Path, method: str, n: int) -> None:
     assert outcome(getattr(ours, method), x, n) == outcome(getattr(theirs, method), x, n)
 
 
+def first(x, n: int):
+    return x // n if n > 0 else x.view(7)
+
+
+def after(f: torch.jit.Future[torch.Tensor]):
+    return torch.jit.wait(f) + 1
+
+
+def after_two(f: torch.jit.Future[torch.Tensor], g: torch.jit.Future[torch.Tensor]):
+    with torch.no_grad():
+        a = torch.jit.wait(g)
+    return a + torch.jit.wait(f)
+
+
+def mode(x, w):
+    return torch.tensor([torch.is_grad_enabled(), (x * w).requires_grad])
+
+
+class Chains(nn.Module):
+    def forward(self, x, n: int, k: int):
+        f = torch.jit.fork(first, x, k)
+        for _i in range(n):
+            f = torch.jit.fork(after, f)
+        return torch.jit.wait(f)
+
+    @torch.jit.export
+    def fibonacci(self, x, n: int, k: int):
+        f = torch.jit.fork(first, x, k)
+        g = f
+        for _i in range(n):
+            h = torch.jit.fork(after_two, f, g)
+            f = g
+            g = h
+        return torch.jit.wait(g)
+
+    @torch.jit.export
+    def modes(self, x, n: int, k: int):
+        w = torch.ones(2).requires_grad_()
+        f = torch.jit.fork(mode, x, w)
+        with torch.no_grad():
+            g = torch.jit.fork(mode, x, w)
+            a = torch.jit.wait(f)
+            b = mode(x, w)
+        return [a, b, torch.jit.wait(g), mode(x, w)]
+
+
+@pytest.mark.parametrize("method", ["forward", "fibonacci", "modes"])
+@pytest.mark.parametrize(("n", "k"), [(0, 1), (5, 1), (40, 1), (3000, 1), (0, 0), (1, 0), (4, 0)])
+def test_tasks_wait_for_tasks(tmp_path: pathlib.Path, method: str, n: int, k: int) -> None:
+    theirs, ours = both(tmp_path, Chains())
+    x = torch.ones(2, dtype=torch.int64)
+    assert outcome(getattr(ours, method), x, n, k) == outcome(getattr(theirs, method), x, n, k)
+
+
 class Flags(nn.Module):
     def forward(self, x: torch.Tensor, w: torch.Tensor) -> List[bool]:
         y = x * w
