@@ -82,8 +82,8 @@ rush_status loop_compile_for(call_ctx *cx, const loop_tape *t, loop_machine mach
 
   TRY(check(cx, t, machine.level));
   x86_init(&a, cx->ctx, NULL);
-  size_t entry = 0;
-  st = x86_emit_loop(cx, t, machine, &a, &entry);
+  size_t entry = 0, stream = 0;
+  st = x86_emit_loop(cx, t, machine, &a, &entry, &stream);
   if (st != RUSH_OK)
     goto done;
   code = new_code(cx->ctx, t);
@@ -99,6 +99,8 @@ rush_status loop_compile_for(call_ctx *cx, const loop_tape *t, loop_machine mach
   code->own->machine = machine;
   const void *start = code->bytes + entry;
   memcpy(&code->fn, &start, sizeof code->fn);
+  start = code->bytes + stream;
+  memcpy(&code->stream, &start, sizeof code->stream);
   *out = code;
 done:
   x86_free(&a);
@@ -109,12 +111,12 @@ void loop_disassemble(text_buf *out, const loop_code *c)
 {
   call_ctx cx;
   x86_asm a;
-  size_t entry;
+  size_t entry, stream;
 
   call_ctx_init(&cx, c->own->ctx, NULL);
   x86_init(&a, c->own->ctx, out);
   a.known = c->bytes;
-  if (x86_emit_loop(&cx, &c->own->tape, c->own->machine, &a, &entry) != RUSH_OK)
+  if (x86_emit_loop(&cx, &c->own->tape, c->own->machine, &a, &entry, &stream) != RUSH_OK)
     out->failed = true;
   x86_free(&a);
 }

@@ -48,6 +48,9 @@ typedef void loop_fn(int64_t n, void *const *operands);
 
 typedef struct loop_code {
   loop_fn *fn;
+  /* The same for results larger than the caches, which it writes around them.  Float results start at
+   * multiples of 64 bytes.  A long body gains nothing: it is fn then. */
+  loop_fn *stream;
   const uint8_t *bytes; /* constants, then the code */
   size_t n_bytes, entry; /* entry: where fn starts */
   struct loop_code_own *own; /* private */

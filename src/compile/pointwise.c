@@ -283,6 +283,19 @@ static rush_status new_result(rush_call *call, const facts *f, int dtype, uint64
                     : tensor_new_strided(call->cx, dtype, f->n_dims, f->sizes, f->like->strides, out);
 }
 
+/* Results that pass the caches anyway go around them: a quarter to a third faster at 16 MB, slower below some MB.  Rows
+ * in a row only: pieces start at multiples of 64 bytes then. */
+#define STREAM_BYTES ((size_t)8 << 20)
+static bool streams(const facts *f, const point_run *r, uint64_t taken)
+{
+  bool good = f->flat && !taken;
+  for (int k = 0; k < r->n_results && good; k++) {
+    const rush_tensor *t = r->results[k].tensor;
+    good = (size_t)t->n_elems * tensor_item_bytes(t) >= STREAM_BYTES && (uintptr_t)t->data % 64 == 0;
+  }
+  return good;
+}
+
 static rush_status run_plan(rush_call *call, const facts *f, const plan *p)
 {
   point_run r;
@@ -296,6 +309,8 @@ static rush_status run_plan(rush_call *call, const facts *f, const plan *p)
     call_return_steal(call, (uint32_t)k, t);
     r.results[k].tensor = t;
   }
+  if (p->code && streams(f, &r, taken))
+    r.machine_code = p->code->stream;
   return point_execute(call->cx, &r, f->flat);
 }
 

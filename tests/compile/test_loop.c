@@ -416,7 +416,7 @@ static void plain_listing(text_buf *out, const char *listing)
     end = strchr(listing, '\n');
     bool bytes = *listing == ' ' && listing[7] != '.';
     const char *text = *listing != ' ' ? listing : listing + (bytes ? 31 : 7);
-    if (bytes && !strncmp(listing + 7, "0f8", 3))
+    if (bytes && (!strncmp(listing + 7, "0f8", 3) || !strncmp(listing + 7, "e9", 2)))
       text_puts(out, "{disp32} ");
     text_add(out, text, (size_t)(end + 1 - text));
   }
@@ -615,6 +615,42 @@ static void systems_that_forbid_code_get_less_of_it(void **state)
   done(c, mem);
 }
 
+static void streaming_writes_the_same(void **state)
+{
+  (void)state;
+  context *c;
+  call_ctx cx;
+  rush_error err;
+  fenced *mem = new_context(&c, &cx, &err);
+  example *e = malloc(sizeof *e);
+  char *results[2][8];
+  for (int k = 0; k < 16; k++)
+    results[k / 8][k % 8] = aligned_alloc(64, 4 * MOST_N + 64);
+  for (cpu_level level = CPU_AVX2; level <= cpu_machine(); level++)
+    for (int k = 0; k < 300; k++) {
+      void *operands[80];
+      loop_code *code = NULL;
+      int64_t n = below(MOST_N);
+      random_example(e, level);
+      memset(e->in_place, -1, sizeof e->in_place);
+      assert_int_equal(loop_compile(&cx, &e->t, level, &code), RUSH_OK);
+      fill(e, n, mem, operands);
+      for (int way = 0; way < 2; way++) {
+        for (int r = 0; r < e->t.n_results; r++) {
+          operands[e->t.n_inputs + r] = memset(results[way][r], 0x77, 4 * MOST_N + 64);
+        }
+        (way ? code->stream : code->fn)(n, operands);
+      }
+      for (int r = 0; r < e->t.n_results; r++)
+        assert_memory_equal(results[0][r], results[1][r], 4 * MOST_N + 64);
+      loop_code_release(code);
+    }
+  for (int k = 0; k < 16; k++)
+    free(results[k / 8][k % 8]);
+  free(e);
+  done(c, mem);
+}
+
 static void *compile_and_run(void *arg)
 {
   context *c = arg;
@@ -730,6 +766,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(primitives_equal_the_tape),
     cmocka_unit_test(random_chains_equal_the_tape),
+    cmocka_unit_test(streaming_writes_the_same),
     cmocka_unit_test(listings_assemble_to_the_code),
     cmocka_unit_test(kernels_share_chunks_and_give_them_back),
     cmocka_unit_test(a_byte_limit_counts_code),

@@ -430,27 +430,29 @@ void x86_align(x86_asm *a, size_t to, bool code)
 
 void x86_jump(x86_asm *a, int cond, int label)
 {
-  static const char names[][3] = {"o", "no", "b", "ae", "e", "ne", "be", "a",
-                                  "s", "ns", "p", "np", "l", "ge", "le", "g"};
+  static const char names[][3] = {"o",  "no", "b",  "ae", "e",  "ne", "be", "a", "s",
+                                  "ns", "p",  "np", "l",  "ge", "le", "g",  "mp"};
   size_t from = a->len;
   if (!room(a, 16))
     return;
   int64_t to = a->labels[label];
   int64_t back = to - (int64_t)a->len - 2;
   if (to >= 0 && back >= -128) {
-    byte(a, 0x70u + (unsigned)cond);
+    byte(a, cond == CC_ALWAYS ? 0xeb : 0x70u + (unsigned)cond);
     byte(a, (unsigned)back & 0xff);
   } else {
-    byte(a, 0x0f);
-    byte(a, 0x80u + (unsigned)cond);
+    back -= cond == CC_ALWAYS ? 3 : 4; /* longer by that */
+    if (cond != CC_ALWAYS)
+      byte(a, 0x0f);
+    byte(a, cond == CC_ALWAYS ? 0xe9 : 0x80u + (unsigned)cond);
     if (to < 0) {
       ASSERT(a->n_jumps < X86_LABELS, "too many forward jumps");
       a->jumps[a->n_jumps].label = (uint8_t)label;
       a->jumps[a->n_jumps++].at = (uint32_t)a->len;
     }
-    dword(a, to < 0 ? 0 : (int32_t)(back - 4));
+    dword(a, to < 0 ? 0 : (int32_t)back);
   }
-  list(a, from, "j%s %d%c", names[cond], label, to < 0 ? 'f' : 'b');
+  list(a, from, "j%s %d%c", names[cond], 20 + label, to < 0 ? 'f' : 'b');
 }
 
 void x86_call(x86_asm *a, int label)
@@ -461,14 +463,14 @@ void x86_call(x86_asm *a, int label)
     return;
   byte(a, 0xe8);
   dword(a, (int32_t)(a->labels[label] - (int64_t)a->len - 4));
-  list(a, from, "call %db", label);
+  list(a, from, "call %db", 20 + label);
 }
 
 void x86_label(x86_asm *a, int label)
 {
   a->labels[label] = (int64_t)a->len;
   if (a->listing)
-    text_printf(a->listing, "%d:\n", label);
+    text_printf(a->listing, "%d:\n", 20 + label);
   for (int k = 0; k < a->n_jumps; k++)
     if (a->jumps[k].label == label && !a->failed) {
       int32_t distance = (int32_t)(a->len - a->jumps[k].at - 4);

@@ -117,8 +117,8 @@ void trig_fix(const float *x, float *y, uint64_t function_lanes);
 void alloc_registers(body *b);
 
 /* -- emit.c ------------------------------------------------------------------------------------ */
-/* *entry: where the function starts, behind constants and what it calls. */
+/* *entry, *stream: where the functions start, behind constants and what they call. */
 rush_status x86_emit_loop(call_ctx *cx, const loop_tape *t, loop_machine machine, x86_asm *a,
-                          size_t *entry) RUSH_CHECKED;
+                          size_t *entry, size_t *stream) RUSH_CHECKED;
 
 #endif

@@ -9,7 +9,19 @@ static const uint8_t pointers[] = {R9, R10, R11, RBX, R12, R13, R14, R15};
 #define FIRST_SAVED 3  /* of pointers: from here on they are the caller's */
 #define MAX_FRAME 3900 /* bytes: less than a stack's guard page */
 
-enum { L_UNROLLED = 2, L_WHOLE, L_WHOLE_LOOP, L_REST, L_DONE, L_COPY, L_FIX, L_FIXED };
+enum {
+  L_ENTERED,
+  L_STREAMED,
+  L_CACHED,
+  L_UNROLLED,
+  L_WHOLE,
+  L_WHOLE_LOOP,
+  L_REST,
+  L_DONE,
+  L_COPY,
+  L_FIX,
+  L_FIXED
+};
 
 typedef struct emitter {
   x86_asm *a;
@@ -22,6 +34,7 @@ typedef struct emitter {
   uint32_t bytes_slot; /* AVX2: stack offset where a rest's bool bytes stand */
   uint32_t fix_slot;   /* x, y, then all registers */
   uint32_t frame;      /* bytes, 0: none */
+  bool streaming;      /* float results are written around the caches */
 } emitter;
 
 static inline int lanes(const emitter *e) { return e->b->wide ? 16 : 8; }
@@ -181,6 +194,8 @@ static void emit_placed(emitter *e, const placed *p, int ahead, bool rest)
                         .disp = bytes ? ahead : ahead * 4};
     if (rest)
       masked_row(e, &i, p->what);
+    else if (e->streaming && i.op == X86_VMOVUPS_ST)
+      i.op = X86_VMOVNTPS;
     break;
   }
   case PLACE_ONE:
@@ -259,7 +274,6 @@ static void enter(emitter *e)
 {
   const body *b = e->b;
   x86_asm *a = e->a;
-  x86_simple(a, "endbr64"); /* systems that check where calls go ask for it */
   for (int k = FIRST_SAVED; k < e->n_pointers; k++)
     x86_push(a, pointers[k]);
   if (e->frame) {
@@ -339,10 +353,39 @@ static void emit_rest(emitter *e)
   emit_body(e, 0, true);
 }
 
+/* A longer body computes for longer than its results take to memory. */
+#define MOST_STREAMED 64
+
 /* Short bodies are repeated until loop and body weigh about the same. */
 static int unrolling(const body *b) { return b->n_out <= 10 ? 4 : b->n_out <= 24 ? 2 : 1; }
 
-static rush_status emit_around(call_ctx *cx, const body *b, x86_asm *a, size_t *entry)
+/* Where the two functions start; they differ in r8. */
+static void emit_entries(emitter *e, size_t *entry, size_t *stream)
+{
+  x86_asm *a = e->a;
+  *stream = a->len;
+  x86_simple(a, "endbr64"); /* systems that check where calls go ask for it */
+  x86_gpr(a, X86_MOV_I32, R8, 0, 1);
+  x86_jump(a, CC_ALWAYS, L_ENTERED);
+  *entry = a->len;
+  x86_simple(a, "endbr64");
+  x86_gpr(a, X86_MOV_I32, R8, 0, 0);
+  x86_label(a, L_ENTERED);
+}
+
+static void emit_streaming(emitter *e, int n)
+{
+  x86_gpr(e->a, X86_TEST, R8, R8, 0);
+  x86_jump(e->a, CC_E, L_CACHED);
+  e->streaming = true;
+  emit_steps(e, n, L_STREAMED, L_CACHED);
+  e->streaming = false;
+  x86_simple(e->a, "sfence");
+  x86_label(e->a, L_CACHED);
+}
+
+static rush_status emit_around(call_ctx *cx, const body *b, x86_asm *a, size_t *entry,
+                               size_t *stream)
 {
   emitter e = {.a = a, .b = b, .unit = b->wide ? 64 : 32};
   e.const_bytes = !b->wide ? 32 : b->has_wide_consts ? 8 : 4;
@@ -353,10 +396,12 @@ static rush_status emit_around(call_ctx *cx, const body *b, x86_asm *a, size_t *
   emit_consts(&e);
   if (b->has_fixes)
     emit_fix_function(&e);
-  *entry = a->len;
+  emit_entries(&e, entry, stream);
   enter(&e);
   x86_gpr(a, X86_XOR32, RDX, RDX, 0);
   int n = unrolling(b);
+  if (b->n_out <= MOST_STREAMED)
+    emit_streaming(&e, n);
   if (n > 1)
     emit_steps(&e, n, L_UNROLLED, L_WHOLE);
   x86_label(a, L_WHOLE);
@@ -368,7 +413,7 @@ static rush_status emit_around(call_ctx *cx, const body *b, x86_asm *a, size_t *
 }
 
 rush_status x86_emit_loop(call_ctx *cx, const loop_tape *t, loop_machine machine, x86_asm *a,
-                          size_t *entry)
+                          size_t *entry, size_t *stream)
 {
   body b;
   rush_status st;
@@ -377,7 +422,7 @@ rush_status x86_emit_loop(call_ctx *cx, const loop_tape *t, loop_machine machine
   lower_tape(&b);
   if (!b.failed)
     alloc_registers(&b);
-  st = b.failed ? call_nomem(cx) : emit_around(cx, &b, a, entry);
+  st = b.failed ? call_nomem(cx) : emit_around(cx, &b, a, entry, stream);
   body_free(&b);
   return st;
 }
