@@ -58,11 +58,38 @@ static int print_shares(cli *c, rush_module *m, const call_args *a)
   return EXIT_OK;
 }
 
+/* What the calls between two looks at the memory took, a call. */
+typedef struct memory_use {
+  rush_memory now;
+  double allocs, hits; /* hits: of tensor data, the share from the cache */
+} memory_use;
+
+static memory_use memory_since(cli *c, const rush_memory *before, size_t n)
+{
+  memory_use u = {.now = RUSH_MEMORY_INIT};
+
+  rush_memory_get(c->context, &u.now);
+  u.allocs = (double)(u.now.n_allocs - before->n_allocs) / (double)n;
+  u.hits = u.now.n_data == before->n_data ? 1.0
+                                          : (double)(u.now.n_cache_hits - before->n_cache_hits) /
+                                                (double)(u.now.n_data - before->n_data);
+  return u;
+}
+
+static void print_memory(const memory_use *u)
+{
+  printf("%-10s %10.1f MB live, %.1f MB peak, %.1f MB cached, %.1f MB packed weights\n", "memory",
+         (double)u->now.live_bytes / 1e6, (double)u->now.peak_bytes / 1e6, (double)u->now.cached_bytes / 1e6,
+         (double)u->now.packed_bytes / 1e6);
+  printf("%-10s %10.1f a call, %.1f %% of tensor data from the cache\n", "allocs", u->allocs, 100 * u->hits);
+}
+
 static int measure(cli *c, rush_module *m, const call_args *a, double load, double budget)
 {
   double *samples = malloc(MAX_SAMPLES * sizeof *samples), first, start;
   rush_error err = RUSH_ERROR_INIT;
-  size_t n = 0, live, peak;
+  rush_memory before = RUSH_MEMORY_INIT;
+  size_t n = 0;
   progress bar;
 
   if (!samples)
@@ -78,6 +105,7 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
       return cli_report(c, &err);
     }
   rush_memory_reset_peak(c->context);
+  rush_memory_get(c->context, &before);
   for (start = cli_seconds(); n < MAX_SAMPLES && (n < 5 || cli_seconds() - start < budget); n++) {
     if (!once(c, m, a, &samples[n], &err)) {
       free(samples);
@@ -86,14 +114,15 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
     progress_show(&bar, n, 0, "calls");
   }
   progress_end(&bar);
-  rush_memory_stats(c->context, &live, &peak);
+  const memory_use use = memory_since(c, &before, n);
   qsort(samples, n, sizeof *samples, by_size);
   double p10 = samples[n / 10], p50 = samples[n / 2], p90 = samples[n * 9 / 10];
   if (c->json) {
     printf("{\"load\": %.9f, \"first\": %.9f, \"min\": %.9f, \"p10\": %.9f, \"median\": %.9f, \"p90\": %.9f, "
-           "\"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, \"threads\": %d, \"operators\": ",
-           load, first, samples[0], p10, p50, p90, samples[n - 1], n, live, peak,
-           rush_context_get_threads(c->context));
+           "\"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, \"cached_bytes\": %zu, "
+           "\"packed_bytes\": %zu, \"allocs_per_call\": %.1f, \"cache_hits\": %.4f, \"threads\": %d, \"operators\": ",
+           load, first, samples[0], p10, p50, p90, samples[n - 1], n, use.now.live_bytes, use.now.peak_bytes,
+           use.now.cached_bytes, use.now.packed_bytes, use.allocs, use.hits, rush_context_get_threads(c->context));
   } else {
     print_time("load", load);
     print_time("first", first);
@@ -104,7 +133,7 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
     print_time("max", samples[n - 1]);
     printf("%-10s %10zu in %.1f s, %d threads\n", "calls", n, cli_seconds() - start,
            rush_context_get_threads(c->context));
-    printf("%-10s %10.1f MB live, %.1f MB peak\n", "memory", (double)live / 1e6, (double)peak / 1e6);
+    print_memory(&use);
   }
   free(samples);
   int code = print_shares(c, m, a);

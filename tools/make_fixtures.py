@@ -5,6 +5,9 @@ life.pt      TorchScript with a loop and prints: Conway's game of life
 digits.pt    a small trained-looking network, frozen: convolution, pooling, linear, softmax
 digits.pt2   the same, exported
 worker.pt    methods that change the module's state and methods that do not, tasks, an endless loop; a weight worth packing
+cnn.pt       a scripted network that is trained: residual blocks, a loop over a ModuleList, state that a call changes
+convs.pt     a scripted network of three convolutions, for pictures of any size
+reader.pt    a scripted transformer that takes and gives dicts, lists and tuples
 """
 
 from __future__ import annotations
@@ -99,6 +102,84 @@ class Worker(nn.Module):
         return x
 
 
+class Block(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1, groups=2)
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.relu(self.norm(self.conv(x)))
+
+
+class Cnn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3, stride=2)
+        self.blocks = nn.ModuleList([Block(4), Block(4)])
+        self.out = nn.Linear(4, 5)
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        self.calls += 1
+        x = torch.relu(self.first(x))
+        for block in self.blocks:
+            x = block(x)
+        x = nn.functional.adaptive_avg_pool2d(x, 1).flatten(1)
+        return torch.log_softmax(self.out(x), -1), self.calls
+
+
+class Convs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Conv2d(3, 8, 3, padding=1)
+        self.b = nn.Conv2d(8, 16, 3, padding=1)
+        self.c = nn.Conv2d(16, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.c(torch.relu(self.b(torch.relu(self.a(x))))).mean([2, 3])
+
+
+class Encoder(nn.Module):
+    """One layer: attention over a sequence, then two linear maps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+        self.proj = nn.Linear(8, 8)
+        self.up = nn.Linear(8, 16)
+        self.down = nn.Linear(16, 8)
+        self.norm1 = nn.LayerNorm(8)
+        self.norm2 = nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(self.norm1(x)).view(x.size(0), x.size(1), 6, 4).transpose(1, 2).chunk(3, 1)
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        x = x + self.proj(y.transpose(1, 2).reshape(x.size(0), x.size(1), 8))
+        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+
+class Reader(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(11, 8)
+        self.encoder = Encoder()
+        self.names = ["first", "last"]
+
+    def forward(self, batch: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], list[str]]:
+        if "tokens" not in batch:
+            raise KeyError("tokens")
+        x = self.encoder(self.words(batch["tokens"]))
+        if "mask" in batch:
+            x = x.masked_fill(batch["mask"].unsqueeze(-1), 0.0)
+        out: dict[str, torch.Tensor] = {}
+        for i, name in enumerate(self.names):
+            out[name] = x[:, -i]
+        out["mean"] = torch.stack([x[:, i] for i in range(x.size(1))]).mean(0)
+        shown = [f"{name}: {list(t.shape)}" for name, t in out.items()]
+        return out, sorted(shown)
+
+
 def without_paths(path: str) -> None:
     """Write the archive again without what tells where it was made: debug records, folders in stack traces."""
     with zipfile.ZipFile(path) as z:
@@ -121,6 +202,9 @@ def main() -> None:
     torch.jit.freeze(torch.jit.script(digits)).save(str(OUT / "digits.pt"))
     torch.export.save(torch.export.export(digits, (torch.randn(1, 1, 8, 8),)), OUT / "digits.pt2")
     torch.jit.script(Worker().eval()).save(str(OUT / "worker.pt"))
+    torch.jit.script(Cnn().train()).save(str(OUT / "cnn.pt"))
+    torch.jit.script(Convs().eval()).save(str(OUT / "convs.pt"))
+    torch.jit.script(Reader().eval()).save(str(OUT / "reader.pt"))
     for path in OUT.glob("*.pt*"):
         without_paths(path)
 

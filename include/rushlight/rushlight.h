@@ -275,7 +275,25 @@ RUSH_API void rush_compile_stats(rush_context *c, rush_compile_counters *out);
 
 /* Bytes in use now and at most since the last reset. */
 RUSH_API void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes);
+/* All that is known of a context's memory.  Mapped files are not in it.  Start from RUSH_MEMORY_INIT. */
+typedef struct rush_memory {
+  size_t struct_bytes;
+  size_t live_bytes;     /* in use */
+  size_t peak_bytes;     /* the most that was in use since the last reset */
+  size_t cached_bytes;   /* free blocks kept for the next tensors: taken from the system, not in use */
+  size_t packed_bytes;   /* of live_bytes: weights that are kept in the order in which kernels read them */
+  size_t limit_bytes;    /* of live_bytes and cached_bytes together; 0: none */
+  uint64_t n_allocs;     /* allocations so far */
+  uint64_t n_data;       /* of those, tensor data and scratch memory of kernels ... */
+  uint64_t n_cache_hits; /* ... and how many of these were found in the cache */
+} rush_memory;
+#define RUSH_MEMORY_INIT {sizeof(rush_memory), 0, 0, 0, 0, 0, 0, 0, 0}
+/* Fills the first out->struct_bytes of *out.  Any thread; numbers of other threads may be a moment old. */
+RUSH_API void rush_memory_get(rush_context *c, rush_memory *out);
+/* The peak becomes what is in use now. */
 RUSH_API void rush_memory_reset_peak(rush_context *c);
+/* Give the cached blocks back to the system. */
+RUSH_API void rush_memory_trim(rush_context *c);
 
 /* -- Tensors ------------------------------------------------------------------------------------ */
 

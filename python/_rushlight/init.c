@@ -127,11 +127,27 @@ static PyObject *py_get_cpu(PyObject *m, PyObject *unused)
 }
 static PyObject *py_memory_stats(PyObject *m, PyObject *unused)
 {
-  size_t live, peak;
+  rush_memory s = RUSH_MEMORY_INIT;
 
   (void)unused;
-  rush_memory_stats(((py_state *)PyModule_GetState(m))->context, &live, &peak);
-  return Py_BuildValue("{s:n,s:n}", "live_bytes", (Py_ssize_t)live, "peak_bytes", (Py_ssize_t)peak);
+  rush_memory_get(((py_state *)PyModule_GetState(m))->context, &s);
+  return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:K,s:K,s:K}", "live_bytes", (Py_ssize_t)s.live_bytes, "peak_bytes",
+                       (Py_ssize_t)s.peak_bytes, "cached_bytes", (Py_ssize_t)s.cached_bytes, "packed_bytes",
+                       (Py_ssize_t)s.packed_bytes, "limit_bytes", (Py_ssize_t)s.limit_bytes, "n_allocs",
+                       (unsigned long long)s.n_allocs, "n_data", (unsigned long long)s.n_data, "n_cache_hits",
+                       (unsigned long long)s.n_cache_hits);
+}
+static PyObject *py_reset_peak(PyObject *m, PyObject *unused)
+{
+  (void)unused;
+  rush_memory_reset_peak(((py_state *)PyModule_GetState(m))->context);
+  Py_RETURN_NONE;
+}
+static PyObject *py_empty_cache(PyObject *m, PyObject *unused)
+{
+  (void)unused;
+  rush_memory_trim(((py_state *)PyModule_GetState(m))->context);
+  Py_RETURN_NONE;
 }
 
 static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
@@ -331,7 +347,9 @@ static PyMethodDef functions[] = {
     {"set_cpu", py_set_cpu, METH_O, "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},
     {"get_cpu", py_get_cpu, METH_NOARGS, "kernels used: portable, avx2 or avx512"},
     {"compile_counters", py_compile_counters, METH_NOARGS, "groups of operators made, compiled, called and interpreted"},
-    {"memory_stats", py_memory_stats, METH_NOARGS, "bytes in use now and at most so far"},
+    {"memory_stats", py_memory_stats, METH_NOARGS, "bytes in use, at most, cached, packed; the limit; allocations and cache hits"},
+    {"reset_peak_memory_stats", py_reset_peak, METH_NOARGS, "the peak of memory_stats() becomes what is in use now"},
+    {"empty_cache", py_empty_cache, METH_NOARGS, "give free blocks that are kept for reuse back to the system"},
     {NULL, NULL, 0, NULL}};
 
 /* The context lives until the process ends: tensors handed out may outlive the module object. */

@@ -40,6 +40,8 @@ from ._rushlight import int64 as int64
 from ._rushlight import load_value as load_value
 from ._rushlight import manual_seed as manual_seed
 from ._rushlight import memory_stats as memory_stats
+from ._rushlight import empty_cache as empty_cache
+from ._rushlight import reset_peak_memory_stats as reset_peak_memory_stats
 from ._rushlight import qint8 as qint8
 from ._rushlight import qint32 as qint32
 from ._rushlight import quint4x2 as quint4x2

@@ -1,5 +1,7 @@
 #include "api/api_int.h"
 
+#include <string.h>
+
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "ops/profile.h"
@@ -170,17 +172,43 @@ rush_status rush_generator_set_state(rush_context *c, const void *state, size_t 
                         RUSH_GENERATOR_STATE_BYTES, n_bytes);
 }
 
-void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes)
+void rush_memory_get(rush_context *c, rush_memory *out)
 {
   mem_stats stats = {0};
 
   c = context_or_default(c);
   if (c)
     mem_get_stats(c, &stats);
+  rush_memory all = {
+      .struct_bytes = out->struct_bytes < sizeof all ? out->struct_bytes : sizeof all,
+      .live_bytes = stats.live_bytes,
+      .peak_bytes = stats.peak_bytes,
+      .cached_bytes = stats.cached_bytes,
+      .packed_bytes = stats.packed_bytes,
+      .limit_bytes = stats.limit_bytes,
+      .n_allocs = stats.n_allocs,
+      .n_data = stats.n_data,
+      .n_cache_hits = stats.n_hits,
+  };
+  memcpy(out, &all, all.struct_bytes);
+}
+
+void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes)
+{
+  rush_memory m = RUSH_MEMORY_INIT;
+
+  rush_memory_get(c, &m);
   if (live_bytes)
-    *live_bytes = stats.live_bytes;
+    *live_bytes = m.live_bytes;
   if (peak_bytes)
-    *peak_bytes = stats.peak_bytes;
+    *peak_bytes = m.peak_bytes;
+}
+
+void rush_memory_trim(rush_context *c)
+{
+  c = context_or_default(c);
+  if (c)
+    mem_trim(c);
 }
 
 void rush_compile_stats(rush_context *c, rush_compile_counters *out)

@@ -141,7 +141,7 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
     return error_set(cx->err, RUSH_EARGUMENT, "%zu arguments are too many", j->n_args + j->n_named);
   named_arg *kwargs = j->n_named <= COUNT_OF(few) ? few : mem_alloc(cx->ctx, j->n_named * sizeof(*kwargs));
   if (!kwargs)
-    return error_nomem(cx->err);
+    return call_nomem(cx);
   for (size_t i = 0; i < j->n_named; i++)
     kwargs[i] = (named_arg){str_of(j->named[i].name), j->named[i].value};
   rush_status st = j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result)

@@ -2,6 +2,7 @@
 
 #include "archive/unpickle.h"
 #include "export/autocast.h"
+#include "ops/lookup.h"
 
 /* -- Small pieces ------------------------------------------------------------------------------------------ */
 
@@ -87,7 +88,7 @@ static void check_named_node(ex_reader *r, const ir_node *n)
 
 ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs, uint32_t n)
 {
-  const op *o = op_find(r->s->cx->ctx, str_of(name), str_of(overload));
+  const op *o = session_op_find(r->s, str_of(name), str_of(overload));
 
   if (!o)
     session_fail_status(r->s, RUSH_EINTERNAL, NULL, NULL, "operator %s.%s is missing", name, overload);
@@ -584,19 +585,18 @@ static const char *number_word(const ir_value *v)
 /* The overload for the operands' types: "int", "float", "int_float", "int_to_int" for pow. */
 static const op *sym_op(ex_reader *r, const ex_node *n, const char *name)
 {
-  context *c = r->s->cx->ctx;
   const char *a = number_word(n->args[0].value), *b = n->n_args > 1 ? number_word(n->args[1].value) : a;
   const op *o = NULL;
 
   if (strcmp(name, "aten::pow") == 0 && strcmp(a, "int") == 0 && strcmp(b, "int") == 0)
-    return op_find(c, str_of(name), STR("int_to_int"));
+    return session_op_find(r->s, str_of(name), STR("int_to_int"));
   if (strcmp(a, b) == 0)
-    o = op_find(c, str_of(name), str_of(a));
+    o = session_op_find(r->s, str_of(name), str_of(a));
   if (!o)
-    o = op_find(c, str_of(name), str_of(session_printf(r->s, "%s_%s", a, b)));
+    o = session_op_find(r->s, str_of(name), str_of(session_printf(r->s, "%s_%s", a, b)));
   if (!o && n->n_args == 1)
-    o = op_find(c, str_of(name), STR("Scalar"));
-  return o ? o : op_find(c, str_of(name), STR(""));
+    o = session_op_find(r->s, str_of(name), STR("Scalar"));
+  return o ? o : session_op_find(r->s, str_of(name), STR(""));
 }
 
 /* torch.sym_ite(condition, a, b) */
@@ -695,10 +695,10 @@ static const op *find_target(ex_reader *r, str target, bool scalar)
   if (str_is(overload, "default"))
     overload = STR("");
   if (scalar) { /* add.Tensor of a number is add.Scalar, in-place ones too */
-    const op *o = str_is(overload, "Tensor") ? op_find(r->s->cx->ctx, str_of(name), STR("Scalar")) : NULL;
+    const op *o = str_is(overload, "Tensor") ? session_op_find(r->s, str_of(name), STR("Scalar")) : NULL;
     return o && op_is_runnable(o) ? o : NULL;
   }
-  return op_find(r->s->cx->ctx, str_of(name), overload);
+  return session_op_find(r->s, str_of(name), overload);
 }
 
 /* A number where the schema wants a tensor. */

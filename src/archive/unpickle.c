@@ -297,9 +297,7 @@ static const char *type_in_words(session *s, const type *t)
 
   text_init(&b, s->cx->ctx);
   type_print_annotation(&b, t);
-  const char *copy = session_printf(s, "%s", text_failed(&b) ? "its type" : text_str(&b));
-  text_free(&b);
-  return copy;
+  return session_take_text(s, &b);
 }
 
 /* -- Containers -------------------------------------------------------------------------------------------- */

@@ -212,7 +212,7 @@ void call_mark_special(call_ctx *cx)
 
 rush_status call_poll(call_ctx *cx)
 {
-  if (cx->cancel && atomic_load_explicit(cx->cancel, memory_order_relaxed))
+  if (call_cancelled(cx))
     return error_set(cx->err, RUSH_ECANCELLED, "the call was cancelled");
   if (cx->deadline_ns != UINT64_MAX && clock_ns() >= cx->deadline_ns) {
     double seconds = cx->ctx->opt.limit_seconds;
@@ -222,6 +222,11 @@ rush_status call_poll(call_ctx *cx)
     return error_set(cx->err, RUSH_ELIMIT, "the call went past its deadline");
   }
   return RUSH_OK;
+}
+
+bool call_over(const call_ctx *cx)
+{
+  return call_cancelled(cx) || (cx->deadline_ns != UINT64_MAX && clock_ns() >= cx->deadline_ns);
 }
 
 rush_status call_enter(call_ctx *cx)

@@ -37,6 +37,10 @@ void mem_free_data(context *c, void *p, size_t n_bytes);
 bool mem_count(context *c, size_t n_bytes) RUSH_CHECKED;
 void mem_uncount(context *c, size_t n_bytes);
 
+/* How often one of them returned NULL so far.  Lookups that have no status (operators, types) say "not there" when
+ * there was no memory to build what they look for: whoever is about to report that asks whether this moved. */
+uint32_t mem_n_refused(const context *c);
+
 typedef struct mem_allocator { /* the host's; NULL functions: malloc and free */
   void *(*alloc)(void *user, size_t n_bytes);
   void (*free)(void *user, void *p, size_t n_bytes);
@@ -45,10 +49,16 @@ typedef struct mem_allocator { /* the host's; NULL functions: malloc and free */
 
 typedef struct mem_stats {
   size_t live_bytes, peak_bytes, cached_bytes; /* of data and everything else */
-  uint64_t n_allocs;
+  size_t packed_bytes;             /* of live_bytes: what mem_count_packed was told */
+  size_t limit_bytes;              /* 0: none */
+  uint64_t n_allocs, n_data, n_hits; /* all; mem_alloc_data's; of those, from the cache */
 } mem_stats;
 void mem_get_stats(context *c, mem_stats *out);
 void mem_reset_peak(context *c);
+/* Give all cached blocks back. */
+void mem_trim(context *c);
+/* Derived data that hangs on storages came (n_bytes > 0) or went. */
+void mem_count_packed(context *c, int64_t n_bytes);
 /* The live bytes alone, cheaper: what is kept for reuse above the context counts as live. */
 int64_t mem_live_bytes(context *c);
 /* An upper layer keeps free blocks of its own (threads' lists of tensor headers): cached_bytes(c) says how
@@ -147,15 +157,33 @@ void call_mark_special(call_ctx *cx);
 /* RUSH_OK, or RUSH_ELIMIT / RUSH_ECANCELLED with the error set.  Reads the clock: call it about once a
  * millisecond of work. */
 rush_status call_poll(call_ctx *cx) RUSH_CHECKED;
+/* Can it end before its work is done: has it a deadline, or can it be cancelled? */
+static inline bool call_is_watched(const call_ctx *cx) { return cx->cancel || cx->deadline_ns != UINT64_MAX; }
+static inline bool call_cancelled(const call_ctx *cx)
+{
+  return cx->cancel && atomic_load_explicit(cx->cancel, memory_order_relaxed);
+}
+/* call_poll without its error, for loops that cannot fail (and for workers): true when the deadline has
+ * passed or the call was cancelled.  They break off, and who called them polls; op_call does after every
+ * operator, so that a kernel may leave its results unfinished. */
+bool call_over(const call_ctx *cx);
+/* In a loop of cheap steps: a look once in POLL_STEPS of them. */
+#define POLL_STEPS 4096
+static inline rush_status call_poll_at(call_ctx *cx, int64_t step)
+{
+  return UNLIKELY((step & (POLL_STEPS - 1)) == POLL_STEPS - 1) ? call_poll(cx) : RUSH_OK;
+}
+static inline bool call_over_at(const call_ctx *cx, int64_t step)
+{
+  return UNLIKELY((step & (POLL_STEPS - 1)) == POLL_STEPS - 1) && call_over(cx);
+}
 /* One recursion deeper; RUSH_ELIMIT beyond limit_depth.  call_leave after success. */
 rush_status call_enter(call_ctx *cx) RUSH_CHECKED;
 static inline void call_leave(call_ctx *cx) { cx->depth--; }
-static inline rush_status call_nomem(call_ctx *cx)
-{
-  error_nomem(cx->err);
-  return RUSH_ENOMEM; /* said here, so that the compiler knows that it is a failure */
-}
-/* The same for n_bytes that mem_alloc refused; RUSH_ELIMIT with the numbers when it was the context's limit. */
+/* What to say when mem_alloc returned NULL: RUSH_ENOMEM, or RUSH_ELIMIT with the numbers when it was the
+ * context's limit that refused. */
+rush_status call_nomem(call_ctx *cx);
+/* The same for n_bytes. */
 rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes);
 /* RUSH_ERAISED as a RuntimeError: what an operator says when it refuses its arguments. */
 rush_status call_fail(call_ctx *cx, const char *fmt, ...) RUSH_PRINTF(2, 3);

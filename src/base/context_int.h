@@ -20,7 +20,7 @@ typedef struct data_class {
 typedef struct mem_shard {
   _Alignas(64) _Atomic uint64_t owner; /* thread, or 0; kept after the thread's end */
   _Atomic int64_t pending_bytes;
-  _Atomic uint64_t n_allocs;
+  _Atomic uint64_t n_allocs, n_data, n_hits;
 } mem_shard;
 
 struct rush_context {
@@ -33,6 +33,11 @@ struct rush_context {
   _Atomic int64_t peak_bytes;  /* to within what shards have pending, unless limited */
   _Atomic size_t cached_bytes; /* blocks of 64 KB and more, or behind another of their class */
   _Atomic uint64_t n_allocs;   /* without the shards' */
+  _Atomic uint64_t n_data, n_hits;
+  _Atomic int64_t heap_bytes, heap_mark; /* with a limit: what malloc gave, and the most since malloc_trim */
+  _Atomic int64_t packed_bytes;
+  _Atomic uint32_t n_refused;
+  _Atomic size_t refused_bytes; /* what the limit refused last, until somebody tells; 0: nothing */
   size_t (*_Atomic cached_above)(context *c); /* mem_set_cached, or NULL */
   mem_shard shards[N_SHARDS];
 
@@ -57,7 +62,5 @@ void *mem_raw_alloc_aligned(const mem_allocator *a, size_t n_bytes);
 void mem_raw_free_aligned(const mem_allocator *a, void *p, size_t n_bytes);
 /* Set up the accounts of a context that is all zeros. */
 void mem_init(context *c);
-/* Give all cached blocks back. */
-void mem_trim(context *c);
 
 #endif

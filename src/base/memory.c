@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -172,15 +173,40 @@ static inline void count(context *c, int64_t n_bytes, unsigned n_allocs)
   atomic_store_explicit(&s->n_allocs, n + n_allocs, memory_order_relaxed);
 }
 
+uint32_t mem_n_refused(const context *c) { return atomic_load_explicit(&c->n_refused, memory_order_relaxed); }
+
+static void count_refused(context *c) { atomic_fetch_add_explicit(&c->n_refused, 1, memory_order_relaxed); }
+
+static bool refuse(context *c, size_t n)
+{
+  count_refused(c);
+  atomic_store_explicit(&c->refused_bytes, n ? n : 1, memory_order_relaxed);
+  return false;
+}
+
+/* One allocation of data, found in the cache or not. */
+static inline void count_data(context *c, bool hit)
+{
+  mem_shard *s = my_shard(c);
+  _Atomic uint64_t *data = s ? &s->n_data : &c->n_data, *hits = s ? &s->n_hits : &c->n_hits;
+  if (LIKELY(s != NULL)) { /* the thread's own: no locked instruction */
+    atomic_store_explicit(data, atomic_load_explicit(data, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_store_explicit(hits, atomic_load_explicit(hits, memory_order_relaxed) + hit, memory_order_relaxed);
+  } else {
+    atomic_fetch_add_explicit(data, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(hits, hit, memory_order_relaxed);
+  }
+}
+
 /* With a limit: false, and nothing counted, when n bytes more would pass it. */
 static bool reserve_limited(context *c, size_t n)
 {
   if (n > c->limit_bytes)
-    return false;
+    return refuse(c, n);
   int64_t live = atomic_fetch_add_explicit(&c->live_bytes, (int64_t)n, memory_order_relaxed) + (int64_t)n;
   if (live > (int64_t)c->limit_bytes) {
     count_shared(c, -(int64_t)n, 0);
-    return false;
+    return refuse(c, n);
   }
   raise_peak(c, live);
   atomic_fetch_add_explicit(&c->n_allocs, 1, memory_order_relaxed);
@@ -192,7 +218,7 @@ static bool reserve_limited(context *c, size_t n)
 /* Before an allocation; false refuses it. */
 static inline bool take(context *c, size_t n)
 {
-  return LIKELY(!c->limited) ? n <= SIZE_MAX / 4 : reserve_limited(c, n);
+  return LIKELY(!c->limited) ? n <= SIZE_MAX / 4 || refuse(c, 0) : reserve_limited(c, n);
 }
 
 /* After it: `p` is what came. */
@@ -202,6 +228,8 @@ static inline void *taken(context *c, void *p, size_t n)
     count(c, (int64_t)n, 1);
   else if (!p && c->limited)
     count_shared(c, -(int64_t)n, 0);
+  if (UNLIKELY(!p))
+    count_refused(c);
   return p;
 }
 
@@ -227,6 +255,26 @@ void mem_uncount(context *c, size_t n_bytes)
   give(c, n_bytes);
 }
 
+static rush_status over_limit(call_ctx *cx, size_t n_bytes)
+{
+  context *c = cx->ctx;
+  int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
+
+  return error_set_type(cx->err, RUSH_ELIMIT, "MemoryError",
+                        "%zu bytes more, with %lld in use, would pass the limit of %zu bytes", n_bytes, (long long)live,
+                        c->limit_bytes);
+}
+
+/* Memory is full and the limit not reached: what the limit refused before, if anything, was told. */
+rush_status call_nomem(call_ctx *cx)
+{
+  size_t n = cx->ctx->limited ? atomic_exchange_explicit(&cx->ctx->refused_bytes, 0, memory_order_relaxed) : 0;
+  if (n)
+    return over_limit(cx, n);
+  error_nomem(cx->err);
+  return RUSH_ENOMEM; /* said here, so that the compiler knows that it is a failure */
+}
+
 rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes)
 {
   context *c = cx->ctx;
@@ -234,9 +282,8 @@ rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes)
 
   if (!c->limited || (n_bytes < c->limit_bytes && live + (int64_t)n_bytes <= (int64_t)c->limit_bytes))
     return call_nomem(cx);
-  return error_set_type(cx->err, RUSH_ELIMIT, "MemoryError",
-                        "%zu bytes more, with %lld in use, would pass the limit of %zu bytes", n_bytes, (long long)live,
-                        c->limit_bytes);
+  atomic_store_explicit(&c->refused_bytes, 0, memory_order_relaxed);
+  return over_limit(cx, n_bytes);
 }
 
 void mem_init(context *c)
@@ -262,10 +309,13 @@ void mem_get_stats(context *c, mem_stats *out)
   c = context_or_default(c);
   int64_t live = atomic_load(&c->live_bytes);
   size_t cached = atomic_load(&c->cached_bytes);
-  uint64_t n_allocs = atomic_load(&c->n_allocs);
+  uint64_t n_allocs = atomic_load(&c->n_allocs), n_data = atomic_load(&c->n_data), n_hits = atomic_load(&c->n_hits);
+  int64_t packed = atomic_load(&c->packed_bytes);
   for (int i = 0; i < N_SHARDS; i++) {
     live += atomic_load(&c->shards[i].pending_bytes);
     n_allocs += atomic_load(&c->shards[i].n_allocs);
+    n_data += atomic_load(&c->shards[i].n_data);
+    n_hits += atomic_load(&c->shards[i].n_hits);
   }
   for (int k = 0; k < N_DATA_CLASSES; k++)
     if (atomic_load(&c->classes[k].hot) && !hot_is_counted(c, class_bytes(k)))
@@ -279,8 +329,17 @@ void mem_get_stats(context *c, mem_stats *out)
     .live_bytes = live > 0 ? (size_t)live : 0,
     .peak_bytes = (size_t)atomic_load(&c->peak_bytes),
     .cached_bytes = cached,
+    .packed_bytes = packed > 0 ? (size_t)packed : 0,
+    .limit_bytes = c->limited ? c->limit_bytes : 0,
     .n_allocs = n_allocs,
+    .n_data = n_data,
+    .n_hits = n_hits,
   };
+}
+
+void mem_count_packed(context *c, int64_t n_bytes)
+{
+  atomic_fetch_add_explicit(&c->packed_bytes, n_bytes, memory_order_relaxed);
 }
 
 void mem_set_cached(context *c, size_t (*cached_bytes)(context *c))
@@ -326,13 +385,73 @@ static inline void *check_size(void *p, size_t n_bytes)
   return p;
 }
 
+/* What a block costs the process.  A limit is on that; without one, the bytes asked for are counted. */
+static inline size_t cost(const context *c, size_t n)
+{
+  if (LIKELY(!c->limited) || n > SIZE_MAX / 4)
+    return n;
+  return n <= 24 ? 32 : (n + 8 + 15) & ~(size_t)15; /* malloc's blocks */
+}
+
+static inline size_t data_cost(const context *c, size_t n)
+{
+  size_t block;
+  if (LIKELY(!c->limited) || !CACHING || c->host_allocator || n > SIZE_MAX / 4)
+    return n;
+  (void)size_class(n, &block);
+  return block;
+}
+
+/* malloc keeps what is freed.  A context with a limit has it given back when it is much, so that the limit holds
+ * from outside, too. */
+#define HEAP_SLACK (8 << 20)
+
+static void *heap_took(context *c, void *p, size_t n)
+{
+  if (UNLIKELY(c->limited && p)) {
+    int64_t now = atomic_fetch_add_explicit(&c->heap_bytes, (int64_t)n, memory_order_relaxed) + (int64_t)n;
+    if (now > atomic_load_explicit(&c->heap_mark, memory_order_relaxed))
+      atomic_store_explicit(&c->heap_mark, now, memory_order_relaxed);
+  }
+  return p;
+}
+
+static void heap_gave(context *c, size_t n)
+{
+  if (LIKELY(!c->limited))
+    return;
+  int64_t now = atomic_fetch_sub_explicit(&c->heap_bytes, (int64_t)n, memory_order_relaxed) - (int64_t)n;
+  if (LIKELY(atomic_load_explicit(&c->heap_mark, memory_order_relaxed) - now < HEAP_SLACK))
+    return;
+  atomic_store_explicit(&c->heap_mark, now, memory_order_relaxed);
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+/* Large blocks of malloc are mapped: huge pages make them cheap to touch and to give back. */
+static void *advise(void *p, size_t n)
+{
+#ifdef MADV_HUGEPAGE
+  if (UNLIKELY(n >= 4 * HUGE_BYTES) && p) {
+    uintptr_t begin = ((uintptr_t)p + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1);
+    uintptr_t end = ((uintptr_t)p + n) & ~(uintptr_t)(HUGE_BYTES - 1);
+    madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+  }
+#else
+  (void)n;
+#endif
+  return p;
+}
+
 void *mem_alloc(context *c, size_t n_bytes)
 {
-  if (!take(c, n_bytes))
+  const size_t counted = cost(c, n_bytes);
+  if (!take(c, counted))
     return NULL;
   size_t n = n_bytes + SIZE_HEADER;
-  void *p = c->host_allocator ? mem_raw_alloc(&c->opt.allocator, n ? n : 1) : malloc(n ? n : 1);
-  return note_size(taken(c, p, n_bytes), n_bytes);
+  void *p = c->host_allocator ? mem_raw_alloc(&c->opt.allocator, n ? n : 1) : advise(malloc(n ? n : 1), n);
+  return note_size(taken(c, heap_took(c, p, counted), counted), n_bytes);
 }
 
 void *mem_alloc_zero(context *c, size_t n_bytes)
@@ -341,9 +460,10 @@ void *mem_alloc_zero(context *c, size_t n_bytes)
     void *p = mem_alloc(c, n_bytes);
     return p ? memset(p, 0, n_bytes) : NULL;
   }
-  if (!take(c, n_bytes))
+  const size_t counted = cost(c, n_bytes);
+  if (!take(c, counted))
     return NULL;
-  return taken(c, calloc(1, n_bytes ? n_bytes : 1), n_bytes);
+  return taken(c, heap_took(c, calloc(1, n_bytes ? n_bytes : 1), counted), counted);
 }
 
 void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
@@ -358,11 +478,15 @@ void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
     }
     return q;
   }
-  if (!take(c, new_bytes))
+  const size_t counted = cost(c, new_bytes);
+  if (!take(c, counted))
     return NULL;
-  void *q = taken(c, realloc(p, new_bytes ? new_bytes : 1), new_bytes);
-  if (q)
-    give(c, old_bytes);
+  void *q = taken(c, advise(realloc(p, new_bytes ? new_bytes : 1), new_bytes), counted);
+  if (q) {
+    give(c, cost(c, old_bytes));
+    (void)heap_took(c, q, counted);
+    heap_gave(c, cost(c, old_bytes));
+  }
   return q;
 }
 
@@ -370,12 +494,13 @@ void mem_free(context *c, void *p, size_t n_bytes)
 {
   if (!p)
     return;
-  give(c, n_bytes);
+  give(c, cost(c, n_bytes));
   p = check_size(p, n_bytes);
   if (c->host_allocator)
     c->opt.allocator.free(c->opt.allocator.user, p, n_bytes + SIZE_HEADER);
   else
     free(p);
+  heap_gave(c, cost(c, n_bytes));
 }
 
 /* -- Data: blocks ------------------------------------------------------------------------------- */
@@ -395,17 +520,19 @@ static void *map_huge(size_t n)
   return p + before;
 }
 
-static void *block_alloc(size_t n)
+static void *block_alloc(context *c, size_t n)
 {
-  return n >= HUGE_BYTES ? map_huge(n) : aligned_alloc(DATA_ALIGN, n);
+  return n >= HUGE_BYTES ? map_huge(n) : heap_took(c, aligned_alloc(DATA_ALIGN, n), n);
 }
 
-static void block_free(void *p, size_t n)
+static void block_free(context *c, void *p, size_t n)
 {
-  if (n >= HUGE_BYTES)
+  if (n >= HUGE_BYTES) {
     munmap(p, n);
-  else
+  } else {
     free(p);
+    heap_gave(c, n);
+  }
 }
 
 /* -- Data: the cache ---------------------------------------------------------------------------- */
@@ -455,7 +582,7 @@ void mem_trim(context *c)
   for (int k = 0; k < N_DATA_CLASSES; k++) {
     size_t n = class_bytes(k);
     for (data_block *b; (b = cache_get(c, k, n)) != NULL;)
-      block_free(b, n);
+      block_free(c, b, n);
   }
 }
 
@@ -463,7 +590,8 @@ void mem_trim(context *c)
 
 void *mem_alloc_data(context *c, size_t n_bytes)
 {
-  if (!take(c, n_bytes))
+  const size_t counted = data_cost(c, n_bytes);
+  if (!take(c, counted))
     return NULL;
   void *p;
   if (c->host_allocator) {
@@ -475,14 +603,15 @@ void *mem_alloc_data(context *c, size_t n_bytes)
     size_t block;
     int class = size_class(n_bytes, &block);
     p = class < 0 ? NULL : cache_get(c, class, block);
+    count_data(c, p != NULL);
     if (!p)
-      p = block_alloc(block);
+      p = block_alloc(c, block);
     if (!p) {
       mem_trim(c);
-      p = block_alloc(block);
+      p = block_alloc(c, block);
     }
   }
-  return taken(c, p, n_bytes);
+  return taken(c, p, counted);
 }
 
 static bool may_cache(context *c, size_t block)
@@ -503,7 +632,7 @@ void mem_free_data(context *c, void *p, size_t n_bytes)
 {
   if (!p)
     return;
-  give(c, n_bytes);
+  give(c, data_cost(c, n_bytes));
   if (c->host_allocator) {
     mem_raw_free_aligned(&c->opt.allocator, p, n_bytes);
     return;
@@ -517,5 +646,5 @@ void mem_free_data(context *c, void *p, size_t n_bytes)
   if (class >= 0 && may_cache(c, block))
     cache_put(c, class, block, p);
   else
-    block_free(p, block);
+    block_free(c, p, block);
 }

@@ -33,7 +33,7 @@ rush_status session_run(call_ctx *cx, void (*body)(session *s, void *arg), void 
   struct session_border border = {.status = RUSH_OK};
   session s = {.cx = cx, .mem = &border.mem, .border = &border};
   TRY(call_enter(cx)); /* sessions nest through imports and composites */
-  uint32_t depth = cx->depth;
+  uint32_t depth = cx->depth, n_refused = mem_n_refused(cx->ctx);
   arena_init(&border.mem, cx->ctx);
   rush_status st = run_body(&s, body, arg);
   for (deferred *d = border.newest; d; d = d->older)
@@ -41,6 +41,8 @@ rush_status session_run(call_ctx *cx, void (*body)(session *s, void *arg), void 
       d->fn(d->object);
   arena_free(&border.mem);
   cx->depth = depth; /* a jump skips call_leave */
+  if (st != RUSH_OK && st != RUSH_ELIMIT && st != RUSH_ECANCELLED && mem_n_refused(cx->ctx) != n_refused)
+    st = call_nomem(cx); /* whatever was not found: there was no memory for it */
   call_leave(cx);
   return st;
 }
@@ -66,7 +68,7 @@ static rush_status fill_error(session *s, rush_status st, const char *type, cons
   text_puts(&t, ":\n");
   source_excerpt(&t, at);
   if (text_failed(&t))
-    st = error_nomem(s->cx->err);
+    st = call_nomem(s->cx);
   else if (type)
     error_set_type(s->cx->err, st, type, "%s", text_str(&t));
   else
@@ -106,7 +108,7 @@ void *session_alloc_in(session *s, arena *a, size_t n_bytes)
 {
   void *p = arena_alloc(a, n_bytes);
   if (UNLIKELY(!p))
-    leave(s, error_nomem(s->cx->err));
+    leave(s, call_nomem(s->cx));
   return memset(p, 0, n_bytes);
 }
 
@@ -116,7 +118,7 @@ void *session_alloc_array(session *s, size_t n, size_t item_bytes)
 {
   size_t n_bytes;
   if (!size_mul(n, item_bytes, &n_bytes))
-    leave(s, error_nomem(s->cx->err));
+    leave(s, call_nomem(s->cx));
   return session_alloc(s, n_bytes);
 }
 
@@ -151,10 +153,32 @@ void session_defer(session *s, void (*fn)(void *object), void *object)
   deferred *d = arena_alloc(s->mem, sizeof *d);
   if (!d) { /* it cannot be registered, so it goes now */
     fn(object);
-    leave(s, error_nomem(s->cx->err));
+    leave(s, call_nomem(s->cx));
   }
   *d = (deferred){s->border->newest, fn, object};
   s->border->newest = d;
+}
+
+char *session_take_text(session *s, text_buf *t)
+{
+  const size_t n_bytes = t->len + 1;
+  char *copy = text_failed(t) ? NULL : arena_alloc(s->mem, n_bytes);
+  if (copy)
+    memcpy(copy, text_str(t), n_bytes);
+  text_free(t);
+  if (!copy)
+    leave(s, call_nomem(s->cx));
+  return copy;
+}
+
+static void free_text(void *t) { text_free(t); }
+
+text_buf *session_text(session *s)
+{
+  text_buf *t = session_alloc(s, sizeof *t);
+  text_init(t, s->cx->ctx);
+  session_defer(s, free_text, t);
+  return t;
 }
 
 void *session_keep(session *s, void *object)

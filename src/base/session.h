@@ -54,4 +54,10 @@ void *session_keep(session *s, void *object);
 void session_enter(session *s);
 static inline void session_leave(session *s) { s->depth--; }
 
+
+/* The text of *t, in the arena; *t is freed whatever happens. */
+char *session_take_text(session *s, text_buf *t);
+/* An empty text that the session frees at its end. */
+text_buf *session_text(session *s);
+
 #endif

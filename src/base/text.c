@@ -10,6 +10,20 @@
 
 void text_init(text_buf *t, context *c) { *t = (text_buf){.ctx = c}; }
 
+void text_init_call(text_buf *t, const call_ctx *cx) { *t = (text_buf){.ctx = cx->ctx, .watch = cx}; }
+
+#define COPY_AT_ONCE ((size_t)4 << 20)
+
+bool bytes_copy(const call_ctx *cx, void *to, const void *from, size_t n)
+{
+  for (size_t at = 0; at < n; at += COPY_AT_ONCE) {
+    if (at && call_over(cx))
+      return false;
+    memcpy((char *)to + at, (const char *)from + at, n - at < COPY_AT_ONCE ? n - at : COPY_AT_ONCE);
+  }
+  return true;
+}
+
 void text_free(text_buf *t)
 {
   mem_free(t->ctx, t->data, t->cap);
@@ -39,6 +53,10 @@ static bool reserve(text_buf *t, size_t n)
   size_t cap = t->cap * 2 < 64 ? 64 : t->cap * 2;
   if (cap <= need)
     cap = need + need / 2 + 1;
+  if (t->watch && cap > COPY_AT_ONCE && call_over(t->watch)) {
+    t->failed = true;
+    return false;
+  }
   char *data = mem_realloc(t->ctx, t->data, t->cap, cap);
   if (!data) {
     t->failed = true;
@@ -53,8 +71,18 @@ void text_add(text_buf *t, const char *s, size_t len)
 {
   if (!reserve(t, len))
     return;
-  if (len)
+  if (UNLIKELY(t->watch && (++t->n_adds & 1023) == 0 && call_over(t->watch))) {
+    t->failed = true;
+    return;
+  }
+  if (len > COPY_AT_ONCE && t->watch) {
+    if (!bytes_copy(t->watch, t->data + t->len, s, len)) {
+      t->failed = true;
+      return;
+    }
+  } else if (len) {
     memcpy(t->data + t->len, s, len);
+  }
   t->len += len;
   t->data[t->len] = '\0';
 }

@@ -15,9 +15,15 @@ typedef struct text_buf {
   char *data; /* NULL while empty */
   size_t len, cap;
   bool failed;
+  uint32_t n_adds;       /* of a text that is watched */
+  const call_ctx *watch; /* a call whose end makes the text fail, or NULL */
 } text_buf;
 
 void text_init(text_buf *t, context *c);
+/* A text that a call makes: it fails when the call is over, so that long ones end. */
+void text_init_call(text_buf *t, const call_ctx *cx);
+/* memcpy, or false when the call is over before. */
+bool bytes_copy(const call_ctx *cx, void *to, const void *from, size_t n);
 void text_free(text_buf *t);
 void text_clear(text_buf *t);
 void text_add(text_buf *t, const char *s, size_t len);

@@ -26,11 +26,14 @@
 /* Chunks a thread gets when the grain allows: enough to even out, few enough to cost nothing. */
 #define CHUNKS_PER_THREAD 4
 
+/* A call with a deadline is looked at about this often: half of it is the longest that is asked for at once. */
+#define WATCH_NS 1000000
+
 typedef struct job {
   void (*fn)(void *arg, int64_t begin, int64_t end);
   void *arg;
   call_ctx *cx;
-  int64_t n, chunk, n_chunks;
+  int64_t n, grain, chunk, n_chunks;
 } job;
 
 struct thread_pool {
@@ -66,18 +69,42 @@ static inline void pause_briefly(void)
 
 /* -- Work --------------------------------------------------------------------------------------- */
 
+/* [begin, end) in pieces of whole grains, looking at the clock between them; false when the call is over.
+ * Pieces grow while they take little: a grain may be a nanosecond's work or a second's. */
+static bool run_watched(const job *j, int64_t begin, int64_t end)
+{
+  int64_t piece = j->grain;
+  uint64_t before = clock_ns();
+  while (begin < end) {
+    int64_t to = end - begin <= piece ? end : begin + piece;
+    j->fn(j->arg, begin, to);
+    begin = to;
+    if (call_cancelled(j->cx))
+      return false;
+    uint64_t now = clock_ns();
+    if (now >= j->cx->deadline_ns)
+      return false;
+    if (now - before < WATCH_NS / 4 && piece <= INT64_MAX / 2)
+      piece *= 2;
+    else if (now - before > WATCH_NS && piece / 2 >= j->grain)
+      piece = piece / 2 / j->grain * j->grain;
+    before = now;
+  }
+  return true;
+}
+
 static void run_chunks(thread_pool *p)
 {
   const job *j = &p->job;
-  bool watched = j->cx->cancel || j->cx->deadline_ns != UINT64_MAX;
+  bool watched = call_is_watched(j->cx);
   for (;;) {
     int64_t i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
     if (i >= j->n_chunks || atomic_load_explicit(&p->stopped, memory_order_relaxed))
       return;
-    int64_t begin = i * j->chunk;
-    j->fn(j->arg, begin, i64_min(begin + j->chunk, j->n));
-    if (watched && ((j->cx->cancel && atomic_load_explicit(j->cx->cancel, memory_order_relaxed)) ||
-                    clock_ns() >= j->cx->deadline_ns))
+    int64_t begin = i * j->chunk, end = begin + i64_min(j->chunk, j->n - begin);
+    if (!watched)
+      j->fn(j->arg, begin, end);
+    else if (!run_watched(j, begin, end))
       atomic_store_explicit(&p->stopped, true, memory_order_relaxed);
   }
 }
@@ -318,17 +345,13 @@ static void host_task(void *arg, int i)
 static rush_status run_inline(call_ctx *cx, int64_t n, int64_t grain,
                               void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
 {
-  if (!cx->cancel && cx->deadline_ns == UINT64_MAX) {
+  if (!call_is_watched(cx)) {
     fn(arg, 0, n);
     return RUSH_OK;
   }
-  int64_t piece = (n / 16 / grain + 1) * grain;
-  for (int64_t i = 0; i < n; i += piece) {
-    fn(arg, i, i64_min(i + piece, n));
-    if (i + piece < n)
-      TRY(call_poll(cx));
-  }
-  return RUSH_OK;
+  const job j = {.fn = fn, .arg = arg, .cx = cx, .n = n, .grain = grain};
+  (void)run_watched(&j, 0, n);
+  return call_poll(cx);
 }
 
 static void run_job(thread_pool *p)
@@ -344,6 +367,12 @@ static void run_job(thread_pool *p)
   close_job(p);
 }
 
+rush_status serial_for(call_ctx *cx, int64_t n, int64_t grain, void (*fn)(void *arg, int64_t begin, int64_t end),
+                       void *arg)
+{
+  return n <= 0 ? RUSH_OK : run_inline(cx, n, i64_max(grain, 1), fn, arg);
+}
+
 rush_status parallel_for(call_ctx *cx, int64_t n, int64_t grain,
                          void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
 {
@@ -352,7 +381,7 @@ rush_status parallel_for(call_ctx *cx, int64_t n, int64_t grain,
   grain = i64_max(grain, 1);
   if (n <= grain) {
     fn(arg, 0, n);
-    return RUSH_OK;
+    return UNLIKELY(call_is_watched(cx)) ? call_poll(cx) : RUSH_OK; /* fn may have broken off */
   }
   thread_pool *p = context_pool(cx->ctx);
   if (pool_n_threads(p) <= 1 || atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
@@ -360,12 +389,11 @@ rush_status parallel_for(call_ctx *cx, int64_t n, int64_t grain,
   int n_threads = pool_n_threads(p); /* it may have changed */
   int64_t n_pieces = (n - 1) / grain + 1;
   int64_t per_chunk = i64_max(n_pieces / ((int64_t)n_threads * CHUNKS_PER_THREAD), 1);
-  p->job = (job){fn, arg, cx, n, per_chunk * grain, 0};
+  p->job = (job){fn, arg, cx, n, grain, per_chunk * grain, 0};
   p->job.n_chunks = (n - 1) / p->job.chunk + 1;
   atomic_store_explicit(&p->next, 0, memory_order_relaxed);
   atomic_store_explicit(&p->stopped, false, memory_order_relaxed);
   run_job(p);
-  bool stopped = atomic_load_explicit(&p->stopped, memory_order_relaxed);
   pool_unclaim(p);
-  return stopped ? call_poll(cx) : RUSH_OK;
+  return call_is_watched(cx) ? call_poll(cx) : RUSH_OK;
 }

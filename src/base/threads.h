@@ -2,7 +2,12 @@
  *
  * A pool has n - 1 workers beside the calling thread.  parallel_for splits [0, n) into chunks of at
  * least `grain` and hands them out dynamically; results must not depend on which thread runs what.
- * Nested calls run inline.  The deadline and cancellation are looked at between chunks. */
+ * Nested calls run inline.
+ *
+ * A call with a deadline, or that can be cancelled, is looked at about once a millisecond: work is then
+ * handed out in pieces of whole grains that take no longer.  So a grain should be well below 10 ms of work;
+ * where one item can be more, fn looks at call_over() itself and may leave its results unfinished:
+ * parallel_for fails then. */
 #ifndef RUSH_BASE_THREADS_H
 #define RUSH_BASE_THREADS_H
 
@@ -33,5 +38,9 @@ void pool_set_host(thread_pool *p, const pool_host *host); /* NULL: our own agai
 /* fn(arg, begin, end) over [0, n).  Status of the poll; fn itself cannot fail. */
 rush_status parallel_for(call_ctx *cx, int64_t n, int64_t grain,
                          void (*fn)(void *arg, int64_t begin, int64_t end), void *arg) RUSH_CHECKED;
+
+/* The same on the calling thread alone, in order. */
+rush_status serial_for(call_ctx *cx, int64_t n, int64_t grain, void (*fn)(void *arg, int64_t begin, int64_t end),
+                       void *arg) RUSH_CHECKED;
 
 #endif

@@ -9,6 +9,7 @@
  * Numbers of unnamed values are kept, so that printing gives the same text.  Indentation means
  * nothing: a block ends with its `-> (...)`. */
 #include "ir/parse_int.h"
+#include "ops/lookup.h"
 
 #include <stdlib.h>
 
@@ -107,7 +108,7 @@ typedef struct pending_output { /* written before the node it belongs to */
 static const op *pick_overload(ir_parser *p, str name, const ir_node *n)
 {
   uint32_t k = 0;
-  const op *const *ops = op_overloads(p->s->cx->ctx, name, &k);
+  const op *const *ops = session_op_overloads(p->s, name, &k);
 
   for (uint32_t i = 0; i < k; i++)
     if (ir_node_fits_schema(n, ops[i]->schema))

@@ -16,9 +16,8 @@ _Noreturn static void broken(const verifier *v, const ir_node *n, const char *ru
   text_init(&t, v->s->cx->ctx);
   if (n && n->kind != IR_RETURN && n->kind != IR_PARAM)
     ir_print_node(&t, n);
-  char *text = session_strdup(v->s, text_str(&t));
+  char *text = session_take_text(v->s, &t);
 
-  text_free(&t);
   session_fail_status(v->s, RUSH_EINTERNAL, NULL, NULL, "%s%sthe graph is broken: %s\n%s",
                       v->pass ? v->pass : "", v->pass ? ": " : "", rule, text);
 }

@@ -304,6 +304,8 @@ static rush_status watched_call(rush_call *c)
 rush_status op_call(rush_call *c)
 {
   rush_status st = UNLIKELY(c->cx->watch) ? watched_call(c) : run(c);
+  if (UNLIKELY(call_is_watched(c->cx)) && st == RUSH_OK) /* a kernel that broke off (call_over) left nothing of use */
+    st = call_poll(c->cx);
   if (UNLIKELY(st != RUSH_OK))
     drop_results(c);
   return st;
@@ -322,9 +324,10 @@ rush_status op_invoke(call_ctx *cx, const op *o, const rush_value *args, uint32_
 rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
                            const rush_value *args, uint32_t n_args, rush_value *result)
 {
+  const uint32_t n_refused = mem_n_refused(cx->ctx);
   const op *o = op_find(cx->ctx, str_of(name), str_of(overload));
   if (!o)
-    return call_unsupported(cx, "no operator %s%s%s", name, overload[0] ? "." : "", overload);
+    return mem_n_refused(cx->ctx) != n_refused ? call_nomem(cx) : call_unsupported(cx, "no operator %s%s%s", name, overload[0] ? "." : "", overload);
   const schema *sc = o->schema;
   rush_value all[MAX_ARGS], made[MAX_RESULTS];
   if (n_args > sc->n_args || sc->n_args > MAX_ARGS || sc->n_returns > MAX_RESULTS ||

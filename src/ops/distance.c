@@ -179,10 +179,12 @@ rush_status kernel_pdist(rush_call *c)
   if (st == RUSH_OK) {
     distances d = {.a = x, .b = x, .out = out, .p = p, .n = x->sizes[1]};
     for (int64_t i = 0, at = 0; i < rows && st == RUSH_OK; i++) {
-      if (i % 256 == 255)
-        st = call_poll(c->cx);
-      for (int64_t k = i + 1; k < rows; k++)
+      st = call_poll(c->cx);
+      for (int64_t k = i + 1, work = 0; k < rows; k++, work += d.n) {
+        if (work > 1 << 18 && (work = 0, call_over(c->cx)))
+          break;
         put(&d, at++, i, k);
+      }
     }
   }
   tensor_release(x);

@@ -105,6 +105,7 @@ static rush_status fill_bernoulli(call_ctx *cx, generator *g, rush_tensor *to, d
 static rush_status check_probabilities(call_ctx *cx, const rush_tensor *ps)
 {
   for (int64_t i = 0; i < ps->n_elems; i++) {
+    TRY(call_poll_at(cx, i));
     const double p = ps->dtype == RUSH_FLOAT64 ? ((const double *)ps->data)[i] : (double)((const float *)ps->data)[i];
     if (!(p >= 0.0 && p <= 1.0))
       return call_fail(cx, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
@@ -301,7 +302,7 @@ static rush_status random_slopes(call_ctx *cx, generator *g, double lower, doubl
     return call_fail(cx, "Expected from <= to to be true, but got false.  (Could this error message be improved?  If so, "
                          "please report an enhancement request to PyTorch.)");
   mutex_lock(&g->lock);
-  for (int64_t i = 0; i < x->n_elems; i++) {
+  for (int64_t i = 0; i < x->n_elems && !call_over_at(cx, i); i++) {
     const double v = is_f64 ? ((const double *)x->data)[i] : (double)((const float *)x->data)[i];
     double r = 1.0;
     if (v <= 0)

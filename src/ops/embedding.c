@@ -33,9 +33,11 @@ static rush_status read_indices(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 static rush_status check_range(call_ctx *cx, const rush_tensor *indices, int64_t n_rows)
 {
   const int64_t *at = indices->data;
-  for (int64_t i = 0; i < indices->n_elems; i++)
+  for (int64_t i = 0; i < indices->n_elems; i++) {
+    TRY(call_poll_at(cx, i));
     if (at[i] < 0 || at[i] >= n_rows)
       return call_fail_type(cx, "IndexError", "index out of range in self");
+  }
   return RUSH_OK;
 }
 
@@ -139,7 +141,7 @@ static rush_status renorm(rush_call *c, rush_tensor *self)
     st = tensor_new(c->cx, RUSH_BOOL, 1, &self->sizes[0], &done);
   if (st == RUSH_OK)
     memset(done->data, 0, (size_t)done->n_elems);
-  for (int64_t i = 0; st == RUSH_OK && i < indices->n_elems; i++) {
+  for (int64_t i = 0; st == RUSH_OK && i < indices->n_elems && !call_over_at(c->cx, i); i++) {
     const int64_t at = ((const int64_t *)indices->data)[i];
     if (!((bool *)done->data)[at])
       st = renorm_row(c->cx, self, at, call_float(c, 2), call_float(c, 3), row);
@@ -291,14 +293,18 @@ static void bag_take(const bags *b, int64_t bag, int64_t i, const void *from, bo
     add_row_f32(n, to, from, b->factors ? ((const float *)b->factors->data)[i] : 1.0F);
 }
 
+#define BAG_ROWS_AT_ONCE 16384 /* rows between two looks at the clock */
+
 /* Sums of rows that need no conversion and have no padding among them. */
 static int64_t sum_bag(const bags *b, int64_t bag)
 {
   const int64_t begin = bag_begin(b, bag), n = i64_max(0, bag_end(b, bag) - begin);
   const size_t item = dtype_bytes(b->wide);
   const char *factors = b->factors ? (const char *)b->factors->data + (size_t)begin * item : NULL;
-  b->sum.rows(b->n_cols, b->weight->data, (const int64_t *)b->indices->data + begin, n, factors,
-              (char *)b->out->data + (size_t)(bag * b->n_cols) * item);
+  /* The sums of pieces add up in the result: as if all were one. */
+  for (int64_t i = 0; i < n && !(i && call_over(b->cx)); i += BAG_ROWS_AT_ONCE)
+    b->sum.rows(b->n_cols, b->weight->data, (const int64_t *)b->indices->data + begin + i, i64_min(BAG_ROWS_AT_ONCE, n - i),
+                factors ? factors + (size_t)i * item : NULL, (char *)b->out->data + (size_t)(bag * b->n_cols) * item);
   return n;
 }
 
@@ -310,6 +316,8 @@ static void run_bag(const bags *b, int64_t bag, void *widened)
   const size_t row_bytes = (size_t)b->n_cols * dtype_bytes(b->dtype);
   int64_t count = plain ? sum_bag(b, bag) : 0;
   for (int64_t i = bag_begin(b, bag); i < end; i++) {
+    if (i % BAG_ROWS_AT_ONCE == 0 && call_over(b->cx))
+      return;
     const void *from = (const char *)b->weight->data + (size_t)at[i] * row_bytes;
     if (at[i] == b->padding)
       continue;
@@ -347,7 +355,7 @@ static rush_status make_side_results(bags *b)
   if (b->mode == BAG_MAX)
     TRY(zeros(b->cx, RUSH_INT64, 2, grid, &b->max_at));
   for (int64_t bag = 0; bag < b->n_bags && n_offsets > 0; bag++)
-    for (int64_t i = bag_begin(b, bag); i < bag_limit(b, bag); i++)
+    for (int64_t i = bag_begin(b, bag); i < bag_limit(b, bag) && !call_over_at(b->cx, i); i++)
       ((int64_t *)b->offset2bag->data)[i] = bag;
   return RUSH_OK;
 }
@@ -362,7 +370,7 @@ static rush_status run_bags(bags *b)
   b->sum = ISA_PICK(gather_of, cpu_choose(context_get_options(b->cx->ctx)->cpu))(b->wide == RUSH_FLOAT64);
   if (b->wide != b->dtype && !(widened = mem_alloc(b->cx->ctx, row_bytes)))
     return call_nomem(b->cx);
-  for (int64_t bag = 0; bag < b->n_bags; bag++)
+  for (int64_t bag = 0; bag < b->n_bags && !(bag % 16 == 15 && call_over(b->cx)); bag++)
     run_bag(b, bag, widened);
   if (widened)
     mem_free(b->cx->ctx, widened, row_bytes);
@@ -396,10 +404,12 @@ static rush_status read_bags(rush_call *c, bags *b)
     TRY(nn_input(c->cx, factors, &b->factors));
   TRY(check_offsets(b));
   const int64_t *at = b->indices->data;
-  for (int64_t i = 0; i < b->n_indices; i++)
+  for (int64_t i = 0; i < b->n_indices; i++) {
+    TRY(call_poll_at(b->cx, i));
     if (at[i] < 0 || at[i] >= b->n_rows)
       return call_fail(c->cx, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be %lld",
                        (long long)at[i]);
+  }
   return RUSH_OK;
 }
 
@@ -451,6 +461,7 @@ static rush_status count_classes(rush_call *c, const rush_tensor *t, int64_t *n_
   if (t->n_elems == 0)
     return *n_classes > 0 ? RUSH_OK : call_fail(c->cx, "Can not infer total number of classes from empty tensor.");
   for (int64_t i = 0; i < t->n_elems; i++) {
+    TRY(call_poll_at(c->cx, i));
     if (at[i] < 0)
       return call_fail(c->cx, "Class values must be non-negative.");
     max = i64_max(max, at[i]);
@@ -476,7 +487,7 @@ rush_status kernel_one_hot(rush_call *c)
   if (st == RUSH_OK)
     st = zeros(c->cx, RUSH_INT64, t->n_dims + 1, sizes, &out);
   if (st == RUSH_OK) {
-    for (int64_t i = 0; i < t->n_elems; i++)
+    for (int64_t i = 0; i < t->n_elems && !call_over_at(c->cx, i); i++)
       ((int64_t *)out->data)[i * n_classes + ((const int64_t *)t->data)[i]] = 1;
     call_return_steal(c, 0, out);
   }

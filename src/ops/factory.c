@@ -315,7 +315,7 @@ static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn
     return call_fail_type(c->cx, "NotImplementedError", "\"%s_cpu\" not implemented for 'Bool'", strrchr(c->op->schema->name, ':') + 1);
   TRY(tensor_new(c->cx, dtype, 1, &n, &t));
   size_t item = tensor_item_bytes(t);
-  for (int64_t at = 0; at < n; at += 256) {
+  for (int64_t at = 0; at < n && !call_over_at(c->cx, at / 256); at += 256) {
     int64_t m = i64_min(256, n - at);
     for (int64_t i = 0; i < m; i++)
       block[i] = fn(p, at + i);
@@ -333,7 +333,7 @@ static rush_status arange_ints(rush_call *c, int64_t start, int64_t step, int64_
 {
   rush_tensor *t;
   TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
-  for (int64_t i = 0; i < n; i++)
+  for (int64_t i = 0; i < n && !call_over_at(c->cx, i); i++)
     ((int64_t *)t->data)[i] = (int64_t)((uint64_t)start + (uint64_t)step * (uint64_t)i);
   call_return_steal(c, 0, t);
   return RUSH_OK;
@@ -455,7 +455,7 @@ static rush_status spaced_complex(rush_call *c, int dtype, double *p, range_fn *
   q[2] = (q[1] - q[0]) / (q[3] - 1);
   TRY(tensor_new(c->cx, RUSH_COMPLEX128, 1, &n, &wide));
   double *d = wide->data;
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n && !call_over_at(c->cx, i); i++) {
     double re = linspace_at(p, i), im = linspace_at(q, i);
     if (fn != linspace_at) {
       double size = pow(p[4], re), angle = im * log(p[4]);
@@ -512,7 +512,7 @@ static rush_status eye(rush_call *c, int64_t n, int64_t m, uint32_t opt)
   TRY(call_options(c, opt, RUSH_FLOAT32, &dtype));
   TRY(tensor_new(c->cx, dtype, 2, sizes, &t));
   TRY(return_filled(c, t, value_int(0)));
-  for (int64_t i = 0; i < i64_min(n, m); i++)
+  for (int64_t i = 0; i < i64_min(n, m) && !call_over_at(c->cx, i); i++)
     tensor_set(t, i * m + i, value_int(1));
   return RUSH_OK;
 }
@@ -531,6 +531,7 @@ static rush_status triangle_indices(rush_call *c, bool lower)
   offset = i64_min(i64_max(offset, -rows), columns);
   for (int64_t r = 0; r < rows; r++) {
     int64_t low = i64_min(i64_max(r + offset + (lower ? 1 : 0), 0), columns);
+    TRY(call_poll_at(c->cx, r));
     n += lower ? low : columns - low;
   }
   int64_t sizes[] = {2, n};
@@ -539,6 +540,8 @@ static rush_status triangle_indices(rush_call *c, bool lower)
   for (int64_t r = 0; r < rows; r++) {
     int64_t low = i64_min(i64_max(r + offset + (lower ? 1 : 0), 0), columns);
     for (int64_t k = lower ? 0 : low; k < (lower ? low : columns); k++, at++) {
+      if (call_over_at(c->cx, at))
+        break;
       tensor_set(t, at, value_int(r));
       tensor_set(t, n + at, value_int(k));
     }
@@ -563,6 +566,8 @@ static rush_status triangle(rush_call *c, bool lower)
   offset = i64_min(i64_max(offset, -rows - 1), columns);
   int64_t all = r->n_elems ? r->n_elems / columns : 0;
   for (int64_t i = 0; i < all; i++) {
+    if ((columns > POLL_STEPS || i % 64 == 63) && call_over(c->cx))
+      break;
     int64_t row = i % rows;
     int64_t cut = i64_min(i64_max(row + offset + (lower ? 1 : 0), 0), columns);
     char *p = (char *)r->data + (size_t)(i * columns) * item;
@@ -666,6 +671,7 @@ static rush_status store_list(rush_call *c, rush_tensor *t, const rush_list *l, 
         return call_fail(c->cx, "Expected a nested list at dim %d", dim);
       TRY(store_list(c, t, v.as.list, dim + 1, at));
     } else if (v.tag >= RUSH_TAG_BOOL && v.tag <= RUSH_TAG_COMPLEX) {
+      TRY(call_poll_at(c->cx, *at));
       tensor_set(t, (*at)++, v);
     } else {
       return call_fail(c->cx, "Input must be of ints, floats, or bools");

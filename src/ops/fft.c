@@ -57,35 +57,37 @@ static bool factorize(fft_plan *p)
 }
 
 /* Chirp and kernel of Bluestein's method. */
-static bool make_chirp(context *c, fft_plan *p)
+static bool make_chirp(const call_ctx *cx, fft_plan *p)
 {
+  context *c = cx->ctx;
   int64_t m = 1;
   while (m < 2 * p->n - 1)
     m *= 2;
-  p->inner = fft_plan_new(c, m);
+  p->inner = fft_plan_new(cx, m);
   p->chirp = cplx_new(c, p->n);
   p->kernel = cplx_new(c, m);
   cplx *x = cplx_new(c, m), *scratch = p->inner ? cplx_new(c, (int64_t)fft_scratch_len(p->inner)) : NULL;
   const bool made = p->inner && p->chirp && p->kernel && x && scratch;
   if (made) {
-    for (int64_t k = 0; k < p->n; k++) /* k * k mod 2 n keeps the angle small */
+    for (int64_t k = 0; k < p->n && !call_over_at(cx, k); k++) /* k * k mod 2 n keeps the angle small */
       p->chirp[k] = root_of((int64_t)((__int128)k * k % (2 * p->n)), 2 * p->n);
-    for (int64_t k = 0; k < m; k++)
+    for (int64_t k = 0; k < m && !call_over_at(cx, k); k++)
       x[k] = (cplx){0, 0};
-    for (int64_t k = 0; k < p->n; k++) {
+    for (int64_t k = 0; k < p->n && !call_over_at(cx, k); k++) {
       const cplx v = {p->chirp[k].re, -p->chirp[k].im};
       x[k] = v;
       x[(m - k) % m] = v;
     }
-    fft_run(p->inner, false, x, p->kernel, scratch);
+    fft_run(cx, p->inner, false, x, p->kernel, scratch);
   }
   cplx_free(c, x, m);
   cplx_free(c, scratch, p->inner ? (int64_t)fft_scratch_len(p->inner) : 0);
   return made;
 }
 
-fft_plan *fft_plan_new(context *c, int64_t n)
+fft_plan *fft_plan_new(const call_ctx *cx, int64_t n)
 {
+  context *c = cx->ctx;
   fft_plan *p = mem_alloc_zero(c, sizeof *p);
   if (!p)
     return NULL;
@@ -94,10 +96,10 @@ fft_plan *fft_plan_new(context *c, int64_t n)
   if (factorize(p)) {
     p->roots = cplx_new(c, n);
     made = p->roots != NULL;
-    for (int64_t k = 0; made && k < n; k++)
+    for (int64_t k = 0; made && k < n && !call_over_at(cx, k); k++)
       p->roots[k] = root_of(k, n);
   } else {
-    made = make_chirp(c, p);
+    made = make_chirp(cx, p);
   }
   if (made)
     return p;
@@ -131,9 +133,9 @@ static inline cplx root_at(const fft_plan *p, bool backward, int64_t k)
 }
 
 /* Join f transforms of length m, which stand one after the other in `out`; `stride` * f * m == n. */
-static void butterflies(const fft_plan *p, bool backward, int f, int64_t m, int64_t stride, cplx *out, cplx *t)
+static void butterflies(const call_ctx *cx, const fft_plan *p, bool backward, int f, int64_t m, int64_t stride, cplx *out, cplx *t)
 {
-  for (int64_t u = 0; u < m; u++) {
+  for (int64_t u = 0; u < m && !call_over_at(cx, u); u++) {
     for (int q = 0; q < f; q++)
       t[q] = q ? mul(out[u + q * m], root_at(p, backward, q * u * stride)) : out[u];
     if (f == 2) {
@@ -157,7 +159,7 @@ static void butterflies(const fft_plan *p, bool backward, int f, int64_t m, int6
   }
 }
 
-static void mixed(const fft_plan *p, bool backward, int level, int64_t n, int64_t stride, const cplx *in, cplx *out,
+static void mixed(const call_ctx *cx, const fft_plan *p, bool backward, int level, int64_t n, int64_t stride, const cplx *in, cplx *out,
                   cplx *scratch)
 {
   if (n == 1) {
@@ -166,34 +168,36 @@ static void mixed(const fft_plan *p, bool backward, int level, int64_t n, int64_
   }
   const int f = p->factors[level];
   const int64_t m = n / f;
+  if (n > POLL_STEPS && call_over(cx))
+    return;
   for (int q = 0; q < f; q++)
-    mixed(p, backward, level + 1, m, stride * f, in + q * stride, out + q * m, scratch);
-  butterflies(p, backward, f, m, stride, out, scratch);
+    mixed(cx, p, backward, level + 1, m, stride * f, in + q * stride, out + q * m, scratch);
+  butterflies(cx, p, backward, f, m, stride, out, scratch);
 }
 
 /* -- Bluestein ------------------------------------------------------------------------------------------------- */
 
 /* The backward transform is the forward one of the conjugates, conjugated. */
-static void bluestein(const fft_plan *p, bool backward, const cplx *in, cplx *out, cplx *scratch)
+static void bluestein(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in, cplx *out, cplx *scratch)
 {
   const int64_t m = p->inner->n;
   cplx *x = scratch, *y = scratch + m, *rest = scratch + 2 * m;
-  for (int64_t k = 0; k < m; k++)
+  for (int64_t k = 0; k < m && !call_over_at(cx, k); k++)
     x[k] = k < p->n ? mul((cplx){in[k].re, backward ? -in[k].im : in[k].im}, p->chirp[k]) : (cplx){0, 0};
-  fft_run(p->inner, false, x, y, rest);
-  for (int64_t k = 0; k < m; k++)
+  fft_run(cx, p->inner, false, x, y, rest);
+  for (int64_t k = 0; k < m && !call_over_at(cx, k); k++)
     y[k] = mul(y[k], p->kernel[k]);
-  fft_run(p->inner, true, y, x, rest);
-  for (int64_t k = 0; k < p->n; k++) {
+  fft_run(cx, p->inner, true, y, x, rest);
+  for (int64_t k = 0; k < p->n && !call_over_at(cx, k); k++) {
     const cplx v = mul((cplx){x[k].re / (double)m, x[k].im / (double)m}, p->chirp[k]);
     out[k] = (cplx){v.re, backward ? -v.im : v.im};
   }
 }
 
-void fft_run(const fft_plan *p, bool backward, const cplx *in, cplx *out, cplx *scratch)
+void fft_run(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in, cplx *out, cplx *scratch)
 {
   if (p->inner)
-    bluestein(p, backward, in, out, scratch);
+    bluestein(cx, p, backward, in, out, scratch);
   else
-    mixed(p, backward, 0, p->n, 1, in, out, scratch);
+    mixed(cx, p, backward, 0, p->n, 1, in, out, scratch);
 }

@@ -14,10 +14,10 @@ typedef struct cplx {
 typedef struct fft_plan fft_plan;
 
 /* n >= 1.  NULL: no memory. */
-fft_plan *fft_plan_new(context *c, int64_t n);
+fft_plan *fft_plan_new(const call_ctx *cx, int64_t n);
 void fft_plan_free(context *c, fft_plan *p);
 size_t fft_scratch_len(const fft_plan *p); /* in cplx */
 /* out[k] = sum of in[i] exp(-2 pi j i k / n), not scaled; backward: exp(+...).  in and out do not overlap. */
-void fft_run(const fft_plan *p, bool backward, const cplx *in, cplx *out, cplx *scratch);
+void fft_run(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in, cplx *out, cplx *scratch);
 
 #endif

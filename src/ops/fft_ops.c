@@ -33,10 +33,10 @@ static void run_lines(void *arg, int64_t begin, int64_t end)
   }
   for (int64_t line = begin; line < end; line++) {
     cplx *x = j->x + line / j->inner * j->n * j->inner + line % j->inner;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !call_over_at(j->cx, (int64_t)i); i++)
       in[i] = x[(int64_t)i * j->inner];
-    fft_run(j->plan, j->backward, in, in + n, in + 2 * n);
-    for (size_t i = 0; i < n; i++)
+    fft_run(j->cx, j->plan, j->backward, in, in + n, in + 2 * n);
+    for (size_t i = 0; i < n && !call_over_at(j->cx, (int64_t)i); i++)
       x[(int64_t)i * j->inner] = in[n + i];
   }
   mem_free_data(j->cx->ctx, in, n_bytes);
@@ -49,7 +49,7 @@ static rush_status transform(call_ctx *cx, rush_tensor *x, int dim, bool backwar
     return RUSH_OK;
   for (int i = dim + 1; i < x->n_dims; i++)
     j.inner *= x->sizes[i];
-  fft_plan *plan = fft_plan_new(cx->ctx, j.n);
+  fft_plan *plan = fft_plan_new(cx, j.n);
   if (!plan)
     return call_nomem(cx);
   j.plan = plan;

@@ -110,7 +110,7 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
   const char *a = j->a_all ? at(j, j->a_all, k0 * g->m + m0 * t.k) : j->pack_a ? scratch : NULL;
   if (j->pack_a && !j->a_all)
     pack_a(j, m0, m1, k0, k1, scratch);
-  for (int64_t p = p0; p < p1; p++) {
+  for (int64_t p = p0; p < p1 && !call_over(j->cx); p++) {
     const int64_t col = p * nr;
     t.cols = (int)i64_min(nr, g->n - col);
     t.b = panel_of_b(j, p, k0, k1, scratch + j->a_bytes, &t.b_ks);
@@ -172,7 +172,7 @@ static void task_panels(void *arg, int64_t begin, int64_t end)
   int slot;
   char *scratch = slot_take(j, &slot);
   for (int64_t i = begin; i < end; i++)
-    for (int64_t k0 = 0; k0 < j->g->k; k0 += j->piece)
+    for (int64_t k0 = 0; k0 < j->g->k && !(k0 && call_over(j->cx)); k0 += j->piece)
       run_block(j, 0, j->g->m, cut(j->n_panels, j->n_groups, i), cut(j->n_panels, j->n_groups, i + 1), k0,
                 i64_min(k0 + j->piece, j->g->k), scratch);
   slot_give(j, slot);
@@ -225,7 +225,7 @@ static void task_row(void *arg, int64_t begin, int64_t end)
   _Alignas(64) char acc[COLS * 8];
   for (int64_t c = begin; c < end; c += COLS) {
     const int64_t n = i64_min(COLS, end - c);
-    for (int64_t k0 = 0; k0 < g->k; k0 += j->piece) {
+    for (int64_t k0 = 0; k0 < g->k && !(k0 && call_over(j->cx)); k0 += j->piece) {
       const int64_t k1 = i64_min(k0 + j->piece, g->k);
       j->kr->row(k1 - k0, at(j, g->a.data, k0 * g->a.cs), g->a.cs, at(j, g->b.data, k0 * g->b.rs + c),
                  g->b.rs, n, acc);
@@ -509,17 +509,32 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
 
 enum { CHUNK = 256 }; /* columns accumulated at a time */
 
+typedef struct rows_job {
+  const gemm_args *g;
+  const call_ctx *cx;
+} rows_job;
+
+/* n more multiplications: look at the clock now and then. */
+static inline bool rows_over(const rows_job *j, int64_t *work, int64_t n)
+{
+  if ((*work += n) < 1 << 18)
+    return false;
+  *work = 0;
+  return call_over(j->cx);
+}
+
 #define INT_ROWS(name, T)                                                                         \
   static void name(void *arg, int64_t begin, int64_t end)                                         \
   {                                                                                               \
-    const gemm_args *g = arg;                                                                     \
+    const gemm_args *g = ((const rows_job *)arg)->g;                                               \
+    int64_t work = 0;                                                                             \
     const T alpha = (T)(int64_t)g->alpha, beta = (T)(int64_t)g->beta;                              \
     T acc[CHUNK];                                                                                 \
     for (int64_t i = begin; i < end; i++)                                                         \
       for (int64_t c0 = 0; c0 < g->n; c0 += CHUNK) {                                              \
         const int64_t n = i64_min(CHUNK, g->n - c0);                                              \
         memset(acc, 0, sizeof acc);                                                               \
-        for (int64_t k = 0; k < g->k; k++) {                                                      \
+        for (int64_t k = 0; k < g->k && !rows_over(arg, &work, n); k++) {                         \
           const T a = ((const T *)g->a.data)[i * g->a.rs + k * g->a.cs];                          \
           const T *b = (const T *)g->b.data + k * g->b.rs + c0 * g->b.cs;                         \
           for (int64_t c = 0; c < n; c++)                                                         \
@@ -541,13 +556,14 @@ INT_ROWS(rows_u64, uint64_t)
 #define COMPLEX_ROWS(name, T)                                                                     \
   static void name(void *arg, int64_t begin, int64_t end)                                         \
   {                                                                                               \
-    const gemm_args *g = arg;                                                                     \
+    const gemm_args *g = ((const rows_job *)arg)->g;                                               \
+    int64_t work = 0;                                                                             \
     const T *a = g->a.data, *b = g->b.data, *d = g->d.data;                                       \
     const double sign = g->conj_a ? -1.0 : 1.0;                                                   \
     for (int64_t i = begin; i < end; i++)                                                         \
       for (int64_t c = 0; c < g->n; c++) {                                                        \
         double re = 0.0, im = 0.0;                                                                \
-        for (int64_t k = 0; k < g->k; k++) {                                                      \
+        for (int64_t k = 0; k < g->k && !rows_over(arg, &work, 1); k++) {                         \
           const T *x = a + 2 * (i * g->a.rs + k * g->a.cs), *y = b + 2 * (k * g->b.rs + c * g->b.cs); \
           const double xi = sign * (double)x[1];                                                  \
           re += (double)x[0] * (double)y[0] - xi * (double)y[1];                                  \
@@ -580,8 +596,8 @@ static rush_status gemm_plain(call_ctx *cx, const gemm_args *g)
     fn = rows_u16;
   else if (dtype_bytes(g->dtype) == 4)
     fn = rows_u32;
-  gemm_args copy = *g;
-  return parallel_for(cx, g->m, i64_max(1, 65536 / i64_max(1, g->n * g->k)), fn, &copy);
+  rows_job j = {g, cx};
+  return parallel_for(cx, g->m, i64_max(1, 65536 / i64_max(1, g->n * g->k)), fn, &j);
 }
 
 /* -- Public ----------------------------------------------------------------------------------------- */
@@ -772,6 +788,7 @@ rush_status gemm_pack(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
     mem_free(cx->ctx, p, sizeof *p);
     return call_nomem(cx);
   }
+  mem_count_packed(cx->ctx, (int64_t)p->n_bytes);
   pack_job j = {kr, p, from, n_units};
   rush_status st = parallel_for(cx, from->count * n_units, i64_max(1, 65536 / i64_max(1, unit * from->k)), pack_units, &j);
   if (st != RUSH_OK) {
@@ -786,6 +803,7 @@ void gemm_packed_free(context *c, gemm_packed *p)
 {
   if (!p)
     return;
+  mem_count_packed(c, -(int64_t)p->n_bytes);
   mem_free_data(c, p->data, p->n_bytes);
   mem_free(c, p, sizeof *p);
 }

@@ -160,6 +160,8 @@ static rush_status add_offsets(call_ctx *cx, plan *p, int dim, int nth)
   const int64_t *v = row->data;
   for (int64_t i = 0; i < p->n; i++) {
     int64_t k = v[i];
+    if ((s = call_poll_at(cx, i)) != RUSH_OK)
+      break;
     if (UNLIKELY(k < -size || k >= size)) {
       s = call_fail_type(cx, "IndexError", "index %lld is out of bounds for dimension %d with size %lld",
                          (long long)k, nth, (long long)size);
@@ -228,6 +230,10 @@ static rush_status own_offsets(call_ctx *cx, const plan *p, const int64_t *strid
     return call_nomem(cx);
   for (int64_t i = 0; i < p->n; i++) {
     int64_t rest = i;
+    if (call_over_at(cx, i)) {
+      mem_free(cx->ctx, at, (size_t)p->n * sizeof *at);
+      return call_poll(cx);
+    }
     at[i] = 0;
     for (int k = p->n_own - 1; k >= 0; k--) {
       at[i] += rest % p->own[k] * strides[p->before + k];

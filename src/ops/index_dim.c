@@ -56,6 +56,7 @@ static rush_status dim_index_make(rush_call *c, dim_index *x, const rush_tensor 
   const int64_t *v = row->data;
   for (int64_t i = 0; i < x->n && s == RUSH_OK; i++) {
     int64_t k = v[i] < 0 && wraps ? v[i] + x->size : v[i];
+    s = call_poll_at(c->cx, i);
     if (UNLIKELY(k < 0 || k >= x->size)) {
       if (!x->has_bad)
         x->bad = v[i];
@@ -366,6 +367,7 @@ static rush_status linear_index_make(rush_call *c, dim_index *x, const rush_tens
                           "elements.", (long long)x->bad, (long long)n);
   for (int64_t i = 0; i < x->n && !tensor_is_contiguous(t); i++) {
     int64_t rest = x->at[i] / item;
+    TRY(call_poll_at(c->cx, i));
     x->at[i] = 0;
     for (int d = t->n_dims - 1; d >= 0; d--) {
       x->at[i] += rest % t->sizes[d] * t->strides[d] * item;

@@ -6,18 +6,21 @@ rush_status tensor_as_mask(call_ctx *cx, rush_tensor *t, rush_tensor **out)
   return t->dtype == RUSH_BOOL ? tensor_contiguous(cx, t, out) : tensor_to_dtype(cx, t, RUSH_BOOL, out);
 }
 
-static int64_t count_true(const uint8_t *m, int64_t n)
+#define COUNT_AT_ONCE (1 << 20)
+
+static int64_t count_true(const call_ctx *cx, const uint8_t *m, int64_t n)
 {
   int64_t total = 0;
-  for (int64_t i = 0; i < n; i++)
-    total += m[i] != 0;
+  for (int64_t at = 0; at < n && !(at && call_over(cx)); at += COUNT_AT_ONCE)
+    for (int64_t i = at; i < at + i64_min(COUNT_AT_ONCE, n - at); i++)
+      total += m[i] != 0;
   return total;
 }
 
 /* -- nonzero -------------------------------------------------------------------------------------- */
 
 /* Positions in row-major order, a column a dimension; at most `rows`.  How many there were. */
-static int64_t write_positions(const uint8_t *m, const rush_tensor *t, int64_t *out, int64_t rows, const int64_t *strides)
+static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_tensor *t, int64_t *out, int64_t rows, const int64_t *strides)
 {
   int64_t coord[TENSOR_MAX_DIMS] = {0}, k = 0;
   int last = t->n_dims - 1;
@@ -26,7 +29,9 @@ static int64_t write_positions(const uint8_t *m, const rush_tensor *t, int64_t *
   int64_t *place = out + last * strides[1];
   for (int64_t at = 0; at < t->n_elems && k < rows; at += t->sizes[last]) {
     int64_t first = k;
-    for (int64_t i = 0; i < t->sizes[last] && k < rows; i++) { /* no branch on what chance decides */
+    if (call_over_at(cx, at / t->sizes[last]))
+      break;
+    for (int64_t i = 0; i < t->sizes[last] && k < rows && !call_over_at(cx, i); i++) { /* no branch on what chance decides */
       place[k * strides[0]] = i;
       k += m[at + i] != 0;
     }
@@ -44,14 +49,14 @@ static rush_status nonzero(call_ctx *cx, rush_tensor *t, int64_t rows, int64_t f
 {
   rush_tensor *mask, *r;
   TRY(tensor_as_mask(cx, t, &mask));
-  int64_t n = rows < 0 ? count_true(mask->data, mask->n_elems) : rows;
+  int64_t n = rows < 0 ? count_true(cx, mask->data, mask->n_elems) : rows;
   int64_t sizes[] = {n, t->n_dims}, strides[] = {1, i64_max(n, 1)};
   if (rows >= 0)
     strides_contiguous(2, sizes, strides);
   rush_status s = tensor_new_strided(cx, RUSH_INT64, 2, sizes, strides, &r);
   if (s == RUSH_OK) {
-    int64_t k = write_positions(mask->data, t, r->data, n, strides);
-    for (int64_t i = k * t->n_dims; i < n * t->n_dims && rows >= 0; i++)
+    int64_t k = write_positions(cx, mask->data, t, r->data, n, strides);
+    for (int64_t i = k * t->n_dims; i < n * t->n_dims && rows >= 0 && !call_over_at(cx, i); i++)
       ((int64_t *)r->data)[i] = fill;
     *out = r;
   }
@@ -142,12 +147,12 @@ typedef struct pair64 {
 
 /* Branch-free: every element is written, and the place moves on after one that counts. */
 #define PACK(type)                                                                     \
-  for (int64_t i = 0; k < count; i++) {                                                \
+  for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) {                                            \
     ((type *)d)[k] = ((const type *)s)[i];                                             \
     k += m[i] != 0;                                                                    \
   }
 
-static void pack(size_t item, char *d, const char *s, const uint8_t *m, int64_t count)
+static void pack(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m, int64_t count)
 {
   int64_t k = 0;
   switch (item) {
@@ -171,10 +176,10 @@ rush_status kernel_masked_select(rush_call *c)
   if (call_tensor(c, 1)->dtype != RUSH_BOOL)
     return call_fail(c->cx, "masked_select: expected BoolTensor for mask");
   TRY(expand_both(c->cx, call_tensor(c, 0), call_tensor(c, 1), &x, &m));
-  int64_t n = count_true(m->data, m->n_elems);
+  int64_t n = count_true(c->cx, m->data, m->n_elems);
   rush_status s = tensor_new(c->cx, x->dtype, 1, &n, &r);
   if (s == RUSH_OK) {
-    pack(tensor_item_bytes(x), r->data, x->data, m->data, n);
+    pack(c->cx, tensor_item_bytes(x), r->data, x->data, m->data, n);
     call_return_steal(c, 0, r);
   }
   tensor_release(x);
@@ -184,12 +189,12 @@ rush_status kernel_masked_select(rush_call *c)
 
 /* Elements under the mask become source's `count` elements in order; branch-free, as pack. */
 #define UNPACK(type)                                                                   \
-  for (int64_t i = 0; k < count; i++) {                                                \
+  for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) {                                            \
     ((type *)d)[i] = m[i] ? ((const type *)s)[k] : ((type *)d)[i];                     \
     k += m[i] != 0;                                                                    \
   }
 
-static void unpack(size_t item, char *d, const char *s, const uint8_t *m, int64_t count)
+static void unpack(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m, int64_t count)
 {
   int64_t k = 0;
   switch (item) {
@@ -223,11 +228,11 @@ static rush_status scatter_masked(rush_call *c, rush_tensor *x, const rush_tenso
   rush_tensor *source;
   TRY(tensor_contiguous(c->cx, call_tensor(c, 2), &source));
   rush_status s = RUSH_OK;
-  int64_t count = count_true(m->data, m->n_elems);
+  int64_t count = count_true(c->cx, m->data, m->n_elems);
   if (source->n_elems < count)
     s = call_fail(c->cx, "Number of elements of source < number of ones in mask");
   else
-    unpack(tensor_item_bytes(x), tensor_data_mut(x), source->data, m->data, count);
+    unpack(c->cx, tensor_item_bytes(x), tensor_data_mut(x), source->data, m->data, count);
   tensor_release(source);
   return s;
 }

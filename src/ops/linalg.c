@@ -3,6 +3,18 @@
 #include <math.h>
 #include <string.h>
 
+/* Multiplications between two looks at the clock.  A function that breaks off leaves its results unfinished. */
+#define WORK (1 << 18)
+
+/* n more were done: is the call over? */
+static inline bool over(const call_ctx *cx, int64_t *work, int64_t n)
+{
+  if ((*work += n) < WORK)
+    return false;
+  *work = 0;
+  return call_over(cx);
+}
+
 /* -- LU ------------------------------------------------------------------------------------------------ */
 
 static void swap_rows(double *a, int64_t n, int64_t i, int64_t j)
@@ -14,9 +26,9 @@ static void swap_rows(double *a, int64_t n, int64_t i, int64_t j)
   }
 }
 
-int lu_factor(double *a, int64_t m, int64_t n, int32_t *pivots, int *sign)
+int lu_factor(const call_ctx *cx, double *a, int64_t m, int64_t n, int32_t *pivots, int *sign)
 {
-  int64_t steps = m < n ? m : n;
+  int64_t steps = m < n ? m : n, work = 0;
   int info = 0;
 
   *sign = 1;
@@ -36,6 +48,8 @@ int lu_factor(double *a, int64_t m, int64_t n, int32_t *pivots, int *sign)
       continue;
     }
     for (int64_t i = c + 1; i < m; i++) {
+      if (over(cx, &work, n - c))
+        return info;
       double f = a[i * n + c] /= pivot;
       if (f != 0)
         for (int64_t k = c + 1; k < n; k++)
@@ -45,23 +59,26 @@ int lu_factor(double *a, int64_t m, int64_t n, int32_t *pivots, int *sign)
   return info;
 }
 
-void lu_solve(const double *lu, const int32_t *pivots, int64_t n, double *b, int64_t k)
+void lu_solve(const call_ctx *cx, const double *lu, const int32_t *pivots, int64_t n, double *b, int64_t k)
 {
   for (int64_t i = 0; i < n; i++)
     if (pivots[i] - 1 != i)
       swap_rows(b, k, i, pivots[i] - 1);
-  tri_solve(lu, n, false, false, true, b, k);
-  tri_solve(lu, n, true, false, false, b, k);
+  tri_solve(cx, lu, n, false, false, true, b, k);
+  tri_solve(cx, lu, n, true, false, false, b, k);
 }
 
-void tri_solve(const double *t, int64_t n, bool upper, bool transpose, bool unit, double *b, int64_t k)
+void tri_solve(const call_ctx *cx, const double *t, int64_t n, bool upper, bool transpose, bool unit, double *b, int64_t k)
 {
   bool forward = upper == transpose;
+  int64_t work = 0;
 
   for (int64_t step = 0; step < n; step++) {
     int64_t i = forward ? step : n - 1 - step;
     for (int64_t before = 0; before < step; before++) {
       int64_t j = forward ? before : n - 1 - before;
+      if (over(cx, &work, k))
+        return;
       double f = transpose ? t[j * n + i] : t[i * n + j];
       if (f != 0)
         for (int64_t c = 0; c < k; c++)
@@ -73,8 +90,9 @@ void tri_solve(const double *t, int64_t n, bool upper, bool transpose, bool unit
   }
 }
 
-int cholesky_factor(double *a, int64_t n)
+int cholesky_factor(const call_ctx *cx, double *a, int64_t n)
 {
+  int64_t work = 0;
   for (int64_t j = 0; j < n; j++) {
     double d = a[j * n + j];
     for (int64_t k = 0; k < j; k++)
@@ -84,6 +102,8 @@ int cholesky_factor(double *a, int64_t n)
     double root = a[j * n + j] = sqrt(d);
     for (int64_t i = j + 1; i < n; i++) {
       double v = a[i * n + j];
+      if (over(cx, &work, j))
+        return 0;
       for (int64_t k = 0; k < j; k++)
         v -= a[i * n + k] * a[j * n + k];
       a[i * n + j] = v / root;
@@ -97,10 +117,11 @@ int cholesky_factor(double *a, int64_t n)
 /* -- QR by Householder reflections, signs as LAPACK's geqrf ---------------------------------------------- */
 
 /* Apply I - tau v v' to columns [from, n) of a (m x n); v is 1 at `row`, vs[i * v_stride] below it. */
-static void reflect(double *a, int64_t m, int64_t n, int64_t row, int64_t from, double tau, const double *vs,
+static void reflect(const call_ctx *cx, double *a, int64_t m, int64_t n, int64_t row, int64_t from, double tau, const double *vs,
                     int64_t v_stride)
 {
-  for (int64_t c = from; c < n && tau != 0; c++) {
+  int64_t work = 0;
+  for (int64_t c = from; c < n && tau != 0 && !over(cx, &work, 2 * m); c++) {
     double dot = a[row * n + c];
     for (int64_t i = row + 1; i < m; i++)
       dot += vs[i * v_stride] * a[i * n + c];
@@ -111,9 +132,9 @@ static void reflect(double *a, int64_t m, int64_t n, int64_t row, int64_t from, 
   }
 }
 
-void qr_factor(double *a, int64_t m, int64_t n, double *tau, double *q, int64_t k_q, double *r)
+void qr_factor(const call_ctx *cx, double *a, int64_t m, int64_t n, double *tau, double *q, int64_t k_q, double *r)
 {
-  int64_t steps = m < n ? m : n;
+  int64_t steps = m < n ? m : n, work = 0;
 
   for (int64_t c = 0; c < steps; c++) {
     double below = 0, alpha = a[c * n + c];
@@ -127,7 +148,9 @@ void qr_factor(double *a, int64_t m, int64_t n, double *tau, double *q, int64_t 
         a[i * n + c] /= alpha - beta;
       a[c * n + c] = beta;
     }
-    reflect(a, m, n, c, c + 1, tau[c], a + c, n);
+    reflect(cx, a, m, n, c, c + 1, tau[c], a + c, n);
+    if (over(cx, &work, m * n / 2))
+      return;
   }
   for (int64_t i = 0; i < k_q; i++)
     for (int64_t j = 0; j < n; j++)
@@ -137,8 +160,8 @@ void qr_factor(double *a, int64_t m, int64_t n, double *tau, double *q, int64_t 
   memset(q, 0, (size_t)(m * k_q) * sizeof *q);
   for (int64_t i = 0; i < k_q && i < m; i++)
     q[i * k_q + i] = 1;
-  for (int64_t c = steps; c-- > 0;)
-    reflect(q, m, k_q, c, 0, tau[c], a + c, n);
+  for (int64_t c = steps; c-- > 0 && !over(cx, &work, m * k_q);)
+    reflect(cx, q, m, k_q, c, 0, tau[c], a + c, n);
 }
 
 /* -- Eigenvalues of symmetric matrices: cyclic Jacobi ------------------------------------------------------ */
@@ -194,8 +217,9 @@ static void sort_columns(double *w, double *u, int64_t u_rows, double *v, int64_
   }
 }
 
-void sym_eig(double *a, int64_t n, double *w, double *v)
+void sym_eig(const call_ctx *cx, double *a, int64_t n, double *w, double *v)
 {
+  int64_t work = 0;
   memset(v, 0, (size_t)(n * n) * sizeof *v);
   for (int64_t i = 0; i < n; i++)
     v[i * n + i] = 1;
@@ -207,9 +231,12 @@ void sym_eig(double *a, int64_t n, double *w, double *v)
     if (!(off > 1e-32 * diag))
       break;
     for (int64_t p = 0; p < n; p++)
-      for (int64_t q = p + 1; q < n; q++)
+      for (int64_t q = p + 1; q < n; q++) {
+        if (over(cx, &work, 6 * n))
+          return;
         if (a[p * n + q] != 0)
           rotate_symmetric(a, v, n, p, q);
+      }
   }
   for (int64_t i = 0; i < n; i++)
     w[i] = a[i * n + i];
@@ -247,16 +274,20 @@ static bool orthogonalise(double *a, int64_t m, double *v, int64_t n, int64_t p,
   return true;
 }
 
-void svd_tall(double *a, int64_t m, int64_t n, double *s, double *v)
+void svd_tall(const call_ctx *cx, double *a, int64_t m, int64_t n, double *s, double *v)
 {
+  int64_t work = 0;
   memset(v, 0, (size_t)(n * n) * sizeof *v);
   for (int64_t i = 0; i < n; i++)
     v[i * n + i] = 1;
   for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
     bool moved = false;
     for (int64_t p = 0; p < n; p++)
-      for (int64_t q = p + 1; q < n; q++)
+      for (int64_t q = p + 1; q < n; q++) {
+        if (over(cx, &work, 4 * m))
+          return;
         moved |= orthogonalise(a, m, v, n, p, q);
+      }
     if (!moved)
       break;
   }
@@ -271,11 +302,14 @@ void svd_tall(double *a, int64_t m, int64_t n, double *s, double *v)
   sort_columns(s, a, m, v, n, n, false);
 }
 
-void mat_mul(const double *a, const double *b, double *c, int64_t m, int64_t k, int64_t n)
+void mat_mul(const call_ctx *cx, const double *a, const double *b, double *c, int64_t m, int64_t k, int64_t n)
 {
+  int64_t work = 0;
   memset(c, 0, (size_t)(m * n) * sizeof *c);
   for (int64_t i = 0; i < m; i++)
     for (int64_t p = 0; p < k; p++) {
+      if (over(cx, &work, n))
+        return;
       double f = a[i * k + p];
       for (int64_t j = 0; j < n; j++)
         c[i * n + j] += f * b[p * n + j];

@@ -166,7 +166,7 @@ static rush_status lu_batch_factor(rush_call *c, lu_batch *l)
   for (int64_t i = 0; i < l->a.count; i++) {
     int sign;
     ((int32_t *)l->info->data)[i] =
-        lu_factor(matrix(&l->a, i), l->a.rows, l->a.cols, (int32_t *)l->pivots->data + i * k, &sign);
+        lu_factor(c->cx, matrix(&l->a, i), l->a.rows, l->a.cols, (int32_t *)l->pivots->data + i * k, &sign);
     ((double *)l->sign->data)[i] = sign;
     TRY(call_poll(c->cx));
   }
@@ -198,7 +198,7 @@ rush_status kernel_linalg_inv(rush_call *c)
     memset(b, 0, (size_t)(n * n) * sizeof *b);
     for (int64_t k = 0; k < n; k++)
       b[k * n + k] = 1;
-    lu_solve(matrix(&l.a, i), (int32_t *)l.pivots->data + i * n, n, b, n);
+    lu_solve(c->cx, matrix(&l.a, i), (int32_t *)l.pivots->data + i * n, n, b, n);
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK && ex)
@@ -293,7 +293,7 @@ static rush_status solve_right(rush_call *c, lu_batch *l, batch *x)
     for (int64_t r = 0; r < k; r++) {
       double *row = matrix(x, i) + r * n;
       memcpy(column, row, (size_t)n * sizeof *row);
-      lu_solve(matrix(&l->a, i), (int32_t *)l->pivots->data + i * n, n, column, 1);
+      lu_solve(c->cx, matrix(&l->a, i), (int32_t *)l->pivots->data + i * n, n, column, 1);
       memcpy(row, column, (size_t)n * sizeof *row);
     }
   scratch_free(c, column, n);
@@ -331,7 +331,7 @@ rush_status kernel_linalg_solve(rush_call *c)
   if (st == RUSH_OK && !left)
     st = solve_right(c, &l, &x);
   for (int64_t i = 0; st == RUSH_OK && left && i < x.count; i++) {
-    lu_solve(matrix(&l.a, i), (int32_t *)l.pivots->data + i * l.a.rows, l.a.rows, matrix(&x, i), x.cols);
+    lu_solve(c->cx, matrix(&l.a, i), (int32_t *)l.pivots->data + i * l.a.rows, l.a.rows, matrix(&x, i), x.cols);
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK && vector)
@@ -444,7 +444,7 @@ rush_status kernel_linalg_cholesky(rush_call *c)
   for (int64_t i = 0; st == RUSH_OK && i < a.count; i++) {
     if (upper)
       transpose_square(matrix(&a, i), a.rows);
-    ((int32_t *)info->data)[i] = cholesky_factor(matrix(&a, i), a.rows);
+    ((int32_t *)info->data)[i] = cholesky_factor(c->cx, matrix(&a, i), a.rows);
     if (upper)
       transpose_square(matrix(&a, i), a.rows);
     st = call_poll(c->cx);
@@ -480,8 +480,8 @@ rush_status kernel_cholesky_solve(rush_call *c)
   if (st == RUSH_OK)
     st = batch_copy(c, b, n, sizes, &x);
   for (int64_t i = 0; st == RUSH_OK && i < x.count; i++) {
-    tri_solve(matrix(&l, i), l.rows, upper, upper, false, matrix(&x, i), x.cols);
-    tri_solve(matrix(&l, i), l.rows, upper, !upper, false, matrix(&x, i), x.cols);
+    tri_solve(c->cx, matrix(&l, i), l.rows, upper, upper, false, matrix(&x, i), x.cols);
+    tri_solve(c->cx, matrix(&l, i), l.rows, upper, !upper, false, matrix(&x, i), x.cols);
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK) {
@@ -512,9 +512,9 @@ rush_status kernel_solve_triangular(rush_call *c)
     st = batch_copy(c, b, n, sizes, &x);
   for (int64_t i = 0; st == RUSH_OK && i < x.count; i++) {
     if (left)
-      tri_solve(matrix(&t, i), t.rows, upper, false, unit, matrix(&x, i), x.cols);
+      tri_solve(c->cx, matrix(&t, i), t.rows, upper, false, unit, matrix(&x, i), x.cols);
     for (int64_t r = 0; !left && r < x.rows; r++) /* X A = B: A' x' = b', a row at a time */
-      tri_solve(matrix(&t, i), t.rows, upper, true, unit, matrix(&x, i) + r * x.cols, 1);
+      tri_solve(c->cx, matrix(&t, i), t.rows, upper, true, unit, matrix(&x, i) + r * x.cols, 1);
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK) {
@@ -543,7 +543,7 @@ static rush_status qr_op(rush_call *c, bool complete, bool want_q)
   if (st == RUSH_OK && !(tau = scratch(c, k_min)))
     st = call_nomem(c->cx);
   for (int64_t i = 0; st == RUSH_OK && i < a.count; i++) {
-    qr_factor(matrix(&a, i), a.rows, a.cols, tau, want_q ? (double *)q->data + i * a.rows * k : NULL, k,
+    qr_factor(c->cx, matrix(&a, i), a.rows, a.cols, tau, want_q ? (double *)q->data + i * a.rows * k : NULL, k,
               (double *)r->data + i * k * a.cols);
     st = call_poll(c->cx);
   }
@@ -597,7 +597,7 @@ rush_status kernel_linalg_eigh(rush_call *c)
     st = batch_new(c, &a, 2, a.rows, a.rows, RUSH_FLOAT64, &v);
   for (int64_t i = 0; st == RUSH_OK && i < a.count; i++) {
     mirror(matrix(&a, i), a.rows, uplo.len && (uplo.p[0] == 'U' || uplo.p[0] == 'u'));
-    sym_eig(matrix(&a, i), a.rows, (double *)w->data + i * a.rows, (double *)v->data + i * a.rows * a.rows);
+    sym_eig(c->cx, matrix(&a, i), a.rows, (double *)w->data + i * a.rows, (double *)v->data + i * a.rows * a.rows);
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK)
@@ -618,9 +618,9 @@ static void transpose_into(const double *from, int64_t rows, int64_t cols, doubl
 }
 
 /* Extend the k orthonormal columns in u (rows x full, the first k filled) to `full` columns. */
-static void complete_basis(double *u, int64_t rows, int64_t full, int64_t k)
+static void complete_basis(const call_ctx *cx, double *u, int64_t rows, int64_t full, int64_t k)
 {
-  for (int64_t c = k, e = 0; c < full && e < rows; e++) {
+  for (int64_t c = k, e = 0; c < full && e < rows && !call_over(cx); e++) {
     double norm = 0;
     for (int64_t i = 0; i < rows; i++)
       u[i * full + c] = i == e;
@@ -643,8 +643,8 @@ static void complete_basis(double *u, int64_t rows, int64_t full, int64_t k)
 }
 
 /* One matrix: u (m x ku), s (k), vh (kv x n); work has m*n + n*n + m*m doubles. */
-static void svd_one(const double *a, int64_t m, int64_t n, double *u, int64_t ku, double *s, double *vh, int64_t kv,
-                    double *work)
+static void svd_one(const call_ctx *cx, const double *a, int64_t m, int64_t n, double *u, int64_t ku, double *s, double *vh,
+                    int64_t kv, double *work)
 {
   int64_t k = i64_min(m, n), tall = i64_max(m, n);
   double *left = work, *right = work + m * n; /* tall x k, k x k */
@@ -653,17 +653,17 @@ static void svd_one(const double *a, int64_t m, int64_t n, double *u, int64_t ku
     memcpy(left, a, (size_t)(m * n) * sizeof *a);
   else
     transpose_into(a, m, n, left);
-  svd_tall(left, tall, k, s, right);
+  svd_tall(cx, left, tall, k, s, right);
   const double *us = m >= n ? left : right, *vs = m >= n ? right : left;
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < k; j++)
       u[i * ku + j] = us[i * k + j];
-  complete_basis(u, m, ku, k);
+  complete_basis(cx, u, m, ku, k);
   double *v = right + k * k; /* n x kv */
   for (int64_t i = 0; i < n; i++)
     for (int64_t j = 0; j < k; j++)
       v[i * kv + j] = vs[i * k + j];
-  complete_basis(v, n, kv, k);
+  complete_basis(cx, v, n, kv, k);
   transpose_into(v, n, kv, vh);
 }
 
@@ -688,7 +688,7 @@ static rush_status svd_op(rush_call *c, bool full, bool only_values, bool want_v
   if (st == RUSH_OK && want_v)
     st = batch_new(c, &a, 2, n, kv, RUSH_FLOAT64, &v);
   for (int64_t i = 0; st == RUSH_OK && i < a.count; i++) {
-    svd_one(matrix(&a, i), m, n, (double *)u->data + i * m * ku, ku, (double *)s->data + i * k,
+    svd_one(c->cx, matrix(&a, i), m, n, (double *)u->data + i * m * ku, ku, (double *)s->data + i * k,
             (double *)vh->data + i * kv * n, kv, work);
     if (want_v)
       transpose_into((double *)vh->data + i * kv * n, kv, n, (double *)v->data + i * n * kv);
@@ -714,7 +714,7 @@ rush_status kernel_svd(rush_call *c) { return svd_op(c, !call_bool(c, 1), false,
 
 /* -- Matrix exponential: scaling and squaring with a Taylor polynomial of degree 18 ------------------------------------ */
 
-static void expm_one(double *a, int64_t n, double *work)
+static void expm_one(const call_ctx *cx, double *a, int64_t n, double *work)
 {
   double norm = 0, *term = work, *next = work + n * n;
   int squarings = 0;
@@ -735,13 +735,13 @@ static void expm_one(double *a, int64_t n, double *work)
   for (int64_t i = 0; i < n; i++)
     term[i * n + i] = 1;
   memcpy(sum, term, (size_t)(n * n) * sizeof *sum);
-  for (int k = 1; k <= 18; k++) {
-    mat_mul(term, a, next, n, n, n);
+  for (int k = 1; k <= 18 && !call_over(cx); k++) {
+    mat_mul(cx, term, a, next, n, n, n);
     for (int64_t i = 0; i < n * n; i++)
       sum[i] += term[i] = next[i] / k;
   }
-  for (int k = 0; k < squarings; k++) {
-    mat_mul(sum, sum, next, n, n, n);
+  for (int k = 0; k < squarings && !call_over(cx); k++) {
+    mat_mul(cx, sum, sum, next, n, n, n);
     memcpy(sum, next, (size_t)(n * n) * sizeof *sum);
   }
   memcpy(a, sum, (size_t)(n * n) * sizeof *a);
@@ -757,7 +757,7 @@ rush_status kernel_matrix_exp(rush_call *c)
   if (st == RUSH_OK && !work)
     st = call_nomem(c->cx);
   for (int64_t i = 0; st == RUSH_OK && i < a.count; i++) {
-    expm_one(matrix(&a, i), a.rows, work);
+    expm_one(c->cx, matrix(&a, i), a.rows, work);
     st = call_poll(c->cx);
   }
   scratch_free(c, work, work_len);

@@ -111,6 +111,16 @@ rush_status kernel_list_clear(rush_call *call)
 
 /* -- Whole lists ------------------------------------------------------------------------------------ */
 
+/* Append n items of `from`, which may be l itself, in steps; there is room. */
+static rush_status fill_items(call_ctx *cx, rush_list *l, const rush_list *from, int64_t start, int64_t step, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    TRY(call_poll_at(cx, (int64_t)i));
+    l->items[l->n++] = value_retain(from->items[start + (int64_t)i * step]);
+  }
+  return RUSH_OK;
+}
+
 /* Append items[0..n), which may be l's own. */
 static rush_status append_items(call_ctx *cx, rush_list *l, const rush_list *from, size_t n)
 {
@@ -118,20 +128,30 @@ static rush_status append_items(call_ctx *cx, rush_list *l, const rush_list *fro
   if (!size_add(l->n, n, &total))
     return call_nomem(cx);
   TRY(list_reserve(cx, l, total));
-  for (size_t i = 0; i < n; i++)
-    l->items[l->n++] = value_retain(from->items[i]);
-  return RUSH_OK;
+  return fill_items(cx, l, from, 0, 1, n);
 }
+
+static void drop_list(rush_list *l) { value_release(value_heap_steal(RUSH_TAG_LIST, l)); }
 
 static rush_status copy_list(rush_call *call, const rush_list *l, size_t cap, rush_list **out)
 {
   rush_list *c;
   TRY(list_new(call->cx, l->elem, cap, &c));
-  for (size_t i = 0; i < l->n; i++)
-    c->items[i] = value_retain(l->items[i]);
-  c->n = l->n;
-  *out = c;
-  return RUSH_OK;
+  rush_status st = fill_items(call->cx, c, l, 0, 1, l->n);
+  if (st == RUSH_OK)
+    *out = c;
+  else
+    drop_list(c);
+  return st;
+}
+
+static rush_status return_filled(rush_call *call, rush_list *c, rush_status st)
+{
+  if (st == RUSH_OK)
+    return_list(call, c);
+  else
+    drop_list(c);
+  return st;
 }
 
 rush_kernel kernel_list_extend, kernel_list_reverse, kernel_list_copy, kernel_list_slice, kernel_list_add,
@@ -146,6 +166,7 @@ rush_status kernel_list_reverse(rush_call *call)
 {
   rush_list *l = call_list(call, 0);
   for (size_t i = 0, j = l->n; i + 1 < j; i++) {
+    TRY(call_poll_at(call->cx, (int64_t)i));
     rush_value v = l->items[--j];
     l->items[j] = l->items[i];
     l->items[i] = v;
@@ -169,10 +190,7 @@ rush_status kernel_list_add(rush_call *call)
   if (!size_add(a->n, b->n, &total))
     return call_nomem(call->cx);
   TRY(copy_list(call, a, total, &c));
-  for (size_t i = 0; i < b->n; i++)
-    c->items[c->n++] = value_retain(b->items[i]);
-  return_list(call, c);
-  return RUSH_OK;
+  return return_filled(call, c, fill_items(call->cx, c, b, 0, 1, b->n));
 }
 
 rush_status kernel_list_add_(rush_call *call)
@@ -191,11 +209,7 @@ rush_status kernel_list_slice(rush_call *call)
   n = slice_adjust((int64_t)l->n, call->args[1], call->args[2], step, &start);
   rush_list *c;
   TRY(list_new(call->cx, l->elem, (size_t)n, &c));
-  for (int64_t i = 0; i < n; i++)
-    c->items[i] = value_retain(l->items[start + i * step]);
-  c->n = (size_t)n;
-  return_list(call, c);
-  return RUSH_OK;
+  return return_filled(call, c, fill_items(call->cx, c, l, start, step, (size_t)n));
 }
 
 static rush_status repeat(rush_call *call, const rush_list *l, int64_t times)
@@ -205,11 +219,12 @@ static rush_status repeat(rush_call *call, const rush_list *l, int64_t times)
   if (!size_mul(l->n, times > 0 ? (size_t)times : 0, &total))
     return call_nomem(call->cx);
   TRY(list_new(call->cx, l->elem, total, &c));
-  for (size_t i = 0; i < total; i++)
-    c->items[i] = value_retain(l->items[i % l->n]);
-  c->n = total;
-  return_list(call, c);
-  return RUSH_OK;
+  rush_status st = RUSH_OK;
+  for (size_t i = 0; i < total && st == RUSH_OK; i++) {
+    c->items[c->n++] = value_retain(l->items[i % l->n]);
+    st = call_poll_at(call->cx, (int64_t)i);
+  }
+  return return_filled(call, c, st);
 }
 
 rush_kernel kernel_list_mul, kernel_list_mul_right, kernel_list_mul_;
@@ -233,6 +248,7 @@ rush_status kernel_list_mul_(rush_call *call)
     while (l->n < total) {
       rush_value v = value_retain(l->items[l->n - n]);
       l->items[l->n++] = v;
+      TRY(call_poll_at(call->cx, (int64_t)l->n));
     }
   }
   call_return_arg(call, 0, 0);
@@ -247,6 +263,7 @@ static rush_status find(rush_call *call, const rush_list *l, size_t from, rush_v
   size_t i;
   bool same = false;
   for (i = from; i < l->n; i++) {
+    TRY(call_poll_at(call->cx, (int64_t)i));
     TRY(value_equal(call->cx, l->items[i], v, &same));
     if (same)
       break;
@@ -322,8 +339,10 @@ static rush_status equal_lists(rush_call *call, bool *out)
 {
   const rush_list *a = call_list(call, 0), *b = call_list(call, 1);
   bool same = a->n == b->n;
-  for (size_t i = 0; same && i < a->n; i++) /* not by identity: a list with a NaN is unequal to itself */
+  for (size_t i = 0; same && i < a->n; i++) { /* not by identity: a list with a NaN is unequal to itself */
+    TRY(call_poll_at(call->cx, (int64_t)i));
     TRY(value_equal(call->cx, a->items[i], b->items[i], &same));
+  }
   *out = same;
   return RUSH_OK;
 }
@@ -422,6 +441,7 @@ static rush_status merge(call_ctx *cx, const rush_value *from, rush_value *to, s
 {
   size_t i = lo, j = mid;
   for (size_t k = lo; k < hi; k++) {
+    TRY(call_poll_at(cx, (int64_t)k));
     bool right = i == mid;
     if (i < mid && j < hi)
       TRY(reverse ? is_less(cx, from[i], from[j], &right) : is_less(cx, from[j], from[i], &right));
@@ -497,6 +517,7 @@ static rush_status extreme(rush_call *call, bool want_max)
   rush_value best = l->items[0];
   for (size_t i = 1; i < l->n; i++) {
     bool less;
+    TRY(call_poll_at(call->cx, (int64_t)i));
     TRY(want_max ? is_less(call->cx, best, l->items[i], &less) : is_less(call->cx, l->items[i], best, &less));
     best = less ? l->items[i] : best;
   }
@@ -538,6 +559,7 @@ rush_status kernel_list_sum(rush_call *call)
   double re = 0, im = 0;
   for (size_t k = 0; k < l->n; k++) {
     num v = num_of(l->items[k]);
+    TRY(call_poll_at(call->cx, (int64_t)k));
     i = i64_add(i, v.i);
     re += v.re;
     im += v.im;
@@ -559,7 +581,7 @@ rush_status kernel_list_any(rush_call *call)
 {
   const rush_list *l = call_list(call, 0);
   bool r = false;
-  for (size_t i = 0; i < l->n; i++)
+  for (size_t i = 0; i < l->n && !call_over_at(call->cx, (int64_t)i); i++)
     r |= is_true(l->items[i]);
   RETURN_BOOL(r);
 }
@@ -568,7 +590,7 @@ rush_status kernel_list_all(rush_call *call)
 {
   const rush_list *l = call_list(call, 0);
   bool r = true;
-  for (size_t i = 0; i < l->n; i++)
+  for (size_t i = 0; i < l->n && !call_over_at(call->cx, (int64_t)i); i++)
     r &= is_true(l->items[i]);
   RETURN_BOOL(r);
 }
@@ -580,7 +602,7 @@ rush_status kernel_rangelist(rush_call *call)
   if (n < 0)
     return call_fail_type(call->cx, "ValueError", "vector::reserve");
   TRY(list_new(call->cx, type_simple(TYPE_INT), (size_t)n, &l));
-  for (int64_t i = 0; i < n; i++)
+  for (int64_t i = 0; i < n && !call_over_at(call->cx, i); i++)
     l->items[l->n++] = value_int(i);
   return_list(call, l);
   return RUSH_OK;

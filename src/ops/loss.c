@@ -64,6 +64,7 @@ static void nll_end(nll *l)
 static rush_status nll_run(call_ctx *cx, nll *l, rush_tensor *each)
 {
   for (int64_t i = 0; i < l->n * l->inner; i++) {
+    TRY(call_poll_at(cx, i));
     const int64_t t = int_at(l->target, i);
     double loss = 0;
     if (t != l->ignore) {
@@ -216,6 +217,7 @@ static rush_status multi_margin_row(call_ctx *cx, const margins *m, int64_t row,
   if (t < 0 || t >= m->classes)
     return call_fail(cx, "target out of range");
   for (int64_t k = 0; k < m->classes; k++) {
+    TRY(call_poll_at(cx, k));
     const double z = m->margin - number_at(m->x, at + t) + number_at(m->x, at + k);
     if (k != t && z > 0)
       sum += (m->p == 1 ? z : z * z) * (m->weight ? number_at(m->weight, t) : 1.0);
@@ -242,6 +244,8 @@ static rush_status multilabel_row(call_ctx *cx, const margins *m, int64_t row, d
     if (t >= m->classes)
       return call_fail(cx, "argument #2 'target' is out of range");
     for (int64_t k = 0; k < m->classes; k++) {
+      if ((k & 63) == 63)
+        TRY(call_poll(cx));
       const double z = 1 - number_at(m->x, at + t) + number_at(m->x, at + k);
       if (z > 0 && !is_target(m, row, k))
         sum += z;
@@ -263,7 +267,7 @@ static rush_status margins_return(rush_call *c, const margins *m, int64_t reduct
   const bool is_vector = x->n_dims == 2 || (fn == multi_margin_row && call_tensor(c, 1)->n_dims == 1);
   TRY(tensor_new(c->cx, m->x->dtype, is_vector ? 1 : 0, &m->n, &each));
   rush_status st = RUSH_OK;
-  for (int64_t row = 0; row < m->n && st == RUSH_OK; row++) {
+  for (int64_t row = 0; row < m->n && st == RUSH_OK && !call_over_at(c->cx, row); row++) {
     st = fn(c->cx, m, row, &loss);
     if (st == RUSH_OK && keeps)
       set_number(each, row, loss);
@@ -314,7 +318,7 @@ rush_status kernel_multilabel_margin_loss(rush_call *c)
     st = margins_return(c, &m, call_int(c, 2), multilabel_row);
   if (st == RUSH_OK && c->n_results > 1) {
     st = tensor_new(c->cx, m.x->dtype, x->n_dims, x->sizes, &marks);
-    for (int64_t i = 0; st == RUSH_OK && i < x->n_elems; i++)
+    for (int64_t i = 0; st == RUSH_OK && i < x->n_elems && !((i & 63) == 63 && call_over(c->cx)); i++)
       set_number(marks, i, is_target(&m, i / m.classes, i % m.classes) ? 1 : 0);
     if (st == RUSH_OK)
       st = nn_return_steal(c, 1, marks, x->dtype, NULL);
@@ -375,6 +379,8 @@ static void ctc_sequence(ctc *j, int64_t b, int64_t first)
   const int64_t steps = int_at(j->in_lengths, b), n = int_at(j->target_lengths, b), row = b * j->steps * j->states;
   const double none = -(double)INFINITY;
   for (int64_t t = 0; t < steps; t++) {
+    if ((t & 63) == 63 && call_over(j->cx))
+      return;
     const int64_t at = row + t * j->states, logs = (t * j->batch + b) * j->labels;
     for (int64_t s = 0; s < 2 * n + 1; s++) {
       double a = t == 0 ? s <= 1 ? 0.0 : none : number_at(j->alpha, at - j->states + s);

@@ -343,6 +343,8 @@ rush_status kernel_addmv(rush_call *c)
   return make_mv(c, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), &g);
 }
 
+#define DOT_AT_ONCE (INT64_C(1) << 22) /* elements between two looks at the clock */
+
 static rush_status make_dot(rush_call *c, bool conjugate)
 {
   const rush_tensor *x = call_tensor(c, 0), *y = call_tensor(c, 1);
@@ -361,9 +363,15 @@ static rush_status make_dot(rush_call *c, bool conjugate)
   call_return_steal(c, 0, out);
   const int64_t n = x->n_elems, sx = x->strides[0], sy = y->strides[0];
   if (x->dtype == RUSH_FLOAT32) {
-    *(float *)out->data = dot_f32(n, x->data, sx, y->data, sy);
+    float sum = 0;
+    for (int64_t i = 0; i < n && !(i && call_over(c->cx)); i += DOT_AT_ONCE)
+      sum += dot_f32(i64_min(DOT_AT_ONCE, n - i), (const float *)x->data + i * sx, sx, (const float *)y->data + i * sy, sy);
+    *(float *)out->data = sum;
   } else if (x->dtype == RUSH_FLOAT64) {
-    *(double *)out->data = dot_f64(n, x->data, sx, y->data, sy);
+    double sum = 0;
+    for (int64_t i = 0; i < n && !(i && call_over(c->cx)); i += DOT_AT_ONCE)
+      sum += dot_f64(i64_min(DOT_AT_ONCE, n - i), (const double *)x->data + i * sx, sx, (const double *)y->data + i * sy, sy);
+    *(double *)out->data = sum;
   } else {
     gemm_args g = {.dtype = x->dtype, .m = 1, .n = 1, .k = n, .alpha = 1.0, .a = {x->data, 0, sx}, .b = {y->data, sy, 0},
                    .c = out->data, .c_rs = 1, .c_cs = 1, .conj_a = conjugate};

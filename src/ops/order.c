@@ -23,12 +23,12 @@ static inline uint64_t key_of_double(double d)
 }
 static inline uint64_t key_of_int(int64_t i) { return (uint64_t)i ^ UINT64_C(1) << 63; }
 
-void order_keys(int dtype, const void *data, int64_t n, uint64_t *out)
+void order_keys(const call_ctx *cx, int dtype, const void *data, int64_t n, uint64_t *out)
 {
   union { double d[256]; int64_t i[256]; } block;
   const size_t item = dtype_bytes(dtype);
   const bool is_float = dtype_is_float(dtype);
-  for (int64_t at = 0; at < n; at += 256) {
+  for (int64_t at = 0; at < n && !call_over_at(cx, at / 256); at += 256) {
     const int64_t m = i64_min(256, n - at);
     convert_elems(is_float ? RUSH_FLOAT64 : RUSH_INT64, &block, dtype, (const char *)data + (size_t)at * item, m);
     for (int64_t k = 0; k < m; k++)
@@ -36,13 +36,13 @@ void order_keys(int dtype, const void *data, int64_t n, uint64_t *out)
   }
 }
 
-void order_keyed(int dtype, const void *data, int64_t n, bool flip, keyed *out)
+void order_keyed(const call_ctx *cx, int dtype, const void *data, int64_t n, bool flip, keyed *out)
 {
   uint64_t keys[256];
   const size_t item = dtype_bytes(dtype);
-  for (int64_t at = 0; at < n; at += 256) {
+  for (int64_t at = 0; at < n && !call_over_at(cx, at / 256); at += 256) {
     const int64_t m = i64_min(256, n - at);
-    order_keys(dtype, (const char *)data + (size_t)at * item, m, keys);
+    order_keys(cx, dtype, (const char *)data + (size_t)at * item, m, keys);
     for (int64_t k = 0; k < m; k++)
       out[at + k] = (keyed){flip ? ~keys[k] : keys[k], at + k};
   }
@@ -63,9 +63,9 @@ int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, b
 
 /* -- Stable sorting ------------------------------------------------------------------------------------------ */
 
-static void insertion_stable(keyed *x, int64_t n)
+static void insertion_stable(const call_ctx *cx, keyed *x, int64_t n)
 {
-  for (int64_t i = 1; i < n; i++) {
+  for (int64_t i = 1; i < n && !call_over_at(cx, i); i++) {
     const keyed v = x[i];
     int64_t k = i;
     for (; k > 0 && v.key < x[k - 1].key; k--)
@@ -75,7 +75,7 @@ static void insertion_stable(keyed *x, int64_t n)
 }
 
 /* Byte by byte from the lowest; bytes that are the same everywhere cost nothing. */
-static void radix_stable(keyed *x, keyed *spare, int64_t n)
+static void radix_stable(const call_ctx *cx, keyed *x, keyed *spare, int64_t n)
 {
   uint64_t all_and = UINT64_MAX, all_or = 0;
   keyed *from = x, *to = spare;
@@ -86,12 +86,18 @@ static void radix_stable(keyed *x, keyed *spare, int64_t n)
     if ((varying >> shift & 0xff) == 0)
       continue;
     int64_t count[257] = {0};
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+      if (call_over_at(cx, i))
+        return;
       count[(from[i].key >> shift & 0xff) + 1]++;
+    }
     for (int b = 0; b < 256; b++)
       count[b + 1] += count[b];
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+      if (call_over_at(cx, i))
+        return;
       to[count[from[i].key >> shift & 0xff]++] = from[i];
+    }
     keyed *swap = from;
     from = to;
     to = swap;
@@ -100,20 +106,20 @@ static void radix_stable(keyed *x, keyed *spare, int64_t n)
     memcpy(x, from, (size_t)n * sizeof *x);
 }
 
-void order_stable(keyed *x, keyed *spare, int64_t n)
+void order_stable(const call_ctx *cx, keyed *x, keyed *spare, int64_t n)
 {
   if (n <= 48) {
-    insertion_stable(x, n);
+    insertion_stable(cx, x, n);
   } else if (n <= 600) { /* merging beats 8 passes with 256 counters */
     const int64_t half = n / 2;
-    order_stable(x, spare, half);
-    order_stable(x + half, spare, n - half);
+    order_stable(cx, x, spare, half);
+    order_stable(cx, x + half, spare, n - half);
     memcpy(spare, x, (size_t)half * sizeof *x);
     int64_t i = 0, k = half, at = 0;
     while (i < half)
       x[at++] = k < n && x[k].key < spare[i].key ? x[k++] : spare[i++];
   } else {
-    radix_stable(x, spare, n);
+    radix_stable(cx, x, spare, n);
   }
 }
 
@@ -168,21 +174,21 @@ static void heap_pop(keyed *x, int64_t n, keyed *to)
 }
 
 /* The `middle` smallest come first, as a heap. */
-static void heap_select(keyed *x, int64_t middle, int64_t n)
+static void heap_select(const call_ctx *cx, keyed *x, int64_t middle, int64_t n)
 {
-  for (int64_t parent = (middle - 2) / 2; middle >= 2 && parent >= 0; parent--)
+  for (int64_t parent = (middle - 2) / 2; middle >= 2 && parent >= 0 && !call_over_at(cx, parent); parent--)
     heap_adjust(x, parent, middle, x[parent]);
-  for (int64_t i = middle; i < n; i++)
+  for (int64_t i = middle; i < n && !call_over_at(cx, i); i++)
     if (less(&x[i], &x[0]))
       heap_pop(x, middle, &x[i]);
 }
 
-void order_first(keyed *x, int64_t middle, int64_t n)
+void order_first(const call_ctx *cx, keyed *x, int64_t middle, int64_t n)
 {
   if (middle == 0)
     return;
-  heap_select(x, middle, n);
-  while (middle > 1) {
+  heap_select(cx, x, middle, n);
+  while (middle > 1 && !call_over_at(cx, middle)) {
     middle--;
     heap_pop(x, middle, &x[middle]);
   }
@@ -196,12 +202,14 @@ static void median_to_first(keyed *to, keyed *a, keyed *b, keyed *c)
     swap(to, less(a, c) ? a : less(b, c) ? c : b);
 }
 
-/* Partition around the median of three; the first of the upper part. */
-static int64_t partition(keyed *x, int64_t n)
+/* Partition around the median of three; the first of the upper part.  -1: the call is over. */
+static int64_t partition(const call_ctx *cx, keyed *x, int64_t n)
 {
   median_to_first(x, x + 1, x + n / 2, x + n - 1);
   int64_t first = 1, last = n;
-  for (;;) {
+  for (int64_t step = 0;; step++) {
+    if (call_over_at(cx, step))
+      return -1;
     while (less(&x[first], &x[0]))
       first++;
     last--;
@@ -216,46 +224,52 @@ static int64_t partition(keyed *x, int64_t n)
 
 static int depth_limit(int64_t n) { return 2 * (63 - __builtin_clzll((unsigned long long)n)); }
 
-static void sort_loop(keyed *x, int64_t n, int depth)
+static void sort_loop(const call_ctx *cx, keyed *x, int64_t n, int depth)
 {
   while (n > SMALL) {
     if (depth == 0) {
-      order_first(x, n, n);
+      order_first(cx, x, n, n);
       return;
     }
     depth--;
-    const int64_t cut = partition(x, n);
-    sort_loop(x + cut, n - cut, depth);
+    const int64_t cut = partition(cx, x, n);
+    if (cut < 0)
+      return;
+    sort_loop(cx, x + cut, n - cut, depth);
     n = cut;
   }
 }
 
-void order_sort(keyed *x, int64_t n)
+void order_sort(const call_ctx *cx, keyed *x, int64_t n)
 {
   if (n < 2)
     return;
-  sort_loop(x, n, depth_limit(n));
-  insertion_stable(x, n); /* what is left is at most SMALL places away */
+  sort_loop(cx, x, n, depth_limit(n));
+  if (n > POLL_STEPS && call_over(cx)) /* not sorted: insertion would take for ever */
+    return;
+  insertion_stable(cx, x, n); /* what is left is at most SMALL places away */
 }
 
-void order_nth(keyed *x, int64_t nth, int64_t n)
+void order_nth(const call_ctx *cx, keyed *x, int64_t nth, int64_t n)
 {
   if (n == 0 || nth >= n)
     return;
   int64_t first = 0, last = n;
   for (int depth = depth_limit(n); last - first > 3; depth--) {
     if (depth == 0) {
-      heap_select(x + first, nth + 1 - first, last - first);
+      heap_select(cx, x + first, nth + 1 - first, last - first);
       swap(&x[first], &x[nth]);
       return;
     }
-    const int64_t cut = first + partition(x + first, last - first);
+    const int64_t part = partition(cx, x + first, last - first), cut = first + part;
+    if (part < 0)
+      return;
     if (cut <= nth)
       first = cut;
     else
       last = cut;
   }
-  insertion_stable(x + first, last - first);
+  insertion_stable(cx, x + first, last - first);
 }
 
 /* -- Rows ---------------------------------------------------------------------------------------------------------- */

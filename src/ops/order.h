@@ -20,15 +20,15 @@ typedef struct keyed {
 
 /* Keys of n contiguous elements; false when the dtype has no order (complex, quantized). */
 bool order_has(int dtype);
-void order_keys(int dtype, const void *data, int64_t n, uint64_t *out);
+void order_keys(const call_ctx *cx, int dtype, const void *data, int64_t n, uint64_t *out);
 /* Keyed by position; `flip` turns the order around (NaN first). */
-void order_keyed(int dtype, const void *data, int64_t n, bool flip, keyed *out);
+void order_keyed(const call_ctx *cx, int dtype, const void *data, int64_t n, bool flip, keyed *out);
 
 /* Stable, ascending keys; `spare` has n places too. */
-void order_stable(keyed *x, keyed *spare, int64_t n);
-void order_sort(keyed *x, int64_t n);                   /* std::sort */
-void order_nth(keyed *x, int64_t nth, int64_t n);       /* std::nth_element */
-void order_first(keyed *x, int64_t middle, int64_t n);  /* std::partial_sort */
+void order_stable(const call_ctx *cx, keyed *x, keyed *spare, int64_t n);
+void order_sort(const call_ctx *cx, keyed *x, int64_t n);                   /* std::sort */
+void order_nth(const call_ctx *cx, keyed *x, int64_t nth, int64_t n);       /* std::nth_element */
+void order_first(const call_ctx *cx, keyed *x, int64_t middle, int64_t n);  /* std::partial_sort */
 /* How many keys of the ascending row are below `key` (right: below or equal); nan_ends: keys of floats, where
  * NaN is neither above nor below, as searchsorted has it. */
 int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, bool nan_ends);

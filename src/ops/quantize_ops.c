@@ -366,10 +366,10 @@ static double fake_value(const fake *f, double x, float inv, double scale, doubl
 }
 
 /* y and mask (may be NULL) of x, float32 or float64, contiguous; params one per channel of `inner` elements. */
-static void fake_all(const fake *f, const rush_tensor *x, rush_tensor *y, rush_tensor *mask, const rush_tensor *scales,
+static void fake_all(const call_ctx *cx, const fake *f, const rush_tensor *x, rush_tensor *y, rush_tensor *mask, const rush_tensor *scales,
                      const rush_tensor *zeros, int64_t inner)
 {
-  for (int64_t i = 0; i < x->n_elems; i++) {
+  for (int64_t i = 0; i < x->n_elems && !call_over_at(cx, i); i++) {
     const int64_t ch = scales->n_elems == 1 ? 0 : i / inner % scales->n_elems;
     const double zero = ((const double *)zeros->data)[ch];
     const float scale = (float)((const double *)scales->data)[ch], inv = 1.0f / scale;
@@ -411,7 +411,7 @@ static rush_status fake_quantize(rush_call *c, fake f, const rush_tensor *scales
   if (st == RUSH_OK && c->n_results > 1)
     st = tensor_new(c->cx, RUSH_BOOL, x->n_dims, x->sizes, &mask);
   if (st == RUSH_OK) {
-    fake_all(&f, x, y, mask, scales, zeros, inner);
+    fake_all(c->cx, &f, x, y, mask, scales, zeros, inner);
     st = nn_return_steal(c, 0, y, t->dtype, t);
     y = NULL;
   }

@@ -313,13 +313,13 @@ rush_status random_fill(call_ctx *cx, rush_tensor *t, sampler *s)
 
 typedef void normal_16_fn(float *data, float mean, float std);
 
-static void fill_normal_float(rush_tensor *t, generator *g, normal_16_fn *normal_16, float mean, float std)
+static void fill_normal_float(const call_ctx *cx, rush_tensor *t, generator *g, normal_16_fn *normal_16, float mean, float std)
 {
   float *x = t->data;
   const int64_t n = t->n_elems;
-  for (int64_t i = 0; i < n; i++)
+  for (int64_t i = 0; i < n && !call_over_at(cx, i); i++)
     x[i] = (float)random_uniform(g, RUSH_FLOAT32);
-  for (int64_t i = 0; i < n - 15; i += 16)
+  for (int64_t i = 0; i < n - 15 && !call_over_at(cx, i / 16); i += 16)
     normal_16(x + i, mean, std);
   if (n % 16 != 0) { /* the last 16 once more */
     for (int64_t i = n - 16; i < n; i++)
@@ -329,11 +329,11 @@ static void fill_normal_float(rush_tensor *t, generator *g, normal_16_fn *normal
 }
 
 /* 16-bit floats: the same, but block by block. */
-static void fill_normal_half(rush_tensor *t, generator *g, normal_16_fn *normal_16, float mean, float std)
+static void fill_normal_half(const call_ctx *cx, rush_tensor *t, generator *g, normal_16_fn *normal_16, float mean, float std)
 {
   float x[16];
   const int64_t n = t->n_elems;
-  for (int64_t i = 0; i < n; i += 16) {
+  for (int64_t i = 0; i < n && !call_over_at(cx, i / 16); i += 16) {
     for (int k = 0; k < 16; k++)
       x[k] = (float)random_uniform(g, RUSH_FLOAT32);
     normal_16(x, mean, std);
@@ -350,13 +350,13 @@ static void normal_16_double(double *x, double mean, double std)
   }
 }
 
-static void fill_normal_double(rush_tensor *t, generator *g, double mean, double std)
+static void fill_normal_double(const call_ctx *cx, rush_tensor *t, generator *g, double mean, double std)
 {
   double *x = t->data;
   const int64_t n = t->n_elems;
-  for (int64_t i = 0; i < n; i++)
+  for (int64_t i = 0; i < n && !call_over_at(cx, i); i++)
     x[i] = uniform(g);
-  for (int64_t i = 0; i < n - 15; i += 16)
+  for (int64_t i = 0; i < n - 15 && !call_over_at(cx, i / 16); i += 16)
     normal_16_double(x + i, mean, std);
   if (n % 16 != 0) {
     for (int64_t i = n - 16; i < n; i++)
@@ -375,11 +375,11 @@ rush_status random_fill_normal(call_ctx *cx, rush_tensor *t, generator *g, doubl
   mutex_lock(&g->lock);
   normal_16_fn *normal_16 = ISA_PICK(normal_16, cpu_choose(context_get_options(cx->ctx)->cpu));
   if (t->dtype == RUSH_FLOAT64)
-    fill_normal_double(t, g, mean, std);
+    fill_normal_double(cx, t, g, mean, std);
   else if (t->dtype == RUSH_FLOAT32)
-    fill_normal_float(t, g, normal_16, (float)mean, (float)std);
+    fill_normal_float(cx, t, g, normal_16, (float)mean, (float)std);
   else
-    fill_normal_half(t, g, normal_16, (float)mean, (float)std);
+    fill_normal_half(cx, t, g, normal_16, (float)mean, (float)std);
   mutex_unlock(&g->lock);
   return RUSH_OK;
 }

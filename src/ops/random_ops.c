@@ -240,12 +240,12 @@ rush_status kernel_randint_like_low(rush_call *c) { return new_random_like(c, 3,
 rush_status kernel_randint_like_low_generator(rush_call *c) { return new_random_like(c, 4, true, fill_randint_like_low); }
 
 /* Fisher and Yates, one word a step. */
-static void shuffle(generator *g, int64_t *x, int64_t n)
+static void shuffle(const call_ctx *cx, generator *g, int64_t *x, int64_t n)
 {
-  for (int64_t i = 0; i < n; i++)
+  for (int64_t i = 0; i < n && !call_over_at(cx, i); i++)
     x[i] = i;
   mutex_lock(&g->lock);
-  for (int64_t i = 0; i < n - 1; i++) {
+  for (int64_t i = 0; i < n - 1 && !call_over_at(cx, i); i++) {
     const int64_t z = i + (int64_t)(generator_random32(g) % (uint64_t)(n - i)), kept = x[i];
     x[i] = x[z];
     x[z] = kept;
@@ -264,7 +264,7 @@ static rush_status randperm(rush_call *c, rush_value g_arg, uint32_t opt)
     return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: [%lld]", (long long)n, (long long)n);
   TRY(random_generator(c, g_arg, &g));
   TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
-  shuffle(g, t->data, n);
+  shuffle(c->cx, g, t->data, n);
   rush_status st = tensor_to_dtype(c->cx, t, dtype, &out);
   tensor_release(t);
   if (st == RUSH_OK)
@@ -401,7 +401,7 @@ static rush_status all_between(call_ctx *cx, rush_tensor *t, double lo, double h
   rush_tensor *d;
   TRY(tensor_to_dtype(cx, t, RUSH_FLOAT64, &d));
   *out = true;
-  for (int64_t i = 0; i < d->n_elems; i++)
+  for (int64_t i = 0; i < d->n_elems && !call_over_at(cx, i); i++)
     *out &= ((const double *)d->data)[i] >= lo && ((const double *)d->data)[i] <= hi;
   tensor_release(d);
   return RUSH_OK;
@@ -567,6 +567,7 @@ static rush_status fill_gamma(rush_call *c, rush_tensor *t, generator *g)
   TRY(fill_mapped(c->cx, t, call_tensor(c, 0), NULL, g, map_gamma));
   for (int64_t i = 0; i < t->n_elems; i++) {
     rush_value v;
+    TRY(call_poll_at(c->cx, i));
     TRY(tensor_get(c->cx, t, i, &v));
     if (v.as.d < tiny_of(t->dtype))
       tensor_set(t, i, value_float(tiny_of(t->dtype)));
@@ -594,7 +595,7 @@ static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
     st = op_invoke_name(c->cx, "aten::sum", "dim_IntList", args, 3, &sums);
   const int64_t n = t->n_dims ? t->sizes[t->n_dims - 1] : 1;
   const double *x = gammas->data, most = nextafter(1.0, 0.0);
-  for (int64_t i = 0; st == RUSH_OK && i < t->n_elems; i++) {
+  for (int64_t i = 0; st == RUSH_OK && i < t->n_elems && !call_over_at(c->cx, i); i++) {
     const double sum = ((const double *)sums.as.tensor->data)[i / n];
     tensor_set(t, i, value_float(fmin(most, fmax(tiny_of(t->dtype), x[i] / sum))));
   }
@@ -626,7 +627,7 @@ static rush_status check_multinomial(rush_call *c, rush_tensor *p, int64_t n, bo
   const double *x = d->data;
   for (int64_t at = 0; st == RUSH_OK && at < d->n_elems; at += width) {
     double sum = 0;
-    for (int64_t i = 0; i < width; i++) {
+    for (int64_t i = 0; i < width && !call_over_at(c->cx, at + i); i++) {
       if (!(x[at + i] >= 0 && isfinite(x[at + i]))) {
         st = call_fail(c->cx, "probability tensor contains either `inf`, `nan` or element < 0");
         break;
@@ -690,11 +691,11 @@ static rush_status multinomial_replaced(rush_call *c, generator *g)
   for (int64_t r = 0; r < rows; r++) {
     const double *x = (const double *)d->data + r * width;
     double sum = 0;
-    for (int64_t i = 0; i < width; i++)
+    for (int64_t i = 0; i < width && !call_over_at(c->cx, i); i++)
       cum[i] = sum = cumulate(p->dtype, sum, x[i]);
-    for (int64_t i = 0; i < width; i++)
+    for (int64_t i = 0; i < width && !call_over_at(c->cx, i); i++)
       cum[i] = p->dtype == RUSH_FLOAT64 ? cum[i] / sum : (double)((float)cum[i] / (float)sum);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !call_over_at(c->cx, r * n + k); k++) {
       const double u = random_uniform(g, RUSH_FLOAT64);
       int64_t left = 0, right = width;
       while (right > left) {

@@ -12,6 +12,13 @@ ISA_DECLARE(const reduce_isa *, reduce_isa, (void));
 #define COLS_MIN 4      /* fewer are gathered */
 #define RUN_MIN 64      /* shorter runs are gathered */
 #define GRAIN 32768     /* elements a thread takes at least */
+/* More accumulators than this many bytes are not held at once: then pieces go by in groups. */
+#define ACC_BYTES ((int64_t)64 << 20)
+#define FIND_AT_ONCE (1 << 20)
+#define GROUP 256       /* pieces of a group: a power of two */
+#define GROUP_ROWS 4096 /* outputs that are folded together then, */
+#define GROUP_STRIPS 8  /* or strips of columns */
+#define LEVELS 64       /* results of groups that wait for their partners */
 
 /* -- Geometry --------------------------------------------------------------------------------------------- */
 
@@ -153,9 +160,15 @@ typedef struct folding {
   bool by_cols;
   int64_t piece;   /* elements (by rows) or rows (by columns) of a piece */
   int64_t n_pieces;
-  char *acc;       /* n_pieces times n_out */
+  /* What is folded at a time: pieces from p0 on, outputs [out0, out0 + out_n), strips from strip0 on.  All of
+   * them, unless they are too many. */
+  int64_t p0, group_n, out0, out_n, strip0, strip_n;
+  char *acc;       /* group_n times out_n */
+  call_ctx *cx;
   int64_t *found;  /* reduce_find */
 } folding;
+
+static int64_t strips_of_row(const folding *f) { return (f->g.kept.sizes[0] + COLS - 1) / COLS; }
 
 static void prepare(folding *f, call_ctx *cx, const reduce_job *job, bool in_order)
 {
@@ -170,7 +183,12 @@ static void prepare(folding *f, call_ctx *cx, const reduce_job *job, bool in_ord
   f->by_cols = f->g.kept.strides[0] == f->g.item && f->g.gone.strides[0] != f->g.item &&
                f->g.kept.sizes[0] >= COLS_MIN;
   f->piece = f->by_cols ? PIECE_ROWS : PIECE;
-  f->n_pieces = (f->g.n_gone + f->piece - 1) / f->piece;
+  f->n_pieces = (f->g.n_gone - 1) / f->piece + 1;
+  f->cx = cx;
+  f->p0 = f->out0 = f->strip0 = 0;
+  f->group_n = f->n_pieces;
+  f->out_n = f->g.n_out;
+  f->strip_n = f->by_cols && f->g.n_out ? strips_of_row(f) * (f->g.n_out / f->g.kept.sizes[0]) : 0;
 }
 
 /* n elements in a row, of the tensor's dtype, as the accumulator's type. */
@@ -285,7 +303,7 @@ static void fold_converted_rows(const folding *f, int64_t begin, int64_t end, in
   }
 }
 
-/* Unit u: piece u / n_out of output u % n_out. */
+/* Unit u: piece u / out_n of output u % out_n, of those that are folded. */
 static void fold_rows(void *arg, int64_t begin, int64_t end)
 {
   const folding *f = arg;
@@ -300,11 +318,13 @@ static void fold_rows(void *arg, int64_t begin, int64_t end)
     return;
   }
   walker w;
-  walk_to(&w, &g->kept, f->job->x->data, begin % g->n_out);
-  for (int64_t u = begin; u < end; u++) {
-    int64_t from = u / g->n_out * f->piece;
-    fold_row(f, w.p, from, i64_min(from + f->piece, g->n_gone), param_at(f, u % g->n_out), f->acc + u * f->width);
-    walk_on(&w, 1);
+  for (int64_t u = begin, out = begin % f->out_n; u < end; u++, out = out + 1 < f->out_n ? out + 1 : 0) {
+    int64_t from = (f->p0 + u / f->out_n) * f->piece;
+    if (u == begin || out == 0)
+      walk_to(&w, &g->kept, f->job->x->data, f->out0 + out);
+    else
+      walk_on(&w, 1);
+    fold_row(f, w.p, from, from + i64_min(f->piece, g->n_gone - from), param_at(f, f->out0 + out), f->acc + u * f->width);
   }
 }
 
@@ -316,14 +336,12 @@ typedef struct strip { /* a block of columns */
   int64_t piece;
 } strip;
 
-static int64_t strips_of_row(const folding *f) { return (f->g.kept.sizes[0] + COLS - 1) / COLS; }
-
 static strip strip_at(const folding *f, int64_t unit)
 {
-  const int64_t in_row = strips_of_row(f), n_cols = f->g.kept.sizes[0], n_lines = f->g.n_out / n_cols;
-  const int64_t line = unit / in_row % n_lines, col = unit % in_row * COLS;
+  const int64_t in_row = strips_of_row(f), n_cols = f->g.kept.sizes[0], at = f->strip0 + unit % f->strip_n;
+  const int64_t line = at / in_row, col = at % in_row * COLS;
   walker w;
-  strip s = {.out = line * n_cols + col, .n = i64_min(COLS, n_cols - col), .piece = unit / in_row / n_lines};
+  strip s = {.out = line * n_cols + col, .n = i64_min(COLS, n_cols - col), .piece = unit / f->strip_n};
   walk_to(&w, &f->g.kept, f->job->x->data, s.out);
   s.base = w.p;
   return s;
@@ -331,9 +349,9 @@ static strip strip_at(const folding *f, int64_t unit)
 
 static void fold_strip(const folding *f, const strip *s)
 {
-  char *acc = f->acc + (s->piece * f->g.n_out + s->out) * f->width;
+  char *acc = f->acc + (s->piece * f->out_n + s->out - f->out0) * f->width;
   char block[COLS * 8] __attribute__((aligned(64)));
-  int64_t row = s->piece * f->piece, end = i64_min(row + f->piece, f->g.n_gone);
+  int64_t row = (f->p0 + s->piece) * f->piece, end = row + i64_min(f->piece, f->g.n_gone - row);
   walker w;
   walk_to(&w, &f->g.gone, s->base, row);
   f->loops->init(s->n, acc);
@@ -388,9 +406,9 @@ reduce_kind reduce_combines_by(reduce_kind kind)
 static rush_status fold_all(call_ctx *cx, folding *f)
 {
   const geometry *g = &f->g;
-  int64_t units = g->n_out * f->n_pieces, unit = i64_min(g->n_gone, f->piece);
+  int64_t units = f->out_n * f->group_n, unit = i64_min(g->n_gone, f->piece);
   if (f->by_cols) {
-    units = strips_of_row(f) * (g->n_out / g->kept.sizes[0]) * f->n_pieces;
+    units = f->strip_n * f->group_n;
     unit *= i64_min(COLS, g->kept.sizes[0]);
   }
   void (*fn)(void *, int64_t, int64_t) = f->by_cols ? fold_strips : fold_rows;
@@ -401,14 +419,68 @@ static rush_status fold_all(call_ctx *cx, folding *f)
   return parallel_for(cx, units, i64_max(1, GRAIN / unit), fn, f);
 }
 
+static void combine(const folding *f, char *to, const char *from)
+{
+  f->isa->loops[reduce_combines_by(f->job->kind)][f->job->type].cols(f->out_n, 1, 0, from, NULL, to);
+}
+
 /* Pieces in pairs: the first gets all. */
 static void combine_pieces(const folding *f)
 {
-  const int64_t n = f->g.n_out, bytes = n * f->width;
-  const reduce_loops *combine = &f->isa->loops[reduce_combines_by(f->job->kind)][f->job->type];
-  for (int64_t step = 1; step < f->n_pieces; step *= 2)
-    for (int64_t i = 0; i + step < f->n_pieces; i += 2 * step)
-      combine->cols(n, 1, 0, f->acc + (i + step) * bytes, NULL, f->acc + i * bytes);
+  const int64_t bytes = f->out_n * f->width;
+  for (int64_t step = 1; step < f->group_n; step *= 2)
+    for (int64_t i = 0; i + step < f->group_n; i += 2 * step)
+      combine(f, f->acc + i * bytes, f->acc + (i + step) * bytes);
+}
+
+/* The outputs of the window, their pieces in groups, into *acc.  Groups meet in the pairs in which they would all at
+ * once: `waiting` has, behind each other, the results of ever fewer groups.  Returns what polling says. */
+static rush_status fold_groups(folding *f, char *waiting, char *acc)
+{
+  const int64_t bytes = f->out_n * f->width;
+  int n = 0;
+  for (f->p0 = 0; f->p0 < f->n_pieces; f->p0 += GROUP) {
+    f->group_n = i64_min(GROUP, f->n_pieces - f->p0);
+    TRY(fold_all(f->cx, f));
+    TRY(call_poll(f->cx));
+    combine_pieces(f);
+    memcpy(waiting + n++ * bytes, f->acc, (size_t)bytes);
+    for (int64_t i = f->p0 / GROUP; i & 1; i >>= 1, n--)
+      combine(f, waiting + (n - 2) * bytes, waiting + (n - 1) * bytes);
+  }
+  for (; n > 1; n--)
+    combine(f, waiting + (n - 2) * bytes, waiting + (n - 1) * bytes);
+  memcpy(acc + f->out0 * f->width, waiting, (size_t)bytes);
+  return RUSH_OK;
+}
+
+/* As many outputs at a time as the accumulators of a group of pieces allow. */
+static rush_status fold_windows(folding *f, char *acc)
+{
+  const int64_t n = f->by_cols ? f->strip_n : f->g.n_out, at_once = f->by_cols ? GROUP_STRIPS : GROUP_ROWS;
+  const int64_t most = i64_min(f->g.n_out, f->by_cols ? GROUP_STRIPS * COLS : GROUP_ROWS);
+  const size_t n_bytes = (size_t)((GROUP + LEVELS) * most * f->width);
+  char *scratch = mem_alloc_data(f->cx->ctx, n_bytes);
+  if (!scratch)
+    return call_nomem_bytes(f->cx, n_bytes);
+  rush_status st = RUSH_OK;
+  f->acc = scratch;
+  for (int64_t at = 0; at < n && st == RUSH_OK; at += at_once) {
+    int64_t until = i64_min(at + at_once, n);
+    f->out0 = at;
+    f->out_n = until - at;
+    if (f->by_cols) {
+      f->p0 = f->strip0 = 0;
+      f->strip_n = n;
+      f->out0 = strip_at(f, at).out;
+      f->out_n = (until < n ? strip_at(f, until).out : f->g.n_out) - f->out0;
+      f->strip0 = at;
+      f->strip_n = until - at;
+    }
+    st = fold_groups(f, scratch + GROUP * most * f->width, acc);
+  }
+  mem_free_data(f->cx->ctx, scratch, n_bytes);
+  return st;
 }
 
 rush_status reduce_run(call_ctx *cx, const reduce_job *job, void *acc)
@@ -424,10 +496,12 @@ rush_status reduce_run(call_ctx *cx, const reduce_job *job, void *acc)
   f.acc = acc;
   if (f.n_pieces == 1)
     return fold_all(cx, &f);
+  if (f.n_pieces > ACC_BYTES / f.width / f.g.n_out)
+    return fold_windows(&f, acc);
   const size_t bytes = (size_t)(f.n_pieces * f.g.n_out * f.width);
   f.acc = mem_alloc_data(cx->ctx, bytes);
   if (!f.acc)
-    return call_nomem(cx);
+    return call_nomem_bytes(cx, bytes);
   rush_status st = fold_all(cx, &f);
   if (st == RUSH_OK) {
     combine_pieces(&f);
@@ -444,13 +518,28 @@ static int64_t find_in_row(const folding *f, const char *base, const void *wante
   char block[BLOCK_MAX * 8] __attribute__((aligned(64)));
   walker w;
   walk_to(&w, &f->g.gone, base, 0);
-  for (int64_t at = 0; at < f->g.n_gone;) {
+  for (int64_t at = 0, step = 0; at < f->g.n_gone; step++) {
     int64_t n;
+    if (step % 256 == 255 && call_over(f->cx))
+      return 0;
     const void *x = next_block(f, &w, f->g.n_gone - at, block, &n);
     int64_t hit = f->isa->find[f->job->type](n, x, wanted);
     if (hit < n)
       return at + hit;
     at += n;
+  }
+  return 0;
+}
+
+/* The same where the elements lie in memory as they are compared. */
+static int64_t find_in_plain_row(const folding *f, const char *x, const void *wanted)
+{
+  for (int64_t at = 0; at < f->g.n_gone; at += FIND_AT_ONCE) {
+    int64_t n = i64_min(FIND_AT_ONCE, f->g.n_gone - at), hit = f->isa->find[f->job->type](n, x + at * f->width, wanted);
+    if (hit < n)
+      return at + hit;
+    if (n == FIND_AT_ONCE && call_over(f->cx))
+      break;
   }
   return 0;
 }
@@ -462,8 +551,7 @@ static void find_rows(void *arg, int64_t begin, int64_t end)
   const bool plain = rows_are_plain(f);
   walk_to(&w, &f->g.kept, f->job->x->data, begin);
   for (int64_t u = begin; u < end; u++) {
-    int64_t at = plain ? f->isa->find[f->job->type](f->g.n_gone, w.p, param_at(f, u)) : find_in_row(f, w.p, param_at(f, u));
-    f->found[u] = at < f->g.n_gone ? at : 0;
+    f->found[u] = (plain ? find_in_plain_row : find_in_row)(f, w.p, param_at(f, u));
     walk_on(&w, 1);
   }
 }
@@ -475,6 +563,8 @@ static void find_strip(const folding *f, const strip *s)
   for (int64_t c = 0; c < s->n; c++)
     found[c] = 0;
   for (int64_t row = f->g.n_gone - 1; row >= 0; row--) {
+    if (row % 1024 == 1023 && call_over(f->cx))
+      return;
     walker w;
     walk_to(&w, &f->g.gone, s->base, row);
     const void *x = w.p;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "ops/point_run.h"
 #include "ops/reduce.h"
 #include "ops/views.h"
@@ -124,19 +125,41 @@ static void free_accs(call_ctx *cx, tape_type type, int64_t n, void *accs)
 }
 
 /* Accumulators into the elements of a row-major tensor. */
-static void store_accs(call_ctx *cx, rush_tensor *out, tape_type type, const void *accs)
+static rush_status store_accs(call_ctx *cx, rush_tensor *out, tape_type type, const void *accs)
 {
   const tape_isa *isa = tape_isa_of(cx->ctx);
   const int dtype = dtype_is_complex(out->dtype) ? dtype_to_real(out->dtype) : out->dtype;
   const int64_t n = dtype_is_complex(out->dtype) ? 2 * out->n_elems : out->n_elems;
   char *to = tensor_data_mut(out);
-  for (int64_t i = 0; i < n; i += BLOCK_MAX)
+  for (int64_t i = 0, step = 0; i < n; i += BLOCK_MAX, step++) {
+    TRY(call_poll_at(cx, step));
     block_write(isa, i64_min(BLOCK_MAX, n - i), to + i * (int64_t)dtype_bytes(dtype), dtype,
                 (const char *)accs + i * (int64_t)tape_type_bytes(type), type);
+  }
+  return RUSH_OK;
 }
 
-/* Runs a job into a new tensor of `dtype`; finish (NULL: none) sees the accumulators first. */
-typedef void finish_fn(void *acc, tape_type type, int64_t n, const void *arg);
+/* Runs a job into a new tensor of `dtype`; finish (NULL: none) sees the accumulators [begin, end) first. */
+typedef void finish_fn(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg);
+
+typedef struct finishing {
+  finish_fn *fn;
+  void *acc;
+  tape_type type;
+  const void *arg;
+} finishing;
+
+static void finish_some(void *p, int64_t begin, int64_t end)
+{
+  const finishing *f = p;
+  f->fn(f->acc, f->type, begin, end, f->arg);
+}
+
+static rush_status finish_all(call_ctx *cx, finish_fn *fn, void *acc, tape_type type, int64_t n, const void *arg)
+{
+  finishing f = {fn, acc, type, arg};
+  return serial_for(cx, n, BLOCK_MAX, finish_some, &f);
+}
 
 static rush_status run_to(const reduction *r, reduce_job *job, int dtype, finish_fn *finish, const void *arg,
                           rush_tensor **result)
@@ -152,9 +175,9 @@ static rush_status run_to(const reduction *r, reduce_job *job, int dtype, finish
   if (st == RUSH_OK)
     st = reduce_run(cx, job, acc);
   if (st == RUSH_OK && finish)
-    finish(acc, job->type, n, arg);
+    st = finish_all(cx, finish, acc, job->type, n, arg);
   if (st == RUSH_OK && !in_place)
-    store_accs(cx, out, job->type, acc);
+    st = store_accs(cx, out, job->type, acc);
   if (!in_place)
     free_accs(cx, job->type, n, acc);
   if (st == RUSH_OK)
@@ -175,11 +198,11 @@ static rush_status give_to(const reduction *r, reduce_job *job, int dtype, finis
 #define EACH(T, ...)                 \
   do {                               \
     T *a = acc;                      \
-    for (int64_t i = 0; i < n; i++)  \
+    for (int64_t i = begin; i < end; i++) \
       a[i] = (T)(__VA_ARGS__);       \
   } while (0)
 
-static void finish_divide(void *acc, tape_type type, int64_t n, const void *arg)
+static void finish_divide(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   const double by = *(const double *)arg;
   if (type == TY_F32)
@@ -188,7 +211,7 @@ static void finish_divide(void *acc, tape_type type, int64_t n, const void *arg)
     EACH(double, a[i] / by);
 }
 
-static void finish_sqrt(void *acc, tape_type type, int64_t n, const void *arg)
+static void finish_sqrt(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   (void)arg;
   if (type == TY_F32)
@@ -265,7 +288,8 @@ static rush_status complex_product(const reduction *r, rush_tensor *x)
   const bool wide = x->dtype == RUSH_COMPLEX128;
   for (int64_t o = 0; st == RUSH_OK && o < out->n_elems; o++) {
     double re = 1, im = 0;
-    for (int64_t i = 2 * o * n; i < 2 * (o + 1) * n; i += 2) {
+    for (int64_t i = 2 * o * n; i < 2 * (o + 1) * n && st == RUSH_OK; i += 2) {
+      st = call_poll_at(r->c->cx, i / 2);
       double a = wide ? ((double *)rows->data)[i] : (double)((float *)rows->data)[i];
       double b = wide ? ((double *)rows->data)[i + 1] : (double)((float *)rows->data)[i + 1];
       double t = re * a - im * b;
@@ -280,6 +304,8 @@ static rush_status complex_product(const reduction *r, rush_tensor *x)
   tensor_release(rows);
   if (st == RUSH_OK)
     call_return_steal(r->c, 0, out);
+  else
+    tensor_release(out);
   return st;
 }
 
@@ -467,15 +493,17 @@ static rush_status extreme_at(const reduction *r, reduce_kind kind, rush_tensor 
     st = reduce_find(cx, &job, acc, tensor_data_mut(indices));
   if (st == RUSH_OK && values)
     st = tensor_new(cx, r->x->dtype, r->n_dims, r->sizes, &v);
-  if (st == RUSH_OK && values) {
-    store_accs(cx, v, type, acc);
-    *values = v;
-  }
+  if (st == RUSH_OK && values)
+    st = store_accs(cx, v, type, acc);
   free_accs(cx, type, n, acc);
-  if (st == RUSH_OK)
-    *at = indices;
-  else
+  if (st != RUSH_OK) {
+    tensor_release(v);
     tensor_release(indices);
+    return st;
+  }
+  if (values)
+    *values = v;
+  *at = indices;
   return st;
 }
 
@@ -516,6 +544,35 @@ rush_status kernel_reduce_argmin(rush_call *c) { return arg_extreme(c, REDUCE_MI
 
 /* -- Variances: two passes, in double ---------------------------------------------------------------------------------------- */
 
+/* Sums to means; those after an infinity are as running means are. */
+static void finish_mean(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
+{
+  const double n = *(const double *)arg;
+  double *a = acc;
+  (void)type;
+  for (int64_t i = begin; i < end; i++) {
+    a[i] /= n;
+    a[i] = n > 1 && isinf(a[i]) ? (double)NAN : a[i];
+  }
+}
+
+typedef struct spread_arg {
+  double by;
+  bool pairs, root;
+} spread_arg;
+
+/* Sums of squares to variances or their roots; real and imaginary parts (pairs) together. */
+static void finish_variance(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
+{
+  const spread_arg *s = arg;
+  double *d = acc;
+  (void)type;
+  for (int64_t i = begin; i < end; i++) {
+    double v = (s->pairs ? d[2 * i] + d[2 * i + 1] : d[i]) / s->by;
+    d[i] = s->root ? sqrt(v) : v;
+  }
+}
+
 static rush_status variance_of(const reduction *r, double correction, bool root, rush_tensor **var, rush_tensor **mean)
 {
   call_ctx *cx = r->c->cx;
@@ -530,10 +587,9 @@ static rush_status variance_of(const reduction *r, double correction, bool root,
     st = new_accs(cx, TY_F64, n_acc, &devs);
   if (st == RUSH_OK)
     st = reduce_run(cx, &job, means);
+  if (st == RUSH_OK)
+    st = finish_all(cx, finish_mean, means, TY_F64, n_acc, &n);
   if (st == RUSH_OK) {
-    finish_divide(means, TY_F64, n_acc, &n);
-    for (int64_t i = 0; i < n_acc && n > 1; i++) /* as running means are after an infinity */
-      ((double *)means)[i] = isinf(((double *)means)[i]) ? (double)NAN : ((double *)means)[i];
     job.kind = REDUCE_SQ_DEV;
     job.param = means;
     st = reduce_run(cx, &job, devs);
@@ -543,23 +599,24 @@ static rush_status variance_of(const reduction *r, double correction, bool root,
   if (st == RUSH_OK && mean)
     st = tensor_new(cx, r->x->dtype, r->n_dims, r->sizes, &m);
   if (st == RUSH_OK) {
-    double *d = devs, dof = n - correction > 0 ? n - correction : 0;
-    for (int64_t i = 0; i < n_out; i++) {
-      double var_i = (pairs ? d[2 * i] + d[2 * i + 1] : d[i]) / (n == 0 ? 0 : dof);
-      d[i] = root ? sqrt(var_i) : var_i;
-    }
-    store_accs(cx, v, TY_F64, devs);
-    if (mean)
-      store_accs(cx, m, TY_F64, means);
-    *var = v;
-    if (mean)
-      *mean = m;
-  } else {
-    tensor_release(v);
+    const spread_arg by = {n == 0 ? 0 : n - correction > 0 ? n - correction : 0, pairs, root};
+    st = finish_all(cx, finish_variance, devs, TY_F64, n_out, &by);
   }
+  if (st == RUSH_OK)
+    st = store_accs(cx, v, TY_F64, devs);
+  if (st == RUSH_OK && mean)
+    st = store_accs(cx, m, TY_F64, means);
   free_accs(cx, TY_F64, n_acc, means);
   free_accs(cx, TY_F64, n_acc, devs);
-  return st;
+  if (st != RUSH_OK) {
+    tensor_release(v);
+    tensor_release(m);
+    return st;
+  }
+  *var = v;
+  if (mean)
+    *mean = m;
+  return RUSH_OK;
 }
 
 /* (self, [dim], unbiased | correction, [keepdim]) */
@@ -600,7 +657,7 @@ rush_status kernel_reduce_std_mean(rush_call *c) { return variance(c, true, true
 
 /* -- logsumexp ---------------------------------------------------------------------------------------------------------------- */
 
-static void finish_log(void *acc, tape_type type, int64_t n, const void *arg)
+static void finish_log(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   if (type == TY_F32)
     EACH(float, logf(a[i]) + ((const float *)arg)[i]);
@@ -609,8 +666,9 @@ static void finish_log(void *acc, tape_type type, int64_t n, const void *arg)
 }
 
 /* An infinite maximum is not taken away: its differences would be NaN. */
-static void finite_or_zero(void *acc, tape_type type, int64_t n)
+static void finite_or_zero(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
+  (void)arg;
   if (type == TY_F32)
     EACH(float, isinf(a[i]) ? 0 : a[i]);
   else
@@ -630,8 +688,9 @@ rush_status kernel_reduce_logsumexp(rush_call *c)
   reduce_job job = {.x = r.x, .dims = r.dims, .kind = REDUCE_MAX, .type = type};
   TRY(new_accs(c->cx, type, n, &max));
   rush_status st = reduce_run(c->cx, &job, max);
+  if (st == RUSH_OK)
+    st = finish_all(c->cx, finite_or_zero, max, type, n, NULL);
   if (st == RUSH_OK) {
-    finite_or_zero(max, type, n);
     job.kind = REDUCE_EXP_SUM;
     job.param = max;
     st = give_to(&r, &job, dtype, finish_log, max);
@@ -693,7 +752,7 @@ static rush_status abs_power(call_ctx *cx, rush_tensor *x, double p, rush_tensor
   return st;
 }
 
-static void finish_power(void *acc, tape_type type, int64_t n, const void *arg)
+static void finish_power(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   const double p = *(const double *)arg;
   if (type == TY_F32)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "ops/lookup.h"
 #include "ops/table.h"
 
 /* Schemas of names that have no entry: the expanded text and an index of it. */
@@ -319,6 +320,24 @@ const op *const *op_overloads(context *c, str name, uint32_t *n)
   const op_group *g = registry_group(c, name);
   *n = g ? g->n : 0;
   return g ? g->ops : NULL;
+}
+
+const op *session_op_find(session *s, str name, str overload)
+{
+  const uint32_t n_refused = mem_n_refused(s->cx->ctx);
+  const op *o = op_find(s->cx->ctx, name, overload);
+  if (!o && mem_n_refused(s->cx->ctx) != n_refused)
+    session_check(s, call_nomem(s->cx));
+  return o;
+}
+
+const op *const *session_op_overloads(session *s, str name, uint32_t *n)
+{
+  const uint32_t n_refused = mem_n_refused(s->cx->ctx);
+  const op *const *ops = op_overloads(s->cx->ctx, name, n);
+  if (!ops && mem_n_refused(s->cx->ctx) != n_refused)
+    session_check(s, call_nomem(s->cx));
+  return ops;
 }
 
 /* -- Operators from outside ------------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 #include "ops/order.h"
 
 #define GRAIN 16384 /* elements of a task */
+#define WORK 65536  /* elements between two looks at the clock */
 
 /* A dense tensor [outer, n, inner] of what PyTorch accumulates in; every step adds a plane to the next. */
 typedef struct scan_job {
@@ -15,6 +16,7 @@ typedef struct scan_job {
   int64_t n, inner;
   void (*step)(int64_t n, const void *before, void *x);
   size_t item;
+  const call_ctx *cx;
 } scan_job;
 
 static void scan_planes(void *arg, int64_t begin, int64_t end)
@@ -23,8 +25,14 @@ static void scan_planes(void *arg, int64_t begin, int64_t end)
   const size_t plane = (size_t)j->inner * j->item;
   for (int64_t o = begin; o < end; o++) {
     char *x = (char *)j->x + (size_t)(o * j->n) * plane;
-    for (int64_t i = 1; i < j->n; i++)
+    for (int64_t i = 1, work = 0; i < j->n; i++, work += j->inner) {
+      if (work >= WORK) {
+        work = 0;
+        if (call_over(j->cx))
+          return;
+      }
       j->step(j->inner, x + (size_t)(i - 1) * plane, x + (size_t)i * plane);
+    }
   }
 }
 
@@ -91,7 +99,7 @@ static rush_status scan(rush_call *c, int kind, int dtype, rush_tensor **out)
 {
   rush_tensor *t = call_tensor(c, 0), *as, *x;
   int dim;
-  scan_job j = {.n = 1, .inner = 1};
+  scan_job j = {.n = 1, .inner = 1, .cx = c->cx};
   TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims, &dim));
   const int acc = scan_step(kind, dtype, &j);
   TRY(tensor_to_dtype(c->cx, t, dtype, &as)); /* rounded first, as PyTorch does */
@@ -164,14 +172,16 @@ rush_status kernel_logcumsumexp(rush_call *c)
 /* -- Running extremes with positions ---------------------------------------------------------------------------- */
 
 /* The last of equals wins, and NaN wins over all. */
-static void extremes(int dtype, const void *row, int64_t n, bool most, int64_t *indices)
+static void extremes(const call_ctx *cx, int dtype, const void *row, int64_t n, bool most, int64_t *indices)
 {
   uint64_t keys[256], best = 0;
   int64_t at = 0;
   const bool is_float = dtype_is_float(dtype);
   for (int64_t begin = 0; begin < n; begin += 256) {
     const int64_t m = i64_min(256, n - begin);
-    order_keys(dtype, (const char *)row + (size_t)begin * dtype_bytes(dtype), m, keys);
+    if (call_over_at(cx, begin / 256))
+      return;
+    order_keys(cx, dtype, (const char *)row + (size_t)begin * dtype_bytes(dtype), m, keys);
     for (int64_t i = 0; i < m; i++) {
       const bool nan = is_float && keys[i] == KEY_NAN, best_nan = is_float && best == KEY_NAN;
       if (begin + i == 0 || nan || (!best_nan && (most ? keys[i] >= best : keys[i] <= best)))
@@ -199,8 +209,10 @@ static rush_status running_extreme(rush_call *c, bool most)
   for (int64_t r = 0; st == RUSH_OK && r < (a.n ? a.n_rows : 0); r++) {
     int64_t *at = (int64_t *)indices->data + r * a.n;
     char *to = (char *)values->data + (size_t)(r * a.n) * item;
-    extremes(t->dtype, along_row(&a, r), a.n, most, at);
-    for (int64_t i = 0; i < a.n; i++)
+    extremes(c->cx, t->dtype, along_row(&a, r), a.n, most, at);
+    if (call_is_watched(c->cx) && call_over(c->cx)) /* then positions may be anything */
+      break;
+    for (int64_t i = 0; i < a.n && !call_over_at(c->cx, i); i++)
       memcpy(to + (size_t)i * item, along_row(&a, r) + (size_t)at[i] * item, item);
   }
   rush_tensor *v = NULL, *k = NULL;

@@ -106,6 +106,7 @@ static rush_status fill_choices(rush_call *c, const rush_tensor *t, int64_t r, b
   size_t item = tensor_item_bytes(t), bytes = (size_t)r * sizeof(int64_t);
   int64_t *at = mem_alloc(c->cx->ctx, bytes);
   char *d = out->data;
+  int64_t n = 0;
   if (!at)
     return call_nomem(c->cx);
   for (int64_t i = 0; i < r; i++)
@@ -113,7 +114,7 @@ static rush_status fill_choices(rush_call *c, const rush_tensor *t, int64_t r, b
   do {
     for (int64_t i = 0; i < r; i++, d += item)
       memcpy(d, (const char *)t->data + at[i] * t->strides[0] * (int64_t)item, item);
-  } while (next_choice(at, r, t->n_elems, repeat));
+  } while (next_choice(at, r, t->n_elems, repeat) && !call_over_at(c->cx, n++));
   mem_free(c->cx->ctx, at, bytes);
   return RUSH_OK;
 }

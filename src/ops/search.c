@@ -14,7 +14,7 @@ static rush_status keys_new(call_ctx *cx, rush_tensor *t, uint64_t **out)
   TRY(tensor_contiguous(cx, t, &flat));
   uint64_t *keys = mem_alloc_data(cx->ctx, (size_t)t->n_elems * sizeof *keys);
   if (keys)
-    order_keys(t->dtype, flat->data, t->n_elems, keys);
+    order_keys(cx, t->dtype, flat->data, t->n_elems, keys);
   tensor_release(flat);
   if (!keys)
     return call_nomem(cx);
@@ -88,6 +88,8 @@ static rush_status apply_sorter(call_ctx *cx, const search *s, uint64_t *keys, i
   for (int64_t at = 0; st == RUSH_OK && n > 0 && at < total; at += n) {
     memcpy(row, keys + at, (size_t)n * sizeof *row);
     for (int64_t i = 0; i < n && st == RUSH_OK; i++) {
+      if ((st = call_poll_at(cx, at + i)) != RUSH_OK)
+        break;
       const int64_t k = ints(order)[at + i];
       if (k < 0 || k >= n)
         st = call_fail(cx, "torch.searchsorted(): sorter index out of range");
@@ -95,8 +97,7 @@ static rush_status apply_sorter(call_ctx *cx, const search *s, uint64_t *keys, i
         keys[at + i] = row[k];
     }
   }
-  if (st == RUSH_OK || n > 0)
-    mem_free_data(cx->ctx, row, (size_t)n * sizeof *row);
+  mem_free_data(cx->ctx, row, (size_t)n * sizeof *row);
   tensor_release(order);
   return st;
 }
@@ -110,7 +111,7 @@ static rush_status search_keys(call_ctx *cx, const search *s, bool is_float, uin
   if (s->sorter)
     TRY(apply_sorter(cx, s, bounds, n));
   TRY(ints_new(cx, v->n_dims, v->sizes, &t));
-  for (int64_t i = 0; i < v->n_elems; i++)
+  for (int64_t i = 0; i < v->n_elems && !call_over_at(cx, i); i++)
     ints(t)[i] = order_place(bounds + i / per_row * n, n, values[i], s->right, is_float);
   rush_status st = tensor_to_dtype(cx, t, s->int32 ? RUSH_INT32 : RUSH_INT64, &narrow);
   tensor_release(t);
@@ -225,11 +226,11 @@ static rush_status isin(rush_call *c, rush_tensor *elements, rush_tensor *tests)
     st = tensor_new(c->cx, RUSH_BOOL, e->n_dims, e->sizes, &out);
   if (st == RUSH_OK) {
     uint64_t *sorted = (uint64_t *)(void *)(kt + n);
-    order_keyed(dtype, t->data, n, false, kt);
-    order_stable(kt, kt + n, n);
+    order_keyed(c->cx, dtype, t->data, n, false, kt);
+    order_stable(c->cx, kt, kt + n, n);
     for (int64_t i = 0; i < n; i++)
       sorted[i] = kt[i].key;
-    for (int64_t i = 0; i < e->n_elems; i++) {
+    for (int64_t i = 0; i < e->n_elems && !call_over_at(c->cx, i); i++) {
       const int64_t at = order_place(sorted, n, ke[i], false, false);
       const bool found = at < n && sorted[at] == ke[i] && !(ke[i] == KEY_NAN && dtype_is_float(dtype));
       ((bool *)out->data)[i] = found != invert;
@@ -273,6 +274,7 @@ static rush_status count_bins(rush_call *c, const rush_tensor *x, int64_t *n)
     return call_fail(c->cx, "minlength should be >= 0");
   *n = least;
   for (int64_t i = 0; i < x->n_elems; i++) {
+    TRY(call_poll_at(c->cx, i));
     if (v[i] < 0)
       return call_fail(c->cx, "bincount only supports 1-d non-negative integral inputs.");
     if (v[i] >= *n)
@@ -301,7 +303,7 @@ rush_status kernel_bincount(rush_call *c)
     st = tensor_new(c->cx, acc, 1, &n, &sums);
   if (st == RUSH_OK)
     st = tensor_fill(c->cx, sums, value_int(0));
-  for (int64_t i = 0; st == RUSH_OK && i < x->n_elems; i++) {
+  for (int64_t i = 0; st == RUSH_OK && i < x->n_elems && !call_over_at(c->cx, i); i++) {
     const int64_t k = ints(x)[i];
     if (acc == RUSH_INT64)
       ints(sums)[k]++;
@@ -327,7 +329,7 @@ static rush_status histogram_range(rush_call *c, const rush_tensor *x, double wi
   const double *v = x->data;
   if (*lo == *hi && x->n_elems > 0) {
     *lo = *hi = v[0];
-    for (int64_t i = 1; i < x->n_elems; i++)
+    for (int64_t i = 1; i < x->n_elems && !call_over_at(c->cx, i); i++)
       *lo = v[i] < *lo || isnan(v[i]) ? v[i] : *lo, *hi = v[i] > *hi || isnan(v[i]) ? v[i] : *hi;
   }
   if (!isfinite(*lo) || !isfinite(*hi))
@@ -370,7 +372,7 @@ rush_status kernel_histc(rush_call *c)
   double *n = counts->data;
   const double *v = x->data;
   memset(n, 0, (size_t)bins * sizeof *n);
-  for (int64_t i = 0; i < x->n_elems; i++)
+  for (int64_t i = 0; i < x->n_elems && !call_over_at(c->cx, i); i++)
     if (v[i] >= lo && v[i] <= hi)
       n[linear_bin(t->dtype, v[i], lo, hi, bins)]++;
   tensor_release(x);
@@ -391,7 +393,7 @@ static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush
   TRY(tensor_new(c->cx, RUSH_FLOAT64, 1, &bins, &sums));
   double *n = sums->data, total = 0;
   memset(n, 0, (size_t)bins * sizeof *n);
-  for (int64_t i = 0; i < x->n_elems; i++) {
+  for (int64_t i = 0; i < x->n_elems && !call_over_at(c->cx, i); i++) {
     if (!(v[i] >= e[0] && v[i] <= e[bins]))
       continue;
     int64_t lo = 0, hi = bins;

@@ -24,7 +24,7 @@ struct pick_job {
 static void take_values(const pick_job *j, const char *row, char *to, const int64_t *indices)
 {
   const size_t item = tensor_item_bytes(j->a->t);
-  for (int64_t i = 0; i < j->n_out; i++)
+  for (int64_t i = 0; i < j->n_out && !call_over_at(j->cx, i); i++)
     memcpy(to + (size_t)i * item, row + (size_t)indices[i] * item, item);
 }
 
@@ -42,6 +42,8 @@ static void pick_rows(void *arg, int64_t begin, int64_t end)
     int64_t *indices = (int64_t *)j->indices->data + r * j->n_out;
     const char *row = along_row(a, r);
     j->pick(j, row, x, x + a->n, indices);
+    if (call_is_watched(j->cx) && call_over(j->cx)) /* then indices may be anything */
+      break;
     if (j->values)
       take_values(j, row, (char *)j->values->data + (size_t)(r * j->n_out) * item, indices);
   }
@@ -71,12 +73,12 @@ static rush_status run_pick(call_ctx *cx, pick_job *j, bool want_values)
 /* flag: descending; sorted: stable. */
 static void pick_sorted(const pick_job *j, const void *row, keyed *x, keyed *spare, int64_t *indices)
 {
-  order_keyed(j->a->t->dtype, row, j->a->n, j->flag, x);
+  order_keyed(j->cx, j->a->t->dtype, row, j->a->n, j->flag, x);
   if (j->sorted)
-    order_stable(x, spare, j->a->n);
+    order_stable(j->cx, x, spare, j->a->n);
   else
-    order_sort(x, j->a->n);
-  for (int64_t i = 0; i < j->a->n; i++)
+    order_sort(j->cx, x, j->a->n);
+  for (int64_t i = 0; i < j->a->n && !call_over_at(j->cx, i); i++)
     indices[i] = x[i].index;
 }
 
@@ -135,15 +137,15 @@ static void pick_top(const pick_job *j, const void *row, keyed *x, keyed *spare,
 {
   const int64_t n = j->a->n, k = j->n_out;
   (void)spare;
-  order_keyed(j->a->t->dtype, row, n, j->flag, x);
+  order_keyed(j->cx, j->a->t->dtype, row, n, j->flag, x);
   if (k * 64 <= n) {
-    order_first(x, k, n);
+    order_first(j->cx, x, k, n);
   } else {
-    order_nth(x, k - 1, n);
+    order_nth(j->cx, x, k - 1, n);
     if (j->sorted)
-      order_sort(x, k - 1);
+      order_sort(j->cx, x, k - 1);
   }
-  for (int64_t i = 0; i < k; i++)
+  for (int64_t i = 0; i < k && !call_over_at(j->cx, i); i++)
     indices[i] = x[i].index;
 }
 
@@ -180,7 +182,7 @@ rush_status kernel_topk(rush_call *c)
 /* -- One of a row: kthvalue, median, mode ---------------------------------------------------------------------------- */
 
 /* PyTorch's own selection: quick select around the median of three. */
-static void quick_select(keyed *x, int64_t k, int64_t n)
+static void quick_select(const call_ctx *cx, keyed *x, int64_t k, int64_t n)
 {
   for (int64_t lo = 0, hi = n - 1; lo < hi;) {
     if (hi == lo + 1) {
@@ -201,7 +203,9 @@ static void quick_select(keyed *x, int64_t k, int64_t n)
       SWAP(lo + 1, lo);
     int64_t i = lo + 1, j = hi;
     const uint64_t pivot = x[lo].key;
-    for (;;) {
+    for (int64_t step = 0;; step++) {
+      if (call_over_at(cx, step))
+        return;
       do
         i++;
       while (pivot > x[i].key);
@@ -224,8 +228,8 @@ static void quick_select(keyed *x, int64_t k, int64_t n)
 static void pick_kth(const pick_job *j, const void *row, keyed *x, keyed *spare, int64_t *indices)
 {
   (void)spare;
-  order_keyed(j->a->t->dtype, row, j->a->n, false, x);
-  quick_select(x, j->k - 1, j->a->n);
+  order_keyed(j->cx, j->a->t->dtype, row, j->a->n, false, x);
+  quick_select(j->cx, x, j->k - 1, j->a->n);
   indices[0] = x[j->k - 1].index;
 }
 
@@ -234,14 +238,14 @@ static void pick_median(const pick_job *j, const void *row, keyed *x, keyed *spa
 {
   const int64_t n = j->a->n;
   int64_t n_nan = 0;
-  order_keyed(j->a->t->dtype, row, n, false, x);
+  order_keyed(j->cx, j->a->t->dtype, row, n, false, x);
   const bool is_float = dtype_is_float(j->a->t->dtype);
-  for (int64_t i = 0; is_float && i < n; i++)
+  for (int64_t i = 0; is_float && i < n && !call_over_at(j->cx, i); i++)
     if (x[i].key == KEY_NAN && n_nan++ == 0 && !j->flag) {
       indices[0] = i;
       return;
     }
-  order_stable(x, spare, n); /* of equals the one that stable sorting puts there */
+  order_stable(j->cx, x, spare, n); /* of equals the one that stable sorting puts there */
   indices[0] = x[n_nan == n ? 0 : (n - n_nan - 1) / 2].index;
 }
 
@@ -250,9 +254,9 @@ static void pick_mode(const pick_job *j, const void *row, keyed *x, keyed *spare
   const int64_t n = j->a->n;
   int64_t most = 0, run = 0;
   (void)spare;
-  order_keyed(j->a->t->dtype, row, n, false, x);
-  order_sort(x, n);
-  for (int64_t i = 0; i < n; i++) {
+  order_keyed(j->cx, j->a->t->dtype, row, n, false, x);
+  order_sort(j->cx, x, n);
+  for (int64_t i = 0; i < n && !call_over_at(j->cx, i); i++) {
     run++;
     if (i + 1 < n && x[i].key == x[i + 1].key && x[i].key != KEY_NAN)
       continue;

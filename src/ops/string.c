@@ -13,8 +13,9 @@ static rush_status return_str(rush_call *call, uint32_t i, str s)
 /* Return the text and free it. */
 static rush_status return_text(rush_call *call, text_buf *t)
 {
-  rush_status st = text_failed(t) ? call_nomem(call->cx)
-                                  : string_new(call->cx, text_str(t), t->len, &call->results[0]);
+  rush_status st = call_poll(call->cx);
+  if (st == RUSH_OK)
+    st = text_failed(t) ? call_nomem(call->cx) : string_new(call->cx, text_str(t), t->len, &call->results[0]);
   text_free(t);
   return st;
 }
@@ -56,24 +57,41 @@ static char to_lower(char c) { return is_upper(c) ? (char)(c + 32) : c; }
 
 #define NOT_FOUND SIZE_MAX
 
-/* First place of `what` at or after `from`. */
-static size_t find_from(str s, str what, size_t from)
+/* Bytes that are searched between two looks at the clock. */
+#define SEARCH_BYTES ((size_t)4 << 20)
+
+/* First place of `what` at or after `from`; anything when the call is over. */
+static size_t find_from(const rush_call *call, str s, str what, size_t from)
 {
   if (from > s.len || what.len > s.len - from)
     return NOT_FOUND;
   if (!what.len)
     return from;
-  const char *p = memmem(s.p + from, s.len - from, what.p, what.len);
-  return p ? (size_t)(p - s.p) : NOT_FOUND;
+  size_t window = (what.len < SIZE_MAX / 8 ? 4 * what.len : what.len) + SEARCH_BYTES;
+  for (;; from += window - what.len + 1) {
+    size_t n = s.len - from < window ? s.len - from : window;
+    const char *p = memmem(s.p + from, n, what.p, what.len);
+    if (p)
+      return (size_t)(p - s.p);
+    if (n == s.len - from || call_over(call->cx))
+      return NOT_FOUND;
+  }
 }
 
-static size_t find_last(str s, str what)
+static size_t find_last(const rush_call *call, str s, str what)
 {
   if (what.len > s.len)
     return NOT_FOUND;
-  for (size_t i = s.len - what.len + 1; i-- > 0;)
+  size_t work = 0;
+  for (size_t i = s.len - what.len + 1; i-- > 0; work += what.len) {
     if (memcmp(s.p + i, what.p, what.len) == 0)
       return i;
+    if (work > SEARCH_BYTES) {
+      work = 0;
+      if (call_over(call->cx))
+        break;
+    }
+  }
   return NOT_FOUND;
 }
 
@@ -103,8 +121,8 @@ rush_status kernel_str_slice(rush_call *call)
   if (step == 1)
     return return_str(call, 0, part(s, (size_t)start, (size_t)n));
   text_buf t;
-  text_init(&t, call->cx->ctx);
-  for (int64_t i = 0; i < n; i++)
+  text_init_call(&t, call->cx);
+  for (int64_t i = 0; i < n && !call_over_at(call->cx, i); i++)
     text_putc(&t, s.p[start + i * step]);
   return return_text(call, &t);
 }
@@ -116,7 +134,7 @@ rush_status kernel_str_list(rush_call *call)
   TRY(strings_new(call, &l));
   rush_status st = RUSH_OK;
   for (size_t i = 0; st == RUSH_OK && i < s.len; i++)
-    st = append_str(call, l, part(s, i, 1));
+    st = call_over_at(call->cx, (int64_t)i) ? call_poll(call->cx) : append_str(call, l, part(s, i, 1));
   return return_list(call, l, st);
 }
 
@@ -124,7 +142,7 @@ rush_status kernel_str_add(rush_call *call)
 {
   str a = call_str(call, 0), b = call_str(call, 1);
   text_buf t;
-  text_init(&t, call->cx->ctx);
+  text_init_call(&t, call->cx);
   text_add(&t, a.p, a.len);
   text_add(&t, b.p, b.len);
   return return_text(call, &t);
@@ -136,7 +154,7 @@ rush_kernel kernel_str_str, kernel_str_format, kernel_str_percentFormat, kernel_
 rush_status kernel_str_str(rush_call *call)
 {
   text_buf t;
-  text_init(&t, call->cx->ctx);
+  text_init_call(&t, call->cx);
   rush_status st = value_print(call->cx, &t, call->args[0]);
   if (st == RUSH_OK)
     return return_text(call, &t);
@@ -151,9 +169,9 @@ rush_status kernel_str_format(rush_call *call)
   text_buf t;
   rush_status st = RUSH_OK;
   size_t at = 0;
-  text_init(&t, call->cx->ctx);
+  text_init_call(&t, call->cx);
   for (uint32_t used = 1; st == RUSH_OK; used++) {
-    size_t hole = find_from(f, STR("{}"), at);
+    size_t hole = find_from(call, f, STR("{}"), at);
     text_add(&t, f.p + at, (hole == NOT_FOUND ? f.len : hole) - at);
     if (hole == NOT_FOUND)
       break;
@@ -219,7 +237,7 @@ static rush_status percent(rush_call *call, text_buf *t, str f, const rush_value
 {
   size_t used = 0, at = 0;
   for (;;) {
-    size_t p = find_from(f, STR("%"), at);
+    size_t p = find_from(call, f, STR("%"), at);
     text_add(t, f.p + at, (p == NOT_FOUND ? f.len : p) - at);
     if (p == NOT_FOUND)
       break;
@@ -242,7 +260,7 @@ rush_status kernel_str_percentFormat(rush_call *call)
   rush_value v = call->n_args > 1 ? call->args[1] : value_none();
   bool tuple = v.tag == RUSH_TAG_TUPLE;
   text_buf t;
-  text_init(&t, call->cx->ctx);
+  text_init_call(&t, call->cx);
   rush_status st = percent(call, &t, call_str(call, 0), tuple ? v.as.tuple->items : &v,
                            tuple ? v.as.tuple->n : call->n_args > 1);
   if (st == RUSH_OK)
@@ -256,8 +274,8 @@ rush_status kernel_str_join(rush_call *call)
   str s = call_str(call, 0);
   const rush_list *l = call_list(call, 1);
   text_buf t;
-  text_init(&t, call->cx->ctx);
-  for (size_t i = 0; i < l->n; i++) {
+  text_init_call(&t, call->cx);
+  for (size_t i = 0; i < l->n && !call_over_at(call->cx, (int64_t)i) && !text_failed(&t); i++) {
     if (i)
       text_add(&t, s.p, s.len);
     str item = value_str(l->items[i]);
@@ -279,9 +297,9 @@ rush_status kernel_str_replace(rush_call *call)
   int64_t max = call_int(call, 3), done = 0;
   text_buf t;
   size_t at = 0;
-  text_init(&t, call->cx->ctx);
+  text_init_call(&t, call->cx);
   for (; max < 0 || done < max; done++) {
-    size_t p = find_from(s, old, at);
+    size_t p = find_from(call, s, old, at);
     if (p == NOT_FOUND)
       break;
     text_add(&t, s.p + at, p - at);
@@ -292,7 +310,7 @@ rush_status kernel_str_replace(rush_call *call)
         break;
       text_putc(&t, s.p[at++]);
     }
-    if (text_failed(&t))
+    if (text_failed(&t) || call_over_at(call->cx, done))
       break;
   }
   text_add(&t, s.p + at, s.len - at);
@@ -303,7 +321,8 @@ static rush_status split_at_space(rush_call *call, str s, rush_list *l)
 {
   for (size_t i = 0; i < s.len;) {
     size_t start = i;
-    while (i < s.len && !is_space(s.p[i]))
+    TRY(call_poll_at(call->cx, (int64_t)l->n));
+    while (i < s.len && !is_space(s.p[i]) && !call_over_at(call->cx, (int64_t)i))
       i++;
     if (i > start)
       TRY(append_str(call, l, part(s, start, i - start)));
@@ -326,8 +345,8 @@ rush_status kernel_str_split(rush_call *call)
   rush_status st = RUSH_OK;
   size_t at = 0, p;
   for (int64_t n = 0; st == RUSH_OK && (max < 0 || n < max); n++) {
-    p = find_from(s, sep, at);
-    if (p == NOT_FOUND)
+    p = find_from(call, s, sep, at);
+    if (p == NOT_FOUND || call_over_at(call->cx, n))
       break;
     st = append_str(call, l, part(s, at, p - at));
     at = p + sep.len;
@@ -356,8 +375,8 @@ rush_status kernel_str_rsplit(rush_call *call)
   TRY(strings_new(call, &l));
   rush_status st = RUSH_OK;
   for (int64_t n = 0; st == RUSH_OK && (max < 0 || n < max); n++) {
-    size_t p = find_last(s, sep);
-    if (p == NOT_FOUND)
+    size_t p = find_last(call, s, sep);
+    if (p == NOT_FOUND || call_over_at(call->cx, n))
       break;
     st = append_str(call, l, part(s, p + sep.len, s.len - p - sep.len));
     s.len = p;
@@ -385,6 +404,8 @@ rush_status kernel_str_splitlines(rush_call *call)
   rush_status st = RUSH_OK;
   size_t at = 0;
   for (size_t i = 0; st == RUSH_OK && i < s.len; i++) {
+    if (call_over_at(call->cx, (int64_t)i))
+      break;
     if (!ends_line(s.p[i]))
       continue;
     st = append_str(call, l, part(s, at, i - at));
@@ -416,13 +437,13 @@ static rush_status partition(rush_call *call, size_t p, size_t sep_len, bool who
 rush_status kernel_str_partition(rush_call *call)
 {
   str sep = call_str(call, 1);
-  return partition(call, find_from(call_str(call, 0), sep, 0), sep.len, false);
+  return partition(call, find_from(call, call_str(call, 0), sep, 0), sep.len, false);
 }
 
 rush_status kernel_str_rpartition(rush_call *call)
 {
   str sep = call_str(call, 1);
-  return partition(call, find_last(call_str(call, 0), sep), sep.len, true);
+  return partition(call, find_last(call, call_str(call, 0), sep), sep.len, true);
 }
 
 static rush_status strip(rush_call *call, bool left, bool right)
@@ -446,11 +467,11 @@ static rush_status padded(rush_call *call, size_t left, size_t right, char fill)
 {
   str s = call_str(call, 0);
   text_buf t;
-  text_init(&t, call->cx->ctx);
-  for (size_t i = 0; i < left && !text_failed(&t); i++)
+  text_init_call(&t, call->cx);
+  for (size_t i = 0; i < left && !text_failed(&t) && !call_over_at(call->cx, (int64_t)i); i++)
     text_putc(&t, fill);
   text_add(&t, s.p, s.len);
-  for (size_t i = 0; i < right && !text_failed(&t); i++)
+  for (size_t i = 0; i < right && !text_failed(&t) && !call_over_at(call->cx, (int64_t)i); i++)
     text_putc(&t, fill);
   return return_text(call, &t);
 }
@@ -501,8 +522,8 @@ rush_status kernel_str_expandtabs(rush_call *call)
   str s = call_str(call, 0);
   int64_t tab = call_int(call, 1), column = 0;
   text_buf t;
-  text_init(&t, call->cx->ctx);
-  for (size_t i = 0; i < s.len; i++) {
+  text_init_call(&t, call->cx);
+  for (size_t i = 0; i < s.len && !call_over_at(call->cx, (int64_t)i); i++) {
     if (s.p[i] != '\t') {
       text_putc(&t, s.p[i]);
       column++;
@@ -513,7 +534,7 @@ rush_status kernel_str_expandtabs(rush_call *call)
     do {
       text_putc(&t, ' ');
       column++;
-    } while (column % tab != 0 && !text_failed(&t));
+    } while (column % tab != 0 && !text_failed(&t) && !call_over_at(call->cx, column));
   }
   return return_text(call, &t);
 }
@@ -529,7 +550,7 @@ static rush_status recase(rush_call *call, casing how)
   TRY(string_new(call->cx, s.p, s.len, &v));
   char *p = v.as.string->text;
   bool in_word = false;
-  for (size_t i = 0; i < s.len; i++) {
+  for (size_t i = 0; i < s.len && !call_over_at(call->cx, (int64_t)i); i++) {
     bool up = how == UPPER || (how == SWAP && is_lower(p[i])) || (how == CAPITALIZE && i == 0) ||
               (how == TITLE && !in_word);
     in_word = is_alpha(p[i]);
@@ -616,7 +637,7 @@ static rush_status find_place(rush_call *call, bool last, int64_t *out)
   str s, what = call_str(call, 1);
   int64_t start;
   TRY(window(call, true, &s, &start));
-  size_t p = last ? find_last(s, what) : find_from(s, what, 0);
+  size_t p = last ? find_last(call, s, what) : find_from(call, s, what, 0);
   *out = p == NOT_FOUND ? -1 : (int64_t)p + start;
   return RUSH_OK;
 }
@@ -660,8 +681,10 @@ rush_status kernel_str_count(rush_call *call)
     start = i64_max(0, size + start);
   if (end < 0)
     end = i64_max(0, size + end + 1);
-  for (size_t p = (size_t)start; (p = find_from(s, what, p)) != NOT_FOUND && (int64_t)p < end; n++)
+  for (size_t p = (size_t)start; (p = find_from(call, s, what, p)) != NOT_FOUND && (int64_t)p < end; n++) {
     p += what.len ? what.len : 1;
+    TRY(call_poll_at(call->cx, n));
+  }
   RETURN_INT(n);
 }
 
@@ -683,19 +706,19 @@ rush_status kernel_str_endswith(rush_call *call)
 
 /* -- What a string is ------------------------------------------------------------------------------- */
 
-static bool all_are(str s, bool (*test)(char))
+static bool all_are(const rush_call *call, str s, bool (*test)(char))
 {
-  for (size_t i = 0; i < s.len; i++)
+  for (size_t i = 0; i < s.len && !call_over_at(call->cx, (int64_t)i); i++)
     if (!test(s.p[i]))
       return false;
   return true;
 }
 
 /* One letter at least, and no letter of the other case. */
-static bool has_case(str s, bool (*other)(char))
+static bool has_case(const rush_call *call, str s, bool (*other)(char))
 {
   bool letter = false;
-  for (size_t i = 0; i < s.len; i++) {
+  for (size_t i = 0; i < s.len && !call_over_at(call->cx, (int64_t)i); i++) {
     letter |= is_alpha(s.p[i]);
     if (other(s.p[i]))
       return false;
@@ -710,21 +733,21 @@ static bool has_case(str s, bool (*other)(char))
     str s = call_str(call, 0);                               \
     RETURN_BOOL(cond);                                       \
   }
-IS(isspace, s.len > 0 && all_are(s, is_space))
-IS(isalpha, s.len > 0 && all_are(s, is_alpha))
-IS(isdigit, s.len > 0 && all_are(s, is_digit))
-IS(isalnum, s.len > 0 && all_are(s, is_alnum))
-IS(isprintable, all_are(s, is_printable))
-IS(isupper, has_case(s, is_lower))
-IS(islower, has_case(s, is_upper))
-IS(isidentifier, s.len > 0 && !is_digit(s.p[0]) && all_are(s, is_alnum))
+IS(isspace, s.len > 0 && all_are(call, s, is_space))
+IS(isalpha, s.len > 0 && all_are(call, s, is_alpha))
+IS(isdigit, s.len > 0 && all_are(call, s, is_digit))
+IS(isalnum, s.len > 0 && all_are(call, s, is_alnum))
+IS(isprintable, all_are(call, s, is_printable))
+IS(isupper, has_case(call, s, is_lower))
+IS(islower, has_case(call, s, is_upper))
+IS(isidentifier, s.len > 0 && !is_digit(s.p[0]) && all_are(call, s, is_alnum))
 
 rush_kernel kernel_str_istitle;
 rush_status kernel_str_istitle(rush_call *call)
 {
   str s = call_str(call, 0);
   bool in_word = false, any = false, ok = true;
-  for (size_t i = 0; i < s.len; i++) {
+  for (size_t i = 0; i < s.len && !call_over_at(call->cx, (int64_t)i); i++) {
     ok = ok && (in_word ? !is_upper(s.p[i]) : !is_lower(s.p[i]));
     in_word = is_alpha(s.p[i]);
     any |= in_word;

@@ -66,7 +66,7 @@ static rush_status gather_slices(call_ctx *cx, const distinct *d, const rush_ten
   made[0] = d->n_found;
   TRY(tensor_new(cx, rows->dtype, n_dims, made, out));
   const size_t slice = d->n ? (size_t)(rows->n_elems / d->n) * tensor_item_bytes(rows) : 0;
-  for (int64_t i = 0; i < d->n_found; i++)
+  for (int64_t i = 0; i < d->n_found && !call_over_at(cx, i); i++)
     memcpy((char *)(*out)->data + (size_t)i * slice, (const char *)rows->data + (size_t)d->first[i] * slice, slice);
   return RUSH_OK;
 }
@@ -81,13 +81,14 @@ static rush_status find_elements(call_ctx *cx, const rush_tensor *flat, bool con
   keyed *x = mem_alloc_data(cx->ctx, n_bytes);
   if (!x)
     return call_nomem(cx);
-  order_keyed(flat->dtype, flat->data, n, false, x);
+  order_keyed(cx, flat->dtype, flat->data, n, false, x);
   if (!consecutive)
-    order_sort(x, n);
-  for (int64_t i = 0; i < n; i++) /* NaN equals nothing */
+    order_sort(cx, x, n);
+  rush_status st = call_poll(cx);
+  for (int64_t i = 0; i < n && st == RUSH_OK; i++, st = call_poll_at(cx, i)) /* NaN equals nothing */
     distinct_add(d, x[i].index, i == 0 || x[i].key != x[i - 1].key || (is_float && x[i].key == KEY_NAN));
   mem_free_data(cx->ctx, x, n_bytes);
-  return RUSH_OK;
+  return st;
 }
 
 static rush_status unique_elements(rush_call *c, bool consecutive, bool inverse, bool counts)
@@ -126,16 +127,16 @@ static int compare_slices(const uint64_t *a, const uint64_t *b, int64_t width)
 }
 
 /* Merge sort of slice numbers; `spare` has n places. */
-static void sort_slices(const uint64_t *keys, int64_t width, int64_t *x, int64_t *spare, int64_t n)
+static void sort_slices(const call_ctx *cx, const uint64_t *keys, int64_t width, int64_t *x, int64_t *spare, int64_t n)
 {
   const int64_t half = n / 2;
-  if (n < 2)
+  if (n < 2 || (n > 64 && call_over(cx)))
     return;
-  sort_slices(keys, width, x, spare, half);
-  sort_slices(keys, width, x + half, spare, n - half);
+  sort_slices(cx, keys, width, x, spare, half);
+  sort_slices(cx, keys, width, x + half, spare, n - half);
   memcpy(spare, x, (size_t)half * sizeof *x);
   int64_t i = 0, k = half, at = 0;
-  while (i < half)
+  while (i < half && !call_over_at(cx, at))
     x[at++] = k < n && compare_slices(keys + x[k] * width, keys + spare[i] * width, width) < 0 ? x[k++] : spare[i++];
 }
 
@@ -147,19 +148,20 @@ static rush_status find_slices(call_ctx *cx, const rush_tensor *rows, int64_t n,
   if (!keys)
     return call_nomem(cx);
   int64_t *order = (int64_t *)(void *)(keys + rows->n_elems);
-  order_keys(rows->dtype, rows->data, rows->n_elems, keys);
-  for (int64_t i = 0; i < n; i++)
+  order_keys(cx, rows->dtype, rows->data, rows->n_elems, keys);
+  for (int64_t i = 0; i < n; i++) /* at once, for what follows may break off */
     order[i] = i;
   if (!consecutive)
-    sort_slices(keys, width, order, order + n, n);
-  for (int64_t i = 0; i < n; i++) {
+    sort_slices(cx, keys, width, order, order + n, n);
+  rush_status st = call_poll(cx);
+  for (int64_t i = 0; i < n && st == RUSH_OK; i++, st = call_poll_at(cx, i)) {
     bool is_new = i == 0 || compare_slices(keys + order[i] * width, keys + order[i - 1] * width, width) != 0;
     for (int64_t k = 0; dtype_is_float(rows->dtype) && k < width; k++)
       is_new |= keys[order[i] * width + k] == KEY_NAN;
     distinct_add(d, order[i], is_new);
   }
   mem_free_data(cx->ctx, keys, n_bytes);
-  return RUSH_OK;
+  return st;
 }
 
 /* `rows`: contiguous, the dimension first. */

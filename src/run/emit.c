@@ -1,5 +1,6 @@
 /* run/emit.c -- from a graph to bytecode: nodes. */
 #include "run/emit_int.h"
+#include "ops/lookup.h"
 
 #include <stdio.h>
 
@@ -129,7 +130,7 @@ static const op *with_number(coder *e, const ir_node *n, rush_value *number)
   for (size_t i = 0; i < COUNT_OF(names); i++)
     if (strcmp(sc->name, names[i]) == 0) {
       session_check(e->s, tensor_item(e->s->cx, c.as.tensor, number));
-      return op_find(e->s->cx->ctx, str_of(sc->name), STR("Scalar"));
+      return session_op_find(e->s, str_of(sc->name), STR("Scalar"));
     }
   return NULL;
 }

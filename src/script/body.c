@@ -24,8 +24,9 @@ static bool body_value(session *s, const resolver *r, const char *name, source_r
 static bool body_attr(session *s, const resolver *r, const sugared *base, const char *name,
                       source_range at, sugared *out)
 {
+  (void)r;
   (void)at;
-  return base->kind == SUGAR_TORCH && resolve_torch_attr(s, r->program->ctx, base->as.name, name, out);
+  return base->kind == SUGAR_TORCH && resolve_torch_attr(s, base->as.name, name, out);
 }
 
 static const type *body_type(session *s, const resolver *r, const char *name, source_range at)

@@ -43,13 +43,28 @@ ir_value *em_constant_none(emitter *e)
   return em_constant_value(e, value_none(), type_simple(TYPE_NONE));
 }
 
+static void release_held(void *held) { value_release(*(rush_value *)held); }
+
+/* Where a value made for the graph is held until the session ends. */
+static rush_value *hold_value(session *s)
+{
+  rush_value *v = session_alloc(s, sizeof *v); /* None */
+  session_defer(s, release_held, v);
+  return v;
+}
+
 ir_value *em_constant_str(emitter *e, const char *text, size_t len)
 {
-  rush_value v;
-  session_check(e->s, string_new(e->s->cx, text, len, &v));
-  ir_node *n = ir_constant_new(e->s, e->g, v, type_simple(TYPE_STRING));
-  value_release(v);
-  return em_put(e, n)->outputs[0];
+  rush_value *v = hold_value(e->s);
+  session_check(e->s, string_new(e->s->cx, text, len, v));
+  return em_constant_value(e, *v, type_simple(TYPE_STRING));
+}
+
+ir_value *em_constant_complex(emitter *e, double im)
+{
+  rush_value *v = hold_value(e->s);
+  session_check(e->s, complex_new(e->s->cx, 0, im, v));
+  return em_constant_value(e, *v, type_simple(TYPE_COMPLEX));
 }
 
 /* -- Containers --------------------------------------------------------------------------------- */

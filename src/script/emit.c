@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/lookup.h"
 #include "script/emit_int.h"
 
 /* -- Default values ----------------------------------------------------------------------------- */
@@ -118,7 +119,7 @@ static rush_value constant_call(session *s, const resolver *r, const ast_expr *x
     return em_evaluate_constant(s, r, x->as.call.args.items[1], resolve_type(s, r, x->as.call.args.items[0]));
   if (strcmp(name, "device") == 0 && x->as.call.args.n >= 1) {
     rush_value text = em_evaluate_constant(s, r, x->as.call.args.items[0], type_simple(TYPE_STRING)), out;
-    const op *o = op_find(s->cx->ctx, STR("aten::device"), STR(""));
+    const op *o = session_op_find(s, STR("aten::device"), STR(""));
     if (o && text.tag == RUSH_TAG_STRING) {
       session_check(s, op_invoke(s->cx, o, &text, 1, &out, 1));
       return held(s, out);

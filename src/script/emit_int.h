@@ -82,6 +82,7 @@ ir_value *em_constant_int(emitter *e, int64_t v);
 ir_value *em_constant_bool(emitter *e, bool v);
 ir_value *em_constant_none(emitter *e);
 ir_value *em_constant_str(emitter *e, const char *text, size_t len);
+ir_value *em_constant_complex(emitter *e, double im);
 ir_value *em_constant_value(emitter *e, rush_value v, const type *t); /* borrows v */
 ir_value *em_make_list(emitter *e, const type *elem, ir_value *const *v, uint32_t n);
 ir_value *em_make_tuple(emitter *e, ir_value *const *v, uint32_t n, const type *t); /* t NULL: plain */

@@ -11,15 +11,6 @@ bool em_literal_int(const ast_expr *x, int64_t *out)
   return true;
 }
 
-static ir_value *emit_complex(emitter *e, double im)
-{
-  rush_value v;
-  session_check(e->s, complex_new(e->s->cx, 0, im, &v));
-  ir_node *n = ir_constant_new(e->s, e->g, v, type_simple(TYPE_COMPLEX));
-  value_release(v);
-  return em_put(e, n)->outputs[0];
-}
-
 /* -- Lists -------------------------------------------------------------------------------------- */
 
 /* The type that the values of a display share, a Union when there is none (keys: refused); the hint's element
@@ -195,7 +186,7 @@ ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint)
   case EXPR_FLOAT:
     return em_constant_value(e, value_float(x->as.number), type_simple(TYPE_FLOAT));
   case EXPR_IMAG:
-    return emit_complex(e, x->as.number);
+    return em_constant_complex(e, x->as.number);
   case EXPR_STRING:
     return em_constant_str(e, x->as.string.data, x->as.string.len);
   case EXPR_TRUE:

@@ -207,8 +207,7 @@ static void set_error(emitter *e, const source_range *at, const char *name, cons
   text_init(&b, e->s->cx->ctx);
   text_printf(&b, "\n%s:\n", why);
   source_excerpt(&b, at);
-  const char *text = text_failed(&b) ? why : session_strdup(e->s, text_str(&b));
-  text_free(&b);
+  const char *text = session_take_text(e->s, &b);
   em_set_var_error(e, name, text);
 }
 

@@ -95,15 +95,14 @@ static void load_prefix(session *s, importer *im, str prefix)
   if (table_get(&im->loaded, prefix))
     return;
   char *name = keep(s, im, prefix.p, prefix.len);
-  remember(s, &im->loaded, name, name);
   char *path = session_printf(s, "code/%s.py", name);
   for (char *p = path + 5; p < path + 5 + prefix.len; p++)
     if (*p == '.')
       *p = '/';
   str text;
-  if (!im->files->find(s, im->files->user, path, &text))
-    return;
-  scan(s, im, program_add_source(s, im->p, path, text.p, text.len), name);
+  if (im->files->find(s, im->files->user, path, &text))
+    scan(s, im, program_add_source(s, im->p, path, text.p, text.len), name);
+  remember(s, &im->loaded, name, name); /* at last: without memory it is looked for again */
 }
 
 static definition *find_definition(session *s, importer *im, str qualified)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "script/emit_int.h"
+#include "ops/lookup.h"
 
 /* -- Type variables ----------------------------------------------------------------------------- */
 
@@ -392,9 +393,7 @@ static const char *schema_text(emitter *e, const schema *sc)
   text_buf b;
   text_init(&b, e->s->cx->ctx);
   schema_print(&b, sc);
-  const char *text = session_strdup(e->s, text_str(&b));
-  text_free(&b);
-  return text;
+  return session_take_text(e->s, &b);
 }
 
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a)
@@ -453,19 +452,17 @@ static ir_value *insert_call(emitter *e, function *f, const attempt *m)
 static _Noreturn void fail_overloads(emitter *e, const op *const *ops, uint32_t n, ir_value *self,
                                      const call_args *a)
 {
-  text_buf b;
-  text_init(&b, e->s->cx->ctx);
-  text_puts(&b, n > 1 ? "Arguments for call are not valid.\nThe following variants are available:\n" : "");
+  text_buf *b = session_text(e->s);
+  text_puts(b, n > 1 ? "Arguments for call are not valid.\nThe following variants are available:\n" : "");
   for (uint32_t i = 0; i < n; i++) {
     attempt m;
     if (!attempt_schema(&m, e, ops[i]->schema, self, a, MATCH_IMPLICIT)) {
-      text_puts(&b, n > 1 ? "  \n  " : "\n");
-      schema_print(&b, ops[i]->schema);
-      text_printf(&b, n > 1 ? ":\n  %s\n" : ":\n%s\n", m.why ? m.why : "it does not fit");
+      text_puts(b, n > 1 ? "  \n  " : "\n");
+      schema_print(b, ops[i]->schema);
+      text_printf(b, n > 1 ? ":\n  %s\n" : ":\n%s\n", m.why ? m.why : "it does not fit");
     }
   }
-  const char *text = session_strdup(e->s, text_str(&b));
-  text_free(&b);
+  const char *text = session_take_text(e->s, b);
   if (n == 1)
     FAIL(e, "%s", text);
   FAIL(e, "%s\nThe original call is", text);
@@ -517,7 +514,7 @@ static const char *renamed(const char *name)
 bool em_has_method(emitter *e, const char *name, const type *self)
 {
   uint32_t n;
-  const op *const *ops = op_overloads(e->p->ctx, str_of(renamed(name)), &n);
+  const op *const *ops = session_op_overloads(e->s, str_of(renamed(name)), &n);
   for (uint32_t i = 0; i < n; i++) {
     int at = schema_arg_index(ops[i]->schema, STR("self"));
     attempt m = {.e = e};
@@ -534,7 +531,7 @@ ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const ca
 {
   uint32_t n;
   name = renamed(name);
-  const op *const *ops = op_overloads(e->p->ctx, str_of(name), &n);
+  const op *const *ops = session_op_overloads(e->s, str_of(name), &n);
   if (n == 0)
     FAIL(e, "Unknown builtin op: %s.\nCould not find any similar ops to %s. This op may not exist or may "
             "not be currently supported in TorchScript", name, name);

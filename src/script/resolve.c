@@ -1,5 +1,6 @@
 /* script/resolve.c -- the names of Python and of torch. */
 #include "script/resolve.h"
+#include "ops/lookup.h"
 
 #include <math.h>
 #include <string.h>
@@ -133,7 +134,7 @@ static const char *op_of_path(session *s, const char *path, const char *name)
   return session_printf(s, "aten::%s", name);
 }
 
-static bool math_attr(session *s, context *c, const char *name, sugared *out)
+static bool math_attr(session *s, const char *name, sugared *out)
 {
   uint32_t n;
   for (size_t i = 0; i < COUNT_OF(math_constants); i++)
@@ -141,15 +142,15 @@ static bool math_attr(session *s, context *c, const char *name, sugared *out)
       return constant_out(out, value_float(math_constants[i].value), TYPE_FLOAT);
   const char *op = session_printf(s, "aten::%s", name);
   *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {op, NULL, NULL}};
-  return op_overloads(c, str_of(op), &n) != NULL && n > 0;
+  return session_op_overloads(s, str_of(op), &n) != NULL && n > 0;
 }
 
-bool resolve_torch_attr(session *s, context *c, const char *path, const char *name, sugared *out)
+bool resolve_torch_attr(session *s, const char *path, const char *name, sugared *out)
 {
   uint32_t n;
   const char *whole = session_printf(s, "%s.%s", path, name);
   if (strcmp(path, "math") == 0)
-    return math_attr(s, c, name, out);
+    return math_attr(s, name, out);
   if (strcmp(whole, "torch.ops") == 0) {
     *out = (sugared){.kind = SUGAR_OPS};
     return true;
@@ -177,5 +178,5 @@ bool resolve_torch_attr(session *s, context *c, const char *path, const char *na
     if (strcmp(torch_ops[i].path, whole) == 0)
       op = torch_ops[i].op;
   *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {op, NULL, NULL}};
-  return op_overloads(c, str_of(op), &n) != NULL && n > 0;
+  return session_op_overloads(s, str_of(op), &n) != NULL && n > 0;
 }

@@ -93,7 +93,7 @@ struct resolver {
 /* Names of Python and TorchScript itself: len, range, int, print ... */
 bool resolve_builtin_name(const char *name, sugared *out);
 /* torch and what lies below it (`path` without the name: "torch", "torch.nn.functional"). */
-bool resolve_torch_attr(session *s, context *c, const char *path, const char *name, sugared *out);
+bool resolve_torch_attr(session *s, const char *path, const char *name, sugared *out);
 /* An annotation. */
 const type *resolve_type(session *s, const resolver *r, const ast_expr *e);
 /* Leaves unless dicts may have keys of the type. */

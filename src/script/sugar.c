@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "script/emit_int.h"
+#include "ops/lookup.h"
 
 const char *em_sugar_name(emitter *e, const sugared *v)
 {
@@ -160,7 +161,7 @@ static bool enum_attr(emitter *e, ir_value *v, const char *name, sugared *out)
                          : t->kind == TYPE_INT   ? "int"
                          : t->kind == TYPE_FLOAT ? "float"
                                                  : "str";
-  const op *o = op_find(e->p->ctx, value ? STR("prim::EnumValue") : STR("prim::EnumName"), str_of(overload));
+  const op *o = session_op_find(e->s, value ? STR("prim::EnumValue") : STR("prim::EnumName"), str_of(overload));
   if (!o)
     FAIL(e, "enum members have no attribute %s here", name);
   ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, &v, 1));
@@ -287,7 +288,7 @@ bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared 
     return e->names->attr(e->s, e->names, base, name, e->at, out);
   case SUGAR_TORCH:
     return (e->names->attr && e->names->attr(e->s, e->names, base, name, e->at, out)) ||
-           resolve_torch_attr(e->s, e->p->ctx, base->as.name, name, out);
+           resolve_torch_attr(e->s, base->as.name, name, out);
   case SUGAR_CLASS:
     return class_object_attr(e, base->as.type, name, out);
   case SUGAR_ENUM:

@@ -61,13 +61,7 @@ const char *type_text(session *s, const type *t)
   text_buf b;
   text_init(&b, s->cx->ctx);
   type_print_annotation(&b, t);
-  char *text = NULL;
-  if (!text_failed(&b))
-    text = session_strdup(s, text_str(&b));
-  text_free(&b);
-  if (!text)
-    session_check(s, call_nomem(s->cx));
-  return text;
+  return session_take_text(s, &b);
 }
 
 /* -- Annotations -------------------------------------------------------------------------------- */
@@ -140,8 +134,7 @@ void resolve_check_key(session *s, const type *key, source_range at)
   text_buf b;
   text_init(&b, s->cx->ctx);
   type_print(&b, key);
-  const char *text = text_failed(&b) ? "?" : session_strdup(s, text_str(&b));
-  text_free(&b);
+  const char *text = session_take_text(s, &b);
   session_fail(s, &at, "Cannot create dict for key type '%s', only int, float, complex, Tensor, device and string keys are "
                        "supported", text);
 }

@@ -234,7 +234,7 @@ static bool imported(session *s, unit *u, const char *path, sugared *out)
   if (!dot)
     return false;
   const char *base = session_printf(s, "%.*s", (int)(dot - path), path);
-  return torch_class(s, u, base, dot + 1, out) || resolve_torch_attr(s, u->p->ctx, base, dot + 1, out);
+  return torch_class(s, u, base, dot + 1, out) || resolve_torch_attr(s, base, dot + 1, out);
 }
 
 static bool unit_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
@@ -275,7 +275,7 @@ static bool unit_attr(session *s, const resolver *r, const sugared *base, const 
 {
   (void)at;
   return base->kind == SUGAR_TORCH && (torch_class(s, unit_of(r), base->as.name, name, out) ||
-                                       resolve_torch_attr(s, r->program->ctx, base->as.name, name, out));
+                                       resolve_torch_attr(s, base->as.name, name, out));
 }
 
 static const type *unit_type(session *s, const resolver *r, const char *name, source_range at)

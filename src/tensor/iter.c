@@ -162,6 +162,8 @@ void iter_widen(tensor_iter *it)
       swap_dims(it, 0, d);
 }
 
+#define IN_ORDER 16384 /* elements of a long loop on one thread between looks at the clock */
+
 typedef struct run_arg {
   const tensor_iter *it;
   iter_loop *fn;
@@ -213,6 +215,8 @@ rush_status iter_run(call_ctx *cx, const tensor_iter *it, int64_t grain, iter_lo
   if (it->n_elems == 0)
     return RUSH_OK;
   if (it->n_elems <= grain) {
+    if (UNLIKELY(it->n_elems > IN_ORDER && call_is_watched(cx))) /* a loop that must run in order */
+      return serial_for(cx, it->n_elems, IN_ORDER, run_range, &r);
     run_range(&r, 0, it->n_elems);
     return RUSH_OK;
   }

@@ -121,7 +121,7 @@ static void put_matrix(text_buf *out, const double *p, int64_t rows, int64_t col
       put_scale(out, &f);
       text_puts(out, pad);
     }
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows && !text_failed(out); r++) {
       if (r > 0) {
         text_puts(out, pad);
         text_puts(out, f.scale != 1 ? " " : "");
@@ -151,7 +151,7 @@ static void put_matrices(text_buf *out, const rush_tensor *t)
     int i = 0;
     while (i < n && ++counter[i] == t->sizes[i])
       counter[i++] = 0;
-    if (i == n)
+    if (i == n || text_failed(out))
       return;
   }
 }
@@ -166,7 +166,7 @@ static void put_elements(text_buf *out, const rush_tensor *t)
     aten_format f = choose_format(p, t->n_elems);
     if (f.scale != 1)
       put_scale(out, &f);
-    for (int64_t i = 0; i < t->n_elems; i++) {
+    for (int64_t i = 0; i < t->n_elems && !text_failed(out); i++) {
       put_element(out, &f, p[i]);
       text_putc(out, '\n');
     }
@@ -354,7 +354,7 @@ static void put_py_vector(const py_printer *p, int64_t at, int indent)
   int64_t n = p->t->sizes[p->t->n_dims - 1];
   bool cut = p->summarize && n > 2 * EDGE_ITEMS;
   text_putc(p->out, '[');
-  for (int64_t i = 0; i < n; i++, shown++) {
+  for (int64_t i = 0; i < n && !text_failed(p->out); i++, shown++) {
     if (shown && shown % per_line == 0)
       text_printf(p->out, ",\n%*s", indent + 1, "");
     else if (shown)
@@ -384,7 +384,7 @@ static void put_py(const py_printer *p, int dim, int64_t at, int indent)
   int64_t n = t->sizes[dim];
   bool cut = p->summarize && n > 2 * EDGE_ITEMS;
   text_putc(p->out, '[');
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n && !text_failed(p->out); i++) {
     if (i > 0) {
       text_putc(p->out, ',');
       for (int k = 1; k < left; k++)

@@ -33,8 +33,10 @@ rush_status string_new(call_ctx *cx, const char *text, size_t len, rush_value *o
     return call_nomem(cx);
   heap_init(&s->h, cx->ctx, RUSH_TAG_STRING);
   s->len = len;
-  if (len)
-    memcpy(s->text, text, len);
+  if (len && !bytes_copy(cx, s->text, text, len)) {
+    mem_free(cx->ctx, s, sizeof *s + len + 1);
+    return call_poll(cx);
+  }
   s->text[len] = '\0';
   *out = value_heap_steal(RUSH_TAG_STRING, s);
   return RUSH_OK;
@@ -157,7 +159,8 @@ static void release_item(rush_value v, dying *d)
 
 static void destroy_list(rush_list *l, dying *d)
 {
-  for (size_t i = 0; i < l->n; i++)
+  const bool plain = l->elem->kind == TYPE_INT || l->elem->kind == TYPE_FLOAT || l->elem->kind == TYPE_BOOL;
+  for (size_t i = 0; i < l->n && !plain; i++)
     release_item(l->items[i], d);
   context *c = l->h.ctx;
   mem_free(c, l->items, l->cap * sizeof *l->items);

@@ -105,6 +105,7 @@ typedef struct copier {
   call_ctx *cx;
   memo_pair *pairs; /* open addressing, from NULL: free */
   size_t n, cap;    /* cap a power of two, or 0 */
+  int64_t n_steps;
 } copier;
 
 static rush_status copy_value(copier *k, rush_value v, rush_value *out);
@@ -250,6 +251,7 @@ static rush_status copy_upper(copier *k, rush_value v, rush_value *out)
 
 static rush_status copy_value(copier *k, rush_value v, rush_value *out)
 {
+  TRY(call_poll_at(k->cx, k->n_steps++));
   if (!value_is_heap(v) || v.tag == RUSH_TAG_STRING || v.tag == RUSH_TAG_COMPLEX ||
       v.tag == RUSH_TAG_ENUM) { /* immutable */
     *out = value_retain(v);

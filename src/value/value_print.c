@@ -9,6 +9,7 @@ typedef struct voice {
   call_ctx *cx;
   text_buf *out;
   bool python;
+  uint32_t n_said;
 } voice;
 
 static rush_status say(voice *v, rush_value x);
@@ -172,6 +173,8 @@ static rush_status say_container(voice *v, rush_value x)
 
 static rush_status say(voice *v, rush_value x)
 {
+  if (++v->n_said % 64 == 0)
+    TRY(call_poll(v->cx));
   switch ((int)x.tag) {
   case RUSH_TAG_NONE:
     text_puts(v->out, "None");
@@ -216,14 +219,14 @@ static rush_status say(voice *v, rush_value x)
 
 rush_status value_print(call_ctx *cx, text_buf *out, rush_value v)
 {
-  voice as = {cx, out, false};
+  voice as = {cx, out, false, 0};
   TRY(say(&as, v));
   return text_failed(out) ? call_nomem(cx) : RUSH_OK;
 }
 
 rush_status value_repr(call_ctx *cx, text_buf *out, rush_value v)
 {
-  voice as = {cx, out, true};
+  voice as = {cx, out, true, 0};
   TRY(say(&as, v));
   return text_failed(out) ? call_nomem(cx) : RUSH_OK;
 }

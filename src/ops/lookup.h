@@ -1,0 +1,13 @@
+/* ops/lookup.h -- finding operators in a session, which is left when there is no memory to build them: NULL means
+ * that there is none of that name. */
+#ifndef RUSH_OPS_LOOKUP_H
+#define RUSH_OPS_LOOKUP_H
+
+#include "base/session.h"
+#include "ops/call.h"
+
+/* op_find and op_overloads (ops/call.h). */
+const op *session_op_find(session *s, str name, str overload);
+const op *const *session_op_overloads(session *s, str name, uint32_t *n);
+
+#endif
