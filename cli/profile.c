@@ -169,57 +169,6 @@ static void print_methods(const record *r, int width)
     printf("(%zu shorter ones)\n", hidden);
 }
 
-/* -- JSON ------------------------------------------------------------------------------------------------- */
-
-static void json_place(const record_row *r)
-{
-  printf("\"file\": ");
-  if (r->file)
-    cli_json_text(stdout, r->file);
-  else
-    printf("null");
-  printf(", \"line\": %u, ", r->line);
-}
-
-static void json_numbers(const record *r, const record_row *row, double share_of)
-{
-  printf("\"calls\": %zu, \"total\": %.9f, \"self\": %.9f, \"share\": %.6f", row->calls, row->total, row->self,
-         share_of / r->seconds);
-}
-
-static void print_json(const record *r)
-{
-  printf("{\"calls\": %zu, \"seconds\": %.9f, \"events\": %zu, \"dropped\": %llu, \"operators\": ", r->calls, r->seconds,
-         r->n_events, (unsigned long long)r->n_dropped);
-  record_json_operators(stdout, r);
-  printf(", \"lines\": [");
-  for (size_t i = 0; i < r->lines.n; i++) {
-    const record_row *l = &r->lines.rows[i];
-    printf(i ? ", {" : "{");
-    json_place(l);
-    printf("\"code\": ");
-    cli_json_text(stdout, l->name);
-    printf(", ");
-    json_numbers(r, l, l->self);
-    printf("}");
-  }
-  printf("], \"methods\": [");
-  for (size_t i = 0; i < r->methods.n; i++) {
-    const record_row *m = &r->methods.rows[i];
-    printf(i ? ", {\"name\": " : "{\"name\": ");
-    cli_json_text(stdout, m->name);
-    printf(", ");
-    json_place(m);
-    if (m->parent)
-      printf("\"parent\": %u, ", m->parent - 1);
-    else
-      printf("\"parent\": null, ");
-    json_numbers(r, m, m->total);
-    printf("}");
-  }
-  printf("]}\n");
-}
-
 /* -- The verb ---------------------------------------------------------------------------------------------- */
 
 static void print_tables(const record *r, const char *trace)
@@ -257,7 +206,7 @@ static int profile(cli *c, rush_module *m, const call_args *a, size_t warmup, si
     code = EXIT_REFUSED;
   }
   if (c->json)
-    print_json(&r);
+    record_json(stdout, &r, false);
   else
     print_tables(&r, code == EXIT_OK ? trace : NULL);
   if (r.n_dropped)

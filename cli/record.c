@@ -67,6 +67,7 @@ void record_free(record *r)
   free_table(&r->operators);
   free_table(&r->lines);
   free_table(&r->methods);
+  free_table(&r->nodes);
 }
 
 /* -- Adding up --------------------------------------------------------------------------------------- */
@@ -88,6 +89,9 @@ static double seconds_of(const rush_profile_event *e)
 {
   return e->end_ns > e->start_ns ? 1e-9 * (double)(e->end_ns - e->start_ns) : 0;
 }
+
+/* Two numbers as a key. */
+static const void *key_of(uint32_t a, uint32_t b) { return (const void *)(uintptr_t)((uint64_t)a << 32 | b); }
 
 static bool is_line(const rush_profile_event *a, const rush_profile_event *b)
 {
@@ -132,6 +136,26 @@ static bool add_line(record *r, const lane *l, const open_event *o, double took)
   return true;
 }
 
+/* What a node of a graph took: an operator that it calls, with all that this calls. */
+static bool add_node(record *r, const lane *l, const open_event *o, double took)
+{
+  const open_event *caller = l->n ? &l->open[l->n - 1] : NULL;
+
+  if (!o->e.caller || !caller || caller->e.kind != RUSH_PROFILE_FUNCTION)
+    return true; /* inside of a composite, or called from outside */
+  record_row *row = row_of(&r->nodes, NULL, key_of(caller->method, o->e.node));
+  if (!row)
+    return false;
+  row->name = o->e.name;
+  row->code = o->e.inputs;
+  row->parent = caller->method;
+  row->node = o->e.node;
+  row->calls++;
+  row->total += took;
+  row->self += took - o->children;
+  return true;
+}
+
 /* The innermost event that is done is taken off its thread's stack. */
 static bool close_event(record *r, lane *l)
 {
@@ -143,7 +167,7 @@ static bool close_event(record *r, lane *l)
     l->open[l->n - 1].functions += o->e.kind == RUSH_PROFILE_FUNCTION ? took : o->functions;
   }
   if (o->e.kind == RUSH_PROFILE_OPERATOR) {
-    if (!add_operator(r, l, o, took))
+    if (!add_operator(r, l, o, took) || !add_node(r, l, o, took))
       return false;
   } else if (o->method) {
     record_row *row = &r->methods.rows[o->method - 1];
@@ -161,13 +185,13 @@ static bool open_method(record *r, lane *l, open_event *o)
 
   for (uint32_t i = l->n; i-- > 0 && !parent;)
     parent = l->open[i].method;
-  /* The caller's line tells two submodules of one class apart. */
-  const void *at = o->e.code ? o->e.code : o->e.name;
-  record_row *row = row_of(&r->methods, at, (const char *)o->e.name + parent);
+  /* The caller's node tells two submodules of one class apart. */
+  record_row *row = row_of(&r->methods, o->e.name, key_of(parent, o->e.node));
   if (!row)
     return false;
   row->name = o->e.name;
   row->code = o->e.code;
+  row->node = o->e.node;
   row->file = o->e.file;
   row->line = o->e.line;
   row->parent = parent;
@@ -249,7 +273,7 @@ static void merge_lines(record_table *t)
 }
 
 /* Callers before what they called, what took longest first. */
-static bool order_methods(record_table *t)
+static bool order_methods(record_table *t, record_table *nodes)
 {
   record_row *rows = malloc((t->n + 1) * sizeof *rows);
   uint32_t *done = calloc(t->n + 1, sizeof *done); /* new index + 1 */
@@ -275,6 +299,8 @@ static bool order_methods(record_table *t)
   }
   for (size_t i = 0; i < n; i++)
     rows[i].parent = rows[i].parent ? done[rows[i].parent - 1] : 0;
+  for (size_t i = 0; i < nodes->n; i++)
+    nodes->rows[i].parent = nodes->rows[i].parent ? done[nodes->rows[i].parent - 1] : 0;
   free(done);
   if (t->rows)
     memcpy(t->rows, rows, n * sizeof *rows);
@@ -317,7 +343,7 @@ rush_status record_calls(cli *c, rush_module *m, const call_args *a, size_t warm
   if (st != RUSH_OK)
     return st;
   r.n_events = rush_profile_n_events(c->context, &r.n_dropped);
-  if (!read_events(c, &r) || !order_methods(&r.methods)) {
+  if (!read_events(c, &r) || !order_methods(&r.methods, &r.nodes)) {
     record_free(&r);
     rush_error_clear(err);
     err->status = RUSH_ENOMEM;
@@ -379,6 +405,79 @@ void record_print_operators(FILE *f, const record *r, size_t most, int width)
           record_time(between > 0 ? between : 0, self), between > 0 ? 100 * between / r->seconds : 0);
 }
 
+/* -- JSON ------------------------------------------------------------------------------------------------- */
+
+static void json_place(FILE *f, const record_row *r)
+{
+  fputs("\"file\": ", f);
+  if (r->file)
+    cli_json_text(f, r->file);
+  else
+    fputs("null", f);
+  fprintf(f, ", \"line\": %u, ", r->line);
+}
+
+static void json_numbers(FILE *f, const record *r, const record_row *row, double share_of)
+{
+  fprintf(f, "\"calls\": %zu, \"total\": %.9f, \"self\": %.9f, \"share\": %.6f", row->calls, row->total, row->self,
+          share_of / r->seconds);
+}
+
+static void json_lines(FILE *f, const record *r)
+{
+  fputs(", \"lines\": [", f);
+  for (size_t i = 0; i < r->lines.n; i++) {
+    const record_row *l = &r->lines.rows[i];
+    fputs(i ? ", {" : "{", f);
+    json_place(f, l);
+    fputs("\"code\": ", f);
+    cli_json_text(f, l->name);
+    fputs(", ", f);
+    json_numbers(f, r, l, l->self);
+    fputs("}", f);
+  }
+  fputs("]", f);
+}
+
+static void json_parent(FILE *f, const record_row *row)
+{
+  if (row->parent)
+    fprintf(f, "\"parent\": %u, ", row->parent - 1);
+  else
+    fputs("\"parent\": null, ", f);
+}
+
+static void json_methods(FILE *f, const record *r)
+{
+  fputs(", \"methods\": [", f);
+  for (size_t i = 0; i < r->methods.n; i++) {
+    const record_row *m = &r->methods.rows[i];
+    fputs(i ? ", {\"name\": " : "{\"name\": ", f);
+    cli_json_text(f, m->name);
+    fprintf(f, ", \"node\": %u, ", m->node);
+    json_place(f, m);
+    json_parent(f, m);
+    json_numbers(f, r, m, m->total);
+    fputs("}", f);
+  }
+  fputs("]", f);
+}
+
+static void json_nodes(FILE *f, const record *r)
+{
+  fputs(", \"nodes\": [", f);
+  for (size_t i = 0; i < r->nodes.n; i++) {
+    const record_row *n = &r->nodes.rows[i];
+    fprintf(f, "%s{\"node\": %u, \"inputs\": ", i ? ",\n" : "\n", n->node);
+    cli_json_text(f, n->code ? n->code : "");
+    fputs(", ", f);
+    json_parent(f, n);
+    json_numbers(f, r, n, n->total);
+    fputs("}", f);
+  }
+  fputs("]", f);
+}
+
 void record_json_operators(FILE *f, const record *r)
 {
   fputs("[", f);
@@ -390,4 +489,16 @@ void record_json_operators(FILE *f, const record *r)
             o->total, o->self, o->self / r->seconds, o->total / (double)o->calls, (long long)o->bytes);
   }
   fputs("]", f);
+}
+
+void record_json(FILE *f, const record *r, bool with_nodes)
+{
+  fprintf(f, "{\"calls\": %zu, \"seconds\": %.9f, \"events\": %zu, \"dropped\": %llu, \"operators\": ", r->calls, r->seconds,
+          r->n_events, (unsigned long long)r->n_dropped);
+  record_json_operators(f, r);
+  json_lines(f, r);
+  json_methods(f, r);
+  if (with_nodes)
+    json_nodes(f, r);
+  fputs("}\n", f);
 }

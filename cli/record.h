@@ -8,10 +8,11 @@
 
 typedef struct record_row {
   const char *name; /* of the operator or method; a line's code */
-  const char *code; /* methods: the line that calls it; or NULL */
+  const char *code; /* methods: the line that calls it; nodes: its inputs when it was last called; or NULL */
   const char *file; /* lines, methods: where; or NULL */
   uint32_t line;
-  uint32_t parent;  /* methods: index + 1 of the caller's row, or 0 */
+  uint32_t parent;  /* methods, nodes: index + 1 of the calling method's row, or 0 */
+  uint32_t node;    /* methods, nodes: that called it, in the caller's graph */
   uint32_t level;   /* methods: how deep */
   size_t calls;
   double total;     /* seconds; what nests in itself counts once */
@@ -28,7 +29,9 @@ typedef struct record_table {
 } record_table;
 
 typedef struct record {
-  record_table operators, lines, methods; /* the first two by self, the most first; methods as a tree, callers first */
+  record_table operators, lines; /* by self, the most first */
+  record_table methods;          /* a tree, callers first */
+  record_table nodes;            /* of the graphs, for each way in which their method was reached */
   size_t calls;   /* of the model */
   double seconds; /* that they took */
   size_t n_events;
@@ -48,5 +51,7 @@ const char *record_time(double seconds, char out[RECORD_TIME_BYTES]);
 /* The first `most` rows as a table that fits `width` columns. */
 void record_print_operators(FILE *f, const record *r, size_t most, int width);
 void record_json_operators(FILE *f, const record *r);
+/* All tables as one object; with what each node of the graphs took, if asked. */
+void record_json(FILE *f, const record *r, bool with_nodes);
 
 #endif

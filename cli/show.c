@@ -1,5 +1,5 @@
-/* rushlight show -- what is in an archive.  Runs nothing of it. */
-#include "cli.h"
+/* rushlight show -- what is in an archive.  Runs nothing of it, but for --profile. */
+#include "page.h"
 
 #include <string.h>
 
@@ -21,23 +21,56 @@ static int dump(cli *c, rush_module *m, rush_dump what, const char *method)
   return EXIT_OK;
 }
 
+/* --html [--profile]: what follows the model are a call's arguments then. */
+static int show_page(cli *c, const char *path, bool is_profiled)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  const char *method = cli_option(c, "--method");
+  rush_module *m;
+  call_args a = {0};
+  int code;
+
+  if (c->argc < 1 || (c->argc > 1 && !is_profiled))
+    return cli_usage("show", "--html takes one model file; with --profile also the arguments of a call");
+  if (!call_parse(c, "show", &a, &code))
+    return code;
+  a.method = method ? method : "forward";
+  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
+    call_free(&a);
+    return cli_report(c, &err);
+  }
+  code = cli_page(c, m, path, is_profiled ? &a : NULL, method);
+  rush_module_release(m);
+  call_free(&a);
+  return code;
+}
+
 int cli_show(cli *c)
 {
   static const struct { const char *flag; rush_dump what; } views[] = {
       {"--code", RUSH_DUMP_CODE}, {"--graph", RUSH_DUMP_GRAPH}, {"--bytecode", RUSH_DUMP_BYTECODE},
       {"--ops", RUSH_DUMP_OPS},   {"--schema", RUSH_DUMP_SCHEMA}, {"--dot", RUSH_DUMP_DOT}, {"--digest", RUSH_DUMP_DIGEST},
-      {"--optimized", RUSH_DUMP_OPTIMIZED}, {"--groups", RUSH_DUMP_GROUPS}, {"--asm", RUSH_DUMP_ASM}};
-  const char *method = cli_option(c, "--method");
+      {"--optimized", RUSH_DUMP_OPTIMIZED}, {"--groups", RUSH_DUMP_GROUPS}, {"--asm", RUSH_DUMP_ASM},
+      {"--program", RUSH_DUMP_JSON}};
+  const char *path = cli_option(c, "--output");
+  bool is_profiled = cli_flag(c, "--profile");
   rush_dump what = RUSH_DUMP_SUMMARY;
   rush_error err = RUSH_ERROR_INIT;
   rush_module *m;
 
+  path = path ? path : cli_option(c, "-o");
+  if (cli_flag(c, "--html"))
+    return show_page(c, path, is_profiled);
+  if (path || is_profiled)
+    return cli_usage("show", "--output and --profile go with --html");
+  const char *method = cli_option(c, "--method");
   for (size_t i = 0; i < sizeof views / sizeof *views; i++)
     if (cli_flag(c, views[i].flag))
       what = views[i].what;
   const char *unknown = cli_unknown_option(c);
   if (unknown)
-    return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --schema, --dot, --digest, --optimized, --groups, --asm, --method NAME", unknown);
+    return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --schema, --dot, --digest, "
+                             "--optimized, --groups, --asm, --program, --html, --method NAME", unknown);
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
   if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK)

@@ -2,6 +2,7 @@
 # nightly.sh: the long proofs, one after the other; goes on after a failure and names all of them at the end.
 #   RUSHLIGHT_CORPUS=dir  a made corpus (../shared/corpus/make.py); without it one is made in build-nightly, given torch
 #   PYTHON=path           a Python with torch 2.13.0
+#   RUSHLIGHT_BROWSER=path  a Chromium that looks at the page of `show --html`; without one installed that is skipped
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export RUSHLIGHT_NIGHTLY=1 # tests/python: the long ones too

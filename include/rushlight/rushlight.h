@@ -467,7 +467,8 @@ typedef enum rush_dump {
   RUSH_DUMP_DIGEST, /* hashes of methods and state: equal programs have equal ones */
   RUSH_DUMP_OPTIMIZED, /* the graph that runs: what passes made of a method's graph */
   RUSH_DUMP_GROUPS, /* the same, with the reason why each other node is in no group */
-  RUSH_DUMP_ASM     /* what the groups were compiled to, for the arguments they are likely to get */
+  RUSH_DUMP_ASM,    /* what the groups were compiled to, for the arguments they are likely to get */
+  RUSH_DUMP_JSON    /* one JSON object: functions with their graphs, operators, sources; of one method or of all */
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out,
                                       rush_error *err) RUSH_CHECKED;
@@ -502,7 +503,9 @@ typedef struct rush_profile_event {
   const char *inputs;    /* an operator's tensors, "float32[1, 3, 8, 8], float32[4]"; else "" */
   const char *file;      /* of the line that called it, as its author wrote it where the archive says so; or NULL */
   const char *code;      /* that line's text, or NULL */
+  const char *caller;    /* the function whose graph has the call, or NULL */
   uint32_t line;         /* from 1; 0 when nobody knows */
+  uint32_t node;         /* which node of that graph: `id` in RUSH_DUMP_JSON */
 } rush_profile_event;
 
 /* Record the calls that start from now on, at most max_events (0: a million) events; what an earlier profile

@@ -247,6 +247,9 @@ static void dump_body(session *s, void *arg)
   case RUSH_DUMP_DIGEST:
     show_digest(s, job->m, job->out);
     break;
+  case RUSH_DUMP_JSON:
+    show_json(s, job->m, job->method, job->out);
+    break;
   case RUSH_DUMP_OPS:
     dump_ops(s, job->m, job->out);
     break;

@@ -9,5 +9,7 @@ void show_summary(session *s, module *m, text_buf *out);
 void show_code(session *s, module *m, text_buf *out);
 void show_dot(session *s, const function *f, text_buf *out);
 void show_digest(session *s, module *m, text_buf *out);
+/* The program as JSON (the form is told in show_json.c): what `method` reaches, or NULL: every method. */
+void show_json(session *s, module *m, const char *method, text_buf *out);
 
 #endif

@@ -189,10 +189,12 @@ rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, c
 /* Copies the definition.  A name and overload that exist are an error. */
 rush_status op_register(context *c, const rush_op_def *def, rush_error *err) RUSH_CHECKED;
 
-/* A line of a program. */
+/* A node of a program that runs. */
 typedef struct call_place {
-  source_range range;
-  void *function; /* that it stands in, or NULL */
+  source_range range;   /* src NULL: no text is known */
+  void *function;       /* that it stands in, or NULL */
+  const char *caller;   /* the function's qualified name, or NULL */
+  uint32_t node;        /* its origin */
 } call_place;
 
 /* The script layer compiles composites and runs them through these, published in SLOT_PROGRAM. */

@@ -15,9 +15,10 @@
 typedef struct item {
   size_t n_bytes; /* of this block, key included */
   source *src;    /* places: keeps the address in the key from being used again */
+  const struct item *caller; /* places: name of the function, or NULL */
   char *text;     /* the name; the inputs; the line of code; NULL without memory */
   char *file;     /* places: or NULL */
-  uint32_t line;
+  uint32_t line, node;
   char key[];
 } item;
 
@@ -266,14 +267,18 @@ static const item *item_of_inputs(profile *p, const inputs_key *k)
   return it;
 }
 
-#define PLACE_KEY (1 + sizeof(void *) + sizeof(uint32_t))
+/* A place: where in which text, and which node of which function. */
+typedef struct place_key {
+  char kind[8];
+  const source *src;
+  const item *caller;
+  uint32_t start, node;
+} place_key;
 
-static str key_place(const source_range *at, char key[PLACE_KEY])
+static str key_place(place_key *k, const call_place *at, const item *caller)
 {
-  key[0] = 3;
-  memcpy(key + 1, &at->src, sizeof at->src);
-  memcpy(key + 1 + sizeof at->src, &at->start, sizeof at->start);
-  return (str){key, PLACE_KEY};
+  *k = (place_key){{3}, at->range.src, caller, at->range.start, at->node};
+  return (str){(const char *)k, sizeof *k};
 }
 
 /* The line that a range begins in, without white space around it. */
@@ -312,17 +317,22 @@ static place_text resolve(call_ctx *cx, const call_place *at)
   return t;
 }
 
-static const item *add_place(profile *p, str key, const call_place *at, const place_text *t)
+static const item *add_place(profile *p, const place_key *k, const call_place *at, const place_text *t)
 {
+  str key = {(const char *)k, sizeof *k};
   item *it = find_item(p, key); /* another thread was faster */
   uint32_t column;
 
   if (it)
     return it;
-  str line = line_of(&t->shown);
+  str line = t->shown.src ? line_of(&t->shown) : STR("");
   it = add_item(p, key, line.p, line.len);
   if (!it)
     return NULL;
+  it->caller = k->caller;
+  it->node = at->node;
+  if (!t->shown.src)
+    return it;
   it->src = source_retain((source *)(uintptr_t)at->range.src);
   source_position(t->shown.src, t->shown.start, &it->line, &column);
   if (t->shown.src->name)
@@ -396,17 +406,17 @@ static uint32_t begin(call_ctx *cx, const beginning *b)
   profile *p = profile_of(cx->ctx);
   uint32_t depth = cx->profile_depth++, made = PROFILE_NONE;
   const item *place = NULL;
-  char place_key[PLACE_KEY];
+  place_key key;
 
   mutex_lock(&p->lock);
   if (b->at && is_mine(p, cx) && p->n < p->limit) {
-    str key = key_place(&b->at->range, place_key);
-    place = find_item(p, key);
+    const item *caller = b->at->caller ? name_of_function(p, b->at->caller) : NULL;
+    place = find_item(p, key_place(&key, b->at, caller));
     if (!place && p->items.n < MAX_ITEMS) {
       mutex_unlock(&p->lock);
       place_text t = resolve(cx, b->at);
       mutex_lock(&p->lock);
-      place = is_mine(p, cx) ? add_place(p, key, b->at, &t) : NULL;
+      place = is_mine(p, cx) ? add_place(p, &key, b->at, &t) : NULL;
       source_release(t.src);
     }
   }
@@ -502,8 +512,10 @@ bool profile_at(context *c, size_t i, rush_profile_event *out)
         .bytes = e->end_ns ? e->bytes : 0,
         .inputs = e->inputs && e->inputs->text ? e->inputs->text : "",
         .file = e->place ? e->place->file : NULL,
-        .code = e->place ? e->place->text : NULL,
+        .code = e->place && e->place->src ? e->place->text : NULL,
+        .caller = e->place && e->place->caller ? e->place->caller->text : NULL,
         .line = e->place ? e->place->line : 0,
+        .node = e->place ? e->place->node : 0,
     };
   }
   mutex_unlock(&p->lock);

@@ -49,14 +49,17 @@ static bool add_chunk(call_stack *s, size_t n_bytes)
 
 /* -- Frames ------------------------------------------------------------------------------------- */
 
-static const source_range *place_of(const call_stack *s, const frame *f)
+static const code_place *node_of(const frame *f)
 {
-  if (f == s->frame && s->group_place)
-    return s->group_place;
   const code *c = f->c;
   ptrdiff_t pc = f->pc - c->code;
 
-  return &c->places[c->place_of[pc > 0 ? pc - 1 : 0]].range;
+  return &c->places[c->place_of[pc > 0 ? pc - 1 : 0]];
+}
+
+static const source_range *place_of(const call_stack *s, const frame *f)
+{
+  return f == s->frame && s->group_place ? s->group_place : &node_of(f)->range;
 }
 
 bool stack_place(call_ctx *cx, call_place *out)
@@ -66,9 +69,9 @@ bool stack_place(call_ctx *cx, call_place *out)
 
   while (f && f->c->is_builtin)
     f = f->prev;
-  if (!f || !f->c->n_places || !place_of(s, f)->src)
+  if (!f || !f->c->n_places)
     return false;
-  *out = (call_place){*place_of(s, f), f->c->function};
+  *out = (call_place){*place_of(s, f), f->c->function, f->c->function ? f->c->function->qualified : NULL, node_of(f)->origin};
   return true;
 }
 
@@ -80,7 +83,7 @@ static uint32_t begin_event(call_ctx *cx, const call_stack *s, const code *c)
 
   if (c->is_builtin || c->is_group)
     return PROFILE_NONE;
-  if (s->frame || !c->n_places || !c->places[0].range.src)
+  if (s->frame || !c->n_places)
     return profile_begin_function(cx, name, NULL);
   first.range = c->places[0].range; /* called from outside: where it begins */
   return profile_begin_function(cx, name, &first);

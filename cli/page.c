@@ -1,0 +1,208 @@
+/* rushlight show --html -- one page that needs nothing else: the program's graphs, source, weights, and (with --profile)
+ * what its parts took.  The page's own text is html/, made into html_page.h by html/pack.py; data from the archive
+ * stands in one block of JSON in which no `<` is left, and the page's policy lets no other script run. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "html_page.h"
+#include "page.h"
+#include "record.h"
+
+#define N_BINS 24
+#define MOST_ELEMENTS (INT64_C(64) << 20) /* weights beyond that, all together, are not read for their histogram */
+
+/* -- Weights -------------------------------------------------------------------------------------------- */
+
+/* JSON has no NaN. */
+static void put_number(FILE *f, double d)
+{
+  if (isfinite(d))
+    fprintf(f, "%.6g", d);
+  else
+    fputs("null", f);
+}
+
+static void put_statistics(FILE *f, const float *x, int64_t n)
+{
+  double least = INFINITY, most = -INFINITY, sum = 0;
+  size_t bins[N_BINS] = {0};
+  int64_t n_finite = 0;
+
+  for (int64_t i = 0; i < n; i++) {
+    if (!isfinite(x[i]))
+      continue;
+    least = x[i] < least ? (double)x[i] : least;
+    most = x[i] > most ? (double)x[i] : most;
+    sum += (double)x[i];
+    n_finite++;
+  }
+  fputs(", \"min\": ", f);
+  put_number(f, least);
+  fputs(", \"max\": ", f);
+  put_number(f, most);
+  fputs(", \"mean\": ", f);
+  put_number(f, sum / (double)n_finite);
+  fprintf(f, ", \"odd\": %lld, \"bins\": [", (long long)(n - n_finite));
+  double scale = most > least ? N_BINS / (most - least) : 0;
+  for (int64_t i = 0; i < n; i++)
+    if (isfinite(x[i])) {
+      int bin = (int)(((double)x[i] - least) * scale);
+      bins[bin < N_BINS ? bin : N_BINS - 1]++;
+    }
+  for (int i = 0; i < N_BINS; i++)
+    fprintf(f, "%s%zu", i ? "," : "", bins[i]);
+  fputs("]", f);
+}
+
+/* The tensor as contiguous float32; what cannot be (complex, quantized) has no statistics. */
+static bool as_floats(cli *c, rush_tensor *t, rush_value *out)
+{
+  rush_value args[2] = {{RUSH_TAG_TENSOR, 0, {false}}, rush_value_int(RUSH_FLOAT32)}, made;
+  size_t n;
+
+  args[0].as.tensor = t;
+  switch (rush_tensor_dtype(t)) {
+  case RUSH_COMPLEX32:
+  case RUSH_COMPLEX64:
+  case RUSH_COMPLEX128:
+  case RUSH_QINT8:
+  case RUSH_QUINT8:
+  case RUSH_QINT32:
+  case RUSH_QUINT4X2:
+    return false;
+  default:
+    break;
+  }
+  if (rush_op_call(c->context, "aten::to.dtype", args, 2, NULL, 0, &made, 1, &n, NULL) != RUSH_OK)
+    return false;
+  rush_status st = rush_tensor_contiguous(c->context, made.as.tensor, out, NULL);
+  rush_value_release(made);
+  return st == RUSH_OK;
+}
+
+static void put_weight(cli *c, FILE *f, const char *name, bool is_parameter, rush_tensor *t, int64_t *budget)
+{
+  const char *dtype = rush_dtype_name(rush_tensor_dtype(t));
+  int64_t n = rush_tensor_n_elems(t);
+  rush_value floats;
+
+  fputs("{\"name\": ", f);
+  cli_json_text(f, name);
+  fprintf(f, ", \"dtype\": \"%s\", \"parameter\": %s, \"shape\": [", dtype ? dtype : "?", is_parameter ? "true" : "false");
+  for (int i = 0; i < rush_tensor_n_dims(t); i++)
+    fprintf(f, "%s%lld", i ? "," : "", (long long)rush_tensor_sizes(t)[i]);
+  fprintf(f, "], \"bytes\": %llu", (unsigned long long)n * rush_dtype_bytes(rush_tensor_dtype(t)));
+  if (n > 0 && n <= *budget && as_floats(c, t, &floats)) {
+    *budget -= n;
+    put_statistics(f, rush_tensor_data(floats.as.tensor), n);
+    rush_value_release(floats);
+  }
+  fputs("}", f);
+}
+
+static rush_status put_weights(cli *c, FILE *f, rush_module *m, rush_error *err)
+{
+  size_t n = rush_module_n_state(m);
+  int64_t budget = MOST_ELEMENTS;
+  rush_value v;
+  bool is_parameter;
+  char *name;
+
+  fputs("[", f);
+  for (size_t i = 0; i < n; i++) {
+    rush_status st = rush_module_state_at(m, i, &name, &is_parameter, &v, err);
+    if (st != RUSH_OK)
+      return st;
+    fputs(i ? ",\n" : "\n", f);
+    put_weight(c, f, name, is_parameter, v.as.tensor, &budget);
+    rush_free_text(c->context, name);
+    rush_value_release(v);
+  }
+  fputs("]", f);
+  return RUSH_OK;
+}
+
+/* -- The data ------------------------------------------------------------------------------------------- */
+
+/* What stands between the page's halves: {"file", "version", "program", "weights", "profile"}. */
+static rush_status put_data(cli *c, FILE *f, rush_module *m, const char *method, const record *r, rush_error *err)
+{
+  const char *slash = strrchr(c->argv[0], '/');
+  char *program;
+  rush_status st = rush_module_dump(m, RUSH_DUMP_JSON, method, &program, err);
+
+  if (st != RUSH_OK)
+    return st;
+  fputs("{\"file\": ", f);
+  cli_json_text(f, slash ? slash + 1 : c->argv[0]);
+  fputs(", \"version\": ", f);
+  cli_json_text(f, rush_version());
+  fprintf(f, ",\n\"program\": %s,\n\"weights\": ", program);
+  rush_free_text(c->context, program);
+  st = put_weights(c, f, m, err);
+  fputs(",\n\"profile\": ", f);
+  if (r)
+    record_json(f, r, true);
+  else
+    fputs("null", f);
+  fputs("}", f);
+  return st;
+}
+
+/* JSON has `<` in strings only, where it may be written otherwise: nothing in the data ends its block. */
+static void put_escaped(FILE *f, const char *json, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (json[i] == '<')
+      fputs("\\u003c", f);
+    else
+      fputc(json[i], f);
+  }
+}
+
+static int write_page(const char *path, const char *data, size_t n)
+{
+  FILE *f = path ? fopen(path, "w") : stdout;
+
+  if (!f) {
+    fprintf(stderr, "rushlight show: cannot write '%s'\n", path);
+    return EXIT_REFUSED;
+  }
+  fwrite(html_page_head, 1, sizeof html_page_head, f);
+  put_escaped(f, data, n);
+  fwrite(html_page_tail, 1, sizeof html_page_tail, f);
+  bool ok = fflush(f) == 0 && !ferror(f);
+  if (path)
+    ok = fclose(f) == 0 && ok;
+  if (ok)
+    return EXIT_OK;
+  fprintf(stderr, "rushlight show: cannot write '%s'\n", path ? path : "the page");
+  return EXIT_REFUSED;
+}
+
+int cli_page(cli *c, rush_module *m, const char *path, const call_args *profiled, const char *method)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_status st = RUSH_OK;
+  record r = {0};
+  char *data = NULL;
+  size_t n = 0;
+  FILE *f;
+
+  if (profiled)
+    st = record_calls(c, m, profiled, 3, 10, 5.0, &r, &err);
+  if (st != RUSH_OK)
+    return cli_report(c, &err);
+  f = open_memstream(&data, &n);
+  if (!f) {
+    record_free(&r);
+    return EXIT_LIMIT;
+  }
+  st = put_data(c, f, m, method, profiled ? &r : NULL, &err);
+  record_free(&r);
+  int code = fclose(f) != 0 ? EXIT_LIMIT : st != RUSH_OK ? cli_report(c, &err) : write_page(path, data, n);
+  free(data);
+  return code;
+}

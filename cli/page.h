@@ -1,0 +1,10 @@
+/* page.h -- a module as one HTML page. */
+#ifndef RUSH_CLI_PAGE_H
+#define RUSH_CLI_PAGE_H
+
+#include "call.h"
+
+/* Write the page to `path` (NULL: stdout); with what calls of `profiled` took, unless that is NULL.  An exit code. */
+int cli_page(cli *c, rush_module *m, const char *path, const call_args *profiled, const char *method);
+
+#endif
