@@ -468,7 +468,9 @@ static void json_nodes(FILE *f, const record *r)
   fputs(", \"nodes\": [", f);
   for (size_t i = 0; i < r->nodes.n; i++) {
     const record_row *n = &r->nodes.rows[i];
-    fprintf(f, "%s{\"node\": %u, \"inputs\": ", i ? ",\n" : "\n", n->node);
+    fprintf(f, "%s{\"node\": %u, \"name\": ", i ? ",\n" : "\n", n->node);
+    cli_json_text(f, n->name);
+    fputs(", \"inputs\": ", f);
     cli_json_text(f, n->code ? n->code : "");
     fputs(", ", f);
     json_parent(f, n);

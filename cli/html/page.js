@@ -953,6 +953,7 @@ function showDetails(it) {
   if (it.measured) {
     const r = it.measured;
     const list = [["share", percent(shareOf(r))], ["each", time(r.total / r.calls)], ["calls", count(r.calls)]];
+    if (it.kind === "op" && r.name && !r.name.startsWith(nameOf(n))) list.push(["runs as", [el("span", { class: "mono" }, r.name), " with others"]]);
     if (r.inputs) list.push(["inputs", [el("span", { class: "mono" }, r.inputs)]]);
     parts.push(el("h3", {}, "Measured"), rows(list));
   }
