@@ -47,11 +47,17 @@ def check_src(path: str, complaints: list[str]) -> None:
             complaints.append(f"{path.relative_to(TOP)}: {folder}/ stands above {other}/ but includes {name}")
 
 
+def is_beside(path: pathlib.Path, name: str) -> bool:
+    """There, or made there by the build."""
+    build = path.parent / "meson.build"
+    return (path.parent / name).exists() or (build.exists() and f"output: '{name}'" in build.read_text())
+
+
 def check_outside(path: str, complaints: list[str]) -> None:
     for name in INCLUDE.findall(path.read_text()):
         if "/" in name and not name.startswith("rushlight/") and not (path.parent / name).exists():
             complaints.append(f"{path.relative_to(TOP)}: includes {name}; only public headers belong here")
-        elif "/" not in name and not (path.parent / name).exists():
+        elif "/" not in name and not is_beside(path, name):
             complaints.append(f"{path.relative_to(TOP)}: includes {name}, which is not beside it")
 
 
