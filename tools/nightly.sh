@@ -47,6 +47,8 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
 else
   echo "skipped: same bits: no torch here"
 fi
+step "resident memory, 10000 calls" env RUSH_CALLS=10000 RUSH_TEST_DATA=tests/data build-nightly/tests/test_api_resident
+step "deadlines" env RUSH_BUILD_DIR=build-nightly "$python" tests/python/deadlines.py
 step "fuzzers" sh tools/fuzz.sh "${SECONDS:-1800}"
 step "size" sh tools/size.sh build-nightly
 

@@ -9,6 +9,13 @@
 
 typedef struct data_block data_block;
 
+/* A block in use that is larger than its size asks for: it came from a larger class, and goes back there. */
+#define N_ODD_BLOCKS 64
+typedef struct odd_block {
+  void *p;
+  int class;
+} odd_block;
+
 typedef struct data_class {
   _Atomic(data_block *) hot; /* one cached block, taken and put by a single exchange */
   data_block *more;          /* the others; under the cache's lock */
@@ -52,6 +59,8 @@ struct rush_context {
 
   mutex cache_lock;
   data_class classes[N_DATA_CLASSES];
+  _Atomic int n_odd; /* entries of odd[]; both under the cache's lock */
+  odd_block odd[N_ODD_BLOCKS];
 };
 
 /* Straight from the allocator, not counted: what the context itself is made of. */

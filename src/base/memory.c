@@ -11,9 +11,10 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 /* More than this is never cached.  Reaching it drops the whole cache, so that sizes which went out of
  * use do not stay for ever. */
-#define CACHE_BYTES ((size_t)512 << 20)
+#define CACHE_BYTES ((size_t)1 << 30)
 /* The largest block that is cached. */
 #define LARGEST_CACHED ((size_t)256 << 20)
+#define LAST_OCTAVE 27
 #define DATA_ALIGN 64
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -66,8 +67,13 @@ void mem_raw_free_aligned(const mem_allocator *a, void *p, size_t n_bytes)
 /* -- Data: size classes ------------------------------------------------------------------------- */
 
 /* Class of a size, and the size its blocks have.  Four classes an octave from 64 bytes on, eight from
- * 1 MB on: at most a fifth (a ninth) of a block is unused.  -1: larger than any class. */
-static int size_class(size_t n, size_t *block_bytes)
+ * 1 MB on: at most a fifth (a ninth) of a block is unused.  -1: larger than any class.
+ *
+ * Without a limit large sizes take one class an octave, which ends an eighth (a quarter) above the power of two: inputs
+ * of changing sizes then share few blocks, and what is used of memory settles soon.  Pages of a block that nobody touched
+ * cost nothing. */
+#define COARSE_OCTAVE 17
+static int size_class(const context *c, size_t n, size_t *block_bytes)
 {
   if (n <= DATA_ALIGN) {
     *block_bytes = DATA_ALIGN;
@@ -81,6 +87,11 @@ static int size_class(size_t n, size_t *block_bytes)
   int step_bits = octave >= 20 ? 3 : octave >= 8 ? 2 : octave - 6;
   size_t step = (size_t)1 << (octave - step_bits);
   size_t in_octave = (n - 1 - ((size_t)1 << octave)) >> (octave - step_bits);
+  if (!c->limited && in_octave > 0 && octave >= COARSE_OCTAVE && octave < LAST_OCTAVE) {
+    octave++;
+    in_octave = 0;
+    step = (size_t)1 << (octave - (octave >= 20 ? 3 : 2));
+  }
   *block_bytes = ((size_t)1 << octave) + (in_octave + 1) * step;
   if (octave < 20)
     return 1 + (octave - 6) * 4 + (int)in_octave;
@@ -398,7 +409,7 @@ static inline size_t data_cost(const context *c, size_t n)
   size_t block;
   if (LIKELY(!c->limited) || !CACHING || c->host_allocator || n > SIZE_MAX / 4)
     return n;
-  (void)size_class(n, &block);
+  (void)size_class(c, n, &block);
   return block;
 }
 
@@ -586,6 +597,48 @@ void mem_trim(context *c)
   }
 }
 
+/* A cached block of the next two octaves, when there is none of its own class: what large inputs left serves smaller
+ * ones.  NULL: none. */
+static data_block *borrow_larger(context *c, size_t block)
+{
+  if (atomic_load_explicit(&c->cached_bytes, memory_order_relaxed) < block)
+    return NULL;
+  for (int i = 0; i < 2; i++) {
+    int class = size_class(c, block + 1, &block);
+    data_block *b = class < 0 ? NULL : cache_get(c, class, block);
+    if (!b)
+      continue;
+    mutex_lock(&c->cache_lock);
+    int n = atomic_load_explicit(&c->n_odd, memory_order_relaxed);
+    if (n < N_ODD_BLOCKS) {
+      c->odd[n] = (odd_block){b, class};
+      atomic_store_explicit(&c->n_odd, n + 1, memory_order_relaxed);
+    }
+    mutex_unlock(&c->cache_lock);
+    if (n < N_ODD_BLOCKS)
+      return b;
+    cache_put(c, class, block, b);
+    return NULL;
+  }
+  return NULL;
+}
+
+/* The class that an odd block came from. */
+static void find_odd(context *c, const void *p, int *class, size_t *block)
+{
+  mutex_lock(&c->cache_lock);
+  int n = atomic_load_explicit(&c->n_odd, memory_order_relaxed);
+  for (int i = 0; i < n; i++)
+    if (c->odd[i].p == p) {
+      *class = c->odd[i].class;
+      *block = class_bytes(*class);
+      c->odd[i] = c->odd[n - 1];
+      atomic_store_explicit(&c->n_odd, n - 1, memory_order_relaxed);
+      break;
+    }
+  mutex_unlock(&c->cache_lock);
+}
+
 /* -- Data: the calls ---------------------------------------------------------------------------- */
 
 void *mem_alloc_data(context *c, size_t n_bytes)
@@ -601,8 +654,10 @@ void *mem_alloc_data(context *c, size_t n_bytes)
       p = NULL;
   } else {
     size_t block;
-    int class = size_class(n_bytes, &block);
+    int class = size_class(c, n_bytes, &block);
     p = class < 0 ? NULL : cache_get(c, class, block);
+    if (!p && class >= 0 && block >= (size_t)1 << COARSE_OCTAVE && !c->limited)
+      p = borrow_larger(c, block);
     count_data(c, p != NULL);
     if (!p)
       p = block_alloc(c, block);
@@ -642,7 +697,9 @@ void mem_free_data(context *c, void *p, size_t n_bytes)
     return;
   }
   size_t block;
-  int class = size_class(n_bytes, &block);
+  int class = size_class(c, n_bytes, &block);
+  if (UNLIKELY(atomic_load_explicit(&c->n_odd, memory_order_relaxed) > 0) && block >= (size_t)1 << COARSE_OCTAVE)
+    find_odd(c, p, &class, &block);
   if (class >= 0 && may_cache(c, block))
     cache_put(c, class, block, p);
   else
