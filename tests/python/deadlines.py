@@ -421,6 +421,7 @@ class ContextOptions(ctypes.Structure):
         ("callback_user", ctypes.c_void_p),
         ("cpu", ctypes.c_int),
         ("no_reuse", ctypes.c_bool),
+        ("later", ctypes.c_char * 256),  # fields that came since: zero is their default
     ]
 
 
@@ -456,11 +457,17 @@ class Runner:
         self.lib = ctypes.CDLL(str(build / "packaging" / "librushlight.so.0"))
         self.lib.rush_cancel_create.restype = ctypes.c_void_p
         self.print = PRINT(nothing)
-        options = ContextOptions(ctypes.sizeof(ContextOptions), limit_bytes=limit_bytes, n_threads=threads, print=self.print)
+        options = ContextOptions(0, limit_bytes=limit_bytes, n_threads=threads, print=self.print)
         self.context = ctypes.c_void_p()
         self.module = ctypes.c_void_p()
         self.error = Error()
-        self.check(self.lib.rush_context_create(ctypes.byref(options), ctypes.byref(self.context), ctypes.byref(self.error)))
+        status = -1
+        for size in range(ContextOptions.later.offset & ~7, ctypes.sizeof(ContextOptions), 8):
+            options.struct_bytes = size  # the library wants its own
+            status = self.lib.rush_context_create(ctypes.byref(options), ctypes.byref(self.context), ctypes.byref(self.error))
+            if status == OK:
+                break
+        self.check(status)
         data = archive()
         self.check(
             self.lib.rush_module_load_bytes(
