@@ -8,6 +8,7 @@
 #include "passes/passes.h"
 
 #define NO_STRETCH UINT32_MAX
+#define MOST_USES 256 /* of a producer that joins its users' group */
 
 typedef struct node_info { /* by ir_node->scratch; 0 is that of nodes nobody asked about */
   ir_node *node;
@@ -226,6 +227,17 @@ static void remove_member(grouper *p, ir_node *n)
   info_of(p, n)->group = 0;
 }
 
+/* A producer that half the graph uses stays outside: its uses would be walked for each of its users. */
+static bool is_used_much(const ir_node *n)
+{
+  uint32_t count = 0;
+
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    for (const ir_use *u = n->outputs[i]->uses; u && count <= MOST_USES; u = u->next)
+      count++;
+  return count > MOST_USES;
+}
+
 /* One producer more; false when there is none that fits. */
 static bool grow(grouper *p, const ir_block *b, uint32_t stretch)
 {
@@ -236,7 +248,7 @@ static bool grow(grouper *p, const ir_block *b, uint32_t stretch)
       ir_node *n = ir_node_input(p->members[k], i)->node;
 
       if (n->block != b || n->kind != IR_OP || info_of(p, n)->node != n || info_of(p, n)->group ||
-          info_of(p, n)->stretch != stretch)
+          info_of(p, n)->stretch != stretch || is_used_much(n))
         continue;
       add_member(p, n);
       if (fits(p, b, &x))
