@@ -134,11 +134,16 @@ def gemm_or_conv(name: str, args: tuple, threads: int) -> Column:
     return column
 
 
+class MulChain(torch.nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        c = a.mul(b)
+        a = c.mul(c)
+        return c.mul(a)
+
+
 def mulchain(args: tuple, threads: int) -> Column:
     """t7: the module from its source, the output made by every call."""
-    module = torch.jit.ScriptModule()
-    module.define("def forward(self, a: Tensor, b: Tensor) -> Tensor:\n  c = a.mul(b)\n  a = c.mul(c)\n  return c.mul(a)\n")
-    column = of_program(module, args, threads)
+    column = of_program(torch.jit.script(MulChain()), args, threads)
     column.times(3)
     c = args[0] * args[1]
     if not torch.equal(column.results()[0], c * (c * c)):
