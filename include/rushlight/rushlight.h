@@ -263,7 +263,7 @@ RUSH_API rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error
 RUSH_API rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes,
                                               rush_error *err) RUSH_CHECKED;
-/* What compilation did in a context.  Set struct_bytes before the call; it says afterwards how much was known. */
+/* What compilation did in a context (calls of threads that run at once may count as one).  Set struct_bytes before the call; it says afterwards how much was known. */
 typedef struct rush_compile_counters {
   size_t struct_bytes;
   uint64_t groups;      /* groups of operators that compiled functions have */

@@ -263,6 +263,7 @@ static void fill_run(const rush_call *call, const facts *f, const plan *p, point
     r->results[i].reg = p->code ? (uint8_t)(t->n_inputs + i) : t->results[i];
     r->results[i].type = t->result_types[i];
     r->results[i].via = -1;
+    r->results[i].tensor = call_out(call, (uint32_t)i);
   }
 }
 
@@ -286,35 +287,71 @@ static rush_status new_result(rush_call *call, const facts *f, int dtype, uint64
 /* Results that pass the caches anyway go around them: a quarter to a third faster at 16 MB, slower below some MB.  Rows
  * in a row only: pieces start at multiples of 64 bytes then. */
 #define STREAM_BYTES ((size_t)8 << 20)
-static bool streams(const facts *f, const point_run *r, uint64_t taken)
+static bool streams(const rush_call *call, uint64_t taken)
 {
-  bool good = f->flat && !taken;
-  for (int k = 0; k < r->n_results && good; k++) {
-    const rush_tensor *t = r->results[k].tensor;
+  bool good = !taken;
+
+  for (uint32_t k = 0; k < call->n_results && good; k++) {
+    const rush_tensor *t = call_out(call, k);
+
     good = (size_t)t->n_elems * tensor_item_bytes(t) >= STREAM_BYTES && (uintptr_t)t->data % 64 == 0;
   }
   return good;
 }
 
+/* One geometry: the code runs over the memory as it is. */
+static rush_status run_flat(rush_call *call, const facts *f, const plan *p, uint64_t taken)
+{
+  const loop_tape *t = &p->tape.tape;
+  void *data[GROUP_MAX_INPUTS + GROUP_MAX_RESULTS];
+  uint8_t item[GROUP_MAX_INPUTS + GROUP_MAX_RESULTS];
+  float numbers[GROUP_MAX_INPUTS];
+
+  for (int i = 0; i < t->n_inputs; i++) {
+    rush_tensor *x = call_tensor(call, (uint32_t)i);
+
+    if (x) {
+      data[i] = x->data;
+      item[i] = t->input_types[i] == TY_BOOL ? 1 : sizeof(float);
+      continue;
+    }
+    point_number n = number_of(call->args[i]);
+    numbers[i] = (float)n.re;
+    data[i] = &numbers[i];
+    item[i] = 0;
+  }
+  for (int k = 0; k < t->n_results; k++) {
+    data[t->n_inputs + k] = tensor_data_mut(call_out(call, (uint32_t)k));
+    item[t->n_inputs + k] = t->result_types[k] == TY_BOOL ? 1 : sizeof(float);
+  }
+  loop_fn *code = streams(call, taken) ? p->code->stream : p->code->fn;
+
+  return point_execute_code(call->cx, code, f->like->n_elems, t->n_inputs + t->n_results, data, item);
+}
+
 static rush_status run_plan(rush_call *call, const facts *f, const plan *p)
 {
-  point_run r;
   uint64_t taken = 0;
 
-  fill_run(call, f, p, &r);
-  for (int k = 0; k < r.n_results; k++) {
+  for (int k = 0; k < p->tape.tape.n_results; k++) {
     rush_tensor *t;
 
     TRY(new_result(call, f, p->tape.result_types[k] == TY_BOOL ? RUSH_BOOL : RUSH_FLOAT32, &taken, &t));
     call_return_steal(call, (uint32_t)k, t);
-    r.results[k].tensor = t;
   }
-  if (p->code && streams(f, &r, taken))
-    r.machine_code = p->code->stream;
+  if (f->flat && p->code)
+    return run_flat(call, f, p, taken);
+  point_run r;
+
+  fill_run(call, f, p, &r);
   return point_execute(call->cx, &r, f->flat);
 }
 
-static void count(_Atomic uint64_t *n) { atomic_fetch_add_explicit(n, 1, memory_order_relaxed); }
+/* Not one indivisible step, which would cost a small call a tenth: threads that call at once may count as one. */
+static void count(_Atomic uint64_t *n)
+{
+  atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
+}
 
 static rush_status call_pointwise(rush_call *call)
 {

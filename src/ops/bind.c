@@ -266,6 +266,29 @@ static rush_status place_kwargs(call_ctx *cx, const schema *sc, uint32_t n_args,
   return RUSH_OK;
 }
 
+/* By the kind of a type: the tag of values that need no conversion; types that hold others have none. */
+static int plain_tag(type_kind k)
+{
+  switch (k) {
+  case TYPE_TENSOR: return RUSH_TAG_TENSOR;
+  case TYPE_INT: return RUSH_TAG_INT;
+  case TYPE_FLOAT: return RUSH_TAG_FLOAT;
+  case TYPE_BOOL: return RUSH_TAG_BOOL;
+  case TYPE_STRING: return RUSH_TAG_STRING;
+  default: return -1;
+  }
+}
+
+bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint32_t n_args)
+{
+  if (n_args != sc->n_args)
+    return false;
+  for (uint32_t i = first; i < n_args; i++)
+    if ((int)args[i].tag != plain_tag(sc->args[i].type->kind) || sc->args[i].kwarg_only || sc->args[i].fixed_len)
+      return false;
+  return true;
+}
+
 rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *out)
 {

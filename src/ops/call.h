@@ -122,6 +122,9 @@ typedef struct named_arg {
  * list, list -> Tensor[]...).  RUSH_EARGUMENT with a sentence that says which argument and why. */
 rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *out) RUSH_CHECKED;
+/* Are the values complete arguments as they stand, from `first` on: tensors, numbers and texts of the schema's own types?
+ * Most calls' are, and need no binding. */
+bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint32_t n_args);
 /* One value as one type, with the same conversions: *fits, and then *out is new. */
 rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out) RUSH_CHECKED;
 /* The first overload of `name` that binds, called.  *results new, *n_results of them (at most max). */

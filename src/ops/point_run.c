@@ -600,6 +600,32 @@ static void run_whole(void *arg, int64_t begin, int64_t end)
     atomic_store_explicit(&o->fault, fault, memory_order_relaxed);
 }
 
+typedef struct code_run {
+  point_code *code;
+  int n_operands;
+  void *const *data;
+  const uint8_t *item;
+} code_run;
+
+static void run_code(void *arg, int64_t begin, int64_t end)
+{
+  const code_run *r = arg;
+  void *data[RUN_MAX_INPUTS + RUN_MAX_RESULTS];
+  for (int i = 0; i < r->n_operands; i++)
+    data[i] = (char *)r->data[i] + begin * r->item[i];
+  r->code(end - begin, data);
+}
+
+rush_status point_execute_code(call_ctx *cx, point_code *code, int64_t n, int n_operands, void *const *data,
+                               const uint8_t *item)
+{
+  code_run r = {code, n_operands, data, item};
+  if (n >= 2 * GRAIN)
+    return parallel_for(cx, n, GRAIN, run_code, &r);
+  code(n, data);
+  return RUSH_OK;
+}
+
 static rush_status check_fault(call_ctx *cx, unsigned fault)
 {
   if (fault & 2)

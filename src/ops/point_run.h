@@ -49,6 +49,11 @@ typedef struct point_run {
   } results[RUN_MAX_RESULTS];
 } point_run;
 
+/* Machine code over tensors that all have one geometry, and lie in memory as the code reads and writes them:
+ * n elements, `item` bytes an element of operand i. */
+rush_status point_execute_code(call_ctx *cx, point_code *code, int64_t n, int n_operands, void *const *data,
+                               const uint8_t *item) RUSH_CHECKED;
+
 /* A tape's constant for an operator that computes in `dtype`. */
 point_number point_const_number(const tape_const *c, int dtype);
 

@@ -167,9 +167,11 @@ rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *sel
     row[0] = *self;
   if (n_args)
     memcpy(row + n_self, args, n_args * sizeof *row);
-  rush_status st = schema_bind(cx, sc, row, n_given, kwargs, n_kwargs, bound);
+  rush_status st;
 
-  if (st != RUSH_OK)
+  if (n_kwargs == 0 && schema_takes(sc, n_self, row, n_given))
+    st = function_call(cx, f, row, n_given, result);
+  else if ((st = schema_bind(cx, sc, row, n_given, kwargs, n_kwargs, bound)) != RUSH_OK)
     add_declaration(cx, sc);
   else {
     st = function_call(cx, f, bound, sc->n_args, result);
