@@ -5,6 +5,21 @@
 
 /* -- Operators ---------------------------------------------------------------------------------- */
 
+/* Dying operands whose reference is the caller's: the kernel must not take them, nor we release them. */
+static uint64_t return_lent(frame *f, const site *s)
+{
+  const uint32_t *o = operands(f, s);
+  uint64_t kept = 0;
+
+  for (uint32_t i = 0; i < s->n_args && i < 64; i++)
+    if (o[i] & OPERAND_LAST && frame_is_lent(f, o[i] & OPERAND_INDEX)) {
+      f->lent &= ~(UINT64_C(1) << ((o[i] & OPERAND_INDEX) - f->c->n_kregs));
+      f->regs[o[i] & OPERAND_INDEX] = value_none(); /* the row has it */
+      kept |= UINT64_C(1) << i;
+    }
+  return s->last_use & ~kept;
+}
+
 rush_status act_operator(call_ctx *cx, frame *f, const site *s)
 {
   const uint32_t *o = operands(f, s);
@@ -15,7 +30,7 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
   for (uint32_t i = 0; i < s->n_made; i++)
     results[i] = value_none();
   rush_call call = {.cx = cx, .op = s->op, .state = s->state, .n_args = s->n_args,
-                    .n_results = s->n_made, .last_use = s->last_use, .args = row,
+                    .n_results = s->n_made, .last_use = f->lent ? return_lent(f, s) : s->last_use, .args = row,
                     .results = results};
   TRY(op_call(&call));
   drop_operands(f, s);

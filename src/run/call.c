@@ -75,8 +75,15 @@ static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rus
   frame *f;
 
   TRY(stack_push(cx, s, c, &f));
-  for (uint32_t i = 0; i < c->n_args; i++)
-    f->regs[c->n_kregs + i] = value_retain(args[i]);
+  f->lent = c->lent_args & ~c->unused_args; /* whose registers are free */
+  for (uint32_t i = 0; i < c->n_args; i++) {
+    bool lent = i < 64 && (c->lent_args >> i & 1);
+
+    if (!lent)
+      f->regs[c->n_kregs + i] = value_retain(args[i]);
+    else if (!(c->unused_args >> i & 1))
+      f->regs[c->n_kregs + i] = args[i];
+  }
   return interp_run(cx, s, f, result);
 }
 

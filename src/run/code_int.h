@@ -58,6 +58,9 @@ struct code {
   const char *name;    /* for tracebacks */
   bool is_builtin, is_eager;
   bool is_group;       /* a group's subgraph, run in place of what its backend could not do */
+  uint64_t lent_args;  /* bit i: argument i is read by called operators of the outermost block only, or by nobody: a
+                        * caller that keeps it alive need not give a reference */
+  uint64_t unused_args; /* of these, those that nobody reads */
   ir_graph *graph;     /* what it was made of, when passes changed it; owned */
   uint32_t n_ins, n_sites, n_operands, n_constants, n_places;
   uint32_t n_args;     /* registers n_kregs ... take the arguments */

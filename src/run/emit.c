@@ -570,6 +570,28 @@ static coder *emit_once(session *s, ir_block *b, function *f, bool no_fuse)
   return e;
 }
 
+/* Would put_op leave it to put_operator, whatever its place? */
+static bool is_called(const ir_node *n)
+{
+  return n->kind == IR_OP && opcode_of(n) == N_OPCODES && !is_list_op(n) && !is_named(n, "aten::__is__", "") &&
+         !is_named(n, "aten::__isnot__", "") && !is_named(n, "aten::len", "t") &&
+         strcmp(n->op->schema->name, "aten::wait") != 0 && strcmp(n->op->schema->name, "aten::warn") != 0 &&
+         n->n_inputs <= 64;
+}
+
+static void find_lent_args(code *c, const ir_block *b)
+{
+  for (uint32_t i = 0; i < ir_block_n_inputs(b) && i < 64; i++) {
+    const ir_value *v = ir_block_input(b, i);
+    bool lent = type_is(v->type, TYPE_TENSOR) || !v->uses;
+
+    for (const ir_use *u = v->uses; u && lent; u = u->next)
+      lent = u->user->block == b && is_called(u->user);
+    c->lent_args |= (uint64_t)lent << i;
+    c->unused_args |= (uint64_t)!v->uses << i;
+  }
+}
+
 static void free_deferred(void *c) { code_free(c); }
 
 code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *name)
@@ -582,6 +604,7 @@ code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *n
   code *c = finish(e, b, name);
 
   session_defer(s, free_deferred, c);
+  find_lent_args(c, b);
   groups_prepare(s, c, e->group_sites);
   return session_keep(s, c);
 }

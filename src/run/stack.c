@@ -105,6 +105,7 @@ rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
   f->pc = c->code;
   f->prev = s->frame;
   f->fut = NULL;
+  f->lent = 0;
   f->chunk = s->top;
   f->used_before = s->top->used;
   f->dst = NO_REG;
@@ -296,7 +297,8 @@ static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, unwinding *u)
   s->group_place = last->c->is_group ? place_of(s, last) : NULL;
   for (frame *f = s->frame, *end = last->prev; f != end; f = s->frame) {
     for (uint32_t i = f->c->n_kregs; i < f->c->n_regs; i++)
-      value_release(f->regs[i]);
+      if (!frame_is_lent(f, i))
+        value_release(f->regs[i]);
     future *fut = f->fut;
     stack_pop(cx, s);
     if (fut)

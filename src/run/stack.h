@@ -53,8 +53,14 @@ typedef struct frame {
   size_t used_before;  /* of the chunk */
   uint32_t dst;        /* register of the caller, or NO_REG; of a loop's first frame: the depth of tasks that begin
                         * there, as the C stack is no deeper */
+  uint64_t lent;       /* bit i: the register of argument i holds the caller's reference */
   uint32_t event;      /* in a profile */
 } frame;
+
+static inline bool frame_is_lent(const frame *f, uint32_t reg)
+{
+  return f->lent && reg >= f->c->n_kregs && reg - f->c->n_kregs < 64 && (f->lent >> (reg - f->c->n_kregs) & 1);
+}
 
 typedef struct entered { /* a context manager whose __exit__ is due when the frame fails */
   rush_value object;
