@@ -1,51 +1,61 @@
-/* fuzz/fuzz.h -- what every target shares: one input is one session in a new, limited context, after which
- * nothing may be held.
+/* fuzz/fuzz.h -- what the fuzz targets share.
  *
- * A target defines fuzz_body(s, text): any failure is fine, a crash, a hang, a leak or an error without a
- * message is not. */
+ * A target is a function fuzz_NAME(data, n) that hands the bytes to one reader through its real entry, in a new
+ * context with limits.  Any failure is fine; a crash, a hang, a leak, or an error without a message is not, and
+ * aborts.  fuzz/entry.c makes libFuzzer programs of them, fuzz/replay.c one program that runs saved inputs.
+ *
+ *   zip      formats/zip.c                    the bytes are an archive
+ *   pickle   formats/pickle.c, archive/unpickle.c, saved.c
+ *                                             the bytes are data.pkl of an archive of sections; or a whole file
+ *   model    formats/json.c, archive/exported_*.c
+ *                                             the bytes are models/model.json of an archive of sections
+ *   source   script/: parser and emission     the bytes are code/__torch__.py of an archive of sections; or a file
+ *   schema   value/schema.c                   the bytes are a schema
+ *   ir       ir/parse.c, parse_atoms.c        the bytes are a graph
+ *   archive  archive/: .pt, .pt2 and all that value_load reads; the bytes are a file
+ *
+ * An archive of sections is packed by the target, so that checksums hold: the main record first, others behind lines
+ * `@@PATH`, and what is not given has a default. */
 #ifndef RUSH_FUZZ_FUZZ_H
 #define RUSH_FUZZ_FUZZ_H
 
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "archive/module.h"
 #include "base/session.h"
 #include "base/text.h"
 
-static void fuzz_body(session *s, str text);
+typedef int fuzz_target(const uint8_t *data, size_t n);
+fuzz_target fuzz_zip, fuzz_pickle, fuzz_model, fuzz_source, fuzz_schema, fuzz_ir, fuzz_archive;
 
-static void fuzz_run(session *s, void *arg) { fuzz_body(s, *(str *)arg); }
+/* Print `what` and abort unless good. */
+void fuzz_demand(bool good, const char *what);
 
-static void fuzz_demand(bool good, const char *what)
-{
-  if (!good) {
-    fprintf(stderr, "fuzz: %s\n", what);
-    abort();
-  }
-}
+/* Print both and abort unless they are the same. */
+void fuzz_same_text(const char *once, const char *twice);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-  context_options opt = {.limit_bytes = (size_t)256 << 20, .limit_depth = 200, .limit_seconds = 20,
-                         .n_threads = 1};
-  rush_error err = RUSH_ERROR_INIT;
-  context *c = NULL;
-  if (context_new(&opt, &c, &err) != RUSH_OK)
-    return 0;
-  call_ctx cx;
-  call_ctx_init(&cx, c, &err);
-  str text = {(const char *)data, size};
-  rush_status st = session_run(&cx, fuzz_run, &text);
-  fuzz_demand(st == err.status, "the error and the status differ");
-  fuzz_demand(st == RUSH_OK || (err.message && err.type), "a failure without a message");
-  fuzz_demand(st != RUSH_EINTERNAL, "our fault");
-  rush_error_clear(&err);
-  mem_stats stats;
-  mem_get_stats(c, &stats);
-  fuzz_demand(stats.live_bytes == 0, "memory is held after the session");
-  context_release(c);
-  return 0;
-}
+/* Run the body in a session of a new context; some inputs a second time with an allocation that fails. */
+typedef void fuzz_body(session *s, str text);
+void fuzz_session(const uint8_t *data, size_t n, fuzz_body *body);
+/* From now on each input is run so many times more, each time with another allocation that fails. */
+void fuzz_fail_allocations(long n);
+/* Print the message of each input that fails. */
+void fuzz_show_errors(void);
+/* For bodies that go on after an inner failure: what every failure owes. */
+void fuzz_check_error(rush_status st, const rush_error *err);
+
+/* -- Archives of sections ----------------------------------------------------------------------------------- */
+
+typedef struct fuzz_record {
+  const char *path;
+  str bytes;
+} fuzz_record;
+
+/* The part of the text before the first section. */
+str fuzz_main(str text);
+/* The packed archive; in the session's memory.  The text's first part is the record `main`. */
+str fuzz_pack(session *s, const char *main, str text, const fuzz_record *defaults, size_t n_defaults);
+/* Load as a program, compile all methods, release.  `run`: and call them. */
+void fuzz_use_module(session *s, str bytes, const char *name, bool check_full, bool run);
+/* Load as plain data and release. */
+void fuzz_use_value(session *s, str bytes, const char *name);
 
 #endif

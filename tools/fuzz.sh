@@ -1,35 +1,76 @@
 #!/bin/sh
-# fuzz.sh SECONDS: build the fuzz targets with sanitizers and share the time among them.  Inputs found stay in
-# build-fuzz/corpus; a crash leaves its input in build-fuzz/crashes, prints how to repeat it, and fails.
+# fuzz.sh [SECONDS [TARGET...]]: build the fuzz targets with sanitizers and run each so long (600), two at a time.
+#
+# Inputs found stay in build-fuzz/corpus.  A finding leaves its input in build-fuzz/crashes, says how to repeat it, and
+# fails; mend it, and save the input under tests/data/fuzz/TARGET, where `make test` replays it.  What ran without one is
+# recorded, with the line coverage of its reader, in fuzz/results.tsv, which `make status` shows.
+#   RUSHLIGHT_CORPUS=dir  a made corpus (../shared/corpus/make.py): its small archives are first inputs too
+#   PYTHON=path           a Python with torch 2.13.0: programs that it exports and tensors that it saves, too
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds=${1:-600}
-build=build-fuzz
+[ $# -eq 0 ] || shift
+targets=${*:-zip pickle model source schema ir archive}
+build=build-fuzz cover=build-cover
 command -v clang >/dev/null || { echo "fuzzing needs clang (apt-get install clang)"; exit 1; }
-[ -f $build/build.ninja ] || CC=clang meson setup $build --buildtype=debugoptimized -Dfuzz=true -Dtests=disabled \
-  -Dpython=disabled -Dcli=disabled -Dslow_checks=true -Db_sanitize=address,undefined -Db_lundef=false \
-  -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined -Wno-pass-failed' >$build.log 2>&1 || { cat $build.log; exit 1; }
-rm -f $build.log
-ninja -C $build --quiet || exit 1
 
-targets=$(find $build/fuzz -maxdepth 1 -type f -perm -u+x -name 'fuzz_*' | sort)
-n=$(echo "$targets" | wc -l)
-each=$((seconds / n))
-[ $each -ge 1 ] || each=1
+# make_in DIR PROGRAMS OPTION...: set up once, then build
+make_in() {
+  dir=$1 programs=$2
+  shift 2
+  [ -f "$dir/build.ninja" ] || CC=${CC:-clang} meson setup "$dir" -Dpython=disabled -Dcli=disabled -Dtests=disabled -Dfuzz=true "$@" \
+    >"$dir.log" 2>&1 || { cat "$dir.log"; exit 1; }
+  rm -f "$dir.log"
+  # shellcheck disable=SC2086
+  ninja -C "$dir" --quiet $programs || exit 1
+}
+# Floats that do not fit an integer become what the machine makes of them, as in PyTorch.
+make_in $build "$(for name in $targets; do echo fuzz/fuzz_"$name"; done)" --buildtype=debugoptimized -Dslow_checks=true -Db_sanitize=address,undefined -Db_lundef=false \
+  -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined -fno-sanitize=float-cast-overflow -Wno-pass-failed'
 mkdir -p $build/crashes
-status=0
-for target in $targets; do
-  name=$(basename "$target")
-  corpus=$build/corpus/$name
-  mkdir -p "$corpus" $build/seeds/"$name"
-  python3 tools/fuzz_seeds.py "$name" $build/seeds/"$name"
-  echo "$name: $each seconds"
-  if ! "$target" -max_total_time=$each -timeout=30 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=0 -verbosity=0 \
-      -artifact_prefix=$build/crashes/"$name"- "$corpus" $build/seeds/"$name" >$build/"$name".log 2>&1; then
+
+run() { # TARGET
+  name=$1
+  corpus=$build/corpus/$name seeds=$build/seeds/$name saved=tests/data/fuzz/$name
+  mkdir -p "$corpus" "$seeds"
+  ${PYTHON:-python3} tools/fuzz_seeds.py "$name" "$seeds" 2>/dev/null
+  [ -d "$saved" ] || saved=$seeds
+  if nice -n 15 $build/fuzz/fuzz_"$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+      -verbosity=0 -dict="$seeds".dict -artifact_prefix=$build/crashes/"$name"- "$corpus" "$seeds" "$saved" >$build/"$name".log 2>&1; then
+    echo "$name: $(sed -n 's/^stat::number_of_executed_units: //p' $build/"$name".log) executions in $seconds seconds, no finding"
+  else
+    echo "$name: a finding"
     grep -E 'ERROR|SUMMARY|fuzz:|runtime error|Test unit' $build/"$name".log | head -10
-    echo "repeat with: $target $build/crashes/$name-..."
-    status=1
+    echo "repeat with: $build/fuzz/fuzz_$name $build/crashes/$name-..."
+    return 1
   fi
+}
+
+half() { # every second target, from the first or the second
+  good=0
+  while [ $# -gt 0 ]; do
+    run "$1" || good=1
+    shift
+    [ $# -eq 0 ] || shift
+  done
+  return $good
+}
+
+status=0
+# shellcheck disable=SC2086
+{
+  half $targets &
+  first=$!
+  set -- $targets
+  shift
+  half "$@" || status=1
+  wait $first || status=1
+}
+
+# Line coverage of what was found, measured by replaying it.
+make_in $cover fuzz/replay --buildtype=plain -Dwerror=false -Dc_args='-O1 -fprofile-instr-generate -fcoverage-mapping' \
+  -Dc_link_args=-fprofile-instr-generate
+for name in $targets; do
+  ${PYTHON:-python3} tools/fuzz_record.py "$name" "$seconds" $build $cover || status=1
 done
-[ $status = 0 ] && echo "no crash in $seconds seconds"
 exit $status

@@ -30,7 +30,7 @@ PyObject *py_raise(py_state *state, rush_error *err)
   if (err->traceback)
     PyErr_Format(type, "%s%s%s\n", err->traceback, type == state->error ? "" : "RuntimeError: ", message);
   else
-    PyErr_SetString(type, message);
+    PyErr_Format(type, "%s", message); /* what it quotes of a file may be no UTF-8: replaced there */
   rush_error_clear(err);
   return NULL;
 }

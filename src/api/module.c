@@ -89,7 +89,7 @@ rush_status rush_module_method_schema(rush_module *m, const char *method, char *
   if (!f)
     return error_set_type(err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'", method);
   if (!f->schema->returns[0].type) /* not annotated: the body says */
-    TRY(function_prepare(&cx, f));
+    TRY(module_place(&cx, m, function_prepare(&cx, f)));
   text_init(&t, cx.ctx);
   schema_print(&t, f->schema);
   return api_text(&cx, RUSH_OK, &t, out);

@@ -263,5 +263,5 @@ rush_status module_dump(call_ctx *cx, module *m, rush_dump what, const char *met
 {
   dump_job job = {.m = m, .what = what, .method = method, .out = out};
 
-  return session_run(cx, dump_body, &job);
+  return module_place(cx, m, session_run(cx, dump_body, &job));
 }

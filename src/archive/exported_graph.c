@@ -1,5 +1,7 @@
 #include "archive/exported_int.h"
 
+#include <stdio.h>
+
 #include "archive/unpickle.h"
 #include "export/autocast.h"
 #include "ops/lookup.h"
@@ -72,8 +74,19 @@ static void check_node(ex_reader *r, const ir_node *n)
   const schema *sc = n->op->schema;
 
   if (!ir_node_fits_schema(n, sc) && !fits_apart_from_numbers(n, sc))
-    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: the arguments of %s%s%s are not of its types", r->in.place,
+    ex_fail(r, "the arguments of %s%s%s are not of its types",
                         sc->name, sc->overload[0] ? "." : "", sc->overload);
+}
+
+void ex_fail(ex_reader *r, const char *fmt, ...)
+{
+  char text[512];
+  va_list ap;
+
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  input_fail(r->s, &r->in, r->at, "%s", text);
 }
 
 /* The same for operators that the file names: their results have types. */
@@ -82,7 +95,7 @@ static void check_named_node(ex_reader *r, const ir_node *n)
   check_node(r, n);
   for (uint32_t i = 0; i < n->n_outputs; i++)
     if (!n->outputs[i]->type || type_has_vars(n->outputs[i]->type))
-      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %s has no place in an exported graph", r->in.place,
+      ex_fail(r, "%s has no place in an exported graph",
                           n->op->schema->name);
 }
 
@@ -110,7 +123,7 @@ int ex_dtype(ex_reader *r, int64_t number)
   for (size_t i = 0; i < COUNT_OF(rows); i++)
     if (rows[i].from == number)
       return rows[i].to;
-  session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: dtype number %lld is none of the schema's", r->in.place,
+  ex_fail(r, "dtype number %lld is none of the schema's",
                       (long long)number);
 }
 
@@ -512,7 +525,7 @@ static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
   if (outputs_are_list(r, node->outputs) && made->n_outputs == 1) {
     ir_value *list = made->outputs[0];
     if (!type_is(list->type, TYPE_LIST))
-      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: '%.*s' gives no list", r->in.place,
+      ex_fail(r, "'%.*s' gives no list",
                           (int)node->target.len, node->target.p);
     made = ir_node_new(r->s, r->g, IR_LIST_UNPACK, &list, 1);
     ir_node_append(made, r->block);
@@ -525,8 +538,7 @@ static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
       ex_bind(r, names[i], made->outputs[i]);
     }
   if (n > made->n_outputs)
-    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: '%.*s' has %u outputs here and %u in its schema",
-                        r->in.place, (int)node->target.len, node->target.p, n, made->n_outputs);
+    ex_fail(r, "'%.*s' has %u outputs here and %u in its schema", (int)node->target.len, node->target.p, n, made->n_outputs);
 }
 
 ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n)
@@ -603,9 +615,9 @@ static const op *sym_op(ex_reader *r, const ex_node *n, const char *name)
 static void read_choice(ex_reader *r, const ex_node *n)
 {
   if (n->n_args != 3 || !n->args[0].value || !n->args[1].value || !n->args[2].value)
-    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: torch.sym_ite with %u arguments", r->in.place, n->n_args);
+    ex_fail(r, "torch.sym_ite with %u arguments", n->n_args);
   if (!type_is(n->args[0].value->type, TYPE_BOOL) || n->args[1].value->type != n->args[2].value->type)
-    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: torch.sym_ite of other types", r->in.place);
+    ex_fail(r, "torch.sym_ite of other types");
   ir_node *node = ir_node_new(r->s, r->g, IR_IF, &n->args[0].value, 1);
   for (uint32_t i = 1; i <= 2; i++)
     ir_block_add_output(r->s, ir_node_add_block(r->s, node), n->args[i].value);
@@ -621,7 +633,7 @@ static void read_same(ex_reader *r, const ex_node *n)
   str *names = ex_output_names(r, n->outputs, &n_names);
 
   if (n->n_args < 1 || !n->args[0].value || n_names != 1 || !names[0].p)
-    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %.*s of nothing", r->in.place, (int)n->target.len, n->target.p);
+    ex_fail(r, "%.*s of nothing", (int)n->target.len, n->target.p);
   ex_bind(r, names[0], n->args[0].value);
 }
 
@@ -641,11 +653,11 @@ static bool read_symbolic(ex_reader *r, const ex_node *n)
       continue;
     ir_value *in[2];
     if (n->n_args < 1 || n->n_args > 2)
-      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: '%s' with %u arguments", r->in.place,
+      ex_fail(r, "'%s' with %u arguments",
                           sym_targets[i].target, n->n_args);
     for (uint32_t k = 0; k < n->n_args; k++)
       if (!(in[k] = n->args[k].value))
-        session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: '%s' of a graph", r->in.place, sym_targets[i].target);
+        ex_fail(r, "'%s' of a graph", sym_targets[i].target);
     const op *o = sym_op(r, n, sym_targets[i].name);
     if (!o)
       return false;
@@ -800,7 +812,7 @@ static void read_operator(ex_reader *r, const ex_node *n, const op *o)
     if (at < 0 && n->args[i].name.len == 0 && i < sc->n_args)
       at = (int)i;
     if (at < 0)
-      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %s has no argument '%.*s'", r->in.place, sc->name,
+      ex_fail(r, "%s has no argument '%.*s'", sc->name,
                           (int)n->args[i].name.len, n->args[i].name.p);
     if (n->args[i].value)
       in[at] = convert(r, &sc->args[at], n->args[i].value);
@@ -809,7 +821,7 @@ static void read_operator(ex_reader *r, const ex_node *n, const op *o)
     if (in[i])
       continue;
     if (!sc->args[i].has_default)
-      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %s misses its argument '%s'", r->in.place, sc->name,
+      ex_fail(r, "%s misses its argument '%s'", sc->name,
                           sc->args[i].name);
     rush_value d = value_retain(sc->args[i].default_value);
     in[i] = ex_constant(r, d, d.tag == RUSH_TAG_NONE ? NULL : type_runtime(sc->args[i].type));
@@ -829,6 +841,7 @@ static void read_node(ex_reader *r, json *j)
   ex_node n = {0};
   str key, inputs = {0};
 
+  r->at = j->pos;
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "target"))
       n.target = json_string(j);

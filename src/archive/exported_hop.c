@@ -11,7 +11,7 @@ typedef struct operands {
 
 static _Noreturn void bad(ex_reader *r, const ex_node *n, const char *what)
 {
-  session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %.*s: %s", r->in.place, (int)n->target.len, n->target.p, what);
+  ex_fail(r, "%.*s: %s", (int)n->target.len, n->target.p, what);
 }
 
 /* Argument i: the items of a list, or the value itself. */

@@ -24,7 +24,8 @@ typedef struct ex_reader {
   ir_graph *g;
   ir_block *block; /* where nodes are appended */
   ex_scope *scope;
-  input in;        /* model.json */
+  input in;        /* model.json, or the config of weights at work */
+  size_t at;       /* where in it: the last node, weight or part that was begun */
   int autocast;    /* dtype of the region that is being read, or -1 */
   ir_value *self;
 } ex_reader;
@@ -36,6 +37,8 @@ typedef struct model_parts { /* raw JSON of what is needed, in whatever order it
   str in_spec, out_spec, arg_names;
 } model_parts;
 
+/* Leave with RUSH_EFORMAT: "PLACE: offset N: message", N being r->at. */
+_Noreturn void ex_fail(ex_reader *r, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* In the program's memory, zeroed, with one more than n. */
 void *ex_keep_array(ex_reader *r, size_t n, size_t item);
 const char *ex_keep_text(ex_reader *r, str text);

@@ -76,7 +76,9 @@ typedef struct weight_reader {
   table storages;
 } weight_reader;
 
-static storage *record_storage(weight_reader *w, str path, size_t item)
+#define MOST_ALIGNED 8 /* of any dtype: another weight may read the same record as larger numbers */
+
+static storage *record_storage(weight_reader *w, str path)
 {
   storage *st = table_get(&w->storages, path);
   session *s = w->r->s;
@@ -86,7 +88,7 @@ static storage *record_storage(weight_reader *w, str path, size_t item)
     return st;
   const zip_entry *e = zip_need(s, w->r->zip, session_printf(s, "%s%.*s", w->folder, (int)path.len, path.p));
   str bytes = zip_read(s, w->r->zip, e, &owner);
-  if (owner && item && (uintptr_t)bytes.p % item == 0) {
+  if (owner && (uintptr_t)bytes.p % MOST_ALIGNED == 0) {
     session_check(s, storage_wrap(s->cx, (void *)bytes.p, bytes.len, STORAGE_MAPPED, unmap, owner, &st));
     mapping_retain(owner);
   } else {
@@ -121,17 +123,15 @@ static rush_tensor *make_weight(weight_reader *w, const weight *e)
   if (e->use_pickle) {
     rush_value v = pickled_weight(w, e);
     if (v.tag != RUSH_TAG_TENSOR)
-      session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: weight '%.*s' is no tensor", w->r->in.place,
-                          (int)e->name.len, e->name.p);
+      ex_fail(w->r, "weight '%.*s' is no tensor", (int)e->name.len, e->name.p);
     session_check(s, tensor_alias(s->cx, v.as.tensor, &t));
     return t;
   }
   int dtype = ex_dtype(w->r, e->dtype);
-  storage *st = record_storage(w, e->path, dtype_bytes(dtype_to_real(dtype)));
+  storage *st = record_storage(w, e->path);
   if (e->n_strides != e->n_dims)
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: weight '%.*s' has %d sizes and %d strides", w->r->in.place,
-                        (int)e->name.len, e->name.p, e->n_dims, e->n_strides);
-  session_check(s, tensor_new_view(s->cx, st, dtype, e->n_dims, e->sizes, e->strides, e->offset, &t));
+    ex_fail(w->r, "weight '%.*s' has %d sizes and %d strides", (int)e->name.len, e->name.p, e->n_dims, e->n_strides);
+  input_check(s, &w->r->in, w->r->at, tensor_new_view(s->cx, st, dtype, e->n_dims, e->sizes, e->strides, e->offset, &t));
   if (e->requires_grad)
     t->h.flags |= TENSOR_REQUIRES_GRAD;
   if (e->is_parameter)
@@ -159,6 +159,7 @@ static void read_weight(weight_reader *w, json *j, str name, table *all)
   }
   if (!e->path.p)
     json_fail(j, "an entry without path_name");
+  w->r->at = j->pos;
   rush_tensor *t = make_weight(w, e);
   session_defer_value(w->r->s, value_tensor_steal(t));
   if (!table_put(all, name, t))
@@ -180,7 +181,8 @@ static void read_config(ex_reader *r, const char *folder, const char *config, ta
   *w = (weight_reader){.r = r, .folder = folder};
   table_init(&w->storages, r->s->cx->ctx);
   session_defer(r->s, free_table, &w->storages);
-  input in = zip_input(r->s, r->zip, e);
+  input in = zip_input(r->s, r->zip, e), model = r->in;
+  r->in = in;
   json_init(&j, r->s, &in);
   for (json_begin_object(&j); json_next_key(&j, &key);) {
     if (!str_is(key, "config")) {
@@ -190,6 +192,9 @@ static void read_config(ex_reader *r, const char *folder, const char *config, ta
     for (json_begin_object(&j); json_next_key(&j, &name);)
       read_weight(w, &j, name, all);
   }
+  json_end(&j);
+  r->in = model;
+  r->at = 0;
 }
 
 /* -- model.json ------------------------------------------------------------------------------------------------ */
@@ -222,7 +227,7 @@ static void split_object(json *j, const part *parts, size_t n)
 static void need_part(ex_reader *r, str part, const char *name)
 {
   if (!part.p)
-    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: there is no '%s'", r->in.place, name);
+    ex_fail(r, "there is no '%s'", name);
 }
 
 /* module_call_graph: the entry of the root ("") has the tree specs. */
@@ -271,6 +276,7 @@ static void split_model(ex_reader *r, model_parts *p)
 
   json_init(&j, r->s, &r->in);
   split_object(&j, root, COUNT_OF(root));
+  json_end(&j);
   need_part(r, p->call_graph, "module_call_graph");
   need_part(r, p->inputs, "inputs");
   need_part(r, p->outputs, "outputs");
@@ -278,6 +284,7 @@ static void split_model(ex_reader *r, model_parts *p)
   need_part(r, p->input_specs, "input_specs");
   need_part(r, p->output_specs, "output_specs");
   read_call_graph(r, p);
+  r->at = (size_t)(p->call_graph.p - r->in.bytes.p);
   need_part(r, p->in_spec, "in_spec");
   need_part(r, p->out_spec, "out_spec");
 }
@@ -399,8 +406,7 @@ static type *make_class(ex_reader *r, const input_spec *specs, uint32_t n, table
   }
   for (uint32_t i = 0; i < n; i++)
     if (specs[i].kind == SPEC_STATE && class_attr_index(cls, specs[i].target) < 0)
-      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: the program uses '%.*s', which was not saved",
-                          r->in.place, (int)specs[i].target.len, specs[i].target.p);
+      ex_fail(r, "the program uses '%.*s', which was not saved", (int)specs[i].target.len, specs[i].target.p);
   class_complete(r->s, cls);
   return cls;
 }
@@ -513,7 +519,7 @@ static str *bind_inputs(ex_reader *r, const model_parts *p, const input_spec *sp
       continue;
     }
     if (leaf >= e->n_leaves)
-      session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: more user inputs than leaves in the input spec", r->in.place);
+      ex_fail(r, "more user inputs than leaves in the input spec");
     rush_value constant = tagged_constant(r, spec->value, &t);
     bool named = i < n && names[i].p;
     e->leaf_constants[leaf] = constant;
@@ -525,7 +531,7 @@ static str *bind_inputs(ex_reader *r, const model_parts *p, const input_spec *sp
     leaf++;
   }
   if (leaf != e->n_leaves)
-    session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: %u user inputs, but %u leaves in the input spec", r->in.place,
+    ex_fail(r, "%u user inputs, but %u leaves in the input spec",
                         leaf, e->n_leaves);
   return leaf_names;
 }
@@ -535,7 +541,7 @@ static uint32_t leaf_named(ex_reader *r, const str *leaf_names, str name)
   for (uint32_t i = 0; i < r->e->n_leaves; i++)
     if (r->e->leaf_is_input[i] && str_eq(leaf_names[i], name))
       return i;
-  session_fail_status(r->s, RUSH_EFORMAT, NULL, NULL, "%s: there is no input '%.*s' to write to", r->in.place,
+  ex_fail(r, "there is no input '%.*s' to write to",
                       (int)name.len, name.p);
 }
 
@@ -660,7 +666,7 @@ void exported_program_load(session *s, zip_archive *z, module *m)
   r->e->in = tree_parse(s, &r->program->mem, r->program, r->in.place, unquote(r, p->in_spec));
   r->e->out = tree_parse(s, &r->program->mem, r->program, r->in.place, unquote(r, p->out_spec));
   if (r->e->in->kind != TREE_TUPLE || r->e->in->n_children < 1 || r->e->in->children[0].kind == TREE_LEAF)
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: the input spec is no pair of args and kwargs", r->in.place);
+    ex_fail(r, "the input spec is no pair of args and kwargs");
   r->e->n_leaves = tree_n_leaves(r->e->in);
   read_arg_names(r, p->arg_names);
   name_leaves(r);

@@ -15,6 +15,7 @@ typedef struct legacy {
   zip_archive *zip;
   program *program;
   input in;         /* model.json */
+  size_t at;        /* where in it: the tensor or module at work */
   unpickler *u;     /* knows the tensors by index */
   const rush_value *values; /* of attributes.pkl */
   size_t n_values;
@@ -152,7 +153,7 @@ static rush_value make_tensor(legacy *l, const tensor_def *d)
   storage *st = unpickler_storage(l->u, d->record, d->dtype);
   rush_tensor *t;
 
-  session_check(l->s, tensor_new_view(l->s->cx, st, d->dtype, d->n_sizes, d->sizes, d->strides, d->offset, &t));
+  input_check(l->s, &l->in, l->at, tensor_new_view(l->s->cx, st, d->dtype, d->n_sizes, d->sizes, d->strides, d->offset, &t));
   rush_value v = value_tensor_steal(t);
   session_defer_value(l->s, v);
   if (d->is_quantized)
@@ -173,6 +174,7 @@ static void read_tensors(legacy *l, str part)
     json_init_at(&j, l->s, &l->in, part);
     for (json_begin_array(&j); json_next_item(&j);) {
       tensor_def d;
+      l->at = j.pos;
       read_tensor_def(&j, &d);
       if (n == cap) {
         rush_value *grown = session_array(l->s, rush_value, cap *= 2);
@@ -333,14 +335,13 @@ static void set_state(legacy *l, rush_value object, int64_t id)
   function *f = class_find_method(t, STR("__setstate__"));
 
   if (!f || f->schema->n_args > 2 || (uint64_t)id >= l->n_values)
-    session_fail_status(l->s, RUSH_EFORMAT, NULL, NULL, "%s: class '%s' has state, but no __setstate__ that takes it",
-                        l->in.place, t->name);
+    input_fail(l->s, &l->in, l->at, "class '%s' has state, but no __setstate__ that takes it", t->name);
   rush_value args[2] = {object, l->values[id]}, result;
   function_ensure(l->s, f);
   if (f->schema->n_args == 2) {
     value_retype(l->s, args[1], f->schema->args[1].type);
     if (!type_contains_value(f->schema->args[1].type, args[1]))
-      session_fail_status(l->s, RUSH_EFORMAT, NULL, NULL, "%s: the state of '%s' has another type", l->in.place, t->name);
+      input_fail(l->s, &l->in, l->at, "the state of '%s' has another type", t->name);
   }
   session_check(l->s, function_call(l->s->cx, f, args, f->schema->n_args, &result));
   value_release(result);
@@ -373,8 +374,7 @@ static rush_value make_object(legacy *l, const slots *o, int64_t state)
     set_state(l, v, state);
   for (uint32_t i = 0; i < o->n; i++)
     if (!type_contains_value(o->cls->cls->attrs[i].type, object->slots[i]))
-      session_fail_status(l->s, RUSH_EFORMAT, NULL, NULL, "%s: attribute '%s' of %s has a value of another type",
-                          l->in.place, o->cls->cls->attrs[i].name, o->cls->name);
+      input_fail(l->s, &l->in, l->at, "attribute '%s' of %s has a value of another type", o->cls->cls->attrs[i].name, o->cls->name);
   return v;
 }
 
@@ -400,6 +400,7 @@ static rush_value read_module(legacy *l, const char *parent, str part, str *name
     str text = zip_read(l->s, l->zip, e, NULL);
     script_import_methods(l->s, l->program, o.cls, session_printf(l->s, "%.*s", (int)m.code.len, m.code.p), text);
   }
+  l->at = (size_t)(part.p - l->in.bytes.p);
   rush_value v = make_object(l, &o, m.state);
   *name = m.name;
   session_leave(l->s);

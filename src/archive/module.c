@@ -168,6 +168,15 @@ static void load_body(session *s, void *arg)
                         map->name);
 }
 
+rush_status module_place(call_ctx *cx, const module *m, rush_status st)
+{
+  const char *file = m->program ? m->program->file : NULL;
+
+  if (st != RUSH_OK && file && cx->err && cx->err->message && cx->err->message[0] == '\n')
+    error_prefix(cx->err, "%s", file);
+  return st;
+}
+
 rush_status module_load(call_ctx *cx, const archive_source *from, module **out)
 {
   module *m = module_new(cx);
@@ -175,7 +184,7 @@ rush_status module_load(call_ctx *cx, const archive_source *from, module **out)
   if (!m)
     return call_nomem(cx);
   load_job job = {.from = from, .m = m};
-  rush_status st = session_run(cx, load_body, &job);
+  rush_status st = module_place(cx, m, session_run(cx, load_body, &job));
   if (st == RUSH_OK)
     *out = m;
   else
@@ -415,7 +424,7 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
 
   if (!f)
     return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'", method);
-  TRY(function_prepare(cx, f));
+  TRY(module_place(cx, m, function_prepare(cx, f)));
   if (changes_state(cx, m, f))
     pthread_rwlock_wrlock(&m->lock);
   else

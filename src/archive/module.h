@@ -38,6 +38,9 @@ typedef struct archive_source {
 
 /* Opens either format (told apart by their records).  *out is new. */
 rush_status module_load(call_ctx *cx, const archive_source *from, module **out) RUSH_CHECKED;
+/* Returns st.  The message of a source that does not compile begins with a newline and names its record: the archive's
+ * name goes before it. */
+rush_status module_place(call_ctx *cx, const module *m, rush_status st);
 module *module_retain(module *m);
 void module_release(module *m);
 /* deep: tensors copied (sharing kept); else parameters shared and only containers copied. */

@@ -147,6 +147,8 @@ void torchscript_load(session *s, zip_archive *z, module *m)
   r->zip = zip_retain(z);
   r->program = p;
   p->files = r;
+  size_t n = strlen(z->map->name);
+  p->file = memcpy(session_alloc_in(s, &p->mem, n + 1), z->map->name, n);
   p->files_free = release_zip;
   p->original = original;
   script_importer_attach(s, p, &r->files);

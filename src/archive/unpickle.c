@@ -75,10 +75,11 @@ void unpickler_copy_items(const unpickler *u, void *to, const void *from, size_t
     memcpy(to, from, n_bytes);
 }
 
+#define MOST_ALIGNED 8 /* of any dtype: another tensor may read the same storage as larger numbers */
+
 static storage *storage_from_bytes(unpickler *u, str bytes, mapping *owner, int dtype)
 {
-  size_t item = dtype_bytes(dtype_to_real(dtype));
-  bool aligned = (uintptr_t)bytes.p % (item ? item : 1) == 0;
+  bool aligned = (uintptr_t)bytes.p % MOST_ALIGNED == 0;
   call_ctx *cx = u->s->cx;
   storage *st;
 
@@ -263,7 +264,7 @@ static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quanti
   int n_dims = read_ints(u, a->at[2], "size", sizes);
   if (read_ints(u, a->at[3], "stride", strides) != n_dims)
     pickle_fail(u->s, u->p, n, "sizes and strides differ in length");
-  session_check(u->s, tensor_new_view(u->s->cx, st, dtype, n_dims, sizes, strides, offset, &t));
+  input_check(u->s, &u->p->in, (size_t)n->offset, tensor_new_view(u->s->cx, st, dtype, n_dims, sizes, strides, offset, &t));
   rush_value v = value_tensor_steal(t);
   session_defer_value(u->s, v);
   if (quantized)
@@ -445,13 +446,13 @@ static void set_attributes(unpickler *u, const pickle_node *n, rush_object *o)
     int slot = class_attr_index(o->type, name);
     if (slot < 0) /* the code does not know it: PyTorch drops it too */
       continue;
-    rush_value v = value_retain(node_value(u, pairs->at[i + 1]));
+    rush_value v = node_value(u, pairs->at[i + 1]); /* the session's: what follows may leave */
     const type *t = cls->attrs[slot].type;
     if (v.tag == RUSH_TAG_INT && t->kind == TYPE_FLOAT)
       v = value_float((double)v.as.i);
     value_retype(u->s, v, t);
     value_release(o->slots[slot]);
-    o->slots[slot] = v;
+    o->slots[slot] = value_retain(v);
     if (!type_contains_value(t, v)) /* compiled code relies on declared types */
       pickle_fail(u->s, u->p, pairs->at[i + 1], "attribute '%.*s' of %s: expected %s, found a %s",
                   (int)name.len, name.p, o->type->name, type_in_words(u->s, t),

@@ -113,7 +113,7 @@ void source_excerpt_in(text_buf *out, const source_range *at, const char *functi
     text_add(out, s->text, s->len);
     return;
   }
-  size_t start = at->start, end = at->end < s->len ? at->end : s->len;
+  size_t before = out->len, start = at->start, end = at->end < s->len ? at->end : s->len;
   end = end < start ? start : end;
   size_t begin = start;
   while (begin > 0 && s->text[begin - 1] != '\n')
@@ -140,6 +140,9 @@ void source_excerpt_in(text_buf *out, const source_range *at, const char *functi
     if (s->text[last - 1] != '\n')
       text_putc(out, '\n');
   }
+  for (size_t i = before; i < out->len; i++) /* a message is a string of C */
+    if (out->data[i] == 0)
+      out->data[i] = '?';
 }
 
 void source_excerpt(text_buf *out, const source_range *at) { source_excerpt_in(out, at, NULL); }

@@ -57,7 +57,7 @@ rush_status mapping_new(call_ctx *cx, const char *name, size_t n_bytes, mapping 
   m->data = mem_alloc_data(cx->ctx, n_bytes ? n_bytes : 1);
   if (m->data == NULL) {
     mem_free(cx->ctx, m, header_bytes(m->name));
-    return call_nomem(cx);
+    return call_nomem_bytes(cx, n_bytes);
   }
   m->n_bytes = n_bytes;
   m->destroy = destroy_owned;
@@ -239,4 +239,15 @@ void input_fail(session *s, const input *in, size_t offset, const char *fmt, ...
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: offset %zu: %s", in->place, offset, text);
+}
+
+void input_check(session *s, const input *in, size_t offset, rush_status st)
+{
+  rush_error *err = s->cx->err;
+
+  if ((st == RUSH_ERAISED || st == RUSH_EARGUMENT) && err) {
+    error_prefix(err, "%s: offset %zu", in->place, offset);
+    err->status = st = RUSH_EFORMAT;
+  }
+  session_check(s, st);
 }

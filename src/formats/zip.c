@@ -17,6 +17,7 @@ enum {
 #define END_SIG UINT32_C(0x06054b50)
 #define END64_SIG UINT32_C(0x06064b50)
 #define LOCATOR64_SIG UINT32_C(0x07064b50)
+#define DESCRIPTOR_SIG UINT32_C(0x08074b50)
 
 enum { FLAG_ENCRYPTED = 1 << 0, FLAG_SIZES_FOLLOW = 1 << 3, FLAG_PATCH = 1 << 5,
        FLAG_STRONG = 1 << 6, FLAG_MASKED = 1 << 13 };
@@ -303,6 +304,21 @@ static bool agrees(uint64_t local, uint64_t central, bool may_follow)
   return local == central || (may_follow && (local == 0 || local == UINT32_MAX));
 }
 
+/* What stands behind the data when the local header says that CRC and sizes follow: with a signature or not at all
+ * (some writers leave it out), the sizes in 4 bytes each or in 8. */
+static bool descriptor_agrees(const zip_archive *z, const zip_entry *e, uint64_t limit)
+{
+  uint64_t at = e->data + e->packed_bytes;
+  const uint8_t *p = z->map->data + at;
+
+  if (!fits(at, 16, limit) || get32(p) != DESCRIPTOR_SIG)
+    return true;
+  if (get32(p + 4) != e->crc)
+    return false;
+  return (get32(p + 8) == e->packed_bytes && get32(p + 12) == e->n_bytes) ||
+         (fits(at, 24, limit) && get64(p + 8) == e->packed_bytes && get64(p + 16) == e->n_bytes);
+}
+
 static void check_local(session *s, zip_archive *z, zip_entry *e, uint64_t limit)
 {
   const uint8_t *data = z->map->data, *p = data + e->header;
@@ -334,6 +350,9 @@ static void check_local(session *s, zip_archive *z, zip_entry *e, uint64_t limit
   if (!ok)
     zip_fail(s, z, e, "offset %llu: the local header contradicts the directory",
              (unsigned long long)e->header);
+  if (follow && !descriptor_agrees(z, e, limit))
+    zip_fail(s, z, e, "offset %llu: the descriptor behind the data contradicts the directory",
+             (unsigned long long)(e->data + e->packed_bytes));
 }
 
 /* Heap sort by header: no recursion, no worst case for a hostile order. */
@@ -518,7 +537,10 @@ static mapping *inflate_entry(session *s, const zip_archive *z, const zip_entry 
   rush_status st = RUSH_OK;
   mapping *m = NULL;
 
-  session_check(s, mapping_new(s->cx, z->map->name, e->n_bytes, &m));
+  rush_status made = mapping_new(s->cx, z->map->name, e->n_bytes, &m);
+  if (made != RUSH_OK)
+    error_prefix(s->cx->err, "%s: %.*s", z->map->name, (int)e->name.len, e->name.p);
+  session_check(s, made);
   mapping_defer(s, m);
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
     session_check(s, call_nomem(s->cx));

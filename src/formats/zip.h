@@ -1,7 +1,8 @@
 /* formats/zip.h -- strict reading of zip archives.
  *
  * The central directory decides; every local header is checked against it when the archive is
- * opened (sizes of 0 are accepted where bit 3 says that they follow the data).  Refused, with file,
+ * opened (sizes of 0 are accepted where bit 3 says that they follow the data; the descriptor there must
+ * agree, too).  Refused, with file,
  * record and offset: damage, truncation, records that overlap or leave the file, two records of one
  * name, names that are absolute, have `.` or `..` or empty components, backslashes or control
  * characters or malformed UTF-8, encryption, several disks, methods other than stored and deflated,

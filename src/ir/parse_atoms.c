@@ -89,7 +89,7 @@ static const struct { const char *name; type_kind kind; } simple_types[] = {
   {"complex", TYPE_COMPLEX}, {"Scalar", TYPE_NUMBER}, {"number", TYPE_NUMBER},
   {"Device", TYPE_DEVICE}, {"Generator", TYPE_GENERATOR}, {"Storage", TYPE_STORAGE},
   {"Stream", TYPE_STREAM}, {"Capsule", TYPE_CAPSULE}, {"PyObject", TYPE_PYOBJECT},
-  {"list", TYPE_ANY_LIST}, {"tuple", TYPE_ANY_TUPLE}, {"Function", TYPE_FUNCTION},
+  {"list", TYPE_ANY_LIST}, {"tuple", TYPE_ANY_TUPLE},
   {"AnyEnumType", TYPE_ANY_ENUM}, {"AnyListType", TYPE_ANY_LIST}, {"SymInt", TYPE_SYM_INT},
   {"SymFloat", TYPE_SYM_FLOAT}, {"SymBool", TYPE_SYM_BOOL}, {"Layout", TYPE_LAYOUT},
   {"ScalarType", TYPE_SCALAR_TYPE}, {"MemoryFormat", TYPE_MEMORY_FORMAT},

@@ -73,7 +73,10 @@ static void print_with_cx(text_buf *out, rush_value v)
 
   call_ctx_init(&cx, out->ctx, NULL);
   text_init(&t, out->ctx);
-  if (value_print(&cx, &t, v) != RUSH_OK)
+  rush_status st = value_print(&cx, &t, v);
+  if (st == RUSH_ENOMEM || text_failed(&t))
+    out->failed = true;
+  else if (st != RUSH_OK)
     text_puts(&t, "<?>");
   for (size_t i = 0; i < t.len; i++)
     text_putc(out, t.data[i] == '\n' ? ' ' : t.data[i]);
@@ -97,7 +100,9 @@ static void print_tensor(text_buf *out, const rush_tensor *t)
   if (t && t->n_elems == 1 && !tensor_quantizer(t)) {
     call_ctx_init(&cx, out->ctx, NULL);
     text_putc(out, '{');
-    if (tensor_item(&cx, t, &item) == RUSH_OK) {
+    if (tensor_item(&cx, t, &item) != RUSH_OK) {
+      out->failed = true;
+    } else {
       if (item.tag == RUSH_TAG_FLOAT && fabs(item.as.d) < 1e10 && item.as.d == floor(item.as.d))
         text_printf(out, "%lld", (long long)item.as.d);
       else if (item.tag == RUSH_TAG_FLOAT)
@@ -373,15 +378,17 @@ bool ir_node_is_subgraph(const ir_node *n)
          !captures(n->blocks[0], n->blocks[0]);
 }
 
-/* Remember the group; false without memory (then it prints as a block). */
+/* Remember the group; false without memory (then the text has failed). */
 static bool add_group(printer *p, const ir_node *n)
 {
   if (p->n_groups == p->cap_groups) {
     uint32_t cap = p->cap_groups ? p->cap_groups * 2 : 4;
     const ir_node **fresh = mem_realloc(p->out->ctx, p->groups, p->cap_groups * sizeof *fresh,
                                         cap * sizeof *fresh);
-    if (!fresh)
+    if (!fresh) {
+      p->out->failed = true;
       return false;
+    }
     p->groups = fresh;
     p->cap_groups = cap;
   }

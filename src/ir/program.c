@@ -177,11 +177,11 @@ type *program_add_class(session *s, program *p, type_kind kind, const char *qual
 
   if (!t)
     session_check(s, call_nomem(s->cx));
-  register_name(s, &p->classes, t->name, t);
-  if (kind == TYPE_TUPLE)
-    return t; /* a NamedTuple: fields only */
-  class_info *ci = session_alloc_in(s, &p->mem, sizeof *ci);
+  class_info *ci = kind == TYPE_TUPLE ? NULL : session_alloc_in(s, &p->mem, sizeof *ci);
 
+  register_name(s, &p->classes, t->name, t);
+  if (!ci)
+    return t; /* a NamedTuple: fields only */
   ci->type = t;
   ci->program = p;
   ci->next = p->all_classes;
@@ -286,6 +286,45 @@ void class_add_enum_member(session *s, const type *cls, const char *name, rush_v
   ci->enum_names = names;
   ci->enum_members = members;
   ci->n_members = n + 1;
+}
+
+/* A class that is being read, and goes out of the table when that fails. */
+typedef struct unread {
+  program *p;
+  str name;
+} unread;
+
+static void forget_class(void *arg)
+{
+  unread *u = arg;
+  table_remove(&u->p->classes, u->name);
+}
+
+void *program_begin_class(session *s, program *p, const char *qualified)
+{
+  unread *u = session_new(s, unread);
+
+  *u = (unread){p, str_of(qualified)};
+  session_defer(s, forget_class, u);
+  return u;
+}
+
+static void undeclare(void *arg)
+{
+  function *f = arg;
+
+  if (f->owns_defaults)
+    release_schema_defaults(f->schema);
+  f->schema = NULL;
+  f->owns_defaults = false;
+}
+
+void function_begin_schema(session *s, function *f, schema *sc)
+{
+  undeclare(f);
+  f->schema = sc;
+  f->owns_defaults = true;
+  session_defer(s, undeclare, f);
 }
 
 source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len)

@@ -86,6 +86,7 @@ struct program {
   struct kept_value { rush_value value; struct kept_value *next; } *kept; /* program_keep_steal */
   void *front;      /* the front end's importer, in mem; may need front_free */
   void (*front_free)(program *p);
+  const char *file; /* the archive's name, in mem, for messages; NULL: a text, whose ranges name it */
   void *files;      /* the archive's: where code comes from, in mem */
   void (*files_free)(program *p);
   /* The author's text behind a range of archived code, for messages: *src is new.  NULL: none is known. */
@@ -110,6 +111,12 @@ static inline void program_release(program *p)
 }
 /* The program whose types these are, or NULL. */
 program *program_of_types(type_store *ts);
+/* Reading a class begins: when it fails, the program forgets it, so that nobody meets half a class.  session_keep what
+ * this returns when it is read.  `qualified` lives as long as the session. */
+void *program_begin_class(session *s, program *p, const char *qualified);
+/* The function's schema, which is filled from here on; when that fails it has none, and can be declared again.
+ * session_keep the function when the schema is whole. */
+void function_begin_schema(session *s, function *f, schema *sc);
 const type *program_find_class(const program *p, str qualified);
 function *program_find_function(const program *p, str qualified);
 /* Fresh, registered, empty.  Names are copied.  A name that exists is an error. */

@@ -244,7 +244,8 @@ static void wrap_error(context *c, rush_error *err)
     return;
   text_init(&t, c);
   text_printf(&t, "%s%s%s\n", err->traceback ? err->traceback : "", named ? "" : "RuntimeError: ", err->message);
-  error_set_type(err, RUSH_ERAISED, "RuntimeError", "%s", text_str(&t));
+  if (!text_failed(&t)) /* else the message as it was */
+    error_set_type(err, RUSH_ERAISED, "RuntimeError", "%s", text_str(&t));
   text_free(&t);
 }
 

@@ -236,8 +236,7 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   sc->returns = session_alloc_in(s, &f->program->mem, sizeof *sc->returns);
   sc->n_returns = 1;
   sc->returns[0].name = "";
-  f->schema = sc; /* from here on the program releases the defaults */
-  f->owns_defaults = true;
+  function_begin_schema(s, f, sc); /* from here on the program releases the defaults */
   bool method = f->self && !is_static_method(def);
   if (method && def->n_params == 0)
     session_fail(s, &def->at, "methods must have a self argument");
@@ -247,6 +246,7 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   }
   if (def->returns)
     sc->returns[0].type = resolve_type(s, r, def->returns);
+  session_keep(s, f);
 }
 
 /* -- Bodies ------------------------------------------------------------------------------------- */

@@ -117,9 +117,11 @@ static void unset_like(exits *x, exit_pair *p, const exit_pair *like)
 static ir_value *add_if_output(exits *x, ir_node *n, ir_value *yes, ir_value *no)
 {
   const type *t = type_unify(x->g->types, yes->type, no->type, true);
+  if (!t)
+    session_check(x->s, call_nomem(x->s->cx));
   ir_block_add_output(x->s, n->blocks[0], yes);
   ir_block_add_output(x->s, n->blocks[1], no);
-  return ir_node_add_output(x->s, n, t ? t : yes->type);
+  return ir_node_add_output(x->s, n, t);
 }
 
 static ir_node *new_if(exits *x, ir_value *cond, ir_node *before)

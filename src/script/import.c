@@ -136,13 +136,14 @@ static void declare(session *s, importer *im, function *f, const ast_def *d)
 static function *import_function(session *s, importer *im, str qualified)
 {
   function *f = program_find_function(im->p, qualified);
-  if (f)
+  if (f && f->schema)
     return f;
   definition *d = find_definition(s, im, qualified);
   if (!d || d->is_class)
     return NULL;
   const ast_def *def = parse_def_head(s, d->src, d->start, PARSE_RAW_BYTES);
-  f = program_add_function(s, im->p, d->qualified);
+  if (!f)
+    f = program_add_function(s, im->p, d->qualified);
   declare(s, im, f, def);
   return f;
 }
@@ -283,6 +284,7 @@ static const type *import_class(session *s, importer *im, str qualified)
   if (!d || !d->is_class)
     return NULL;
   session_enter(s);
+  void *begun = program_begin_class(s, im->p, d->qualified);
   const ast_class *cls = parse_class_at(s, d->src, d->start, PARSE_RAW_BYTES | PARSE_SKIP_BODIES);
   if (class_has_base(cls, "NamedTuple"))
     t = class_read_named_tuple(s, &im->names, d->qualified, cls);
@@ -292,6 +294,7 @@ static const type *import_class(session *s, importer *im, str qualified)
     t = read_class(s, im, d, cls,
                    class_has_base(cls, "Interface") || class_has_base(cls, "ModuleInterface") ? TYPE_INTERFACE
                                                                                               : TYPE_CLASS);
+  session_keep(s, begun);
   session_leave(s);
   return t;
 }

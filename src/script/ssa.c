@@ -113,9 +113,11 @@ static void carry_if(session *s, ir_node *n, scope *sc)
     a += order <= 0;
     b += order >= 0;
     const slot *yes = find(branch[0], name), *no = find(branch[1], name);
-    const type *t = yes && no ? type_unify(n->graph->types, yes->type, no->type, true) : NULL;
-    if (!t)
+    if (!yes || !no)
       continue;
+    const type *t = type_unify(n->graph->types, yes->type, no->type, true);
+    if (!t)
+      session_check(s, call_nomem(s->cx));
     add_block_output(s, n->blocks[0], name, yes->type);
     add_block_output(s, n->blocks[1], name, no->type);
     add_node_output(s, n, &last, name, t);

@@ -27,7 +27,9 @@ const type *em_tuple_of(emitter *e, const type *const *elems, uint32_t n)
 
 const type *em_unify(emitter *e, const type *a, const type *b, bool to_union)
 {
-  return type_unify(&e->p->types, a, b, to_union);
+  const type *t = type_unify(&e->p->types, a, b, to_union);
+  /* Unions and optionals always exist. */
+  return to_union || a->kind == TYPE_NONE || b->kind == TYPE_NONE ? made(e->s, t) : t;
 }
 
 const type *em_unwrap_optional(const type *t) { return t->kind == TYPE_OPTIONAL ? t->elems[0] : t; }

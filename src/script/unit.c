@@ -107,9 +107,10 @@ static void declare(session *s, unit *u, function *f, const ast_def *d)
 
 static function *unit_function(session *s, unit *u, binding *b)
 {
-  if (!b->function) {
+  if (!b->function || !b->function->schema) {
     const ast_def *d = parse_def_head(s, b->at.src, b->at.start, 0);
-    b->function = program_add_function(s, u->p, session_printf(s, "__torch__.%s", b->name));
+    if (!b->function)
+      b->function = program_add_function(s, u->p, session_printf(s, "__torch__.%s", b->name));
     declare(s, u, b->function, d);
   }
   return b->function;
@@ -187,6 +188,13 @@ static void read_class(session *s, unit *u, binding *b, const char *qualified, c
     t->cls->complete = complete_class;
 }
 
+static void forget_binding(void *arg)
+{
+  binding *b = arg;
+  b->is_busy = false;
+  b->type = NULL;
+}
+
 static const type *unit_class(session *s, unit *u, binding *b)
 {
   if (b->type)
@@ -194,10 +202,12 @@ static const type *unit_class(session *s, unit *u, binding *b)
   if (b->is_busy)
     session_fail(s, &b->at, "class '%s' is defined in terms of itself", b->name);
   b->is_busy = true;
+  session_defer(s, forget_binding, b);
   session_enter(s);
   const ast_class *cls = parse_class_at(s, b->at.src, b->at.start, PARSE_SKIP_BODIES);
   bool of_torch = table_get(&u->torch_names, str_of(b->name)) == b;
   const char *qualified = session_printf(s, "__torch__.%s%s", of_torch ? "torch.autograd.grad_mode." : "", b->name);
+  void *begun = program_begin_class(s, u->p, qualified);
   static const char *const enums[] = {"Enum", "IntEnum", "StrEnum"};
   for (size_t i = 0; i < COUNT_OF(enums) && !b->type; i++)
     if (class_has_base(cls, enums[i]))
@@ -206,6 +216,8 @@ static const type *unit_class(session *s, unit *u, binding *b)
     b->type = class_read_named_tuple(s, &u->resolver, qualified, cls);
   if (!b->type)
     read_class(s, u, b, qualified, cls);
+  session_keep(s, begun);
+  session_keep(s, b);
   session_leave(s);
   return b->type;
 }

@@ -144,6 +144,11 @@ static char *copy_name(type_store *ts, const char *name, size_t len)
 /* Under the store's lock. */
 static type *make(type_store *ts, type_kind kind, str name, const type *const *elems, uint32_t n)
 {
+  uint64_t n_written = 1;
+  for (uint32_t i = 0; i < n; i++)
+    n_written += elems[i]->n_written ? elems[i]->n_written : 1;
+  if (n_written > TYPE_MOST_WRITTEN)
+    return NULL;
   type *t = arena_alloc(&ts->mem, sizeof *t);
   const type **copy = arena_alloc(&ts->mem, n * sizeof *copy);
   char *text = name.p ? copy_name(ts, name.p, name.len) : NULL;
@@ -151,7 +156,8 @@ static type *make(type_store *ts, type_kind kind, str name, const type *const *e
     return NULL;
   for (uint32_t i = 0; i < n; i++)
     copy[i] = elems[i];
-  *t = (type){.kind = kind, .n_elems = n, .elems = n ? copy : NULL, .name = text, .store = ts};
+  *t = (type){.kind = kind, .n_elems = n, .elems = n ? copy : NULL, .name = text, .store = ts,
+              .n_written = (uint32_t)n_written};
   return t;
 }
 

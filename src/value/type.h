@@ -78,7 +78,12 @@ struct type {
   uint32_t n_defaults;
   class_info *cls;            /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
   type_store *store;          /* NULL: static */
+  uint32_t n_written;         /* types in it when written out: (t, t) shares t but is walked twice; 0 as 1 */
 };
+
+/* Types that would be larger when written out are not made (NULL, as without memory): x = (x, x) in 60 lines would
+ * have a type of 2^60. */
+#define TYPE_MOST_WRITTEN (1u << 16)
 
 /* -- Stores --------------------------------------------------------------------------------------- */
 

@@ -154,9 +154,13 @@ static rush_status say_upper(voice *v, rush_value x)
   return RUSH_OK;
 }
 
+/* A list that holds a list twice, which holds a list twice ...: short as a value, endless as a text. */
 static rush_status say_container(voice *v, rush_value x)
 {
   rush_status st = RUSH_OK;
+  if (text_failed(v->out))
+    return call_nomem(v->cx);
+  TRY(call_poll(v->cx));
   TRY(call_enter(v->cx));
   if (x.tag == RUSH_TAG_LIST) {
     text_putc(v->out, '[');

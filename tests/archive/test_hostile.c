@@ -1,5 +1,5 @@
-/* Archives cut short and with wrong bits: an error that names the file, or a program that still runs; never a
- * crash, a hang or a leak.  RUSH_LONG=1 tries every byte, otherwise each second. */
+/* Archives cut short and with wrong bits: an error that names the file, or the same results as before; never a
+ * crash, a hang or a leak.  Every byte and every bit is tried: 250,000 archives in some seconds. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,9 +18,8 @@ typedef struct file {
   size_t n;
   rush_context *context;
   size_t n_opened, n_refused, live; /* bytes that the first runs left: composites, caches */
+  char good[4096], got[4096]; /* what the program gives: of the untouched file, of the last one tried */
 } file;
-
-static size_t stride(void) { return getenv("RUSH_LONG") ? 1 : 2; }
 
 static void swallow(void *user, const char *text, size_t n)
 {
@@ -39,6 +38,8 @@ static void read_fixture(file *f, const char *name)
   FILE *in = fopen(path, "rb");
   assert_non_null(in);
   f->name = name;
+  f->good[0] = 0;
+  f->n_opened = f->n_refused = 0;
   f->n = fread(f->bytes, 1, sizeof f->bytes, in);
   fclose(in);
   options.limit_bytes = (size_t)64 << 20;
@@ -48,7 +49,7 @@ static void read_fixture(file *f, const char *name)
   assert_int_equal(rush_context_create(&options, &f->context, NULL), RUSH_OK);
 }
 
-/* Compile all of it and run it once: whatever it is now, it has to end. */
+/* Compile all of it and run it once: whatever it is now, it has to end.  f->got: the result, or the error. */
 static void use(file *f, rush_module *m)
 {
   static float image[64];
@@ -62,8 +63,16 @@ static void use(file *f, rush_module *m)
   rush_error_clear(&err);
   if (strncmp(f->name, "digits", 6) == 0)
     assert_int_equal(rush_tensor_wrap(f->context, RUSH_FLOAT32, 4, sizes, NULL, image, NULL, NULL, &arg, NULL), RUSH_OK);
-  if (rush_module_call(m, "forward", &arg, 1, &result, &err) == RUSH_OK)
+  snprintf(f->got, sizeof f->got, "(none)");
+  if (rush_module_call(m, "forward", &arg, 1, &result, &err) == RUSH_OK) {
+    if (rush_value_to_text(f->context, result, true, &text, NULL) == RUSH_OK) {
+      snprintf(f->got, sizeof f->got, "%s", text);
+      rush_free_text(f->context, text);
+    }
     rush_value_release(result);
+  } else {
+    snprintf(f->got, sizeof f->got, "error: %s", err.message);
+  }
   rush_error_clear(&err);
   rush_value_release(arg);
 }
@@ -75,19 +84,24 @@ static void try_bytes(file *f, const unsigned char *bytes, size_t n, int must_fa
   rush_module *m;
 
   options.name = f->name;
-
+  options.check_full = true;
   rush_status st = rush_module_load_bytes(f->context, bytes, n, NULL, NULL, &options, &m, &err);
   if (st == RUSH_OK) {
     assert_false(must_fail);
     f->n_opened++;
     use(f, m);
     rush_module_release(m);
+    if (f->good[0] == 0)
+      memcpy(f->good, f->got, sizeof f->good);
+    if (strcmp(f->got, f->good) != 0)
+      fail_msg("%s gives %s", f->name, f->got);
     return;
   }
   f->n_refused++;
   assert_int_not_equal(st, RUSH_EINTERNAL);
   assert_non_null(err.message);
-  assert_true(err.message[0] != 0);
+  if (strncmp(err.message, f->name, strlen(f->name)) != 0 || err.message[strlen(f->name)] != ':')
+    fail_msg("the message does not begin with the file: %s", err.message);
   rush_error_clear(&err);
 }
 
@@ -105,27 +119,26 @@ static void cut_everywhere(const char *name)
 
   read_fixture(&f, name);
   f.live = live_bytes(&f);
-  for (size_t n = 0; n < f.n; n += n + 200 > f.n ? 1 : stride())
+  for (size_t n = 0; n < f.n; n++)
     try_bytes(&f, f.bytes, n, 1);
   assert_int_equal(live_bytes(&f), f.live); /* what was refused is gone */
   rush_context_release(f.context);
 }
 
-static void flip_everywhere(const char *name, size_t step)
+static void flip_everywhere(const char *name)
 {
   static file f;
 
   read_fixture(&f, name);
-  for (size_t i = 0; i < f.n; i += step) {
-    unsigned char old = f.bytes[i];
-    f.bytes[i] = old ^ 0xff;
+  try_bytes(&f, f.bytes, f.n, 0);
+  for (size_t i = 0; i < 8 * f.n; i++) {
+    f.bytes[i / 8] ^= (unsigned char)(1u << (i % 8));
     try_bytes(&f, f.bytes, f.n, 0);
-    f.bytes[i] = (unsigned char)(old ^ (1u << (i / step % 8)));
-    try_bytes(&f, f.bytes, f.n, 0);
-    f.bytes[i] = old;
+    f.bytes[i / 8] ^= (unsigned char)(1u << (i % 8));
   }
   try_bytes(&f, f.bytes, f.n, 0);
-  assert_true(f.n_opened > 0); /* the last one at least: nothing was broken but the bytes */
+  print_message("%s: %zu archives with a wrong bit refused, %zu gave the same results\n", name, f.n_refused, f.n_opened);
+  assert_true(f.n_opened > 1); /* the first and the last at least: nothing was broken but the bytes */
   rush_context_release(f.context);
 }
 
@@ -140,9 +153,9 @@ static void cut_archives_are_refused(void **state)
 static void wrong_bits_do_no_harm(void **state)
 {
   (void)state;
-  flip_everywhere("life.pt", stride());
-  flip_everywhere("digits.pt", stride());
-  flip_everywhere("digits.pt2", 4 * stride());
+  flip_everywhere("life.pt");
+  flip_everywhere("digits.pt");
+  flip_everywhere("digits.pt2");
 }
 
 int main(void)

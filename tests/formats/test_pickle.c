@@ -183,6 +183,7 @@ static void all_protocols_give_the_same_tree(void **state)
   test_context_done(c);
 }
 
+#define ROW_STR(bytes) {bytes, sizeof(bytes) - 1}
 #define ROW(bytes, text) {{bytes, sizeof(bytes) - 1}, text}
 
 static void objects_stay_data(void **state)
@@ -235,6 +236,9 @@ static void bad_pickles_are_refused_by_name(void **state)
       ROW("Nt.", "t.pkl: offset 1: no mark on the stack"),
       ROW("N(R.", "t.pkl: offset 2: the stack is empty"),
       ROW("h\0.", "t.pkl: offset 0: memo 0 was never put"),
+      ROW("j\xff\xff\xff\xff.", "t.pkl: offset 0: memo 4294967295 was never put"),
+      ROW("g-1\n.", "t.pkl: offset 0: negative memo index"),
+      ROW("Np99999999999999999999\n.", "t.pkl: offset 1: an integer beyond 64 bits as text"),
       ROW("Nr\xff\xff\xff\x7f.", "t.pkl: offset 1: memo index 2147483647 is too large"),
       ROW("X\xff\xff\xff\xff" "abc.", "t.pkl: offset 0: the pickle is cut short"),
       ROW("\x8d\xff\xff\xff\xff\xff\xff\xff\xff" "a.", "t.pkl: offset 0: the pickle is cut short"),
@@ -275,6 +279,48 @@ static void damaged_pickles_end_in_a_status(void **state)
       copy[bit / 8] = (char)(copy[bit / 8] ^ 1 << bit % 8);
     }
   }
+  test_context_done(c);
+}
+
+/* Every opcode on every state of the stack that one to three others can leave, its argument zeros, ones or text:
+ * a tree, or an error that says where. */
+static void every_opcode_minds_its_stack(void **state)
+{
+  static const str states[] = {
+      ROW_STR(""),         ROW_STR("("),        ROW_STR("N"),         ROW_STR("(N"),         ROW_STR("N("),
+      ROW_STR("]"),        ROW_STR("}"),        ROW_STR(")"),         ROW_STR("]("),         ROW_STR("}("),
+      ROW_STR("]N"),       ROW_STR("}N"),       ROW_STR("}NN"),       ROW_STR("]NN"),        ROW_STR("](N"),
+      ROW_STR("}(N"),      ROW_STR("}(NN"),     ROW_STR("K\1K\2"),    ROW_STR("K\1K\2K\3"), ROW_STR("cm\nn\n"),
+      ROW_STR("cm\nn\n)"), ROW_STR("cm\nn\nN"), ROW_STR("N)"),        ROW_STR("cm\nn\n)}"), ROW_STR("cm\nn\n)\x81"),
+      ROW_STR("cm\nn\n)RN"), ROW_STR("cm\nn\n)\x81NN"), ROW_STR("cm\nn\n)\x81(NN"), ROW_STR("U\1mU\1n"), ROW_STR("(((("),
+      ROW_STR("Nq\0"),     ROW_STR("\x8f(K\1"),
+  };
+  static const str arguments[] = {ROW_STR(""), ROW_STR("\0\0\0\0\0\0\0\0"), ROW_STR("\1\0\0\0\0\0\0\0a"),
+                                  ROW_STR("\xff\xff\xff\xff\xff\xff\xff\xff"), ROW_STR("0\n1\n"), ROW_STR("'a'\n")};
+  context *c = test_context(&(context_options){.limit_bytes = 16 << 20});
+  char got[1024], bytes[64];
+  size_t n_read = 0, n_refused = 0;
+  (void)state;
+  for (int op = 0; op < 256; op++)
+    for (size_t i = 0; i < COUNT_OF(states); i++)
+      for (size_t k = 0; k < COUNT_OF(arguments); k++)
+        for (int end = 0; end < 2; end++) { /* with and without STOP */
+          size_t n = 0;
+          memcpy(bytes, states[i].p, states[i].len);
+          n += states[i].len;
+          bytes[n++] = (char)op;
+          memcpy(bytes + n, arguments[k].p, arguments[k].len);
+          n += arguments[k].len;
+          if (end)
+            bytes[n++] = '.';
+          rush_status st = read_bytes(c, bytes, n, got, sizeof got);
+          n_read += st == RUSH_OK;
+          n_refused += st == RUSH_EFORMAT;
+          if (st != RUSH_OK && (st != RUSH_EFORMAT || strncmp(got, "t.pkl: offset ", 14) != 0))
+            fail_msg("opcode 0x%02x, state %zu, argument %zu: %s", (unsigned)op, i, k, got);
+        }
+  print_message("%zu pickles read, %zu refused\n", n_read, n_refused);
+  assert_true(n_read > 100);
   test_context_done(c);
 }
 
@@ -379,6 +425,7 @@ int main(void)
       cmocka_unit_test(objects_stay_data),
       cmocka_unit_test(bad_pickles_are_refused_by_name),
       cmocka_unit_test(damaged_pickles_end_in_a_status),
+      cmocka_unit_test(every_opcode_minds_its_stack),
       cmocka_unit_test(pickles_in_a_row_are_read_one_by_one),
       cmocka_unit_test(written_pickles_read_back),
       cmocka_unit_test(any_allocation_may_fail),

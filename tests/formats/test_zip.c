@@ -186,6 +186,241 @@ static void bombs_are_refused_before_memory_is_taken(void **state)
   test_context_done(c);
 }
 
+/* -- One field changed ------------------------------------------------------------------------- */
+
+enum { IN_LOCAL, IN_CENTRAL, IN_END, IN_END64, IN_LOCATOR };
+typedef struct patch {
+  int where, offset, n_bytes;
+  uint64_t value;
+  const char *message; /* a part of it */
+} patch;
+
+static void put_le(char *p, uint64_t v, int n_bytes)
+{
+  for (int i = 0; i < n_bytes; i++)
+    p[i] = (char)(v >> (8 * i));
+}
+
+/* One record of 12 bytes; with a zip64 end record when `wide`. */
+static void build_one(zip_build *b, context *c, bool wide, size_t at[5])
+{
+  build_init(b, c);
+  build_add(b, "m/a", "hello, there", 12, false, false);
+  at[IN_LOCAL] = 0;
+  at[IN_CENTRAL] = b->file.len;
+  if (!wide) {
+    build_end(b);
+    at[IN_END] = b->file.len - 22;
+    return;
+  }
+  size_t n = b->directory.len;
+  text_add(&b->file, b->directory.data, n);
+  at[IN_END64] = b->file.len;
+  build_le(&b->file, 0x06064b50, 4);
+  build_le(&b->file, 44, 8);
+  build_le(&b->file, 45 | 45 << 16, 4);
+  build_le(&b->file, 0, 8); /* disks */
+  build_le(&b->file, 1, 8);
+  build_le(&b->file, 1, 8);
+  build_le(&b->file, n, 8);
+  build_le(&b->file, at[IN_CENTRAL], 8);
+  at[IN_LOCATOR] = b->file.len;
+  build_le(&b->file, 0x07064b50, 4);
+  build_le(&b->file, 0, 4);
+  build_le(&b->file, at[IN_END64], 8);
+  build_le(&b->file, 1, 4);
+  at[IN_END] = b->file.len;
+  build_le(&b->file, 0x06054b50, 4);
+  build_le(&b->file, 0, 4);
+  build_le(&b->file, UINT64_C(0xffffffffffffffff), 8);
+  build_le(&b->file, 0xffffffff, 4);
+  build_le(&b->file, 0, 2);
+  put_le(b->file.data + at[IN_END] + 8, 0xffffffff, 4); /* both counts */
+}
+
+static void try_patches(const patch *rows, size_t n, bool wide)
+{
+  context *c = test_context(&(context_options){.limit_bytes = 1 << 20});
+  char got[512];
+  size_t at[5] = {0};
+  zip_build b;
+
+  build_one(&b, c, wide, at);
+  assert_int_equal(open_bytes(c, b.file.data, b.file.len, got, sizeof got), RUSH_OK);
+  assert_string_equal(got, "a=hello, there;");
+  build_free(&b);
+  for (size_t i = 0; i < n; i++) {
+    build_one(&b, c, wide, at);
+    put_le(b.file.data + at[rows[i].where] + rows[i].offset, rows[i].value, rows[i].n_bytes);
+    rush_status st = open_bytes(c, b.file.data, b.file.len, got, sizeof got);
+    if (st != RUSH_EFORMAT || strncmp(got, "t.zip: ", 7) != 0 || !strstr(got, "offset ") || !strstr(got, rows[i].message))
+      fail_msg("row %zu: status %d, %s", i, (int)st, got);
+    build_free(&b);
+  }
+  test_context_done(c);
+}
+
+static void headers_that_contradict_are_refused(void **state)
+{
+  static const patch rows[] = {
+      {IN_LOCAL, 0, 1, 'Q', "m/a: offset 0: no local header"},
+      {IN_LOCAL, 6, 2, 1, "the local header contradicts the directory"}, /* encrypted */
+      {IN_LOCAL, 8, 2, 8, "the local header contradicts the directory"}, /* deflated */
+      {IN_LOCAL, 8, 2, 99, "the local header contradicts the directory"},
+      {IN_LOCAL, 14, 4, 1, "the local header contradicts the directory"}, /* CRC */
+      {IN_LOCAL, 18, 4, 11, "the local header contradicts the directory"},
+      {IN_LOCAL, 22, 4, 13, "the local header contradicts the directory"},
+      {IN_LOCAL, 22, 4, 0xffffffff, "the local header contradicts the directory"}, /* zip64 without its field */
+      {IN_LOCAL, 26, 2, 2, "another name"},
+      {IN_LOCAL, 32, 1, 'b', "another name"},
+      {IN_LOCAL, 28, 2, 0xffff, "leave the file"},
+      {IN_LOCAL, 28, 2, 4, "leave the file"},
+      {IN_CENTRAL, 0, 1, 'Q', "the central directory is damaged"},
+      {IN_CENTRAL, 8, 2, 1, "encrypted"},
+      {IN_CENTRAL, 8, 2, 1 << 5, "patched"},
+      {IN_CENTRAL, 8, 2, 1 << 6, "encrypted"},
+      {IN_CENTRAL, 10, 2, 99, "compression method"},
+      {IN_CENTRAL, 20, 4, 11, "two sizes"},
+      {IN_CENTRAL, 24, 4, 13, "two sizes"},
+      {IN_CENTRAL, 24, 4, 0xffffffff, "malformed extra field"},
+      {IN_CENTRAL, 28, 2, 0xffff, "leaves the directory"},
+      {IN_CENTRAL, 30, 2, 1, "leaves the directory"},
+      {IN_CENTRAL, 34, 2, 1, "several disks"},
+      {IN_CENTRAL, 42, 4, 1, "no local header"},
+      {IN_CENTRAL, 42, 4, 0x7fffffff, "no local header"},
+      {IN_CENTRAL, 42, 4, 0xffffffff, "malformed extra field"},
+      {IN_CENTRAL, 46, 3, 0x2f2e2e, "`.` or `..` in a record name"}, /* "../" */
+      {IN_END, 4, 2, 1, "several disks"},
+      {IN_END, 10, 2, 2, "several disks"},
+      {IN_END, 8, 4, 0x20002, "counts more records"},
+      {IN_END, 12, 4, 1, "does not end where"},
+      {IN_END, 16, 4, 0xfffffff0, "does not end where"},
+      {IN_END, 20, 2, 1, "no end record"},
+  };
+  (void)state;
+  try_patches(rows, COUNT_OF(rows), false);
+}
+
+static void zip64_tricks_are_refused(void **state)
+{
+  static const patch rows[] = {
+      {IN_LOCATOR, 4, 4, 1, "several disks"},
+      {IN_LOCATOR, 16, 4, 2, "several disks"},
+      {IN_LOCATOR, 8, 8, 0, "points to no zip64 end record"},
+      {IN_LOCATOR, 8, 8, UINT64_C(0xffffffffffffffff), "points to no zip64 end record"},
+      {IN_LOCATOR, 8, 8, UINT64_C(0x8000000000000000), "points to no zip64 end record"},
+      {IN_END64, 0, 1, 'Q', "points to no zip64 end record"},
+      {IN_END64, 4, 8, 45, "the wrong size"},
+      {IN_END64, 4, 8, UINT64_C(0xffffffffffffffff), "the wrong size"},
+      {IN_END64, 16, 4, 1, "several disks"},
+      {IN_END64, 24, 8, 2, "several disks"},
+      {IN_END64, 40, 8, UINT64_C(0xffffffffffffff00), "does not end where"},
+      {IN_END64, 48, 8, UINT64_C(0xffffffffffffffff), "does not end where"},
+      {IN_END64, 48, 8, UINT64_C(0xffffffffffffffd0), "does not end where"}, /* offset + size wraps round */
+      {IN_END, 8, 4, 0x20002, "contradicts the end record"},
+      {IN_END, 12, 4, 7, "contradicts the end record"},
+      {IN_END, 16, 4, 7, "contradicts the end record"},
+  };
+  (void)state;
+  try_patches(rows, COUNT_OF(rows), true);
+}
+
+/* 64-bit sizes in the extra field of a record: taken when they are the truth, refused when they are not. */
+static void wide_sizes_are_checked(void **state)
+{
+  static const struct {
+    uint64_t n_bytes, packed, header;
+    int extra_bytes; /* of the field; it should have 24 */
+    const char *message; /* NULL: good */
+  } rows[] = {
+      {12, 12, 0, 24, NULL},
+      {12, 12, 0, 16, "malformed extra field"},
+      {12, 12, 0, 0, "malformed extra field"},
+      {13, 12, 0, 24, "two sizes"},
+      {UINT64_C(0xffffffffffffffff), UINT64_C(0xffffffffffffffff), 0, 24, "leave the file"},
+      {UINT64_C(0xfffffffffffffff0), UINT64_C(0xfffffffffffffff0), 0, 24, "leave the file"},
+      {12, 12, UINT64_C(0xffffffffffffffff), 24, "no local header"},
+      {12, 12, UINT64_C(0xfffffffffffffff0), 24, "no local header"},
+  };
+  context *c = test_context(&(context_options){.limit_bytes = 1 << 20});
+  char got[512];
+  (void)state;
+  for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    zip_build b;
+    build_init(&b, c);
+    build_add(&b, "m/a", "hello, there", 12, false, false);
+    put_le(b.directory.data + 20, UINT64_C(0xffffffffffffffff), 8);
+    put_le(b.directory.data + 30, (uint64_t)rows[i].extra_bytes + 4, 2);
+    put_le(b.directory.data + 42, 0xffffffff, 4);
+    build_le(&b.directory, 1 | (uint64_t)rows[i].extra_bytes << 16, 4);
+    const uint64_t fields[] = {rows[i].n_bytes, rows[i].packed, rows[i].header};
+    for (int k = 0; k < rows[i].extra_bytes / 8; k++)
+      build_le(&b.directory, fields[k], 8);
+    build_end(&b);
+    rush_status st = open_bytes(c, b.file.data, b.file.len, got, sizeof got);
+    if (rows[i].message ? st != RUSH_EFORMAT || !strstr(got, rows[i].message) : st != RUSH_OK)
+      fail_msg("row %zu: status %d, %s", i, (int)st, got);
+    build_free(&b);
+  }
+  test_context_done(c);
+}
+
+static void descriptors_must_agree(void **state)
+{
+  static const struct {
+    uint64_t signature, crc, packed, n_bytes;
+    int size_bytes;
+    bool good;
+  } rows[] = {
+      {0x08074b50, 0, 12, 12, 4, true},   {0x08074b50, 0, 12, 12, 8, true}, {0x08074b50, 1, 12, 12, 4, false},
+      {0x08074b50, 0, 11, 12, 4, false},  {0x08074b50, 0, 12, 13, 8, false}, {0x08074b51, 1, 1, 1, 4, true},
+  };
+  context *c = test_context(NULL);
+  char got[512];
+  (void)state;
+  for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    zip_build b;
+    uint32_t crc = (uint32_t)crc32(0, (const Bytef *)"hello, there", 12);
+    build_init(&b, c);
+    build_add(&b, "m/a", "hello, there", 12, false, true);
+    build_le(&b.file, rows[i].signature, 4);
+    build_le(&b.file, crc ^ rows[i].crc, 4);
+    build_le(&b.file, rows[i].packed, rows[i].size_bytes);
+    build_le(&b.file, rows[i].n_bytes, rows[i].size_bytes);
+    build_end(&b);
+    rush_status st = open_bytes(c, b.file.data, b.file.len, got, sizeof got);
+    assert_int_equal(st, rows[i].good ? RUSH_OK : RUSH_EFORMAT);
+    if (!rows[i].good)
+      assert_string_equal(got, "t.zip: m/a: offset 45: the descriptor behind the data contradicts the directory");
+    build_free(&b);
+  }
+  test_context_done(c);
+}
+
+/* 20,000 names for one record's data: refused as overlaps, in no time. */
+static void many_entries_on_one_record_are_refused(void **state)
+{
+  context *c = test_context(NULL);
+  zip_build b;
+  char got[512], name[16];
+  (void)state;
+  build_init(&b, c);
+  build_add(&b, "m/00000", "hello, there", 12, false, false);
+  for (int i = 1; i < 20000; i++) {
+    size_t at = b.directory.len;
+    snprintf(name, sizeof name, "m/%05d", i);
+    build_add(&b, name, "", 0, false, false);
+    b.file.len = 30 + 7 + 12;
+    put_le(b.directory.data + at + 42, 0, 4);
+    memcpy(b.directory.data + at + 16, b.directory.data + 16, 12);
+  }
+  build_end(&b);
+  assert_int_equal(open_bytes(c, b.file.data, b.file.len, got, sizeof got), RUSH_EFORMAT);
+  assert_non_null(strstr(got, "another name"));
+  build_free(&b);
+  test_context_done(c);
+}
+
 static void keep_body(session *s, void *arg)
 {
   keep_job *j = arg;
@@ -339,6 +574,11 @@ int main(void)
       cmocka_unit_test(bad_names_are_refused),
       cmocka_unit_test(duplicates_and_overlaps_are_refused),
       cmocka_unit_test(bombs_are_refused_before_memory_is_taken),
+      cmocka_unit_test(headers_that_contradict_are_refused),
+      cmocka_unit_test(zip64_tricks_are_refused),
+      cmocka_unit_test(wide_sizes_are_checked),
+      cmocka_unit_test(descriptors_must_agree),
+      cmocka_unit_test(many_entries_on_one_record_are_refused),
       cmocka_unit_test(inflated_data_outlives_the_session),
       cmocka_unit_test(written_archives_are_aligned_and_read_back),
       cmocka_unit_test(files_appear_whole_or_not_at_all),

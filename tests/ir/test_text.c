@@ -107,6 +107,7 @@ static void bad_text_is_refused(void **state)
       "graph():\n  %1 : str = prim::Constant[value=\"abc]()\n  return ()\n",
       "graph(%x : Bogus):\n  return ()\n", "graph(%x : int[):\n  return ()\n",
       "graph():\n  return ()\nmore",
+      "graph(%f : Future[Function]):\n  return ()\n", /* a kind of type that has a name */
   };
   context *c = test_context(NULL);
 

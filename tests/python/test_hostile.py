@@ -3,10 +3,14 @@ the place, never a crash.  (tests/archive/test_hostile.c changes whole files.)""
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import random
+import re
 import struct
+import subprocess
+import time
 from typing import Any
 
 import numpy
@@ -20,10 +24,18 @@ IMAGE = numpy.ones((1, 1, 8, 8), dtype=numpy.float32)
 FILES = {"life.pt": (1,), "digits.pt": (IMAGE,), "digits.pt2": (IMAGE,)}
 
 
+def use_module(m: Any, args: tuple[Any, ...]) -> None:
+    """Call it: a result, or an error with a text."""
+    use_any(lambda: m(*args))
+
+
 def use(data: bytes, args: tuple[Any, ...]) -> None:
+    use_any(lambda: rushlight.load(data)(*args))
+
+
+def use_any(call: Any) -> None:
     try:
-        m = rushlight.load(data)
-        m(*args)
+        call()
     except (
         RuntimeError,
         ValueError,
@@ -190,8 +202,6 @@ def test_tensors_beyond_their_storage(fields: tuple[bytes, ...], match: str) -> 
     except MemoryError:
         assert match == "."
     except Exception as e:  # noqa: BLE001
-        import re
-
         assert re.search(match, str(e)), str(e)
 
 
@@ -352,6 +362,243 @@ def test_messages_name_file_record_and_offset(tmp_path: pathlib.Path) -> None:
     path.write_bytes(archive(state=text(b"a") + b"\xfe"))
     with pytest.raises(Exception, match=r"wrong\.pt.*m/data\.pkl.*offset \d+"):
         rushlight.load(str(path))
+    for body in (b"return 1 +", b"return nothing", b"return torch.nothing(1)", b"return self.b", b"return [1"):
+        path.write_bytes(archive(body=body))
+        with pytest.raises(Exception, match=r'(?s)^[^\n]*wrong\.pt: .*File "code/__torch__\.py", line [567]'):
+            rushlight.load(str(path))()
     path.write_bytes(changed(archive(), version=None))
     with pytest.raises(Exception, match=r"wrong\.pt.*version"):
         rushlight.load(str(path))
+
+
+# -- JSON of other types, nesting without end, bytes that are no text ---------------------------------------------------
+
+
+def json_paths(x: Any, at: tuple[Any, ...] = ()) -> Any:
+    yield at
+    children = x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, list) else ()
+    for key, value in children:
+        yield from json_paths(value, (*at, key))
+
+
+GONE = object()
+
+
+def json_put(x: Any, at: tuple[Any, ...], new: Any) -> Any:
+    """A copy of x with another value (or none) at the path."""
+    if not at:
+        return new
+    copy = dict(x) if isinstance(x, dict) else list(x)
+    if new is GONE and len(at) == 1:
+        del copy[at[0]]
+    else:
+        copy[at[0]] = json_put(x[at[0]], at[1:], new)
+    return copy
+
+
+WRONG = [None, True, -1, 2**63 - 1, 1e300, "x", [], {}, [[]], {"as_int": 1}, GONE]
+
+
+def test_json_of_the_wrong_types_names_record_and_offset() -> None:
+    content = records((DATA / "digits.pt2").read_bytes())
+    record = next(k for k in content if k.endswith("models/model.json"))
+    model = json.loads(content[record])
+    cases = [(at, new) for at in json_paths(model) for new in WRONG if at]
+    for at, new in cases[:: 1 if LONG else 5]:
+        data = pack(content | {record: json.dumps(json_put(model, at, new)).encode()}, aligned=False)
+        try:
+            m = rushlight.load(data)
+        except Exception as e:  # noqa: BLE001
+            assert re.match(r"archive: \S*models/model\.json: offset \d+: .", str(e)), (at, new, str(e))
+        else:
+            use_module(m, (IMAGE,))
+
+
+def with_model(text: bytes) -> bytes:
+    content = records((DATA / "digits.pt2").read_bytes())
+    record = next(k for k in content if k.endswith("models/model.json"))
+    return pack(content | {record: text})
+
+
+@pytest.mark.parametrize("text", [b"[" * 10**6, b'{"a":' * 10**6, b"[" * 10**6 + b"]" * 10**6, b'{"graph_module":' * 10**6])
+def test_json_a_million_levels_deep(text: bytes) -> None:
+    refused(with_model(text), r"models/model\.json|nested too deep")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        (b'{"\xff": 1}', "offset 2: .*UTF-8"),
+        (b'{"\xc3": 1}', "offset 2: .*UTF-8"),
+        (b'{"\xed\xa0\x80": 1}', "offset 2: .*UTF-8"),
+        (b'{"\\ud800": 1}', r"offset \d+: ."),
+        (b'{"a": "\x00"}', r"offset 7: "),
+        (b'{"a\x00": 1}', r"offset 3: "),
+        (b'{"a": 1}\x00', r"offset 8: "),
+        (b"\x00", "offset 0: "),
+        (b"", "offset 0: "),
+    ],
+)
+def test_json_with_nul_and_bad_utf8(text: bytes, match: str) -> None:
+    refused(with_model(text), r"models/model\.json: " + match)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"return " + b"(" * 10**6 + b"1" + b")" * 10**6,
+        b"return " + b"[" * 10**6,
+        b"return " + b"-" * 10**6 + b"1",
+        b"return " + b"f(" * 10**6,
+        b"return " + b"{1: " * 10**6,
+        b"return " + b"not " * 10**6 + b"1",
+        b"return " + b"1 if 1 else " * 10**6 + b"1",
+        b"return 1" + b" ** 1" * 10**6,
+    ],
+)
+def test_source_a_million_levels_deep(body: bytes) -> None:
+    refused(archive(body=body), "nested too deep|recursion|__torch__.py")
+
+
+@pytest.mark.parametrize(
+    ("body", "match"),
+    [
+        (b"return \x00", "line 6"),
+        (b"x = 1\x00\n    return x", "line 6"),
+        (b"return \xff", "line 6"),
+        (b"return \xc3\xa9", "line 6"),
+        (b"# \xff\x00\n    return nothing", "line 7"),
+        (b'return len("\xff\x00\xc3")', ""),
+    ],
+)
+def test_source_with_nul_and_bad_utf8(body: bytes, match: str) -> None:
+    data = archive(body=body)
+    if not match:
+        rushlight.load(data)()
+        return
+    with pytest.raises(Exception, match="__torch__.py.*" + match):
+        rushlight.load(data)()
+
+
+# -- Short files, long work ---------------------------------------------------------------------------------------------
+
+
+def limited(command: str, path: pathlib.Path, data: bytes, seconds: float = 0.5, n_bytes: int = 1 << 28) -> str:
+    """What the command says of a program that it may run so long and with so much memory; "" when it ends well."""
+    path.write_bytes(data)
+    start = time.monotonic()
+    args = [command, "run", str(path), f"--max-seconds={seconds}", f"--max-bytes={n_bytes}"]
+    done = subprocess.run(args, capture_output=True, timeout=60, check=False)
+    assert done.returncode >= 0 and time.monotonic() - start < seconds + 4
+    return done.stderr.decode(errors="replace") if done.returncode else ""
+
+
+def halves(n: int) -> bytes:
+    """A list of two times the same list of two times the same list ...: n levels, 2^n leaves."""
+    return b"](K\x01eq\x00" + b"".join(b"0](h%ch%ceq%c" % (i - 1, i - 1, i) for i in range(1, n))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "returns", "body"),
+    [
+        (b"a : Any", b"str", b"return str(self.a)"),
+        (b"a : Any", b"int", b"print(self.a)\n    return 1"),
+        (b"a : " + b"List[" * 60 + b"int" + b"]" * 60, b"int", b"return torch.len(self.a)"),
+    ],
+)
+def test_values_that_share_are_not_written_out(
+    command: str, tmp_path: pathlib.Path, attributes: bytes, returns: bytes, body: bytes
+) -> None:
+    said = limited(command, tmp_path / "a.pt", archive(attributes, returns, body, text(b"a") + halves(60)))
+    assert "limit" in said or "memory" in said or "len" in body.decode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"x0 = (1, 1)\n" + b"".join(b"    x%d = (x%d, x%d)\n" % (i, i - 1, i - 1) for i in range(1, 60)) + b"    %s\n    return 1" % use
+        for use in (b"print(x59)", b"z = [x59, x59]", b"z = torch.eq(x59, x59)", b"for y in x59:\n      print(y)")
+    ],
+)
+def test_types_that_double_are_refused(command: str, tmp_path: pathlib.Path, body: bytes) -> None:
+    said = limited(command, tmp_path / "a.pt", archive(body=body))
+    assert "limit" in said or "memory" in said
+
+
+def test_bombs_take_no_more_than_the_limit(command: str, tmp_path: pathlib.Path) -> None:
+    content = records(archive(b"t : Tensor", b"Tensor", b"return self.t", text(b"t") + tensor(b"K\x02\x85", b"K\x01\x85")))
+    zeros = bytes(1 << 28)
+    data = pack(content | {"m/data/0": zeros}, deflate=("data/0",))
+    assert len(data) < 1 << 20
+    assert "limit" in limited(command, tmp_path / "a.pt", data, 10, 1 << 24)
+    code = pack(content | {"m/code/__torch__.py": b"#" * (1 << 28)}, deflate=("code/",))
+    assert "limit" in limited(command, tmp_path / "b.pt", code, 10, 1 << 24)
+
+
+def compiled(folder: pathlib.Path, source: str) -> Any:
+    (folder / "f.py").write_text("import torch\nfrom torch import Tensor\n" + source)
+    return rushlight.load(folder / "f.py")
+
+
+# -- Views beyond their storage ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "torch.as_strided(x, [5], [1])",
+        "torch.as_strided(x, [2], [4])",
+        "torch.as_strided(x, [1], [1], 4)",
+        "torch.as_strided(x, [2, 2], [2, 1], 1)",
+        "torch.as_strided(x, [4], [-1], 3)",
+        "torch.as_strided(x, [-1], [1])",
+        "torch.as_strided(x, [2], [9223372036854775807])",
+        "torch.as_strided(x, [3037000500, 3037000500], [3037000500, 1])",
+        "torch.as_strided(x, [4], [1], -1)",
+        "torch.as_strided(x, [4], [1, 1])",
+        "torch.as_strided_(x, [5], [1])",
+        "torch.as_strided_copy(x, [5], [1])",
+        "torch.as_strided_scatter(x, x, [5], [1])",
+        "x.unfold(0, 5, 1)",
+        "torch.narrow(x, 0, 3, 2)",
+        "x.expand([2, 5])",
+        "x.view([5])",
+    ],
+)
+def test_views_end_at_their_storage(tmp_path: pathlib.Path, code: str) -> None:
+    m = compiled(tmp_path, f"def f(x: Tensor) -> Tensor:\n  return {code}\n")
+    x = numpy.arange(4, dtype=numpy.float32)
+    with pytest.raises(Exception, match="."):
+        m.f(x)
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("sizes", ["[5], [1]", "[2], [4]", "[4], [-1]", "[-1], [1]", "[3037000500, 3037000500], [3037000500, 1]"])
+def test_set_beyond_a_storage_is_refused(tmp_path: pathlib.Path, sizes: str) -> None:
+    source = f"def f(x: Tensor) -> Tensor:\n  y = torch.zeros([1])\n  return torch.add(y.set_(x, 0, {sizes}), 1)\n"
+    m = compiled(tmp_path, source)
+    with pytest.raises(Exception, match="."):
+        m.f(numpy.arange(4, dtype=numpy.float32))
+
+
+# -- What fails once fails the same way again ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "extra", "match"),
+    [
+        (b"return __torch__.g(1)", b"def g(x: int=nothing) -> int:\n  return x\n", "constant|nothing"),
+        (b"return __torch__.g(1)", b"def g(y: int, x: Nonsense) -> int:\n  return y\n", "Nonsense"),
+        (b"return (__torch__.C.__new__(__torch__.C)).f(1)", b"class C:\n  x : int\n  def f(self: __torch__.C, x: Nonsense) -> int:\n    return 1\n", "Nonsense"),
+        (b"return (uninitialized(__torch__.C)).y", b"class C:\n  x : int\n  z : Nonsense\n  y : int\n", "Nonsense"),
+        (b"return (uninitialized(__torch__.P)).y", b"class P(NamedTuple):\n  x : int\n  y : Nonsense\n", "Nonsense"),
+    ],
+)
+def test_half_a_declaration_is_none(body: bytes, extra: bytes, match: str) -> None:
+    m = rushlight.load(archive(body=body, extra=extra))
+    said = set()
+    for _ in range(3):
+        with pytest.raises(Exception, match=match) as e:
+            m()
+        said.add(str(e.value))
+    assert len(said) == 1, said
