@@ -125,6 +125,42 @@ static PyObject *py_get_cpu(PyObject *m, PyObject *unused)
   (void)unused;
   return PyUnicode_FromString(cpu_names[rush_context_get_cpu(((py_state *)PyModule_GetState(m))->context)]);
 }
+static PyObject *py_profile_start(PyObject *m, PyObject *arg)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_error err = RUSH_ERROR_INIT;
+  size_t most = PyLong_AsSize_t(arg);
+
+  if (PyErr_Occurred())
+    return NULL;
+  if (rush_profile_start(st->context, most, &err) != RUSH_OK)
+    return py_raise(st, &err);
+  Py_RETURN_NONE;
+}
+static PyObject *profile_event(const rush_profile_event *e)
+{
+  return Py_BuildValue("(ssIIKKLszIzzI)", e->name, e->kind == RUSH_PROFILE_OPERATOR ? "operator" : "function", e->thread, e->depth,
+                       (unsigned long long)e->start_ns, (unsigned long long)e->end_ns, (long long)e->bytes, e->inputs, e->file,
+                       e->line, e->code, e->caller, e->node);
+}
+static PyObject *py_profile_stop(PyObject *m, PyObject *unused)
+{
+  rush_context *c = ((py_state *)PyModule_GetState(m))->context;
+  PyObject *events = PyList_New(0);
+  rush_profile_event e;
+  uint64_t n_dropped = 0;
+
+  (void)unused;
+  rush_profile_stop(c);
+  rush_profile_n_events(c, &n_dropped);
+  for (size_t i = 0; events && rush_profile_event_at(c, i, &e); i++) {
+    PyObject *one = profile_event(&e);
+    if (!one || PyList_Append(events, one) < 0)
+      Py_CLEAR(events);
+    Py_XDECREF(one);
+  }
+  return events ? Py_BuildValue("(NK)", events, (unsigned long long)n_dropped) : NULL;
+}
 static PyObject *py_memory_stats(PyObject *m, PyObject *unused)
 {
   rush_memory s = RUSH_MEMORY_INIT;
@@ -347,6 +383,8 @@ static PyMethodDef functions[] = {
     {"set_cpu", py_set_cpu, METH_O, "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},
     {"get_cpu", py_get_cpu, METH_NOARGS, "kernels used: portable, avx2 or avx512"},
     {"compile_counters", py_compile_counters, METH_NOARGS, "groups of operators made, compiled, called and interpreted"},
+    {"profile_start", py_profile_start, METH_O, "record what calls do, at most so many events (0: a million)"},
+    {"profile_stop", py_profile_stop, METH_NOARGS, "stop recording: (events as tuples, how many more there were)"},
     {"memory_stats", py_memory_stats, METH_NOARGS, "bytes in use, at most, cached, packed; the limit; allocations and cache hits"},
     {"reset_peak_memory_stats", py_reset_peak, METH_NOARGS, "the peak of memory_stats() becomes what is in use now"},
     {"empty_cache", py_empty_cache, METH_NOARGS, "give free blocks that are kept for reuse back to the system"},

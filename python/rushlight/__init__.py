@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from . import _rushlight, ops
+from . import _rushlight, ops, profiler
 from ._rushlight import (
     EnumValue,
     Error,
@@ -54,6 +54,7 @@ __all__ = [
     "manual_seed",
     "memory_stats",
     "ops",
+    "profiler",
     "reset_peak_memory_stats",
     "set_cpu",
     "set_num_threads",

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from typing_extensions import Self
 
 from . import ops as ops
+from . import profiler as profiler
 from ._rushlight import EnumValue as EnumValue
 from ._rushlight import Error as Error
 from ._rushlight import Module as _Module

@@ -29,9 +29,10 @@ class Browser:
         theirs, answers = os.pipe()
 
         def pipes() -> None:  # the browser reads from 3 and writes to 4
-            spare = os.dup(answers)
-            os.dup2(commands, 3)
-            os.dup2(spare, 4)
+            spare = os.dup(commands), os.dup(answers)  # in ascending order: neither is overwritten before its turn
+            for n, fd in enumerate(spare, 3):
+                os.dup2(fd, n)
+                os.set_inheritable(n, True)
 
         quiet = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --no-first-run"
         size_, profile_ = f"--window-size={size[0]},{size[1]}", f"--user-data-dir={profile}"

@@ -1,4 +1,4 @@
-"""Seeing: `rushlight profile`, shares in `bench`."""
+"""Seeing: `rushlight profile`, shares in `bench`, `rushlight.profiler`."""
 
 from __future__ import annotations
 
@@ -71,3 +71,28 @@ def test_bench_tells_shares(run) -> None:
     assert {"aten::conv2d", "aten::linear"} <= {row["name"] for row in got}
     assert got == sorted(got, key=lambda row: -row["self"])
     assert "aten::conv2d" in run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.05").stdout
+
+
+def test_profiler_of_the_module(tmp_path: pathlib.Path) -> None:
+    import rushlight
+
+    life = rushlight.load(LIFE)
+    with rushlight.profiler.profile() as prof:
+        life(2)
+    life(3)  # not recorded
+    events = prof.events()
+    assert events[0].name == "__torch__.Life.forward" and events[0].depth == 0 and prof.dropped == 0
+    rows = {row.key: row for row in prof.key_averages()}
+    assert rows["aten::roll"].count == 16 and rows["__torch__.Life.step"].count == 2
+    assert sum(row.self_total for row in rows.values()) == pytest.approx(events[0].seconds)
+    by_line = prof.key_averages(lambda e: f"{e.line}" if e.kind == "operator" else "")
+    assert sum(row.count for row in by_line) == sum(e.kind == "operator" for e in events)
+    assert "aten::roll" in prof.key_averages().table()
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert len([e for e in trace if e["ph"] == "X"]) == len(events)
+    with rushlight.profiler.profile(max_events=5) as prof:
+        life(2)
+    assert len(prof.events()) == 5 and prof.dropped == len(events) - 5
+    with pytest.raises(ValueError):
+        rushlight.profiler.profile(max_events=2**40).start()

@@ -1,0 +1,148 @@
+"""Where the time of calls goes, in the manner of `torch.profiler`.
+
+>>> with rushlight.profiler.profile() as prof:
+...     model(x)
+>>> print(prof.key_averages().table())
+>>> prof.export_chrome_trace("trace.json")     # for https://ui.perfetto.dev
+
+Calls that begin inside of the `with`, on any thread, are recorded.  One profile at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import NamedTuple
+
+from . import _rushlight
+
+
+class Event(NamedTuple):
+    """What ran once.  Events of one thread nest: an event's children follow it, one deeper."""
+
+    name: str
+    kind: str  # "operator", or "function": a method or function of a program
+    thread: int
+    depth: int
+    start_ns: int
+    end_ns: int  # 0: it had not ended
+    bytes: int  # by how much memory grew meanwhile
+    inputs: str  # an operator's tensors: "float32[1, 3, 8, 8], float32[4]"
+    file: str | None  # of the line that called it
+    line: int
+    code: str | None  # that line
+    caller: str | None  # the function whose graph has the call
+    node: int
+
+    @property
+    def seconds(self) -> float:
+        return max(0, self.end_ns - self.start_ns) * 1e-9
+
+
+class Average:
+    """All events of one name: `count`, `total` and `self_total` in seconds, `bytes`."""
+
+    def __init__(self, key: str) -> None:
+        self.key, self.count, self.total, self.self_total, self.bytes = key, 0, 0.0, 0.0, 0
+
+    def __repr__(self) -> str:
+        return f"<{self.key}: {self.count} calls, {self.self_total:.6f} s>"
+
+
+def _time(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= 0.9995 * scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+class Averages(list[Average]):
+    """The averages of a profile, those that took the most themselves first."""
+
+    def table(self, row_limit: int = 100) -> str:
+        """As text for a terminal."""
+        width = max([20, *(len(row.key) for row in self[:row_limit])])
+        whole = sum(row.self_total for row in self) or 1.0
+        lines = [f"{'name':{width}} {'calls':>8} {'total':>9} {'self':>9} {'share':>7} {'mean':>9}"]
+        for row in self[:row_limit]:
+            mean, share = row.total / row.count, 100 * row.self_total / whole
+            times = f"{_time(row.total):>9} {_time(row.self_total):>9} {share:6.1f}% {_time(mean):>9}"
+            lines.append(f"{row.key:{width}} {row.count:8} {times}")
+        return "\n".join(lines)
+
+
+class profile:  # noqa: N801 (torch's name)
+    """Records what happens inside of a `with`: at most `max_events` events (0: a million); `dropped` is how many more
+    there were."""
+
+    def __init__(self, max_events: int = 0) -> None:
+        self._max_events = max_events
+        self._events: list[Event] = []
+        self.dropped = 0
+
+    def start(self) -> None:
+        _rushlight.profile_start(self._max_events)
+
+    def stop(self) -> None:
+        events, self.dropped = _rushlight.profile_stop()
+        self._events = [Event(*event) for event in events]
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
+        self.stop()
+
+    def events(self) -> list[Event]:
+        """In the order in which they began."""
+        return list(self._events)
+
+    def _nested(self) -> Iterable[tuple[Event, float, list[Event]]]:
+        """Each event that ended, the seconds of its children, and what it stands in."""
+        children = [0.0] * len(self._events)
+        around: list[list[Event]] = []
+        stacks: dict[int, list[int]] = {}
+        for i, event in enumerate(self._events):
+            stack = stacks.setdefault(event.thread, [])
+            while stack and self._events[stack[-1]].depth >= event.depth:
+                stack.pop()
+            if stack:
+                children[stack[-1]] += event.seconds
+            around.append([self._events[k] for k in stack])
+            stack.append(i)
+        for event, seconds, outer in zip(self._events, children, around, strict=True):
+            if event.end_ns:
+                yield event, seconds, outer
+
+    def key_averages(self, key: Callable[[Event], str] = lambda event: event.name) -> Averages:
+        """Sums by name, or by another key, for instance `lambda e: f"{e.file}:{e.line}"`; "" leaves an event out."""
+        sums: dict[str, Average] = {}
+        for event, seconds, outer in self._nested():
+            name = key(event)
+            if not name:
+                continue
+            row = sums.setdefault(name, Average(name))
+            row.count += 1
+            row.self_total += event.seconds - seconds
+            row.bytes += event.bytes
+            if all(key(other) != name for other in outer):
+                row.total += event.seconds
+        return Averages(sorted(sums.values(), key=lambda row: -row.self_total))
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """A file for https://ui.perfetto.dev or chrome://tracing."""
+        zero = self._events[0].start_ns if self._events else 0
+        rows: list[dict[str, object]] = [
+            {"ph": "M", "pid": 1, "tid": thread + 1, "name": "thread_name", "args": {"name": f"thread {thread}"}}
+            for thread in sorted({event.thread for event in self._events})
+        ]
+        for e in self._events:
+            if e.end_ns:
+                args = {"inputs": e.inputs, "file": e.file, "line": e.line, "code": e.code, "bytes": e.bytes}
+                times = {"ts": (e.start_ns - zero) / 1e3, "dur": (e.end_ns - e.start_ns) / 1e3}
+                rows.append({"ph": "X", "pid": 1, "tid": e.thread + 1, "name": e.name, "cat": e.kind, **times, "args": args})
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"displayTimeUnit": "ns", "traceEvents": rows}, file)
