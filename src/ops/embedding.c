@@ -340,9 +340,14 @@ static void run_bag(const bags *b, int64_t bag, void *widened)
 
 static rush_status zeros(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_tensor **out)
 {
-  TRY(tensor_new(cx, dtype, n_dims, sizes, out));
-  memset((*out)->data, 0, (size_t)(*out)->n_elems * tensor_item_bytes(*out));
-  return RUSH_OK;
+  rush_tensor *t;
+  TRY(tensor_new(cx, dtype, n_dims, sizes, &t));
+  rush_status st = tensor_fill(cx, t, value_int(0));
+  if (st == RUSH_OK)
+    *out = t;
+  else
+    tensor_release(t);
+  return st;
 }
 
 /* The results that a gradient would need; PyTorch fills them where its own method computes them. */

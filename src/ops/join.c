@@ -56,6 +56,7 @@ typedef struct cat_arg {
   char *out;
   int dim;
   size_t row_bytes; /* of one outer index of the result */
+  const call_ctx *cx;
 } cat_arg;
 
 static void cat_rows(void *p, int64_t begin, int64_t end)
@@ -68,7 +69,8 @@ static void cat_rows(void *p, int64_t begin, int64_t end)
       size_t bytes = tensor_item_bytes(t);
       for (int k = a->dim; k < t->n_dims; k++)
         bytes *= (size_t)t->sizes[k];
-      memcpy(d, (const char *)t->data + (size_t)r * bytes, bytes);
+      if (!bytes_copy(a->cx, d, (const char *)t->data + (size_t)r * bytes, bytes))
+        return;
       d += bytes;
     }
 }
@@ -90,7 +92,7 @@ static rush_status cat_into(call_ctx *cx, rush_tensor *const *t, size_t n, int d
   if (out->n_elems == 0)
     return RUSH_OK;
   if (cat_is_plain(t, n, out)) {
-    cat_arg a = {t, n, out->data, dim, (size_t)inner};
+    cat_arg a = {t, n, out->data, dim, (size_t)inner, cx};
     if (outer * inner < 65536) {
       cat_rows(&a, 0, outer);
       return RUSH_OK;

@@ -211,7 +211,18 @@ typedef struct row_job {
   int64_t plane, n_planes;      /* group norm: n = planes * plane; 0: parameters per element */
   double eps;
   bool rms;                     /* no mean is taken away */
+  const call_ctx *cx;
 } row_job;
+
+#define ROW_AT_ONCE (1 << 20) /* elements between two looks at the clock */
+
+static void normalize_row(const row_job *j, const char *x, double mean, double rstd, char *y)
+{
+  const int64_t item = (int64_t)tensor_item_bytes(j->x);
+  for (int64_t i = 0; i < j->n && !(i && call_over(j->cx)); i += ROW_AT_ONCE)
+    j->k->normalize(i64_min(ROW_AT_ONCE, j->n - i), x + i * item, mean, rstd, j->w ? (const char *)j->w->data + i * item : NULL,
+                    j->b ? (const char *)j->b->data + i * item : NULL, y + i * item);
+}
 
 static void normalize_rows(void *arg, int64_t begin, int64_t end)
 {
@@ -226,7 +237,7 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
     if (j->rstd)
       set_number(j->rstd, i, rstd);
     if (j->plane == 0) {
-      j->k->normalize(j->n, x, mean, rstd, j->w ? j->w->data : NULL, j->b ? j->b->data : NULL, y);
+      normalize_row(j, x, mean, rstd, y);
       continue;
     }
     const int64_t per_row = j->n / j->plane;
@@ -267,6 +278,7 @@ static rush_status run_rows(rush_call *c, rush_tensor *input, rush_tensor *w, ru
     TRY(tensor_new(c->cx, dtype, stat_dims, stat_sizes, &r->rstd));
   }
   j.k = rows_for(c->cx, dtype);
+  j.cx = c->cx;
   j.x = r->x;
   j.w = r->w;
   j.b = r->b;

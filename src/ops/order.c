@@ -28,7 +28,7 @@ void order_keys(const call_ctx *cx, int dtype, const void *data, int64_t n, uint
   union { double d[256]; int64_t i[256]; } block;
   const size_t item = dtype_bytes(dtype);
   const bool is_float = dtype_is_float(dtype);
-  for (int64_t at = 0; at < n && !call_over_at(cx, at / 256); at += 256) {
+  for (int64_t at = 0; at < n && !(at % 32768 == 0 && call_over(cx)); at += 256) {
     const int64_t m = i64_min(256, n - at);
     convert_elems(is_float ? RUSH_FLOAT64 : RUSH_INT64, &block, dtype, (const char *)data + (size_t)at * item, m);
     for (int64_t k = 0; k < m; k++)
@@ -40,7 +40,7 @@ void order_keyed(const call_ctx *cx, int dtype, const void *data, int64_t n, boo
 {
   uint64_t keys[256];
   const size_t item = dtype_bytes(dtype);
-  for (int64_t at = 0; at < n && !call_over_at(cx, at / 256); at += 256) {
+  for (int64_t at = 0; at < n && !(at % 32768 == 0 && call_over(cx)); at += 256) {
     const int64_t m = i64_min(256, n - at);
     order_keys(cx, dtype, (const char *)data + (size_t)at * item, m, keys);
     for (int64_t k = 0; k < m; k++)

@@ -131,12 +131,13 @@ typedef struct table_pad {
   rush_tensor *to;
   const int64_t *source[TENSOR_MAX_DIMS]; /* byte offsets into `from`, by position of `to` */
   int64_t first, last; /* positions of the last dimension that lie in a row in `from` */
+  const call_ctx *cx;
 } table_pad;
 
 #define PAD_ROW(type)                                                      \
-  for (int64_t i = 0; i < a->first; i++)                                   \
+  for (int64_t i = 0; i < a->first && !call_over_at(a->cx, i); i++)        \
     *(type *)(d + i * ds) = *(const type *)(s + where[i]);                 \
-  for (int64_t i = a->last; i < n; i++)                                    \
+  for (int64_t i = a->last; i < n && !call_over_at(a->cx, i); i++)         \
     *(type *)(d + i * ds) = *(const type *)(s + where[i]);
 
 typedef struct pair64 {
@@ -161,7 +162,7 @@ static void pad_rows(void *p, int64_t begin, int64_t end)
       s += a->source[k][i];
     }
     if (a->first < a->last)
-      memcpy(d + a->first * ds, s + where[a->first], (size_t)(a->last - a->first) * item);
+      (void)bytes_copy(a->cx, d + a->first * ds, s + where[a->first], (size_t)(a->last - a->first) * item);
     switch (item) {
     case 1:
       PAD_ROW(uint8_t) break;
@@ -189,13 +190,13 @@ static rush_status pad_by_table(rush_call *c, pad_mode mode, int n, const int64_
     total += sizes[d];
   int64_t *table = mem_alloc(c->cx->ctx, (size_t)total * sizeof *table), *at = table;
   rush_status s = table ? RUSH_OK : call_nomem(c->cx);
-  table_pad a = {.from = t, .to = r};
+  table_pad a = {.from = t, .to = r, .cx = c->cx};
   for (int d = 0; d < t->n_dims && s == RUSH_OK; d++) {
     int k = t->n_dims - 1 - d;
     int64_t before = 2 * k < n ? pad[2 * k] : 0, after = 2 * k < n ? pad[2 * k + 1] : 0;
     int64_t stride = t->strides[d] * (int64_t)tensor_item_bytes(t);
     a.source[d] = at;
-    for (int64_t i = 0; i < sizes[d]; i++)
+    for (int64_t i = 0; i < sizes[d] && (s = call_poll_at(c->cx, i)) == RUSH_OK; i++)
       *at++ = source_of(mode, i - before, t->sizes[d], before, after) * stride;
   }
   if (s == RUSH_OK && r->n_elems) {

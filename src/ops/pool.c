@@ -141,6 +141,7 @@ static rush_status run_pool(rush_call *c, pool_job *j, int n, bool with_indices,
     j->in = in->data;
     j->out = out->data;
     j->idx = idx ? idx->data : NULL;
+    j->geo.watch = call_is_watched(c->cx) ? c->cx : NULL;
     st = parallel_for(c->cx, j->geo.n_planes, grain(&j->geo), run, j);
   }
   if (st == RUSH_OK) {

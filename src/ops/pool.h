@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/context.h"
 #include "base/isa.h"
 
 typedef struct pool_geo {
@@ -16,6 +17,7 @@ typedef struct pool_geo {
   int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
   bool count_pad;  /* averages divide by the window with its padding */
   int64_t divisor; /* or by this, when not 0 */
+  const call_ctx *watch; /* the call, when it may end before the work is done; else NULL */
 } pool_geo;
 
 /* Planes [begin, end).  idx may be NULL: position in the plane of each result. */
@@ -28,6 +30,9 @@ typedef struct pool_kernels {
 
 /* For an element type, or NULL functions.  half and bfloat16 have none. */
 ISA_DECLARE(bool, pool_kernels_of, (int dtype, pool_kernels *out));
+
+/* Before a row of some window: shall the kernel break off? */
+static inline bool pool_over(const pool_geo *g) { return g->watch && call_over(g->watch); }
 
 /* Window of an adaptive pool. */
 static inline int64_t pool_start(int64_t o, int64_t n_out, int64_t n_in)

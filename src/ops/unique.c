@@ -149,11 +149,15 @@ static rush_status find_slices(call_ctx *cx, const rush_tensor *rows, int64_t n,
     return call_nomem(cx);
   int64_t *order = (int64_t *)(void *)(keys + rows->n_elems);
   order_keys(cx, rows->dtype, rows->data, rows->n_elems, keys);
-  for (int64_t i = 0; i < n; i++) /* at once, for what follows may break off */
+  rush_status st = RUSH_OK;
+  for (int64_t i = 0; i < n && st == RUSH_OK; i++) {
     order[i] = i;
-  if (!consecutive)
+    st = call_poll_at(cx, i);
+  }
+  if (!consecutive && st == RUSH_OK) {
     sort_slices(cx, keys, width, order, order + n, n);
-  rush_status st = call_poll(cx);
+    st = call_poll(cx);
+  }
   for (int64_t i = 0; i < n && st == RUSH_OK; i++, st = call_poll_at(cx, i)) {
     bool is_new = i == 0 || compare_slices(keys + order[i] * width, keys + order[i - 1] * width, width) != 0;
     for (int64_t k = 0; dtype_is_float(rows->dtype) && k < width; k++)
