@@ -219,6 +219,48 @@ static void statistics_follow_what_is_held(void **state)
   rush_context_release(c);
 }
 
+static rush_value bytes(rush_context *c, int64_t n)
+{
+  rush_value t;
+  assert_int_equal(rush_tensor_create(c, RUSH_UINT8, 1, &n, &t, NULL), RUSH_OK);
+  return t;
+}
+
+/* What a large tensor left serves the next one, of its size and of smaller ones; trimming gives it back. */
+static void freed_memory_is_kept_and_given_back(void **state)
+{
+  (void)state;
+  rush_context *c = create(NULL);
+  rush_memory m = RUSH_MEMORY_INIT, before;
+  rush_value_release(bytes(c, 3 << 20));
+  rush_memory_get(c, &m);
+  before = m;
+  if (m.cached_bytes == 0) { /* sanitizers see every block */
+    rush_context_release(c);
+    return;
+  }
+  assert_true(m.cached_bytes >= 3 << 20 && m.limit_bytes == 0);
+  rush_value a = bytes(c, (3 << 20) - 5), b = bytes(c, 1000);
+  rush_memory_get(c, &m);
+  assert_true(m.n_cache_hits == before.n_cache_hits + 1 && m.n_data == before.n_data + 2);
+  rush_value_release(a);
+  rush_value d = bytes(c, 1200000); /* borrows the large block */
+  rush_memory_get(c, &m);
+  assert_int_equal(m.n_cache_hits, before.n_cache_hits + 2);
+  rush_value_release(d);
+  rush_value_release(b);
+  rush_memory_get(c, &m);
+  assert_true(m.cached_bytes >= before.cached_bytes);
+  rush_memory_trim(c);
+  rush_memory_get(c, &m);
+  assert_true(m.cached_bytes < 65536);
+  m.struct_bytes = offsetof(rush_memory, cached_bytes); /* what an older caller knows */
+  m.cached_bytes = 77;
+  rush_memory_get(c, &m);
+  assert_int_equal(m.cached_bytes, 77);
+  rush_context_release(c);
+}
+
 static void options_of_another_size_are_refused(void **state)
 {
   (void)state;
@@ -259,6 +301,7 @@ int main(void)
       cmocka_unit_test(what_programs_print_goes_to_the_callback),
       cmocka_unit_test(the_hosts_threads_do_the_work),
       cmocka_unit_test(statistics_follow_what_is_held),
+      cmocka_unit_test(freed_memory_is_kept_and_given_back),
       cmocka_unit_test(options_of_another_size_are_refused),
       cmocka_unit_test(a_seed_repeats_and_its_state_is_pytorchs),
   };

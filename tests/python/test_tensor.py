@@ -142,3 +142,6 @@ def test_settings() -> None:
     with pytest.raises(ValueError, match="threads"):
         rushlight.set_num_threads(0)
     assert rushlight.memory_stats()["peak_bytes"] >= rushlight.memory_stats()["live_bytes"] >= 0
+    rushlight.empty_cache()
+    rushlight.reset_peak_memory_stats()
+    assert rushlight.memory_stats()["cached_bytes"] < 1 << 20
