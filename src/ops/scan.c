@@ -15,6 +15,7 @@ typedef struct scan_job {
   void *x;
   int64_t n, inner;
   void (*step)(int64_t n, const void *before, void *x);
+  void (*row)(int64_t n, void *x); /* the same where a plane is one element */
   size_t item;
   const call_ctx *cx;
 } scan_job;
@@ -25,7 +26,12 @@ static void scan_planes(void *arg, int64_t begin, int64_t end)
   const size_t plane = (size_t)j->inner * j->item;
   for (int64_t o = begin; o < end; o++) {
     char *x = (char *)j->x + (size_t)(o * j->n) * plane;
-    for (int64_t i = 1, work = 0; i < j->n; i++, work += j->inner) {
+    for (int64_t i = 0; j->inner == 1 && i + 1 < j->n; i += WORK) { /* from the last element that is done */
+      if (i > 0 && call_over(j->cx))
+        return;
+      j->row(i64_min(WORK + 1, j->n - i), x + (size_t)i * plane);
+    }
+    for (int64_t i = 1, work = 0; i < j->n && j->inner != 1; i++, work += j->inner) {
       if (work >= WORK) {
         work = 0;
         if (call_over(j->cx))
@@ -36,23 +42,31 @@ static void scan_planes(void *arg, int64_t begin, int64_t end)
   }
 }
 
-#define STEP(name, type, expr)                                     \
-  static void name(int64_t n, const void *before, void *x)         \
-  {                                                                \
-    const type *a = before;                                        \
-    type *b = x;                                                   \
-    for (int64_t i = 0; i < n; i++)                                \
-      b[i] = (expr);                                               \
+/* p so far, and q: plane by plane, and along a row. */
+#define STEP(name, type, expr)                                                       \
+  static inline type name##_one(type p, type q) { return expr; }                     \
+  static void name(int64_t n, const void *before, void *x)                           \
+  {                                                                                  \
+    const type *a = before;                                                          \
+    type *b = x;                                                                     \
+    for (int64_t i = 0; i < n; i++)                                                  \
+      b[i] = name##_one(a[i], b[i]);                                                 \
+  }                                                                                  \
+  static void name##_row(int64_t n, void *x)                                         \
+  {                                                                                  \
+    type *b = x, sum = n > 0 ? b[0] : 0;                                             \
+    for (int64_t i = 1; i < n; i++)                                                  \
+      b[i] = sum = name##_one(sum, b[i]);                                            \
   }
-STEP(sum_f64, double, a[i] + b[i])
-STEP(sum_f32, float, a[i] + b[i])
-STEP(sum_i64, uint64_t, a[i] + b[i])
-STEP(sum_c128, double _Complex, a[i] + b[i])
-STEP(prod_f64, double, a[i] * b[i])
-STEP(prod_f32, float, a[i] * b[i])
-STEP(prod_i64, uint64_t, a[i] * b[i])
-STEP(prod_c128, double _Complex, CMPLX(creal(a[i]) * creal(b[i]) - cimag(a[i]) * cimag(b[i]),
-                                       creal(a[i]) * cimag(b[i]) + cimag(a[i]) * creal(b[i])))
+STEP(sum_f64, double, p + q)
+STEP(sum_f32, float, p + q)
+STEP(sum_i64, uint64_t, p + q)
+STEP(sum_c128, double _Complex, p + q)
+STEP(prod_f64, double, p * q)
+STEP(prod_f32, float, p * q)
+STEP(prod_i64, uint64_t, p * q)
+STEP(prod_c128, double _Complex, CMPLX(creal(p) * creal(q) - cimag(p) * cimag(q),
+                                       creal(p) * cimag(q) + cimag(p) * creal(q)))
 
 /* log(exp(x) + exp(y)) without leaving the range. */
 static inline double log_add_exp(double x, double y)
@@ -69,30 +83,37 @@ static inline float log_add_expf(float x, float y)
     return x;
   return lo != hi || isfinite(lo) ? log1pf(expf(lo - hi)) + hi : x;
 }
-STEP(log_f64, double, log_add_exp(b[i], a[i]))
-STEP(log_f32, float, log_add_expf(b[i], a[i]))
+STEP(log_f64, double, log_add_exp(q, p))
+STEP(log_f32, float, log_add_expf(q, p))
 
 enum { SCAN_SUM, SCAN_PROD, SCAN_LOG };
 
 /* What a dtype is accumulated in, and the step there. */
 static int scan_step(int kind, int dtype, scan_job *j)
 {
-  static void (*const f64[])(int64_t, const void *, void *) = {sum_f64, prod_f64, log_f64};
-  static void (*const f32[])(int64_t, const void *, void *) = {sum_f32, prod_f32, log_f32};
+#define BOTH(name) {name, name##_row}
+  typedef struct loops {
+    void (*step)(int64_t, const void *, void *);
+    void (*row)(int64_t, void *);
+  } loops;
+  static const loops f64[] = {BOTH(sum_f64), BOTH(prod_f64), BOTH(log_f64)}, i64[] = {BOTH(sum_i64), BOTH(prod_i64)};
+  static const loops f32[] = {BOTH(sum_f32), BOTH(prod_f32), BOTH(log_f32)}, c128[] = {BOTH(sum_c128), BOTH(prod_c128)};
+#undef BOTH
+  const loops *of = i64;
+  int acc = RUSH_INT64;
   if (dtype_is_complex(dtype)) {
-    j->step = kind == SCAN_SUM ? sum_c128 : prod_c128;
-    return RUSH_COMPLEX128;
+    of = c128;
+    acc = RUSH_COMPLEX128;
+  } else if (nn_is_half(dtype)) {
+    of = f32;
+    acc = RUSH_FLOAT32;
+  } else if (dtype_is_float(dtype)) {
+    of = f64;
+    acc = RUSH_FLOAT64;
   }
-  if (nn_is_half(dtype)) {
-    j->step = f32[kind];
-    return RUSH_FLOAT32;
-  }
-  if (dtype_is_float(dtype)) {
-    j->step = f64[kind];
-    return RUSH_FLOAT64;
-  }
-  j->step = kind == SCAN_SUM ? sum_i64 : prod_i64;
-  return RUSH_INT64;
+  j->step = of[kind].step;
+  j->row = of[kind].row;
+  return acc;
 }
 
 static rush_status scan(rush_call *c, int kind, int dtype, rush_tensor **out)
