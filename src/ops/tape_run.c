@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/half.h"
 #include "ops/tape.h"
 #include "ops/vmath.h"
 #if ISA_LEVEL >= ISA_AVX512
@@ -515,46 +516,10 @@ DEFMEM(i16, int16_t, int32_t)
 DEFMEM(u16, uint16_t, int32_t)
 DEFMEM(u32, uint32_t, int64_t)
 
-static void load_half(int64_t n, void *dv, const void *av)
-{
-  float *d = dv;
-  const uint16_t *a = av;
-  int64_t i = 0;
-#if ISA_LEVEL >= ISA_AVX2
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(a + i))));
-#endif
-  for (; i < n; i++)
-    d[i] = half_to_float(a[i]);
-}
-static void store_half(int64_t n, void *dv, const void *av)
-{
-  uint16_t *d = dv;
-  const float *a = av;
-  int64_t i = 0;
-#if ISA_LEVEL >= ISA_AVX2
-  for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128((__m128i *)(d + i), _mm256_cvtps_ph(_mm256_loadu_ps(a + i), 0));
-#endif
-  for (; i < n; i++)
-    d[i] = half_from_float(a[i]);
-}
-static void load_bf16(int64_t n, void *dv, const void *av)
-{
-  uint32_t *d = dv;
-  const uint16_t *a = av;
-  for (int64_t i = 0; i < n; i++)
-    d[i] = (uint32_t)a[i] << 16;
-}
-static void store_bf16(int64_t n, void *dv, const void *av)
-{
-  uint16_t *d = dv;
-  const uint32_t *a = av;
-  for (int64_t i = 0; i < n; i++) {
-    uint32_t u = a[i], r = (u + 0x7fffu + (u >> 16 & 1)) >> 16;
-    d[i] = (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : r);
-  }
-}
+static void load_half(int64_t n, void *d, const void *a) { f32_from_half(false, a, d, n); }
+static void store_half(int64_t n, void *d, const void *a) { half_from_f32(false, a, d, n); }
+static void load_bf16(int64_t n, void *d, const void *a) { f32_from_half(true, a, d, n); }
+static void store_bf16(int64_t n, void *d, const void *a) { half_from_f32(true, a, d, n); }
 static unsigned RND_f32(ARGS)
 {
   UNUSED;

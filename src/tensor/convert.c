@@ -1,7 +1,7 @@
 /* Conversion of contiguous elements.  Direct loops for the eight common dtypes, which the compiler
  * vectorises; the others go through one of them in blocks, exactly as PyTorch's conversions do (narrow
  * floats from and to float32, unsigned integers as the signed integers of the same bits). */
-#include "tensor/tensor.h"
+#include "tensor/tensor_int.h"
 
 #define BLOCK 256
 
@@ -97,8 +97,10 @@ static void widen(void *dst, int from, const void *src, int64_t n)
   const uint16_t *u16 = src;
   const uint32_t *u32 = src;
   switch (from) {
-  case RUSH_FLOAT16: EACH(f[i] = half_to_float(u16[i]))
-  case RUSH_BFLOAT16: EACH(f[i] = bf16_to_float(u16[i]))
+  case RUSH_FLOAT16:
+  case RUSH_BFLOAT16:
+    ISA_PICK(halves_to_f32, cpu_machine())(from == RUSH_BFLOAT16, u16, f, n); /* no level differs in a bit */
+    return;
   case RUSH_COMPLEX32: EACH(f[i] = half_to_float(u16[2 * i]))
   case RUSH_COMPLEX64: EACH(f[i] = ((const float *)src)[2 * i])
   case RUSH_COMPLEX128: EACH(d[i] = ((const double *)src)[2 * i])
@@ -120,8 +122,10 @@ static void narrow(int to, void *dst, const void *src, int64_t n)
   uint8_t *u8 = dst;
   uint16_t *u16 = dst;
   switch (to) {
-  case RUSH_FLOAT16: EACH(u16[i] = half_from_float(f[i]))
-  case RUSH_BFLOAT16: EACH(u16[i] = bf16_from_float(f[i]))
+  case RUSH_FLOAT16:
+  case RUSH_BFLOAT16:
+    ISA_PICK(halves_from_f32, cpu_machine())(to == RUSH_BFLOAT16, f, u16, n);
+    return;
   case RUSH_COMPLEX32: EACH((u16[2 * i] = half_from_float(f[i]), u16[2 * i + 1] = 0))
   case RUSH_COMPLEX64: EACH((((float *)dst)[2 * i] = f[i], ((float *)dst)[2 * i + 1] = 0))
   case RUSH_COMPLEX128: EACH((((double *)dst)[2 * i] = d[i], ((double *)dst)[2 * i + 1] = 0))

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/half.h"
+
 typedef struct dtype_info {
   const char *name, *aten;
   uint8_t bytes;
@@ -209,41 +211,9 @@ int promote_result(const promote_state *p)
 
 /* -- 16-bit floats ------------------------------------------------------------------------------ */
 
-typedef union float_bits {
-  uint32_t u;
-  float f;
-} float_bits;
-
-float half_to_float(uint16_t h)
-{
-  float_bits x = {.u = (uint32_t)(h & 0x7fff) << 13};
-  x.f *= 0x1p112f; /* moves the exponent's bias, and makes subnormals normal */
-  if ((h & 0x7c00) == 0x7c00)
-    x.u |= 0x7f800000u;
-  x.u |= (uint32_t)(h & 0x8000) << 16;
-  return x.f;
-}
-
-uint16_t half_from_float(float f)
-{
-  float_bits in = {.f = f};
-  uint32_t sign = in.u >> 16 & 0x8000, x = in.u & 0x7fffffff;
-  float_bits small = {.u = x};
-  small.f += 0.5f; /* the unit in the last place of 0.5 is half's smallest subnormal */
-  uint32_t subnormal = small.u - 0x3f000000u;
-  uint32_t normal = (x + 0xc8000fffu + (x >> 13 & 1)) >> 13;
-  uint32_t r = x < 0x38800000u ? subnormal : normal;
-  r = x >= 0x477ff000u ? 0x7c00 : r;
-  r = x > 0x7f800000u ? 0x7e00 : r;
-  return (uint16_t)(sign | r);
-}
-
-uint16_t bf16_from_float(float f)
-{
-  float_bits x = {.f = f};
-  uint32_t r = (x.u + 0x7fff + (x.u >> 16 & 1)) >> 16;
-  return (uint16_t)((x.u & 0x7fffffff) > 0x7f800000u ? 0x7fc0 : r);
-}
+float half_to_float(uint16_t h) { return f32_of_f16(h); }
+uint16_t half_from_float(float f) { return f16_of_f32(f); }
+uint16_t bf16_from_float(float f) { return bf16_of_f32(f); }
 
 /* -- 8-bit floats ------------------------------------------------------------------------------- */
 
@@ -285,7 +255,7 @@ float float8_to_float(int dtype, uint8_t v)
 uint8_t float8_from_float(int dtype, float value)
 {
   float8_format f = float8_format_of(dtype);
-  float_bits in = {.f = value};
+  const half_pun in = {.f = value};
   uint32_t sign = in.u >> 24 & 0x80, x = in.u & 0x7fffffff, r;
   if (x > 0x7f800000u)
     return (uint8_t)(f.fnuz ? 0x80 : sign | f.nan);

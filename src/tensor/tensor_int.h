@@ -5,6 +5,7 @@
 #ifndef RUSH_TENSOR_TENSOR_INT_H
 #define RUSH_TENSOR_TENSOR_INT_H
 
+#include "base/isa.h"
 #include "tensor/tensor.h"
 
 #define BLOCK_BYTES 160
@@ -16,6 +17,10 @@ void block_free(context *c, void *p);
 
 /* What the value layer needs to know of tensors and storages. */
 extern const value_ops tensor_value_ops, storage_value_ops;
+
+/* Loops over 16-bit floats. */
+ISA_DECLARE(void, halves_to_f32, (bool bf16, const uint16_t *s, float *d, int64_t n));
+ISA_DECLARE(void, halves_from_f32, (bool bf16, const float *s, uint16_t *d, int64_t n));
 
 static inline void *storage_inline_data(storage *st) { return st + 1; }
 /* Make room for n_bytes, keeping what is there.  Only for a storage that one tensor holds. */
