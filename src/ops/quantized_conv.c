@@ -293,19 +293,28 @@ typedef struct conv_job {
   _Atomic int failed;
 } conv_job;
 
+/* Where a result pixel lies. */
+typedef struct place {
+  int64_t image, o[3];
+} place;
+
+static place place_of(const conv_call *c, int64_t image, int64_t pixel)
+{
+  return (place){image, {pixel / (c->out[1] * c->out[2]), pixel / c->out[2] % c->out[1], pixel % c->out[2]}};
+}
+
 /* The input of kernel position (kd, kh, kw) for a result pixel, or NULL in the padding. */
-static const uint8_t *pixel_at(const conv_call *c, int64_t n, int64_t pixel, const int64_t *k)
+static const uint8_t *pixel_at(const conv_call *c, const place *at, const int64_t *k)
 {
   const conv_packed *p = c->p;
-  const int64_t o[3] = {pixel / (c->out[1] * c->out[2]), pixel / c->out[2] % c->out[1], pixel % c->out[2]};
-  int64_t at = n;
+  int64_t from = at->image;
   for (int d = 0; d < 3; d++) {
-    const int64_t i = o[d] * p->stride[d] - p->pad[d] + k[d] * p->dilation[d];
+    const int64_t i = at->o[d] * p->stride[d] - p->pad[d] + k[d] * p->dilation[d];
     if (i < 0 || i >= c->in[d])
       return NULL;
-    at = at * c->in[d] + i;
+    from = from * c->in[d] + i;
   }
-  return c->x + at * p->in_ch;
+  return c->x + from * p->in_ch;
 }
 
 static void next_tap(const conv_packed *p, int64_t *k)
@@ -319,15 +328,36 @@ static void next_tap(const conv_packed *p, int64_t *k)
   }
 }
 
+/* A row of the kernel whose positions are neighbours in memory too: one piece, and the padding beside it. */
+static void fill_row(const conv_call *c, const place *at, const int64_t *k, uint8_t *to)
+{
+  const conv_packed *p = c->p;
+  const int64_t x = at->o[2] * p->stride[2] - p->pad[2], ch = p->in_ch;
+  const int64_t lo = i64_min(i64_max(-x, 0), p->kernel[2]), hi = i64_max(i64_min(c->in[2] - x, p->kernel[2]), lo);
+  const int64_t first[3] = {k[0], k[1], lo};
+  const uint8_t *from = hi > lo ? pixel_at(c, at, first) : NULL;
+  if (!from || hi - lo < p->kernel[2])
+    memset(to, c->a_zero, (size_t)(p->kernel[2] * ch));
+  if (from)
+    memcpy(to + lo * ch, from, (size_t)((hi - lo) * ch));
+}
+
 /* Patches of one group for pixels [first, first + n_px) of image n. */
 static void fill_patches(const conv_call *c, int64_t n, int64_t first, int64_t n_px, int64_t group, uint8_t *to)
 {
   const conv_packed *p = c->p;
-  const int64_t per_in = p->in_ch / p->groups, taps = n_taps(p);
+  const int64_t per_in = p->in_ch / p->groups, taps = n_taps(p), width = p->kernel[2];
+  const bool by_rows = p->groups == 1 && p->dilation[2] == 1;
   for (int64_t i = 0; i < n_px; i++) {
+    const place at = place_of(c, n, first + i);
     int64_t k[3] = {0, 0, 0};
-    for (int64_t t = 0; t < taps; t++, next_tap(p, k), to += per_in) {
-      const uint8_t *from = pixel_at(c, n, first + i, k);
+    for (int64_t t = 0; by_rows && t < taps; t += width, to += width * per_in) {
+      fill_row(c, &at, k, to);
+      k[2] = width - 1;
+      next_tap(p, k);
+    }
+    for (int64_t t = 0; !by_rows && t < taps; t++, next_tap(p, k), to += per_in) {
+      const uint8_t *from = pixel_at(c, &at, k);
       if (from)
         memcpy(to, from + group * per_in, (size_t)per_in);
       else
@@ -415,10 +445,11 @@ static void run_depthwise(void *arg, int64_t begin, int64_t end)
   requant r = requant_of(&plain, 0, n_ch, taps, none);
   r.w = &w;
   for (int64_t i = begin; i < end; i++) {
+    const place at = place_of(c, i / j->n_pixels, i % j->n_pixels);
     int64_t k[3] = {0, 0, 0};
     memset(acc, 0, (size_t)n_ch * sizeof *acc);
     for (int64_t t = 0; t < taps; t++, next_tap(p, k)) {
-      const uint8_t *x = pixel_at(c, i / j->n_pixels, i % j->n_pixels, k);
+      const uint8_t *x = pixel_at(c, &at, k);
       const int8_t *tap = p->taps + t * n_ch;
       if (x && !p->params.any_zero)
         j->kernels->tap(n_ch, x, c->a_zero, tap, acc);
