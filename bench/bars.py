@@ -224,6 +224,23 @@ class Bars:
                 if not sizes or n in sizes:
                     self.bar(f"mulchain, {n} floats, against {column}", peer / ours, least)
 
+    def document(self, path: pathlib.Path, head: str) -> None:
+        """Rows and bars into docs/performance.md."""
+        lines = [head, "", "| row | threads | ours | peer | ratio | Python module | noise | peer is |", "|" + " --- |" * 8]
+        for r in self.rows:
+            python = f"{r.python:.2f}" if r.python else "-"
+            lines.append(
+                f"| {r.name} | {r.threads} | {shown(r.ours)} | {shown(r.peer)} | {r.ratio:.2f} | {python} | {r.noise:.0%} | "
+                f"{r.peer_name} |"
+            )
+        lines += ["", "| bar | measured | at least | |", "|" + " --- |" * 4]
+        lines += [
+            f"| {what} | {got:.2f} | {least:.2f} | {'met' if met else 'not met'} |" for what, got, least, met in self.bars
+        ]
+        before, rest = path.read_text().split("<!-- bars -->", 1)
+        after = rest.split("<!-- end bars -->", 1)[1]
+        path.write_text(before + "<!-- bars -->\n" + "\n".join(lines) + "\n<!-- end bars -->" + after)
+
     def report(self) -> bool:
         print(f"\n{'bar':<64}{'got':>8}{'least':>8}")
         for what, got, least, met in self.bars:

@@ -20,12 +20,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
+# torch is imported where it is used: what t1 starts would count this process' memory as its own.
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("RUSH_BUILD_DIR", HERE.parent / "build")).resolve()
 
-DTYPES = {torch.float32: 6, torch.float64: 7, torch.int64: 4, torch.int32: 3, torch.bool: 11, torch.bfloat16: 15}
+DTYPES = {"float32": 6, "float64": 7, "int64": 4, "int32": 3, "bool": 11, "bfloat16": 15}
 C_TYPES = {
     6: ctypes.c_float, 7: ctypes.c_double, 4: ctypes.c_int64, 3: ctypes.c_int32, 11: ctypes.c_bool, 15: ctypes.c_uint16,
 }  # fmt: skip
@@ -47,6 +46,8 @@ class Column:
     """A loaded archive with its arguments; calling it runs it once (`times` for more, in C)."""
 
     def __init__(self, path: str, args: tuple, threads: int) -> None:
+        import torch
+
         self.lib = open_library()
         self.args = [a.contiguous() if isinstance(a, torch.Tensor) else a for a in args]  # our arguments live on these
         self.column = self.lib.column_open(str(path).encode(), threads)
@@ -54,7 +55,11 @@ class Column:
         for a in self.args:
             if isinstance(a, torch.Tensor):
                 sizes = (ctypes.c_int64 * max(a.dim(), 1))(*a.shape)
-                self.check(self.lib.column_arg(self.column, DTYPES[a.dtype], a.dim(), sizes, a.data_ptr(), 0))
+                self.check(
+                    self.lib.column_arg(
+                        self.column, DTYPES[str(a.dtype).removeprefix("torch.")], a.dim(), sizes, a.data_ptr(), 0
+                    )
+                )
             else:
                 self.check(self.lib.column_arg(self.column, -1, 0, None, None, int(a)))
 
@@ -65,8 +70,10 @@ class Column:
     def times(self, n: int) -> None:
         self.check(self.lib.column_call(self.column, n))
 
-    def results(self) -> list[torch.Tensor]:
-        out: list[torch.Tensor] = []
+    def results(self) -> list[Any]:
+        import torch
+
+        out: list[Any] = []
         dtype, n_dims, sizes = ctypes.c_int(), ctypes.c_int(), ctypes.POINTER(ctypes.c_int64)()
         while True:
             data = self.lib.column_result(self.column, len(out), ctypes.byref(dtype), ctypes.byref(n_dims), ctypes.byref(sizes))
@@ -76,9 +83,8 @@ class Column:
             kind = C_TYPES[dtype.value]
             count = int(torch.tensor(shape).prod()) if shape else 1
             buffer = (kind * count).from_address(data)
-            out.append(
-                torch.frombuffer(buffer, dtype=next(k for k, v in DTYPES.items() if v == dtype.value)).reshape(shape).clone()
-            )
+            name = next(k for k, v in DTYPES.items() if v == dtype.value)
+            out.append(torch.frombuffer(buffer, dtype=getattr(torch, name)).reshape(shape).clone())
 
 
 def loop_of(column: Column, result: Any) -> Callable[[], Any]:
@@ -97,33 +103,25 @@ def loop_of(column: Column, result: Any) -> Callable[[], Any]:
 
 
 def of_program(module: Any, args: tuple, threads: int) -> Column:
-    """A module as an archive, loaded; the file needs no name after that."""
+    """A scripted module as an archive, loaded; the file needs no name after that."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "one.pt"
         module.save(str(path))
         return Column(str(path), args, threads)
 
 
-class Product(torch.nn.Module):
-    """A linear layer, without bias as the peers' columns."""
-
-    def __init__(self, weight: torch.Tensor) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(weight, requires_grad=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.linear(x, self.weight)
-
-
 def gemm_or_conv(name: str, args: tuple, threads: int) -> Column:
-    """t6: (a, b) of a @ b.t(), or (x, weight, stride, padding, groups)."""
+    """t6: (a, b) of a @ b.t(), or (x, weight, stride, padding, groups); without bias as the peers' columns."""
+    import torch
+
     if name.startswith("gemm:"):
-        module: Any = Product(args[1].clone())
+        weight = args[1]
+        module: Any = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
     else:
         _, weight, stride, padding, groups = args
         out_ch, in_ch, kernel, _ = weight.shape
         module = torch.nn.Conv2d(in_ch * groups, out_ch, kernel, stride, padding, groups=groups, bias=False)
-        module.weight = torch.nn.Parameter(weight.clone(), requires_grad=False)
+    module.weight = torch.nn.Parameter(weight.clone(), requires_grad=False)
     want = module(args[0])
     column = of_program(torch.jit.script(module.eval()), args[:1], threads)
     column.times(3)  # a weight is packed at its second use
@@ -134,15 +132,16 @@ def gemm_or_conv(name: str, args: tuple, threads: int) -> Column:
     return column
 
 
-class MulChain(torch.nn.Module):
-    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        c = a.mul(b)
-        a = c.mul(c)
-        return c.mul(a)
-
-
 def mulchain(args: tuple, threads: int) -> Column:
     """t7: the module from its source, the output made by every call."""
+    import torch
+
+    class MulChain(torch.nn.Module):
+        def forward(self, a, b):  # type: ignore[no-untyped-def]
+            c = a.mul(b)
+            a = c.mul(c)
+            return c.mul(a)
+
     column = of_program(torch.jit.script(MulChain()), args, threads)
     column.times(3)
     c = args[0] * args[1]

@@ -9,7 +9,7 @@ its rounds, the ratio the median of the rounds' ratios, the noise the worse half
 --clock cpu counts processor time, for machines that others use at the same time (one thread only).
 --docs writes the table into docs/performance.md.
 --peers DIR (../shared/peers) runs the peers' own scripts with our columns instead and prints which bars are met
-(bench/bars.py); --only steady,gemm,start,mulchain chooses among them.
+(bench/bars.py); --only steady,gemm,start,mulchain chooses among them, --docs writes them down too.
 """
 
 from __future__ import annotations
@@ -356,9 +356,13 @@ def main() -> None:
     if options.child:
         return child(options)
     if options.peers:
-        print(f"# {time.strftime('%Y-%m-%d %H:%M')}, {machine()}, clock: {options.clock}")
+        head = f"{time.strftime('%Y-%m-%d %H:%M')}, {machine()}, clock: {options.clock}."
+        print(f"# {head}")
         cpu = options.clock == "cpu"
-        met = bars.run(bars.Bars(options.peers.resolve(), options.build, options.threads, options.rounds, cpu, options.only))
+        all_bars = bars.Bars(options.peers.resolve(), options.build, options.threads, options.rounds, cpu, options.only)
+        met = bars.run(all_bars)
+        if options.docs:
+            all_bars.document(TOP / "docs" / "performance.md", head)
         return sys.exit(0 if met else 1)
     bench = Bench(options)
     if not bench.has_torch or not bench.peers:
