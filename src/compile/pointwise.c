@@ -31,7 +31,8 @@ typedef struct group { /* of a node: call_state */
   plan *_Atomic plans[MOST_PLANS];
 } group;
 
-/* It may change between calls. */
+/* It may change between calls: keys have what was wanted. */
+static uint64_t wanted_cpu(const context *c) { return context_get_options(c)->cpu; }
 static cpu_level level_of(const context *c) { return cpu_choose(context_get_options(c)->cpu); }
 
 /* -- Plans ------------------------------------------------------------------------------------------------ */
@@ -191,7 +192,7 @@ static bool read_facts(const rush_call *call, facts *f)
 {
   if (!look_at_tensors(call, f))
     return false;
-  f->key = (uint64_t)level_of(call->cx->ctx);
+  f->key = wanted_cpu(call->cx->ctx);
   for (uint32_t i = 0; i < call->n_args; i++) {
     const rush_tensor *t = call_tensor(call, i);
     bool one = t && !f->flat && t->n_elems == 1;
@@ -411,7 +412,7 @@ static void describe(void *state, void *user, rush_write_fn *write, void *to)
 {
   group *g = state;
   arg_kind kinds[GROUP_MAX_INPUTS];
-  uint64_t key = (uint64_t)level_of(g->ctx);
+  uint64_t key = wanted_cpu(g->ctx);
   call_ctx cx;
   plan *p = NULL;
   text_buf t;
