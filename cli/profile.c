@@ -50,7 +50,7 @@ static void trace_event(FILE *f, const rush_profile_event *e, uint64_t zero)
 }
 
 /* Chrome's trace event format: an object a line. */
-static bool write_trace(cli *c, const char *path)
+static bool write_trace(cli *c, const record *r, const char *path)
 {
   FILE *f = fopen(path, "w");
   uint32_t n_threads = 0;
@@ -69,8 +69,8 @@ static bool write_trace(cli *c, const char *path)
     fputs(",\n", f);
     trace_name(f, "thread_name", i, name);
   }
-  if (rush_profile_event_at(c->context, 0, &first))
-    for (size_t i = 0; rush_profile_event_at(c->context, i, &e); i++)
+  if (rush_profile_event_at(c->context, r->first, &first))
+    for (size_t i = r->first; rush_profile_event_at(c->context, i, &e); i++)
       if (e.end_ns)
         trace_event(f, &e, first.start_ns);
   fputs("\n]}\n", f);
@@ -201,7 +201,7 @@ static int profile(cli *c, rush_module *m, const call_args *a, size_t warmup, si
   if (record_calls(c, m, a, warmup, calls ? calls : DEFAULT_CALLS, calls ? 0 : DEFAULT_BUDGET, &r, &err) != RUSH_OK)
     return cli_report(c, &err);
   int code = EXIT_OK;
-  if (trace && !write_trace(c, trace)) {
+  if (trace && !write_trace(c, &r, trace)) {
     fprintf(stderr, "rushlight profile: cannot write '%s': %s\n", trace, strerror(errno));
     code = EXIT_REFUSED;
   }
@@ -210,7 +210,7 @@ static int profile(cli *c, rush_module *m, const call_args *a, size_t warmup, si
   else
     print_tables(&r, code == EXIT_OK ? trace : NULL);
   if (r.n_dropped)
-    fprintf(stderr, "rushlight profile: %llu events more than fit: the tables have the first %zu; --calls 1 makes fewer\n",
+    fprintf(stderr, "rushlight profile: %llu events more than fit: the tables have the first %zu\n",
             (unsigned long long)r.n_dropped, r.n_events);
   record_free(&r);
   return code;

@@ -223,7 +223,7 @@ static bool read_events(cli *c, record *r)
   rush_profile_event e;
   bool ok = lanes != NULL;
 
-  for (size_t i = 0; ok && rush_profile_event_at(c->context, i, &e); i++) {
+  for (size_t i = r->first; ok && rush_profile_event_at(c->context, i, &e); i++) {
     lane *l = &lanes[e.thread % LANES];
     if (!l->open)
       ok = (l->open = malloc(MAX_OPEN * sizeof *l->open)) != NULL;
@@ -308,6 +308,8 @@ static bool order_methods(record_table *t, record_table *nodes)
   return true;
 }
 
+#define MOST_EVENTS 1000000
+
 /* -- Calling ------------------------------------------------------------------------------------------- */
 
 static rush_status one_call(cli *c, rush_module *m, const call_args *a, rush_error *err)
@@ -333,8 +335,20 @@ rush_status record_calls(cli *c, rush_module *m, const call_args *a, size_t warm
   for (size_t i = 0; i < warmup && st == RUSH_OK; i++)
     st = one_call(c, m, a, err);
   if (st == RUSH_OK)
-    st = rush_profile_start(c->context, 0, err);
+    st = rush_profile_start(c->context, MOST_EVENTS, err);
   start = cli_seconds();
+  if (st == RUSH_OK)
+    st = one_call(c, m, a, err);
+  /* The first one finds names and source lines: it counts only when there is no room for others. */
+  r.first = rush_profile_n_events(c->context, &r.n_dropped);
+  if (r.n_dropped || 2 * r.first > MOST_EVENTS) {
+    r.first = 0;
+    r.calls = 1;
+    n = 0;
+  } else {
+    start = cli_seconds();
+    n = r.first && n > MOST_EVENTS / r.first - 1 ? MOST_EVENTS / r.first - 1 : n;
+  }
   for (; r.calls < n && st == RUSH_OK && (r.calls == 0 || budget == 0 || cli_seconds() - start < budget); r.calls++)
     st = one_call(c, m, a, err);
   r.seconds = cli_seconds() - start;
@@ -342,7 +356,7 @@ rush_status record_calls(cli *c, rush_module *m, const call_args *a, size_t warm
   c->capture = capture;
   if (st != RUSH_OK)
     return st;
-  r.n_events = rush_profile_n_events(c->context, &r.n_dropped);
+  r.n_events = rush_profile_n_events(c->context, &r.n_dropped) - r.first;
   if (!read_events(c, &r) || !order_methods(&r.methods, &r.nodes)) {
     record_free(&r);
     rush_error_clear(err);

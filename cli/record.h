@@ -34,6 +34,7 @@ typedef struct record {
   record_table nodes;            /* of the graphs, for each way in which their method was reached */
   size_t calls;   /* of the model */
   double seconds; /* that they took */
+  size_t first;   /* event of these calls */
   size_t n_events;
   uint64_t n_dropped;
 } record;
