@@ -244,7 +244,8 @@ RUSH_API void rush_context_release(rush_context *c);
 RUSH_API void rush_context_set_threads(rush_context *c, int n_threads);
 RUSH_API int rush_context_get_threads(rush_context *c);
 /* Another instruction set than the options named, for comparison: results have the same bits with each.  Not
- * while calls run.  One that the machine lacks is lowered to what it has; get says which is used. */
+ * while calls run; machine code that a program has already stays.  A set that the machine lacks is lowered to what
+ * it has; get says which is used. */
 RUSH_API rush_status rush_context_set_cpu(rush_context *c, rush_cpu cpu, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_cpu rush_context_get_cpu(rush_context *c);
 /* Run kernels on the host's threads instead of ours, which end.  run(user, fn, arg, n) calls fn(arg, i) for every

@@ -221,8 +221,11 @@ def run_networks(tally: Tally, most: int | None = None) -> None:
         path = os.path.join(folder, "program.pt")
 
         def compare(name: str, args: tuple) -> None:
-            model = rushlight.load(path)  # the second and the third call have packed weights
-            tally.programs += tally.compare(name, "", lambda: [model(*copied(args)) for _ in range(3)])
+            def thrice() -> list:  # the second and the third call have packed weights
+                model = rushlight.load(path)
+                return [model(*copied(args)) for _ in range(3)]
+
+            tally.programs += tally.compare(name, "", thrice)
 
         every = [p for p in programs.PROGRAMS if tally.only in p.name]
         for p in every[:most]:

@@ -64,3 +64,14 @@ def test_a_difference_is_seen(tally: same_bits.Tally) -> None:
     assert tally.close() == 1
     if rushlight.get_cpu() != "portable":
         assert list(tally.different) == ["planted", "planted too"]
+
+
+def test_names_of_instruction_sets() -> None:
+    try:
+        rushlight.set_cpu("portable")
+        assert rushlight.get_cpu() == "portable"
+        with pytest.raises(ValueError, match="avx2"):
+            rushlight.set_cpu("avx1024")
+        assert rushlight.get_cpu() == "portable"
+    finally:
+        rushlight.set_cpu("native")
