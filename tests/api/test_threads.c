@@ -353,6 +353,28 @@ static void the_default_context_is_made_once(void **state)
   run_crew(&k, use_default, NULL);
 }
 
+static bool make_tensors(crew *k, int number)
+{
+  rush_value made[8];
+  int64_t n = 1 + number;
+  for (int i = 0; i < 8; i++)
+    if (rush_tensor_create(k->c, RUSH_FLOAT32, 1, &n, &made[i], NULL) != RUSH_OK)
+      return false;
+  for (int i = 0; i < 8; i++)
+    rush_value_release(made[i]);
+  return true;
+}
+
+static void a_contexts_first_tensors_are_made_at_once(void **state)
+{
+  (void)state;
+  for (int i = 0; i < 40; i++) {
+    crew k = {.c = create(1)};
+    run_crew(&k, make_tensors, NULL);
+    rush_context_release(k.c);
+  }
+}
+
 typedef struct mail {
   _Atomic(rush_tensor *) box[64];
 } mail;
@@ -639,6 +661,7 @@ int main(void)
       cmocka_unit_test(operators_of_a_fresh_context_are_called_at_once),
       cmocka_unit_test(every_thread_has_contexts_of_its_own),
       cmocka_unit_test(the_default_context_is_made_once),
+      cmocka_unit_test(a_contexts_first_tensors_are_made_at_once),
       cmocka_unit_test(tensors_are_released_by_other_threads),
       cmocka_unit_test(one_call_of_many_is_cancelled),
       cmocka_unit_test(settings_change_while_calls_run),
