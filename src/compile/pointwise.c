@@ -248,7 +248,7 @@ static void fill_run(const rush_call *call, const facts *f, const plan *p, point
   r->sizes = f->sizes;
   r->dtype = RUSH_FLOAT32;
   for (int i = 0; i < N_TAPE_SYMS; i++)
-    r->types[i] = TY_F32;
+    r->types[i] = i == TY_BOOL ? TY_BOOL : TY_F32; /* the tape's types are resolved */
   for (int i = 0; i < t->n_inputs; i++) {
     r->inputs[i].tensor = call_tensor(call, (uint32_t)i);
     r->inputs[i].type = t->input_types[i];
