@@ -19,6 +19,7 @@ typedef struct job {
   rush_tensor *var;          /* of n_ch: biased; only while statistics are computed */
   int64_t n_params;          /* channels of w and b: n_ch or a divisor (instance norm) */
   double eps;
+  const call_ctx *cx;
 } job;
 
 static bool is_narrow(int dtype) { return dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16; }
@@ -63,8 +64,9 @@ static void apply(void *arg, int64_t begin, int64_t end)
     const int64_t ch = i % j->n_ch, p = ch % j->n_params;
     const double scale = number_at(j->rstd, ch) * (j->w ? number_at(j->w, p) : 1.0);
     const double shift = (j->b ? number_at(j->b, p) : 0.0) - number_at(j->mean, ch) * scale;
-    j->k->affine(j->plane, (const char *)j->x->data + i * j->plane * item, scale, shift,
-                 (char *)j->y->data + i * j->plane * item);
+    for (int64_t at = 0; at < j->plane && !(at && call_over(j->cx)); at += ROWS_AT_ONCE)
+      j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - at), (const char *)j->x->data + (i * j->plane + at) * item, scale, shift,
+                   (char *)j->y->data + (i * j->plane + at) * item);
   }
 }
 
@@ -190,6 +192,7 @@ static rush_status run(call_ctx *cx, const request *r, job *j)
   for (int i = 2; i < in->n_dims; i++)
     j->plane *= in->sizes[i];
   j->eps = r->eps;
+  j->cx = cx;
   TRY(set_statistics(cx, r, j, dtype));
   return parallel_for(cx, j->n_batch * j->n_ch, i64_max(1, GRAIN / i64_max(1, j->plane)), apply, j);
 }

@@ -214,13 +214,11 @@ typedef struct row_job {
   const call_ctx *cx;
 } row_job;
 
-#define ROW_AT_ONCE (1 << 20) /* elements between two looks at the clock */
-
 static void normalize_row(const row_job *j, const char *x, double mean, double rstd, char *y)
 {
   const int64_t item = (int64_t)tensor_item_bytes(j->x);
-  for (int64_t i = 0; i < j->n && !(i && call_over(j->cx)); i += ROW_AT_ONCE)
-    j->k->normalize(i64_min(ROW_AT_ONCE, j->n - i), x + i * item, mean, rstd, j->w ? (const char *)j->w->data + i * item : NULL,
+  for (int64_t i = 0; i < j->n && !(i && call_over(j->cx)); i += ROWS_AT_ONCE)
+    j->k->normalize(i64_min(ROWS_AT_ONCE, j->n - i), x + i * item, mean, rstd, j->w ? (const char *)j->w->data + i * item : NULL,
                     j->b ? (const char *)j->b->data + i * item : NULL, y + i * item);
 }
 
@@ -244,7 +242,10 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t p = 0; p < per_row; p++) {
       const int64_t channel = (i * per_row + p) % j->n_planes, at = p * j->plane * (int64_t)tensor_item_bytes(j->x);
       const double scale = rstd * (j->w ? number_at(j->w, channel) : 1.0);
-      j->k->affine(j->plane, x + at, scale, (j->b ? number_at(j->b, channel) : 0.0) - mean * scale, y + at);
+      const double shift = (j->b ? number_at(j->b, channel) : 0.0) - mean * scale;
+      const int64_t item = (int64_t)tensor_item_bytes(j->x);
+      for (int64_t k = 0; k < j->plane && !(k && call_over(j->cx)); k += ROWS_AT_ONCE)
+        j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - k), x + at + k * item, scale, shift, y + at + k * item);
     }
   }
 }

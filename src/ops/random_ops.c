@@ -245,7 +245,7 @@ static void shuffle(const call_ctx *cx, generator *g, int64_t *x, int64_t n)
   for (int64_t i = 0; i < n && !call_over_at(cx, i); i++)
     x[i] = i;
   mutex_lock(&g->lock);
-  for (int64_t i = 0; i < n - 1 && !call_over_at(cx, i); i++) {
+  for (int64_t i = 0; i < n - 1 && !(i % POLL_STEPS == 0 && call_over(cx)); i++) {
     const int64_t z = i + (int64_t)(generator_random32(g) % (uint64_t)(n - i)), kept = x[i];
     x[i] = x[z];
     x[z] = kept;

@@ -8,6 +8,9 @@
 
 #include "base/isa.h"
 
+/* Elements that callers give a loop of one row at once, between two looks at the clock. */
+#define ROWS_AT_ONCE ((int64_t)1 << 20)
+
 typedef struct rows {
   double (*sum)(int64_t n, const void *x);
   double (*max)(int64_t n, const void *x);                 /* a NaN may be lost; n > 0 */
