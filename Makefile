@@ -18,7 +18,7 @@ help:
 #: make demo       open a program and run it
 #: make test       all tests; ends with `N passed, N failed`
 #: make bench      a table against PyTorch where it is there; build/bench.json
-#: make fuzz       fuzz the readers; SECONDS=600
+#: make fuzz       fuzz the readers; SECONDS=600 each
 #: make nightly    the long proofs: sanitizers, whole corpus, fuzzers
 #: make size       what the stripped library weighs, by folder
 #: make status     docs/status.md anew, from the operator table

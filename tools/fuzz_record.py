@@ -25,7 +25,14 @@ READERS = {
     "source": ["script/*.c"],
     "schema": ["value/schema.c"],
     "ir": ["ir/parse.c", "ir/parse_atoms.c"],
-    "archive": ["archive/module.c", "archive/torchscript.c", "archive/legacy.c", "archive/origins.c", "formats/npy.c", "formats/safetensors.c"],
+    "archive": [
+        "archive/module.c",
+        "archive/torchscript.c",
+        "archive/legacy.c",
+        "archive/origins.c",
+        "formats/npy.c",
+        "formats/safetensors.c",
+    ],
 }
 
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# ruff: noqa: E501
 """fuzz_seeds.py TARGET FOLDER: first inputs for a fuzz target, and FOLDER.dict, words that libFuzzer puts in.
 
 From the fixtures, the tests' texts and this file; with RUSHLIGHT_CORPUS (a made corpus) from its small archives too.
@@ -121,13 +122,13 @@ with prim::fork_0 = graph(%x : Tensor):
 """,
     "graph(%x : Tensor):\n  return (%x) # f.py:1:2\nmore",
     "graph():\n  %1 : Tensor = prim::Constant[value=<Tensor>]()\n  return ()",
-    "graph():\n  %1 : int = prim::Constant[value=\"a]()\n  return ()",
+    'graph():\n  %1 : int = prim::Constant[value="a]()\n  return ()',
     "graph():\n  %1 : Future[int] = prim::Constant[value=1]()\n  return ()",
     "graph():\n  %1 : Dict(int) = foo::bar()\n  return ()",
     "graph():\n  %1 : int = foo::bar[a=[" + ", ".join(["1"] * 70) + "]]()\n  return ()",
     "graph(%x : Tensor):\n  return (%x)\nwith prim::fork_7 = graph():\n  return ()",
-    "graph():\n  %1 : Device = prim::Constant[value=\"moon\"]()\n  return ()",
-    "graph():\n  %1 : Tensor = prim::CallFunction[name=\"gone\"]()\n  return ()",
+    'graph():\n  %1 : Device = prim::Constant[value="moon"]()\n  return ()',
+    'graph():\n  %1 : Tensor = prim::CallFunction[name="gone"]()\n  return ()',
 ]
 SCHEMAS = [
     "aten::f.Tensor(Tensor(a!) self, Tensor(b|c -> *)? other, *, Scalar alpha=1, int[2] k=[1, 2], float p=0.5, "
@@ -169,6 +170,68 @@ def files() -> Iterator[bytes]:
             yield path.read_bytes()
 
 
+def legacy_variants() -> Iterator[bytes]:
+    """Archives of PyTorch 1.0 to 1.3 that say something else."""
+    content = archives.records(archives.legacy())
+    tensor, module = ["tensors", 0], ["mainModule"]
+    for path, new in [
+        ([*tensor, "dims"], [2, 3]),
+        ([*tensor, "dims"], ["x"]),
+        ([*tensor, "dims"], ["-2", "3"]),
+        ([*tensor, "dims"], ["1"] * 70),
+        ([*tensor, "dims"], ["1"]),
+        ([*tensor, "dataType"], 1),
+        ([*tensor, "dataType"], "NOTHING"),
+        ([*tensor, "isQuantized"], True),
+        ([*tensor, "more"], 1),
+        ([*tensor, "offset"], "9223372036854775807"),
+        (
+            ["tensors"],
+            [
+                {
+                    "dims": ["1"],
+                    "strides": ["1"],
+                    "offset": "0",
+                    "dataType": "UINT8",
+                    "isQuantized": True,
+                    "scale": 0.5,
+                    "zeroPoint": "3",
+                    "data": {"key": "tensors/0", "x": 1},
+                }
+            ]
+            * 20,
+        ),
+        ([*module, "getstateAttributeId"], "1"),
+        ([*module, "submodules", 0, "getstateAttributeId"], "4"),
+        ([*module, "submodules", 0, "parameters", 0, "tensorId"], "9"),
+        ([*module, "submodules", 0, "parameters", 0, "more"], "9"),
+        ([*module, "submodules", 0, "attributes", 0, "id"], "99"),
+        ([*module, "submodules", 0, "attributes", 0, "type"], "float"),
+        ([*module, "submodules", 0, "attributes", 0, "more"], 0),
+        ([*module, "submodules", 0, "name"], "a.b"),
+        ([*module, "torchscriptArena"], {"key": "code/gone.py"}),
+        (["protoVersion"], "99"),
+        (["mainModule"], None),
+    ]:
+        model = json.loads(content["net/model.json"])
+        at = model
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = new
+        yield archives.pack(content | {"net/model.json": json.dumps(model).encode()}, aligned=False)
+    state = b"def __getstate__(self) -> int:\n  return 1\ndef __setstate__(self, s: %s) -> None:\n  self.ratio = 0.5\n"
+    for kind in (b"bool", b"List[int]", b"Tensor"):
+        model = json.loads(content["net/model.json"])
+        model["mainModule"]["getstateAttributeId"] = "0"
+        changed = {"net/model.json": json.dumps(model).encode(), "net/code/net.py": content["net/code/net.py"] + state % kind}
+        yield archives.pack(content | changed, aligned=False)
+    attributes = content["net/attributes.pkl"].replace(b"\x80\x02(", b"\x80\x02](").replace(b"t.", b"e.")
+    yield archives.pack(content | {"net/attributes.pkl": attributes}, aligned=False)
+    yield archives.pack(content | {"net/attributes.pkl": b"\x80\x02K\x01."}, aligned=False)
+    yield archives.pack({k: v for k, v in content.items() if "attributes" not in k}, aligned=False)
+    yield archives.pack({k: v for k, v in content.items() if "version" not in k}, aligned=False)
+
+
 def section_seeds(main: str) -> Iterator[bytes]:
     for data in files():
         try:
@@ -192,7 +255,11 @@ def text(s: bytes) -> bytes:
 
 def tensor_of(kind: bytes = b"FloatStorage", key: bytes = b"0") -> bytes:
     storage = b"(" + text(b"storage") + b"ctorch\n" + kind + b"\n" + text(key) + text(b"cpu") + b"K\x04tQ"
-    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\x00K\x02K\x02\x86K\x02K\x01\x86\x89ccollections\nOrderedDict\n)RtR"
+    return (
+        b"ctorch._utils\n_rebuild_tensor_v2\n("
+        + storage
+        + b"K\x00K\x02K\x02\x86K\x02K\x01\x86\x89ccollections\nOrderedDict\n)RtR"
+    )
 
 
 def module_pickle(**given: bytes) -> bytes:
@@ -237,8 +304,36 @@ def old_saved() -> bytes:
 
 def pickles() -> Iterator[bytes]:
     shared: list[object] = [1]
-    data = [1, -1, 255, 65536, 2**31, 2**63, 2**70, -(2**80), 1.5, "x\u00e9\U0001f600", b"y\xff", (None, True, False), {"a": {1, 2}}]
-    data += [1j, range(3), frozenset([1]), bytearray(b"z"), (), (1,), (1, 2, 3), (1, 2, 3, 4), [], {}, shared, shared, "x" * 300]
+    data = [
+        1,
+        -1,
+        255,
+        65536,
+        2**31,
+        2**63,
+        2**70,
+        -(2**80),
+        1.5,
+        "x\u00e9\U0001f600",
+        b"y\xff",
+        (None, True, False),
+        {"a": {1, 2}},
+    ]
+    data += [
+        1j,
+        range(3),
+        frozenset([1]),
+        bytearray(b"z"),
+        (),
+        (1,),
+        (1, 2, 3),
+        (1, 2, 3, 4),
+        [],
+        {},
+        shared,
+        shared,
+        "x" * 300,
+    ]
     for protocol in range(6):
         yield pickle.dumps(data, protocol)
     yield b"(lp0\nI00\naI01\naI-5\naL12L\naF1.5\naS'a\\x41\\n\\\\'\np1\naV\\u00e9\\U0001F600\ng1\nad."
@@ -247,16 +342,37 @@ def pickles() -> Iterator[bytes]:
     yield b"\x80\x05\x8d\x01\x00\x00\x00\x00\x00\x00\x00a\x8e\x01\x00\x00\x00\x00\x00\x00\x00b\x96\x01\x00\x00\x00\x00\x00\x00\x00c\x98\x97."
     yield b"\x82\x01\x83\x01\x02\x84\x01\x02\x03\x04."
     yield module_pickle()
-    for kind in (b"Double", b"Half", b"Long", b"Int", b"Short", b"Char", b"Byte", b"Bool", b"BFloat16", b"ComplexFloat", b"QInt8", b"QUInt8"):
+    for kind in (
+        b"Double",
+        b"Half",
+        b"Long",
+        b"Int",
+        b"Short",
+        b"Char",
+        b"Byte",
+        b"Bool",
+        b"BFloat16",
+        b"ComplexFloat",
+        b"QInt8",
+        b"QUInt8",
+    ):
         yield module_pickle(w=tensor_of(kind + b"Storage"))
-    quantized = tensor_of(b"QInt8Storage").replace(b"_rebuild_tensor_v2", b"_rebuild_qtensor").replace(
-        b"\x89ccoll", b"(ctorch\nper_tensor_affine\nG" + struct.pack(">d", 0.5) + b"K\x00t\x89ccoll"
+    quantized = (
+        tensor_of(b"QInt8Storage")
+        .replace(b"_rebuild_tensor_v2", b"_rebuild_qtensor")
+        .replace(b"\x89ccoll", b"(ctorch\nper_tensor_affine\nG" + struct.pack(">d", 0.5) + b"K\x00t\x89ccoll")
     )
     yield module_pickle(w=quantized)
     yield module_pickle(w=b"ctorch._utils\n_rebuild_parameter\n(" + tensor_of() + b"\x88ccollections\nOrderedDict\n)RtR")
     yield b"\x80\x02}(" + text(b"x") + tensor_of() + text(b"o") + b"ccollections\nOrderedDict\n)R(" + text(b"y") + b"K\x01uu."
     yield b"\x80\x02" + b"ctorch\nSize\n(K\x01K\x02t\x85R."
-    for name in (b"torch\nfloat32", b"torch\nstrided", b"torch.serialization\n_get_layout", b"torch\ncontiguous_format", b"builtins\nset"):
+    for name in (
+        b"torch\nfloat32",
+        b"torch\nstrided",
+        b"torch.serialization\n_get_layout",
+        b"torch\ncontiguous_format",
+        b"builtins\nset",
+    ):
         yield b"\x80\x02c" + name + b"\n."
     one = b"ctorch.jit._pickle\nbuild_tensor_from_id\nK\x00\x85R"
     for field, value in {
@@ -275,7 +391,11 @@ def pickles() -> Iterator[bytes]:
     }.items():
         yield module_pickle(**{field: value})
     t = b"(" + tensor_of()[: tensor_of().index(b"RtR")]
-    yield b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n" + t[t.index(b"(("):] + b"R}tR."
+    yield (
+        b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n"
+        + t[t.index(b"((") :]
+        + b"R}tR."
+    )
     yield old_saved()
 
 
@@ -302,10 +422,27 @@ def zips() -> Iterator[bytes]:
     yield plain + b" "  # odd: check_all
     yield as_zip64(plain)
     yield reversed_directory(plain)
-    for old, new in ((b"m/b", b"m/a"), (b"m/b", b"../"), (b"m/b", b"/mb"), (b"m/b", b"m\\b"), (b"m/b", b"m/\xff"), (b"m/b", b"m//")):
+    for old, new in (
+        (b"m/b", b"m/a"),
+        (b"m/b", b"../"),
+        (b"m/b", b"/mb"),
+        (b"m/b", b"m\\b"),
+        (b"m/b", b"m/\xff"),
+        (b"m/b", b"m//"),
+    ):
         yield plain.replace(old, new)
     central = plain.index(b"PK\x01\x02")
-    for at, value in ((8, b"\x01"), (8, b"\x20"), (10, b"\x63"), (16, b"\0"), (20, b"\x7f"), (24, b"\xff\xff\xff\xff"), (28, b"\xff"), (30, b"\x04"), (42, b"\x09")):
+    for at, value in (
+        (8, b"\x01"),
+        (8, b"\x20"),
+        (10, b"\x63"),
+        (16, b"\0"),
+        (20, b"\x7f"),
+        (24, b"\xff\xff\xff\xff"),
+        (28, b"\xff"),
+        (30, b"\x04"),
+        (42, b"\x09"),
+    ):
         yield plain[: central + at] + value + plain[central + at + len(value) :]
 
 
@@ -343,13 +480,31 @@ def data_files() -> Iterator[bytes]:
     yield npy(b"{'descr': '>f4', 'fortran_order': True, 'shape': (4,), }\n", four)
     for descr in (b"|V4", b"<U3", b"", b"x", b"<f9", b">i8", b"|O", b"[('a', '<f4')]"):
         yield npy(b"{'descr': '" + descr + b"', 'fortran_order': False, 'shape': (2, 2), }\n", four)
-    for shape in (b"(-1,)", b"(0, 9223372036854775807, 4)", b"(9223372036854775807, 4)", b"(99,)", b"(" + b"1, " * 70 + b")", b"4", b"(1 2)"):
+    for shape in (
+        b"(-1,)",
+        b"(0, 9223372036854775807, 4)",
+        b"(9223372036854775807, 4)",
+        b"(99,)",
+        b"(" + b"1, " * 70 + b")",
+        b"4",
+        b"(1 2)",
+    ):
         yield npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + b", 'more': 1}\n", four)
     yield b"\x93NUMPY\x09\x00"
     for header in (
-        {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, "b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}},
-        {"b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}, "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, "c": {"dtype": "F32", "shape": [1], "data_offsets": [12, 16]}},
-        {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, "b": {"dtype": "F32", "shape": [1], "data_offsets": [2, 6]}},
+        {
+            "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+            "b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]},
+        },
+        {
+            "b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]},
+            "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+            "c": {"dtype": "F32", "shape": [1], "data_offsets": [12, 16]},
+        },
+        {
+            "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+            "b": {"dtype": "F32", "shape": [1], "data_offsets": [2, 6]},
+        },
         {"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}},
         {"a": {"dtype": "F99", "shape": [1], "data_offsets": [0, 4]}},
         {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4, 5]}},
@@ -365,13 +520,187 @@ def data_files() -> Iterator[bytes]:
         yield npy(b"{'descr': '" + descr + b"', 'fortran_order': False, 'shape': (), }\n", four)
     for dtype in ("F32", "I32", "U8", "BOOL", "BF16", "F16", "I64", "F64", "I8", "I16"):
         header = json.dumps(
-            {"__metadata__": {"format": "pt"}, "a": {"dtype": dtype, "shape": [1], "data_offsets": [0, {"F": 4, "I": 4, "U": 1, "B": 2}[dtype[0]]]}}
+            {
+                "__metadata__": {"format": "pt"},
+                "a": {"dtype": dtype, "shape": [1], "data_offsets": [0, {"F": 4, "I": 4, "U": 1, "B": 2}[dtype[0]]]},
+            }
         ).encode()
         yield struct.pack("<Q", len(header)) + header + four
     yield old_saved()
 
 
 # -- What only PyTorch writes ------------------------------------------------------------------------------------------
+
+
+def node(target: str, outputs: list[object], *args: tuple[str, object]) -> dict[str, object]:
+    inputs = [{"name": name, "arg": arg} for name, arg in args]
+    return {"target": target, "inputs": inputs, "outputs": outputs, "metadata": {}}
+
+
+def tensor_named(name: str) -> dict[str, object]:
+    return {"as_tensor": {"name": name}}
+
+
+def crafted() -> Iterator[bytes]:
+    """The fixture's program with other nodes: arguments of every kind, operators on symbols, what few programs have."""
+    content = {k: v for k, v in below_root((TOP / "tests" / "data" / "digits.pt2").read_bytes()).items() if wanted(k)}
+    x, y = tensor_named("x"), tensor_named("y")
+    add = node("torch.ops.aten.add.Tensor", [tensor_named("c")], ("self", tensor_named("a")), ("other", tensor_named("b")))
+    graph = {"inputs": [tensor_named("a"), tensor_named("b")], "outputs": [tensor_named("c")], "nodes": [add]}
+    body = {"as_graph": {"name": "g", "graph": graph}}
+    n = {"as_sym_int": {"as_name": "n"}}
+    size = node("torch.ops.aten.sym_size.int", [n], ("self", x), ("dim", {"as_int": 0}))
+    half = node("_operator.truediv", [{"as_sym_float": {"as_name": "h"}}], ("", n), ("", {"as_int": 2}))
+    h = {"as_sym_float": {"as_name": "h"}}
+    more = node("_operator.gt", [{"as_sym_bool": {"as_name": "m"}}], ("", n), ("", {"as_int": 2}))
+    m = {"as_sym_bool": {"as_name": "m"}}
+    relu = node("torch.ops.aten.relu.default", [y], ("self", x))
+    out_n = {"as_sym_int": {"as_name": "k"}}
+    lists = [
+        {"as_bools": [True, False]},
+        {"as_strings": ["a", "b"]},
+        {"as_floats": [1.5]},
+        {"as_ints": [1]},
+        {"as_sym_ints": [{"as_int": 1}, {"as_name": "n"}]},
+        {"as_sym_floats": [{"as_float": 0.5}, {"as_name": "h"}]},
+        {"as_sym_bools": [{"as_bool": True}, {"as_name": "m"}]},
+        {"as_optional_tensor": {"as_tensor": {"name": "x"}}},
+        {"as_optional_tensor": {"as_none": True}},
+        {"as_optional_tensors": [{"as_tensor": {"name": "x"}}, {"as_none": True}] * 9},
+        {"as_tensors": [{"name": "x"}] * 20},
+        {"as_nested_tensors": [[{"name": "x"}]]},
+        {"as_int_lists": [[1], []]},
+        {"as_float_lists": [[1.5]]},
+        {"as_complex": {"real": 1.0, "imag": 2.0, "more": 0}},
+        {"as_device": {"type": "cpu", "index": 1}},
+        {"as_memory_format": 99},
+        {"as_memory_format": 1},
+        {"as_layout": 7},
+        {"as_scalar_type": 99},
+        {"as_sym_int": {"as_int": 1}},
+        {"as_sym_bool": {"as_bool": False}},
+        {"as_sym_int": {}},
+        {"as_bogus": 1},
+    ]
+    programs = [
+        [
+            node(
+                "torch.ops.higher_order.associative_scan",
+                [{"as_tensors": [{"name": "y"}]}],
+                ("", body),
+                ("", {"as_tensors": [{"name": "x"}]}),
+                ("", {"as_tensors": []}),
+            )
+        ],
+        [node("torch.ops.higher_order.associative_scan", [y], ("", body), ("", {"as_tensors": []}))],
+        [
+            node(
+                "torch.ops.higher_order.map_impl",
+                [y],
+                ("", body),
+                ("", {"as_tensors": [{"name": "x"}]}),
+                ("", {"as_tensors": [{"name": "x"}]}),
+            )
+        ],
+        [
+            node(
+                "torch.ops.higher_order.cond",
+                [y],
+                ("", x),
+                ("", body),
+                ("", body),
+                ("", {"as_tensors": [{"name": "x"}, {"name": "x"}]}),
+            )
+        ],
+        [node("torch.ops.higher_order.cond", [y], ("", {"as_int": 1}), ("", body), ("", body), ("", {"as_tensors": []}))],
+        [
+            node(
+                "torch.ops.higher_order.while_loop",
+                [y],
+                ("", body),
+                ("", body),
+                ("", {"as_tensors": [{"name": "x"}, {"name": "x"}]}),
+                ("", {"as_tensors": []}),
+            )
+        ],
+        [
+            node(
+                "torch.ops.higher_order.with_effects",
+                [tensor_named("t"), y],
+                ("", {"as_none": True}),
+                ("", {"as_string": "torch.ops.aten.relu.default"}),
+                ("", x),
+            )
+        ],
+        [node("torch.ops.higher_order.with_effects", [y], ("", {"as_none": True}))],
+        [
+            node(
+                "torch.ops.higher_order.wrap_with_set_grad_enabled", [y], ("", {"as_bool": False}), ("", body), ("", x), ("", x)
+            )
+        ],
+        [node("torch.ops.higher_order.wrap_with_set_grad_enabled", [y])],
+        [
+            node(
+                "torch.ops.higher_order.wrap_with_autocast",
+                [y],
+                ("", {"as_string": "cpu"}),
+                ("", {"as_scalar_type": 13}),
+                ("", {"as_bool": True}),
+                ("", {"as_none": True}),
+                ("", body),
+                ("", x),
+                ("", x),
+            )
+        ],
+        [size, half, more, node("torch.sym_ite", [out_n], ("", m), ("", n), ("", {"as_int": 7})), relu],
+        [size, half, more, node("torch.sym_ite", [out_n], ("", n), ("", n), ("", h)), relu],
+        [size, node("torch.sym_ite", [out_n], ("", n)), relu],
+        [
+            size,
+            node("_operator.pos", [out_n], ("", n)),
+            node("torch.sym_int", [{"as_sym_int": {"as_name": "j"}}], ("", n)),
+            relu,
+        ],
+        [
+            size,
+            half,
+            node("_operator.add", [h], ("", n), ("", h)),
+            node("_operator.neg", [{"as_sym_float": {"as_name": "q"}}], ("", h)),
+            relu,
+        ],
+        [size, node("_operator.pow", [out_n], ("", n), ("", n)), node("_operator.add", [out_n], ("", n)), relu],
+        [size, node("_operator.add", [out_n], ("", n), ("", body)), relu],
+        [node("torch.ops.aten.max.dim", [y], ("self", x), ("dim", {"as_int": 0}))],
+        [node("torch.ops.aten.split.Tensor", [y], ("self", x), ("split_size", {"as_int": 1}))],
+        [node("torch.ops.aten.relu.default", [{"as_tensors": [{"name": "y"}]}], ("self", x))],
+        [node("torch.ops.aten.mul.Tensor", [y], ("self", {"as_int": 2}), ("other", x))],
+        [node("torch.ops.aten.mul.Tensor", [y], ("self", x), ("other", {"as_complex": {"real": 0.0, "imag": 1.0}}))],
+        [
+            node(
+                "torch.ops.aten.upsample_nearest2d.vec",
+                [y],
+                ("input", x),
+                ("output_size", {"as_none": True}),
+                ("scale_factors", {"as_ints": [2, 2]}),
+            )
+        ],
+        [node("torch.ops.aten.sum.dim_IntList", [y], ("self", x), ("dim", {"as_int": 0}))],
+        [node("torch.ops.aten.cat.default", [y], ("tensors", {"as_ints": []}))],
+        [node("torch.ops.aten.dropout.default", [y], ("input", x), ("p", {"as_int": 0}), ("train", {"as_bool": False}))],
+        [node("torch.ops.aten.add.Tensor", [y], ("self", x))],
+        [node("torch.ops.aten.add.Tensor", [y], ("self", x), ("bogus", x))],
+        [node("torch.ops.aten.add.Tensor", [y], ("self", {"as_string": "a"}), ("other", x))],
+        [node("torch.ops.aten.__contains__.int_list", [y], ("l", x))],
+        [node("torch.ops.aten.list.t", [y], ("l", {"as_ints": [1]}))],
+        *([size, half, more, node("torch.ops.foo.bar.default", [y], ("a", kind))] for kind in lists),
+    ]
+    for nodes in programs:
+        model = json.loads(content["models/model.json"])
+        module = model["graph_module"]
+        module["graph"] |= {"nodes": nodes, "outputs": [y], "tensor_values": {}}
+        for spec in module["signature"]["output_specs"]:
+            spec["user_output"] = {"arg": y}
+        yield sections("models/model.json", content | {"models/model.json": json.dumps(model).encode()})
 
 
 def exported() -> Iterator[bytes]:
@@ -400,7 +729,14 @@ def exported() -> Iterator[bytes]:
     def kinds(x: torch.Tensor) -> object:
         y = torch.cat([x, x]).to(torch.float64, memory_format=torch.channels_last if False else torch.contiguous_format)
         z = torch.full([2], 1 + 2j), torch.arange(3, dtype=torch.int32), x[torch.tensor([0, 1])], x[:, [0]], x[..., None]
-        return y, z, torch.nn.functional.interpolate(x[None, None], scale_factor=[2.0, 1.5], mode="bilinear"), x.sum(), torch.empty_like(x), x.chunk(2)
+        return (
+            y,
+            z,
+            torch.nn.functional.interpolate(x[None, None], scale_factor=[2.0, 1.5], mode="bilinear"),
+            x.sum(),
+            torch.empty_like(x),
+            x.chunk(2),
+        )
 
     programs = [
         (lambda x: torch.cond(x.sum() > 1, lambda a: a + 1, lambda a: a.sin(), (x,)), (x,), None),
@@ -419,7 +755,9 @@ def exported() -> Iterator[bytes]:
         module.register_buffer("w", torch.ones(2, 2))
         try:
             out = io.BytesIO()
-            torch.export.save(torch.export.export(module, args, dynamic_shapes=(dynamic,) if dynamic else None, strict=False), out)
+            torch.export.save(
+                torch.export.export(module, args, dynamic_shapes=(dynamic,) if dynamic else None, strict=False), out
+            )
             content = {k: v for k, v in below_root(out.getvalue()).items() if wanted(k) and not k.startswith("data/sample")}
         except Exception as e:  # noqa: BLE001
             print(f"no seed: {str(e).splitlines()[0]}", file=sys.stderr)
@@ -678,6 +1016,7 @@ def seeds(target: str) -> Iterator[bytes]:
     elif target == "model":
         yield JSON
         yield from section_seeds("models/model.json")
+        yield from crafted()
         yield from exported()
     elif target == "source":
         yield from texts_of_tests()
@@ -685,7 +1024,10 @@ def seeds(target: str) -> Iterator[bytes]:
         state = text(b"training") + b"\x89" + text(b"a") + b"K\x01" + text(b"0") + b"K\x02"
         yield ARCHIVED.encode() + b"\n@@data.pkl\n\x80\x02c__torch__\nM\n)\x81}(" + state + b"ub.\n@@version\n3\n"
         for part in ("forward", "other"):
-            yield ARCHIVED.replace("forward(self", "x(self").replace(part + "(self", "forward(self").encode() + b"\n@@version\n3\n"
+            yield (
+                ARCHIVED.replace("forward(self", "x(self").replace(part + "(self", "forward(self").encode()
+                + b"\n@@version\n3\n"
+            )
         yield from section_seeds("code/__torch__.py")
     elif target == "schema":
         lines = [x for x in (TOP / "src" / "ops" / "schemas.txt").read_text().splitlines() if x and x[0] != "#"]
@@ -699,11 +1041,22 @@ def seeds(target: str) -> Iterator[bytes]:
                 yield archives.pack(archives.records(data), aligned=False)  # stored, so that a mutation reaches the records
             except zipfile.BadZipFile:
                 pass
+        yield from legacy_variants()
         yield from data_files()
+        yield b"not an archive"
 
 
 WORDS = {
-    "zip": ["PK\\x01\\x02", "PK\\x03\\x04", "PK\\x05\\x06", "PK\\x06\\x06", "PK\\x06\\x07", "\\x01\\x00\\x10\\x00", "../", "\\xff\\xff\\xff\\xff"],
+    "zip": [
+        "PK\\x01\\x02",
+        "PK\\x03\\x04",
+        "PK\\x05\\x06",
+        "PK\\x06\\x06",
+        "PK\\x06\\x07",
+        "\\x01\\x00\\x10\\x00",
+        "../",
+        "\\xff\\xff\\xff\\xff",
+    ],
     "pickle": """ctorch._utils\\x0a_rebuild_tensor_v2\\x0a ctorch._utils\\x0a_rebuild_parameter\\x0a ctorch._utils\\x0a_rebuild_qtensor\\x0a
         ctorch.jit._pickle\\x0abuild_intlist\\x0a ctorch.jit._pickle\\x0abuild_tensorlist\\x0a ctorch.jit._pickle\\x0arestore_type_tag\\x0a
         ccollections\\x0aOrderedDict\\x0a c__torch__\\x0aM\\x0a c__torch__\\x0aPair\\x0a c__torch__\\x0aColor\\x0a c__torch__\\x0aPoint\\x0a
@@ -726,7 +1079,17 @@ WORDS = {
     "ir": """graph( %x return ( prim::Constant[value= prim::If( prim::Loop( block0( block1( aten::add( prim::ListConstruct( prim::TupleConstruct(
         prim::fork_0 with : = -> Tensor int float str bool NoneType Device complex int[] int? Dict(str,\\x20int) Future[ Float( strides=[
         requires_grad= device=cpu { } [types=[ [name=" # __torch__.M Function""".split(),
-    "archive": ["PK\\x01\\x02", "PK\\x03\\x04", "PK\\x05\\x06", "data.pkl", "code/", "constants.pkl", "version", "models/model.json", "\\x93NUMPY"],
+    "archive": [
+        "PK\\x01\\x02",
+        "PK\\x03\\x04",
+        "PK\\x05\\x06",
+        "data.pkl",
+        "code/",
+        "constants.pkl",
+        "version",
+        "models/model.json",
+        "\\x93NUMPY",
+    ],
 }
 
 

@@ -66,6 +66,24 @@ def proven_text(path: str | None) -> str:
     )
 
 
+def fuzzed_text() -> str:
+    """The section about fuzzing, from what tools/fuzz.sh recorded."""
+    path = TOP / "fuzz" / "results.tsv"
+    if not path.exists():
+        return ""
+    text = [
+        "\n## Readers under fuzzing\n\nThe last run of each target without a finding (`make fuzz`; which files are its reader: "
+        "`tools/fuzz_record.py`). Lines are counted as written: those that only a failing allocation or a writer reaches "
+        "count, too.\n\n"
+        "| target | date | seconds | executions | lines of the reader | reached |\n| --- | --- | --- | --- | --- | --- |\n"
+    ]
+    for line in path.read_text().splitlines()[1:]:
+        target, day, seconds, executions, lines, reached = line.split("\t")
+        share = 100 * int(reached) / int(lines)
+        text.append(f"| {target} | {day} | {seconds} | {int(executions):,} | {lines} | {share:.1f} % |\n")
+    return "".join(text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--proven", help="what ops_check.py --json wrote")
@@ -105,6 +123,7 @@ def main() -> None:
         f"or end in `_backward` or `_copy` ({len(missing)}): {', '.join(f'`{n}`' for n in missing)}\n"
     )
     text.append(proven_text(options.proven))
+    text.append(fuzzed_text())
     options.out.write_text("".join(text))
     print(f"{options.out.name}: {len(rows)} of {len(table.schemas)} operators run")
 

@@ -49,7 +49,7 @@ else
 fi
 step "resident memory, 10000 calls" env RUSH_CALLS=10000 RUSH_TEST_DATA=tests/data build-nightly/tests/test_api_resident
 step "deadlines" env RUSH_BUILD_DIR=build-nightly "$python" tests/python/deadlines.py
-step "fuzzers" sh tools/fuzz.sh "${SECONDS:-1800}"
+step "fuzzers" sh tools/fuzz.sh 600
 step "size" sh tools/size.sh build-nightly
 
 if [ -n "$failed" ]; then

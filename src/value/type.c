@@ -291,7 +291,8 @@ static int union_rank(const type *t)
   return t->kind < COUNT_OF(rank) ? rank[t->kind] : 29;
 }
 
-static bool goes_before(type_store *ts, const type *a, const type *b)
+/* *failed is set when memory is short: the order would be another one. */
+static bool goes_before(type_store *ts, const type *a, const type *b, bool *failed)
 {
   int ra = union_rank(a), rb = union_rank(b);
   if (ra != rb)
@@ -302,6 +303,7 @@ static bool goes_before(type_store *ts, const type *a, const type *b)
   type_print(&ta, a);
   type_print(&tb, b);
   bool before = strcmp(text_str(&ta), text_str(&tb)) < 0;
+  *failed |= text_failed(&ta) || text_failed(&tb);
   text_free(&ta);
   text_free(&tb);
   return before;
@@ -397,14 +399,15 @@ const type *type_union(type_store *ts, const type *const *elems, uint32_t n)
     k += flatten(elems[i], m + k);
   if (k)
     k = merge_members(ts, m, k);
+  bool failed = false;
   for (uint32_t i = 1; i < k; i++) /* insertion sort: unions are short */
-    for (uint32_t j = i; j > 0 && goes_before(ts, m[j], m[j - 1]); j--) {
+    for (uint32_t j = i; j > 0 && goes_before(ts, m[j], m[j - 1], &failed); j--) {
       const type *swap = m[j];
       m[j] = m[j - 1];
       m[j - 1] = swap;
     }
-  const type *t = k == 1 ? m[0] : as_optional(ts, m, k);
-  if (!t)
+  const type *t = failed ? NULL : k == 1 ? m[0] : as_optional(ts, m, k);
+  if (!t && !failed)
     t = intern(ts, TYPE_UNION, m, k);
   mem_free(ts->ctx, m, cap * sizeof *m);
   return t;

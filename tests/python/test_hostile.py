@@ -516,7 +516,9 @@ def test_values_that_share_are_not_written_out(
 @pytest.mark.parametrize(
     "body",
     [
-        b"x0 = (1, 1)\n" + b"".join(b"    x%d = (x%d, x%d)\n" % (i, i - 1, i - 1) for i in range(1, 60)) + b"    %s\n    return 1" % use
+        b"x0 = (1, 1)\n"
+        + b"".join(b"    x%d = (x%d, x%d)\n" % (i, i - 1, i - 1) for i in range(1, 60))
+        + b"    %s\n    return 1" % use
         for use in (b"print(x59)", b"z = [x59, x59]", b"z = torch.eq(x59, x59)", b"for y in x59:\n      print(y)")
     ],
 )
@@ -573,7 +575,9 @@ def test_views_end_at_their_storage(tmp_path: pathlib.Path, code: str) -> None:
     assert x.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("sizes", ["[5], [1]", "[2], [4]", "[4], [-1]", "[-1], [1]", "[3037000500, 3037000500], [3037000500, 1]"])
+@pytest.mark.parametrize(
+    "sizes", ["[5], [1]", "[2], [4]", "[4], [-1]", "[-1], [1]", "[3037000500, 3037000500], [3037000500, 1]"]
+)
 def test_set_beyond_a_storage_is_refused(tmp_path: pathlib.Path, sizes: str) -> None:
     source = f"def f(x: Tensor) -> Tensor:\n  y = torch.zeros([1])\n  return torch.add(y.set_(x, 0, {sizes}), 1)\n"
     m = compiled(tmp_path, source)
@@ -589,7 +593,11 @@ def test_set_beyond_a_storage_is_refused(tmp_path: pathlib.Path, sizes: str) -> 
     [
         (b"return __torch__.g(1)", b"def g(x: int=nothing) -> int:\n  return x\n", "constant|nothing"),
         (b"return __torch__.g(1)", b"def g(y: int, x: Nonsense) -> int:\n  return y\n", "Nonsense"),
-        (b"return (__torch__.C.__new__(__torch__.C)).f(1)", b"class C:\n  x : int\n  def f(self: __torch__.C, x: Nonsense) -> int:\n    return 1\n", "Nonsense"),
+        (
+            b"return (__torch__.C.__new__(__torch__.C)).f(1)",
+            b"class C:\n  x : int\n  def f(self: __torch__.C, x: Nonsense) -> int:\n    return 1\n",
+            "Nonsense",
+        ),
         (b"return (uninitialized(__torch__.C)).y", b"class C:\n  x : int\n  z : Nonsense\n  y : int\n", "Nonsense"),
         (b"return (uninitialized(__torch__.P)).y", b"class P(NamedTuple):\n  x : int\n  y : Nonsense\n", "Nonsense"),
     ],
