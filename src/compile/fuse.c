@@ -484,17 +484,25 @@ static bool share_registers(const fuser *f, fused *out, uint8_t *reg_of)
   find_last_uses(f, last);
   for (uint32_t i = 0; i < f->n_instrs; i++) {
     const wide_instr *t = &f->code[i];
-    uint8_t args[3] = {0};
+    uint8_t args[3] = {0}, later[3];
+    int n_later = 0;
 
     for (int k = 0; k < t->n_args; k++) {
       args[k] = reg_of[t->args[k]];
       bool again = false;
       for (int j = 0; j < k; j++)
         again |= t->args[j] == t->args[k];
-      if (last[t->args[k]] == i && !again && args[k] >= out->tape.n_inputs + out->tape.n_consts)
+      if (last[t->args[k]] != i || again || args[k] < out->tape.n_inputs + out->tape.n_consts)
+        continue;
+      if (f->types[t->args[k]] == f->types[t->dst])
         r.free_regs[r.n_free++] = args[k];
+      else
+        later[n_later++] = args[k]; /* the tape runner would write floats over bools it has yet to read */
     }
     int dst = take_register(&r);
+
+    while (n_later)
+      r.free_regs[r.n_free++] = later[--n_later];
 
     if (dst < 0)
       return false;

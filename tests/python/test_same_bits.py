@@ -75,3 +75,11 @@ def test_names_of_instruction_sets() -> None:
         assert rushlight.get_cpu() == "portable"
     finally:
         rushlight.set_cpu("native")
+
+
+def test_groups_compiled_before_run_as_tapes(tally: same_bits.Tally) -> None:
+    """With bools among their operands; machine code of another instruction set is no use then."""
+    x, y = torch.randn(135, 22), torch.sign(torch.randn(135, 22))
+    tally.operator(("hinge_embedding_loss", (x, y, 1.0, 1), {}))
+    tally.operator(("binary_cross_entropy", (torch.sigmoid(x), torch.sigmoid(x * 2), None, 0), {}))
+    assert len(tally.operators) == 2 and tally.close() == 0, tally.different
