@@ -24,6 +24,7 @@ from ._rushlight import complex32 as complex32
 from ._rushlight import complex64 as complex64
 from ._rushlight import complex128 as complex128
 from ._rushlight import dtype as dtype
+from ._rushlight import empty_cache as empty_cache
 from ._rushlight import float8_e4m3fn as float8_e4m3fn
 from ._rushlight import float8_e4m3fnuz as float8_e4m3fnuz
 from ._rushlight import float8_e5m2 as float8_e5m2
@@ -41,12 +42,11 @@ from ._rushlight import int64 as int64
 from ._rushlight import load_value as load_value
 from ._rushlight import manual_seed as manual_seed
 from ._rushlight import memory_stats as memory_stats
-from ._rushlight import empty_cache as empty_cache
-from ._rushlight import reset_peak_memory_stats as reset_peak_memory_stats
 from ._rushlight import qint8 as qint8
 from ._rushlight import qint32 as qint32
 from ._rushlight import quint4x2 as quint4x2
 from ._rushlight import quint8 as quint8
+from ._rushlight import reset_peak_memory_stats as reset_peak_memory_stats
 from ._rushlight import set_cpu as set_cpu
 from ._rushlight import set_num_threads as set_num_threads
 from ._rushlight import uint8 as uint8

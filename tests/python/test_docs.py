@@ -56,6 +56,11 @@ def test_commands(text: str, command: str) -> None:
         words = shlex.split(line, comments=True)
         if words[:1] == ["make"]:
             assert all(word in targets for word in words[1:2] if "=" not in word), line
+        elif words[:1] == ["cc"] and "pkg-config" not in line:
+            if not shutil.which("cc"):
+                pytest.skip("no cc")
+            done = subprocess.run(words, cwd=TOP, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
         elif words and words[0].endswith("rushlight"):
             done = subprocess.run([command, *words[1:]], cwd=TOP, capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
