@@ -40,7 +40,7 @@ def same(got: Any, want: Any) -> None:
         assert got.dtype == want.dtype and torch.equal(got, want)
     elif isinstance(want, (list, tuple)):
         assert isinstance(got, (list, tuple)) and len(got) == len(want)
-        for a, b in zip(got, want):
+        for a, b in zip(got, want, strict=True):
             same(a, b)
     else:
         assert type(got) is type(want) and got == want

@@ -24,7 +24,8 @@ def drawn(ops: Any, name: str, args: tuple, kwargs: dict) -> tuple[Any, Any]:
 
 
 def check(name: str, *args: Any, **kwargs: Any) -> None:
-    for got, want in zip(drawn(rushlight.ops.aten, name, args, kwargs), drawn(torch.ops.aten, name, args, kwargs)):
+    both = (drawn(ops.aten, name, args, kwargs) for ops in (rushlight.ops, torch.ops))
+    for got, want in zip(*both, strict=True):
         assert got.dtype == want.dtype and got.shape == want.shape
         assert torch.equal(torch.nan_to_num(got), torch.nan_to_num(want)), (name, args, kwargs)
 
