@@ -209,6 +209,8 @@ def legacy_variants() -> Iterator[bytes]:
         ([*module, "submodules", 0, "attributes", 0, "type"], "float"),
         ([*module, "submodules", 0, "attributes", 0, "more"], 0),
         ([*module, "submodules", 0, "name"], "a.b"),
+        ([*module, "name"], ""),
+        (["mainModule"], {}),
         ([*module, "torchscriptArena"], {"key": "code/gone.py"}),
         (["protoVersion"], "99"),
         (["mainModule"], None),

@@ -241,7 +241,8 @@ static const char *qualified_below(legacy *l, const char *parent, str name)
     }
     if (digits)
       *to++ = '_';
-    memcpy(to, name.p + begin, i - begin);
+    if (i > begin) /* a module may have no name */
+      memcpy(to, name.p + begin, i - begin);
     to += i - begin;
     if (i < name.len)
       *to++ = '.';
