@@ -170,7 +170,8 @@ static void make_plan(plan *p, const point_run *r, bool flat)
 static void fill_number(void *dst, int64_t n, tape_type type, const point_number *x)
 {
   double re = x->is_float ? x->re : (double)x->i;
-  int64_t whole = x->is_float ? (int64_t)x->re : x->i;
+  bool fits = x->re >= -0x1p63 && x->re < 0x1p63; /* what x86 makes of others */
+  int64_t whole = !x->is_float ? x->i : fits ? (int64_t)x->re : INT64_MIN;
   switch (type) {
   case TY_BOOL:
     FILL(uint8_t, x->is_float ? x->re != 0 || x->im != 0 : x->i != 0);

@@ -1,6 +1,6 @@
 """Networks of many architectures give what PyTorch gives, however they were saved.
 
-Two ways of each, one of TorchScript and one of torch.export where there is one; all of them with RUSH_NIGHTLY=1.
+Two ways of each, one of TorchScript and one of torch.export where there is one; all of them with RUSHLIGHT_NIGHTLY=1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import programs  # noqa: E402
 
 def ways(p: programs.Program, number: int) -> list[str]:
     modes = p.modes.split()
-    if os.environ.get("RUSH_NIGHTLY"):
+    if os.environ.get("RUSHLIGHT_NIGHTLY"):
         return modes
     script = [m for m in modes if m not in ("export", "core")]
     return [m[number % len(m)] for m in (script, [m for m in modes if m not in script]) if m]
