@@ -346,11 +346,6 @@ static uint16_t converted(fuser *f, uint16_t v, tape_type type)
   return to;
 }
 
-static double number_of(rush_value v)
-{
-  return v.tag == RUSH_TAG_FLOAT ? v.as.d : v.tag == RUSH_TAG_BOOL ? (double)v.as.b : (double)v.as.i;
-}
-
 /* What the operator computes in; N_TAPE_TYPES: not with these operands. */
 static tape_type common_type(const fuser *f, const node_desc *n)
 {
@@ -385,7 +380,7 @@ static uint16_t operand(fuser *f, const node_desc *n, int i, tape_type k)
   if (v->from == FROM_CONST && v->constant.tag != RUSH_TAG_TENSOR) {
     if (want != TY_F32)
       f->failed = true;
-    return v->constant.tag == RUSH_TAG_NONE ? new_const(f, 0) : new_const(f, (float)number_of(v->constant));
+    return v->constant.tag == RUSH_TAG_NONE ? new_const(f, 0) : new_const(f, (float)point_read_number(v->constant).re);
   }
   if (want == N_TAPE_TYPES) {
     f->failed = true;

@@ -223,15 +223,6 @@ static bool results_fit(const rush_call *call, const facts *f, const fused *t)
 
 /* -- Running ------------------------------------------------------------------------------------------------ */
 
-static point_number number_of(rush_value v)
-{
-  switch (v.tag) {
-  case RUSH_TAG_FLOAT: return (point_number){.is_float = true, .re = v.as.d};
-  case RUSH_TAG_BOOL: return (point_number){.i = v.as.b, .re = v.as.b};
-  default: return (point_number){.i = v.as.i, .re = (double)v.as.i};
-  }
-}
-
 static void fill_run(const rush_call *call, const facts *f, const plan *p, point_run *r)
 {
   const loop_tape *t = &p->tape.tape;
@@ -254,7 +245,7 @@ static void fill_run(const rush_call *call, const facts *f, const plan *p, point
     r->inputs[i].type = t->input_types[i];
     r->inputs[i].via = -1;
     if (!r->inputs[i].tensor)
-      r->inputs[i].number = number_of(call->args[i]);
+      r->inputs[i].number = point_read_number(call->args[i]);
   }
   for (int i = 0; i < r->n_consts; i++) {
     r->consts[i].type = TY_F32;
@@ -316,8 +307,7 @@ static rush_status run_flat(rush_call *call, const facts *f, const plan *p, uint
       item[i] = t->input_types[i] == TY_BOOL ? 1 : sizeof(float);
       continue;
     }
-    point_number n = number_of(call->args[i]);
-    numbers[i] = (float)n.re;
+    numbers[i] = (float)point_read_number(call->args[i]).re;
     data[i] = &numbers[i];
     item[i] = 0;
   }

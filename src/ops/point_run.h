@@ -54,6 +54,8 @@ typedef struct point_run {
 rush_status point_execute_code(call_ctx *cx, point_code *code, int64_t n, int n_operands, void *const *data,
                                const uint8_t *item) RUSH_CHECKED;
 
+/* A scalar argument: `re` is its value, whatever its kind; anything else is 0. */
+point_number point_read_number(rush_value v);
 /* A tape's constant for an operator that computes in `dtype`. */
 point_number point_const_number(const tape_const *c, int dtype);
 

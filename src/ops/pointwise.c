@@ -473,7 +473,7 @@ static rush_status written_result(point_call *p, int i, rush_tensor **out)
 
 /* -- Running ----------------------------------------------------------------------------------------------------------------- */
 
-static point_number read_number(rush_value v)
+point_number point_read_number(rush_value v)
 {
   switch (v.tag) {
   case RUSH_TAG_BOOL:
@@ -601,7 +601,7 @@ static void fill_run(point_call *p, point_run *r)
       r->inputs[i].via = (int8_t)(exact || !r->isa->store[p->common] ? -1 : p->common);
       continue;
     }
-    r->inputs[i].number = read_number(v);
+    r->inputs[i].number = point_read_number(v);
     if (!(in->flags & INPUT_OPMATH) || dtype_class_of(p->common) == DTYPE_INT)
       round_number(&r->inputs[i].number, p->common);
   }
