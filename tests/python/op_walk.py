@@ -24,6 +24,7 @@ from typing import Any
 
 import rushlight
 import torch
+from op_layouts import layouts_of
 from torch.testing._internal.common_device_type import toleranceOverride
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo import core
@@ -41,6 +42,7 @@ DTYPES = [
 UNDEFINED = {
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted", "resize_", "resize_as_",
 }
+FORMS = ("in-place", "out=", "layouts", "errors")
 WAYS = ("pass", "differ", "refused", "cannot run")
 
 
@@ -201,7 +203,7 @@ def check(op: Any, function: Any, sample: tuple, tolerance: tuple[float, float] 
 
 def shown(value: Any) -> str:
     if isinstance(value, torch.Tensor):
-        strides = "" if value.is_contiguous() or value.layout != torch.strided else f"/{list(value.stride())}"
+        strides = "" if value.layout != torch.strided or value.is_contiguous() else f"/{list(value.stride())}"
         return f"{str(value.dtype)[6:]}{list(value.shape)}{strides}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(shown(v) for v in value) + "]"
@@ -306,8 +308,15 @@ def check_errors(row: Row, op: Any) -> None:
         row.add("errors", "-", way, why, sample_text(sample))
 
 
-def walk(op: Any, dtypes: list[torch.dtype], most: int, forms: int = 2, errors: bool = True) -> Row:
-    """One entry: all dtypes; the other forms of the first `forms` samples of each dtype."""
+def check_layouts(row: Row, op: Any, dtype: torch.dtype, sample: tuple, tolerance: Any) -> None:
+    """Strides, expansion, emptiness, no dimensions: results as PyTorch's, or both refuse."""
+    for layout, other in layouts_of(sample):
+        way, why = check(op, op.op, other, tolerance)
+        row.add("layouts", str(dtype)[6:], way, f"{layout}: {why}", sample_text(other))
+
+
+def walk(op: Any, dtypes: list[torch.dtype], most: int, forms: int = 2, layouts: int = 0, errors: bool = True) -> Row:
+    """One entry: all dtypes; the other forms and layouts of the first `forms`, `layouts` samples of each dtype."""
     row = Row(entry_name(op))
     wide = tolerances(op)
     for dtype in dtypes:
@@ -318,6 +327,8 @@ def walk(op: Any, dtypes: list[torch.dtype], most: int, forms: int = 2, errors: 
             row.add("function", str(dtype)[6:], *check(op, op.op, sample, tolerance), sample_text(sample))
             if i < forms:
                 check_forms(row, op, dtype, info, sample, tolerance)
+            if i < layouts:
+                check_layouts(row, op, dtype, sample, tolerance)
     if errors:
         check_errors(row, op)
     return row
@@ -326,17 +337,17 @@ def walk(op: Any, dtypes: list[torch.dtype], most: int, forms: int = 2, errors: 
 def line(row: Row) -> str:
     total = sum(row.n(w) for w in WAYS)
     parts = [f"{row.name:<44}{total:>6}{row.n('pass'):>7}{row.n('differ'):>7}{row.n('refused'):>8}{row.n('cannot run'):>11}"]
-    for form in ("in-place", "out=", "errors"):
+    for form in FORMS:
         n = sum(row.n(w, form) for w in WAYS)
         parts.append(f"{row.n('pass', form)}/{n}".rjust(9) if n else "-".rjust(9))
     return "".join(parts)
 
 
-def work(job: tuple[int, list[str], int, int, bool]) -> tuple[dict, list, str]:
-    index, dtypes, most, forms, errors = job
+def work(job: tuple[int, list[str], int, int, int]) -> tuple[dict, list, str]:
+    index, dtypes, most, forms, layouts = job
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    row = walk(op_db[index], [getattr(torch, d) for d in dtypes], most, forms, errors)
+    row = walk(op_db[index], [getattr(torch, d) for d in dtypes], most, forms, layouts)
     return {"|".join(k): n for k, n in row.counts.items()}, row.why, row.name
 
 
@@ -346,14 +357,15 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=1 << 30, help="of each entry and dtype; default all")
     parser.add_argument("--dtypes", default=",".join(str(d)[6:] for d in DTYPES))
     parser.add_argument("--forms", type=int, default=2, help="samples of each dtype whose in-place and out= forms run")
+    parser.add_argument("--layouts", type=int, default=0, help="samples of each dtype run in other layouts")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--all", action="store_true", help="every failing sample, not the first of each kind")
     parser.add_argument("--json", help="counts and reasons, for other tools")
     options = parser.parse_args()
     chosen = [i for i, op in enumerate(op_db) if re.search(options.only, entry_name(op))]
-    jobs = [(i, options.dtypes.split(","), options.samples, options.forms, True) for i in chosen]
+    jobs = [(i, options.dtypes.split(","), options.samples, options.forms, options.layouts) for i in chosen]
     print(f"{'entry':<44}{'n':>6}{'pass':>7}{'differ':>7}{'refused':>8}{'cannot run':>11}", end="")
-    print(f"{'in-place':>9}{'out=':>9}{'errors':>9}")
+    print(f"{'in-place':>9}{'out=':>9}{'layouts':>9}{'errors':>9}")
     rows: list[Row] = []
     began = time.monotonic()
     with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=40) as pool:
@@ -379,7 +391,7 @@ def summary(rows: list[Row], options: argparse.Namespace, seconds: float) -> int
     whole = sum(1 for r in rows if r.counts and not r.why)
     print(f"\n{passed} of {total} samples pass ({passed / max(total, 1):.2%}); {whole} of {len(rows)} entries whole;")
     print(f"float32: {runs} entries of {len(rows)} pass 90 % ({floats} have float32 samples)")
-    for form in ("in-place", "out=", "errors"):
+    for form in FORMS:
         n = sum(r.n(w, form) for r in rows for w in WAYS)
         print(f"{form}: {sum(r.n('pass', form) for r in rows)} of {n}")
     print(f"{seconds:.0f} s")

@@ -8,6 +8,7 @@ computed by PyTorch without being seen.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import types
@@ -147,6 +148,16 @@ def viewed(x: torch.Tensor, index: Any) -> tuple[Any, list]:
     return x, tensors
 
 
+@functools.cache
+def looking_for_overrides() -> list[tuple[types.ModuleType, str]]:
+    """PyTorch's modules that ask whether a mode or a subclass wants a call, and the names by which they ask."""
+    for name in ("torch.masked", "torch.signal", "torch.nn.functional", "torch.functional"):
+        importlib.import_module(name)
+    asking = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+    modules = [m for n, m in sys.modules.items() if n.split(".")[0] == "torch" and isinstance(m, types.ModuleType)]
+    return [(m, name) for m in modules if m is not torch._C for name in asking if callable(vars(m).get(name))]
+
+
 class Ours(TorchFunctionMode):
     """See the head of the file.  `called` has the names of the operators that ran."""
 
@@ -157,11 +168,9 @@ class Ours(TorchFunctionMode):
 
     def __enter__(self) -> Ours:
         """Functions written in Python must run, not be handed over whole."""
-        for module in [m for n, m in sys.modules.items() if n.split(".")[0] == "torch" and isinstance(m, types.ModuleType)]:
-            for name in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
-                if callable(vars(module).get(name)) and module is not torch._C:
-                    self.patched.append((module, name, vars(module)[name]))
-                    setattr(module, name, lambda *_: False)
+        for module, name in looking_for_overrides():
+            self.patched.append((module, name, vars(module)[name]))
+            setattr(module, name, lambda *_: False)
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
@@ -192,7 +201,29 @@ class Ours(TorchFunctionMode):
         if found is None:
             raise Missing(f"{operator} ({func})")
         self.called.append(rest)
+        if isinstance(kwargs.get("out"), (list, tuple)):
+            return self.with_results(found, rest, args, kwargs)
         return found(*self.arguments(rest, [plain(a) for a in args]), **self.named(kwargs))
+
+    def with_results(self, operator: Any, name: str, args: tuple, kwargs: dict) -> Any:
+        """out=(a, b): the overload that has as many results by name."""
+        given = {k: v for k, v in kwargs.items() if k != "out"}
+        refused: Exception = Missing(f"aten::{name} with {len(kwargs['out'])} results given")
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads():
+            names = [a.name for a in getattr(packet, overload)._schema.arguments if a.is_out]
+            if len(names) != len(kwargs["out"]):
+                if len(names) != 1 or not isinstance(kwargs["out"], list):
+                    continue
+                outs = {names[0]: kwargs["out"]}
+            else:
+                outs = dict(zip(names, kwargs["out"], strict=True))
+            try:
+                one = getattr(operator, overload)
+                return one(*self.arguments(name, [plain(a) for a in args]), **self.named(given), **outs)
+            except Exception as error:  # another overload may take these
+                refused = error
+        raise refused
 
     def arguments(self, name: str, args: list) -> list:
         """Positional arguments, ints and tensors given one by one gathered into lists."""
@@ -209,12 +240,3 @@ class Ours(TorchFunctionMode):
 
     def named(self, kwargs: dict) -> dict:
         return {RENAMED.get(k, k): plain(v) for k, v in kwargs.items() if k not in NO_GRAD}
-
-
-def load_everything() -> None:
-    """Modules whose Python functions look for overrides."""
-    for name in ("torch.masked", "torch.signal", "torch.nn.functional", "torch.functional"):
-        importlib.import_module(name)
-
-
-load_everything()
