@@ -8,6 +8,7 @@ Both sides run the same archives with the same inputs, in rounds that take turns
 its rounds, the ratio the median of the rounds' ratios, the noise the worse half interquartile range of the two.
 --clock cpu counts processor time, for machines that others use at the same time (one thread only).
 --docs writes the table into docs/performance.md.
+--only ops measures single operators alone (bench/ops.py), --only ops,NAME,NAME some of them.
 --peers DIR (../shared/peers) runs the peers' own scripts with our columns instead and prints which bars are met
 (bench/bars.py); --only steady,gemm,start,mulchain chooses among them, --docs writes them down too.
 """
@@ -28,6 +29,8 @@ from collections.abc import Callable
 
 import bars
 import models
+
+import ops
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 NETWORKS = (
@@ -351,6 +354,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose name has one of these parts, comma separated")
     parser.add_argument("--docs", action="store_true", help="write the table into docs/performance.md")
     parser.add_argument("--peers", type=pathlib.Path, help="the folder of the peers' scripts: print the bars")
+    parser.add_argument("--quick", action="store_true", help="ops: shorter and fewer rounds")
+    parser.add_argument("--dtypes", default="float32,bfloat16,int64", help="ops: which")
+    parser.add_argument("--sizes", default="8,4Ki,1Mi,layer", help="ops: which")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -368,14 +374,26 @@ def main() -> None:
     if not bench.has_torch or not bench.peers:
         print("no torch or no ../shared/peers here: only what needs neither is measured")
     print(f"# {time.strftime('%Y-%m-%d %H:%M')}, {machine()}, clock: {options.clock}")
-    for part in (bench.start, bench.load, bench.overhead, bench.networks):
-        part()
+    met = True
+    only_ops = "ops" in options.only.split(",")
+    if not only_ops:
+        for part in (bench.start, bench.load, bench.overhead, bench.networks):
+            part()
+    rows = bench.table.rows
+    if bench.has_torch and (only_ops or not options.only):
+        head = f"{time.strftime('%Y-%m-%d')}, {machine()}; clock: {options.clock}."
+        operators = ops.Ops(options)
+        met = operators.run(shown)
+        same = {"peer_name": "torch, eager", "aim": ""}
+        rows = rows + [{"row": ops.row_name(r)} | same | r for r in operators.rows]
+        if options.docs:
+            operators.document(TOP / "docs" / "performance.md", head, shown)
     out = options.build / "bench.json"
-    out.write_text(json.dumps(bench.table.rows, indent=1) + "\n")
-    if options.docs:
+    out.write_text(json.dumps(rows, indent=1) + "\n")
+    if options.docs and bench.table.rows:
         write_docs(bench.table.rows, options.clock)
     print(f"written: {out.name} in the build folder")
-    return None
+    return sys.exit(0 if met else 1)
 
 
 if __name__ == "__main__":
