@@ -535,6 +535,18 @@ RUSH_API const rush_operator *rush_op_find(rush_context *c, const char *name);
 RUSH_API rush_status rush_op_run(const rush_operator *op, const rush_value *args, size_t n_args,
                                  rush_value *results, size_t n_results, rush_error *err) RUSH_CHECKED;
 
+/* Gradients of the operator "aten::mul.Tensor" (an in-place or out= variant has its base's): how many formulas there are,
+ * and of formula i the arguments that it is for and the values that it takes, as names with spaces between. */
+RUSH_API rush_status rush_op_n_gradients(rush_context *c, const char *name, size_t *n, rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_op_gradient(rush_context *c, const char *name, size_t i, const char **inputs, const char **takes,
+                                      rush_error *err) RUSH_CHECKED;
+/* Formula i of values[n_values], in the order of `takes`: "grad" ("grad0"...) is the gradient of the (first...) result, "result"
+ * that result, "needs" a list of bool, everything else an argument.  results[n_inputs] are new, in the order of `inputs`, and have
+ * the sizes and dtypes of inputs[], which are the arguments (or None). */
+RUSH_API rush_status rush_op_gradient_run(rush_context *c, const char *name, size_t i, const rush_value *values,
+                                          size_t n_values, const rush_value *inputs, size_t n_inputs, rush_value *results,
+                                          rush_error *err) RUSH_CHECKED;
+
 /* A value from a file: torch.save archives of plain data, .npy, .safetensors (a dict).  New. */
 RUSH_API rush_status rush_value_load(rush_context *c, const char *path, rush_value *out,
                                      rush_error *err) RUSH_CHECKED;

@@ -9,6 +9,28 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs);
 
 #define MAX_RESULTS 16
 
+/* What a call gave, released: nothing, an object, a tuple. */
+static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool as_tuple)
+{
+  PyObject *out = NULL;
+
+  if (!as_tuple && n <= 1) {
+    out = n == 0 ? Py_NewRef(Py_None) : py_from_value(call, results[0]);
+  } else {
+    out = PyTuple_New((Py_ssize_t)n);
+    for (size_t i = 0; out && i < n; i++) {
+      PyObject *item = py_from_value(call, results[i]);
+      if (!item)
+        Py_CLEAR(out);
+      else
+        PyTuple_SET_ITEM(out, (Py_ssize_t)i, item);
+    }
+  }
+  for (size_t i = 0; i < n; i++)
+    rush_value_release(results[i]);
+  return out;
+}
+
 PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames)
 {
   rush_value results[MAX_RESULTS];
@@ -26,24 +48,10 @@ PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, siz
   Py_BEGIN_ALLOW_THREADS
   status = rush_op_call(st->context, name, a.args, a.n_args, a.named, a.n_named, results, MAX_RESULTS, &n, &err);
   Py_END_ALLOW_THREADS
-  if (status != RUSH_OK) {
+  if (status != RUSH_OK)
     py_raise(st, &err);
-  } else if (n == 1) {
-    out = py_from_value(&call, results[0]);
-  } else if (n == 0) {
-    out = Py_NewRef(Py_None);
-  } else {
-    out = PyTuple_New((Py_ssize_t)n);
-    for (size_t i = 0; out && i < n; i++) {
-      PyObject *item = py_from_value(&call, results[i]);
-      if (!item)
-        Py_CLEAR(out);
-      else
-        PyTuple_SET_ITEM(out, (Py_ssize_t)i, item);
-    }
-  }
-  for (size_t i = 0; i < n; i++)
-    rush_value_release(results[i]);
+  else
+    out = py_results(&call, results, n, false);
   if (out && py_call_writes(&call) < 0)
     Py_CLEAR(out);
   py_args_free(&a);
@@ -61,6 +69,74 @@ PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args
     return NULL;
   }
   return py_operator(PyModule_GetState(m), name, args + 1, (size_t)n_args - 1, kwnames);
+}
+
+static PyObject *py_gradients(PyObject *m, PyObject *arg)
+{
+  py_state *st = PyModule_GetState(m);
+  const char *name = PyUnicode_AsUTF8(arg), *inputs, *takes;
+  rush_error err = RUSH_ERROR_INIT;
+  size_t n = 0;
+
+  if (!name)
+    return NULL;
+  if (rush_op_n_gradients(st->context, name, &n, &err) != RUSH_OK)
+    return py_raise(st, &err);
+  PyObject *out = PyList_New((Py_ssize_t)n);
+  for (size_t i = 0; out && i < n; i++) {
+    if (rush_op_gradient(st->context, name, i, &inputs, &takes, &err) != RUSH_OK) {
+      Py_DECREF(out);
+      return py_raise(st, &err);
+    }
+    PyObject *item = Py_BuildValue("(ss)", inputs, takes);
+    if (!item)
+      Py_CLEAR(out);
+    else
+      PyList_SET_ITEM(out, (Py_ssize_t)i, item);
+  }
+  return out;
+}
+
+static PyObject *run_gradient(py_call *call, const char *name, size_t i, PyObject *values, PyObject *inputs)
+{
+  rush_value results[MAX_RESULTS];
+  rush_error err = RUSH_ERROR_INIT;
+  py_args a, b;
+  PyObject *out = NULL;
+
+  if (py_args_convert(call, &PyTuple_GET_ITEM(values, 0), (size_t)PyTuple_GET_SIZE(values), NULL, &a) < 0)
+    return NULL;
+  if (py_args_convert(call, &PyTuple_GET_ITEM(inputs, 0), (size_t)PyTuple_GET_SIZE(inputs), NULL, &b) < 0) {
+    py_args_free(&a);
+    return NULL;
+  }
+  rush_status status;
+  Py_BEGIN_ALLOW_THREADS
+  status = rush_op_gradient_run(call->state->context, name, i, a.args, a.n_args, b.args, b.n_args, results, &err);
+  Py_END_ALLOW_THREADS
+  if (status != RUSH_OK)
+    py_raise(call->state, &err);
+  else
+    out = py_results(call, results, b.n_args, true);
+  py_args_free(&a);
+  py_args_free(&b);
+  return out;
+}
+
+static PyObject *py_call_gradient(PyObject *m, PyObject *args)
+{
+  py_call call = {.state = PyModule_GetState(m)};
+  const char *name;
+  Py_ssize_t i;
+  PyObject *values, *inputs;
+
+  if (!PyArg_ParseTuple(args, "snO!O!", &name, &i, &PyTuple_Type, &values, &PyTuple_Type, &inputs))
+    return NULL;
+  if (i < 0 || PyTuple_GET_SIZE(inputs) > MAX_RESULTS)
+    return PyErr_Format(PyExc_ValueError, "%s has no such gradient", name);
+  PyObject *out = run_gradient(&call, name, (size_t)i, values, inputs);
+  py_call_end(&call);
+  return out;
 }
 
 static PyObject *py_has_operator(PyObject *m, PyObject *arg)
@@ -374,6 +450,8 @@ static PyMethodDef functions[] = {
     {"load_value", py_load_value, METH_O, "plain data of a torch.save, .npy or .safetensors file"},
     {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(name, *args, **kwargs)"},
+    {"gradients", py_gradients, METH_O, "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},
+    {"call_gradient", py_call_gradient, METH_VARARGS, "call_gradient(name, i, values, inputs)"},
     {"has_operator", py_has_operator, METH_O, "is there an operator of this name (any overload)?"},
     {"as_tensor", (PyCFunction)(void (*)(void))py_as_tensor, METH_FASTCALL, "a Tensor of numbers, lists, numpy or torch; memory is shared"},
     {"from_dlpack", py_import_dlpack, METH_O, "a Tensor on the memory of an object with __dlpack__"},

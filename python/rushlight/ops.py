@@ -51,6 +51,37 @@ class Namespace:
         return operator
 
 
+class Formula:
+    """The gradient of one or several arguments of an operator: a function of the operator table.
+
+    `inputs` are the arguments, `takes` what the formula is called with, by name: `grad` (`grad0`, `grad1`...) the gradient of
+    the result (of each), `result` the result, `needs` a list that says which inputs are wanted, everything else an argument.
+    """
+
+    def __init__(self, name: str, index: int, inputs: str, takes: str) -> None:
+        self._name = name
+        self._index = index
+        self.inputs = tuple(inputs.split())
+        self.takes = tuple(takes.split())
+
+    def __call__(self, values: dict[str, Any]) -> tuple[Any, ...]:
+        """A gradient for each of `inputs`; those among `values` say its sizes and dtype."""
+        given = tuple(values[name] for name in self.takes)
+        return _rushlight.call_gradient(self._name, self._index, given, tuple(values.get(name) for name in self.inputs))
+
+    def __repr__(self) -> str:
+        return f"<gradient of {self._name} for {', '.join(self.inputs)}>"
+
+
+def gradient(name: str) -> dict[str, Formula]:
+    """The formulas of "aten::mul.Tensor" by argument; empty when the table has none."""
+    found = {}
+    for index, (inputs, takes) in enumerate(_rushlight.gradients(name)):
+        formula = Formula(name, index, inputs, takes)
+        found.update(dict.fromkeys(formula.inputs, formula))
+    return found
+
+
 aten = Namespace("aten")
 prim = Namespace("prim")
 quantized = Namespace("quantized")

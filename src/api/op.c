@@ -1,4 +1,5 @@
 #include "api/api_int.h"
+#include "ops/gradient.h"
 
 static void split_name(const char *text, str *name, str *overload)
 {
@@ -63,4 +64,69 @@ rush_status rush_op_run(const rush_operator *operator_, const rush_value *args, 
     return error_set(err, RUSH_EARGUMENT, "%s takes %u arguments and gives %u results; got %zu and room for %zu",
                      o->schema->name, o->schema->n_args, o->schema->n_returns, n_args, n_results);
   return op_invoke(&cx, o, args, (uint32_t)n_args, results, o->schema->n_returns);
+}
+
+/* -- Gradients ----------------------------------------------------------------------------------------- */
+
+static rush_status find_gradients(call_ctx *cx, const char *name, const op **o, const op_gradients **all)
+{
+  str base, overload;
+
+  split_name(name, &base, &overload);
+  *o = op_find(cx->ctx, base, overload);
+  if (!*o)
+    return error_set(cx->err, RUSH_EARGUMENT, "there is no operator %s", name);
+  return op_gradients_of(cx, *o, all);
+}
+
+static rush_status find_gradient(call_ctx *cx, const char *name, size_t i, const op **o, const op_gradient **g)
+{
+  const op_gradients *all = NULL;
+
+  TRY(find_gradients(cx, name, o, &all));
+  if (!all || i >= all->n)
+    return error_set(cx->err, RUSH_EARGUMENT, "%s has %u gradients, not %zu", name, all ? all->n : 0, i + 1);
+  *g = &all->items[i];
+  return RUSH_OK;
+}
+
+rush_status rush_op_n_gradients(rush_context *c, const char *name, size_t *n, rush_error *err)
+{
+  call_ctx cx;
+  const op *o = NULL;
+  const op_gradients *all = NULL;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(find_gradients(&cx, name, &o, &all));
+  *n = all ? all->n : 0;
+  return RUSH_OK;
+}
+
+rush_status rush_op_gradient(rush_context *c, const char *name, size_t i, const char **inputs, const char **takes,
+                             rush_error *err)
+{
+  call_ctx cx;
+  const op *o = NULL;
+  const op_gradient *g = NULL;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(find_gradient(&cx, name, i, &o, &g));
+  *inputs = g->inputs;
+  *takes = g->takes;
+  return RUSH_OK;
+}
+
+rush_status rush_op_gradient_run(rush_context *c, const char *name, size_t i, const rush_value *values, size_t n_values,
+                                 const rush_value *inputs, size_t n_inputs, rush_value *results, rush_error *err)
+{
+  call_ctx cx;
+  const op *o = NULL;
+  const op_gradient *g = NULL;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(find_gradient(&cx, name, i, &o, &g));
+  if (n_values != g->n_takes || n_inputs != g->n_inputs)
+    return error_set(err, RUSH_EARGUMENT, "gradient %zu of %s takes %u values for %u inputs; got %zu and %zu", i, name,
+                     g->n_takes, g->n_inputs, n_values, n_inputs);
+  return op_gradient_run(&cx, o, g, values, inputs, results);
 }

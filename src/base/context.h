@@ -78,6 +78,7 @@ typedef enum context_slot {
   SLOT_SPECIAL,   /* call_mark_special was called */
   SLOT_CODE,      /* compile: memory that runs */
   SLOT_PASSES,    /* passes: the registered ones */
+  SLOT_GRADIENTS, /* ops: the table's gradient formulas */
   SLOT_COMPILER,  /* compile: its counters */
   /* value_ops of kinds of values that layers above value/ define, published when the first is made. */
   SLOT_KIND_TENSOR,

@@ -87,6 +87,7 @@ struct op {
   const op *base;            /* the functional operator of an in-place or out= variant, or NULL */
   const rush_op_def *outside; /* registered at run time, or NULL */
   _Atomic(void *) body;      /* composites: the compiled function, published once */
+  _Atomic(void *) gradients; /* ops/gradient.h, built at first use */
   context *ctx;
 };
 
@@ -203,6 +204,8 @@ typedef struct call_place {
 /* The script layer compiles composites and runs them through these, published in SLOT_PROGRAM. */
 typedef struct op_body_runtime {
   rush_status (*compile)(call_ctx *cx, const op *o, const char *body, void **function);
+  /* A gradient formula of o: a function called `name` whose parameters have the types of op_gradient_type. */
+  rush_status (*compile_gradient)(call_ctx *cx, const op *o, const char *name, const char *text, void **function);
   rush_status (*call)(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args,
                       rush_value *results, uint32_t n_results);
   /* A method of the object args[0]. */

@@ -21,6 +21,7 @@ import re  # noqa: E402
 import zlib  # noqa: E402
 from typing import Any, TextIO  # noqa: E402
 
+import gen_grad  # noqa: E402
 import gen_tape  # noqa: E402
 
 KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "layout", "refuse_bool", "reduce", "dtypes",
@@ -133,7 +134,7 @@ class Row:
         self.schema, self.where, self.entry = schema, where, entry
         self.family, self.variant, self.base = "FAMILY_SCHEMA_ONLY", "VARIANT_BASE", None
         self.kernel, self.body, self.group = None, None, ""
-        self.effects, self.point, self.index = [], None, None
+        self.effects, self.point, self.index, self.grad = [], None, None, 0
 
 
 class Table:
@@ -142,6 +143,7 @@ class Table:
     def __init__(self, schemas: dict[str, Any], tapes: Any) -> None:
         self.schemas, self.tapes, self.rows = schemas, tapes, {}
         self.kernels, self.scalars, self.points = set(), [], []
+        self.gradients = gen_grad.Texts()
 
     def find(self, full: str, where: str) -> Any:
         if full not in self.schemas:
@@ -242,6 +244,17 @@ class Table:
             raise TableError(base.where, f"{base.schema.full} has no argument {extra[0]} of {name}")
 
 
+def read_gradients(table: Any) -> None:
+    """After all tables: formulas may use every helper."""
+    table.gradients.begin()
+    for row in table.rows.values():
+        if "grad" in row.entry:
+            try:
+                row.grad = table.gradients.add(row.schema, row.entry["grad"])
+            except gen_grad.GradError as x:
+                raise TableError(row.where, f"{row.schema.full}: {x}") from None
+
+
 def read_tables(table: Any, paths: list[str]) -> None:
     for path in paths:
         shown = os.path.join("src/ops", os.path.basename(path))
@@ -250,16 +263,23 @@ def read_tables(table: Any, paths: list[str]) -> None:
             frame = sys._getframe(1)
             table.add(full, f"{shown}:{frame.f_lineno}", entry)
 
+        def helper(text: str, shown: str = shown) -> None:
+            try:
+                table.gradients.helper(text)
+            except gen_grad.GradError as x:
+                raise TableError(f"{shown}:{sys._getframe(1).f_lineno}", str(x)) from None
+
         with open(path, encoding="utf-8") as f:
             code = compile(f.read(), path, "exec")
         try:
-            exec(code, {"op": op, "registered": table.schemas.__contains__, "__name__":
+            exec(code, {"op": op, "helper": helper, "registered": table.schemas.__contains__, "__name__":
                         os.path.basename(path)[:-3]})
         except TableError:
             raise
         except Exception as x:  # the table's own Python
             line = x.__traceback__.tb_next.tb_lineno if x.__traceback__.tb_next else 0
             raise TableError(f"{shown}:{line}", f"{type(x).__name__}: {x}") from None
+    read_gradients(table)
 
 
 # -- Writing ---------------------------------------------------------------------------------------
@@ -326,7 +346,7 @@ def write_rows(w: TextIO, table: Any, pool: Any, names: list[str], by_name: Any)
               f".variant = {row.variant}, .effects = {' | '.join(effects) or '0'},\n"
               f"    .base = {row.base.index if row.base else -1}, "
               f".point = {table.points.index(row.point) if row.point else -1}, "
-              f".body = {pool.at(row.body or '')}, .group = {pool.at(row.group)},\n"
+              f".body = {pool.at(row.body or '')}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
               f"    .kernel = {row.kernel or 'NULL'}}}, /* {s.full} */\n")
             index += 1
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
@@ -393,6 +413,7 @@ def write_c(path: str, table: Any) -> None:
     write_names(w, names, by_name)
     gen_tape.write(w, table.points, table.tapes, pool)
     write_packed(w, table.schemas, names)
+    table.gradients.write(w)
     pool.write(w)
     with open(path, "w", encoding="utf-8") as f:
         f.write("".join(parts))

@@ -20,6 +20,7 @@ struct op_row {
   int32_t point;         /* in point_rows (ops/tape.h), or -1 */
   uint32_t body;         /* TorchScript text in op_pool, or 0 */
   uint32_t group;        /* the family's word of the table, in op_pool */
+  uint32_t grad;         /* its formulas among the gradients' texts, or 0 */
   rush_kernel *kernel;   /* or NULL */
 };
 
@@ -39,6 +40,11 @@ extern const uint32_t op_n_name_slots; /* a power of two */
 extern const unsigned char op_packed[];
 extern const char op_packed_namespaces[]; /* "aten::", "prim::", ..., "": those that occur there */
 extern const uint32_t op_packed_bytes, op_unpacked_bytes, op_n_unpacked;
+
+/* Gradients (ops/gradient.c), compressed with zlib: texts ended by '\0'.  Helpers (name, source) first, then for each
+ * operator (inputs, takes, source)...; an empty text ends a list. */
+extern const unsigned char op_gradient_packed[];
+extern const uint32_t op_gradient_packed_bytes, op_gradient_bytes;
 
 /* FNV-1a; gen.py computes the same. */
 static inline uint32_t name_hash(str s)

@@ -12,7 +12,7 @@ typedef struct body_runtime {
 typedef struct body_job {
   body_runtime *rt;
   const op *op;
-  const char *text;
+  const char *name, *text; /* name: of a gradient, or NULL */
   function *made;
 } body_job;
 
@@ -20,13 +20,23 @@ static void define_body(session *s, void *arg)
 {
   body_job *job = arg;
 
-  job->made = script_define_body(s, job->rt->program, job->op, job->text);
+  job->made = job->name ? script_define_gradient(s, job->rt->program, job->op, job->name, job->text)
+                        : script_define_body(s, job->rt->program, job->op, job->text);
   job->made->is_builtin = true;
 }
 
 static rush_status compile_body(call_ctx *cx, const op *o, const char *text, void **out)
 {
   body_job job = {.rt = context_slot_get(cx->ctx, SLOT_PROGRAM), .op = o, .text = text};
+
+  TRY(session_run(cx, define_body, &job));
+  *out = job.made;
+  return RUSH_OK;
+}
+
+static rush_status compile_gradient(call_ctx *cx, const op *o, const char *name, const char *text, void **out)
+{
+  body_job job = {.rt = context_slot_get(cx->ctx, SLOT_PROGRAM), .op = o, .name = name, .text = text};
 
   TRY(session_run(cx, define_body, &job));
   *out = job.made;
@@ -97,7 +107,7 @@ static void make_runtime(session *s, void *arg)
 
   if (!rt)
     session_check(s, call_nomem(s->cx));
-  rt->calls = (op_body_runtime){compile_body, call_body, call_method, stack_place, place_original, destroy_runtime};
+  rt->calls = (op_body_runtime){compile_body, compile_gradient, call_body, call_method, stack_place, place_original, destroy_runtime};
   rt->program = session_keep(s, p);
   *(void **)arg = rt;
 }

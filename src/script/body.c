@@ -1,14 +1,25 @@
 /* script/body.c -- the bodies of composites: one `def` each, over torch, math and the operators. */
 #include "script/body.h"
 
+#include "ops/gradient.h"
 #include "script/emit.h"
 #include "script/parser.h"
+
+/* Functions of the table that its texts share. */
+static bool helper_value(session *s, program *p, const char *name, sugared *out)
+{
+  const char *text = NULL;
+
+  session_check(s, gradient_helper(s->cx, name, &text));
+  if (!text)
+    return false;
+  *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = script_define_text(s, p, session_printf(s, "helpers.%s", name), text)};
+  return true;
+}
 
 /* `torch.f` is what it is in a user's file; `ops.aten.f.overload` reaches the rest. */
 static bool body_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
 {
-  (void)s;
-  (void)r;
   (void)at;
   if (strcmp(name, "torch") == 0 || strcmp(name, "math") == 0) {
     *out = (sugared){.kind = SUGAR_TORCH, .as.name = name[0] == 't' ? "torch" : "math"};
@@ -18,7 +29,7 @@ static bool body_value(session *s, const resolver *r, const char *name, source_r
     *out = (sugared){.kind = SUGAR_OPS};
     return true;
   }
-  return false;
+  return helper_value(s, r->program, name, out);
 }
 
 static bool body_attr(session *s, const resolver *r, const sugared *base, const char *name,
@@ -49,6 +60,7 @@ static function *declare(session *s, program *p, const char *name)
 
 typedef struct body_text {
   const op *op; /* or NULL: the text's signature counts */
+  bool is_gradient;
   const source *src;
 } body_text;
 
@@ -64,6 +76,16 @@ static void take_types(session *s, function *f, const op *o)
     f->schema->args[i].type = type_runtime(want->args[i].type);
 }
 
+/* A gradient's parameters are named for what is passed. */
+static void take_gradient_types(function *f, const op *o)
+{
+  for (uint32_t i = 0; i < f->schema->n_args; i++) {
+    const type *t = op_gradient_type(o, str_of(f->schema->args[i].name));
+    if (t)
+      f->schema->args[i].type = type_runtime(t);
+  }
+}
+
 static void compile_now(session *s, function *f)
 {
   resolver names = {NULL, f->program, body_value, body_attr, body_type, 0};
@@ -73,12 +95,14 @@ static void compile_now(session *s, function *f)
   if (tree.n != 1 || tree.items[0]->kind != STMT_DEF)
     session_fail(s, NULL, "the body of %s must be one function", f->qualified);
   script_declare_function(s, f, tree.items[0]->as.def, &names);
-  if (text->op)
+  if (text->is_gradient)
+    take_gradient_types(f, text->op);
+  else if (text->op)
     take_types(s, f, text->op);
   script_emit_function(s, f, tree.items[0]->as.def, &names);
 }
 
-static function *define(session *s, program *p, const op *o, const char *name, const char *text)
+static function *define(session *s, program *p, const body_text *what, const char *name, const char *text)
 {
   mutex_lock(&p->lock);
   session_defer(s, unlock, &p->lock);
@@ -87,7 +111,8 @@ static function *define(session *s, program *p, const op *o, const char *name, c
   if (!f->compile && !f->graph) {
     body_text *bt = session_alloc_in(s, &p->mem, sizeof *bt);
 
-    *bt = (body_text){o, program_add_source(s, p, o ? o->schema->name : name, text, strlen(text))};
+    *bt = *what;
+    bt->src = program_add_source(s, p, bt->op ? bt->op->schema->name : name, text, strlen(text));
     f->compile_arg = bt;
     f->compile = compile_now;
     f->is_builtin = true;
@@ -102,10 +127,21 @@ function *script_define_body(session *s, program *p, const op *o, const char *te
 {
   const schema *sc = o->schema;
 
-  return define(s, p, o, session_printf(s, "%s%s%s", sc->name, sc->overload[0] ? "." : "", sc->overload), text);
+  const body_text what = {.op = o};
+
+  return define(s, p, &what, session_printf(s, "%s%s%s", sc->name, sc->overload[0] ? "." : "", sc->overload), text);
 }
 
 function *script_define_text(session *s, program *p, const char *name, const char *text)
 {
-  return define(s, p, NULL, name, text);
+  const body_text what = {.op = NULL};
+
+  return define(s, p, &what, name, text);
+}
+
+function *script_define_gradient(session *s, program *p, const op *o, const char *name, const char *text)
+{
+  const body_text what = {.op = o, .is_gradient = true};
+
+  return define(s, p, &what, name, text);
 }
