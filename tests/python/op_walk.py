@@ -189,6 +189,8 @@ def check(op: Any, function: Any, sample: tuple, tolerance: tuple[float, float] 
         want, theirs = run_theirs(function, sample)
     except Exception:
         return "no sample", ""  # PyTorch refuses it, too
+    if any(t.layout != torch.strided for t in [*theirs, *tensors_of(want), *tensors_of([*sample[0], *sample[1].values()])]):
+        return "cannot run", "sparse tensors"
     try:
         got, mine = run_ours(function, sample)
     except (Missing, NotImplementedError) as error:
@@ -238,7 +240,7 @@ def with_out(function: Any, sample: tuple) -> tuple | None:
             want = function(*copies(sample[0]), **copies(sample[1]))
     except Exception:
         return None
-    if not tensors_of(want) or not all(isinstance(t, torch.Tensor) for t in listed(want)):
+    if not tensors_of(want) or not all(isinstance(t, torch.Tensor) and t.layout == torch.strided for t in listed(want)):
         return None
 
     def blank(t: torch.Tensor) -> torch.Tensor:

@@ -33,7 +33,7 @@ ASKS = {
     "has_names", "initial_seed", "is_any_autocast_enabled", "is_autocast_enabled", "is_complex", "is_conj",
     "is_contiguous", "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
     "is_inference", "is_inference_mode_enabled", "is_neg", "is_nonzero", "is_pinned", "is_same_size", "is_set_to",
-    "is_shared", "is_signed", "is_sparse", "is_storage", "is_tensor", "item", "manual_seed", "ndimension", "nelement",
+    "is_shared", "is_signed", "is_sparse", "is_storage", "is_tensor", "manual_seed", "ndimension", "nelement",
     "numel", "numpy", "promote_types", "requires_grad_", "result_type", "seed", "set_default_dtype", "size", "storage",
     "storage_offset", "stride", "sym_size", "tensor", "tolist", "type", "untyped_storage",
 }
@@ -158,6 +158,12 @@ def looking_for_overrides() -> list[tuple[types.ModuleType, str]]:
     return [(m, name) for m in modules if m is not torch._C for name in asking if callable(vars(m).get(name))]
 
 
+def seed_both(seed: int, theirs: Any = torch.manual_seed) -> Any:
+    """Some functions of the samples seed the generator themselves."""
+    rushlight.manual_seed(seed)
+    return theirs(seed)
+
+
 class Ours(TorchFunctionMode):
     """See the head of the file.  `called` has the names of the operators that ran."""
 
@@ -171,6 +177,8 @@ class Ours(TorchFunctionMode):
         for module, name in looking_for_overrides():
             self.patched.append((module, name, vars(module)[name]))
             setattr(module, name, lambda *_: False)
+        self.patched.append((torch, "manual_seed", torch.manual_seed))
+        torch.manual_seed = seed_both
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
