@@ -4,6 +4,7 @@
  * computed in the input's precision (R rounds an operation on doubles to it), as the nearest neighbour of a
  * point between two depends on it. */
 #include <math.h>
+#include <string.h>
 
 #include "base/threads.h"
 #include "ops/gather.h"
@@ -246,24 +247,33 @@ static rush_status check_args(call_ctx *cx, const rush_tensor *x, const rush_ten
   return nn_check_float(cx, x->n_dims == 4 ? "grid_sampler_2d_cpu_kernel_impl" : "grid_sampler3d_cpu", x->dtype);
 }
 
+/* Arguments from `at` on: input, grid, interpolation_mode, padding_mode, align_corners.  sizes: of the result. */
+static rush_status read_args(rush_call *c, uint32_t at, grid_job *j, int64_t *sizes)
+{
+  const rush_tensor *x = call_tensor(c, at), *grid = call_tensor(c, at + 1);
+  *j = (grid_job){.n = x->n_dims - 2, .mode = call_int(c, at + 2), .padding = call_int(c, at + 3), .align = call_bool(c, at + 4)};
+  TRY(check_args(c->cx, x, grid, j->mode, j->padding));
+  j->dtype = x->dtype;
+  j->is_f64 = x->dtype == RUSH_FLOAT64;
+  j->sum = ISA_PICK(gather_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))(j->is_f64);
+  j->batch = sizes[0] = x->sizes[0];
+  j->channels = sizes[1] = x->sizes[1];
+  j->in_elems = j->points = 1;
+  for (int d = 0; d < j->n; d++) {
+    j->in[d] = x->sizes[x->n_dims - 1 - d];
+    j->in_elems *= j->in[d];
+    j->points *= sizes[d + 2] = grid->sizes[d + 1];
+  }
+  return RUSH_OK;
+}
+
 /* input, grid, interpolation_mode, padding_mode, align_corners */
 rush_status kernel_grid_sampler(rush_call *c)
 {
   rush_tensor *x = call_tensor(c, 0), *grid = call_tensor(c, 1), *in = NULL, *points = NULL, *out = NULL;
-  grid_job j = {.n = x->n_dims - 2, .mode = call_int(c, 2), .padding = call_int(c, 3), .align = call_bool(c, 4)};
+  grid_job j;
   int64_t sizes[5];
-  TRY(check_args(c->cx, x, grid, j.mode, j.padding));
-  j.dtype = x->dtype;
-  j.is_f64 = x->dtype == RUSH_FLOAT64;
-  j.sum = ISA_PICK(gather_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))(j.is_f64);
-  j.batch = sizes[0] = x->sizes[0];
-  j.channels = sizes[1] = x->sizes[1];
-  j.in_elems = j.points = 1;
-  for (int d = 0; d < j.n; d++) {
-    j.in[d] = x->sizes[x->n_dims - 1 - d];
-    j.in_elems *= j.in[d];
-    j.points *= sizes[d + 2] = grid->sizes[d + 1];
-  }
+  TRY(read_args(c, 0, &j, sizes));
   rush_status st = nn_input(c->cx, x, &in);
   if (st == RUSH_OK)
     st = nn_input(c->cx, grid, &points);
@@ -296,4 +306,178 @@ rush_status kernel_grid_sampler_3d(rush_call *c)
   if (call_tensor(c, 0)->n_dims != 5)
     return call_fail(c->cx, "grid_sampler_3d(): expected 5D input and grid with same number of dimensions");
   return kernel_grid_sampler(c);
+}
+
+/* -- Back ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct back_job {
+  const grid_job *j;
+  const void *grad;  /* of the result: [batch, channels, points] */
+  void *dx, *dgrid;  /* NULL: not wanted */
+} back_job;
+
+static double number_of(const grid_job *j, const void *p, int64_t i)
+{
+  return j->is_f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+
+static void add_number(const grid_job *j, void *p, int64_t i, double x)
+{
+  if (j->is_f64)
+    ((double *)p)[i] += x;
+  else
+    ((float *)p)[i] += (float)x;
+}
+
+/* How a padded coordinate follows the one that was asked for. */
+static double pad_slope(const grid_job *j, int d, double x)
+{
+  double slope = 1;
+  if (j->padding == PAD_ZEROS)
+    return 1;
+  if (j->padding == PAD_REFLECTION) {
+    const double low = j->align ? 0 : -0.5, span = (double)(j->align ? j->in[d] - 1 : j->in[d]);
+    if (span <= 0)
+      return 0;
+    slope = (x - low < 0) != (fmod(floor(R(j, fabs(R(j, x - low)) / span)), 2) != 0) ? -1 : 1;
+    x = reflect(j, d, x);
+  }
+  return x > 0 && x < (double)(j->in[d] - 1) ? slope : 0;
+}
+
+static void cubic_slopes(double t, double w[4])
+{
+  const double a = -0.75, far = t + 1, near = 1 - t, end = 2 - t;
+  w[0] = (3 * a * far - 10 * a) * far + 8 * a;
+  w[1] = (3 * (a + 2) * t - 2 * (a + 3)) * t;
+  w[2] = -(3 * (a + 2) * near - 2 * (a + 3)) * near;
+  w[3] = -((3 * a * end - 10 * a) * end + 8 * a);
+}
+
+/* How the weights of a point's taps follow its coordinates. */
+static void tap_slopes(const grid_job *j, const double *at, int n, double slopes[3][MAX_TAPS])
+{
+  double w[3][4], dw[3][4];
+  for (int d = 0; d < j->n; d++) {
+    const double x = unnormalise(j, d, at[d]), by = (double)(j->align ? j->in[d] - 1 : j->in[d]) / 2;
+    const double inside = j->mode == MODE_CUBIC ? x : pad(j, d, x), frac = inside - floor(inside);
+    if (j->mode == MODE_CUBIC) {
+      cubic_weights(frac, w[d]);
+      cubic_slopes(frac, dw[d]);
+    } else {
+      w[d][0] = 1 - frac;
+      w[d][1] = frac;
+      dw[d][1] = pad_slope(j, d, x);
+      dw[d][0] = -dw[d][1];
+    }
+    for (int k = 0; k < 4; k++)
+      dw[d][k] = j->mode == MODE_CUBIC || k < 2 ? dw[d][k] * by : 0;
+  }
+  for (int e = 0; e < j->n; e++)
+    for (int k = 0; k < n; k++) {
+      slopes[e][k] = 1;
+      for (int d = 0; d < j->n; d++) {
+        const int i = j->mode == MODE_CUBIC ? (d ? k / 4 : k % 4) : k >> d & 1;
+        slopes[e][k] *= d == e ? dw[d][i] : w[d][i];
+      }
+    }
+}
+
+/* Batch entries [begin, end): what arrived, spread over the taps. */
+static void spread_batches(void *arg, int64_t begin, int64_t end)
+{
+  const back_job *b = arg;
+  const grid_job *j = b->j;
+  taps t;
+  for (int64_t p = begin * j->points; p < end * j->points; p++) {
+    const int64_t n = p / j->points;
+    find_taps(j, p, &t);
+    for (int64_t c = n * j->channels; c < (n + 1) * j->channels; c++) {
+      const double g = number_of(j, b->grad, c * j->points + p % j->points);
+      for (int k = 0; k < t.n; k++)
+        if (t.at[k] >= 0)
+          add_number(j, b->dx, c * j->in_elems + t.at[k], t.weight[k] * g);
+    }
+  }
+}
+
+static void slope_points(void *arg, int64_t begin, int64_t end)
+{
+  const back_job *b = arg;
+  const grid_job *j = b->j;
+  double at[3], slopes[3][MAX_TAPS];
+  taps t;
+  for (int64_t p = begin; p < end; p++) {
+    const int64_t n = p / j->points;
+    double sums[3] = {0};
+    for (int d = 0; d < j->n; d++)
+      at[d] = number_of(j, j->grid, p * j->n + d);
+    find_taps(j, p, &t);
+    tap_slopes(j, at, t.n, slopes);
+    for (int64_t c = n * j->channels; c < (n + 1) * j->channels; c++) {
+      const double g = number_of(j, b->grad, c * j->points + p % j->points);
+      for (int k = 0; k < t.n; k++)
+        for (int d = 0; t.at[k] >= 0 && d < j->n; d++)
+          sums[d] += number_of(j, j->x, c * j->in_elems + t.at[k]) * slopes[d][k] * g;
+    }
+    for (int d = 0; d < j->n; d++)
+      add_number(j, b->dgrid, p * j->n + d, sums[d]);
+  }
+}
+
+/* The gradients of input and grid that are wanted. */
+static rush_status run_back(rush_call *c, back_job *b, const bool wanted[2], int dtype)
+{
+  const grid_job *j = b->j;
+  rush_tensor *made[2] = {NULL, NULL};
+  rush_status st = RUSH_OK;
+  for (uint32_t i = 0; i < 2 && st == RUSH_OK; i++) {
+    const rush_tensor *like = call_tensor(c, i + 1);
+    if (!wanted[i])
+      continue;
+    st = tensor_new(c->cx, nn_dtype(dtype), like->n_dims, like->sizes, &made[i]);
+    if (st == RUSH_OK)
+      st = tensor_fill(c->cx, made[i], value_float(0));
+  }
+  if (st == RUSH_OK && wanted[0]) {
+    b->dx = made[0]->data;
+    st = parallel_for(c->cx, j->batch, 1, spread_batches, b);
+  }
+  if (st == RUSH_OK && wanted[1] && j->mode != MODE_NEAREST) {
+    b->dgrid = made[1]->data;
+    st = parallel_for(c->cx, j->batch * j->points, GRAIN_POINTS, slope_points, b);
+  }
+  for (uint32_t i = 0; i < 2; i++)
+    if (st == RUSH_OK && made[i])
+      st = nn_return_steal(c, i, made[i], dtype, NULL);
+    else
+      tensor_release(made[i]);
+  return st;
+}
+
+/* grad_output, input, grid, interpolation_mode, padding_mode, align_corners, [output_mask] */
+rush_status kernel_grid_sampler_backward(rush_call *c)
+{
+  rush_tensor *grad = call_tensor(c, 0), *in = NULL, *points = NULL, *arrived = NULL;
+  const rush_list *mask = c->n_args > 6 ? call_list(c, 6) : NULL;
+  const bool wanted[2] = {!mask || (mask->n > 0 && mask->items[0].as.b), !mask || (mask->n > 1 && mask->items[1].as.b)};
+  grid_job j;
+  int64_t sizes[5];
+  TRY(read_args(c, 1, &j, sizes));
+  if (grad->dtype != j.dtype || grad->n_dims != j.n + 2 || memcmp(grad->sizes, sizes, sizeof *sizes * grad->n_dims) != 0)
+    return call_fail(c->cx, "%s: grad_output has not the sizes and dtype of the result", c->op->schema->name + 6);
+  rush_status st = nn_input(c->cx, call_tensor(c, 1), &in);
+  if (st == RUSH_OK)
+    st = nn_input(c->cx, call_tensor(c, 2), &points);
+  if (st == RUSH_OK)
+    st = nn_input(c->cx, grad, &arrived);
+  if (st == RUSH_OK) {
+    j.x = in->data;
+    j.grid = points->data;
+    st = run_back(c, &(back_job){.j = &j, .grad = arrived->data}, wanted, grad->dtype);
+  }
+  tensor_release(in);
+  tensor_release(points);
+  tensor_release(arrived);
+  return st;
 }

@@ -5,6 +5,10 @@ op("aten::grid_sampler_2d", family="resize", kernel="kernel_grid_sampler_2d", va
 op("aten::_grid_sampler_2d_cpu_fallback", family="resize", kernel="kernel_grid_sampler_2d",
    variants={"out": "aten::_grid_sampler_2d_cpu_fallback.out"})
 op("aten::grid_sampler_3d", family="resize", kernel="kernel_grid_sampler_3d", variants={"out": "aten::grid_sampler_3d.out"})
+for n in (2, 3):
+    op(f"aten::grid_sampler_{n}d_backward", family="backward", kernel="kernel_grid_sampler_backward",
+       variants={"out": f"aten::grid_sampler_{n}d_backward.out"})
+op("aten::_grid_sampler_2d_cpu_fallback_backward", family="backward", kernel="kernel_grid_sampler_backward")
 op("aten::affine_grid_generator", family="resize", variants={"out": "aten::affine_grid_generator.out"}, body="""
 def affine_grid_generator(theta: Tensor, size: List[int], align_corners: bool) -> Tensor:
     k = len(size) - 2

@@ -335,6 +335,8 @@ typedef struct ctc {
   rush_tensor *logs, *targets, *in_lengths, *target_lengths; /* owned; logs [steps, batch, labels] */
   rush_tensor *loss, *alpha;                                 /* owned; alpha [batch, steps, states] */
   int64_t steps, batch, labels, states, blank;
+  rush_tensor *grad, *loss_in, *alpha_in, *made;             /* the way back: borrowed */
+  bool zero_infinity;
 } ctc;
 
 static void ctc_end(ctc *j)
@@ -403,7 +405,7 @@ static void ctc_sequence(ctc *j, int64_t b, int64_t first)
 }
 
 /* Where each sequence's targets begin: rows of a matrix, or one after the other. */
-static rush_status ctc_run(ctc *j, bool is_flat)
+static rush_status ctc_run(ctc *j, bool is_flat, void (*sequence)(ctc *j, int64_t b, int64_t first))
 {
   int64_t first = 0;
   const int64_t width = is_flat ? 0 : j->targets->sizes[1];
@@ -419,15 +421,16 @@ static rush_status ctc_run(ctc *j, bool is_flat)
       if (int_at(j->targets, first + i) < 0 || int_at(j->targets, first + i) >= j->labels)
         return call_fail(j->cx, "targets must be labels below %lld", (long long)j->labels);
     TRY(call_poll(j->cx));
-    ctc_sequence(j, b, first);
+    sequence(j, b, first);
     first += is_flat ? n : width;
   }
   return RUSH_OK;
 }
 
-static rush_status ctc_begin(rush_call *c, ctc *j)
+/* log_probs is argument `at`; targets and the lengths follow. */
+static rush_status ctc_begin(rush_call *c, uint32_t at, int64_t blank, ctc *j)
 {
-  rush_tensor *logs = call_tensor(c, 0), *targets = call_tensor(c, 1);
+  rush_tensor *logs = call_tensor(c, at), *targets = call_tensor(c, at + 1);
   if (logs->n_dims != 3)
     return call_fail(c->cx, "ctc_loss: expected log_probs of 3 dimensions, got %d", logs->n_dims);
   if (targets->n_dims != 1 && targets->n_dims != 2)
@@ -436,14 +439,14 @@ static rush_status ctc_begin(rush_call *c, ctc *j)
   j->steps = logs->sizes[0];
   j->batch = logs->sizes[1];
   j->labels = logs->sizes[2];
-  j->blank = call_int(c, 4);
+  j->blank = blank;
   if (j->blank < 0 || j->blank >= j->labels)
     return call_fail(c->cx, "blank must be in label range");
   if (targets->n_dims == 2 && targets->sizes[0] != j->batch)
     return call_fail(c->cx, "Expected tensor to have size %lld at dimension 0, but got size %lld", (long long)j->batch,
                      (long long)targets->sizes[0]);
-  TRY(read_lengths(c, 2, j->batch, "input_lengths", &j->in_lengths));
-  TRY(read_lengths(c, 3, j->batch, "target_lengths", &j->target_lengths));
+  TRY(read_lengths(c, at + 2, j->batch, "input_lengths", &j->in_lengths));
+  TRY(read_lengths(c, at + 3, j->batch, "target_lengths", &j->target_lengths));
   if (targets->dtype != RUSH_INT32)
     TRY(read_targets(c->cx, targets, false, &j->targets));
   else
@@ -471,15 +474,89 @@ static rush_status ctc_begin(rush_call *c, ctc *j)
 rush_status kernel__ctc_loss(rush_call *c)
 {
   ctc j = {.cx = c->cx};
-  rush_status st = ctc_begin(c, &j);
+  rush_status st = ctc_begin(c, 0, call_int(c, 4), &j);
   if (st == RUSH_OK)
-    st = ctc_run(&j, call_tensor(c, 1)->n_dims == 1);
+    st = ctc_run(&j, call_tensor(c, 1)->n_dims == 1, ctc_sequence);
   if (st == RUSH_OK) {
     const int dtype = call_tensor(c, 0)->dtype;
     st = nn_return_steal(c, 0, tensor_retain(j.loss), dtype, NULL);
     if (st == RUSH_OK)
       st = nn_return_steal(c, 1, tensor_retain(j.alpha), dtype, NULL);
   }
+  ctc_end(&j);
+  return st;
+}
+
+/* The slopes of one step: what all paths through a label have of the whole, against its probability. */
+static void ctc_step_back(const ctc *j, int64_t b, int64_t first, int64_t t)
+{
+  const int64_t n = int_at(j->target_lengths, b), at = (b * j->steps + t) * j->states;
+  const int64_t logs = (t * j->batch + b) * j->labels;
+  const double by = number_at(j->grad, b), loss = number_at(j->loss_in, b);
+  for (int64_t s = 0; s < 2 * n + 1; s++) {
+    const int64_t to = logs + label_of(j, first, s);
+    set_number(j->made, to, log_add(number_at(j->made, to), number_at(j->alpha_in, at + s) + number_at(j->alpha, at + s)));
+  }
+  for (int64_t l = logs; l < logs + j->labels; l++) {
+    const double p = number_at(j->logs, l);
+    set_number(j->made, l, (exp(p) - exp(number_at(j->made, l) + loss - p)) * by);
+  }
+}
+
+/* One sequence: alpha becomes beta[t][s], the probability of all ends of paths that are in state s at step t. */
+static void ctc_sequence_back(ctc *j, int64_t b, int64_t first)
+{
+  const int64_t steps = int_at(j->in_lengths, b), n = int_at(j->target_lengths, b), row = b * j->steps * j->states;
+  const double none = -(double)INFINITY;
+  for (int64_t t = j->steps - 1; t >= 0; t--) {
+    const int64_t at = row + t * j->states, logs = (t * j->batch + b) * j->labels;
+    const bool ends = t == steps - 1;
+    if ((t & 63) == 63 && call_over(j->cx))
+      return;
+    if (t >= steps || (j->zero_infinity && number_at(j->loss_in, b) == (double)INFINITY)) {
+      for (int64_t l = logs; l < logs + j->labels; l++)
+        set_number(j->made, l, 0);
+      continue;
+    }
+    for (int64_t s = 2 * n; s >= 0; s--) {
+      double a = ends ? s >= 2 * n - 1 ? 0.0 : none : number_at(j->alpha, at + j->states + s);
+      const int64_t label = label_of(j, first, s);
+      if (!ends && s < 2 * n)
+        a = log_add(a, number_at(j->alpha, at + j->states + s + 1));
+      if (!ends && s < 2 * n - 1 && label_of(j, first, s + 2) != label)
+        a = log_add(a, number_at(j->alpha, at + j->states + s + 2));
+      set_number(j->alpha, at + s, a + number_at(j->logs, logs + label));
+    }
+    ctc_step_back(j, b, first, t);
+  }
+}
+
+/* grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity */
+rush_status kernel__ctc_loss_backward(rush_call *c)
+{
+  ctc j = {.cx = c->cx, .zero_infinity = call_bool(c, 8)};
+  rush_tensor *given[3] = {call_tensor(c, 0), call_tensor(c, 5), call_tensor(c, 6)}, *in[3] = {0};
+  rush_status st = ctc_begin(c, 1, call_int(c, 7), &j);
+  for (int i = 0; i < 3 && st == RUSH_OK; i++)
+    st = nn_input(c->cx, given[i], &in[i]);
+  for (int i = 0; i < 3 && st == RUSH_OK; i++)
+    if (in[i]->dtype != j.logs->dtype || in[i]->n_elems < (i < 2 ? j.batch : j.alpha->n_elems))
+      st = call_fail(c->cx, "ctc_loss backward: the arguments do not belong together");
+  if (st == RUSH_OK)
+    st = tensor_new(c->cx, j.logs->dtype, 3, j.logs->sizes, &j.made);
+  if (st == RUSH_OK)
+    st = tensor_fill(c->cx, j.made, value_float(-(double)INFINITY));
+  if (st == RUSH_OK) {
+    j.grad = in[0];
+    j.loss_in = in[1];
+    j.alpha_in = in[2];
+    st = ctc_run(&j, call_tensor(c, 2)->n_dims == 1, ctc_sequence_back);
+  }
+  if (st == RUSH_OK)
+    st = nn_return_steal(c, 0, tensor_retain(j.made), call_tensor(c, 1)->dtype, NULL);
+  for (int i = 0; i < 3; i++)
+    tensor_release(in[i]);
+  tensor_release(j.made);
   ctc_end(&j);
   return st;
 }

@@ -131,6 +131,8 @@ op("aten::multilabel_margin_loss_forward", family="loss", kernel="kernel_multila
    variants={"out": "aten::multilabel_margin_loss_forward.output"})
 op("aten::_ctc_loss", family="loss", kernel="kernel__ctc_loss", same=["aten::_ctc_loss.Tensor"],
    variants={"out": "aten::_ctc_loss.out"})
+op("aten::_ctc_loss_backward", family="backward", kernel="kernel__ctc_loss_backward", same=["aten::_ctc_loss_backward.Tensor"],
+   variants={"out": "aten::_ctc_loss_backward.out"})
 CTC = """
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: LENGTHS, target_lengths: LENGTHS, blank: int,
              reduction: int, zero_infinity: bool) -> Tensor:

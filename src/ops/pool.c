@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "ops/nn.h"
+#include "ops/resize.h"
 #include "ops/views.h"
 
 typedef struct pool_job {
@@ -217,6 +218,103 @@ static rush_status avg_pool(rush_call *c, int n)
 rush_status kernel_avg_pool1d(rush_call *c) { return avg_pool(c, 1); }
 rush_status kernel_avg_pool2d(rush_call *c) { return avg_pool(c, 2); }
 rush_status kernel_avg_pool3d(rush_call *c) { return avg_pool(c, 3); }
+
+/* -- Averages back ------------------------------------------------------------------------------------------ */
+
+/* Windows are boxes, so that what they averaged goes back a dimension at a time.  Window `o` along d, and what it is
+ * divided by. */
+static void window_of(const pool_geo *g, int d, bool adaptive, int64_t o, int64_t *begin, int64_t *end, double *by)
+{
+  if (adaptive) {
+    *begin = pool_start(o, g->out[d], g->in[d]);
+    *end = pool_end(o, g->out[d], g->in[d]);
+    *by = (double)(*end - *begin);
+    return;
+  }
+  const int64_t start = o * g->stride[d] - g->pad[d], stop = start + g->kernel[d];
+  *begin = i64_max(start, 0);
+  *end = i64_max(*begin, i64_min(stop, g->in[d]));
+  *by = (double)(g->count_pad ? i64_min(stop, g->in[d] + g->pad[d]) - start : *end - *begin);
+}
+
+static rush_status average_back(call_ctx *cx, const pool_geo *g, int d, bool adaptive, int at, rush_tensor **t)
+{
+  resize_axis a;
+  int64_t begin, end, taps = 1;
+  double by;
+  for (int64_t o = 0; o < g->out[d]; o++) {
+    window_of(g, d, adaptive, o, &begin, &end, &by);
+    taps = i64_max(taps, end - begin);
+  }
+  TRY(axis_new(cx, g->in[d], g->out[d], taps, &a));
+  for (int64_t o = 0; o < a.n_out; o++) {
+    window_of(g, d, adaptive, o, &begin, &end, &by);
+    if (g->divisor)
+      by = d == 2 ? (double)g->divisor : 1;
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t k = o * taps + a.count[o]++;
+      a.idx[k] = i;
+      a.exact[k] = 1 / by;
+    }
+  }
+  rush_status st = axis_turn(cx, &a);
+  if (st == RUSH_OK)
+    st = axis_run(cx, &a, at, t);
+  axis_free(cx->ctx, &a);
+  return st;
+}
+
+/* grad_output, self, and the pool's own arguments */
+static rush_status pool_back(rush_call *c, int n, bool adaptive, pool_geo *g)
+{
+  rush_tensor *grad = call_tensor(c, 0), *self = call_tensor(c, 1), *t;
+  int64_t want[5] = {0};
+  sizes_text a, b;
+  result_sizes(self, n, g->out, want);
+  if (grad->n_dims != self->n_dims || memcmp(want, grad->sizes, sizeof *want * grad->n_dims) != 0)
+    return call_fail(c->cx, "%s: expected grad_output of sizes %s, but got %s", c->op->schema->name + 6,
+                     sizes_print(&a, self->n_dims, want), sizes_print(&b, grad->n_dims, grad->sizes));
+  TRY(nn_check_float(c->cx, c->op->schema->name + 6, grad->dtype));
+  TRY(nn_input(c->cx, grad, &t));
+  rush_status st = RUSH_OK;
+  for (int d = 3 - n; d < 3 && st == RUSH_OK; d++)
+    st = average_back(c->cx, g, d, adaptive, grad->n_dims - 3 + d, &t);
+  if (st != RUSH_OK) {
+    tensor_release(t);
+    return st;
+  }
+  return nn_return_steal(c, 0, t, grad->dtype, self);
+}
+
+static rush_status avg_pool_back(rush_call *c, int n)
+{
+  static const int64_t ones[3] = {1, 1, 1}, zeros[3] = {0, 0, 0};
+  pool_geo g = {.dilation = {1, 1, 1}, .count_pad = call_bool(c, 6)};
+  TRY(window_arg(c, 2, n, ones, "kernel_size", g.kernel));
+  TRY(window_arg(c, 3, n, g.kernel, "stride", g.stride));
+  TRY(window_arg(c, 4, n, zeros, "padding", g.pad));
+  if (!call_is_none(c, 7) && call_int(c, 7) == 0)
+    return call_fail(c->cx, "divisor must be not zero");
+  g.divisor = call_int_or(c, 7, 0);
+  TRY(read_input(c, call_tensor(c, 1), n, &g));
+  TRY(size_result(c, n, &g, call_bool(c, 5)));
+  return pool_back(c, n, false, &g);
+}
+
+static rush_status adaptive_pool_back(rush_call *c, int n)
+{
+  pool_geo g = {0};
+  const rush_tensor *grad = call_tensor(c, 0);
+  TRY(read_input(c, call_tensor(c, 1), n, &g));
+  for (int d = 0; d < 3; d++)
+    g.out[d] = d < 3 - n || grad->n_dims < n ? 1 : grad->sizes[grad->n_dims - 3 + d];
+  return pool_back(c, n, true, &g);
+}
+
+rush_status kernel_avg_pool2d_backward(rush_call *c) { return avg_pool_back(c, 2); }
+rush_status kernel_avg_pool3d_backward(rush_call *c) { return avg_pool_back(c, 3); }
+rush_status kernel_adaptive_avg_pool2d_backward(rush_call *c) { return adaptive_pool_back(c, 2); }
+rush_status kernel_adaptive_avg_pool3d_backward(rush_call *c) { return adaptive_pool_back(c, 3); }
 
 /* -- Adaptive ---------------------------------------------------------------------------------------------- */
 

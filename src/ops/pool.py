@@ -17,3 +17,7 @@ for n in "2d", "3d":
        variants={"out": f"aten::fractional_max_pool{n}.output"})
     op(f"aten::max_unpool{n}", family="pool", kernel=f"kernel_max_unpool{n}",
        variants={"out": f"aten::max_unpool{n}.out"})
+    op(f"aten::avg_pool{n}_backward", family="backward", kernel=f"kernel_avg_pool{n}_backward",
+       variants={"out": f"aten::avg_pool{n}_backward.grad_input"})
+    op(f"aten::_adaptive_avg_pool{n}_backward", family="backward", kernel=f"kernel_adaptive_avg_pool{n}_backward",
+       variants={"out": f"aten::_adaptive_avg_pool{n}_backward.out"})

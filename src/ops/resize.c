@@ -180,133 +180,43 @@ static void fill_antialias(const resize_job *j, int d, resize_axis *a, double *w
   }
 }
 
-/* An edge that stands for several taps has their weight at once, rounded once (fixed point only). */
-static void merge_edges(resize_axis *a, int64_t o, double *w)
-{
-  int64_t *idx = a->idx + o * a->taps;
-  int32_t n = 0;
-  w += o * a->taps;
-  for (int32_t t = 0; t < a->count[o]; t++) {
-    if (n > 0 && idx[t] == idx[n - 1]) {
-      w[n - 1] += w[t];
-    } else {
-      idx[n] = idx[t];
-      w[n++] = w[t];
-    }
-  }
-  a->count[o] = n;
-}
+static void fill_nearest(const resize_job *j, int d, int64_t *idx);
 
-/* Weights from double to what the pass takes. */
-static void convert_weights(resize_axis *a, int dtype, double *w)
+/* Which inputs make the outputs of dimension d: `a` is zeros, and freed by the caller. */
+static rush_status make_axis(call_ctx *cx, const resize_job *j, int d, resize_axis *a)
 {
-  const int64_t n = a->n_out * a->taps;
-  if (dtype == RUSH_FLOAT32) {
-    for (int64_t i = 0; i < n; i++)
-      ((float *)a->w)[i] = (float)w[i];
-  } else if (dtype == RUSH_UINT8) {
-    double max = 0.0;
+  const bool is_nearest = j->mode <= NEAREST_EXACT;
+  const int64_t taps = is_nearest ? 1 : j->antialias ? 2 * (int64_t)ceil(antialias_support(j, d)) + 1 : j->mode == LINEAR ? 2 : 4;
+  TRY(axis_new(cx, j->in[d], j->out[d], taps, a));
+  if (is_nearest) {
+    fill_nearest(j, d, a->idx);
     for (int64_t o = 0; o < a->n_out; o++) {
-      merge_edges(a, o, w);
-      for (int32_t t = 0; t < a->count[o]; t++)
-        max = fmax(max, w[o * a->taps + t]);
+      a->count[o] = 1;
+      a->exact[o] = 1;
     }
-    while (a->shift < 22 && 0.5 + max * (double)(1 << (a->shift + 1)) < 32768.0)
-      a->shift++;
-    for (int64_t i = 0; i < n; i++)
-      ((int32_t *)a->w)[i] = (int32_t)(w[i] * (double)(1 << a->shift) + (w[i] < 0 ? -0.5 : 0.5));
+  } else if (j->antialias) {
+    fill_antialias(j, d, a, a->exact);
+  } else if (j->mode == LINEAR) {
+    fill_linear(j, d, a, a->exact);
   } else {
-    memcpy(a->w, w, (size_t)n * sizeof *w);
+    fill_cubic(j, d, a, a->exact);
   }
-}
-
-static size_t axis_bytes(const resize_axis *a) { return (size_t)(a->n_out * a->taps) * 8; }
-
-static void axis_free(context *c, resize_axis *a)
-{
-  if (a->idx)
-    mem_free(c, a->idx, axis_bytes(a));
-  if (a->w)
-    mem_free(c, a->w, axis_bytes(a));
-  if (a->count)
-    mem_free(c, a->count, (size_t)a->n_out * sizeof *a->count);
-}
-
-static rush_status make_axis(call_ctx *cx, const resize_job *j, int d, int dtype, resize_axis *a)
-{
-  a->n_in = j->in[d];
-  a->n_out = j->out[d];
-  a->taps = j->antialias ? 2 * (int64_t)ceil(antialias_support(j, d)) + 1 : j->mode == LINEAR ? 2 : 4;
-  size_t n;
-  if (!size_mul((size_t)a->n_out, (size_t)a->taps, &n) || n > SIZE_MAX / 16)
-    return call_nomem(cx);
-  a->idx = mem_alloc_zero(cx->ctx, axis_bytes(a));
-  a->w = mem_alloc_zero(cx->ctx, axis_bytes(a));
-  a->count = mem_alloc(cx->ctx, (size_t)a->n_out * sizeof *a->count);
-  double *w = mem_alloc_zero(cx->ctx, axis_bytes(a));
-  if (a->idx && a->w && a->count && w) {
-    if (j->antialias)
-      fill_antialias(j, d, a, w);
-    else if (j->mode == LINEAR)
-      fill_linear(j, d, a, w);
-    else
-      fill_cubic(j, d, a, w);
-    convert_weights(a, dtype, w);
-  }
-  const bool ok = a->idx && a->w && a->count && w;
-  if (w)
-    mem_free(cx->ctx, w, axis_bytes(a));
-  return ok ? RUSH_OK : call_nomem(cx);
+  return RUSH_OK;
 }
 
 /* -- Passes ----------------------------------------------------------------------------------------------------- */
 
-typedef struct pass_job {
-  const resize_axis *axis;
-  resize_pass *run;
-  int64_t inner;
-  const void *in;
-  void *out;
-} pass_job;
-
-static void run_pass(void *arg, int64_t begin, int64_t end)
+/* *t (owned) resized along spatial dimension d, or what arrived from there brought back. */
+static rush_status pass_along(call_ctx *cx, const resize_job *j, int d, bool back, rush_tensor **t)
 {
-  const pass_job *p = arg;
-  p->run(p->axis, p->inner, p->in, p->out, begin, end);
-}
-
-/* *t (owned) resized along spatial dimension d. */
-static rush_status pass_along(call_ctx *cx, const resize_job *j, int d, rush_tensor **t)
-{
-  const cpu_level level = cpu_choose(context_get_options(cx->ctx)->cpu);
-  rush_tensor *in = *t, *out = NULL;
   resize_axis axis = {0};
-  pass_job p = {.axis = &axis, .inner = 1, .in = in->data};
-  int64_t sizes[5] = {0}, outer = 1;
-  memcpy(sizes, in->sizes, sizeof *sizes * in->n_dims);
-  for (int i = 0; i < d + 2; i++)
-    outer *= sizes[i];
-  for (int i = d + 3; i < in->n_dims; i++)
-    p.inner *= sizes[i];
-  sizes[d + 2] = j->out[d];
-  p.run = in->dtype == RUSH_FLOAT32   ? ISA_PICK(resize_pass_f32, level)
-          : in->dtype == RUSH_FLOAT64 ? ISA_PICK(resize_pass_f64, level)
-                                      : ISA_PICK(resize_pass_u8, level);
-  rush_status st = make_axis(cx, j, d, in->dtype, &axis);
+  rush_status st = make_axis(cx, j, d, &axis);
+  if (st == RUSH_OK && back)
+    st = axis_turn(cx, &axis);
   if (st == RUSH_OK)
-    st = tensor_new(cx, in->dtype, in->n_dims, sizes, &out);
-  if (st == RUSH_OK) {
-    p.out = out->data;
-    st = parallel_for(cx, outer, i64_max(1, 16384 / (p.inner * j->out[d])), run_pass, &p);
-  }
+    st = axis_run(cx, &axis, d + 2, t);
   axis_free(cx->ctx, &axis);
-  if (st != RUSH_OK) {
-    tensor_release(out);
-    return st;
-  }
-  tensor_release(in);
-  *t = out;
-  return RUSH_OK;
+  return st;
 }
 
 static rush_status resize_weighted(rush_call *c, resize_job *j)
@@ -319,7 +229,7 @@ static rush_status resize_weighted(rush_call *c, resize_job *j)
   TRY(nn_input(c->cx, self, &t));
   rush_status st = RUSH_OK;
   for (int d = j->n - 1; d >= 0 && st == RUSH_OK; d--)
-    st = pass_along(c->cx, j, d, &t);
+    st = pass_along(c->cx, j, d, false, &t);
   if (st != RUSH_OK) {
     tensor_release(t);
     return st;
@@ -411,6 +321,52 @@ static rush_status resize_nearest(rush_call *c, resize_job *j)
   return nn_return_steal(c, 0, out, self->dtype, self);
 }
 
+/* -- Back ------------------------------------------------------------------------------------------------------------ */
+
+/* grad_output, output_size, input_size, [align_corners], scales... */
+static rush_status read_back_args(rush_call *c, resize_job *j)
+{
+  const rush_tensor *g = call_tensor(c, 0);
+  const uint32_t scales_at = j->mode <= NEAREST_EXACT ? 3 : 4;
+  int64_t in[5] = {0}, want[5] = {0};
+  sizes_text a, b;
+  if (!call_ints_fixed(c, 1, j->out, j->n))
+    return call_fail(c->cx, "It is expected output_size equals to %d", j->n);
+  if (call_ints(c, 2, in, 5) != j->n + 2)
+    return call_fail(c->cx, "It is expected input_size equals to %d", j->n + 2);
+  j->align = scales_at == 4 && call_bool(c, 3);
+  memcpy(want, in, 2 * sizeof *in);
+  for (int d = 0; d < j->n; d++) {
+    j->scales[d] = call_float_or(c, scales_at + (uint32_t)d, 0.0);
+    j->in[d] = in[d + 2];
+    want[d + 2] = j->out[d];
+    if (j->in[d] <= 0 || j->out[d] <= 0)
+      return call_fail(c->cx, "Input and output sizes should be greater than 0");
+  }
+  if (g->n_dims != j->n + 2 || memcmp(g->sizes, want, sizeof *want * g->n_dims) != 0)
+    return call_fail(c->cx, "Expected grad_output to have the same shape as output; output has %s but got grad_output with %s",
+                     sizes_print(&a, j->n + 2, want), sizes_print(&b, g->n_dims, g->sizes));
+  return RUSH_OK;
+}
+
+static rush_status resize_back(rush_call *c, int n, resize_mode mode, bool antialias)
+{
+  resize_job j = {.mode = mode, .n = n, .antialias = antialias};
+  rush_tensor *g = call_tensor(c, 0), *t;
+  TRY(read_back_args(c, &j));
+  TRY(nn_check_float(c->cx, c->op->schema->name + 6, g->dtype));
+  j.is_f32 = g->dtype != RUSH_FLOAT64;
+  TRY(nn_input(c->cx, g, &t));
+  rush_status st = RUSH_OK;
+  for (int d = 0; d < n && st == RUSH_OK; d++)
+    st = pass_along(c->cx, &j, d, true, &t);
+  if (st != RUSH_OK) {
+    tensor_release(t);
+    return st;
+  }
+  return nn_return_steal(c, 0, t, g->dtype, g);
+}
+
 /* -- Operators ------------------------------------------------------------------------------------------------------ */
 
 static rush_status resize(rush_call *c, int n, resize_mode mode, bool antialias)
@@ -433,3 +389,16 @@ rush_status kernel_upsample_bicubic2d(rush_call *c) { return resize(c, 2, CUBIC,
 rush_status kernel__upsample_bilinear2d_aa(rush_call *c) { return resize(c, 2, LINEAR, true); }
 rush_status kernel__upsample_bicubic2d_aa(rush_call *c) { return resize(c, 2, CUBIC, true); }
 rush_status kernel__upsample_lanczos2d_aa(rush_call *c) { return resize(c, 2, LANCZOS, true); }
+rush_status kernel_upsample_nearest1d_backward(rush_call *c) { return resize_back(c, 1, NEAREST, false); }
+rush_status kernel_upsample_nearest2d_backward(rush_call *c) { return resize_back(c, 2, NEAREST, false); }
+rush_status kernel_upsample_nearest3d_backward(rush_call *c) { return resize_back(c, 3, NEAREST, false); }
+rush_status kernel__upsample_nearest_exact1d_backward(rush_call *c) { return resize_back(c, 1, NEAREST_EXACT, false); }
+rush_status kernel__upsample_nearest_exact2d_backward(rush_call *c) { return resize_back(c, 2, NEAREST_EXACT, false); }
+rush_status kernel__upsample_nearest_exact3d_backward(rush_call *c) { return resize_back(c, 3, NEAREST_EXACT, false); }
+rush_status kernel_upsample_linear1d_backward(rush_call *c) { return resize_back(c, 1, LINEAR, false); }
+rush_status kernel_upsample_bilinear2d_backward(rush_call *c) { return resize_back(c, 2, LINEAR, false); }
+rush_status kernel_upsample_trilinear3d_backward(rush_call *c) { return resize_back(c, 3, LINEAR, false); }
+rush_status kernel_upsample_bicubic2d_backward(rush_call *c) { return resize_back(c, 2, CUBIC, false); }
+rush_status kernel__upsample_bilinear2d_aa_backward(rush_call *c) { return resize_back(c, 2, LINEAR, true); }
+rush_status kernel__upsample_bicubic2d_aa_backward(rush_call *c) { return resize_back(c, 2, CUBIC, true); }
+rush_status kernel__upsample_lanczos2d_aa_backward(rush_call *c) { return resize_back(c, 2, LANCZOS, true); }

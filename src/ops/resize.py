@@ -7,3 +7,5 @@ for name in ("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "
     op(f"aten::{name}", family="resize", kernel=f"kernel_{name}", effects=["quantized_scales"], variants={"out": f"aten::{name}.out"})
     op(f"aten::{name}.vec", family="resize", kernel=f"kernel_{name}", effects=["quantized_scales"],
        variants={"out": f"aten::{name}.vec_out"} if name in ("upsample_nearest2d", "upsample_bilinear2d") else {})
+    op(f"aten::{name}_backward", family="backward", kernel=f"kernel_{name}_backward",
+       variants={"out": f"aten::{name}_backward.grad_input"})
