@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/threads.h"
 #include "ops/call.h"
 #include "ops/rows.h"
@@ -141,6 +142,22 @@ static rush_status update_running(call_ctx *cx, const request *r, const job *j)
   return RUSH_OK;
 }
 
+static int statistics_dtype(const request *r)
+{
+  return r->weight && is_narrow(r->input->dtype) ? r->weight->dtype : r->input->dtype;
+}
+
+/* PyTorch keeps a batch's statistics in their results' dtype before it applies them. */
+static void round_statistics(const request *r, job *j)
+{
+  const int dtype = statistics_dtype(r);
+  for (int64_t i = 0; i < j->n_ch && is_narrow(dtype); i++) {
+    const float mean = (float)number_at(j->mean, i), rstd = (float)number_at(j->rstd, i);
+    set_number(j->mean, i, dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(mean)) : f32_of_bf16(bf16_of_f32(mean)));
+    set_number(j->rstd, i, dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(rstd)) : f32_of_bf16(bf16_of_f32(rstd)));
+  }
+}
+
 static rush_status set_statistics(call_ctx *cx, const request *r, job *j, int dtype)
 {
   TRY(tensor_new(cx, dtype, 1, &j->n_ch, &j->mean));
@@ -148,7 +165,9 @@ static rush_status set_statistics(call_ctx *cx, const request *r, job *j, int dt
   if (r->use_batch) {
     TRY(tensor_new(cx, dtype, 1, &j->n_ch, &j->var));
     TRY(parallel_for(cx, j->n_ch, i64_max(1, GRAIN / i64_max(1, j->n_batch * j->plane)), measure, j));
-    return r->update ? update_running(cx, r, j) : RUSH_OK;
+    TRY(r->update ? update_running(cx, r, j) : RUSH_OK);
+    round_statistics(r, j);
+    return RUSH_OK;
   }
   rush_tensor *mean = NULL, *var = NULL;
   rush_status st = widen(cx, r->running_mean, RUSH_FLOAT64, &mean);
@@ -229,7 +248,7 @@ static rush_status norm(rush_call *c, const request *r)
 {
   job j = {0};
   rush_status st = run(c->cx, r, &j);
-  const int stat = r->weight && is_narrow(r->input->dtype) ? r->weight->dtype : r->input->dtype;
+  const int stat = statistics_dtype(r);
   if (st == RUSH_OK) {
     rush_tensor *y = j.y;
     j.y = NULL;
@@ -259,6 +278,12 @@ static request request_of(rush_call *c)
 rush_status kernel_batch_norm(rush_call *c)
 {
   request r = request_of(c);
+  if (r.input->n_elems == 0) { /* of whatever shape */
+    rush_tensor *y = NULL;
+    TRY(tensor_clone(c->cx, r.input, &y));
+    call_return_steal(c, 0, y);
+    return RUSH_OK;
+  }
   return norm(c, &r);
 }
 

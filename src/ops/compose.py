@@ -476,10 +476,10 @@ def nuclear_norm_dim(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
 
 # -- Copies ------------------------------------------------------------------------------------------
 
-compose("_conj_physical", """
+compose("conj_physical", """
 def conj_physical(self: Tensor) -> Tensor:
-    return torch.conj_physical(self)
-""", out="_conj_physical.out")
+    return torch._conj_physical(self) if self.is_complex() else self
+""", out="conj_physical.out", effects=["returns_arg"])
 compose("resize", """
 def resize(self: Tensor, size: List[int], memory_format: Optional[int]) -> Tensor:
     return self.clone().resize_(size)

@@ -224,11 +224,18 @@ static rush_status run_fft(rush_call *c, const rush_tensor *t, const fft_job *j)
 
 /* -- _fft_c2c and its two relatives -------------------------------------------------------------------------------- */
 
+static rush_status no_dimensions(rush_call *c, int64_t dim)
+{
+  return call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+}
+
 static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, fft_job *j)
 {
   int64_t dims[TENSOR_MAX_DIMS];
   int n;
   TRY(call_sizes(c, at, dims, &n));
+  if (t->n_dims == 0 && n > 0)
+    return no_dimensions(c, dims[0]);
   for (int i = 0; i < n; i++)
     TRY(dim_wrap(c->cx, dims[i], t->n_dims, &j->dims[i]));
   j->n_dims = n;
@@ -320,7 +327,7 @@ static rush_status read_shape(rush_call *c, const rush_tensor *t, fft_job *j, in
 static rush_status read_length(rush_call *c, const rush_tensor *t, fft_job *j, int64_t *sizes)
 {
   if (t->n_dims == 0)
-    return call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions", (long long)call_int(c, 2));
+    return no_dimensions(c, call_int(c, 2));
   TRY(dim_wrap(c->cx, call_int(c, 2), t->n_dims, &j->dims[0]));
   j->n_dims = 1;
   sizes[0] = call_int_or(c, 1, -1);

@@ -36,9 +36,9 @@ def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: Lis
         db = dims_other[i] + b.dim() if dims_other[i] < 0 else dims_other[i]
         sa, sb = a.size(da), b.size(db)
         if sb == 1 and sa != 1:
-            a = torch.sum(a, [da], True)
+            a = torch.sum(a, [da], True, dtype=a.dtype)
         elif sa == 1 and sb != 1:
-            b = torch.sum(b, [db], True)
+            b = torch.sum(b, [db], True, dtype=b.dtype)
         elif sa != sb:
             raise RuntimeError("contracted dimensions need to match, but first has size " + str(sa) + " in dim " + str(dims_self[i]) + " and second has size " + str(sb) + " in dim " + str(dims_other[i]))
         else:

@@ -78,20 +78,19 @@ for NAME, FORMULA in (("xlogy", XLOGY), ("special_xlogy", XLOGY), ("special_xlog
     op(f"aten::{NAME}.{OTHER}", family="pointwise", expr=FORMULA, promote="float",
        variants={k: n for k, n in {"inplace": f"aten::{NAME}_.{OTHER}",
                                    "out": f"aten::{NAME}.{OUTS[2]}"}.items() if registered(n)})
-unary("logit", {"eps=None": {"float": "log(self / (1 - self))"},
+unary("logit", {"eps=None": {"float": "log(rnd(self / rnd(1 - self)))"},
                 "else": {"float": """lo = eps
                          x = where(self < lo, lo, where(self > 1 - lo, 1 - lo, self))
-                         log(x / (1 - x))"""}}, promote="float",
+                         log(rnd(x / rnd(1 - x)))"""}}, promote="float",
       scalars={"eps": "rounded"})
-unary("special_logit", {"eps=None": {"float": "log(self / (1 - self))"},
+unary("special_logit", {"eps=None": {"float": "log(rnd(self / rnd(1 - self)))"},
                         "else": {"float": """lo = eps
                          x = where(self < lo, lo, where(self > 1 - lo, 1 - lo, self))
-                         log(x / (1 - x))"""}}, promote="float",
+                         log(rnd(x / rnd(1 - x)))"""}}, promote="float",
       scalars={"eps": "rounded"})
 unary("special_entr", {"float": "where(isnan(self), self, where(self > 0, -self * log(self), "
                                 "where(self == 0, 0, -inf)))"}, promote="float")
-unary("special_ndtr", {"float": "x = self * 0.7071067811865476\n"
-                                "where(x < -1, erfc(-x) / 2, (1 + erf(x)) / 2)"}, promote="float")
+unary("special_ndtr", {"float": "rnd(1 + rnd(erf(rnd(self / 1.4142135623730951)))) * 0.5"}, promote="float")
 
 # -- Activations
 
@@ -143,7 +142,8 @@ unary("log_sigmoid", {"float": "min(self, 0) - log1p(exp(-abs(self)))"}, name="l
 
 # -- Complex numbers
 
-unary("conj_physical", {"bool int float": "self", "complex": "complex(real(self), -imag(self))"})
+op("aten::_conj_physical", family="pointwise", expr={"bool int float": "self", "complex": "complex(real(self), -imag(self))"},
+   variants={"inplace": "aten::conj_physical_", "out": "aten::_conj_physical.out"})
 unary("angle", {"float": "where(isnan(self), self, where(self < 0, pi, 0))",
                 "complex": "atan2(imag(self), real(self))"}, promote="float", out="real")
 op("aten::complex", family="pointwise", expr={"float": "complex(real, imag)"}, out="complex",

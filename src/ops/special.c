@@ -232,13 +232,18 @@ double special_igammac(double a, double x)
 
 /* -- Orthogonal polynomials: three-term recurrences ------------------------------------------------------------------------ */
 
+#define MAX_DEGREE 65536 /* a step of the recurrence each */
+
+static double degree(double n) { return n > MAX_DEGREE ? NAN : trunc(n); }
+
 /* p(k + 1) = (alpha x + beta) p(k) - gamma p(k - 1), from p(0) = 1 and p(1). */
 static double chebyshev(double n, double first, double x)
 {
   double p = 1, q = first;
-  if (n < 0)
-    return 0;
-  for (double k = 0; k + 0.5 < n; k++) {
+  n = degree(n);
+  if (!(n >= 0))
+    return n < 0 ? 0 : NAN;
+  for (double k = 0; k < n; k++) {
     const double next = 2 * x * q - p;
     p = q;
     q = next;
@@ -247,7 +252,7 @@ static double chebyshev(double n, double first, double x)
 }
 double special_chebyshev_t(double x, double n)
 {
-  return n > 6 && fabs(x) < 1 ? cos(n * acos(x)) : chebyshev(n, x, x);
+  return n >= 7 && fabs(x) < 1 ? cos(trunc(n) * acos(x)) : chebyshev(n, x, x);
 }
 double special_chebyshev_u(double x, double n) { return chebyshev(n, 2 * x, x); }
 double special_chebyshev_v(double x, double n) { return chebyshev(n, 2 * x - 1, x); }
@@ -256,9 +261,10 @@ double special_chebyshev_w(double x, double n) { return chebyshev(n, 2 * x + 1, 
 double special_hermite_h(double x, double n)
 {
   double p = 1, q = 2 * x;
-  if (n < 0)
-    return 0;
-  for (double k = 1; k - 0.5 < n; k++) {
+  n = degree(n);
+  if (!(n >= 0))
+    return n < 0 ? 0 : NAN;
+  for (double k = 1; k <= n; k++) {
     const double next = 2 * x * q - 2 * k * p;
     p = q;
     q = next;
@@ -268,9 +274,10 @@ double special_hermite_h(double x, double n)
 double special_hermite_he(double x, double n)
 {
   double p = 1, q = x;
-  if (n < 0)
-    return 0;
-  for (double k = 1; k - 0.5 < n; k++) {
+  n = degree(n);
+  if (!(n >= 0))
+    return n < 0 ? 0 : NAN;
+  for (double k = 1; k <= n; k++) {
     const double next = x * q - k * p;
     p = q;
     q = next;
@@ -280,9 +287,10 @@ double special_hermite_he(double x, double n)
 double special_laguerre(double x, double n)
 {
   double p = 1, q = 1 - x;
-  if (n < 0)
-    return 0;
-  for (double k = 1; k - 0.5 < n; k++) {
+  n = degree(n);
+  if (!(n >= 0))
+    return n < 0 ? 0 : NAN;
+  for (double k = 1; k <= n; k++) {
     const double next = ((2 * k + 1 - x) * q - k * p) / (k + 1);
     p = q;
     q = next;
@@ -292,12 +300,58 @@ double special_laguerre(double x, double n)
 double special_legendre(double x, double n)
 {
   double p = 1, q = x;
-  if (n < 0)
-    return 0;
-  for (double k = 1; k - 0.5 < n; k++) {
+  n = degree(n);
+  if (!(n >= 0))
+    return n < 0 ? 0 : NAN;
+  for (double k = 1; k <= n; k++) {
     const double next = ((2 * k + 1) * x * q - k * p) / (k + 1);
     p = q;
     q = next;
   }
   return p;
+}
+
+/* -- Airy's function -------------------------------------------------------------------------------------------------- */
+
+/* From the power series of its two solutions, DLMF 9.4.1. */
+static double airy_series(double x)
+{
+  const double cube = x * x * x;
+  double f = 1, g = x, a = 1, b = x;
+  for (double k = 3; k < 200 && (fabs(a) > 1e-17 * fabs(f) || fabs(b) > 1e-17 * fabs(g)); k += 3) {
+    a *= cube / (k * (k - 1));
+    b *= cube / (k * (k + 1));
+    f += a;
+    g += b;
+  }
+  return 0.355028053887817239 * f - 0.258819403792806798 * g;
+}
+
+/* From Poincare's expansions, DLMF 9.7.5 and 9.7.9, cut at the smallest term. */
+static double airy_far(double x)
+{
+  const double z = fabs(x), zeta = 2.0 / 3.0 * z * sqrt(z), root = sqrt(sqrt(z));
+  double even = 1, odd = 0, term = 1;
+  for (int k = 1; k < 60; k++) {
+    const double next = term * (6.0 * k - 5) * (6.0 * k - 3) * (6.0 * k - 1) / (216.0 * k * (2.0 * k - 1) * zeta);
+    if (!(next < term) || next < 1e-17)
+      break;
+    term = next;
+    const double sign = x > 0 ? (k % 2 ? -1 : 1) : (k % 4 < 2 ? 1 : -1);
+    if (k % 2)
+      odd += sign * term;
+    else
+      even += sign * term;
+  }
+  if (x > 0)
+    return exp(-zeta) * (even + odd) / (2 * 1.77245385090551603 * root);
+  const double turn = zeta - 0.785398163397448310;
+  return (cos(turn) * even + sin(turn) * odd) / (1.77245385090551603 * root);
+}
+
+double special_airy_ai(double x)
+{
+  if (isinf(x) || isnan(x))
+    return NAN;
+  return x > 5.5 || x < -8 ? airy_far(x) : airy_series(x);
 }

@@ -22,7 +22,8 @@ double special_polygamma(double n, double x);
 /* Regularised incomplete gamma functions, lower and upper. */
 double special_igamma(double a, double x);
 double special_igammac(double a, double x);
-/* Orthogonal polynomials of degree n (a whole number; below 0: 0). */
+double special_airy_ai(double x);
+/* Orthogonal polynomials of degree n (cut to a whole number; below 0: 0; NaN over 65,536). */
 double special_chebyshev_t(double x, double n);
 double special_chebyshev_u(double x, double n);
 double special_chebyshev_v(double x, double n);

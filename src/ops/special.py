@@ -23,11 +23,11 @@ for name, formula in (("igamma", "igamma"), ("igammac", "igammac"), ("special_ga
     unary(name, f"{formula}(self, other)")
 
 
-def two(name, formula, first):
+def two(name, formula, first, at=None):
     """Tensor and number in both places."""
     other = {"self": "other", "x": "n"}[first]
     for kind, out in (("", ".out"), (f".{first}_scalar", f".{first}_scalar_out"), (f".{other}_scalar", f".{other}_scalar_out")):
-        op(f"aten::{name}{kind}", family="pointwise", expr={"float": f"{formula}({first}, {other})"}, promote="float",
+        op(f"aten::{name}{kind}", family="pointwise", expr={"float": f"{formula}({at or first}, {other})"}, promote="float",
            variants={"out": f"aten::{name}{out}"})
 
 
@@ -37,6 +37,9 @@ for name, formula in (("chebyshev_polynomial_t", "chebyshev_t"), ("chebyshev_pol
                       ("hermite_polynomial_h", "hermite_h"), ("hermite_polynomial_he", "hermite_he"),
                       ("laguerre_polynomial_l", "laguerre"), ("legendre_polynomial_p", "legendre")):
     two(f"special_{name}", formula, "x")
+for kind in "tuvw":
+    two(f"special_shifted_chebyshev_polynomial_{kind}", f"chebyshev_{kind}", "x", "x + x - 1")
+unary("special_airy_ai", "airy_ai(x)")
 for name in ("polygamma", "special_polygamma"):
     op(f"aten::{name}", family="pointwise", expr={"float": "polygamma(n, self)"}, promote="float",
        variants={"out": f"aten::{name}.out"})

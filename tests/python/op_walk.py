@@ -20,6 +20,8 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import rushlight
@@ -169,6 +171,10 @@ def run_theirs(function: Any, sample: tuple) -> tuple[Any, list[torch.Tensor]]:
         return function(*args, **kwargs), copies.tensors
 
 
+class NothingCalled(Exception):
+    """Python's own code gave the result: there is nothing of ours to judge."""
+
+
 def run_ours(function: Any, sample: tuple) -> tuple[Any, list[torch.Tensor]]:
     copies = Copies()
     args, kwargs = copies(sample[0]), copies(sample[1])
@@ -179,7 +185,7 @@ def run_ours(function: Any, sample: tuple) -> tuple[Any, list[torch.Tensor]]:
         direct = not isinstance(function, types.FunctionType) and not tensors_of([*args, *kwargs.values()])
         result = mode.call(function, args, kwargs) if direct else function(*args, **kwargs)
         if not mode.called:
-            raise Missing(f"nothing of ours was called by {function}")
+            raise NothingCalled
     return result, copies.tensors
 
 
@@ -193,6 +199,8 @@ def check(op: Any, function: Any, sample: tuple, tolerance: tuple[float, float] 
         return "cannot run", "sparse tensors"
     try:
         got, mine = run_ours(function, sample)
+    except NothingCalled:
+        return "no sample", ""
     except (Missing, NotImplementedError) as error:
         return "cannot run", f"{str(error).splitlines()[0]:.160}"
     except Exception as error:
@@ -353,6 +361,31 @@ def work(job: tuple[int, list[str], int, int, int]) -> tuple[dict, list, str]:
     return {"|".join(k): n for k, n in row.counts.items()}, row.why, row.name
 
 
+def results_of(jobs: list[tuple], n_workers: int) -> Iterator[tuple[dict, list, str]]:
+    """work() of each job in order; one that kills its process is told apart by running alone."""
+    if n_workers == 1:
+        yield from map(work, jobs)
+        return
+    fork = multiprocessing.get_context("fork")
+    at = 0
+    while at < len(jobs):
+        with ProcessPoolExecutor(n_workers, mp_context=fork) as pool:
+            try:
+                for result in pool.map(work, jobs[at:]):
+                    yield result
+                    at += 1
+                return
+            except BrokenProcessPool:
+                pass
+        with ProcessPoolExecutor(1, mp_context=fork) as alone:
+            try:
+                yield alone.submit(work, jobs[at]).result()
+            except BrokenProcessPool:
+                name = entry_name(op_db[jobs[at][0]])
+                yield {"function|float32|cannot run": 1}, [("function", "float32", "cannot run", "", "the process died")], name
+        at += 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="entries whose name matches")
@@ -370,18 +403,17 @@ def main() -> int:
     print(f"{'in-place':>9}{'out=':>9}{'layouts':>9}{'errors':>9}")
     rows: list[Row] = []
     began = time.monotonic()
-    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=40) as pool:
-        for counts, why, name in pool.imap(work, jobs):
-            row = Row(name)
-            row.counts.update({tuple(k.split("|")): n for k, n in counts.items()})
-            row.why = why
-            rows.append(row)
-            print(line(row), flush=True)
-            seen = set()
-            for form, _, way, text, reason in why:
-                if options.all or (form, way) not in seen:
-                    print(f"    {form} {way}: ({text}): {reason}", flush=True)
-                seen.add((form, way))
+    for counts, why, name in results_of(jobs, options.jobs):
+        row = Row(name)
+        row.counts.update({tuple(k.split("|")): n for k, n in counts.items()})
+        row.why = why
+        rows.append(row)
+        print(line(row), flush=True)
+        seen = set()
+        for form, _, way, text, reason in why:
+            if options.all or (form, way) not in seen:
+                print(f"    {form} {way}: ({text}): {reason}", flush=True)
+            seen.add((form, way))
     return summary(rows, options, time.monotonic() - began)
 
 

@@ -56,8 +56,8 @@ VARIADIC = {
 }
 LISTS = {"broadcast_tensors", "meshgrid", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "einsum"}
 RENAMED = {"axis": "dim", "keepdims": "keepdim", "input": "self", "x": "self", "x1": "self", "x2": "other"}
-# Results that PyTorch's Python binding leaves out.
-NO_GRAD = {"requires_grad", "pin_memory"}
+# Arguments of PyTorch's Python binding alone.
+BINDING = {"requires_grad", "pin_memory", "as_tuple"}
 
 
 def operator_name(func: Any) -> str | None:
@@ -164,6 +164,31 @@ def seed_both(seed: int, theirs: Any = torch.manual_seed) -> Any:
     return theirs(seed)
 
 
+@functools.cache
+def argument_names(name: str) -> frozenset[str]:
+    packet = getattr(torch.ops.aten, name, None)
+    if packet is None:
+        return frozenset()
+    return frozenset(a.name for o in packet.overloads() for a in getattr(packet, o)._schema.arguments)
+
+
+def named(name: str, kwargs: dict) -> dict:
+    """Named arguments by the names of the schema; what only PyTorch's Python binding knows is left out."""
+    known = argument_names(name)
+    made = {}
+    for k, v in kwargs.items():
+        if k in BINDING and k not in known:
+            continue
+        made[RENAMED[k] if k in RENAMED and k not in known else k] = plain(v)
+    return made
+
+
+def returned(name: str, result: Any) -> Any:
+    """Several results by name, as PyTorch's binding gives them."""
+    kind = getattr(torch.return_types, name, None)
+    return kind(result) if kind is not None and isinstance(result, tuple) else result
+
+
 class Ours(TorchFunctionMode):
     """See the head of the file.  `called` has the names of the operators that ran."""
 
@@ -202,6 +227,8 @@ class Ours(TorchFunctionMode):
         operator = operator_name(func)
         if isinstance(func, types.FunctionType) or operator is None:
             return func(*args, **kwargs)
+        if name == "nonzero" and kwargs.get("as_tuple"):
+            operator = "aten::nonzero_numpy"
         if name in DTYPES and len(args) == 1:
             operator, args = "aten::to", (args[0], DTYPES[name])
         namespace, _, rest = operator.partition("::")
@@ -211,7 +238,7 @@ class Ours(TorchFunctionMode):
         self.called.append(rest)
         if isinstance(kwargs.get("out"), (list, tuple)):
             return self.with_results(found, rest, args, kwargs)
-        return found(*self.arguments(rest, [plain(a) for a in args]), **self.named(kwargs))
+        return returned(rest, found(*self.arguments(rest, [plain(a) for a in args]), **named(rest, kwargs)))
 
     def with_results(self, operator: Any, name: str, args: tuple, kwargs: dict) -> Any:
         """out=(a, b): the overload that has as many results by name."""
@@ -228,7 +255,7 @@ class Ours(TorchFunctionMode):
                 outs = dict(zip(names, kwargs["out"], strict=True))
             try:
                 one = getattr(operator, overload)
-                return one(*self.arguments(name, [plain(a) for a in args]), **self.named(given), **outs)
+                return returned(name, one(*self.arguments(name, [plain(a) for a in args]), **named(name, given), **outs))
             except Exception as error:  # another overload may take these
                 refused = error
         raise refused
@@ -245,6 +272,3 @@ class Ours(TorchFunctionMode):
             if rest and all(isinstance(a, torch.Tensor) for a in rest) and not (name.startswith("atleast") and len(rest) == 1):
                 return [*args[:at], list(rest)]
         return args
-
-    def named(self, kwargs: dict) -> dict:
-        return {RENAMED.get(k, k): plain(v) for k, v in kwargs.items() if k not in NO_GRAD}
