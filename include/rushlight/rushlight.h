@@ -541,7 +541,7 @@ RUSH_API rush_status rush_op_n_gradients(rush_context *c, const char *name, size
 RUSH_API rush_status rush_op_gradient(rush_context *c, const char *name, size_t i, const char **inputs, const char **takes,
                                       rush_error *err) RUSH_CHECKED;
 /* Formula i of values[n_values], in the order of `takes`: "grad" ("grad0"...) is the gradient of the (first...) result, "result"
- * that result, "needs" a list of bool, everything else an argument.  results[n_inputs] are new, in the order of `inputs`, and have
+ * that result, "needs" a list of bool, "self_sizes" the sizes of an argument, everything else an argument.  results[n_inputs] are new, in the order of `inputs`, and have
  * the sizes and dtypes of inputs[], which are the arguments (or None). */
 RUSH_API rush_status rush_op_gradient_run(rush_context *c, const char *name, size_t i, const rush_value *values,
                                           size_t n_values, const rush_value *inputs, size_t n_inputs, rush_value *results,

@@ -55,7 +55,8 @@ class Formula:
     """The gradient of one or several arguments of an operator: a function of the operator table.
 
     `inputs` are the arguments, `takes` what the formula is called with, by name: `grad` (`grad0`, `grad1`...) the gradient of
-    the result (of each), `result` the result, `needs` a list that says which inputs are wanted, everything else an argument.
+    the result (of each), `result` the result, `needs` a list that says which inputs are wanted, `self_sizes` the sizes of an argument, everything else
+    an argument.
     """
 
     def __init__(self, name: str, index: int, inputs: str, takes: str) -> None:

@@ -143,7 +143,7 @@ class Table:
     def __init__(self, schemas: dict[str, Any], tapes: Any) -> None:
         self.schemas, self.tapes, self.rows = schemas, tapes, {}
         self.kernels, self.scalars, self.points = set(), [], []
-        self.gradients = gen_grad.Texts()
+        self.gradients, self.late_grads = gen_grad.Texts(), []
 
     def find(self, full: str, where: str) -> Any:
         if full not in self.schemas:
@@ -247,6 +247,11 @@ class Table:
 def read_gradients(table: Any) -> None:
     """After all tables: formulas may use every helper."""
     table.gradients.begin()
+    for full, where, formulas in table.late_grads:
+        row = table.rows.get(table.find(full, where).full)
+        if not row or row.base or "grad" in row.entry:
+            raise TableError(where, f"{full} has " + ("a gradient already" if row and not row.base else "no entry"))
+        row.entry = {**row.entry, "grad": formulas}
     for row in table.rows.values():
         if "grad" in row.entry:
             try:
@@ -269,10 +274,15 @@ def read_tables(table: Any, paths: list[str]) -> None:
             except gen_grad.GradError as x:
                 raise TableError(f"{shown}:{sys._getframe(1).f_lineno}", str(x)) from None
 
+        def grad(names: str, formulas: Any = (), shown: str = shown, **more: Any) -> None:
+            where = f"{shown}:{sys._getframe(1).f_lineno}"
+            for name in names.split():
+                table.late_grads.append((f"aten::{name}", where, {**dict(formulas), **more}))
+
         with open(path, encoding="utf-8") as f:
             code = compile(f.read(), path, "exec")
         try:
-            exec(code, {"op": op, "helper": helper, "registered": table.schemas.__contains__, "__name__":
+            exec(code, {"op": op, "helper": helper, "grad": grad, "registered": table.schemas.__contains__, "__name__":
                         os.path.basename(path)[:-3]})
         except TableError:
             raise

@@ -4,7 +4,7 @@
 
 A key names the arguments whose gradients its formula gives.  A formula is an expression, or lines that end in one (or return
 on every path).  It may name the operator's arguments, `grad` (one result) or `grad0`, `grad1`..., `result` or `result0`...,
-`needs` (List[bool]: which of the key's inputs are wanted), and helpers.  The function made of it takes what it names, in that
+`NAME_sizes` (an argument's sizes, when it is not needed itself), `needs` (List[bool]: which of the key's inputs are wanted), and helpers.  The function made of it takes what it names, in that
 order.  What it gives is afterwards fitted to the argument (ops/gradient.h): no formula sums over broadcast dimensions.
 """
 from __future__ import annotations
@@ -48,7 +48,16 @@ def sources(schema: Any) -> list[str]:
     n = len(schema.returns)
     grads = ["grad0"] if n == 1 and "grad" in args else ["grad"] if n == 1 else [f"grad{i}" for i in range(n)]
     results = ["result"] if n == 1 else [f"result{i}" for i in range(n)]
-    return [*grads, *args, *(r for r in results if r not in args), "needs"]
+    sizes = [f"{a.name}_sizes" for a in schema.args if a.type.startswith("Tensor")]
+    return [*grads, *args, *sizes, *(r for r in results if r not in args), "needs"]
+
+
+def declared(name: str, schema: Any) -> str:
+    """A parameter; what is no value of the operator's has a type of its own."""
+    if name == "needs":
+        return "needs: List[bool]"
+    types = {f"{a.name}_sizes": "List[List[int]]" if "[" in a.type else "List[int]" for a in schema.args}
+    return f"{name}: {types[name]}" if name in types else name
 
 
 def one(schema: Any, name: str, inputs: list[str], text: str, helpers: set[str]) -> str:
@@ -70,7 +79,10 @@ def one(schema: Any, name: str, inputs: list[str], text: str, helpers: set[str])
     last = tree.body[-1]
     if isinstance(last, ast.Expr):
         lines[last.lineno - 1] = "return " + lines[last.lineno - 1]
-    params = ", ".join("needs: List[bool]" if t == "needs" else t for t in takes)
+    optional = {a.name for a in schema.args if a.type == "Tensor?"}
+    if len(inputs) == 1 and inputs[0] in optional & set(takes):
+        lines.insert(0, f"assert {inputs[0]} is not None")  # nobody asks for the gradient of None
+    params = ", ".join(declared(t, schema) for t in takes)
     source = f"def {name}({params}):\n" + "".join(f"  {line}\n" for line in lines)
     parse(source)
     return f"{' '.join(inputs)}\0{' '.join(takes)}\0{source}\0"

@@ -94,6 +94,8 @@ static int numbered(str name, const char *word)
 
 static gradient_take take_of(const op *o, str name)
 {
+  static const str sizes = {"_sizes", 6};
+  const str head = {name.p, name.len > sizes.len ? name.len - sizes.len : 0};
   const int arg = schema_arg_index(o->schema, name), grad = numbered(name, "grad"), result = numbered(name, "result");
   if (arg >= 0)
     return (gradient_take){GRADIENT_ARG, (uint8_t)arg};
@@ -101,14 +103,22 @@ static gradient_take take_of(const op *o, str name)
     return (gradient_take){GRADIENT_OF_RESULT, (uint8_t)grad};
   if (result >= 0 && (uint32_t)result < o->schema->n_returns)
     return (gradient_take){GRADIENT_RESULT, (uint8_t)result};
+  if (head.len && memcmp(name.p + head.len, sizes.p, sizes.len) == 0 && schema_arg_index(o->schema, head) >= 0)
+    return (gradient_take){GRADIENT_SIZES, (uint8_t)schema_arg_index(o->schema, head)};
   return (gradient_take){GRADIENT_NEEDS, 0};
+}
+
+/* NULL: a type of its own, written in the formula's text. */
+static const type *take_type(const schema *sc, gradient_take t)
+{
+  if (t.from == GRADIENT_ARG)
+    return sc->args[t.index].type;
+  return t.from == GRADIENT_OF_RESULT || t.from == GRADIENT_RESULT ? sc->returns[t.index].type : NULL;
 }
 
 const type *op_gradient_type(const op *o, str name)
 {
-  const schema *sc = base_of(o)->schema;
-  const gradient_take t = take_of(base_of(o), name);
-  return t.from == GRADIENT_ARG ? sc->args[t.index].type : t.from == GRADIENT_NEEDS ? NULL : sc->returns[t.index].type;
+  return take_type(base_of(o)->schema, take_of(base_of(o), name));
 }
 
 static uint32_t count_words(const char *text)
@@ -278,18 +288,19 @@ rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g, co
 static rush_status bind_take(call_ctx *cx, const op *o, const op_gradient *g, uint32_t i, rush_value v, rush_value *out)
 {
   const schema *sc = base_of(o)->schema;
-  const gradient_take t = g->take[i];
+  const type *t = take_type(sc, g->take[i]);
   bool fits = true;
-  if (t.from == GRADIENT_NEEDS)
+  if (!t)
     *out = value_retain(v);
   else
-    TRY(value_bind(cx, t.from == GRADIENT_ARG ? sc->args[t.index].type : sc->returns[t.index].type, v, &fits, out));
+    TRY(value_bind(cx, t, v, &fits, out));
   return fits ? RUSH_OK : call_fail(cx, "value %u of a gradient of %s is of another type", i, sc->name);
 }
 
 rush_status op_gradient_run(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,
                             const rush_value *inputs, rush_value *results)
 {
+  TRY(op_gradient_prepare(cx, o, g));
   rush_value *bound = mem_alloc(cx->ctx, (g->n_takes + 1) * sizeof *bound);
   if (!bound)
     return call_nomem(cx);

@@ -20,6 +20,7 @@ typedef enum gradient_from { /* where a function's argument comes from */
   GRADIENT_OF_RESULT,        /* the gradient of result `index`; zeros when there is none */
   GRADIENT_ARG,              /* argument `index` of the base operator */
   GRADIENT_RESULT,           /* result `index` */
+  GRADIENT_SIZES,            /* the sizes of argument `index`: List[int], List[List[int]] of Tensor[] */
   GRADIENT_NEEDS             /* List[bool]: which of the inputs are wanted */
 } gradient_from;
 

@@ -7,26 +7,21 @@ def named(inplace=None, out=None):
     return {k: n for k, n in got.items() if n and registered(n)}
 
 
-def given(grad):
-    """The key, if there is a gradient."""
-    return {"grad": grad} if grad else {}
-
-
 def unary(name, expr, /, **more):
     """aten::NAME(self, ...), aten::NAME_, aten::NAME.out."""
     op(f"aten::{name}", family="pointwise", expr=expr,
        variants=named(f"aten::{name}_", f"aten::{name}.out"), **more)
 
 
-def binary(name, expr, /, scalar=True, grad=None, grad_scalar=None, **more):
+def binary(name, expr, /, scalar=True, **more):
     """aten::NAME.Tensor and .Scalar with their variants."""
     op(f"aten::{name}.Tensor", family="pointwise", expr=expr,
        variants=named(f"aten::{name}_.Tensor",
                       f"aten::{name}.out" if registered(f"aten::{name}.out")
-                      else f"aten::{name}.Tensor_out"), **given(grad), **more)
+                      else f"aten::{name}.Tensor_out"), **more)
     if scalar:
         op(f"aten::{name}.Scalar", family="pointwise", expr=expr,
-           variants=named(f"aten::{name}_.Scalar", f"aten::{name}.Scalar_out"), **given(grad_scalar), **more)
+           variants=named(f"aten::{name}_.Scalar", f"aten::{name}.Scalar_out"), **more)
 
 
 def plain(name, expr, /, **more):
@@ -56,7 +51,7 @@ op("aten::subtract.Tensor", family="pointwise", expr=SUB,
    scalars=ROUND, refuse_bool=NO_BOOL,
    variants={"inplace": "aten::subtract_.Tensor", "out": "aten::subtract.out"})
 MUL = {"bool": "self & other", "int float complex": "self * other"}
-binary("mul", MUL, scalars=OPMATH, name="mul_cpu", grad={"self": "grad * other.conj()", "other": "grad * self.conj()"}, grad_scalar={"self": "times_conj(grad, other)"})
+binary("mul", MUL, scalars=OPMATH, name="mul_cpu")
 binary("multiply", MUL, scalars=OPMATH, name="mul_cpu")
 DIV = {"float complex": "self / other"}
 MODES = {"rounding_mode=None": {"float complex": "self / other"},

@@ -12,6 +12,7 @@ no matter of formulas.
 from __future__ import annotations
 
 import argparse
+import ast
 import collections
 import functools
 import json
@@ -116,6 +117,12 @@ def as_list(results: Any) -> list[Any]:
     return list(results) if isinstance(results, tuple) else [results]
 
 
+def sizes(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return list(value.shape)
+    return [sizes(v) for v in value] if isinstance(value, (list, tuple)) else None
+
+
 class Recorded(torch.autograd.Function):
     """One call of an operator that has formulas."""
 
@@ -144,7 +151,8 @@ class Recorded(torch.autograd.Function):
         if len(grads) == 1:
             values |= {"grad": grads[0], "result": ctx.results[0]}
         names = [a.name for a in ctx.op.schema.arguments]
-        return values | dict(zip(names, ctx.args, strict=True))
+        values |= dict(zip(names, ctx.args, strict=True))
+        return values | {f"{n}_sizes": sizes(v) for n, v in zip(names, ctx.args, strict=True)}
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -192,7 +200,10 @@ class Torch:
     """What `torch` is in a body: every operator, and Python's names."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name) if hasattr(torch, name) else getattr(torch.ops.aten, name)
+        try:
+            return getattr(torch.ops.aten, name)  # overloads are chosen as TorchScript does
+        except AttributeError:
+            return getattr(torch, name)
 
 
 @functools.cache
@@ -202,15 +213,30 @@ def names() -> dict[str, Any]:
         "Tensor": torch.Tensor, "number": Any, "annotate": lambda _, value: value,
     }  # fmt: skip
     for text in table().gradients.helpers.values():
-        exec(text, space)
+        exec(compiled(text), space)
     return space
+
+
+class Lists(ast.NodeTransformer):
+    """x.size() is a list in TorchScript, and a tuple of its own kind in Python."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "size" and not node.args:
+            return ast.Call(ast.Name("list", ast.Load()), [node], [])
+        return node
+
+
+def compiled(text: str) -> Any:
+    tree = Lists().visit(ast.parse("from __future__ import annotations\n" + text))
+    return compile(ast.fix_missing_locations(tree), "<body>", "exec")
 
 
 @functools.cache
 def body_function(text: str) -> Callable[..., Any]:
     space = dict(names())
     known = set(space)
-    exec("from __future__ import annotations\n" + text, space)
+    exec(compiled(text), space)
     return next(v for k, v in space.items() if k not in known and callable(v) and k != "__builtins__")
 
 
@@ -255,7 +281,9 @@ class Walk(SchemaCheckMode):
 
 
 def inputs_of(sample: Any) -> list[torch.Tensor]:
-    return [t for t in tree_leaves((sample.input, sample.args, sample.kwargs)) if isinstance(t, torch.Tensor) and t.requires_grad]
+    return [
+        t for t in tree_leaves((sample.input, sample.args, sample.kwargs)) if isinstance(t, torch.Tensor) and t.requires_grad
+    ]
 
 
 def outputs_of(op: Any, sample: Any, in_mode: bool) -> list[torch.Tensor]:
@@ -327,7 +355,9 @@ def walk(op: Any, most: int, few: int = 5) -> dict[str, Any]:
     for dtype in (torch.float64, torch.complex128, torch.float32):
         if dtype not in dtypes:
             continue
-        for sample in samples(op, dtype, min(most, few) if dtype == torch.float32 and most else few if dtype == torch.float32 else most):
+        for sample in samples(
+            op, dtype, min(most, few) if dtype == torch.float32 and most else few if dtype == torch.float32 else most
+        ):
             why = check(op, sample)
             if why is None:
                 continue
@@ -365,7 +395,9 @@ def main() -> int:
             went["passed"].append(name)
         else:
             went["failed"][name] = dict(row["why"])
-            lacking.update({w.removeprefix("no formula of ").split(" for ")[0] for w in row["why"] if w.startswith("no formula")})
+            lacking.update(
+                {w.removeprefix("no formula of ").split(" for ")[0] for w in row["why"] if w.startswith("no formula")}
+            )
         print(f"{'ok  ' if good else 'FAIL'} {name}: {row['passed']} of {row['samples']}", flush=True)
         for why, n in list(row["why"].items())[: None if options.all else 2]:
             print(f"       {n} x {why}")
