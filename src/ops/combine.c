@@ -1,7 +1,7 @@
 #include "ops/combine.h"
 
 #include "ops/half.h"
-#include "tensor/dtype.h"
+#include "tensor/tensor.h"
 
 typedef struct c64 {
   float re, im;
@@ -17,6 +17,11 @@ typedef struct c128 {
     if (!at && ds == (int64_t)sizeof(type) && ss == ds) {                                                     \
       type *restrict p = (type *)d;                                                                           \
       const type *restrict q = (const type *)s;                                                               \
+      for (; n >= 64; n -= 64, p += 64, q += 64) /* of a number that is known: vectors */                     \
+        for (int i = 0; i < 64; i++) {                                                                        \
+          wide a = load(p[i]), b = load(q[i]);                                                                \
+          p[i] = store(expr);                                                                                 \
+        }                                                                                                     \
       for (int64_t i = 0; i < n; i++) {                                                                       \
         wide a = load(p[i]), b = load(q[i]);                                                                  \
         p[i] = store(expr);                                                                                   \
@@ -54,6 +59,36 @@ COMBINE_FLOAT(f64, double, double, SAME, SAME)
 COMBINE_FLOAT(f16, uint16_t, float, f32_of_f16, f16_of_f32)
 COMBINE_FLOAT(bf16, uint16_t, float, f32_of_bf16, bf16_of_f32)
 
+/* Sums of rows of 16-bit floats, by the machine's conversions. */
+static void add_halves(int dtype, char *d, const char *s, int64_t n)
+{
+  enum { BLOCK = 256 };
+  float a[BLOCK], b[BLOCK];
+  for (int64_t at = 0; at < n; at += BLOCK) {
+    const int64_t m = n - at < BLOCK ? n - at : BLOCK;
+    uint16_t *p = (uint16_t *)(void *)d + at;
+    convert_elems(RUSH_FLOAT32, a, dtype, p, m);
+    convert_elems(RUSH_FLOAT32, b, dtype, (const uint16_t *)(const void *)s + at, m);
+    if (m == BLOCK)
+      for (int i = 0; i < BLOCK; i++) /* of a number that is known: vectors */
+        a[i] += b[i];
+    else
+      for (int64_t i = 0; i < m; i++)
+        a[i] += b[i];
+    convert_elems(dtype, p, RUSH_FLOAT32, a, m);
+  }
+}
+#define ADD_HALVES(name, dtype)                                                                               \
+  static void rows_##name(char *d, const int64_t *at, int64_t ds, const char *s, int64_t ss, int64_t n)       \
+  {                                                                                                           \
+    if (!at && ds == 2 && ss == 2)                                                                            \
+      add_halves(dtype, d, s, n);                                                                             \
+    else                                                                                                      \
+      add_##name(d, at, ds, s, ss, n);                                                                        \
+  }
+ADD_HALVES(f16, RUSH_FLOAT16)
+ADD_HALVES(bf16, RUSH_BFLOAT16)
+
 COMBINE(or_bool, uint8_t, uint8_t, SAME, SAME, (uint8_t)(a | b))
 COMBINE(and_bool, uint8_t, uint8_t, SAME, SAME, (uint8_t)(a & b))
 
@@ -70,8 +105,8 @@ combine_fn *combine_find(combine_op op, int dtype)
 {
   static combine_fn *const fns[][N_COMBINE_OPS] = {
       [RUSH_UINT8] = FOUR(uint8_t),  [RUSH_INT8] = FOUR(int8_t),   [RUSH_INT16] = FOUR(int16_t),
-      [RUSH_INT32] = FOUR(int32_t),  [RUSH_INT64] = FOUR(int64_t), [RUSH_FLOAT16] = FOUR(f16),
-      [RUSH_FLOAT32] = FOUR(f32),    [RUSH_FLOAT64] = FOUR(f64),   [RUSH_BFLOAT16] = FOUR(bf16),
+      [RUSH_INT32] = FOUR(int32_t),  [RUSH_INT64] = FOUR(int64_t), [RUSH_FLOAT16] = {rows_f16, mul_f16, max_f16, min_f16},
+      [RUSH_FLOAT32] = FOUR(f32),    [RUSH_FLOAT64] = FOUR(f64),   [RUSH_BFLOAT16] = {rows_bf16, mul_bf16, max_bf16, min_bf16},
       [RUSH_COMPLEX64] = {add_c64, mul_c64}, [RUSH_COMPLEX128] = {add_c128, mul_c128},
       [RUSH_BOOL] = {or_bool, and_bool, or_bool, and_bool},
   };

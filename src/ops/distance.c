@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "ops/dot.h"
 #include "ops/views.h"
 #include "tensor/iter.h"
 
@@ -14,7 +15,10 @@ typedef struct distances {
   rush_tensor *out;
   double p;
   int64_t n;
+  const dot_loops *loops;
 } distances;
+
+static const dot_loops *loops_of(call_ctx *cx) { return ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))(); }
 
 /* The distance of two rows.  16 partial sums, so that compilers have lanes. */
 #define LANES 16
@@ -61,6 +65,9 @@ static void put(const distances *d, int64_t at, int64_t row_a, int64_t row_b)
   if (d->out->dtype == RUSH_FLOAT64)
     ((double *)d->out->data)[at] = row_double(d->n, (const double *)d->a->data + row_a * d->n,
                                               (const double *)d->b->data + row_b * d->n, d->p);
+  else if (d->p == 2)
+    ((float *)d->out->data)[at] = sqrtf(d->loops->distance(d->n, (const float *)d->a->data + row_a * d->n,
+                                                           (const float *)d->b->data + row_b * d->n));
   else
     ((float *)d->out->data)[at] = row_float(d->n, (const float *)d->a->data + row_a * d->n,
                                             (const float *)d->b->data + row_b * d->n, d->p);
@@ -138,7 +145,7 @@ static rush_status cdist(rush_call *c, double p)
     st = tensor_new(c->cx, dtype, n, sizes, &out);
   }
   if (st == RUSH_OK && out->n_elems > 0) {
-    distances d = {.a = ca, .b = cb, .out = out, .p = p, .n = ca->sizes[n - 1]};
+    distances d = {.a = ca, .b = cb, .out = out, .p = p, .n = ca->sizes[n - 1], .loops = loops_of(c->cx)};
     const int64_t row = i64_max(1, sizes[n - 1] * d.n);
     st = parallel_for(c->cx, out->n_elems / sizes[n - 1], i64_max(1, GRAIN / row), run_pairs, &d);
   }
@@ -177,7 +184,7 @@ rush_status kernel_pdist(rush_call *c)
   TRY(tensor_contiguous(c->cx, self, &x));
   rush_status st = tensor_new(c->cx, self->dtype, 1, &n_out, &out);
   if (st == RUSH_OK) {
-    distances d = {.a = x, .b = x, .out = out, .p = p, .n = x->sizes[1]};
+    distances d = {.a = x, .b = x, .out = out, .p = p, .n = x->sizes[1], .loops = loops_of(c->cx)};
     for (int64_t i = 0, at = 0; i < rows && st == RUSH_OK; i++) {
       st = call_poll(c->cx);
       for (int64_t k = i + 1, work = 0; k < rows; k++, work += d.n) {

@@ -304,7 +304,7 @@ rush_status kernel_zero_inplace(rush_call *c) { return fill_self(c, value_int(0)
 
 /* -- Ranges ------------------------------------------------------------------------------------- */
 
-/* A 1-d result computed in double, rounded once. */
+/* A 1-d result computed in double, rounded once; no function: p[0] + p[1] * i. */
 typedef double range_fn(const double *p, int64_t i);
 
 static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn, const double *p)
@@ -317,24 +317,32 @@ static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn
   size_t item = tensor_item_bytes(t);
   for (int64_t at = 0; at < n && !call_over_at(c->cx, at / 256); at += 256) {
     int64_t m = i64_min(256, n - at);
-    for (int64_t i = 0; i < m; i++)
-      block[i] = fn(p, at + i);
+    if (!fn)
+      for (int i = 0; i < 256; i++) /* exact below 2^53 */
+        block[i] = p[0] + p[1] * ((double)at + i);
+    else
+      for (int64_t i = 0; i < m; i++)
+        block[i] = fn(p, at + i);
     convert_elems(dtype, (char *)t->data + (size_t)at * item, RUSH_FLOAT64, block, m);
   }
   call_return_steal(c, 0, t);
   return RUSH_OK;
 }
 
-static double arange_at(const double *p, int64_t i) { return p[0] + p[1] * (double)i; }
-
 static bool is_int_scalar(rush_value v) { return v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL; }
 
 static rush_status arange_ints(rush_call *c, int64_t start, int64_t step, int64_t n)
 {
   rush_tensor *t;
+  uint64_t block[256]; /* of a size the compiler knows: it vectorises */
   TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
-  for (int64_t i = 0; i < n && !call_over_at(c->cx, i); i++)
-    ((int64_t *)t->data)[i] = (int64_t)((uint64_t)start + (uint64_t)step * (uint64_t)i);
+  for (int i = 0; i < 256; i++)
+    block[i] = (uint64_t)start + (uint64_t)step * (uint64_t)i;
+  for (int64_t at = 0; at < n && !call_over_at(c->cx, at / 256); at += 256) {
+    memcpy((int64_t *)t->data + at, block, sizeof *block * (size_t)i64_min(256, n - at));
+    for (int i = 0; i < 256; i++)
+      block[i] += (uint64_t)step * 256;
+  }
   call_return_steal(c, 0, t);
   return RUSH_OK;
 }
@@ -357,7 +365,7 @@ static rush_status arange(rush_call *c, rush_value start, rush_value end, rush_v
     return arange_ints(c, start.as.i, step.as.i, (int64_t)n);
   if (dtype_is_integral(dtype))
     p[0] = trunc(p[0]), p[1] = trunc(p[1]);
-  return return_range(c, dtype, (int64_t)n, arange_at, p);
+  return return_range(c, dtype, (int64_t)n, NULL, p);
 }
 
 rush_kernel kernel_arange, kernel_arange_start, kernel_arange_step, kernel_range, kernel_range_step;
@@ -397,7 +405,7 @@ static rush_status range(rush_call *c, double step, uint32_t opt)
   double n = floor((end - p[0]) / step) + 1;
   if (!(n >= 0 && n < 1e15))
     return call_fail(c->cx, "invalid size, possible overflow?");
-  return return_range(c, dtype, (int64_t)n, arange_at, p);
+  return return_range(c, dtype, (int64_t)n, NULL, p);
 }
 rush_status kernel_range(rush_call *c) { return range(c, 1, 2); }
 rush_status kernel_range_step(rush_call *c) { return range(c, call_float(c, 2), 3); }

@@ -505,9 +505,7 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
   return st;
 }
 
-/* -- Integers and complex numbers: plain loops ------------------------------------------------------ */
-
-enum { CHUNK = 256 }; /* columns accumulated at a time */
+/* -- Complex numbers: plain loops ---------------------------------------------------------------------- */
 
 typedef struct rows_job {
   const gemm_args *g;
@@ -522,36 +520,6 @@ static inline bool rows_over(const rows_job *j, int64_t *work, int64_t n)
   *work = 0;
   return call_over(j->cx);
 }
-
-#define INT_ROWS(name, T)                                                                         \
-  static void name(void *arg, int64_t begin, int64_t end)                                         \
-  {                                                                                               \
-    const gemm_args *g = ((const rows_job *)arg)->g;                                               \
-    int64_t work = 0;                                                                             \
-    const T alpha = (T)(int64_t)g->alpha, beta = (T)(int64_t)g->beta;                              \
-    T acc[CHUNK];                                                                                 \
-    for (int64_t i = begin; i < end; i++)                                                         \
-      for (int64_t c0 = 0; c0 < g->n; c0 += CHUNK) {                                              \
-        const int64_t n = i64_min(CHUNK, g->n - c0);                                              \
-        memset(acc, 0, sizeof acc);                                                               \
-        for (int64_t k = 0; k < g->k && !rows_over(arg, &work, n); k++) {                         \
-          const T a = ((const T *)g->a.data)[i * g->a.rs + k * g->a.cs];                          \
-          const T *b = (const T *)g->b.data + k * g->b.rs + c0 * g->b.cs;                         \
-          for (int64_t c = 0; c < n; c++)                                                         \
-            acc[c] = (T)(acc[c] + (uint64_t)a * b[c * g->b.cs]);                                  \
-        }                                                                                         \
-        for (int64_t c = 0; c < n; c++) {                                                         \
-          T v = (T)((uint64_t)alpha * acc[c]);                                                    \
-          if (g->d.data)                                                                          \
-            v = (T)(v + (uint64_t)beta * ((const T *)g->d.data)[i * g->d.rs + (c0 + c) * g->d.cs]); \
-          ((T *)g->c)[i * g->c_rs + (c0 + c) * g->c_cs] = v;                                      \
-        }                                                                                         \
-      }                                                                                           \
-  }
-INT_ROWS(rows_u8, uint8_t)
-INT_ROWS(rows_u16, uint16_t)
-INT_ROWS(rows_u32, uint32_t)
-INT_ROWS(rows_u64, uint64_t)
 
 #define COMPLEX_ROWS(name, T)                                                                     \
   static void name(void *arg, int64_t begin, int64_t end)                                         \
@@ -585,19 +553,10 @@ COMPLEX_ROWS(rows_c128, double)
 
 static rush_status gemm_plain(call_ctx *cx, const gemm_args *g)
 {
-  void (*fn)(void *, int64_t, int64_t) = rows_u64;
-  if (g->dtype == RUSH_COMPLEX64)
-    fn = rows_c64;
-  else if (g->dtype == RUSH_COMPLEX128)
-    fn = rows_c128;
-  else if (dtype_bytes(g->dtype) == 1)
-    fn = rows_u8;
-  else if (dtype_bytes(g->dtype) == 2)
-    fn = rows_u16;
-  else if (dtype_bytes(g->dtype) == 4)
-    fn = rows_u32;
   rows_job j = {g, cx};
-  return parallel_for(cx, g->m, i64_max(1, 65536 / i64_max(1, g->n * g->k)), fn, &j);
+  if (!dtype_is_complex(g->dtype))
+    return gemm_ints(cx, g);
+  return parallel_for(cx, g->m, i64_max(1, 65536 / i64_max(1, g->n * g->k)), g->dtype == RUSH_COMPLEX64 ? rows_c64 : rows_c128, &j);
 }
 
 /* -- Public ----------------------------------------------------------------------------------------- */
@@ -807,23 +766,3 @@ void gemm_packed_free(context *c, gemm_packed *p)
   mem_free_data(c, p->data, p->n_bytes);
   mem_free(c, p, sizeof *p);
 }
-
-/* -- Dot products --------------------------------------------------------------------------------------- */
-
-#define DOT(name, T)                                                                         \
-  T name(int64_t n, const T *x, int64_t incx, const T *y, int64_t incy)                      \
-  {                                                                                          \
-    T acc[64] = {0}; /* 4 accumulators of 16 lanes */                                        \
-    int64_t i = 0;                                                                           \
-    for (; i + 64 <= n; i += 64)                                                             \
-      for (int l = 0; l < 64; l++)                                                           \
-        acc[l] += x[(i + l) * incx] * y[(i + l) * incy];                                     \
-    for (int l = 0; i < n; i++, l++)                                                         \
-      acc[l] += x[i * incx] * y[i * incy];                                                   \
-    for (int w = 32; w > 0; w /= 2)                                                          \
-      for (int l = 0; l < w; l++)                                                            \
-        acc[l] += acc[l + w];                                                                \
-    return acc[0];                                                                           \
-  }
-DOT(dot_f32, float)
-DOT(dot_f64, double)

@@ -7,7 +7,7 @@
  * may be C itself; D NULL means that nothing is added.  beta == 0 does not read D.
  *
  * float32 and float64 run blocked micro-kernels of the machine's width.  bfloat16 and float16 compute in
- * float32 and round once at the end.  Integers wrap.  complex64 and complex128 are plain loops.
+ * float32 and round once at the end.  Integers wrap (gemm_ints.c).  complex64 and complex128 are plain loops.
  *
  * Order.  Every element is a chain of fused multiply-adds over k, cut into pieces that depend on k alone
  * (gemm_k_piece); pieces are added up in order.  So the bits do not depend on threads, strides, tile
@@ -76,9 +76,5 @@ static inline int64_t gemm_k_piece(int64_t k)
   int64_t n = (k + 383) / 384;
   return n <= 1 ? k : (k + n - 1) / n;
 }
-
-/* sum(x[i] * y[i]) in 16 lanes by 4 accumulators and one tree: float32 and float64. */
-float dot_f32(int64_t n, const float *x, int64_t incx, const float *y, int64_t incy);
-double dot_f64(int64_t n, const double *x, int64_t incx, const double *y, int64_t incy);
 
 #endif

@@ -45,6 +45,9 @@ extern const gemm_kernels gemm_f32_avx2, gemm_f64_avx2;
 extern const gemm_kernels gemm_f32_avx512, gemm_f64_avx512;
 #endif
 
+/* Integers; gemm_ints.c. */
+rush_status gemm_ints(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
+
 /* The kernels of a level for RUSH_FLOAT32 or RUSH_FLOAT64. */
 const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype);
 

@@ -91,7 +91,8 @@ static rush_status cat_into(call_ctx *cx, rush_tensor *const *t, size_t n, int d
     *(k < dim ? &outer : &inner) *= out->sizes[k];
   if (out->n_elems == 0)
     return RUSH_OK;
-  if (cat_is_plain(t, n, out)) {
+  const bool narrow = inner < 16 * (int64_t)n && outer >= 64; /* rows of an element or two: a copy with strides each */
+  if (!narrow && cat_is_plain(t, n, out)) {
     cat_arg a = {t, n, out->data, dim, (size_t)inner, cx};
     if (outer * inner < 65536) {
       cat_rows(&a, 0, outer);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/call.h"
+#include "ops/dot.h"
 #include "ops/gemm.h"
 #include "ops/matmul.h"
 #include "tensor/iter.h"
@@ -343,7 +344,43 @@ rush_status kernel_addmv(rush_call *c)
   return make_mv(c, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), &g);
 }
 
-#define DOT_AT_ONCE (INT64_C(1) << 22) /* elements between two looks at the clock */
+/* Elements between two looks at the clock; of what is not in a row or not float, as much as is put into one at a time. */
+#define DOT_AT_ONCE (INT64_C(1) << 22)
+#define DOT_BLOCK 1024
+
+static void dot_floats(rush_call *c, const rush_tensor *x, const rush_tensor *y, void *out)
+{
+  const dot_loops *loops = ISA_PICK(dot_loops_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))();
+  const int64_t n = x->n_elems, item = (int64_t)dtype_bytes(x->dtype), sx = x->strides[0] * item, sy = y->strides[0] * item;
+  const bool wide = item >= 4, in_place = wide && sx == item && sy == item;
+  const int64_t step = in_place ? DOT_AT_ONCE : DOT_BLOCK;
+  char rows[2][DOT_BLOCK * 8];
+  float halves[2][DOT_BLOCK];
+  double sum = 0;
+  float sum_f = 0;
+  for (int64_t i = 0; i < n && !(i % DOT_AT_ONCE == 0 && i && call_over(c->cx)); i += step) {
+    const int64_t m = i64_min(step, n - i);
+    const void *p = (const char *)x->data + i * sx, *q = (const char *)y->data + i * sy;
+    if (!in_place) {
+      copy_elems((size_t)item, rows[0], item, p, sx, m);
+      copy_elems((size_t)item, rows[1], item, q, sy, m);
+      p = rows[0], q = rows[1];
+    }
+    if (!wide) {
+      convert_elems(RUSH_FLOAT32, halves[0], x->dtype, p, m);
+      convert_elems(RUSH_FLOAT32, halves[1], x->dtype, q, m);
+      p = halves[0], q = halves[1];
+    }
+    if (item == 8)
+      sum += loops->f64(m, p, q);
+    else
+      sum_f += loops->f32(m, p, q);
+  }
+  if (wide)
+    memcpy(out, item == 8 ? (void *)&sum : (void *)&sum_f, (size_t)item);
+  else
+    convert_elems(x->dtype, out, RUSH_FLOAT32, &sum_f, 1);
+}
 
 static rush_status make_dot(rush_call *c, bool conjugate)
 {
@@ -361,23 +398,13 @@ static rush_status make_dot(rush_call *c, bool conjugate)
   rush_tensor *out = NULL;
   TRY(tensor_new(c->cx, x->dtype, 0, NULL, &out));
   call_return_steal(c, 0, out);
-  const int64_t n = x->n_elems, sx = x->strides[0], sy = y->strides[0];
-  if (x->dtype == RUSH_FLOAT32) {
-    float sum = 0;
-    for (int64_t i = 0; i < n && !(i && call_over(c->cx)); i += DOT_AT_ONCE)
-      sum += dot_f32(i64_min(DOT_AT_ONCE, n - i), (const float *)x->data + i * sx, sx, (const float *)y->data + i * sy, sy);
-    *(float *)out->data = sum;
-  } else if (x->dtype == RUSH_FLOAT64) {
-    double sum = 0;
-    for (int64_t i = 0; i < n && !(i && call_over(c->cx)); i += DOT_AT_ONCE)
-      sum += dot_f64(i64_min(DOT_AT_ONCE, n - i), (const double *)x->data + i * sx, sx, (const double *)y->data + i * sy, sy);
-    *(double *)out->data = sum;
-  } else {
-    gemm_args g = {.dtype = x->dtype, .m = 1, .n = 1, .k = n, .alpha = 1.0, .a = {x->data, 0, sx}, .b = {y->data, sy, 0},
-                   .c = out->data, .c_rs = 1, .c_cs = 1, .conj_a = conjugate};
-    return gemm(c->cx, &g);
+  if (dtype_is_float(x->dtype)) {
+    dot_floats(c, x, y, out->data);
+    return RUSH_OK;
   }
-  return RUSH_OK;
+  gemm_args g = {.dtype = x->dtype, .m = 1, .n = 1, .k = x->n_elems, .alpha = 1.0, .a = {x->data, 0, x->strides[0]},
+                 .b = {y->data, y->strides[0], 0}, .c = out->data, .c_rs = 1, .c_cs = 1, .conj_a = conjugate};
+  return gemm(c->cx, &g);
 }
 
 rush_status kernel_dot(rush_call *c) { return make_dot(c, false); }

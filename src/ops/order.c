@@ -61,6 +61,69 @@ int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, b
   return lo;
 }
 
+void order_unkey(int dtype, uint64_t key, void *to)
+{
+  if (dtype_is_float(dtype)) {
+    double d;
+    key = key >> 63 ? key & ~(UINT64_C(1) << 63) : ~key;
+    memcpy(&d, &key, sizeof d);
+    convert_elems(dtype, to, RUSH_FLOAT64, &d, 1);
+    return;
+  }
+  const int64_t i = (int64_t)(dtype == RUSH_UINT64 ? key : key ^ UINT64_C(1) << 63);
+  convert_elems(dtype, to, RUSH_INT64, &i, 1);
+}
+
+#define TAKE(T)                                                          \
+  for (int64_t i = 0; i < n && !(i % 4096 == 0 && call_over(cx));)       \
+    for (const int64_t end = i64_min(n, i + 4096); i < end; i++)         \
+      ((T *)to)[i] = ((const T *)row)[at[i]];                            \
+  return;
+void order_take(const call_ctx *cx, size_t item, void *to, const void *row, const int64_t *at, int64_t n)
+{
+  switch (item) {
+  case 1: TAKE(uint8_t)
+  case 2: TAKE(uint16_t)
+  case 4: TAKE(uint32_t)
+  case 8: TAKE(uint64_t)
+  }
+}
+
+uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n)
+{
+  uint64_t least = UINT64_MAX, most = 0;
+  for (int64_t i = 0; i < n; i++) {
+    least = x[i] < least ? x[i] : least;
+    most = x[i] > most ? x[i] : most;
+  }
+  for (int64_t i = 0; i < n; i++)
+    x[i] -= least;
+  most -= least;
+  const int n_bits = most ? 64 - __builtin_clzll((unsigned long long)most) : 0;
+  /* From the highest byte on: count, keep those with the byte of the one looked for. */
+  for (int bits = n_bits; n > 1 && bits > 0 && !call_over(cx); bits -= 8) {
+    const int shift = bits > 8 ? bits - 8 : 0;
+    int64_t count[4][256] = {{0}}, below = 0, kept = 0; /* four: equal bytes in a row do not wait for each other */
+    for (int64_t i = 0; i < n; i++)
+      count[i & 3][x[i] >> shift & 0xff]++;
+    uint64_t b = 0;
+    for (;; b++) {
+      const int64_t here = count[0][b] + count[1][b] + count[2][b] + count[3][b];
+      if (k < below + here)
+        break;
+      below += here;
+    }
+    k -= below;
+    for (int64_t i = 0; i < n; i++) { /* no branch to guess wrong */
+      const uint64_t v = x[i];
+      x[kept] = v;
+      kept += (v >> shift & 0xff) == b;
+    }
+    n = kept;
+  }
+  return x[n > 1 ? 0 : k] + least;
+}
+
 /* -- Stable sorting ------------------------------------------------------------------------------------------ */
 
 static void insertion_stable(const call_ctx *cx, keyed *x, int64_t n)

@@ -33,6 +33,13 @@ void order_first(const call_ctx *cx, keyed *x, int64_t middle, int64_t n);  /* s
  * NaN is neither above nor below, as searchsorted has it. */
 int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, bool nan_ends);
 
+/* to[i] = row[at[i]] for elements of `item` bytes. */
+void order_take(const call_ctx *cx, size_t item, void *to, const void *row, const int64_t *at, int64_t n);
+/* The element whose key it is, no NaN. */
+void order_unkey(int dtype, uint64_t key, void *to);
+/* The key at place k (from 0) of the ascending order; x is in another order afterwards. */
+uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n);
+
 /* -- Rows --------------------------------------------------------------------------------------------------- */
 
 typedef struct along {

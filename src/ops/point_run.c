@@ -209,30 +209,6 @@ static void fill_number(void *dst, int64_t n, tape_type type, const point_number
   }
 }
 
-/* One element n times. */
-static void fill_item(char *dst, int64_t n, const char *src, int64_t item)
-{
-  switch (item) {
-#define CASE(bytes, T)              \
-  case bytes: {                     \
-    T v;                            \
-    memcpy(&v, src, bytes);         \
-    T *d = (T *)(void *)dst;        \
-    for (int64_t i = 0; i < n; i++) \
-      d[i] = v;                     \
-    break;                          \
-  }
-    CASE(1, uint8_t)
-    CASE(2, uint16_t)
-    CASE(4, uint32_t)
-    CASE(8, uint64_t)
-#undef CASE
-  default:
-    for (int64_t i = 0; i < n; i++)
-      memcpy(dst + i * item, src, (size_t)item);
-  }
-}
-
 /* -- Strided memory to rows and back ------------------------------------------------------------------------ */
 
 /* n elements from strides ds, ss (bytes). */
@@ -240,10 +216,6 @@ void block_copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t 
 {
   if (ds == item && ss == item) {
     memcpy(d, s, (size_t)(n * item));
-    return;
-  }
-  if (ds == item && ss == 0) {
-    fill_item(d, n, s, item);
     return;
   }
   switch (item) {
@@ -296,14 +268,16 @@ static char *position_of(const position *x, const tensor_iter *it, const operand
 }
 
 /* n elements of `o` at `x` to or from a row, across the ends of dimensions. */
-static void walk(const tensor_iter *it, const operand *o, const position *start, int64_t n,
+static void walk(const tape_isa *isa, const tensor_iter *it, const operand *o, const position *start, int64_t n,
                  char *row, bool to_row)
 {
   position x = *start;
   while (n > 0) {
     int64_t run = i64_min(n, it->sizes[0] - x.at[0]);
     char *p = position_of(&x, it, o);
-    if (to_row)
+    if (to_row && o->strides[0] == 0)
+      isa->fill(run, row, p, o->item);
+    else if (to_row)
       block_copy_strided(row, o->item, p, o->strides[0], run, o->item);
     else
       block_copy_strided(p, o->strides[0], row, o->item, run, o->item);
@@ -369,7 +343,7 @@ static void load_fixed(worker *w, int64_t n)
       char one[16];
       size_t bytes = tape_type_bytes((tape_type)p->in[i].type);
       memcpy(one, w->slots[i], bytes);
-      fill_item(w->slots[i], n, one, (int64_t)bytes);
+      r->isa->fill(n, w->slots[i], one, (int64_t)bytes);
     }
   }
   for (int i = 0; i < r->n_consts; i++)
@@ -390,9 +364,20 @@ static void load_block(worker *w, int64_t pos, const position *x, int64_t n)
       src = o->data + pos * o->item;
     } else if (n <= p->it.sizes[0] - x->at[0] && o->strides[0] == o->item) {
       src = position_of(x, &p->it, o);
+    } else if (n <= p->it.sizes[0] - x->at[0] && o->strides[0] == 0) { /* one element for the block */
+      char one[16];
+      const int64_t bytes = (int64_t)tape_type_bytes((tape_type)o->type);
+      src = position_of(x, &p->it, o);
+      if (!o->direct) {
+        load(w, i, o, src, 1);
+        src = memcpy(one, w->slots[i], (size_t)bytes);
+      }
+      r->isa->fill(n, w->slots[i], src, bytes);
+      w->regs[i] = w->slots[i];
+      continue;
     } else {
       src = o->direct ? w->slots[i] : w->slots[RUN_MAX_REGS];
-      walk(&p->it, o, x, n, src, true);
+      walk(r->isa, &p->it, o, x, n, src, true);
     }
     if (o->direct)
       w->regs[i] = src;
@@ -428,7 +413,7 @@ static void store_block(worker *w, int k, int64_t pos, const position *x, int64_
   else if (src != dst)
     memcpy(dst, src, (size_t)(n * o->item));
   if (!o->linear)
-    walk(&p->it, o, x, n, dst, false);
+    walk(isa, &p->it, o, x, n, dst, false);
 }
 
 static unsigned run_tape(worker *w, int64_t pos, int64_t n)

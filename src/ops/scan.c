@@ -195,21 +195,42 @@ rush_status kernel_logcumsumexp(rush_call *c)
 /* The last of equals wins, and NaN wins over all. */
 static void extremes(const call_ctx *cx, int dtype, const void *row, int64_t n, bool most, int64_t *indices)
 {
-  uint64_t keys[256], best = 0;
+  union { double d[256]; int64_t i[256]; } x;
   int64_t at = 0;
   const bool is_float = dtype_is_float(dtype);
+  const uint64_t flip = dtype == RUSH_UINT64 ? UINT64_C(1) << 63 : 0; /* compared as signed */
+  double best_d = 0;
+  int64_t best_i = 0;
+#define RUN(T, values, best, wins)               \
+  for (int64_t i = 0; i < m; i++) {              \
+    const T v = values[i];                       \
+    if (__builtin_expect(wins, 0)) {             \
+      best = v;                                  \
+      at = begin + i;                            \
+    }                                            \
+    indices[begin + i] = at;                     \
+  }
   for (int64_t begin = 0; begin < n; begin += 256) {
     const int64_t m = i64_min(256, n - begin);
     if (call_over_at(cx, begin / 256))
       return;
-    order_keys(cx, dtype, (const char *)row + (size_t)begin * dtype_bytes(dtype), m, keys);
-    for (int64_t i = 0; i < m; i++) {
-      const bool nan = is_float && keys[i] == KEY_NAN, best_nan = is_float && best == KEY_NAN;
-      if (begin + i == 0 || nan || (!best_nan && (most ? keys[i] >= best : keys[i] <= best)))
-        best = keys[i], at = begin + i;
-      indices[begin + i] = at;
+    convert_elems(is_float ? RUSH_FLOAT64 : RUSH_INT64, &x, dtype, (const char *)row + (size_t)begin * dtype_bytes(dtype), m);
+    for (int64_t i = 0; flip && i < m; i++)
+      x.i[i] ^= (int64_t)flip;
+    if (begin == 0) {
+      best_d = x.d[0];
+      best_i = x.i[0];
     }
+    if (is_float && most)
+      RUN(double, x.d, best_d, v != v || v >= best_d)
+    else if (is_float)
+      RUN(double, x.d, best_d, v != v || v <= best_d)
+    else if (most)
+      RUN(int64_t, x.i, best_i, v >= best_i)
+    else
+      RUN(int64_t, x.i, best_i, v <= best_i)
   }
+#undef RUN
 }
 
 static rush_status running_extreme(rush_call *c, bool most)
@@ -233,8 +254,7 @@ static rush_status running_extreme(rush_call *c, bool most)
     extremes(c->cx, t->dtype, along_row(&a, r), a.n, most, at);
     if (call_is_watched(c->cx) && call_over(c->cx)) /* then positions may be anything */
       break;
-    for (int64_t i = 0; i < a.n && !call_over_at(c->cx, i); i++)
-      memcpy(to + (size_t)i * item, along_row(&a, r) + (size_t)at[i] * item, item);
+    order_take(c->cx, item, to, along_row(&a, r), at, a.n);
   }
   rush_tensor *v = NULL, *k = NULL;
   if (st == RUSH_OK && (st = along_back_steal(c->cx, &a, values, NULL, &v)) != RUSH_OK)

@@ -23,9 +23,7 @@ struct pick_job {
 
 static void take_values(const pick_job *j, const char *row, char *to, const int64_t *indices)
 {
-  const size_t item = tensor_item_bytes(j->a->t);
-  for (int64_t i = 0; i < j->n_out && !call_over_at(j->cx, i); i++)
-    memcpy(to + (size_t)i * item, row + (size_t)indices[i] * item, item);
+  order_take(j->cx, tensor_item_bytes(j->a->t), to, row, indices, j->n_out);
 }
 
 static void pick_rows(void *arg, int64_t begin, int64_t end)
@@ -74,7 +72,10 @@ static rush_status run_pick(call_ctx *cx, pick_job *j, bool want_values)
 static void pick_sorted(const pick_job *j, const void *row, keyed *x, keyed *spare, int64_t *indices)
 {
   order_keyed(j->cx, j->a->t->dtype, row, j->a->n, j->flag, x);
-  if (j->sorted)
+  /* Long rows of integers PyTorch sorts by their bytes, whether asked for a stable order or not. */
+  const rush_tensor *t = j->a->t;
+  const bool by_bytes = t->n_dims == 1 && t->n_elems >= 32768 && !j->flag && t->dtype != RUSH_BOOL && dtype_is_integral(t->dtype);
+  if (j->sorted || by_bytes)
     order_stable(j->cx, x, spare, j->a->n);
   else
     order_sort(j->cx, x, j->a->n);
@@ -315,26 +316,36 @@ static rush_status median_all(rush_call *c, bool ignore_nan)
   rush_tensor *t = call_tensor(c, 0), *flat, *values;
   if (!order_has(t->dtype))
     return call_no_dtype(c->cx, "median_impl", t->dtype);
+  TRY(tensor_new(c->cx, t->dtype, 0, NULL, &values));
   if (t->n_elems == 0) {
-    TRY(tensor_new(c->cx, t->dtype, 0, NULL, &values));
     tensor_set(values, 0, dtype_is_float(t->dtype) ? value_float((double)__builtin_nanf("")) : value_int(t->dtype == RUSH_INT32 ? INT32_MIN : INT64_MIN));
     call_return_steal(c, 0, values);
     return RUSH_OK;
   }
-  TRY(tensor_reshape(c->cx, t, 1, (const int64_t[]){-1}, &flat));
-  along a;
-  rush_status st = along_open(c->cx, flat, 0, &a);
-  tensor_release(flat);
-  if (st != RUSH_OK)
-    return st;
-  pick_job j = {.a = &a, .pick = pick_median, .n_out = 1, .flag = ignore_nan};
-  if ((st = run_pick(c->cx, &j, true)) == RUSH_OK) {
-    tensor_release(j.indices);
-    st = along_back_reduced_steal(c->cx, &a, j.values, false, &values);
+  const size_t n_bytes = (size_t)t->n_elems * sizeof(uint64_t), item = tensor_item_bytes(t);
+  uint64_t *keys = mem_alloc_data(c->cx->ctx, n_bytes);
+  rush_status st = keys ? tensor_contiguous(c->cx, t, &flat) : call_nomem(c->cx);
+  if (st == RUSH_OK) {
+    int64_t n = t->n_elems, at = 0;
+    order_keys(c->cx, t->dtype, flat->data, n, keys);
+    for (int64_t i = 0; dtype_is_float(t->dtype) && i < t->n_elems; i++)
+      n -= keys[i] == KEY_NAN;
+    if (n < t->n_elems && (n == 0 || !ignore_nan)) { /* the first NaN as it is */
+      while (keys[at] != KEY_NAN)
+        at++;
+      memcpy(values->data, (const char *)flat->data + (size_t)at * item, item);
+    } else {
+      const uint64_t key = order_select(c->cx, keys, (n - 1) / 2, t->n_elems);
+      order_unkey(t->dtype, key, values->data);
+    }
+    tensor_release(flat);
+    st = call_poll(c->cx);
   }
-  along_close(&a);
+  mem_free_data(c->cx->ctx, keys, n_bytes);
   if (st == RUSH_OK)
     call_return_steal(c, 0, values);
+  else
+    tensor_release(values);
   return st;
 }
 rush_status kernel_median(rush_call *c) { return median_all(c, false); }

@@ -96,6 +96,7 @@ typedef void tape_convert(int64_t n, void *d, const void *a);
 typedef struct tape_isa { /* the loops of one instruction set */
   tape_fn *fns[N_TAPE_OPS][N_TAPE_TYPES]; /* CVT: by the result's type, aux is the operand's */
   tape_convert *load[N_DTYPES], *store[N_DTYPES]; /* NULL: the same bytes */
+  void (*fill)(int64_t n, void *d, const void *one, int64_t item); /* one element n times */
 } tape_isa;
 ISA_DECLARE(const tape_isa *, tape_isa, (void));
 

@@ -185,24 +185,58 @@ INT_OPS(i64, t_i64, uint64_t)
 
 /* -- Floats ------------------------------------------------------------------------------------------------ */
 
-#define FLOAT_HELPERS(ty, T, F)                                                      \
-  static inline T frem_##ty(T a, T b)                                                \
+/* fmod of k elements.  In double the quotient of floats is exact up to 2^28; the rest of the line goes one by one. */
+static void fmods_f32(int k, const float *a, const float *b, float *m)
+{
+  int odd = 0;
+  for (int i = 0; i < k; i++) {
+    const double x = (double)a[i], y = (double)b[i], q = x / y;
+    const float r = (float)(x - trunc(q) * y);
+    m[i] = vm_sign32(r, a[i]);
+    odd |= !(__builtin_fabs(q) < 0x1p28 && __builtin_fabs(y) < 0x1p200);
+  }
+  for (int i = 0; odd && i < k; i++)
+    m[i] = fmodf(a[i], b[i]);
+}
+static void fmods_f64(int k, const double *a, const double *b, double *m)
+{
+  for (int i = 0; i < k; i++)
+    m[i] = fmod(a[i], b[i]);
+}
+#define DEFMOD(name, ty, T, ...)                           \
+  static unsigned name##_##ty(ARGS)                        \
+  {                                                        \
+    T *d = dv, line[64];                                   \
+    const T *pa = av, *pb = bv;                            \
+    UNUSED;                                                \
+    for (int64_t at = 0; at < n; at += 64) {               \
+      const int k = n - at < 64 ? (int)(n - at) : 64;      \
+      fmods_##ty(k, pa + at, pb + at, line);               \
+      IVDEP for (int i = 0; i < k; i++)                    \
+      {                                                    \
+        const T a = pa[at + i], b = pb[at + i], m = line[i]; \
+        (void)a, (void)b;                                  \
+        d[at + i] = __VA_ARGS__;                           \
+      }                                                    \
+    }                                                      \
+    return 0;                                              \
+  }
+
+#define FLOAT_HELPERS(ty, T, F, BITS)                                                      \
+  /* of m = fmod(a, b); no branches: they become vectors */                          \
+  static inline T frem_##ty(T b, T m) { return m != 0 && ((b < 0) != (m < 0)) ? m + b : m; } \
+  static inline T ffloor_##ty(T a, T b, T m)                                         \
   {                                                                                  \
-    T m = fmod##F(a, b);                                                             \
-    return m != 0 && ((b < 0) != (m < 0)) ? m + b : m;                               \
-  }                                                                                  \
-  static inline T ffloor_##ty(T a, T b)                                              \
-  {                                                                                  \
-    if (b == 0)                                                                      \
-      return a / b;                                                                  \
-    T m = fmod##F(a, b), q = (a - m) / b;                                            \
-    if (m != 0 && ((b < 0) != (m < 0)))                                              \
-      q -= 1;                                                                        \
-    if (q == 0)                                                                      \
-      return copysign##F(0, a / b);                                                  \
+    T whole = a / b, q = (a - m) / b;                                                \
+    q -= m != 0 && ((b < 0) != (m < 0)) ? (T)1 : (T)0;                               \
     T r = floor##F(q);                                                               \
-    return q - r > (T)0.5 ? r + 1 : r;                                               \
+    r = q - r > (T)0.5 ? r + 1 : r;                                                  \
+    r = q == 0 ? vm_sign##BITS(0, whole) : r;                                        \
+    return b == 0 ? whole : r;                                                       \
   }                                                                                  \
+  DEFMOD(FDIV, ty, T, ffloor_##ty(a, b, m))                                          \
+  DEFMOD(FMOD, ty, T, (m))                                                           \
+  DEFMOD(REM, ty, T, frem_##ty(b, m))                                                \
   static inline T frexpm_##ty(T a)                                                   \
   {                                                                                  \
     int e;                                                                           \
@@ -220,15 +254,12 @@ INT_OPS(i64, t_i64, uint64_t)
   }
 
 #define FLOAT_OPS(ty, T, F, S, BITS)                                                 \
-  FLOAT_HELPERS(ty, T, F)                                                            \
+  FLOAT_HELPERS(ty, T, F, BITS)                                                            \
   DEF2(ADD, ty, T, T, a + b)                                                         \
   DEF2(SUB, ty, T, T, a - b)                                                         \
   DEF2(MUL, ty, T, T, a * b)                                                         \
   DEF2(DIV, ty, T, T, a / b)                                                         \
   DEF3(FMA, ty, T, T, T, vm_fma##BITS(a, b, c))                                      \
-  DEF2(FDIV, ty, T, T, ffloor_##ty(a, b))                                            \
-  DEF2(FMOD, ty, T, T, fmod##F(a, b))                                                \
-  DEF2(REM, ty, T, T, frem_##ty(a, b))                                               \
   DEF1(NEG, ty, T, T, -a)                                                            \
   DEF1(ABS, ty, T, T, vm_abs##BITS(a))                                               \
   DEF2(POW, ty, T, T, vm_pow_##S(a, b))                                              \
@@ -567,6 +598,27 @@ DEFF8(RUSH_FLOAT8_E4M3FN, e4m3fn)
 DEFF8(RUSH_FLOAT8_E5M2FNUZ, e5m2fnuz)
 DEFF8(RUSH_FLOAT8_E4M3FNUZ, e4m3fnuz)
 
+static void fill(int64_t n, void *dv, const void *one, int64_t item)
+{
+  switch (item) {
+#define CASE(T)                     \
+  case sizeof(T): {                 \
+    T v, *d = dv;                   \
+    memcpy(&v, one, sizeof v);      \
+    for (int64_t i = 0; i < n; i++) \
+      d[i] = v;                     \
+    return;                         \
+  }
+    CASE(uint8_t)
+    CASE(uint16_t)
+    CASE(uint32_t)
+    CASE(uint64_t)
+#undef CASE
+  }
+  for (int64_t i = 0; i < n; i++)
+    memcpy((char *)dv + i * item, one, (size_t)item);
+}
+
 /* -- The table --------------------------------------------------------------------------------------------------------- */
 
 #define ROW_b(op) [TY_BOOL] = op##_b
@@ -596,6 +648,7 @@ static const tape_isa loops = {
             R(ASIN, f),       R(ACOS, f),     R(ATAN, f),       R(ATAN2, f),     R(HYPOT, f),
             R(ERF, f),        R(PHI, f),        R(REAL, c),     R(IMAG, c),       R(COMPLEX, f),   R(CALL1, f),
             R(CALL2, f),      R(CALLZ, c)},
+    .fill = fill,
     .load = {[RUSH_UINT8] = load_u8, [RUSH_INT8] = load_i8, [RUSH_INT16] = load_i16,
              [RUSH_UINT16] = load_u16, [RUSH_UINT32] = load_u32, [RUSH_FLOAT16] = load_half,
              [RUSH_BFLOAT16] = load_bf16, [RUSH_COMPLEX32] = load_c32,

@@ -105,7 +105,18 @@ typedef struct transpose {
   int64_t n_tiles0, n_tiles1;
 } transpose;
 
+/* A whole tile goes by way of the stack: rows a power of two apart share few sets of the cache, and stay there only as
+ * long as one of them is read or written. */
 #define TILE_COPY(type)                                                        \
+  if (n0 == TILE && n1 == TILE) {                                              \
+    type tile[TILE][TILE];                                                     \
+    for (int i = 0; i < TILE; i++)                                             \
+      memcpy(tile[i], s + i * s0, sizeof tile[i]);                             \
+    for (int j = 0; j < TILE; j++)                                             \
+      for (int i = 0; i < TILE; i++)                                           \
+        ((type *)(d + j * d1))[i] = tile[i][j];                                \
+    break;                                                                     \
+  }                                                                            \
   for (int64_t i = 0; i < n0; i++)                                             \
     for (int64_t j = 0; j < n1; j++)                                           \
       *(type *)(d + i * (int64_t)sizeof(type) + j * d1) =                      \
@@ -153,7 +164,7 @@ static void transpose_tiles(void *p, int64_t begin, int64_t end)
 
 static int find_across(const tensor_iter *it, size_t item)
 {
-  if (it->strides[0][0] != (int64_t)item || it->strides[1][0] == (int64_t)item || it->sizes[0] < 4)
+  if (it->strides[0][0] != (int64_t)item || it->strides[1][0] == (int64_t)item || it->strides[1][0] == 0 || it->sizes[0] < 4)
     return 0;
   for (int d = 1; d < it->n_dims; d++)
     if (it->strides[1][d] == (int64_t)item && it->sizes[d] >= 4)
