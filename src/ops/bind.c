@@ -367,6 +367,24 @@ static bool changed_kind(const schema *sc, const rush_value *args, uint32_t n_ar
   return false;
 }
 
+/* Operators of this name that take a tensor first take no number there: PyTorch makes tensors only for a few. */
+static rush_status refuse_number(call_ctx *cx, str name, rush_value first)
+{
+  static const char *const allowed[] = {"add", "div", "divide", "floor_divide", "mul", "multiply", "sub", "subtract",
+                                        "true_divide", "to", "_to_copy", "copy_", "copy"};
+  static const char *const kinds[] = {[RUSH_TAG_BOOL] = "bool", [RUSH_TAG_INT] = "int", [RUSH_TAG_FLOAT] = "float",
+                                      [RUSH_TAG_COMPLEX] = "complex"};
+  const str prefix = STR("aten::");
+  if (name.len < prefix.len || memcmp(name.p, prefix.p, prefix.len) != 0)
+    return RUSH_OK;
+  str bare = {name.p + prefix.len, name.len - prefix.len};
+  for (size_t i = 0; i < COUNT_OF(allowed); i++)
+    if (str_is(bare, allowed[i]))
+      return RUSH_OK;
+  return error_set_type(cx->err, RUSH_EARGUMENT, "TypeError", "%.*s() received an invalid combination of arguments - got (%s, ...)",
+                        (int)bare.len, bare.p, kinds[first.tag]);
+}
+
 static void release_bound(const schema *sc, rush_value *bound)
 {
   for (uint32_t k = 0; k < sc->n_args; k++)
@@ -401,7 +419,10 @@ rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint
       release_bound(sc, bound);
       continue;
     }
-    if (st == RUSH_OK) {
+    if (st == RUSH_OK && n_args > 1 && args[1].tag == RUSH_TAG_TENSOR && is_number(args[0]) && bound[0].tag == RUSH_TAG_TENSOR &&
+        (st = refuse_number(cx, base, args[0])) != RUSH_OK)
+      release_bound(sc, bound);
+    else if (st == RUSH_OK) {
       st = call_bound(cx, ops[i], bound, results, max_results, n_results);
       release_bound(sc, bound);
       rush_error_clear(&refusal);

@@ -121,6 +121,11 @@ static rush_status call_variant(rush_call *c)
   return st;
 }
 
+static const rush_tensor *list_first_tensor(const rush_list *l)
+{
+  return l->items[0].tag == RUSH_TAG_TENSOR ? l->items[0].as.tensor : NULL;
+}
+
 /* -- The path ------------------------------------------------------------------------------------------------ */
 
 static rush_status call_body(rush_call *c)
@@ -136,9 +141,29 @@ static rush_status call_body(rush_call *c)
   return st;
 }
 
+/* The first tensor decides; where a dtype is asked for, the kernel does; an empty tensor is never refused. */
+static const rush_tensor *refused_tensor(const rush_call *c)
+{
+  const rush_tensor *t = NULL;
+  for (uint32_t i = 0; i < c->n_args && !t; i++)
+    if (c->args[i].tag == RUSH_TAG_TENSOR)
+      t = c->args[i].as.tensor;
+    else if (c->args[i].tag == RUSH_TAG_LIST && c->args[i].as.list->n)
+      t = list_first_tensor(c->args[i].as.list);
+  if (!t || t->n_elems == 0 || !(c->op->refuses >> t->dtype & 1))
+    return NULL;
+  for (uint32_t i = 1; i < c->n_args && i < c->op->schema->n_args; i++)
+    if (c->args[i].tag == RUSH_TAG_INT && strcmp(c->op->schema->args[i].name, "dtype") == 0)
+      return NULL;
+  return t;
+}
+
 static rush_status dispatch(rush_call *c)
 {
   const op *o = c->op;
+  const rush_tensor *refused;
+  if (UNLIKELY(o->refuses) && o->family != FAMILY_POINTWISE && (refused = refused_tensor(c)) != NULL)
+    return call_refuse(c->cx, o, refused->dtype);
   if (o->kernel)
     return o->kernel(c);
   switch (o->family) {
@@ -347,6 +372,23 @@ rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
 rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype)
 {
   return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel, dtype_aten_name(dtype));
+}
+
+rush_status call_refuse(call_ctx *cx, const op *o, int dtype)
+{
+  const uint32_t row = (uint32_t)((o->base ? o->base : o)->row - op_rows);
+  for (uint32_t i = 0; i < op_n_refusals; i++) {
+    const char *text = op_pool + op_refusals[i].text, *at = strstr(text, "%s");
+    if (op_refusals[i].row != row || !(op_refusals[i].dtypes >> dtype & 1))
+      continue;
+    if (!strchr(text, ' '))
+      return call_no_dtype(cx, text, dtype);
+    const bool unimplemented = strncmp(text, "NI:", 3) == 0;
+    text += unimplemented ? 3 : 0;
+    return call_fail_type(cx, unimplemented ? "NotImplementedError" : "RuntimeError", "%.*s%s%s", at ? (int)(at - text) : 1000, text,
+                          at ? dtype_aten_name(dtype) : "", at ? at + 2 : "");
+  }
+  return call_no_dtype(cx, strchr(o->schema->name, ':') + 2, dtype);
 }
 
 double call_float(const rush_call *c, uint32_t i)

@@ -84,6 +84,7 @@ struct op {
   op_family family;
   op_variant variant;
   uint32_t effects;
+  uint32_t refuses;          /* bit d: dtype d (call_refuse says how) */
   const op *base;            /* the functional operator of an in-place or out= variant, or NULL */
   const rush_op_def *outside; /* registered at run time, or NULL */
   _Atomic(void *) body;      /* composites: the compiled function, published once */
@@ -181,6 +182,9 @@ static inline void call_return_arg(rush_call *c, uint32_t i, uint32_t arg)
 
 /* Refuse a dtype as PyTorch's kernels do: a NotImplementedError, "\"max_pool2d\" not implemented for 'Bool'". */
 rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype);
+
+/* The same for a dtype of op->refuses. */
+rush_status call_refuse(call_ctx *cx, const op *o, int dtype);
 
 /* May the kernel write its result into args[i]'s buffer?  Then: a retained tensor to return; else NULL.
  * True only when the bit is set, tensor and storage are referenced once, the storage is ours, dtype and

@@ -141,6 +141,7 @@ class Table:
     """All entries, checked."""
 
     def __init__(self, schemas: dict[str, Any], tapes: Any) -> None:
+        self.refusals: dict[str, list[tuple[int, str]]] = {}
         self.schemas, self.tapes, self.rows = schemas, tapes, {}
         self.kernels, self.scalars, self.points = set(), [], []
         self.gradients, self.late_grads = gen_grad.Texts(), []
@@ -292,6 +293,33 @@ def read_tables(table: Any, paths: list[str]) -> None:
     read_gradients(table)
 
 
+# -- Refusals --------------------------------------------------------------------------------------
+
+# A line: operator, dtypes, what is said: a kernel's name, or a sentence (with %s for the dtype).
+DTYPE_BITS = {**{name: [bit] for name, bit in gen_tape.DTYPES.items()}, "complex32": [8], "float8": [23, 24, 25, 26],
+              "uint16": [27], "uint32": [28], "uint64": [29], "unsigned": [27, 28, 29], "whole": [0, 1, 2, 3, 4], "halves": [5, 15],
+              "complex": [9, 10]}
+
+
+def read_refusals(path: str) -> dict[str, list[tuple[int, str]]]:
+    """By operator: a mask of dtypes and a text."""
+    refusals: dict[str, list[tuple[int, str]]] = {}
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            full, dtypes, text = line.rstrip("\n").split(" ", 2)
+            mask = sum(1 << bit for name in dtypes.split(",") for bit in DTYPE_BITS[name])
+            refusals.setdefault(full, []).append((mask, text))
+    return refusals
+
+
+def write_refusals(w: TextIO, table: Any, pool: Any, refusals: dict[str, list[tuple[int, str]]]) -> None:
+    lines = [(table.rows[full].index, mask, pool.at(text)) for full, row in refusals.items() if full in table.rows
+             for mask, text in row]
+    w("const struct op_refusal op_refusals[] = {\n")
+    w("".join(f"  {{{index}, {text}, {mask}u}},\n" for index, mask, text in sorted(lines)))
+    w(f"}};\nconst uint32_t op_n_refusals = {len(lines)};\n\n")
+
+
 # -- Writing ---------------------------------------------------------------------------------------
 
 
@@ -421,6 +449,7 @@ def write_c(path: str, table: Any) -> None:
     w("\n")
     write_rows(w, table, pool, names, by_name)
     write_names(w, names, by_name)
+    write_refusals(w, table, pool, table.refusals)
     gen_tape.write(w, table.points, table.tapes, pool)
     write_packed(w, table.schemas, names)
     table.gradients.write(w)
@@ -434,6 +463,7 @@ def main(argv: list[str]) -> None:
         sys.exit(__doc__)
     try:
         table = Table(read_schemas(argv[1]), gen_tape.Primitives(argv[2]))
+        table.refusals = read_refusals(os.path.join(os.path.dirname(argv[1]), "refusals.txt"))
         read_tables(table, argv[4:])
         write_c(argv[3], table)
     except TableError as x:

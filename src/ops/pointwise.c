@@ -215,6 +215,8 @@ static rush_status choose_tape(point_call *p)
   dtype_class cls = dtype_class_of(p->common);
   if (cls == DTYPE_QUANT)
     return refuse_dtype(p);
+  if (UNLIKELY(p->call->op->refuses >> p->common & 1))
+    return call_refuse(p->call->cx, p->call->op, p->common);
   p->arm = choose_arm(p, cls);
   return p->arm ? check_alpha(p, cls) : refuse_dtype(p);
 }

@@ -85,7 +85,7 @@ POWERS = {"exponent=2": {"int float complex": "self * self"}, "exponent=1": {"in
                    "float complex": "self ** exponent"}}
 op("aten::pow.Tensor_Scalar", family="pointwise", expr=POWERS, promote=["self", "exponent"],
    name="pow", variants={"inplace": "aten::pow_.Scalar", "out": "aten::pow.Tensor_Scalar_out"})
-POW = {"bool": "self | ~exponent", "int float complex": "self ** exponent"}
+POW = {"int float complex": "self ** exponent"}
 op("aten::pow.Tensor_Tensor", family="pointwise", expr=POW, name="pow",
    variants={"inplace": "aten::pow_.Tensor", "out": "aten::pow.Tensor_Tensor_out"})
 op("aten::pow.Scalar", family="pointwise", expr=POW, name="pow",

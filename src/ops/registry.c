@@ -122,6 +122,14 @@ static const op *op_of_row(session *s, build *b, uint32_t row)
   return g->ops[row - op_names[i].first_row];
 }
 
+static uint32_t refuses_of(uint32_t row)
+{
+  uint32_t refuses = 0;
+  for (uint32_t i = 0; i < op_n_refusals; i++)
+    refuses |= op_refusals[i].row == row ? op_refusals[i].dtypes : 0;
+  return refuses;
+}
+
 static op_group *build_name(session *s, build *b)
 {
   uint32_t first = b->row->first_row, n = b->row->n_rows;
@@ -134,6 +142,7 @@ static op_group *build_name(session *s, build *b)
     o->family = (op_family)row->family;
     o->variant = (op_variant)row->variant;
     o->effects = row->effects | o->effects;
+    o->refuses = refuses_of(row->base >= 0 ? (uint32_t)row->base : first + i);
     g->ops[i] = o;
   }
   for (uint32_t i = 0; i < n; i++) { /* a base often has the variant's own name */

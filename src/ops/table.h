@@ -29,11 +29,19 @@ struct op_name_row { /* all overloads of a name */
   uint32_t n_rows;
 };
 
+struct op_refusal { /* dtypes that PyTorch's operator refuses and the kernel would not (refusals.txt) */
+  uint32_t row;
+  uint32_t text;    /* in op_pool: a kernel's name, or a sentence with %s for the dtype */
+  uint32_t dtypes;  /* bit d: dtype d */
+};
+
 extern const char op_pool[];
 extern const struct op_row op_rows[];
 extern const uint32_t op_n_rows;
 extern const struct op_name_row op_names[]; /* sorted by name */
 extern const uint32_t op_n_names;
+extern const struct op_refusal op_refusals[]; /* sorted by row */
+extern const uint32_t op_n_refusals;
 extern const uint16_t op_name_slots[]; /* open addressing by name_hash; index + 1, or 0 */
 extern const uint32_t op_n_name_slots; /* a power of two */
 /* All other schemas, one a line, sorted by name, compressed with zlib. */

@@ -33,7 +33,8 @@ typedef struct dl_versioned {
   dl_tensor tensor;
 } dl_versioned;
 
-enum { DL_CPU = 1, DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6 };
+enum { DL_CPU = 1, DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6,
+       DL_FLOAT8_E4M3FN = 10, DL_FLOAT8_E4M3FNUZ = 11, DL_FLOAT8_E5M2 = 12, DL_FLOAT8_E5M2FNUZ = 13 };
 
 static const struct dtype_row {
   int dtype;
@@ -44,6 +45,9 @@ static const struct dtype_row {
     {RUSH_UINT32, DL_UINT, 32},     {RUSH_UINT64, DL_UINT, 64},      {RUSH_FLOAT16, DL_FLOAT, 16},
     {RUSH_FLOAT32, DL_FLOAT, 32},   {RUSH_FLOAT64, DL_FLOAT, 64},    {RUSH_BFLOAT16, DL_BFLOAT, 16},
     {RUSH_COMPLEX64, DL_COMPLEX, 64}, {RUSH_COMPLEX128, DL_COMPLEX, 128}, {RUSH_BOOL, DL_BOOL, 8},
+    {RUSH_COMPLEX32, DL_COMPLEX, 32},
+    {RUSH_FLOAT8_E4M3FN, DL_FLOAT8_E4M3FN, 8}, {RUSH_FLOAT8_E4M3FNUZ, DL_FLOAT8_E4M3FNUZ, 8},
+    {RUSH_FLOAT8_E5M2, DL_FLOAT8_E5M2, 8},     {RUSH_FLOAT8_E5M2FNUZ, DL_FLOAT8_E5M2FNUZ, 8},
 };
 
 /* -- Out --------------------------------------------------------------------------------------------- */
