@@ -154,8 +154,12 @@ def chain_matmul(matrices: List[Tensor]) -> Tensor:
 """)
 op("aten::linalg_cross", family="linalg", variants={"out": "aten::linalg_cross.out"}, body="""
 def cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
-    a, b = torch.broadcast_tensors([self, other])
-    if a.size(dim) != 3:
+    if self.dim() != other.dim():
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    a, b = self, other
+    if a.size(dim) == 3 and b.size(dim) == 3:
+        a, b = torch.broadcast_tensors([self, other])
+    else:
         raise RuntimeError("linalg.cross: inputs dimension " + str(dim) + " must have length 3. Got " + str(a.size(dim)) + " and " + str(b.size(dim)))
     return torch.roll(a, [-1], [dim]) * torch.roll(b, [-2], [dim]) - torch.roll(a, [-2], [dim]) * torch.roll(b, [-1], [dim])
 """)

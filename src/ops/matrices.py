@@ -230,3 +230,7 @@ def linalg_tensorsolve(self: Tensor, other: Tensor, dims: Optional[List[int]]) -
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got " + str(n) + " != " + str(other.numel()))
     return torch.linalg_solve(x.reshape([other.numel(), n]), other.flatten()).reshape(shape)
 """, out="linalg_tensorsolve.out")
+op("aten::_lu_with_info", family="linalg", body="""
+def lu_with_info(self: Tensor, pivot: bool, check_errors: bool) -> Tuple[Tensor, Tensor, Tensor]:
+    return torch.linalg_lu_factor_ex(self, pivot=pivot, check_errors=check_errors)
+""")

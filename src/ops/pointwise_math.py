@@ -122,6 +122,8 @@ op("aten::_prelu_kernel", family="pointwise", name="prelu_cpu",
 op("aten::prelu", family="pointwise", body="""
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
     w = weight
+    if self.dim() == 0 and weight.numel() != 1:
+        raise RuntimeError("Not allow zero-dim input tensor.")
     if self.dim() >= 2 and weight.dim() == 1:
         sizes = [1] * self.dim()
         sizes[1] = weight.numel()

@@ -324,6 +324,8 @@ static rush_status adaptive_pool(rush_call *c, int n, bool is_max)
   pool_job j = {0};
   pool_geo *g = &j.geo;
   const rush_tensor *self = call_tensor(c, 0);
+  if (c->args[1].tag == RUSH_TAG_LIST && c->args[1].as.list->n != (size_t)n)
+    return call_fail(c->cx, "%s: output_size must be %d", c->op->schema->name, n);
   TRY(window_arg(c, 1, n, ones, "output_size", g->out));
   TRY(read_input(c, self, n, g));
   for (int d = 0; d < 3; d++)

@@ -56,3 +56,44 @@ reduction("norm.ScalarOpt_dim_dtype", "norm", out=["norm.dtype_out"])
 reduction("norm.ScalarOpt_dtype", "norm", out=["norm.ScalarOpt_dtype_out"])
 reduction("linalg_vector_norm", "norm", out=["linalg_vector_norm.out"])
 reduction("frobenius_norm.dim", "frobenius_norm", out=["frobenius_norm.out"])
+op("aten::segment_reduce", family="reduction", body="""
+def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices: Optional[Tensor], offsets: Optional[Tensor], axis: int, unsafe: bool, initial: Optional[number]) -> Tensor:
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    n = data.size(axis)
+    if lengths is not None:
+        counts = lengths.to(torch.long)
+    elif offsets is not None:
+        counts = torch.diff(offsets.to(torch.long))
+    else:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if counts.dim() - 1 != axis % data.dim():
+        raise RuntimeError("segment_reduce(): Expected axis to be the last dimension of lengths but got " + str(axis) + ".")
+    if not unsafe:
+        if counts.numel() > 0 and bool((counts < 0).any()):
+            raise RuntimeError("lengths contains negative value!")
+        if bool((counts.sum(-1) != n).any()):
+            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")
+    starts = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": float("-inf"), "min": float("inf")}
+    if reduce not in starts:
+        raise RuntimeError("segment_reduce(): reduction " + reduce + " is not one of sum, mean, max, min, prod")
+    start = starts[reduce] if initial is None else float(initial)
+    dim = counts.dim() - 1
+    n_segments = counts.size(-1)
+    sizes = data.size()
+    tail = sizes[dim + 1:]
+    rows = 1
+    for s in sizes[:dim]:
+        rows *= s
+    ends = counts.reshape([rows, n_segments]).cumsum(1)
+    place = torch.searchsorted(ends, torch.arange(n).expand([rows, n]).contiguous(), right=True)
+    flat = data.reshape([rows, n, -1])
+    result = torch.full([rows, n_segments + 1, flat.size(2)], start, dtype=data.dtype)
+    kinds = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
+    result = result.scatter_reduce(1, place.unsqueeze(2).expand([rows, n, flat.size(2)]), flat, kinds[reduce])
+    result = result.narrow(1, 0, n_segments).reshape(sizes[:dim] + [n_segments] + tail)
+    if reduce == "mean":
+        divisor = counts.reshape(sizes[:dim] + [n_segments] + [1] * len(tail))
+        result = torch.where(divisor == 0, torch.full_like(result, float("nan")) if initial is None else result, result / divisor.clamp(min=1))
+    return result
+""", variants={"out": "aten::segment_reduce.out"})
