@@ -97,3 +97,28 @@ def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices
         result = torch.where(divisor == 0, torch.full_like(result, float("nan")) if initial is None else result, result / divisor.clamp(min=1))
     return result
 """, variants={"out": "aten::segment_reduce.out"})
+op("aten::hash_tensor", family="reduction", variants={"out": "aten::hash_tensor.out"}, body="""
+def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tensor:
+    if mode != 0:
+        raise RuntimeError("Unknown hash_tensor mode: " + str(mode))
+    if self.numel() == 0 and len(dim) == 0:
+        raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+    bits = self.to(torch.double).view(torch.long) if self.is_floating_point() else self.to(torch.long)
+    if self.dim() == 0:
+        return bits.view(torch.uint64)
+    dims = [d % self.dim() for d in dim] if len(dim) > 0 else list(range(self.dim()))
+    for d in dims:
+        n = bits.size(d)
+        if n == 0:
+            sizes = bits.size()
+            sizes[d] = 1
+            bits = torch.zeros(sizes, dtype=torch.long)
+        while n > 1:
+            half = n // 2
+            folded = bits.narrow(d, 0, half) ^ bits.narrow(d, n - half, half)
+            bits = folded if 2 * half == n else torch.cat([folded, bits.narrow(d, half, 1)], d)
+            n -= half
+    if not keepdim:
+        bits = torch.squeeze(bits, dims)
+    return bits.view(torch.uint64)
+""")
