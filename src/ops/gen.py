@@ -245,6 +245,15 @@ class Table:
             raise TableError(base.where, f"{base.schema.full} has no argument {extra[0]} of {name}")
 
 
+def share_gradients(table: Any, row: Any) -> None:
+    """An in-place operator with a kernel of its own has the formulas of the one that returns."""
+    name, dot, overload = row.schema.full.partition(".")
+    base = table.rows.get(name[:-1] + dot + overload) if name.endswith("_") and not name.endswith("__") and not row.base else None
+    if base and "grad" in base.entry and "grad" not in row.entry:
+        if [a.name for a in base.schema.args] == [a.name for a in row.schema.args]:
+            row.entry = {**row.entry, "grad": base.entry["grad"]}
+
+
 def read_gradients(table: Any) -> None:
     """After all tables: formulas may use every helper."""
     table.gradients.begin()
@@ -254,6 +263,7 @@ def read_gradients(table: Any) -> None:
             raise TableError(where, f"{full} has " + ("a gradient already" if row and not row.base else "no entry"))
         row.entry = {**row.entry, "grad": formulas}
     for row in table.rows.values():
+        share_gradients(table, row)
         if "grad" in row.entry:
             try:
                 row.grad = table.gradients.add(row.schema, row.entry["grad"])

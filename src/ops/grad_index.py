@@ -9,7 +9,7 @@ grad("index_select", self="grad.new_zeros(self_sizes).index_add(dim, index, grad
 grad("index_add", self="grad", source="times_conj(grad.index_select(dim, index), alpha).reshape(source_sizes)")
 grad("index_copy", self="grad.index_fill(dim, index, 0)", source="grad.index_select(dim, index).reshape(source_sizes)")
 grad("index_fill.int_Scalar", self="grad.index_fill(dim, index, 0)")
-grad("index_fill.int_Tensor", self="grad.index_fill(dim, index, 0)", value="grad.index_select(dim, index).sum()")
+grad("index_fill.int_Tensor", self="grad.index_fill(dim, index, 0)", value="grad * torch.zeros_like(grad).index_fill(dim, index, 1)")
 grad("take", self="torch.put(grad.new_zeros(self_sizes), index, grad, True)")
 grad("put", self="grad if accumulate else torch.put(grad, index, grad.new_zeros(source_sizes), False)",
      source="torch.take(grad, index).reshape(source_sizes)")
@@ -36,13 +36,15 @@ if dim is None:
     n = 1
     for s in self_sizes:
         n *= s
-    return grad.new_zeros([n]).scatter_add(0, indices.reshape([-1]), grad.reshape([-1])).reshape(self_sizes)
+    flat = indices.reshape([-1])
+    return grad.new_zeros([n]).scatter_add(0, torch.where(flat < 0, flat + n, flat), grad.reshape([-1])).reshape(self_sizes)
 d = dim + grad.dim() if dim < 0 else dim
 sizes = grad.size()
 shown = indices.size()
 shown = sizes[:d] + [shown[d]] + sizes[d + 1:]
 sizes[d] = self_sizes[d]
-grad.new_zeros(sizes).scatter_add(d, indices.expand(shown), grad)
+at = torch.where(indices < 0, indices + sizes[d], indices)
+grad.new_zeros(sizes).scatter_add(d, at.expand(shown), grad)
 """)
 grad("scatter.src", self="grad.scatter(dim, index, 0)", src="gathered(grad, dim, index, src_sizes)")
 grad("scatter.value", self="grad.scatter(dim, index, 0)")

@@ -165,7 +165,7 @@ NLL = "nll_gradient({}, self_sizes, target, weight, reduction, ignore_index)"
 grad("nll_loss nll_loss2d nll_loss_nd", self=NLL.format("grad"))
 grad("nll_loss_forward nll_loss2d_forward", self=NLL.format("grad0"))
 grad("multi_margin_loss", self="""
-x = self.unsqueeze(0) if self.dim() < 2 else self
+x = self.reshape([1, -1]) if self.dim() < 2 else self
 t = target.reshape([-1, 1])
 if self.numel() == 0:
     return torch.zeros_like(self)

@@ -92,7 +92,7 @@ grad("fmax", self="torch.where(torch.logical_or(self >= other, other.isnan()), g
      other="torch.where(torch.logical_or(self >= other, other.isnan()), 0, grad)")
 grad("fmin", self="torch.where(torch.logical_or(self <= other, other.isnan()), grad, 0)",
      other="torch.where(torch.logical_or(self <= other, other.isnan()), 0, grad)")
-for NAME, KIND, BOUND in (("clamp", "", "number"), ("clip", "", "number"), ("clamp", ".Tensor", "Tensor"), ("clip", ".Tensor", "Tensor")):
+for NAME, KIND in (("clamp", ""), ("clip", ""), ("clamp", ".Tensor"), ("clip", ".Tensor")):
     WITHIN = """
 g = grad
 if min is not None:

@@ -164,12 +164,24 @@ def cumprod_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Te
 grad("cumsum", self="sum_behind(grad, dim)")
 grad("cumprod", self="cumprod_gradient(grad, self, result, dim)")
 grad("cummax cummin", self="grad0 if len(self_sizes) == 0 else grad0.new_zeros(self_sizes).scatter_add(dim, result1, grad0)")
+# From the end, r[k] = g[k] + exp(result[k] - result[k + 1]) r[k + 1]: complex numbers have no parts above and below zero.
+helper("""
+def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
+    n = self.size(dim)
+    r = grad.select(dim, n - 1)
+    out = [r]
+    for i in range(n - 1):
+        k = n - 2 - i
+        r = grad.select(dim, k) + torch.exp(result.select(dim, k) - result.select(dim, k + 1)).conj() * r
+        out.append(r)
+    return torch.flip(torch.stack(out, dim), [dim]) * torch.exp(self - result).conj()
+""")
 # The parts of the gradient above and below zero apart, in logarithms.
 grad("logcumsumexp _logcumsumexp", self="""
 if self.dim() == 0 or self.numel() == 0:
     return grad
 if self.is_complex():
-    return sum_behind(grad * torch.exp(-result).conj(), dim) * torch.exp(self).conj()
+    return logcumsumexp_gradient(grad, self, result, dim)
 low = torch.scalar_tensor(-math.inf, dtype=grad.dtype)
 up = torch.where(grad > 0, torch.log(grad), low) - result
 down = torch.where(grad < 0, torch.log(-grad), low) - result

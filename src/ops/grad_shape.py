@@ -60,7 +60,11 @@ grad("narrow narrow_copy", self=NARROW.format(start="start"))
 grad("narrow.Tensor", self=NARROW.format(start="int(start)"))
 grad("diagonal diagonal_copy", self="torch.diagonal_scatter(grad.new_zeros(self_sizes), grad, offset, dim1, dim2)")
 grad("linalg_diagonal", A="torch.diagonal_scatter(grad.new_zeros(A_sizes), grad, offset, dim1, dim2)")
-grad("unfold unfold_copy", self="torch.unfold_backward(grad, self_sizes, dimension, size, step)")
+grad("unfold unfold_copy", self="""
+if len(self_sizes) == 0:
+    return grad.sum()
+torch.unfold_backward(grad, self_sizes, dimension, size, step)
+""")
 helper("""
 def reach(sizes: List[int], strides: List[int]) -> int:
     n = 1

@@ -65,7 +65,7 @@ matrices("triangular_solve", """
 def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> Tuple[Tensor, Tensor]:
     x = torch.linalg_solve_triangular(A.mT if transpose else A, self, upper=upper != transpose, unitriangular=unitriangular)
     sizes = x.size()[:-2] + A.size()[-2:]
-    return x.mT.contiguous().mT, A.expand(sizes).mT.clone(memory_format=0).mT
+    return x.mT.contiguous().mT, A.expand(sizes).mT.clone(memory_format=torch.contiguous_format).mT
 """)
 
 # -- Reflections --------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: b
             out = out - t * torch.matmul(w, torch.matmul(w.mT.conj(), out))
         else:
             out = out - t * torch.matmul(torch.matmul(out, w), w.mT.conj())
-    return out.mT.clone(memory_format=0).mT
+    return out.mT.clone(memory_format=torch.contiguous_format).mT
 """, out="ormqr.out")
 
 # -- Ranks and condition numbers --------------------------------------------------------------------------------

@@ -4,8 +4,8 @@
 
 Every operator that a sample calls is stopped before PyTorch's autograd sees it (a mode on the PreDispatch key, so composite
 ones come whole).  If its entry has `grad`, it becomes one autograd.Function: forward is Rushlight's operator, backward its
-formulas.  If it has only a `body`, the body runs as Python in the same mode, so that its operators are differentiated.  Anything else
-that a gradient would flow through is "no formula of ...".  In-place operators are their base and a copy; recording them is
+formulas.  If it has only a `body`, the body runs as Python in the same mode, so that its operators are differentiated.
+Anything else that a gradient would flow through is "no formula of ...".  In-place operators are their base and a copy; recording them is
 no matter of formulas.
 """
 
@@ -73,6 +73,16 @@ class Operator:
         self.random = bool(row) and "OP_RANDOM" in row.effects
         self.no_grad = bool(row) and "OP_NO_GRAD" in row.effects
         self.arguments = [a.name for a in self.schema.arguments]
+        self.functional = self.find_functional()
+
+    def find_functional(self) -> Any:
+        """Of an in-place operator: what returns its result."""
+        name, overload = self.schema.name.split("::")[1], self.schema.overload_name
+        if self.variant == "VARIANT_INPLACE":
+            name, overload = self.row.schema.name.split("::")[1], self.row.schema.overload
+        elif not (name.endswith("_") and not name.endswith("__") and self.schema.is_mutable):
+            return None
+        return getattr(getattr(torch.ops.aten, name.removesuffix("_"), None), overload or "default", None)
 
     def complete(self, args: Any, kwargs: Any) -> list[Any]:
         """All arguments, in order."""
@@ -132,11 +142,11 @@ class Recorded(torch.autograd.Function):
         it = iter(tensors)
         full = [next(it).detach() if leaf is Recorded else leaf for leaf in leaves]
         ctx.op, ctx.args = op, tree_unflatten(full, spec)
-        ctx.results = as_list(detached(op.forward(ctx.args)))
-        ctx.leaves, ctx.spec = leaves, spec
-        flat, ctx.result_spec = tree_flatten(ctx.results)
+        # Views cannot be written to behind a Function; what is written is the copy's matter.
+        flat, ctx.result_spec = tree_flatten(as_list(op.forward(ctx.args)))
+        out = tuple(t.clone() if t._is_view() else t for t in flat)
+        ctx.results = tree_unflatten([t.detach().clone() for t in out], ctx.result_spec)
         holder.append(ctx.result_spec)
-        out = tuple(t.view_as(t) for t in flat)
         ctx.mark_non_differentiable(*(t for t in out if not (t.is_floating_point() or t.is_complex())))
         return out
 
@@ -199,6 +209,8 @@ def record(op: Operator, args: list[Any]) -> Any:
 class Torch:
     """What `torch` is in a body: every operator, and Python's names."""
 
+    result_type, tensor = staticmethod(torch.result_type), staticmethod(torch.tensor)
+
     def __getattr__(self, name: str) -> Any:
         try:
             return getattr(torch.ops.aten, name)  # overloads are chosen as TorchScript does
@@ -255,10 +267,10 @@ class Walk(SchemaCheckMode):
     def run(self, op: Operator, args: Any, kwargs: Any) -> Any:
         if not torch.is_grad_enabled() or not depends((args, kwargs)) or op.name in NATIVE:
             return op.func(*args, **kwargs)
-        if op.gradients and not op.variant:
+        if op.gradients and not op.variant and not op.functional:
             return record(op, op.complete(args, kwargs))
-        if op.variant == "VARIANT_INPLACE":
-            return self.in_place(op, args, kwargs)
+        if op.functional:
+            return args[0].copy_(self.run(operator(op.functional), args, kwargs))
         if op.no_grad:
             return detached(op.func(*args, **kwargs))
         if op.row and op.row.body and not op.variant:
@@ -269,12 +281,6 @@ class Walk(SchemaCheckMode):
         if depends(got):
             raise Missing(f"no formula of {op.name}")
         return got
-
-    def in_place(self, op: Operator, args: Any, kwargs: Any) -> Any:
-        base = op.row.schema
-        packet = getattr(torch.ops.aten, base.name.split("::")[1])
-        func = getattr(packet, base.overload or "default")
-        return args[0].copy_(self.run(operator(func), args, kwargs))
 
 
 # -- Samples --------------------------------------------------------------------------------------------------
@@ -293,11 +299,15 @@ def outputs_of(op: Any, sample: Any, in_mode: bool) -> list[torch.Tensor]:
             out = sample.output_process_fn_grad(op(sample.input, *sample.args, **sample.kwargs))
     else:
         out = sample.output_process_fn_grad(op(sample.input, *sample.args, **sample.kwargs))
-    return [t for t in tree_leaves(out) if isinstance(t, torch.Tensor) and t.requires_grad]
+    return [t for t in tree_leaves(out) if isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex())]
 
 
-def gradients_of(outputs: list[torch.Tensor], inputs: list[torch.Tensor], weights: list[torch.Tensor]) -> list[torch.Tensor]:
-    grads = torch.autograd.grad(outputs, inputs, weights, allow_unused=True)
+def gradients_of(outputs: list[torch.Tensor], inputs: list[torch.Tensor], weights: list[Any]) -> list[torch.Tensor]:
+    """Of the sum of products; zeros where nothing comes back."""
+    parts = [(t, w) for t, w in zip(outputs, weights, strict=True) if w is not None and t.requires_grad]
+    if not parts:
+        return [torch.zeros_like(i) for i in inputs]
+    grads = torch.autograd.grad([t for t, _ in parts], inputs, [w for _, w in parts], allow_unused=True)
     return [torch.zeros_like(i) if g is None else g for g, i in zip(grads, inputs, strict=True)]
 
 
@@ -305,10 +315,10 @@ def expected(op: Any, sample: Any) -> Any:
     """PyTorch's gradients and the weights of the sum, or None where it has none."""
     try:
         outputs = outputs_of(op, sample, False)
-        if not outputs or any(t.layout != torch.strided for t in outputs):
+        if not any(t.requires_grad for t in outputs) or any(t.layout != torch.strided for t in outputs):
             return None
         g = torch.Generator().manual_seed(7)
-        weights = [torch.randn(t.shape, dtype=t.dtype, generator=g) for t in outputs]
+        weights = [torch.randn(t.shape, dtype=t.dtype, generator=g) if t.requires_grad else None for t in outputs]
         return gradients_of(outputs, inputs_of(sample), weights), weights
     except Exception:  # noqa: BLE001
         return None
@@ -322,7 +332,7 @@ def check(op: Any, sample: Any) -> str | None:
     try:
         outputs = outputs_of(op, sample, True)
         if len(outputs) != len(want[1]):
-            return f"{len(outputs)} results have gradients, not {len(want[1])}"
+            return f"{len(outputs)} results, not {len(want[1])}"
         got = gradients_of(outputs, inputs_of(sample), want[1])
     except Exception as x:  # noqa: BLE001
         text = str(x).strip().split("\n")
