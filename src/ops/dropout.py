@@ -5,13 +5,33 @@ for name, variants in (("bernoulli", {"out": "aten::bernoulli.out"}), ("bernoull
                        ("bernoulli_.Tensor", {})):
     op(f"aten::{name}", family="random", kernel="kernel_" + name.replace(".", "_"), effects=["random"], variants=variants)
 
+# The bodies are what gradients flow through: they draw the numbers that the kernels draw.
+DROPOUT = """
+def NAME(input: Tensor, p: float, train: bool) -> Tensor:
+    if p == 0.0 or not train or input.numel() == 0:
+        return input
+    if p == 1.0:
+        return input * 0
+    noise = torch.bernoulli(torch.empty(SIZES, dtype=input.dtype), 1.0 - p)
+    return RESULT
+"""
+ALPHA = """input * (noise * a) + ((noise - 1) * (1.7580993408473766 * a) + 1.7580993408473766 * a * p)"""
 for name in "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout":
+    body = DROPOUT.replace("NAME", name).replace(
+        "SIZES", "input.size()[:2] + [1] * (input.dim() - 2)" if "feature" in name else "input.size()")
+    if "alpha" in name:
+        body = body.replace("    return RESULT", "    a = 1.0 / math.sqrt((3.090913159228014 * p + 1.0) * (1.0 - p))\n    return " + ALPHA)
     op(f"aten::{name}", family="dropout", kernel=f"kernel_{name}", effects=["random", "returns_arg"],
-       same=[f"aten::{name}_"])
+       body=body.replace("RESULT", "input * (noise / (1.0 - p))"))
+    op(f"aten::{name}_", family="dropout", kernel=f"kernel_{name}", effects=["random", "returns_arg"])
 op("aten::native_dropout", family="dropout", kernel="kernel_native_dropout", effects=["random"],
    variants={"out": "aten::native_dropout.out"})
 
-op("aten::rrelu", family="dropout", kernel="kernel_rrelu", effects=["random"], same=["aten::rrelu_"])
+op("aten::rrelu", family="dropout", kernel="kernel_rrelu", effects=["random"], body="""
+def rrelu(self: Tensor, lower: number, upper: number, training: bool, generator: Optional[Generator]) -> Tensor:
+    return torch.rrelu_with_noise(self, torch.empty_like(self), lower, upper, training, generator)
+""")
+op("aten::rrelu_", family="dropout", kernel="kernel_rrelu", effects=["random"])
 op("aten::rrelu_with_noise", family="dropout", kernel="kernel_rrelu_with_noise", effects=["random"],
    same=["aten::rrelu_with_noise_"], variants={"out": "aten::rrelu_with_noise.out"})
 op("aten::rrelu_with_noise_functional", family="dropout", kernel="kernel_rrelu_with_noise_functional",

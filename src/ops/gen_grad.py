@@ -16,7 +16,7 @@ import zlib
 from typing import Any
 
 KNOWN = {"torch", "math", "ops", "len", "range", "int", "float", "bool", "complex", "str", "max", "min", "abs", "list", "sum",
-         "enumerate", "zip", "isinstance", "reversed", "sorted", "any", "all", "round", "annotate", "RuntimeError",
+         "enumerate", "zip", "isinstance", "reversed", "sorted", "any", "all", "round", "RuntimeError",
          "List", "Optional", "Tuple", "Tensor", "number"}
 
 

@@ -205,6 +205,64 @@ g * weight if weight is not None else g
 g = grad / (self.numel() if reduction == 1 else 1) * (torch.log1p(-self) - torch.log(self))
 g * weight if weight is not None else g
 """})
+# How likely path position s is at time t, given the target, takes the class of s away from what the probabilities say.  As in
+# PyTorch this is the gradient of what log_softmax was applied to.
+helper("""
+def ctc_behind(lp: Tensor, path: Tensor) -> Tensor:
+    n = path.numel()
+    low = -math.inf
+    at = lp.index_select(1, path)
+    skips = torch.zeros([n], dtype=torch.bool)
+    if n > 2:
+        differs = torch.constant_pad_nd((path[2:] != path[:-2]).to(torch.long), [0, 2], 0)
+        skips = torch.logical_and(differs == 1, torch.arange(n) % 2 == 1)
+    row = torch.where(torch.arange(n) >= n - 2, at[-1], low)
+    rows = [row]
+    for i in range(at.size(0) - 1):
+        next = torch.constant_pad_nd(row, [0, 2], low)
+        ways = torch.stack([row, next[1:n + 1], torch.where(skips, next[2:n + 2], low)])
+        row = at[at.size(0) - 2 - i] + torch.logsumexp(ways, [0])
+        rows.append(row)
+    return torch.flip(torch.stack(rows), [0])
+""")
+helper("""
+def ctc_gradient(grad: Tensor, log_probs: Tensor, targets: Tensor, n_inputs: List[int], n_targets: List[int], blank: int,
+                 zero_infinity: bool, nll: Tensor, ahead: Tensor) -> Tensor:
+    flat = log_probs.dim() == 2
+    lps = log_probs.unsqueeze(1) if flat else log_probs
+    losses = nll.reshape([-1])
+    grads = grad.reshape([-1])
+    columns: List[Tensor] = []
+    start = 0
+    for b in range(lps.size(1)):
+        lp = lps.select(1, b).narrow(0, 0, n_inputs[b])
+        n = n_targets[b]
+        words = targets.narrow(0, start, n) if targets.dim() == 1 else targets.select(0, b).narrow(0, 0, n)
+        start += n
+        path = torch.full([2 * n + 1], blank, dtype=torch.long)
+        if n > 0:
+            path = path.index_put([torch.arange(n) * 2 + 1], words.to(torch.long))
+        column = torch.zeros_like(lps.select(1, b))
+        if n_inputs[b] > 0 and not (zero_infinity and bool(losses[b] == math.inf)):
+            alpha = (ahead if ahead.dim() == 2 else ahead[b]).narrow(0, 0, n_inputs[b]).narrow(1, 0, 2 * n + 1)
+            seen = torch.exp(alpha + ctc_behind(lp, path) - lp.index_select(1, path) + losses[b])
+            part = (torch.exp(lp).index_add(1, path, -seen)) * grads[b]
+            column = torch.constant_pad_nd(part, [0, 0, 0, lps.size(0) - n_inputs[b]], 0)
+        columns.append(column)
+    out = torch.stack(columns, 1)
+    return out.squeeze(1) if flat else out
+""")
+helper("""
+def ints_of(x: Tensor) -> List[int]:
+    out: List[int] = []
+    for i in range(x.numel()):
+        out.append(int(x[i]))
+    return out
+""")
+CTC = "ctc_gradient(grad0, log_probs, targets, {}, {}, blank, zero_infinity, result0, result1)"
+grad("_ctc_loss", log_probs=CTC.format("input_lengths", "target_lengths"))
+grad("_ctc_loss.Tensor", log_probs=CTC.format("ints_of(input_lengths)", "ints_of(target_lengths)"))
+
 # -- Dropout and random numbers
 
 grad("native_dropout", input="grad0 * result1 * (1 / (1 - p) if (train is None or train) and p < 1 else 1.0)")
@@ -218,9 +276,12 @@ if training:
     return grad * noise
 torch.where(self > 0, grad, grad * ((float(lower) + float(upper)) / 2))
 """)
-grad("rrelu", self="""
-torch.where(self > 0, grad, grad * (result / self if training else torch.full_like(self, (float(lower) + float(upper)) / 2)))
+grad("rrelu_with_noise_functional", self="""
+if training:
+    return grad0 * result1
+torch.where(self > 0, grad0, grad0 * ((float(lower) + float(upper)) / 2))
 """)
+grad("native_dropout_backward", grad_output="grad * mask * scale")
 grad("bernoulli bernoulli.p random random.from random.to uniform log_normal cauchy exponential geometric normal_functional "
      "poisson _standard_gamma", self="torch.zeros_like(grad)")
 grad("bernoulli.Tensor", self="torch.zeros_like(grad)", p="torch.zeros_like(grad)")

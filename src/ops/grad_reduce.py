@@ -195,3 +195,8 @@ torch.exp(up + self) - torch.exp(down + self)
 SOFTMAX = "(grad - (grad * result).sum([dim], True)) * result"
 grad("softmax.int special_softmax _softmax _safe_softmax", self=SOFTMAX)
 grad("log_softmax.int special_log_softmax _log_softmax", self="grad - torch.exp(result) * grad.sum([dim], True)")
+grad("_softmax_backward_data", grad_output="(grad - (grad * output).sum([dim], True)) * output", output="""
+grad * (grad_output - (grad_output * output).sum([dim], True)) - grad_output * (grad * output).sum([dim], True)
+""")
+grad("_log_softmax_backward_data", grad_output="grad - (grad * torch.exp(output)).sum([dim], True)",
+     output="-grad * torch.exp(output) * grad_output.sum([dim], True)")

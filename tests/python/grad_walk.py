@@ -184,8 +184,9 @@ class Recorded(torch.autograd.Function):
                 out += [None] * sum(tensors)
                 continue
             formula = op.gradients.get(name)
-            if formula is None:
-                raise Missing(f"no formula of {op.name} for {name}")
+            if formula is None:  # then there is no gradient, and PyTorch's must be none
+                out += [None] * sum(tensors)
+                continue
             if formula not in made:
                 made[formula] = formula(values | {"needs": [wanted[i] for i in formula.inputs]})
             got = made[formula][formula.inputs.index(name)]
