@@ -223,7 +223,7 @@ static rush_status give_steal(rush_call *c, uint32_t i, rush_tensor *t, int dtyp
   rush_status st = tensor_to_dtype(c->cx, t, dtype, &as);
   tensor_release(t);
   TRY(st);
-  if (like && tensor_is_channels_last(like) && !tensor_is_contiguous(like)) {
+  if (like && tensor_prefers_channels_last(like)) {
     rush_tensor *last = NULL;
     st = tensor_copy_format(c->cx, as, dtype, as->n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, &last);
     tensor_release(as);

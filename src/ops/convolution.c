@@ -120,16 +120,11 @@ static rush_status set_sizes(call_ctx *cx, const request *r, const int64_t *in, 
                        "than actual input size", got, kernel);
 }
 
-static bool wants_channels_last(const rush_tensor *t)
-{
-  return tensor_is_channels_last(t) && !tensor_is_contiguous(t);
-}
-
 /* The result in the memory format PyTorch gives: channels last when an operand is. */
 static rush_status in_format(call_ctx *cx, const request *r, rush_tensor *y, rush_tensor **out)
 {
-  if ((r->n != 2 && r->n != 3) || r->input->n_dims != r->n + 2 ||
-      (!wants_channels_last(r->input) && !wants_channels_last(r->weight))) {
+  if ((r->n != 2 && r->n != 3) || r->input->n_dims != r->n + 2 || (r->transposed && r->n == 3) ||
+      (!tensor_prefers_channels_last(r->input) && !tensor_prefers_channels_last(r->weight))) {
     *out = y;
     return RUSH_OK;
   }

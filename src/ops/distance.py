@@ -38,7 +38,7 @@ def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     x = self.to(torch.float32) if self.dtype == torch.float16 or self.dtype == torch.bfloat16 else self
     norm = torch.linalg_vector_norm(x, p, others, True)
     factor = torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), torch.ones_like(norm))
-    return self * factor.to(self.dtype)
+    return (self * factor.to(self.dtype)).contiguous()
 """)
 
 op("aten::cdist", family="distance", kernel="kernel_cdist")

@@ -124,7 +124,7 @@ rush_status tensor_cat(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t di
   TRY(cat_shape(cx, t, n, dim, &d, &shape));
   bool last = shape.n_dims == 4 || shape.n_dims == 5;
   for (size_t i = 0; i < n && last; i++)
-    last = is_skipped(t[i]) || (tensor_is_channels_last(t[i]) && !tensor_is_contiguous(t[i]));
+    last = is_skipped(t[i]) || tensor_prefers_channels_last(t[i]);
   int format = !last ? FORMAT_CONTIGUOUS : shape.n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D;
   TRY(tensor_new_format(cx, &shape, shape.dtype, format, &r));
   rush_status s = cat_into(cx, t, n, d, r);

@@ -13,7 +13,7 @@ rush_status nn_return_steal(rush_call *c, uint32_t i, rush_tensor *made, int dty
 {
   rush_tensor *out = NULL;
   rush_status st = RUSH_OK;
-  if (like && like->n_dims == made->n_dims && !tensor_is_contiguous(like) && tensor_is_channels_last(like)) {
+  if (like && like->n_dims == made->n_dims && tensor_prefers_channels_last(like)) {
     st = tensor_copy_format(c->cx, made, dtype, made->n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D,
                             &out);
     tensor_release(made);

@@ -54,7 +54,7 @@ static rush_status narrow_steal(call_ctx *cx, rush_tensor *y, int dtype, const r
     if (st != RUSH_OK)
       return st;
   }
-  if (like && tensor_is_channels_last(like) && !tensor_is_contiguous(like)) {
+  if (like && tensor_prefers_channels_last(like)) {
     rush_tensor *last = NULL;
     st = tensor_copy_format(cx, t, dtype, t->n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, &last);
     tensor_release(t);

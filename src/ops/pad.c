@@ -30,7 +30,7 @@ static rush_status padded_sizes(rush_call *c, const rush_tensor *t, int n, const
 static rush_status new_padded(rush_call *c, const rush_tensor *t, int64_t *sizes, rush_tensor **out)
 {
   rush_tensor shape = {.n_dims = t->n_dims, .dtype = t->dtype, .sizes = sizes};
-  bool last = tensor_is_channels_last(t) && !tensor_is_contiguous(t);
+  bool last = tensor_prefers_channels_last(t);
   return tensor_new_format(c->cx, &shape, t->dtype,
                            !last ? FORMAT_CONTIGUOUS : t->n_dims == 4 ? FORMAT_CHANNELS_LAST
                                                                      : FORMAT_CHANNELS_LAST_3D, out);

@@ -15,6 +15,7 @@ typedef struct pool_job {
   const void *in;
   void *out;
   int64_t *idx;
+  bool keeps_format; /* of 3-d inputs in channels last: the maximum alone does, in PyTorch */
 } pool_job;
 
 static const char *const words[] = {"", "a single int, or a tuple of one int", "a single int, or a tuple of two ints",
@@ -132,6 +133,7 @@ static rush_status run_pool(rush_call *c, pool_job *j, int n, bool with_indices,
                             void (*run)(void *, int64_t, int64_t))
 {
   rush_tensor *self = call_tensor(c, 0), *in = NULL, *out = NULL, *idx = NULL;
+  const rush_tensor *like = self->n_dims == n + 2 && (n == 2 || j->keeps_format) ? self : NULL;
   int64_t sizes[5] = {0};
   result_sizes(self, n, j->geo.out, sizes);
   TRY(nn_input(c->cx, self, &in));
@@ -146,11 +148,11 @@ static rush_status run_pool(rush_call *c, pool_job *j, int n, bool with_indices,
     st = parallel_for(c->cx, j->geo.n_planes, grain(&j->geo), run, j);
   }
   if (st == RUSH_OK) {
-    st = nn_return_steal(c, 0, out, self->dtype, self);
+    st = nn_return_steal(c, 0, out, self->dtype, like);
     out = NULL;
   }
   if (st == RUSH_OK && idx) {
-    st = nn_return_steal(c, 1, idx, RUSH_INT64, self);
+    st = nn_return_steal(c, 1, idx, RUSH_INT64, like);
     idx = NULL;
   }
   tensor_release(idx);
@@ -165,7 +167,7 @@ static rush_status run_pool(rush_call *c, pool_job *j, int n, bool with_indices,
 static rush_status max_pool(rush_call *c, int n, bool with_indices)
 {
   static const int64_t ones[3] = {1, 1, 1}, zeros[3] = {0, 0, 0};
-  pool_job j = {0};
+  pool_job j = {.keeps_format = true};
   pool_geo *g = &j.geo;
   const rush_tensor *self = call_tensor(c, 0);
   TRY(window_arg(c, 1, n, ones, "kernel_size", g->kernel));
@@ -488,7 +490,7 @@ static rush_status max_unpool(rush_call *c, int n)
     }
   }
   if (st == RUSH_OK) {
-    st = nn_return_steal(c, 0, out, self->dtype, self);
+    st = nn_return_steal(c, 0, out, self->dtype, n == 2 ? self : NULL);
     out = NULL;
   }
   tensor_release(out);

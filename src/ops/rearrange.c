@@ -47,7 +47,7 @@ static rush_status copy_views(call_ctx *cx, rush_tensor *to, const geom *g_to, c
 static rush_status new_as(call_ctx *cx, const rush_tensor *t, int64_t *sizes, rush_tensor **out)
 {
   rush_tensor shape = {.n_dims = t->n_dims, .dtype = t->dtype, .sizes = sizes};
-  bool last = t->n_dims == 4 && tensor_is_channels_last(t) && !tensor_is_contiguous(t);
+  bool last = t->n_dims == 4 && tensor_prefers_channels_last(t);
   return tensor_new_format(cx, &shape, t->dtype, last ? FORMAT_CHANNELS_LAST : FORMAT_CONTIGUOUS, out);
 }
 

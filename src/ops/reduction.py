@@ -105,7 +105,7 @@ def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tenso
         raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
     bits = self.to(torch.double).view(dtype=torch.long) if self.is_floating_point() else self.to(torch.long)
     if self.dim() == 0:
-        return bits.view(dtype=torch.uint64)
+        return bits.view(dtype=torch.uint64).clone()
     dims = [d % self.dim() for d in dim] if len(dim) > 0 else list(range(self.dim()))
     for d in dims:
         n = bits.size(d)

@@ -92,6 +92,21 @@ bool tensor_is_channels_last(const rush_tensor *t)
   return true;
 }
 
+bool tensor_prefers_channels_last(const rush_tensor *t)
+{
+  static const int8_t order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+  if ((t->n_dims != 4 && t->n_dims != 5) || t->strides[1] == 0)
+    return false;
+  int64_t least = 0;
+  for (int i = 0; i < t->n_dims; i++) {
+    const int d = order[t->n_dims - 4][i];
+    if (t->sizes[d] == 0 || t->strides[d] < least || (d == 0 && least == t->strides[1]))
+      return false;
+    least = t->strides[d] * t->sizes[d];
+  }
+  return true;
+}
+
 bool tensor_same_geometry(const rush_tensor *a, const rush_tensor *b)
 {
   size_t bytes = a->n_dims * sizeof(int64_t);

@@ -157,6 +157,9 @@ static inline size_t tensor_item_bytes(const rush_tensor *t) { return dtype_byte
 bool tensor_is_dense(const rush_tensor *t); /* non-overlapping and dense in some order */
 /* contiguous in torch.channels_last (4-d) or channels_last_3d (5-d) order. */
 bool tensor_is_channels_last(const rush_tensor *t);
+/* Do its strides, in their order, say channels last (PyTorch's suggest_memory_format)?  Gaps are allowed;
+ * [N, 1, 1, 1] is taken for channels first. */
+bool tensor_prefers_channels_last(const rush_tensor *t);
 bool tensor_same_geometry(const rush_tensor *a, const rush_tensor *b); /* sizes and strides */
 /* Do two tensors share bytes?  Conservative: true when it cannot tell. */
 bool tensor_overlaps(const rush_tensor *a, const rush_tensor *b);
