@@ -22,8 +22,7 @@ static inline cplx mul(cplx a, cplx b)
 static inline cplx add(cplx a, cplx b) { return (cplx){a.re + b.re, a.im + b.im}; }
 static inline cplx sub(cplx a, cplx b) { return (cplx){a.re - b.re, a.im - b.im}; }
 
-/* exp(-2 pi j k / n), exact at the octants. */
-static cplx root_of(int64_t k, int64_t n)
+cplx fft_root(int64_t k, int64_t n)
 {
   const double two_pi = 6.28318530717958647692;
   k %= n;
@@ -70,7 +69,7 @@ static bool make_chirp(const call_ctx *cx, fft_plan *p)
   const bool made = p->inner && p->chirp && p->kernel && x && scratch;
   if (made) {
     for (int64_t k = 0; k < p->n && !call_over_at(cx, k); k++) /* k * k mod 2 n keeps the angle small */
-      p->chirp[k] = root_of((int64_t)((__int128)k * k % (2 * p->n)), 2 * p->n);
+      p->chirp[k] = fft_root((int64_t)((__int128)k * k % (2 * p->n)), 2 * p->n);
     for (int64_t k = 0; k < m && !call_over_at(cx, k); k++)
       x[k] = (cplx){0, 0};
     for (int64_t k = 0; k < p->n && !call_over_at(cx, k); k++) {
@@ -97,7 +96,7 @@ fft_plan *fft_plan_new(const call_ctx *cx, int64_t n)
     p->roots = cplx_new(c, n);
     made = p->roots != NULL;
     for (int64_t k = 0; made && k < n && !call_over_at(cx, k); k++)
-      p->roots[k] = root_of(k, n);
+      p->roots[k] = fft_root(k, n);
   } else {
     made = make_chirp(cx, p);
   }

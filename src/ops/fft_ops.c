@@ -42,19 +42,29 @@ static void run_lines(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, in, n_bytes);
 }
 
-static rush_status transform(call_ctx *cx, rush_tensor *x, int dim, bool backward)
+/* From `from` (of the same form, or x itself); `scale` and `conj` (the conjugate of the result) for the last of several. */
+static rush_status transform(call_ctx *cx, const rush_tensor *from, rush_tensor *x, int dim, bool backward, double scale, bool conj)
 {
   line_job j = {.cx = cx, .x = x->data, .n = x->sizes[dim], .inner = 1, .backward = backward};
   if (x->n_elems == 0)
     return RUSH_OK;
   for (int i = dim + 1; i < x->n_dims; i++)
     j.inner *= x->sizes[i];
+  if (fft_lines_has(j.n)) {
+    const fft_lines f = {.form = FFT_COMPLEX, .is_f64 = x->dtype == RUSH_COMPLEX128, .backward = backward, .conj = conj,
+                         .scale = scale, .n = j.n, .inner = j.inner, .outer = x->n_elems / j.n / j.inner, .in = from->data,
+                         .out = x->data};
+    return fft_lines_run(cx, &f);
+  }
+  TRY(tensor_copy(cx, x, from));
   fft_plan *plan = fft_plan_new(cx, j.n);
   if (!plan)
     return call_nomem(cx);
   j.plan = plan;
   rush_status st = parallel_for(cx, x->n_elems / j.n, i64_max(1, GRAIN / j.n), run_lines, &j);
   fft_plan_free(cx->ctx, plan);
+  for (int64_t i = 0; (scale != 1 || conj) && i < x->n_elems; i++)
+    j.x[i] = (cplx){j.x[i].re * scale, conj ? -j.x[i].im * scale : j.x[i].im * scale};
   return st == RUSH_OK && j.failed ? call_nomem(cx) : st;
 }
 
@@ -71,16 +81,18 @@ typedef struct fft_job {
   bool was_real;             /* C2C of real numbers, which PyTorch does as R2C */
 } fft_job;
 
-/* A fresh contiguous complex128 copy. */
-static rush_status complex_copy(call_ctx *cx, const rush_tensor *t, bool conj, rush_tensor **out)
+/* A fresh contiguous copy of a dtype. */
+static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, int dtype, bool conj, rush_tensor **out)
 {
-  TRY(tensor_new(cx, RUSH_COMPLEX128, t->n_dims, t->sizes, out));
+  TRY(tensor_new(cx, dtype, t->n_dims, t->sizes, out));
   rush_status st = tensor_copy(cx, *out, t);
   if (st != RUSH_OK)
     tensor_release(*out);
-  cplx *x = st == RUSH_OK && conj ? (*out)->data : NULL;
-  for (int64_t i = 0; x && i < (*out)->n_elems; i++)
-    x[i].im = -x[i].im;
+  for (int64_t i = 0; st == RUSH_OK && conj && i < (*out)->n_elems; i++)
+    if (dtype == RUSH_COMPLEX128)
+      ((cplx *)(*out)->data)[i].im *= -1;
+    else
+      ((float *)(*out)->data)[2 * i + 1] *= -1;
   return st;
 }
 
@@ -94,15 +106,21 @@ static rush_status mirror_steal(call_ctx *cx, rush_tensor *half, int dim, int64_
   sizes[dim] = n;
   for (int i = dim + 1; i < half->n_dims; i++)
     inner *= sizes[i];
-  rush_status st = tensor_new(cx, RUSH_COMPLEX128, half->n_dims, sizes, &t);
-  const cplx *x = half->data;
-  cplx *y = st == RUSH_OK ? t->data : NULL;
-  for (int64_t i = 0; y && i < t->n_elems; i++) {
+  const bool is_f64 = half->dtype == RUSH_COMPLEX128;
+  rush_status st = tensor_new(cx, half->dtype, half->n_dims, sizes, &t);
+  for (int64_t i = 0; st == RUSH_OK && i < t->n_elems; i++) {
     const int64_t k = i / inner % n, row = i / inner / n, at = i % inner;
-    const int64_t from = k < have && 2 * k <= n ? k : n - k;
-    const cplx v = from < have ? x[(row * have + from) * inner + at] : (cplx){0, 0};
+    const int64_t from = k < have && 2 * k <= n ? k : n - k, place = (row * have + from) * inner + at;
+    cplx v = {0, 0};
+    if (from < have)
+      v = is_f64 ? ((const cplx *)half->data)[place]
+                 : (cplx){(double)((const float *)half->data)[2 * place], (double)((const float *)half->data)[2 * place + 1]};
     /* what must be real is taken as real */
-    y[i] = (cplx){v.re, from == 0 || 2 * from == n ? 0 : from == k ? v.im : -v.im};
+    v.im = from == 0 || 2 * from == n ? 0 : from == k ? v.im : -v.im;
+    if (is_f64)
+      ((cplx *)t->data)[i] = v;
+    else
+      ((float *)t->data)[2 * i] = (float)v.re, ((float *)t->data)[2 * i + 1] = (float)v.im;
   }
   tensor_release(half);
   if (st == RUSH_OK)
@@ -118,31 +136,96 @@ static double scale_of(const fft_job *j, const rush_tensor *x)
   return j->norm == NORM_NONE ? 1 : j->norm == NORM_BY_N ? 1 / n : 1 / sqrt(n);
 }
 
-/* Transforms and scale; the result is complex128, contiguous. */
-static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job *j, rush_tensor **out)
+/* float32 where PyTorch computes in it and there is time to save: what is small is computed in double. */
+static bool is_narrow(const rush_tensor *t, const fft_job *j)
 {
-  rush_tensor *x = NULL;
-  const double scale = scale_of(j, t);
-  TRY(complex_copy(cx, t, j->conj_in, &x));
-  rush_status st = RUSH_OK;
-  const int n_full = j->kind == FFT_C2R ? j->n_dims - 1 : j->n_dims;
-  for (int i = 0; st == RUSH_OK && i < n_full; i++)
-    st = transform(cx, x, j->dims[i], j->backward);
-  if (st == RUSH_OK && j->kind == FFT_C2R) {
-    const int last = j->dims[j->n_dims - 1];
-    rush_tensor *whole = NULL;
+  bool narrow = (t->dtype == RUSH_FLOAT32 || t->dtype == RUSH_COMPLEX64) && t->n_elems >= 4096;
+  for (int i = 0; i < j->n_dims; i++)
+    narrow &= fft_lines_has(j->kind == FFT_C2R && i == j->n_dims - 1 ? j->last : t->sizes[j->dims[i]]);
+  return narrow;
+}
+
+/* Can the half-complex dimension be done as half as many complex elements? */
+static bool halves(const rush_tensor *t, const fft_job *j)
+{
+  const int last = j->n_dims ? j->dims[j->n_dims - 1] : -1;
+  const int64_t n = last < 0 ? 0 : j->kind == FFT_C2R ? j->last : t->sizes[last];
+  if (j->kind == FFT_C2C || last != t->n_dims - 1 || n % 2 || n == 0 || t->n_elems == 0 || !fft_lines_has(n))
+    return false;
+  return (j->kind == FFT_R2C ? j->onesided : t->sizes[last] > n / 2) && fft_lines_suits(n, t->n_elems / t->sizes[last]);
+}
+
+/* Along the last dimension, from x to a new tensor. */
+static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_job *j, double scale, bool conj, rush_tensor **out)
+{
+  const bool of_reals = j->kind == FFT_R2C;
+  const int dim = x->n_dims - 1, real = dtype_is_complex(x->dtype) ? dtype_to_real(x->dtype) : x->dtype;
+  const int64_t n = of_reals ? x->sizes[dim] : j->last;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  memcpy(sizes, x->sizes, sizeof *sizes * x->n_dims);
+  sizes[dim] = of_reals ? n / 2 + 1 : n;
+  TRY(tensor_new(cx, of_reals ? dtype_to_complex(real) : real, x->n_dims, sizes, out));
+  const fft_lines f = {.form = of_reals ? FFT_OF_REALS : FFT_TO_REALS, .is_f64 = real == RUSH_FLOAT64, .backward = !of_reals,
+                       .conj = conj, .scale = scale, .n = n, .outer = x->n_elems / x->sizes[dim], .inner = 1,
+                       .in_n = x->sizes[dim], .in = x->data, .out = (*out)->data};
+  rush_status st = fft_lines_run(cx, &f);
+  if (st != RUSH_OK)
+    tensor_release(*out);
+  return st;
+}
+
+/* The half-complex dimension of C2R, the last to be done.  Steals. */
+static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j, bool half, double scale, rush_tensor **out)
+{
+  const int last = j->dims[j->n_dims - 1];
+  rush_tensor *whole = NULL;
+  rush_status st;
+  if (half) {
+    st = transform_half(cx, x, j, scale, false, &whole);
+    tensor_release(x);
+  } else {
     st = mirror_steal(cx, x, last, j->last, &whole);
-    x = whole;
-    if (st == RUSH_OK)
-      st = transform(cx, x, last, true);
+    if (st == RUSH_OK && (st = transform(cx, whole, whole, last, true, scale, j->conj_out)) != RUSH_OK)
+      tensor_release(whole);
+  }
+  *out = whole;
+  return st;
+}
+
+/* Transforms and scale; the result is contiguous, complex or (of C2R) real. */
+static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job *j, bool half, rush_tensor **out)
+{
+  rush_tensor *x = NULL, *y = NULL;
+  const double scale = scale_of(j, t);
+  const bool narrow = is_narrow(t, j), first_half = half && j->kind == FFT_R2C;
+  const int real = narrow ? RUSH_FLOAT32 : RUSH_FLOAT64;
+  const int n_full = j->n_dims - (first_half || j->kind == FFT_C2R);
+  const int dtype = first_half ? real : dtype_to_complex(real);
+  const bool ready = t->dtype == dtype && tensor_is_contiguous(t) && !j->conj_in; /* read where it is, by the first transform */
+  rush_status st = RUSH_OK;
+  if (!ready || (n_full == 0 && !first_half)) {
+    TRY(fresh_copy(cx, t, dtype, j->conj_in, &x));
+    t = x;
+  } else if (!first_half) {
+    TRY(tensor_new(cx, dtype, t->n_dims, t->sizes, &x));
+  }
+  if (first_half) {
+    st = transform_half(cx, t, j, n_full ? 1 : scale, !n_full && j->conj_out, &y);
+    tensor_release(x);
+    t = x = st == RUSH_OK ? y : NULL;
+  }
+  for (int i = 0; st == RUSH_OK && i < n_full; i++) {
+    const bool ends = i == n_full - 1 && j->kind != FFT_C2R;
+    st = transform(cx, i ? x : t, x, j->dims[i], j->backward, ends ? scale : 1, ends && j->conj_out);
+  }
+  if (st == RUSH_OK && j->kind == FFT_C2R) {
+    st = to_reals_steal(cx, x, j, half, scale, &y);
+    x = st == RUSH_OK ? y : NULL;
   }
   if (st != RUSH_OK) {
     tensor_release(x);
     return st;
   }
-  cplx *v = x->data;
-  for (int64_t i = 0; (scale != 1 || j->conj_out) && i < x->n_elems; i++)
-    v[i] = (cplx){v[i].re * scale, j->conj_out ? -v[i].im * scale : v[i].im * scale};
   *out = x;
   return RUSH_OK;
 }
@@ -203,9 +286,10 @@ static rush_status run_fft(rush_call *c, const rush_tensor *t, const fft_job *j)
 {
   const int real = dtype_is_complex(t->dtype) ? dtype_to_real(t->dtype) : t->dtype;
   rush_tensor *x, *part = NULL, *out = NULL;
-  TRY(run_complex(c->cx, t, j, &x));
+  const bool half = halves(t, j);
+  TRY(run_complex(c->cx, t, j, half, &x));
   rush_status st = RUSH_OK;
-  if (j->kind == FFT_R2C && j->onesided) {
+  if (j->kind == FFT_R2C && j->onesided && !half) {
     const int last = j->dims[j->n_dims - 1];
     st = tensor_narrow(c->cx, x, last, 0, x->sizes[last] / 2 + 1, &part);
   } else {
@@ -213,8 +297,12 @@ static rush_status run_fft(rush_call *c, const rush_tensor *t, const fft_job *j)
   }
   if (st == RUSH_OK)
     st = new_result(c->cx, t, part, j->kind == FFT_C2R ? real : dtype_to_complex(real), j, &out);
-  if (st == RUSH_OK && (st = tensor_copy(c->cx, out, part)) != RUSH_OK)
+  if (st == RUSH_OK && out->dtype == part->dtype && part == x && tensor_same_geometry(out, part)) {
     tensor_release(out);
+    out = tensor_retain(part);
+  } else if (st == RUSH_OK && (st = tensor_copy(c->cx, out, part)) != RUSH_OK) {
+    tensor_release(out);
+  }
   tensor_release(part);
   tensor_release(x);
   if (st == RUSH_OK)
