@@ -1,10 +1,10 @@
 """Gradients of layers that programs call by name: short programs over other operators, and what resize.c and grid.c undo."""
 
 
-def backward(name, body, out=None, same=()):
+def backward(name, body, out=None, same=(), **more):
     found = [f"aten::{name}.{o}" for o in ((out,) if out else ("grad_input", "out")) if registered(f"aten::{name}.{o}")]
     op(f"aten::{name}", family="backward", body=body, same=[f"aten::{n}" for n in same],
-       variants={"out": found[0]} if found else {})
+       variants={"out": found[0]} if found else {}, **more)
 
 
 # -- Softmax. 16-bit floats are summed in float32, and rounded once.
@@ -260,7 +260,7 @@ def max_backward(grad_output: Tensor, self: Tensor, {more}indices: Tensor) -> Te
         made = made.scatter_add(-1, indices.flatten(-{n}), grad_output.flatten(-{n}))
     made = made.reshape(self.size())
     return made if self.is_contiguous() else torch.empty_like(self).copy_(made)
-""")
+""", grad={"grad_output": f"grad.flatten(-{n}).gather(-1, indices.flatten(-{n})).reshape(indices.size())", "self": "torch.zeros_like(self)"})
 
 # -- Padding: what came from one place adds up there
 

@@ -1,20 +1,52 @@
 """Convolutions (convolution.c)."""
 
+helper("""
+def convolution_slopes(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int],
+                       transposed: bool, groups: int, needs: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+    single = input.dim() != weight.dim()
+    x = input.unsqueeze(0) if single else input
+    g = grad.unsqueeze(0) if single else grad
+    a, b, c = torch.convolution_backward(g, x, weight, None, stride, padding, dilation, transposed, [0] * (weight.dim() - 2), groups, needs)
+    return a.squeeze(0) if single and needs[0] else a, b, c
+""")
+helper("""
+def convolution_slopes_padded(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: str, dilation: List[int],
+                              groups: int, needs: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+    k = weight.dim() - 2
+    if padding == "valid":
+        return convolution_slopes(grad, input, weight, stride, [0] * k, dilation, False, groups, needs)
+    left: List[int] = []
+    more: List[int] = []
+    for d in range(k):
+        whole = (dilation[d] if len(dilation) == k else dilation[0]) * (weight.size(d + 2) - 1)
+        left.append(whole // 2)
+        more = [0, whole % 2] + more
+    x = torch.constant_pad_nd(input, more)
+    a, b, c = convolution_slopes(grad, x, weight, stride, left, dilation, False, groups, needs)
+    if needs[0]:
+        a = torch.constant_pad_nd(torch._unwrap_optional(a), [-n for n in more])
+    return a, b, c
+""")
+SLOPES = "convolution_slopes(grad, input, weight, stride, padding, dilation, {0}, groups, needs)"
+FORWARD, ANY = ({"input, weight, bias": SLOPES.format(t)} for t in ("False", "transposed"))
+BACK = {"input, weight, bias": SLOPES.format("True")}
+PADDED = {"input, weight, bias": "convolution_slopes_padded(grad, input, weight, stride, padding, dilation, groups, needs)"}
 for n in (1, 2, 3):
-    op(f"aten::conv{n}d", family="convolution", kernel=f"kernel_conv{n}d")
-    op(f"aten::conv{n}d.padding", family="convolution", kernel=f"kernel_conv{n}d_padding")
-op("aten::conv_transpose1d", family="convolution", kernel="kernel_conv_transpose1d")
-op("aten::conv_transpose2d.input", family="convolution", kernel="kernel_conv_transpose2d")
-op("aten::conv_transpose3d.input", family="convolution", kernel="kernel_conv_transpose3d")
-op("aten::convolution", family="convolution", kernel="kernel_convolution",
+    op(f"aten::conv{n}d", family="convolution", kernel=f"kernel_conv{n}d", grad=FORWARD)
+    op(f"aten::conv{n}d.padding", family="convolution", kernel=f"kernel_conv{n}d_padding", grad=PADDED)
+op("aten::conv_transpose1d", family="convolution", kernel="kernel_conv_transpose1d", grad=BACK)
+op("aten::conv_transpose2d.input", family="convolution", kernel="kernel_conv_transpose2d", grad=BACK)
+op("aten::conv_transpose3d.input", family="convolution", kernel="kernel_conv_transpose3d", grad=BACK)
+op("aten::convolution", family="convolution", kernel="kernel_convolution", grad=ANY,
    variants={"out": "aten::convolution.out"})
-op("aten::convolution_overrideable", family="convolution", kernel="kernel_convolution",
+op("aten::convolution_overrideable", family="convolution", kernel="kernel_convolution", grad=ANY,
    variants={"out": "aten::convolution_overrideable.out"})
-op("aten::_convolution", family="convolution", kernel="kernel_convolution",
+op("aten::_convolution", family="convolution", kernel="kernel_convolution", grad=ANY,
    variants={"out": "aten::_convolution.out"})
-op("aten::_convolution.deprecated", family="convolution", kernel="kernel_convolution")
-op("aten::_convolution_mode", family="convolution", kernel="kernel__convolution_mode")
+op("aten::_convolution.deprecated", family="convolution", kernel="kernel_convolution", grad=ANY)
+op("aten::_convolution_mode", family="convolution", kernel="kernel__convolution_mode", grad=PADDED)
 op("aten::mkldnn_convolution", family="convolution", kernel="kernel_mkldnn_convolution",
+   grad={"self, weight, bias": "convolution_slopes(grad, self, weight, stride, padding, dilation, False, groups, needs)"},
    variants={"out": "aten::mkldnn_convolution.out"})
 for name, out in (("thnn_conv2d", "out"), ("_slow_conv2d_forward", "output"), ("slow_conv3d", "out"),
                   ("slow_conv_dilated2d", "out"), ("slow_conv_dilated3d", "out")):
@@ -26,4 +58,5 @@ op("aten::conv_depthwise3d", family="convolution", kernel="kernel_conv_depthwise
 for n in (2, 3):
     op(f"aten::slow_conv_transpose{n}d", family="convolution", kernel="kernel_slow_conv_transpose",
        variants={"out": f"aten::slow_conv_transpose{n}d.out"})
-op("aten::conv_tbc", family="convolution", kernel="kernel_conv_tbc", variants={"out": "aten::conv_tbc.out"})
+op("aten::conv_tbc", family="convolution", kernel="kernel_conv_tbc",
+   grad={"self, weight, bias": "torch.conv_tbc_backward(grad, self, weight, bias, pad)"}, variants={"out": "aten::conv_tbc.out"})

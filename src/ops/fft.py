@@ -1,10 +1,79 @@
 """Fourier transforms (fft_ops.c over fft.c), windows, and what is built from them."""
 
+import textwrap
+
+# A gradient goes back through the conjugate transform, with the scale of the way there: the inverse by the other scale.
+helper("""
+def other_scale(norm: Optional[str]) -> str:
+    if norm is not None:
+        if norm == "ortho":
+            return "ortho"
+        if norm == "forward":
+            return "backward"
+    return "forward"
+""")
+helper("""
+def of_length(x: Tensor, dim: int, n: int) -> Tensor:
+    m = x.size(dim)
+    if n <= m:
+        return x.narrow(dim, 0, n)
+    sizes = x.size()
+    sizes[dim] = n - m
+    return torch.cat([x, torch.zeros(sizes, dtype=x.dtype)], dim)
+""")
+helper("""
+def of_lengths(x: Tensor, dims: List[int], like: Tensor) -> Tensor:
+    y = x
+    for d in dims:
+        y = of_length(y, d, like.size(d))
+    return y
+""")
+helper("""
+def fft_dims(self: Tensor, s: Optional[List[int]], dim: Optional[List[int]]) -> List[int]:
+    if dim is not None:
+        return dim
+    n = self.dim() if s is None else len(s)
+    return [d - n for d in range(n)]
+""")
+helper("""
+def twice_inside(x: Tensor, dim: int, n: int) -> Tensor:
+    w = torch.ones([x.size(dim)], dtype=torch.double)
+    if n > 2:
+        w.narrow(0, 1, (n - 1) // 2).fill_(2)
+    sizes = [1] * x.dim()
+    sizes[dim] = x.size(dim)
+    return x * w.reshape(sizes).to(torch.view_as_real(x).dtype)
+""")
+ONE, MANY = "[dim]", "fft_dims(self, s, dim)"
+# of the whole transform `fft`, its inverse, and those to and from halves: lines that end in the gradient
+BACK = {
+    "fft": "of_lengths(torch.fft_ifftn(grad, None, dims, other_scale(norm)), dims, self)",
+    "ifft": "of_lengths(torch.fft_fftn(grad, None, dims, other_scale(norm)), dims, self)",
+    "rfft": "of_lengths(torch.fft_ifftn(of_length(grad, dims[-1], N), None, dims, other_scale(norm)), dims, self)",
+    "irfft": "of_lengths(twice_inside(torch.fft_rfftn(grad, None, dims, other_scale(norm)), dims[-1], grad.size(dims[-1])), dims, self)",
+    "hfft": """
+    g = twice_inside(torch.fft_rfft(grad, None, dims[-1], norm), dims[-1], grad.size(dims[-1])).conj()
+    if len(dims) > 1:
+        g = torch.fft_ifftn(g, None, dims[:-1], other_scale(norm))
+    of_lengths(g, dims, self)
+    """,
+    "ihfft": """
+    g = grad
+    if len(dims) > 1:
+        g = torch.fft_fftn(g, None, dims[:-1], other_scale(norm))
+    of_lengths(torch.fft_ifft(of_length(g.conj(), dims[-1], N), None, dims[-1], norm), dims, self)
+    """}
 for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
-    op(f"aten::{name}", family="fft", kernel=f"kernel_{name}", variants={"out": f"aten::{name}.out"})
+    op(f"aten::{name}", family="fft", kernel=f"kernel_{name}", variants={"out": f"aten::{name}.out"}, grad={"self": {
+        "_fft_c2c": "torch._fft_c2c(grad, dim, normalization, not forward)",
+        "_fft_r2c": "torch._fft_c2c(of_length(grad, dim[-1], self.size(dim[-1])), dim, normalization, False)",
+        "_fft_c2r": "twice_inside(torch._fft_r2c(grad, dim, normalization, True), dim[-1], last_dim_size)"}[name]})
 for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     for kind in ("", "2", "n"):
+        dims = {"": "[dim]", "2": "dim", "n": "fft_dims(self, s, dim)"}[kind]
+        length = "(self.size(dim) if n is None else n)" if kind == "" else "(self.size(dims[-1]) if s is None or s[-1] < 0 else s[-1])"
         op(f"aten::fft_{name}{kind}", family="fft", kernel=f"kernel_fft_{name}{'n' if kind else ''}",
+           grad={"self": f"dims = {dims}\n" + textwrap.dedent(BACK[name].replace("N)", length + ")")).strip("\n")},
            variants={"out": f"aten::fft_{name}{kind}.out"})
 
 for name, half in (("fftshift", "{} // 2"), ("ifftshift", "({} + 1) // 2")):

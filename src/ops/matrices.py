@@ -59,7 +59,7 @@ def lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 
 matrices("cholesky_inverse", """
 def cholesky_inverse(self: Tensor, upper: bool) -> Tensor:
-    return torch.cholesky_solve(torch.eye(self.size(-1), dtype=self.dtype).expand_as(self), self, upper).mT.contiguous().mT
+    return torch.cholesky_solve(torch.eye(self.size(-1), dtype=self.dtype).expand(self.size()), self, upper).mT.contiguous().mT
 """, out="cholesky_inverse.out")
 matrices("triangular_solve", """
 def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> Tuple[Tensor, Tensor]:
@@ -80,7 +80,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     if n < tau.size(-1):
         raise RuntimeError("torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     v = torch.tril(input, -1) + torch.eye(m, n, dtype=input.dtype)
-    q = torch.eye(m, n, dtype=input.dtype).expand_as(input).clone()
+    q = torch.eye(m, n, dtype=input.dtype).expand(input.size()).clone()
     for k in range(tau.size(-1)):
         i = tau.size(-1) - 1 - k
         w = v.narrow(-1, i, 1)

@@ -18,6 +18,7 @@ import functools
 import json
 import math
 import pathlib
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -147,7 +148,12 @@ class Recorded(torch.autograd.Function):
         out = tuple(t.clone() if t._is_view() else t for t in flat)
         ctx.results = tree_unflatten([t.detach().clone() for t in out], ctx.result_spec)
         holder.append(ctx.result_spec)
-        ctx.mark_non_differentiable(*(t for t in out if not (t.is_floating_point() or t.is_complex())))
+        # a result whose gradient no formula asks for is a by-product
+        asked = {int(t[4:] or 0) for f in op.gradients.values() for t in f.takes if re.fullmatch(r"grad\d*", t)}
+        parts = [i for i, result in enumerate(ctx.results) for _ in tree_leaves(result)]
+        ctx.mark_non_differentiable(
+            *(t for t, i in zip(out, parts, strict=True) if i not in asked or not (t.is_floating_point() or t.is_complex()))
+        )
         return out
 
     @staticmethod

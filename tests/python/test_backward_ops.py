@@ -61,7 +61,7 @@ for name, more in (
 case("gelu_backward.tanh", lambda r: (r(*S), r(*S), {"approximate": "tanh"}))
 case("elu_backward", lambda r: (r(*S), 1.5, 1.2, 0.7, False, r(*S)), lambda r: (r(*S), 1.5, 1.2, 0.7, True, r(*S)))
 case("logit_backward.none", lambda r: (r(*S), r.unit(*S), None))
-case("log_sigmoid_backward", lambda r: (g := r(*S), x := r(*S), torch.exp(-x.abs())))
+case("log_sigmoid_backward", lambda r: (r(*S), x := r(*S), torch.exp(-x.abs())))
 case("glu_backward", lambda r: (r(3, 2, 5), r(3, 4, 5), 1), lambda r: (r(3, 4, 3), r(3, 4, 6), -1))
 case("_prelu_kernel_backward", lambda r: (r(*S), r(*S), r(1, 5, 1)))
 case(
