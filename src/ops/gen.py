@@ -248,7 +248,8 @@ class Table:
 def share_gradients(table: Any, row: Any) -> None:
     """An in-place operator with a kernel of its own has the formulas of the one that returns."""
     name, dot, overload = row.schema.full.partition(".")
-    base = table.rows.get(name[:-1] + dot + overload) if name.endswith("_") and not name.endswith("__") and not row.base else None
+    in_place = name.endswith("_") and not name.endswith("__") and not row.base
+    base = table.rows.get(name[:-1] + dot + overload) if in_place else None
     if base and "grad" in base.entry and "grad" not in row.entry:
         if [a.name for a in base.schema.args] == [a.name for a in row.schema.args]:
             row.entry = {**row.entry, "grad": base.entry["grad"]}

