@@ -162,6 +162,40 @@ static PyObject *py_manual_seed(PyObject *m, PyObject *arg)
     return py_raise(st, &err);
   Py_RETURN_NONE;
 }
+static PyObject *py_get_rng_state(PyObject *m, PyObject *unused)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *bytes = PyBytes_FromStringAndSize(NULL, RUSH_GENERATOR_STATE_BYTES);
+
+  (void)unused;
+  if (bytes && rush_generator_get_state(st->context, PyBytes_AS_STRING(bytes), &err) != RUSH_OK) {
+    Py_DECREF(bytes);
+    return py_raise(st, &err);
+  }
+  return bytes;
+}
+
+static PyObject *py_set_rng_state(PyObject *m, PyObject *arg)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_error err = RUSH_ERROR_INIT;
+  Py_buffer b;
+  /* torch's tensors show their memory through numpy only */
+  PyObject *data = PyObject_CheckBuffer(arg) ? Py_NewRef(arg) : PyObject_CallMethod(arg, "numpy", NULL);
+
+  if (!data || PyObject_GetBuffer(data, &b, PyBUF_SIMPLE) < 0) {
+    Py_XDECREF(data);
+    return NULL;
+  }
+  rush_status status = rush_generator_set_state(st->context, b.buf, (size_t)b.len, &err);
+  PyBuffer_Release(&b);
+  Py_DECREF(data);
+  if (status != RUSH_OK)
+    return py_raise(st, &err);
+  Py_RETURN_NONE;
+}
+
 static PyObject *py_set_num_threads(PyObject *m, PyObject *arg)
 {
   long n = PyLong_AsLong(arg);
@@ -456,6 +490,8 @@ static PyMethodDef functions[] = {
     {"as_tensor", (PyCFunction)(void (*)(void))py_as_tensor, METH_FASTCALL, "a Tensor of numbers, lists, numpy or torch; memory is shared"},
     {"from_dlpack", py_import_dlpack, METH_O, "a Tensor on the memory of an object with __dlpack__"},
     {"manual_seed", py_manual_seed, METH_O, "seed the random generator as torch.manual_seed does"},
+    {"get_rng_state", py_get_rng_state, METH_NOARGS, "the random generator's state, the bytes of torch.get_rng_state()"},
+    {"set_rng_state", py_set_rng_state, METH_O, "set it: bytes, or a tensor or array of them"},
     {"set_num_threads", py_set_num_threads, METH_O, "threads that operators may use"},
     {"get_num_threads", py_get_num_threads, METH_NOARGS, "threads that operators may use"},
     {"set_cpu", py_set_cpu, METH_O, "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},

@@ -26,12 +26,14 @@ from ._rushlight import (
     from_dlpack,
     get_cpu,
     get_num_threads,
+    get_rng_state,
     load_value,
     manual_seed,
     memory_stats,
     reset_peak_memory_stats,
     set_cpu,
     set_num_threads,
+    set_rng_state,
 )
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "from_dlpack",
     "get_cpu",
     "get_num_threads",
+    "get_rng_state",
     "load",
     "load_value",
     "manual_seed",
@@ -58,6 +61,7 @@ __all__ = [
     "reset_peak_memory_stats",
     "set_cpu",
     "set_num_threads",
+    "set_rng_state",
     "tensor",
 ]
 

@@ -35,6 +35,7 @@ from ._rushlight import float64 as float64
 from ._rushlight import from_dlpack as from_dlpack
 from ._rushlight import get_cpu as get_cpu
 from ._rushlight import get_num_threads as get_num_threads
+from ._rushlight import get_rng_state as get_rng_state
 from ._rushlight import int8 as int8
 from ._rushlight import int16 as int16
 from ._rushlight import int32 as int32
@@ -49,6 +50,7 @@ from ._rushlight import quint8 as quint8
 from ._rushlight import reset_peak_memory_stats as reset_peak_memory_stats
 from ._rushlight import set_cpu as set_cpu
 from ._rushlight import set_num_threads as set_num_threads
+from ._rushlight import set_rng_state as set_rng_state
 from ._rushlight import uint8 as uint8
 from ._rushlight import uint16 as uint16
 from ._rushlight import uint32 as uint32

@@ -6,6 +6,7 @@
 #include "ops/quantize.h"
 #include "ops/registry.h"
 #include "ops/table.h"
+#include "ops/written.h"
 
 #define MAX_ARGS 64 /* the longest schema has 26 arguments; one from outside may have more */
 #define MAX_RESULTS 16
@@ -29,52 +30,38 @@ static void drop_results(rush_call *c)
 
 /* -- In-place and out= variants of a functional base ------------------------------------------------------ */
 
-/* out= tensors take the result's shape: an empty one silently, another with PyTorch's warning. */
-static rush_status fit_out(call_ctx *cx, rush_tensor *out, const rush_tensor *made)
+/* Write `made` into `to`, checked. */
+static rush_status store_tensor(rush_call *c, rush_tensor *to, const rush_tensor *made)
 {
-  if (out->n_dims == made->n_dims &&
-      memcmp(out->sizes, made->sizes, sizeof *out->sizes * out->n_dims) == 0)
-    return RUSH_OK;
-  if (out->n_elems != 0)
-    context_warn(cx->ctx, "An output with one or more elements was resized since it had a shape that "
-                          "differs from the result's. This behavior is deprecated.");
-  return tensor_resize(cx, out, made->n_dims, made->sizes);
+  TRY(written_fit(c->cx, to, c->op->variant == VARIANT_INPLACE, made->n_dims, made->sizes,
+                  tensor_is_dense(made) ? made->strides : NULL));
+  TRY(written_check_dtype(c->cx, to, made->dtype, c->op->effects & OP_OUT_EXACT));
+  return tensor_copy(c->cx, to, made);
 }
 
-/* Write `made` into argument `arg`, checked. */
-static rush_status store_written(rush_call *c, uint32_t arg, rush_value made)
+/* Tensors into tensors, lists of them into lists of them. */
+static rush_status store_written(rush_call *c, rush_value to, rush_value made)
 {
-  rush_tensor *to = call_tensor(c, arg);
-  if (!to || made.tag != RUSH_TAG_TENSOR || !made.as.tensor)
+  if (to.tag == RUSH_TAG_TENSOR && made.tag == RUSH_TAG_TENSOR && to.as.tensor && made.as.tensor)
+    return store_tensor(c, to.as.tensor, made.as.tensor);
+  if (to.tag != RUSH_TAG_LIST || made.tag != RUSH_TAG_LIST)
     return call_fail(c->cx, "%s: expected a tensor to write to", c->op->schema->name);
-  rush_tensor *from = made.as.tensor;
-  if (!dtype_can_cast(from->dtype, to->dtype))
-    return call_fail(c->cx, "result type %s can't be cast to the desired output type %s",
-                     dtype_aten_name(from->dtype), dtype_aten_name(to->dtype));
-  if (c->op->variant == VARIANT_OUT) {
-    TRY(fit_out(c->cx, to, from));
-  } else if (to->n_dims != from->n_dims ||
-             memcmp(to->sizes, from->sizes, sizeof *to->sizes * to->n_dims) != 0) {
-    text_buf a, b;
-    text_init(&a, c->cx->ctx);
-    text_init(&b, c->cx->ctx);
-    for (int i = 0; i < to->n_dims; i++)
-      text_printf(&a, "%s%lld", i ? ", " : "", (long long)to->sizes[i]);
-    for (int i = 0; i < from->n_dims; i++)
-      text_printf(&b, "%s%lld", i ? ", " : "", (long long)from->sizes[i]);
-    rush_status st = call_fail(
-        c->cx, "output with shape [%s] doesn't match the broadcast shape [%s]", text_str(&a),
-        text_str(&b));
-    text_free(&a);
-    text_free(&b);
-    return st;
-  }
-  if (tensor_overlaps_itself(to))
-    return call_fail(c->cx,
-                     "unsupported operation: more than one element of the written-to tensor refers to "
-                     "a single memory location. Please clone() the tensor before performing the "
-                     "operation.");
-  return tensor_copy(c->cx, to, from);
+  rush_list *outs = to.as.list;
+  const rush_list *from = made.as.list;
+  if (outs->n != from->n)
+    return call_fail(c->cx, "%s: expected %zu tensors to write to, but got %zu", c->op->schema->name, from->n, outs->n);
+  for (size_t i = 0; i < outs->n; i++)
+    TRY(store_written(c, outs->items[i], from->items[i]));
+  return RUSH_OK;
+}
+
+/* Is it written to, and not by the base already (running statistics are)? */
+static bool gets_result(const op *o, uint32_t arg)
+{
+  const schema_arg *a = &o->schema->args[arg];
+  if (!a->is_write && !a->elem_write)
+    return false;
+  return o->variant == VARIANT_INPLACE || schema_arg_index(o->base->schema, str_of(a->name)) < 0;
 }
 
 /* The written arguments get the base's results, in order. */
@@ -82,13 +69,50 @@ static rush_status store_all(rush_call *c, const rush_value *made, uint32_t n_ma
 {
   uint32_t k = 0;
   for (uint32_t i = 0; i < c->n_args && k < n_made; i++)
-    if (c->op->schema->args[i].is_write) {
-      TRY(store_written(c, i, made[k]));
+    if (gets_result(c->op, i)) {
+      TRY(store_written(c, c->args[i], made[k]));
       if (k < c->n_results)
         call_return_arg(c, k, i);
       k++;
     }
   return RUSH_OK;
+}
+
+/* One argument that is read, or a list of them, beside `out`. */
+static rush_status check_read(const rush_call *c, const rush_tensor *out, rush_value v)
+{
+  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor)
+    return c->op->effects & OP_OUT_APART ? written_check_apart(c->cx, out, v.as.tensor)
+                                         : written_check_input(c->cx, out, v.as.tensor);
+  if (v.tag == RUSH_TAG_LIST)
+    for (size_t i = 0; i < v.as.list->n && v.as.list->items[i].tag == RUSH_TAG_TENSOR; i++)
+      TRY(check_read(c, out, v.as.list->items[i]));
+  return RUSH_OK;
+}
+
+/* The memory of what is written against itself and what is read. */
+static rush_status check_memory(const rush_call *c)
+{
+  const schema *sc = c->op->schema;
+  for (uint32_t i = 0; i < c->n_args; i++) {
+    const rush_tensor *out = sc->args[i].is_write ? call_tensor(c, i) : NULL;
+    if (!out)
+      continue;
+    TRY(written_check_self(c->cx, out));
+    for (uint32_t k = 0; k < c->n_args && !(c->op->effects & OP_OUT_OVERLAP); k++)
+      if (!sc->args[k].is_write)
+        TRY(check_read(c, out, c->args[k]));
+  }
+  return RUSH_OK;
+}
+
+/* The dtype of the first tensor that is written. */
+static rush_value written_dtype(const rush_call *c)
+{
+  for (uint32_t i = 0; i < c->n_args; i++)
+    if (c->op->schema->args[i].is_write && call_tensor(c, i))
+      return value_int(call_tensor(c, i)->dtype);
+  return value_none();
 }
 
 /* Arguments of the base: those of the same names; a dtype that a factory's out= lacks is the tensor's. */
@@ -98,9 +122,10 @@ static void base_args(const rush_call *c, rush_value *args)
   for (uint32_t i = 0; i < b->n_args; i++) {
     int at = variant_arg(c->op, i);
     args[i] = at >= 0 ? c->args[at] : b->args[i].default_value;
-    if (at < 0 && c->op->variant == VARIANT_OUT && strcmp(b->args[i].name, "dtype") == 0 &&
-        call_tensor(c, c->n_args - 1))
-      args[i] = value_int(call_tensor(c, c->n_args - 1)->dtype);
+    if ((at < 0 ? c->op->variant == VARIANT_OUT
+                : c->op->effects & OP_OUT_DTYPE && args[i].tag == RUSH_TAG_NONE) &&
+        strcmp(b->args[i].name, "dtype") == 0)
+      args[i] = written_dtype(c);
     if (at < 0 && !b->args[i].has_default && args[i].tag != RUSH_TAG_INT)
       args[i] = value_none();
   }
@@ -112,6 +137,7 @@ static rush_status call_variant(rush_call *c)
   rush_value args[MAX_ARGS], made[MAX_RESULTS];
   if (base->schema->n_args > MAX_ARGS || base->schema->n_returns > MAX_RESULTS)
     return call_unsupported(c->cx, "%s: too many arguments", c->op->schema->name);
+  TRY(check_memory(c));
   base_args(c, args);
   uint32_t n_made = base->schema->n_returns;
   TRY(op_invoke(c->cx, base, args, base->schema->n_args, made, n_made));

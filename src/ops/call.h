@@ -71,6 +71,10 @@ enum op_effects {
   OP_Q_UNIT = 512,      /* of a quantized argument: a result in [0, 1), in 256 steps */
   OP_Q_SYMMETRIC = 1024, /* a result in [-1, 1) */
   OP_Q_SCALES = 2048,   /* f(s x) = s f(x): done on the integers, so that ties round as PyTorch's do */
+  OP_OUT_EXACT = 4096,  /* what is written to has the result's dtype */
+  OP_OUT_APART = 8192,  /* and shares no memory with another argument */
+  OP_OUT_DTYPE = 16384, /* a dtype that is not given is that of what is written to */
+  OP_OUT_OVERLAP = 32768, /* it may share memory with one (pointwise: and elements may be one) */
   OP_NESTED_ROWS = 128  /* does to a nested tensor's rows what it does to a tensor's */
 };
 

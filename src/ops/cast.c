@@ -1,6 +1,7 @@
 /* Copies and conversions: to, clone, contiguous, copy_, set_, resize_. */
 #include "ops/factory.h"
 #include "ops/quantize.h"
+#include "ops/written.h"
 #include "tensor/iter.h"
 
 /* t as dtype and memory format: itself when nothing would change, else a copy. */
@@ -117,20 +118,10 @@ rush_status kernel_contiguous(rush_call *c)
   return convert(c, call_tensor(c, 0)->dtype, call_int(c, 1), false);
 }
 
-/* What an in-place write needs of its target. */
-static rush_status check_written(rush_call *c, const rush_tensor *t)
-{
-  if (tensor_overlaps_itself(t))
-    return call_fail(c->cx, "unsupported operation: more than one element of the written-to tensor refers "
-                            "to a single memory location. Please clone() the tensor before performing the "
-                            "operation.");
-  return RUSH_OK;
-}
-
 rush_status kernel_copy_inplace(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0);
-  TRY(check_written(c, t));
+  TRY(written_check_self(c->cx, t));
   if (tensor_is_quantized(t) || tensor_is_quantized(call_tensor(c, 1)))
     TRY(quantized_copy(c->cx, t, call_tensor(c, 1)));
   else
@@ -141,7 +132,7 @@ rush_status kernel_copy_inplace(rush_call *c)
 
 rush_status kernel_copy_number(rush_call *c)
 {
-  TRY(check_written(c, call_tensor(c, 0)));
+  TRY(written_check_self(c->cx, call_tensor(c, 0)));
   TRY(tensor_fill(c->cx, call_tensor(c, 0), c->args[1]));
   call_return_arg(c, 0, 0);
   return RUSH_OK;

@@ -3,6 +3,7 @@
 
 #include "ops/nn.h"
 #include "ops/views.h"
+#include "ops/written.h"
 #include "tensor/generator.h"
 #include "tensor/iter.h"
 
@@ -75,9 +76,7 @@ static rush_status draw(call_ctx *cx, generator *g, rush_tensor *to, const rush_
   tensor_iter it;
   if (!g)
     return call_nomem(cx);
-  if (tensor_overlaps_itself(to))
-    return call_fail(cx, "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-                         "location. Please clone() the tensor before performing the operation.");
+  TRY(written_check_self(cx, to));
   coin_begin(k, to->dtype);
   k->g = g;
   iter_init(&it, to->n_dims, to->sizes);
@@ -282,17 +281,8 @@ rush_status kernel_native_dropout(rush_call *c)
 
 /* -- Randomised leaky units ------------------------------------------------------------------------------------- */
 
-static float rounded_to_bfloat16(double x)
-{
-  uint16_t bits;
-  float r;
-  convert_elems(RUSH_BFLOAT16, &bits, RUSH_FLOAT64, &x, 1);
-  convert_elems(RUSH_FLOAT32, &r, RUSH_BFLOAT16, &bits, 1);
-  return r;
-}
-
-/* x, noise and y contiguous, float32 or float64; `narrow`: they stand for bfloat16. */
-static rush_status random_slopes(call_ctx *cx, generator *g, double lower, double upper, bool narrow,
+/* x, noise and y contiguous, float32 or float64. */
+static rush_status random_slopes(call_ctx *cx, generator *g, double lower, double upper,
                                  const rush_tensor *x, rush_tensor *noise, rush_tensor *y)
 {
   const bool is_f64 = x->dtype == RUSH_FLOAT64;
@@ -301,14 +291,16 @@ static rush_status random_slopes(call_ctx *cx, generator *g, double lower, doubl
   if (!(lower <= upper) && x->n_elems > 0)
     return call_fail(cx, "Expected from <= to to be true, but got false.  (Could this error message be improved?  If so, "
                          "please report an enhancement request to PyTorch.)");
+  if (!is_f64) { /* the bounds are numbers of the dtype that is computed in */
+    lower = (float)lower;
+    upper = (float)upper;
+  }
   mutex_lock(&g->lock);
   for (int64_t i = 0; i < x->n_elems && !call_over_at(cx, i); i++) {
     const double v = is_f64 ? ((const double *)x->data)[i] : (double)((const float *)x->data)[i];
     double r = 1.0;
     if (v <= 0)
       r = uniform_double(g) * (upper - lower) + lower;
-    if (narrow)
-      r = (double)rounded_to_bfloat16(r);
     if (is_f64)
       ((double *)noise->data)[i] = r, ((double *)y->data)[i] = v * r;
     else
@@ -331,7 +323,7 @@ static rush_status slopes_train(rush_call *c, rush_tensor *x, rush_tensor *noise
   if (st == RUSH_OK)
     st = tensor_new(c->cx, in->dtype, x->n_dims, x->sizes, &y);
   if (st == RUSH_OK)
-    st = random_slopes(c->cx, g, lower, upper, x->dtype == RUSH_BFLOAT16, in, made_noise, y);
+    st = random_slopes(c->cx, g, lower, upper, in, made_noise, y);
   if (st == RUSH_OK && noise)
     st = tensor_copy(c->cx, noise, made_noise);
   if (st == RUSH_OK)
@@ -365,6 +357,8 @@ static rush_status rrelu(rush_call *c, rush_tensor *noise, uint32_t at, rush_ten
 static rush_status return_rrelu(rush_call *c, rush_tensor *noise, uint32_t at)
 {
   rush_tensor *out;
+  if (writes_input(c))
+    TRY(written_check_self(c->cx, call_tensor(c, 0)));
   TRY(rrelu(c, noise, at, &out));
   if (!writes_input(c)) {
     call_return_steal(c, 0, out);

@@ -33,6 +33,8 @@ EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "O
            "quantized_scales": "OP_Q_SCALES"}
 # What these do is the same for any elements, or made for quantized ones.
 QUANTIZED_FAMILIES = {"view", "copy", "cast", "meta", "quantized", "string", "control", "list", "dict"}
+# Rules of written(): see src/ops/written.py.
+WRITTEN = {"exact": "OP_OUT_EXACT", "cast": "", "apart": "OP_OUT_APART", "dtype": "OP_OUT_DTYPE", "overlap": "OP_OUT_OVERLAP"}
 C_TYPES = {"int": ("int64_t", "call_int"), "float": ("double", "call_float"),
            "bool": ("bool", "call_bool"), "str": ("str", "call_str")}
 C_RETURNS = {"int": "value_int", "float": "value_float", "bool": "value_bool"}
@@ -145,6 +147,7 @@ class Table:
         self.schemas, self.tapes, self.rows = schemas, tapes, {}
         self.kernels, self.scalars, self.points = set(), [], []
         self.gradients, self.late_grads = gen_grad.Texts(), []
+        self.written: dict[str, dict[str, str]] = {}
 
     def find(self, full: str, where: str) -> Any:
         if full not in self.schemas:
@@ -245,6 +248,70 @@ class Table:
             raise TableError(base.where, f"{base.schema.full} has no argument {extra[0]} of {name}")
 
 
+    def set_written(self, kind: str, names: tuple[str, ...], where: str) -> None:
+        """written(kind, names...): what all overloads of these operators demand of the tensors they write to."""
+        if kind not in WRITTEN:
+            raise TableError(where, f"unknown rule {kind!r}, expected one of " + ", ".join(sorted(WRITTEN)))
+        for name in names:
+            rules = self.written.setdefault(f"aten::{name}", {})
+            if kind in rules:
+                raise TableError(where, f"{name} has the rule {kind!r} already, at {rules[kind]}")
+            rules[kind] = where
+
+    def finish(self) -> None:
+        """What needs all entries."""
+        self.add_regular_variants()
+        left = dict(self.written)
+        for row in self.rows.values():
+            if row.base is None:
+                continue
+            rules = self.written.get(row.base.schema.name, {})
+            left.pop(row.base.schema.name, None)
+            row.effects += [WRITTEN[kind] for kind in rules if kind not in ("cast", "exact")]
+            is_exact = "exact" in rules if row.family == "FAMILY_POINTWISE" else "cast" not in rules
+            if row.variant == "VARIANT_OUT" and is_exact:
+                row.effects.append("OP_OUT_EXACT")
+        for name, rules in left.items():
+            raise TableError(next(iter(rules.values())), f"{name} has no in-place or out= form")
+
+    def runs(self, row: Any) -> bool:
+        return row is not None and (row.family != "FAMILY_SCHEMA_ONLY" if row.base is None else self.runs(row.base))
+
+    def add_regular_variants(self) -> None:
+        """The in-place and out= forms that no entry lists: those whose other arguments are a runnable operator's."""
+        bases: dict[str, list[Any]] = {}
+        for row in self.rows.values():
+            if self.runs(row) and row.variant == "VARIANT_BASE":
+                bases.setdefault(row.schema.name, []).append(row)
+        for full, schema in self.schemas.items():
+            if full in self.rows or schema.name.split("::")[0] not in VARIANT_NAMESPACES or \
+                    not any(a.write for a in schema.args):
+                continue
+            kind, name = "out", schema.name
+            if schema.args[0].write and name.endswith("_"):
+                kind, name = "inplace", name[:-1]
+            fits = [b for b in bases.get(name, []) if is_variant(b.schema, schema, kind)]
+            if fits:
+                exact = [b for b in fits if b.schema.overload == schema.overload.removesuffix("_out")]
+                self.add_variant((exact or fits)[0], kind, full)
+
+
+# Where an operator's name says what it is a variant of.
+VARIANT_NAMESPACES = {"aten", "quantized"}
+
+
+def is_variant(base: Schema, schema: Schema, kind: str) -> bool:
+    """Has `schema` the arguments of `base`, and one to write for each of its results?"""
+    known = {a.name for a in base.args}
+    written = [a for a in schema.args if a.write and (kind == "inplace" or a.name not in known)]
+    mine = [(a.name, a.type) for a in schema.args if kind == "inplace" or a not in written]
+    theirs = [(a.name, a.type) for a in base.args if (a.name, a.type) in mine or a.default is None]
+    if kind == "inplace" and len(written) != 1:
+        return False
+    lists = [a.type.endswith("[]") for a in written]
+    return bool(written) and mine == theirs and lists == [r.endswith("[]") for r in base.returns]
+
+
 def share_gradients(table: Any, row: Any) -> None:
     """An in-place operator with a kernel of its own has the formulas of the one that returns."""
     name, dot, overload = row.schema.full.partition(".")
@@ -291,10 +358,14 @@ def read_tables(table: Any, paths: list[str]) -> None:
             for name in names.split():
                 table.late_grads.append((f"aten::{name}", where, {**dict(formulas), **more}))
 
+        def written(kind: str, *names: str, shown: str = shown) -> None:
+            table.set_written(kind, names, f"{shown}:{sys._getframe(1).f_lineno}")
+
         with open(path, encoding="utf-8") as f:
             code = compile(f.read(), path, "exec")
         try:
-            exec(code, {"op": op, "helper": helper, "grad": grad, "registered": table.schemas.__contains__, "__name__":
+            exec(code, {"op": op, "helper": helper, "grad": grad, "written": written,
+                        "registered": table.schemas.__contains__, "__name__":
                         os.path.basename(path)[:-3]})
         except TableError:
             raise
@@ -476,6 +547,7 @@ def main(argv: list[str]) -> None:
         table = Table(read_schemas(argv[1]), gen_tape.Primitives(argv[2]))
         table.refusals = read_refusals(os.path.join(os.path.dirname(argv[1]), "refusals.txt"))
         read_tables(table, argv[4:])
+        table.finish()
         write_c(argv[3], table)
     except TableError as x:
         sys.exit(f"{x}")

@@ -4,13 +4,15 @@
  * The index becomes byte offsets; what is left of the tensor is the block of a walk (walk.h). */
 #include "ops/factory.h"
 #include "ops/index.h"
-
+#include "ops/written.h"
 
 
 rush_status call_target(rush_call *c, bool contiguous, rush_tensor **out)
 {
   rush_tensor *t = call_tensor(c, 0);
   if (c->op->schema->args[0].is_write) {
+    if (contiguous) /* index_fill_ takes expanded tensors still */
+      TRY(written_check_self(c->cx, t));
     *out = tensor_retain(t);
     return RUSH_OK;
   }

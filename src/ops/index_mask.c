@@ -1,5 +1,6 @@
 /* Elements that a mask chooses, in row-major order; positions of what is not zero. */
 #include "ops/index.h"
+#include "ops/written.h"
 
 rush_status tensor_as_mask(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
@@ -240,6 +241,7 @@ static rush_status scatter_masked(rush_call *c, rush_tensor *x, const rush_tenso
 static rush_status masked_scatter_inplace(rush_call *c)
 {
   rush_tensor *self = call_tensor(c, 0), *x, *m;
+  TRY(written_check_self(c->cx, self));
   TRY(expand_contiguous(c->cx, call_tensor(c, 1), self->n_dims, self->sizes, &m));
   rush_status s = tensor_contiguous(c->cx, self, &x); /* self, when that is in a row */
   if (s == RUSH_OK) {

@@ -5,6 +5,7 @@
 #include "ops/point_run.h"
 #include "ops/registry.h"
 #include "ops/table.h"
+#include "ops/written.h"
 #include "tensor/iter.h"
 
 /* One call: what is known of it, in the order in which it becomes known. */
@@ -395,80 +396,46 @@ static rush_status new_result(point_call *p, int i, rush_tensor **out)
   return tensor_new_strided(c->cx, dtype, p->n_dims, p->sizes, strides, out);
 }
 
-/* The bytes that a dense tensor covers. */
-static bool ranges_meet(const rush_tensor *a, const rush_tensor *b)
+/* The i-th argument that the variant writes; NULL when it is no tensor. */
+static rush_tensor *written_arg(const rush_call *c, int i)
 {
-  const char *pa = a->data, *pb = b->data;
-  return pa < pb + b->n_elems * (int64_t)tensor_item_bytes(b) &&
-         pb < pa + a->n_elems * (int64_t)tensor_item_bytes(a);
+  int k = 0;
+  for (uint32_t at = 0; at < c->n_args; at++)
+    if (c->op->schema->args[at].is_write && k++ == i)
+      return call_tensor(c, at);
+  return NULL;
 }
 
-/* Writing to `out` must not disturb inputs that are still to be read. */
-static rush_status check_overlap(const point_call *p, const rush_tensor *out)
+/* Writing must not disturb inputs that are still to be read. */
+static rush_status check_overlaps(const point_call *p)
 {
-  if (tensor_overlaps_itself(out))
-    return call_fail(p->call->cx,
-                     "unsupported operation: more than one element of the written-to tensor refers to "
-                     "a single memory location. Please clone() the tensor before performing the "
-                     "operation.");
-  for (int i = 0; i < p->n_tensors; i++) {
-    const rush_tensor *t = p->tensors[i];
-    if (t == out || t->st != out->st || t->n_elems == 0)
+  rush_call *c = p->call;
+  for (int i = 0; i < p->row->n_results; i++) {
+    const rush_tensor *out = written_arg(c, i);
+    if (!out)
+      return call_fail(c->cx, "%s: expected a tensor to write to", c->op->schema->name);
+    if (c->op->effects & OP_OUT_OVERLAP)
       continue;
-    if (!tensor_is_dense(t) || !tensor_is_dense(out) || !ranges_meet(t, out))
-      continue;
-    if (t->data == out->data && tensor_same_geometry(t, out) && t->dtype == out->dtype)
-      continue;
-    return call_fail(p->call->cx,
-                     "unsupported operation: some elements of the input tensor and the written-to "
-                     "tensor refer to a single memory location. Please clone() the tensor before "
-                     "performing the operation.");
+    TRY(written_check_self(c->cx, out));
+    for (int k = 0; k < p->n_tensors; k++)
+      TRY(written_check_input(c->cx, out, p->tensors[k]));
   }
   return RUSH_OK;
 }
 
-static rush_status refuse_inplace_shape(const point_call *p, const rush_tensor *self)
-{
-  text_buf a, b;
-  text_init(&a, p->call->cx->ctx);
-  text_init(&b, p->call->cx->ctx);
-  for (int i = 0; i < self->n_dims; i++)
-    text_printf(&a, "%s%lld", i ? ", " : "", (long long)self->sizes[i]);
-  for (int i = 0; i < p->n_dims; i++)
-    text_printf(&b, "%s%lld", i ? ", " : "", (long long)p->sizes[i]);
-  rush_status st = call_fail(p->call->cx,
-                             "output with shape [%s] doesn't match the broadcast shape [%s]",
-                             text_str(&a), text_str(&b));
-  text_free(&a);
-  text_free(&b);
-  return st;
-}
-
-/* The i-th argument that the variant writes. */
 static rush_status written_result(point_call *p, int i, rush_tensor **out)
 {
   rush_call *c = p->call;
-  int k = 0;
-  uint32_t at = 0;
-  for (; at < c->n_args; at++)
-    if (c->op->schema->args[at].is_write && k++ == i)
-      break;
-  rush_tensor *t = at < c->n_args ? call_tensor(c, at) : NULL;
-  if (!t)
-    return call_fail(c->cx, "%s: expected a tensor to write to", c->op->schema->name);
-  int dtype = out_dtype(p, i);
-  if (!dtype_can_cast(dtype, t->dtype))
-    return call_fail(c->cx, "result type %s can't be cast to the desired output type %s",
-                     dtype_aten_name(dtype), dtype_aten_name(t->dtype));
-  if (t->n_dims != p->n_dims || !sizes_equal(p->n_dims, t->sizes, p->sizes)) {
-    if (c->op->variant == VARIANT_INPLACE)
-      return refuse_inplace_shape(p, t);
-    if (t->n_elems != 0)
-      context_warn(c->cx->ctx, "An output with one or more elements was resized since it had a shape "
-                               "that differs from the result's. This behavior is deprecated.");
-    TRY(tensor_resize(c->cx, t, p->n_dims, p->sizes));
+  rush_tensor *t = written_arg(c, i);
+  if (UNLIKELY(t->n_dims != p->n_dims || !sizes_equal(p->n_dims, t->sizes, p->sizes))) {
+    int64_t strides[TENSOR_MAX_DIMS];
+    bool ordered = !p->row->row_major && result_layout(p, strides);
+    TRY(written_fit(c->cx, t, c->op->variant == VARIANT_INPLACE, p->n_dims, p->sizes, ordered ? strides : NULL));
   }
-  TRY(check_overlap(p, t));
+  const int dtype = out_dtype(p, i);
+  if (UNLIKELY(c->op->effects & OP_OUT_EXACT && t->dtype != dtype))
+    return call_fail(c->cx, "Found dtype %s but expected %s", dtype_aten_name(t->dtype), dtype_aten_name(dtype));
+  TRY(written_check_dtype(c->cx, t, dtype, false));
   *out = tensor_retain(t);
   return RUSH_OK;
 }
@@ -640,7 +607,7 @@ static rush_status make_results(point_call *p)
   return RUSH_OK;
 }
 
-/* What is refused is refused in PyTorch's order: shapes, what is written to, dtypes. */
+/* What is refused is refused in PyTorch's order: overlaps, shapes, what is written to, dtypes. */
 rush_status pointwise_call(rush_call *call)
 {
   const op *o = call->op;
@@ -650,6 +617,8 @@ rush_status pointwise_call(rush_call *call)
   p.row = &point_rows[base->row->point];
   p.n_tensors = 0;
   TRY(read_inputs(&p));
+  if (o->variant != VARIANT_BASE)
+    TRY(check_overlaps(&p));
   TRY(choose_dtype(&p));
   TRY(find_shape(&p));
   if (o->variant != VARIANT_BASE)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/isa.h"
+#include "ops/written.h"
 #include "tensor/iter.h"
 
 ISA_DECLARE(void, normal_16, (float *data, float mean, float std));
@@ -301,6 +302,7 @@ rush_status random_fill(call_ctx *cx, rush_tensor *t, sampler *s)
 {
   tensor_iter it;
   s->dtype = t->dtype;
+  TRY(written_check_self(cx, t));
   (void)tensor_data_mut(t);
   iter_init(&it, t->n_dims, t->sizes);
   iter_add(&it, t);

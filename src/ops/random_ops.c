@@ -53,15 +53,10 @@ static rush_status fill_normal(call_ctx *cx, rush_tensor *t, generator *g, doubl
     return call_no_dtype(cx, "normal_kernel_cpu", t->dtype);
   if (!dtype_is_complex(t->dtype))
     return random_fill_normal(cx, t, g, mean, std);
-  TRY(real_view(cx, t, &real));
-  rush_status st = random_fill_normal(cx, real, g, 0, std / sqrt(2.0));
+  TRY(real_view(cx, t, &real)); /* the mean is both parts' */
+  rush_status st = random_fill_normal(cx, real, g, mean, std / sqrt(2.0));
   tensor_release(real);
-  rush_value args[2] = {nn_arg(t), value_float(mean)}, sum;
-  if (st != RUSH_OK || mean == 0)
-    return st;
-  TRY(op_invoke_name(cx, "aten::add_", "Scalar", args, 2, &sum));
-  value_release(sum);
-  return RUSH_OK;
+  return st;
 }
 
 /* What fills a tensor from the arguments of a call; `t` is the tensor to fill. */

@@ -6,6 +6,7 @@
 #include "ops/factory.h"
 #include "ops/nn.h"
 #include "ops/order.h"
+#include "ops/written.h"
 
 #define GRAIN 16384 /* elements of a task */
 #define WORK 65536  /* elements between two looks at the clock */
@@ -160,6 +161,7 @@ static rush_status scan_inplace(rush_call *c, int kind)
                      dtype_name(t->dtype), dtype_name(dtype));
   if (dtype == RUSH_BOOL && t->n_dims > 0)
     return call_no_dtype(c->cx, kind == SCAN_SUM ? "cumsum_out_cpu" : "cumprod_out_cpu", dtype);
+  TRY(written_check_self(c->cx, t));
   TRY(scan(c, kind, dtype, &out));
   rush_status st = tensor_copy(c->cx, t, out);
   tensor_release(out);

@@ -259,7 +259,7 @@ rush_status tensor_copy(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
     tensor_release(v);
     return s;
   }
-  if (dst->st != src->st || !tensor_overlaps(dst, src))
+  if (!tensor_overlaps(dst, src))
     return copy_disjoint(cx, dst, src);
   rush_tensor *copy;
   TRY(tensor_new_like(cx, src, DTYPE_NONE, &copy));

@@ -530,6 +530,14 @@ rush_status tensor_resize(call_ctx *cx, rush_tensor *t, int n_dims, const int64_
   return RUSH_OK;
 }
 
+void tensor_reorder(rush_tensor *t, const int64_t *strides)
+{
+  ASSERT(tensor_is_contiguous(t), "its storage has room for its elements");
+  memcpy(t->strides, strides, sizeof *strides * t->n_dims);
+  note_contiguous(t);
+  ASSERT(tensor_is_dense(t), "strides are a permutation layout");
+}
+
 rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *other)
 {
   if (t == other)

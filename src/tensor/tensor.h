@@ -205,6 +205,8 @@ bool sizes_numel(int n_dims, const int64_t *sizes, int64_t *out);
 rush_status dim_wrap(call_ctx *cx, int64_t dim, int n_dims, int *out) RUSH_CHECKED;
 /* Resize in place (resize_): grows the storage when needed; contiguous afterwards. */
 rush_status tensor_resize(call_ctx *cx, rush_tensor *t, int n_dims, const int64_t *sizes) RUSH_CHECKED;
+/* Another order of the dimensions in memory, for a contiguous tensor whose elements nobody needs: strides that are dense. */
+void tensor_reorder(rush_tensor *t, const int64_t *strides);
 /* Replace t's geometry and storage by other's (set_, in-place views); t stays the same object. */
 rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *other) RUSH_CHECKED;
 

@@ -189,6 +189,18 @@ def returned(name: str, result: Any) -> Any:
     return kind(result) if kind is not None and isinstance(result, tuple) else result
 
 
+# PyTorch's binding compares these with the tensor that it is given, and leaves them out.
+NOT_WITH_OUT = {"dtype", "device", "layout", "as_tuple"}
+
+
+@functools.cache
+def names_with_out(name: str) -> set[str]:
+    """The arguments of an operator's out= forms."""
+    packet = getattr(torch.ops.aten, name, None)
+    schemas = [getattr(packet, o)._schema for o in packet.overloads()] if packet else []
+    return {a.name for s in schemas if any(x.is_out for x in s.arguments) for a in s.arguments}
+
+
 class Ours(TorchFunctionMode):
     """See the head of the file.  `called` has the names of the operators that ran."""
 
@@ -238,6 +250,8 @@ class Ours(TorchFunctionMode):
         self.called.append(rest)
         if isinstance(kwargs.get("out"), (list, tuple)):
             return self.with_results(found, rest, args, kwargs)
+        if "out" in kwargs:
+            kwargs = {k: v for k, v in kwargs.items() if k not in NOT_WITH_OUT - names_with_out(rest)}
         return returned(rest, found(*self.arguments(rest, [plain(a) for a in args]), **named(rest, kwargs)))
 
     def with_results(self, operator: Any, name: str, args: tuple, kwargs: dict) -> Any:
@@ -246,11 +260,11 @@ class Ours(TorchFunctionMode):
         refused: Exception = Missing(f"aten::{name} with {len(kwargs['out'])} results given")
         packet = getattr(torch.ops.aten, name)
         for overload in packet.overloads():
-            names = [a.name for a in getattr(packet, overload)._schema.arguments if a.is_out]
+            names = [a.name for a in getattr(packet, overload)._schema.arguments if a.is_out or a.name == "out"]
             if len(names) != len(kwargs["out"]):
-                if len(names) != 1 or not isinstance(kwargs["out"], list):
+                if len(names) != 1:
                     continue
-                outs = {names[0]: kwargs["out"]}
+                outs = {names[0]: list(kwargs["out"])}
             else:
                 outs = dict(zip(names, kwargs["out"], strict=True))
             try:
