@@ -3,7 +3,7 @@
 
 An operator *runs* when its entry has a formula, a kernel, a C expression or a body, or is a variant of one that has;
 others of PyTorch's are known by schema: they type, print, stand in `show --ops`, and fail by name when executed.
-It is *proven* when PyTorch's own samples of it agree: `--proven FILE` names what `tests/python/ops_check.py --json` wrote.
+It is *proven* when PyTorch's own samples of it agree: `--proven FILE` names what `tests/python/op_walk.py --json` wrote.
 """
 
 from __future__ import annotations
@@ -59,11 +59,25 @@ def proven_text(path: str | None) -> str:
     """The section about PyTorch's samples."""
     if not path:
         return ""
-    agree = json.loads(pathlib.Path(path).read_text())["agree"]
-    return (
-        "\n## Proven on PyTorch's samples\n\nThree samples of each dtype, values, dtypes, shapes and strides compared "
-        f"({len(agree)}): {', '.join(f'`{name}`' for name in agree)}\n"
-    )
+    entries = json.loads(pathlib.Path(path).read_text())
+    sizes = [(e["name"], *passed(e["counts"])) for e in entries]
+    agree = [name for name, n_passed, n in sizes if n_passed == n > 0]
+    text = [
+        "\n## Proven on PyTorch's samples\n\nThree samples of each dtype of each entry of PyTorch's op_db; values, dtypes, "
+        "shapes, strides and shared memory compared, with the tolerances of PyTorch's own tests "
+        "(`tests/python/op_walk.py`; reasons of the exceptions: `tests/python/op_exceptions.tsv`).\n\n"
+        f"All samples pass ({len(agree)}): {', '.join(f'`{name}`' for name in agree)}\n\n"
+        "| not all pass | samples | passed |\n| --- | --- | --- |\n"
+    ]
+    text += [f"| {name} | {n} | {n_passed} |\n" for name, n_passed, n in sizes if n_passed < n]
+    return "".join(text)
+
+
+def passed(counts: dict[str, int]) -> tuple[int, int]:
+    """Samples of the function itself: (passed, all)."""
+    ways = [(key.split("|"), n) for key, n in counts.items()]
+    here = [(way, n) for (form, _, way), n in ways if form == "function" and way != "no sample"]
+    return sum(n for way, n in here if way == "pass"), sum(n for _, n in here)
 
 
 def fuzzed_text() -> str:
@@ -86,7 +100,7 @@ def fuzzed_text() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--proven", help="what ops_check.py --json wrote")
+    parser.add_argument("--proven", help="what op_walk.py --json wrote")
     parser.add_argument("--out", type=pathlib.Path, default=TOP / "docs" / "status.md")
     options = parser.parse_args()
     table = load()

@@ -165,15 +165,15 @@ UNDEFINED = ("empty", "new_empty", "resize", "set_", "from_file")  # results tha
 
 
 def sample_cases(most: int) -> Iterator[Case]:
-    import ops_check
+    import op_walk
 
-    for op in ops_check.op_db:
+    for op in op_walk.op_db:
         if op.aten_name.startswith(UNDEFINED):
             continue
         for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.complex64):
             if op.supports_dtype(dtype, "cpu"):
-                for sample in ops_check.samples(op, dtype, most):
-                    yield op.aten_name, (sample.input, *sample.args), sample.kwargs
+                for _, (args, kwargs) in op_walk.samples_of(op, dtype, most):
+                    yield op.aten_name, args, kwargs
 
 
 def run_operators(tally: Tally, n_shapes: int, n_samples: int, seed: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")  # of PyTorch's samples
 
-import ops_check  # noqa: E402
+import op_walk  # noqa: E402
 import rushlight  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -21,7 +21,7 @@ warnings.filterwarnings("ignore")
 def same(name: str, *args: Any, **kwargs: Any) -> None:
     want = getattr(torch.ops.aten, name)(*args, **kwargs)
     got = getattr(rushlight.ops.aten, name)(*args, **kwargs)
-    assert ops_check.difference(got, want) == ""
+    assert op_walk.difference(got, want) == ""
 
 
 def heads(*sizes: int) -> torch.Tensor:
@@ -55,7 +55,9 @@ def test_scaled_dot_product_attention(case: str) -> None:
     rushlight.manual_seed(1)
     want = torch.ops.aten.scaled_dot_product_attention(*args, **kwargs)
     torch.manual_seed(1)
-    assert ops_check.difference(rushlight.ops.aten.scaled_dot_product_attention(*args, **kwargs), want) == ""
+    got = rushlight.ops.aten.scaled_dot_product_attention(*args, **kwargs)
+    # of bfloat16, small elements of a sum carry the rounding of the large ones
+    assert op_walk.difference(got, want, tolerance=(1e-2, 1.6e-2) if case == "bfloat16" else None) == ""
 
 
 @pytest.mark.parametrize("mask", [None, 0, 1, 2], ids=str)
@@ -88,7 +90,7 @@ def test_encoder(norm_first: bool, activation: str, tmp_path: pathlib.Path) -> N
     for mask in ~keep, keep.flip(1), torch.zeros(2, 4).bool():  # nested; a mask that is not at the left; nothing hidden
         for grad in False, True:
             with torch.set_grad_enabled(grad):
-                assert ops_check.difference(loaded(x, mask), program(x, mask)) == ""
+                assert op_walk.difference(loaded(x, mask), program(x, mask)) == ""
 
 
 EQUATIONS = [("ij,jk->ik", (3, 4), (4, 5)), ("ij,kj", (3, 4), (5, 4)), ("ij,jk->ki", (3, 4), (4, 5)),

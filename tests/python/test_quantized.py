@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")  # of PyTorch's samples
 
-import ops_check  # noqa: E402
+import op_walk  # noqa: E402
 import rushlight  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -37,7 +37,7 @@ def agree(program: Any, tmp: pathlib.Path, *args: Any) -> None:
     with torch.no_grad():
         want = program(*args)
         got = rushlight.load(str(path))(*args)
-    assert ops_check.difference(got, want) == ""
+    assert op_walk.difference(got, want) == ""
 
 
 def per_tensor(x: torch.Tensor, scale: float, zero_point: int, dtype: int):
