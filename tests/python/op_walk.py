@@ -313,13 +313,13 @@ def check_errors(row: Row, op: Any) -> None:
         return
     for item in inputs:
         sample = ((item.sample_input.input, *item.sample_input.args), item.sample_input.kwargs)
-        if item.error_type is TypeError and not tensors_of([*sample[0], *sample[1].values()]):
-            continue  # PyTorch's binding of Python wants a tensor; torch.ops takes numbers
         try:
             run_theirs(op.op, sample)
             continue  # PyTorch's own binding decides by more than the arguments
         except Exception as error:
             theirs = type(error)
+        if theirs is TypeError and not tensors_of([*sample[0], *sample[1].values()]):
+            continue  # PyTorch's binding of Python wants a tensor; torch.ops takes numbers
         try:
             run_ours(op.op, sample)
             way, why = "differ", f"accepted; PyTorch raises {theirs.__name__}: {str(item.error_regex):.60}"

@@ -58,6 +58,8 @@ LISTS = {"broadcast_tensors", "meshgrid", "atleast_1d", "atleast_2d", "atleast_3
 RENAMED = {"axis": "dim", "keepdims": "keepdim", "input": "self", "x": "self", "x1": "self", "x2": "other"}
 # Arguments of PyTorch's Python binding alone.
 BINDING = {"requires_grad", "pin_memory", "as_tuple"}
+# What a given result says already.
+FORM = {"dtype", "layout", "device"}
 
 
 def operator_name(func: Any) -> str | None:
@@ -172,12 +174,20 @@ def argument_names(name: str) -> frozenset[str]:
     return frozenset(a.name for o in packet.overloads() for a in getattr(packet, o)._schema.arguments)
 
 
+@functools.cache
+def out_names(name: str) -> frozenset[str]:
+    """Arguments of the overloads that are given their results."""
+    packet = getattr(torch.ops.aten, name, None)
+    schemas = [getattr(packet, o)._schema for o in packet.overloads()] if packet is not None else []
+    return frozenset(a.name for schema in schemas if any(b.is_out for b in schema.arguments) for a in schema.arguments)
+
+
 def named(name: str, kwargs: dict) -> dict:
     """Named arguments by the names of the schema; what only PyTorch's Python binding knows is left out."""
     known = argument_names(name)
     made = {}
     for k, v in kwargs.items():
-        if k in BINDING and k not in known:
+        if (k in BINDING and k not in known) or ("out" in kwargs and k in FORM and k not in out_names(name)):
             continue
         made[RENAMED[k] if k in RENAMED and k not in known else k] = plain(v)
     return made
