@@ -2,44 +2,71 @@
 
 op("aten::linalg_inv", family="linalg", kernel="kernel_linalg_inv", variants={"out": "aten::linalg_inv.out"})
 op("aten::inverse", family="linalg", kernel="kernel_linalg_inv", variants={"out": "aten::inverse.out"})
-op("aten::linalg_inv_ex", family="linalg", kernel="kernel_linalg_inv")
+op("aten::linalg_inv_ex", family="linalg", kernel="kernel_linalg_inv",
+   variants={"out": "aten::linalg_inv_ex.inverse"})
 op("aten::linalg_solve", family="linalg", kernel="kernel_linalg_solve", variants={"out": "aten::linalg_solve.out"})
-op("aten::linalg_solve_ex", family="linalg", kernel="kernel_linalg_solve")
-op("aten::_linalg_solve_ex", family="linalg", kernel="kernel_linalg_solve")
+op("aten::linalg_solve_ex", family="linalg", kernel="kernel_linalg_solve",
+   variants={"out": "aten::linalg_solve_ex.out"})
+op("aten::_linalg_solve_ex", family="linalg", kernel="kernel_linalg_solve",
+   variants={"out": "aten::_linalg_solve_ex.result"})
 op("aten::_linalg_check_errors", family="linalg", kernel="kernel_linalg_check_errors")
 op("aten::det", family="linalg", kernel="kernel_det")
 op("aten::linalg_det", family="linalg", kernel="kernel_det", variants={"out": "aten::linalg_det.out"})
-op("aten::_linalg_det", family="linalg", kernel="kernel_det")
-op("aten::slogdet", family="linalg", kernel="kernel_slogdet")
-op("aten::linalg_slogdet", family="linalg", kernel="kernel_slogdet")
-op("aten::_linalg_slogdet", family="linalg", kernel="kernel_slogdet")
+op("aten::_linalg_det", family="linalg", kernel="kernel_det",
+   variants={"out": "aten::_linalg_det.result"})
+op("aten::slogdet", family="linalg", kernel="kernel_slogdet",
+   variants={"out": "aten::slogdet.out"})
+op("aten::linalg_slogdet", family="linalg", kernel="kernel_slogdet",
+   variants={"out": "aten::linalg_slogdet.out"})
+op("aten::_linalg_slogdet", family="linalg", kernel="kernel_slogdet",
+   variants={"out": "aten::_linalg_slogdet.sign"})
 op("aten::logdet", family="linalg", kernel="kernel_logdet")
-op("aten::linalg_lu_factor", family="linalg", kernel="kernel_lu_factor")
-op("aten::linalg_lu_factor_ex", family="linalg", kernel="kernel_lu_factor")
+op("aten::linalg_lu_factor", family="linalg", kernel="kernel_lu_factor",
+   variants={"out": "aten::linalg_lu_factor.out"})
+op("aten::linalg_lu_factor_ex", family="linalg", kernel="kernel_lu_factor",
+   variants={"out": "aten::linalg_lu_factor_ex.out"})
 op("aten::linalg_cholesky", family="linalg", kernel="kernel_linalg_cholesky",
    variants={"out": "aten::linalg_cholesky.out"})
 op("aten::cholesky", family="linalg", kernel="kernel_linalg_cholesky", variants={"out": "aten::cholesky.out"})
-op("aten::linalg_cholesky_ex", family="linalg", kernel="kernel_linalg_cholesky")
+op("aten::linalg_cholesky_ex", family="linalg", kernel="kernel_linalg_cholesky",
+   variants={"out": "aten::linalg_cholesky_ex.L"})
 op("aten::cholesky_solve", family="linalg", kernel="kernel_cholesky_solve",
    variants={"out": "aten::cholesky_solve.out"})
 op("aten::linalg_solve_triangular", family="linalg", kernel="kernel_solve_triangular",
    variants={"out": "aten::linalg_solve_triangular.out"})
-op("aten::linalg_qr", family="linalg", kernel="kernel_linalg_qr")
-op("aten::qr", family="linalg", kernel="kernel_qr")
-op("aten::linalg_eigh", family="linalg", kernel="kernel_linalg_eigh")
-op("aten::_linalg_eigh", family="linalg", kernel="kernel_linalg_eigh")
+op("aten::linalg_qr", family="linalg", kernel="kernel_linalg_qr",
+   variants={"out": "aten::linalg_qr.out"})
+op("aten::qr", family="linalg", kernel="kernel_qr",
+   variants={"out": "aten::qr.Q"})
+op("aten::linalg_eigh", family="linalg", kernel="kernel_linalg_eigh",
+   variants={"out": "aten::linalg_eigh.eigvals"})
+op("aten::_linalg_eigh", family="linalg", kernel="kernel_linalg_eigh",
+   variants={"out": "aten::_linalg_eigh.eigenvalues"})
 op("aten::linalg_eigvalsh", family="linalg", kernel="kernel_linalg_eigh",
    variants={"out": "aten::linalg_eigvalsh.out"})
-op("aten::linalg_svd", family="linalg", kernel="kernel_linalg_svd")
-op("aten::_linalg_svd", family="linalg", kernel="kernel_linalg_svd")
+op("aten::linalg_eig", family="linalg", kernel="kernel_linalg_eig",
+   variants={"out": "aten::linalg_eig.out"})
+op("aten::linalg_eigvals", family="linalg", kernel="kernel_linalg_eig", variants={"out": "aten::linalg_eigvals.out"})
+op("aten::geqrf", family="linalg", kernel="kernel_geqrf",
+   variants={"out": "aten::geqrf.a"})
+op("aten::linalg_ldl_factor", family="linalg", kernel="kernel_ldl_factor",
+   variants={"out": "aten::linalg_ldl_factor.out"})
+op("aten::linalg_ldl_factor_ex", family="linalg", kernel="kernel_ldl_factor",
+   variants={"out": "aten::linalg_ldl_factor_ex.out"})
+op("aten::linalg_ldl_solve", family="linalg", kernel="kernel_ldl_solve", variants={"out": "aten::linalg_ldl_solve.out"})
+op("aten::linalg_svd", family="linalg", kernel="kernel_linalg_svd",
+   variants={"out": "aten::linalg_svd.U"})
+op("aten::_linalg_svd", family="linalg", kernel="kernel_linalg_svd",
+   variants={"out": "aten::_linalg_svd.U"})
 op("aten::linalg_svdvals", family="linalg", kernel="kernel_linalg_svdvals",
    variants={"out": "aten::linalg_svdvals.out"})
-op("aten::svd", family="linalg", kernel="kernel_svd")
+op("aten::svd", family="linalg", kernel="kernel_svd",
+   variants={"out": "aten::svd.U"})
 op("aten::linalg_matrix_exp", family="linalg", kernel="kernel_matrix_exp",
    variants={"out": "aten::linalg_matrix_exp.out"})
 op("aten::matrix_exp", family="linalg", kernel="kernel_matrix_exp")
 
-op("aten::linalg_matrix_norm.str_ord", family="linalg", body="""
+op("aten::linalg_matrix_norm.str_ord", family="linalg", variants={"out": "aten::linalg_matrix_norm.str_ord_out"}, body="""
 def matrix_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool, dtype: Optional[int]) -> Tensor:
     x = self if dtype is None else self.to(dtype)
     if len(dim) != 2:
@@ -55,7 +82,7 @@ def matrix_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool, dtype: Op
         r = r.unsqueeze(low).unsqueeze(high)
     return r
 """)
-op("aten::linalg_matrix_norm", family="linalg", body="""
+op("aten::linalg_matrix_norm", family="linalg", variants={"out": "aten::linalg_matrix_norm.out"}, body="""
 def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool, dtype: Optional[int]) -> Tensor:
     x = self if dtype is None else self.to(dtype)
     if len(dim) != 2:
@@ -65,7 +92,7 @@ def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool, dtype:
     second = dim[1] % x.dim()
     if abs(p) == 2.0:
         s = torch.linalg_svdvals(x.movedim(dim, [-2, -1]))
-        r = torch.amax(s, [-1], False) if p > 0 else torch.amin(s, [-1], False)
+        r = torch.sum(s, [-1]) if p > 0 and s.size(-1) == 0 else torch.amax(s, [-1], False) if p > 0 else torch.amin(s, [-1], False)
         if keepdim:
             r = r.unsqueeze(min(first, second)).unsqueeze(max(first, second))
         return r
@@ -74,12 +101,15 @@ def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool, dtype:
     elif abs(p) != math.inf:
         raise RuntimeError("linalg.matrix_norm: Order " + str(ord) + " not supported.")
     sums = torch.sum(torch.abs(x), [second], True)
-    r = torch.amax(sums, [first], True) if p > 0 else torch.amin(sums, [first], True)
+    if p > 0:
+        r = sums.sum([first], True) if sums.size(first) == 0 else torch.amax(sums, [first], True)
+    else:
+        r = torch.amin(sums, [first], True)
     if not keepdim:
         r = r.squeeze([first, second])
     return r
 """)
-op("aten::linalg_norm", family="linalg", body="""
+op("aten::linalg_norm", family="linalg", variants={"out": "aten::linalg_norm.out"}, body="""
 def norm(self: Tensor, ord: Optional[number], dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
     if ord is not None:
         if dim is not None and len(dim) == 2 or dim is None and self.dim() == 2:
@@ -87,7 +117,7 @@ def norm(self: Tensor, ord: Optional[number], dim: Optional[List[int]], keepdim:
         return torch.linalg_vector_norm(self, ord, dim, keepdim, dtype=dtype)
     return torch.linalg_vector_norm(self, 2, dim, keepdim, dtype=dtype)
 """)
-op("aten::linalg_norm.ord_str", family="linalg", body="""
+op("aten::linalg_norm.ord_str", family="linalg", variants={"out": "aten::linalg_norm.ord_str_out"}, body="""
 def norm(self: Tensor, ord: str, dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
     return torch.linalg_matrix_norm(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
 """)
@@ -99,41 +129,56 @@ def matrix_power(self: Tensor, n: int) -> Tensor:
         x = torch.linalg_inv(x)
         k = -n
     r = torch.eye(x.size(-1), dtype=x.dtype).expand(x.size())
+    empty = True
     while k > 0:
         if k % 2 == 1:
-            r = torch.matmul(r, x)
+            r = x if empty else torch.matmul(r, x)
+            empty = False
         k = k // 2
         if k > 0:
             x = torch.matmul(x, x)
-    return r.clone() if n == 0 else r
+    return r.clone() if n == 0 or n == 1 else r
 """)
-op("aten::matrix_power", family="linalg", body="""
+op("aten::matrix_power", family="linalg", variants={"out": "aten::matrix_power.out"}, body="""
 def matrix_power(self: Tensor, n: int) -> Tensor:
     return torch.linalg_matrix_power(self, n)
 """)
-op("aten::linalg_pinv.atol_rtol_float", family="linalg", body="""
-def pinv(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
+op("aten::linalg_pinv.atol_rtol_tensor", family="linalg", variants={"out": "aten::linalg_pinv.atol_rtol_tensor_out"}, body="""
+def pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool) -> Tensor:
     if self.numel() == 0:
         return torch.zeros_like(self.mT)
-    a = 0.0 if atol is None else atol
-    eps = 2.220446049250313e-16 if self.dtype == 7 else 1.1920928955078125e-07
-    r = 0.0
-    if rtol is not None:
-        r = rtol
-    elif a == 0.0:
-        r = max(self.size(-1), self.size(-2)) * eps
+    real = torch.float64 if self.dtype == torch.float64 or self.dtype == torch.complex128 else torch.float32
+    eps = 2.220446049250313e-16 if real == torch.float64 else 1.1920928955078125e-07
+    a = torch.zeros([], dtype=real) if atol is None else atol.to(real)
+    r = torch.full([], max(self.size(-1), self.size(-2)) * eps, dtype=real) if rtol is None else rtol.to(real)
+    if rtol is None and atol is not None:
+        r = torch.where(a > 0, torch.zeros_like(r), r)
     if hermitian: # the lower triangle alone counts
         w, v = torch.linalg_eigh(self)
         size = w.abs()
-        cut = torch.clamp_min(torch.amax(size, [-1], True) * r, a)
+        cut = torch.maximum(a.unsqueeze(-1), r.unsqueeze(-1) * torch.amax(size, [-1], True))
         kept = torch.where(size > cut, torch.reciprocal(w), torch.zeros_like(w))
-        return torch.matmul(v * kept.unsqueeze(-2), v.mT)
+        return torch.matmul(v * kept.unsqueeze(-2), v.mH)
     u, s, vh = torch.linalg_svd(self, False)
-    cut = torch.clamp_min(torch.amax(s, [-1], True) * r, a)
+    cut = torch.maximum(a.unsqueeze(-1), r.unsqueeze(-1) * torch.amax(s, [-1], True))
     inverted = torch.where(s > cut, torch.reciprocal(s), torch.zeros_like(s))
-    return torch.matmul(vh.mT * inverted.unsqueeze(-2), u.mT)
+    return torch.matmul(vh.mH * inverted.unsqueeze(-2), u.mH)
 """)
-op("aten::linalg_pinv", family="linalg", body="""
+op("aten::linalg_pinv.atol_rtol_float", family="linalg", variants={"out": "aten::linalg_pinv.atol_rtol_float_out"}, body="""
+def pinv(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
+    a: Optional[Tensor] = None
+    r: Optional[Tensor] = None
+    if atol is not None:
+        a = torch.full([], atol, dtype=torch.double)
+    if rtol is not None:
+        r = torch.full([], rtol, dtype=torch.double)
+    return torch.linalg_pinv(self, atol=a, rtol=r, hermitian=hermitian)
+""")
+op("aten::linalg_pinv.rcond_tensor", family="linalg", variants={"out": "aten::linalg_pinv.out_rcond_tensor"}, body="""
+def pinv(self: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
+    return torch.linalg_pinv(self, atol=torch.zeros_like(rcond), rtol=rcond, hermitian=hermitian)
+""")
+op("aten::linalg_pinv", family="linalg", variants={"out": "aten::linalg_pinv.out"}, body="""
 def pinv(self: Tensor, rcond: float, hermitian: bool) -> Tensor:
     return torch.linalg_pinv(self, atol=0.0, rtol=rcond, hermitian=hermitian)
 """)
@@ -141,7 +186,7 @@ op("aten::pinverse", family="linalg", body="""
 def pinverse(self: Tensor, rcond: float) -> Tensor:
     return torch.linalg_pinv(self, rcond, False)
 """)
-op("aten::linalg_multi_dot", family="linalg", body="""
+op("aten::linalg_multi_dot", family="linalg", variants={"out": "aten::linalg_multi_dot.out"}, body="""
 def multi_dot(tensors: List[Tensor]) -> Tensor:
     r = tensors[0]
     for i in range(1, len(tensors)):

@@ -24,7 +24,10 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivo
         u = torch.triu(LU_data.narrow(-2, 0, k))
     if unpack_pivots:
         batch = LU_pivots.size()[:-1]
-        swaps = LU_pivots.reshape([-1, LU_pivots.size(-1)]).to(torch.int64) - 1
+        count = 1
+        for size in batch:
+            count *= size
+        swaps = LU_pivots.reshape([count, LU_pivots.size(-1)]).to(torch.int64) - 1
         rows = torch.arange(m).expand([swaps.size(0), m]).contiguous()
         for i in range(swaps.size(1)):
             other = swaps.narrow(1, i, 1)
@@ -33,12 +36,12 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivo
             rows.scatter_(1, other, mine)
         p = torch.scatter(torch.zeros([swaps.size(0), m, m], dtype=LU_data.dtype), 1, rows.unsqueeze(1), 1).reshape(batch + [m, m])
     return p, l, u
-""")
+""", out="lu_unpack.out")
 matrices("linalg_lu", """
 def linalg_lu(A: Tensor, pivot: bool) -> Tuple[Tensor, Tensor, Tensor]:
     lu, pivots, info = torch.linalg_lu_factor_ex(A, pivot=pivot)
     return torch.lu_unpack(lu, pivots, True, pivot)
-""")
+""", out="linalg_lu.out")
 matrices("linalg_lu_solve", """
 def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
     if not left:
@@ -66,7 +69,7 @@ def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unit
     x = torch.linalg_solve_triangular(A.mT if transpose else A, self, upper=upper != transpose, unitriangular=unitriangular)
     sizes = x.size()[:-2] + A.size()[-2:]
     return x.mT.contiguous().mT, A.expand(sizes).mT.clone(memory_format=torch.contiguous_format).mT
-""")
+""", out="triangular_solve.X")
 
 # -- Reflections --------------------------------------------------------------------------------------------
 
@@ -199,7 +202,7 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Option
         residuals = torch.sum(torch.real(r * r.conj()) if r.is_complex() else r * r, [-2])
     columns = torch.zeros(x.size()[:-2] + [max(m, n), x.size(-1)], dtype=x.dtype).mT.contiguous().mT.narrow(-2, 0, n).copy_(x)
     return columns.squeeze(-1) if vector else columns, residuals, rank, s if how == "gelsd" or how == "gelss" else none
-""")
+""", out="linalg_lstsq.out")
 matrices("linalg_tensorinv", """
 def linalg_tensorinv(self: Tensor, ind: int) -> Tensor:
     if ind <= 0:
