@@ -59,7 +59,8 @@ size: all
 status: all
 	@if $(PYTHON_RUN) -c 'import torch' 2>/dev/null; then \
 	  PYTHONPATH=$(BUILD)/python $(PYTHON_RUN) tests/python/op_walk.py --samples 3 --json $(BUILD)/proven.json >/dev/null; \
-	  $(PYTHON_RUN) tools/make_status.py --proven $(BUILD)/proven.json; \
+	  PYTHONPATH=$(BUILD)/python $(PYTHON_RUN) tests/python/grad_walk.py --samples 10 --json $(BUILD)/gradients.json >/dev/null; \
+	  $(PYTHON_RUN) tools/make_status.py --proven $(BUILD)/proven.json --gradients $(BUILD)/gradients.json; \
 	else $(PYTHON_RUN) tools/make_status.py; fi
 
 format:

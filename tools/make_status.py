@@ -3,7 +3,8 @@
 
 An operator *runs* when its entry has a formula, a kernel, a C expression or a body, or is a variant of one that has;
 others of PyTorch's are known by schema: they type, print, stand in `show --ops`, and fail by name when executed.
-It is *proven* when PyTorch's own samples of it agree: `--proven FILE` names what `tests/python/op_walk.py --json` wrote.
+It is *proven* when PyTorch's own samples of it agree: `--proven FILE` names what `tests/python/op_walk.py --json` wrote;
+its gradient is, when they have PyTorch's gradients: `--gradients FILE`, of `tests/python/grad_walk.py --json`.
 """
 
 from __future__ import annotations
@@ -80,6 +81,25 @@ def passed(counts: dict[str, int]) -> tuple[int, int]:
     return sum(n for way, n in here if way == "pass"), sum(n for _, n in here)
 
 
+def gradients_text(table: Any, path: str | None) -> str:
+    """The section about gradients."""
+    own = sum("grad" in (row.base or row).entry for row in table.rows.values())
+    text = (
+        f"\n## Gradients\n\n{own} operators have formulas of their own, variants included; "
+        "composites are differentiated through their bodies.\n"
+    )
+    if not path:
+        return text
+    went = json.loads(pathlib.Path(path).read_text())
+    passed, failed = went["passed"], went["failed"]
+    text += (
+        f"Of {len(passed) + len(failed)} entries that PyTorch differentiates, {len(passed)} give `torch.autograd.grad`'s "
+        f"gradients on its samples (`tests/python/grad_walk.py`): {', '.join(f'`{name}`' for name in passed)}\n"
+    )
+    rows = [f"| `{name}` | {went['reasons'].get(name) or next(iter(why))} |\n" for name, why in failed.items()]
+    return text + ("\n| not | why |\n| --- | --- |\n" + "".join(rows) if rows else "")
+
+
 def fuzzed_text() -> str:
     """The section about fuzzing, from what tools/fuzz.sh recorded."""
     path = TOP / "fuzz" / "results.tsv"
@@ -101,6 +121,7 @@ def fuzzed_text() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--proven", help="what op_walk.py --json wrote")
+    parser.add_argument("--gradients", help="what grad_walk.py --json wrote")
     parser.add_argument("--out", type=pathlib.Path, default=TOP / "docs" / "status.md")
     options = parser.parse_args()
     table = load()
@@ -137,6 +158,7 @@ def main() -> None:
         f"or end in `_backward` or `_copy` ({len(missing)}): {', '.join(f'`{n}`' for n in missing)}\n"
     )
     text.append(proven_text(options.proven))
+    text.append(gradients_text(table, options.gradients))
     text.append(fuzzed_text())
     options.out.write_text("".join(text))
     print(f"{options.out.name}: {len(rows)} of {len(table.schemas)} operators run")

@@ -44,8 +44,9 @@ python=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo pyth
 if "$python" -c 'import torch, expecttest' 2>/dev/null; then
   step "same bits with any threads and instruction set" env PYTHONPATH=build-nightly/python "$python" tests/python/same_bits.py \
     --shapes 2 $([ -d "$corpus" ] && echo --corpus "$corpus")
+  step "gradients, all samples" env PYTHONPATH=build-nightly/python "$python" tests/python/grad_walk.py
 else
-  echo "skipped: same bits: no torch here"
+  echo "skipped: same bits, gradients: no torch here"
 fi
 step "resident memory, 10000 calls" env RUSH_CALLS=10000 RUSH_TEST_DATA=tests/data build-nightly/tests/test_api_resident
 step "deadlines" env RUSH_BUILD_DIR=build-nightly "$python" tests/python/deadlines.py

@@ -37,9 +37,9 @@ def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Opti
         if append.dim() != self.dim():
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
         parts.append(append)
+    if n == 0:  # neither is looked at
+        return self.clone()
     x = torch.cat(parts, dim) if len(parts) > 1 else self
-    if n == 0:
-        return x.clone()
     if n > x.size(dim):
         n = x.size(dim)
     for i in range(n):
