@@ -282,7 +282,7 @@ if training:
 torch.where(self > 0, grad0, grad0 * ((float(lower) + float(upper)) / 2))
 """)
 grad("native_dropout_backward", grad_output="grad * mask * scale")
-grad("bernoulli bernoulli.p random random.from random.to uniform log_normal cauchy exponential geometric normal_functional "
+grad("bernoulli bernoulli.p random random.from random.to uniform log_normal cauchy exponential geometric normal_functional bernoulli_.float normal_ "
      "poisson _standard_gamma", self="torch.zeros_like(grad)")
 grad("bernoulli.Tensor", self="torch.zeros_like(grad)", p="torch.zeros_like(grad)")
 grad("normal.Tensor_float", mean="torch.zeros_like(grad)")

@@ -30,7 +30,7 @@ def inverse_permutation(dims: List[int]) -> List[int]:
     return out
 """)
 grad("permute permute_copy", self="grad.permute(inverse_permutation(dims))")
-grad("transpose.int transpose_copy.int swapdims", self="grad.transpose(dim0, dim1)")
+grad("transpose.int transpose_copy.int swapdims transpose_", self="grad.transpose(dim0, dim1)")
 grad("swapaxes", self="grad.transpose(axis0, axis1)")
 grad("t t_copy", self="grad.t()")
 grad("numpy_T numpy_T.a", self="torch.numpy_T(grad)")
