@@ -453,7 +453,41 @@ def name_hash(name: str) -> Any:
     return h
 
 
-def write_rows(w: TextIO, table: Any, pool: Any, names: list[str], by_name: Any) -> None:
+def write_bytes(w: TextIO, name: str, data: bytes) -> None:
+    w(f"const unsigned char {name}[] = {{\n")
+    for i in range(0, len(data), 24):
+        w("  " + ",".join(str(b) for b in data[i:i + 24]) + ",\n")
+    w("};\n")
+
+
+class Bodies:
+    """The composites' texts, in blocks that are compressed one by one: using one expands its block alone."""
+
+    BLOCK = 16384
+
+    def __init__(self, rows: Any) -> None:
+        self.offsets: dict[str, int] = {"": 0}
+        self.blocks = [b"\0"]  # offset 0: no body
+        for row in sorted(rows, key=lambda r: (r.group or "", r.schema.full)):
+            if row.body and row.body not in self.offsets:
+                data = row.body.encode() + b"\0"
+                if len(self.blocks[-1]) + len(data) > self.BLOCK:
+                    self.blocks.append(b"")
+                self.offsets[row.body] = sum(map(len, self.blocks))
+                self.blocks[-1] += data
+
+    def write(self, w: TextIO) -> None:
+        packed = [zlib.compress(b, 9) for b in self.blocks]
+        w("const struct op_body_block op_body_blocks[] = {\n")
+        at = start = 0
+        for block, data in zip(self.blocks, packed, strict=True):
+            w(f"  {{{start}, {at}}},\n")
+            start, at = start + len(block), at + len(data)
+        w(f"  {{{start}, {at}}}}};\nconst uint32_t op_n_body_blocks = {len(packed)};\n")
+        write_bytes(w, "op_bodies_packed", b"".join(packed))
+
+
+def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str], by_name: Any) -> None:
     w("const struct op_row op_rows[] = {\n")
     index = 0
     for name in names:
@@ -466,7 +500,7 @@ def write_rows(w: TextIO, table: Any, pool: Any, names: list[str], by_name: Any)
               f".variant = {row.variant}, .effects = {' | '.join(effects) or '0'},\n"
               f"    .base = {row.base.index if row.base else -1}, "
               f".point = {table.points.index(row.point) if row.point else -1}, "
-              f".body = {pool.at(row.body or '')}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
+              f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
               f"    .kernel = {row.kernel or 'NULL'}}}, /* {s.full} */\n")
             index += 1
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
@@ -501,10 +535,7 @@ def write_packed(w: TextIO, schemas: dict[str, Any], names: list[str]) -> None:
       f"op_packed_bytes = {len(packed)};\n")
     namespaces = sorted({s.name.split("::")[0] for s in rest})
     w("const char op_packed_namespaces[] = " + " ".join(f'"{n}::\\0"' for n in namespaces) + ";\n")
-    w("const unsigned char op_packed[] = {\n")
-    for i in range(0, len(packed), 24):
-        w("  " + ",".join(str(b) for b in packed[i:i + 24]) + ",\n")
-    w("};\n")
+    write_bytes(w, "op_packed", packed)
 
 
 def write_c(path: str, table: Any) -> None:
@@ -529,7 +560,9 @@ def write_c(path: str, table: Any) -> None:
     for name, body in sorted(table.scalars):
         w(f"static rush_status {name}(rush_call *call)\n{{\n{body}\n  return RUSH_OK;\n}}\n")
     w("\n")
-    write_rows(w, table, pool, names, by_name)
+    bodies = Bodies(table.rows.values())
+    write_rows(w, table, pool, bodies, names, by_name)
+    bodies.write(w)
     write_names(w, names, by_name)
     write_refusals(w, table, pool, table.refusals)
     gen_tape.write(w, table.points, table.tapes, pool)

@@ -30,6 +30,7 @@ typedef struct registry {
   mutex prepare_lock; /* recursive: compiling a body may prepare others */
   arena mem;
   _Atomic(packed_index *) packed;
+  char **bodies; /* by op_body_blocks: expanded, or NULL; under prepare_lock */
   _Atomic(outside_index *) outside;
   _Atomic(op_group *) groups[]; /* by op_names */
 } registry;
@@ -485,6 +486,27 @@ rush_status op_register(context *c, const rush_op_def *def, rush_error *err)
 
 /* -- Composites -------------------------------------------------------------------------------------------- */
 
+/* The text at `body` of the composites' texts; its block is expanded once.  Under prepare_lock.  NULL: no memory. */
+static const char *body_text(registry *r, uint32_t body)
+{
+  uint32_t b = 0;
+  while (op_body_blocks[b + 1].start <= body)
+    b++;
+  const struct op_body_block *at = &op_body_blocks[b];
+  mutex_lock(&r->lock);
+  if (!r->bodies && (r->bodies = arena_alloc(&r->mem, op_n_body_blocks * sizeof *r->bodies)))
+    memset(r->bodies, 0, op_n_body_blocks * sizeof *r->bodies);
+  char *text = r->bodies ? r->bodies[b] : NULL;
+  uLongf n_bytes = at[1].start - at->start;
+  if (r->bodies && !text && (text = arena_alloc(&r->mem, n_bytes)) &&
+      uncompress((Bytef *)text, &n_bytes, op_bodies_packed + at->at, at[1].at - at->at) != Z_OK)
+    text = NULL; /* our own data: it had no memory to work with */
+  if (text)
+    r->bodies[b] = text;
+  mutex_unlock(&r->lock);
+  return text ? text + (body - at->start) : NULL;
+}
+
 rush_status op_prepare(call_ctx *cx, const op *o)
 {
   if (o->base && !o->kernel)
@@ -500,7 +522,8 @@ rush_status op_prepare(call_ctx *cx, const op *o)
   mutex_lock(&r->prepare_lock);
   if (!atomic_load_explicit(&o->body, memory_order_acquire)) {
     void *function = NULL;
-    st = rt->compile(cx, o, op_pool + o->row->body, &function);
+    const char *text = body_text(r, o->row->body);
+    st = text ? rt->compile(cx, o, text, &function) : call_nomem(cx);
     if (st == RUSH_OK)
       atomic_store_explicit(&((op *)(uintptr_t)o)->body, function, memory_order_release);
   }

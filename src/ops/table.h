@@ -18,7 +18,7 @@ struct op_row {
   uint16_t effects;      /* op_effects */
   int32_t base;          /* row of the functional operator of a variant, or -1 */
   int32_t point;         /* in point_rows (ops/tape.h), or -1 */
-  uint32_t body;         /* TorchScript text in op_pool, or 0 */
+  uint32_t body;         /* TorchScript text among the bodies, or 0 */
   uint32_t group;        /* the family's word of the table, in op_pool */
   uint32_t grad;         /* its formulas among the gradients' texts, or 0 */
   rush_kernel *kernel;   /* or NULL */
@@ -48,6 +48,16 @@ extern const uint32_t op_n_name_slots; /* a power of two */
 extern const unsigned char op_packed[];
 extern const char op_packed_namespaces[]; /* "aten::", "prim::", ..., "": those that occur there */
 extern const uint32_t op_packed_bytes, op_unpacked_bytes, op_n_unpacked;
+
+/* Bodies of composites, in blocks compressed with zlib: block b holds the texts from op_body_blocks[b].start on; one more
+ * entry ends the last. */
+struct op_body_block {
+  uint32_t start; /* in the expanded texts */
+  uint32_t at;    /* in op_bodies_packed */
+};
+extern const struct op_body_block op_body_blocks[];
+extern const uint32_t op_n_body_blocks;
+extern const unsigned char op_bodies_packed[];
 
 /* Gradients (ops/gradient.c), compressed with zlib: texts ended by '\0'.  Helpers (name, source) first, then for each
  * operator (inputs, takes, source)...; an empty text ends a list. */
