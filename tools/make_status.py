@@ -40,7 +40,8 @@ of the program that called them.
 
 
 def load() -> Any:
-    table = gen.Table(gen.read_schemas(OPS / "schemas.txt"), gen_tape.Primitives(str(OPS / "tape.def")))
+    table = gen.Table(gen.read_schemas(OPS / "schemas.txt"), gen_tape.Primitives(str(OPS / "tape.def")),
+                      gen.read_rules(str(OPS.parent / "shape" / "rules.def")))
     listed = (OPS / "meson.build").read_text()
     names = sorted(
         p

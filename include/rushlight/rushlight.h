@@ -526,6 +526,16 @@ RUSH_API bool rush_profile_event_at(rush_context *c, size_t i, rush_profile_even
 RUSH_API rush_status rush_op_call(rush_context *c, const char *name, const rush_value *args, size_t n_args,
                                   const rush_named_value *named, size_t n_named, rush_value *results,
                                   size_t max_results, size_t *n_results, rush_error *err) RUSH_CHECKED;
+/* What the results of such a call would look like; it is not run.  *result, new, is a tuple
+ *     (operator with overload, name of its shape rule, results, guards, symbols)
+ * of two texts and three lists.  A result is a tuple (number of the result in the schema, sizes, strides, offset, dtype, number of
+ * the argument whose memory it is or -1, is it that argument itself).  `symbolic`: sizes of tensor arguments larger than 1 are taken
+ * as unknown, equal ones as equal; then sizes, strides and offset follow again as formulas (texts) after the numbers, guards are the
+ * conditions under which the formulas hold, and symbols are tuples (name, its value in this call or None, least, largest or None).
+ * -1 stands for sizes that only data tells.  RUSH_EUNSUPPORTED: the operator has no shape rule. */
+RUSH_API rush_status rush_op_shape(rush_context *c, const char *name, const rush_value *args, size_t n_args,
+                                   const rush_named_value *named, size_t n_named, bool symbolic,
+                                   rush_value *result, rush_error *err) RUSH_CHECKED;
 /* Is there an operator of this name, with any overload unless one is given? */
 RUSH_API bool rush_op_exists(rush_context *c, const char *name);
 /* An operator looked up once, for repeated calls with complete arguments. */

@@ -139,6 +139,35 @@ static PyObject *py_call_gradient(PyObject *m, PyObject *args)
   return out;
 }
 
+static PyObject *py_operator_shape(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+{
+  py_state *st = PyModule_GetState(m);
+  const char *name = n_args > 1 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : NULL;
+  rush_value result = {.tag = RUSH_TAG_NONE};
+  rush_error err = RUSH_ERROR_INIT;
+  py_call call = {.state = st};
+  PyObject *out = NULL;
+  rush_status status;
+  py_args a;
+
+  if (!name) {
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_TypeError, "operator_shape(name, symbolic, *args, **kwargs) takes the operator's name first");
+    return NULL;
+  }
+  if (py_args_convert(&call, args + 2, (size_t)n_args - 2, kwnames, &a) == 0) {
+    status = rush_op_shape(st->context, name, a.args, a.n_args, a.named, a.n_named, args[1] == Py_True, &result, &err);
+    if (status != RUSH_OK)
+      py_raise(st, &err);
+    else
+      out = py_from_value(&call, result);
+    rush_value_release(result);
+    py_args_free(&a);
+  }
+  py_call_end(&call);
+  return out;
+}
+
 static PyObject *py_has_operator(PyObject *m, PyObject *arg)
 {
   const char *name = PyUnicode_AsUTF8(arg);
@@ -486,6 +515,8 @@ static PyMethodDef functions[] = {
      "call_operator(name, *args, **kwargs)"},
     {"gradients", py_gradients, METH_O, "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},
     {"call_gradient", py_call_gradient, METH_VARARGS, "call_gradient(name, i, values, inputs)"},
+    {"operator_shape", (PyCFunction)(void (*)(void))py_operator_shape, METH_FASTCALL | METH_KEYWORDS,
+     "operator_shape(name, symbolic, *args, **kwargs): rushlight.ops.shape as plain tuples"},
     {"has_operator", py_has_operator, METH_O, "is there an operator of this name (any overload)?"},
     {"as_tensor", (PyCFunction)(void (*)(void))py_as_tensor, METH_FASTCALL, "a Tensor of numbers, lists, numpy or torch; memory is shared"},
     {"from_dlpack", py_import_dlpack, METH_O, "a Tensor on the memory of an object with __dlpack__"},

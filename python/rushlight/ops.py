@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _rushlight
 
@@ -87,6 +87,49 @@ aten = Namespace("aten")
 prim = Namespace("prim")
 quantized = Namespace("quantized")
 torchvision = Namespace("torchvision")
+
+
+# -- Shapes ---------------------------------------------------------------------------------------------------
+
+
+class ResultShape(NamedTuple):
+    """What one result tensor looks like; -1 stands for a size that only data tells."""
+
+    result: int  # which of the operator's results; the tensors of a list have the same number
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: Any
+    alias: int | None  # the argument whose memory it shares
+    is_argument: bool  # it is that argument itself
+    formulas: tuple[list[str], list[str], str] | None = None  # sizes, strides, offset; symbolic only
+
+
+class Shapes(NamedTuple):
+    """What `shape` finds."""
+
+    operator: str
+    rule: str
+    results: list[ResultShape]
+    guards: list[str]  # the formulas hold where all of these do
+    symbols: dict[str, tuple[int | None, int, int | None]]  # name -> value in this call, least, largest
+
+
+_DTYPES = {d.number: d for d in vars(_rushlight).values() if isinstance(d, _rushlight.dtype)}
+
+
+def shape(name: str, *args: Any, symbolic: bool = False, **kwargs: Any) -> Shapes:
+    """What the results of an operator look like, without running it: `shape("aten::mm", a, b)`.
+
+    `symbolic`: sizes of tensor arguments larger than 1 are taken as unknown (s0, s1 ..., equal ones as equal); the
+    results then have formulas, which hold under the guards.  NotImplementedError: there is no rule.
+    """
+    operator, rule, results, guards, symbols = _rushlight.operator_shape(name, symbolic, *args, **kwargs)
+    found = [
+        ResultShape(r[0], tuple(r[1]), tuple(r[2]), r[3], _DTYPES.get(r[4]), None if r[5] < 0 else r[5], r[6], r[7:] or None)
+        for r in results
+    ]
+    return Shapes(operator, rule, found, guards, {s[0]: tuple(s[1:]) for s in symbols})
 
 
 def __getattr__(name: str) -> Namespace:

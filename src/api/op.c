@@ -1,5 +1,6 @@
 #include "api/api_int.h"
 #include "ops/gradient.h"
+#include "ops/shape.h"
 
 static void split_name(const char *text, str *name, str *overload)
 {
@@ -10,23 +11,46 @@ static void split_name(const char *text, str *name, str *overload)
   *overload = dot ? str_of(dot + 1) : STR("");
 }
 
+static rush_status read_named(const rush_named_value *named, size_t n_named, size_t n_args, named_arg kwargs[OP_MOST_ARGS],
+                              rush_error *err)
+{
+  if (n_named > OP_MOST_ARGS || n_args > 4096)
+    return error_set(err, RUSH_EARGUMENT, "%zu arguments are too many", n_args + n_named);
+  for (size_t i = 0; i < n_named; i++)
+    kwargs[i] = (named_arg){str_of(named[i].name), named[i].value};
+  return RUSH_OK;
+}
+
 rush_status rush_op_call(rush_context *c, const char *name, const rush_value *args, size_t n_args,
                          const rush_named_value *named, size_t n_named, rush_value *results, size_t max_results,
                          size_t *n_results, rush_error *err)
 {
-  named_arg kwargs[64];
+  named_arg kwargs[OP_MOST_ARGS];
   uint32_t n = 0;
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  if (n_named > COUNT_OF(kwargs) || n_args > 4096)
-    return error_set(err, RUSH_EARGUMENT, "%zu arguments are too many", n_args + n_named);
-  for (size_t i = 0; i < n_named; i++)
-    kwargs[i] = (named_arg){str_of(named[i].name), named[i].value};
+  TRY(read_named(named, n_named, n_args, kwargs, err));
   TRY(op_call_by_name(&cx, str_of(name), args, (uint32_t)n_args, kwargs, (uint32_t)n_named, results,
                       (uint32_t)max_results, &n));
   *n_results = n;
   return RUSH_OK;
+}
+
+rush_status rush_op_shape(rush_context *c, const char *name, const rush_value *args, size_t n_args,
+                          const rush_named_value *named, size_t n_named, bool symbolic, rush_value *result, rush_error *err)
+{
+  named_arg kwargs[OP_MOST_ARGS];
+  rush_value bound[OP_MOST_ARGS];
+  const op *o = NULL;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(read_named(named, n_named, n_args, kwargs, err));
+  TRY(op_bind_by_name(&cx, str_of(name), args, (uint32_t)n_args, kwargs, (uint32_t)n_named, &o, bound));
+  rush_status st = op_shape_value(&cx, o, bound, symbolic, result);
+  op_release_bound(o, bound);
+  return st;
 }
 
 bool rush_op_exists(rush_context *c, const char *name)

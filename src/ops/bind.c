@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#define MAX_BOUND 64
 
 /* -- One value to one type -------------------------------------------------------------------------------- */
 
@@ -320,8 +319,8 @@ rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, 
     return error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError",
                           "%s() expected at most %u argument(s) but received %u argument(s).",
                           sc->name, n_positional, n_args);
-  int from_kwarg[MAX_BOUND];
-  if (sc->n_args > MAX_BOUND)
+  int from_kwarg[OP_MOST_ARGS];
+  if (sc->n_args > OP_MOST_ARGS)
     return call_unsupported(cx, "%s: too many arguments", sc->name);
   TRY(place_kwargs(cx, sc, n_args, kwargs, n_kwargs, from_kwarg));
   rush_status st = RUSH_OK;
@@ -353,17 +352,6 @@ rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, 
 }
 
 /* -- Calls by name ------------------------------------------------------------------------------------------------ */
-
-static rush_status call_bound(call_ctx *cx, const op *o, const rush_value *bound,
-                              rush_value *results, uint32_t max_results, uint32_t *n_results)
-{
-  if (o->schema->n_returns > max_results)
-    return error_set(cx->err, RUSH_EARGUMENT, "%s has %u results, there is room for %u",
-                     o->schema->name, o->schema->n_returns, max_results);
-  TRY(op_invoke(cx, o, bound, o->schema->n_args, results, o->schema->n_returns));
-  *n_results = o->schema->n_returns;
-  return RUSH_OK;
-}
 
 /* Bind overload `o`; a refusal is no error yet. */
 static rush_status try_bind(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
@@ -407,15 +395,25 @@ static rush_status refuse_number(call_ctx *cx, str name, rush_value first)
                         (int)bare.len, bare.p, kinds[first.tag]);
 }
 
-static void release_bound(const schema *sc, rush_value *bound)
+void op_release_bound(const op *o, rush_value *bound)
 {
-  for (uint32_t k = 0; k < sc->n_args; k++)
+  for (uint32_t k = 0; k < o->schema->n_args; k++)
     value_release(bound[k]);
 }
 
-rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
-                            const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,
-                            uint32_t max_results, uint32_t *n_results)
+static rush_status call_bound(call_ctx *cx, const op *o, const rush_value *bound,
+                              rush_value *results, uint32_t max_results, uint32_t *n_results)
+{
+  if (o->schema->n_returns > max_results)
+    return error_set(cx->err, RUSH_EARGUMENT, "%s has %u results, there is room for %u",
+                     o->schema->name, o->schema->n_returns, max_results);
+  TRY(op_invoke(cx, o, bound, o->schema->n_args, results, o->schema->n_returns));
+  *n_results = o->schema->n_returns;
+  return RUSH_OK;
+}
+
+rush_status op_bind_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
+                            const named_arg *kwargs, uint32_t n_kwargs, const op **found, rush_value *bound)
 {
   /* "aten::add.Tensor" names one overload */
   const char *dot = memchr(name.p, '.', name.len);
@@ -423,7 +421,6 @@ rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint
   uint32_t n = 0;
   const op *const *ops = op_overloads(cx->ctx, base, &n);
   rush_error refusal = RUSH_ERROR_INIT;
-  rush_value bound[MAX_BOUND];
   bool seen = false;
   for (uint32_t try = 0; try < 2 * n; try++) { /* once more, and numbers may become tensors */
     uint32_t i = try % n;
@@ -431,22 +428,21 @@ rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint
     if (dot && !str_eq(str_of(sc->overload),
                        (str){dot + 1, name.len - base.len - 1}))
       continue;
-    if (sc->n_args > MAX_BOUND)
+    if (sc->n_args > OP_MOST_ARGS)
       continue;
     seen = true;
     rush_status st = try_bind(cx, ops[i], args, n_args, kwargs, n_kwargs, bound, &refusal);
     if (st == RUSH_EARGUMENT)
       continue;
     if (st == RUSH_OK && try < n && changed_kind(sc, args, n_args, kwargs, n_kwargs, bound)) {
-      release_bound(sc, bound);
+      op_release_bound(ops[i], bound);
       continue;
     }
     if (st == RUSH_OK && n_args > 1 && args[1].tag == RUSH_TAG_TENSOR && is_number(args[0]) && bound[0].tag == RUSH_TAG_TENSOR &&
         (st = refuse_number(cx, base, args[0])) != RUSH_OK)
-      release_bound(sc, bound);
+      op_release_bound(ops[i], bound);
     else if (st == RUSH_OK) {
-      st = call_bound(cx, ops[i], bound, results, max_results, n_results);
-      release_bound(sc, bound);
+      *found = ops[i];
       rush_error_clear(&refusal);
     } else if (cx->err) {
       error_move(cx->err, &refusal);
@@ -460,4 +456,16 @@ rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint
   else
     rush_error_clear(&refusal);
   return RUSH_EARGUMENT;
+}
+
+rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
+                            const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,
+                            uint32_t max_results, uint32_t *n_results)
+{
+  rush_value bound[OP_MOST_ARGS];
+  const op *o = NULL;
+  TRY(op_bind_by_name(cx, name, args, n_args, kwargs, n_kwargs, &o, bound));
+  rush_status st = call_bound(cx, o, bound, results, max_results, n_results);
+  op_release_bound(o, bound);
+  return st;
 }

@@ -133,6 +133,13 @@ rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, 
 bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint32_t n_args);
 /* One value as one type, with the same conversions: *fits, and then *out is new. */
 rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out) RUSH_CHECKED;
+#define OP_MOST_ARGS 64 /* of an operator that is bound by name */
+/* The first overload of `name` ("aten::add", or "aten::add.Tensor": that one) that binds; bound: room for OP_MOST_ARGS,
+ * all new: op_release_bound. */
+rush_status op_bind_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
+                            const named_arg *kwargs, uint32_t n_kwargs, const op **found,
+                            rush_value *bound) RUSH_CHECKED;
+void op_release_bound(const op *o, rush_value *bound);
 /* The first overload of `name` that binds, called.  *results new, *n_results of them (at most max). */
 rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
                             const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Read the operator table (src/ops/*.py, see README.md) and write its C form.
 
-    gen.py schemas.txt tape.def OUT.c TABLE.py...
+    gen.py schemas.txt tape.def rules.def OUT.c TABLE.py...
 
 Standard library only, deterministic.  Whatever is wrong with an entry (an unknown key, a name that
 PyTorch does not register, a second entry for one operator, a formula that does not compile) is one
@@ -25,7 +25,7 @@ import gen_grad  # noqa: E402
 import gen_tape  # noqa: E402
 
 KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "layout", "refuse_bool", "reduce", "dtypes",
-        "name", "kernel", "c", "body", "variants", "same", "effects", "grad", "test"}
+        "name", "kernel", "c", "body", "shape", "variants", "same", "effects", "grad", "test"}
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
            "nested": "OP_NESTED", "nested_rows": "OP_NESTED_ROWS",
@@ -137,14 +137,16 @@ class Row:
         self.family, self.variant, self.base = "FAMILY_SCHEMA_ONLY", "VARIANT_BASE", None
         self.kernel, self.body, self.group = None, None, ""
         self.effects, self.point, self.index, self.grad = [], None, None, 0
+        self.shape = 0
 
 
 class Table:
     """All entries, checked."""
 
-    def __init__(self, schemas: dict[str, Any], tapes: Any) -> None:
+    def __init__(self, schemas: dict[str, Any], tapes: Any, shapes: dict[str, int]) -> None:
         self.refusals: dict[str, list[tuple[int, str]]] = {}
         self.schemas, self.tapes, self.rows = schemas, tapes, {}
+        self.shapes = shapes  # rules by name
         self.kernels, self.scalars, self.points = set(), [], []
         self.gradients, self.late_grads = gen_grad.Texts(), []
         self.written: dict[str, dict[str, str]] = {}
@@ -187,9 +189,13 @@ class Table:
                 self.add_variant(base, kind, name)
 
     def fill(self, row: Any) -> None:
-        """What runs it."""
+        """What runs it, and the rule of its results' shapes."""
         e, full, where = row.entry, row.schema.full, row.where
         row.body = e.get("body")
+        rule = e.get("shape", "pointwise" if "expr" in e else None)
+        if rule is not None and rule not in self.shapes:
+            raise TableError(where, f"{full}: there is no shape rule {rule!r}")
+        row.shape = self.shapes.get(rule, 0)
         if "kernel" in e:
             if not re.fullmatch(r"[A-Za-z_]\w*", e["kernel"]):
                 raise TableError(where, f"{full}: kernel {e['kernel']!r} is no C name")
@@ -234,6 +240,7 @@ class Table:
         b, v = base.schema.args, row.schema.args
         row.variant = "VARIANT_INPLACE" if kind == "inplace" else "VARIANT_OUT"
         row.base, row.family, row.effects = base, base.family, list(base.effects)
+        row.shape = base.shape
         written = [a.name for a in v if a.write]
         if kind == "inplace" and not (v and v[0].write):
             raise TableError(base.where, f"{name} does not write its first argument")
@@ -337,6 +344,13 @@ def read_gradients(table: Any) -> None:
                 row.grad = table.gradients.add(row.schema, row.entry["grad"])
             except gen_grad.GradError as x:
                 raise TableError(row.where, f"{row.schema.full}: {x}") from None
+
+
+def read_rules(path: str) -> dict[str, int]:
+    """Shape rules by name: their numbers, from 1 on (src/shape/rules.def)."""
+    with open(path, encoding="utf-8") as f:
+        names = re.findall(r"^RULE\((\w+),", f.read(), re.M)
+    return {name: i + 1 for i, name in enumerate(names)}
 
 
 def read_tables(table: Any, paths: list[str]) -> None:
@@ -498,7 +512,7 @@ def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str
             w(f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)}, "
               f".overload_len = {len(s.overload)},\n    .family = {row.family}, "
               f".variant = {row.variant}, .effects = {' | '.join(effects) or '0'},\n"
-              f"    .base = {row.base.index if row.base else -1}, "
+              f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
               f".point = {table.points.index(row.point) if row.point else -1}, "
               f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
               f"    .kernel = {row.kernel or 'NULL'}}}, /* {s.full} */\n")
@@ -574,14 +588,14 @@ def write_c(path: str, table: Any) -> None:
 
 
 def main(argv: list[str]) -> None:
-    if len(argv) < 5:
+    if len(argv) < 6:
         sys.exit(__doc__)
     try:
-        table = Table(read_schemas(argv[1]), gen_tape.Primitives(argv[2]))
+        table = Table(read_schemas(argv[1]), gen_tape.Primitives(argv[2]), read_rules(argv[3]))
         table.refusals = read_refusals(os.path.join(os.path.dirname(argv[1]), "refusals.txt"))
-        read_tables(table, argv[4:])
+        read_tables(table, argv[5:])
         table.finish()
-        write_c(argv[3], table)
+        write_c(argv[4], table)
     except TableError as x:
         sys.exit(f"{x}")
 

@@ -16,6 +16,7 @@ struct op_row {
   uint8_t family;        /* op_family */
   uint8_t variant;       /* op_variant */
   uint16_t effects;      /* op_effects */
+  uint16_t shape;        /* rule of shape/shape.h, or 0 */
   int32_t base;          /* row of the functional operator of a variant, or -1 */
   int32_t point;         /* in point_rows (ops/tape.h), or -1 */
   uint32_t body;         /* TorchScript text among the bodies, or 0 */

@@ -36,7 +36,8 @@ def tables() -> list[str]:
 
 
 def generate(out: pathlib.Path, extra: pathlib.Path) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(OPS / "gen.py"), str(OPS / "schemas.txt"), str(OPS / "tape.def"), str(out), *tables()]
+    command = [sys.executable, str(OPS / "gen.py"), str(OPS / "schemas.txt"), str(OPS / "tape.def"), str(OPS.parent / "shape" / "rules.def"),
+               str(out), *tables()]
     return subprocess.run([*command, str(extra)], capture_output=True, text=True)
 
 

@@ -1,0 +1,238 @@
+"""Compare shape rules with what operators produce, on PyTorch's samples (op_db).
+
+    python tests/python/shape_check.py [--only REGEX] [--samples 3] [--dtypes float32,int64] [--missing]
+
+Each sample is called as a whole (aten::NAME) and as the operators that PyTorch makes of it.  A rule is right when it says
+over numbers, and over symbols with the numbers put in, what our kernel gives: sizes, dtype, strides of dimensions larger than
+1, offset, and the argument whose memory a result shares.  test_shapes.py runs the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import re
+import sys
+import warnings
+from typing import Any
+
+import rushlight
+import torch
+from ops_check import copied, op_db, samples
+from torch.utils._python_dispatch import TorchDispatchMode
+
+DTYPES = [torch.float32, torch.int64]
+NUMBERS = {d.number: d for d in vars(rushlight).values() if isinstance(d, rushlight.dtype)}
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """Tensors of a result, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in tensors_of(v)]
+    return []
+
+
+def shared_argument(t: torch.Tensor, args: list[Any]) -> tuple[int, int] | None:
+    """Which argument's memory is it, and where in it."""
+    at = t.data_ptr()
+    for i, arg in enumerate(args):
+        for a in tensors_of(arg):
+            start = a.untyped_storage().data_ptr()
+            if at and start <= at < start + a.untyped_storage().nbytes():
+                return i, (at - start) // t.element_size()
+    return None
+
+
+def difference(rule: Any, t: torch.Tensor, shared: tuple[int, int] | None) -> str:
+    """What differs between a rule's result and a tensor, or ''."""
+    known = -1 not in rule.sizes
+    if len(rule.sizes) != t.dim() or any(r not in (-1, s) for r, s in zip(rule.sizes, t.shape, strict=True)):
+        return f"sizes {list(rule.sizes)}, made {list(t.shape)}"
+    if f"torch.{rule.dtype.name}" != str(t.dtype):
+        return f"dtype {rule.dtype.name}, made {t.dtype}"
+    for size, r, s in zip(t.shape, rule.strides, t.stride(), strict=True):
+        if known and size > 1 and r != s and t.numel():
+            return f"strides {list(rule.strides)}, made {list(t.stride())} for {list(t.shape)}"
+    if t.numel() and rule.alias != (None if shared is None else shared[0]):
+        return f"memory of argument {rule.alias}, made {shared and shared[0]}"
+    if t.numel() and shared is not None and known and rule.offset not in (-1, shared[1]):
+        return f"offset {rule.offset}, made {shared[1]}"
+    return ""
+
+
+def compare(rule: Any, result: Any, args: list[Any]) -> str:
+    """What differs between all of a rule's results and an operator's, or ''."""
+    made = tensors_of(result)
+    if len(rule.results) != len(made):
+        return f"{len(rule.results)} tensors, made {len(made)}"
+    for r, t in zip(rule.results, made, strict=True):
+        why = difference(r, t, shared_argument(t, args))
+        if why:
+            return why
+    return ""
+
+
+def formulas_hold(rule: Any) -> str:
+    """Formulas as Python reads them give the numbers, and the guards hold."""
+    values = {name: hint for name, (hint, _, _) in rule.symbols.items() if hint is not None}
+    for guard in rule.guards:
+        if not eval(guard, {}, dict(values)):
+            return f"guard {guard} does not hold"
+    for r in rule.results:
+        for texts, numbers in zip(r.formulas[:2], (r.sizes, r.strides), strict=True):
+            for text, number in zip(texts, numbers, strict=True):
+                if number != -1 and eval(text, {}, dict(values)) != number:
+                    return f"{text} is not {number}"
+    return ""
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        strides = "" if value.is_contiguous() else f"/{list(value.stride())}"
+        return f"{str(value.dtype)[6:]}{list(value.shape)}{strides}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    return repr(value)
+
+
+class Checker:
+    """Counts and differences of all calls so far."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.missing: collections.Counter[str] = collections.Counter()
+        self.rules: collections.Counter[str] = collections.Counter()
+        self.operators: set[str] = set()
+        self.wrong: list[tuple[str, str, str]] = []  # operator, call, why
+
+    def add(self, name: str, call: str, way: str, why: str = "") -> None:
+        self.counts[way] += 1
+        if way == "wrong":
+            self.wrong.append((name, call, why))
+
+    def check(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """One call of our operator, and its rule."""
+        call = f"{name}({', '.join([*map(shown, args), *(f'{k}={shown(v)}' for k, v in kwargs.items())])})"
+        if call in self.seen:
+            return
+        self.seen.add(call)
+        mine = [copied(a) for a in args]
+        named = {k: copied(v) for k, v in kwargs.items()}
+        try:
+            plain = rushlight.ops.shape(name, *mine, **named)
+            symbolic = self.symbolic_difference(name, mine, named, plain)
+        except NotImplementedError as error:
+            self.counts["no rule"] += 1
+            self.missing[str(error)[:100]] += 1
+            return
+        except Exception as error:
+            plain, failure = None, f"rule refuses: {type(error).__name__}: {str(error)[:150]}"
+        ours, theirs = self.run_ours(name, mine, named), None
+        if ours is None:
+            ours, theirs = self.run_theirs(name, args, kwargs), True
+        if ours is None:
+            self.counts["neither runs"] += 1
+            return
+        if plain is None:
+            self.add(name, call, "wrong", failure)
+            return
+        why = compare(plain, ours, args if theirs else mine)
+        if why and not theirs:
+            alternative = self.run_theirs(name, args, kwargs)
+            if alternative is not None and not compare(plain, alternative, args):
+                self.counts["kernel differs from PyTorch"] += 1
+                return
+        if not why:
+            why = symbolic
+        self.rules[plain.rule] += not why
+        self.operators.add(plain.operator)
+        self.add(name, call, "wrong" if why else "right", f"rule {plain.rule}: {why}")
+
+    def symbolic_difference(self, name: str, args: list[Any], kwargs: dict[str, Any], plain: Any) -> str:
+        try:
+            symbolic = rushlight.ops.shape(name, *args, symbolic=True, **kwargs)
+        except Exception as error:
+            return f"symbolic: {type(error).__name__}: {str(error)[:150]}"
+        for p, s in zip(plain.results, symbolic.results, strict=True):
+            if (p.sizes, p.strides, p.offset, p.dtype, p.alias) != (s.sizes, s.strides, s.offset, s.dtype, s.alias) and -1 not in p.sizes:
+                return f"symbolic: {s[1:6]} with {s.formulas}, numbers say {p[1:6]}"
+        return formulas_hold(symbolic)
+
+    def run_ours(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        space, _, operator = name.partition("::")
+        operator, _, overload = operator.partition(".")
+        try:
+            function = getattr(getattr(rushlight.ops, space), operator)
+            return (getattr(function, overload) if overload else function)(*args, **kwargs)
+        except Exception:
+            return None
+
+    def run_theirs(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        space, _, operator = name.partition("::")
+        operator, _, overload = operator.partition(".")
+        try:
+            function = getattr(getattr(torch.ops, space), operator)
+            return (getattr(function, overload) if overload else function)(*args, **kwargs)
+        except Exception:
+            return None
+
+
+class Recorder(TorchDispatchMode):
+    """Hands every operator that PyTorch calls to the checker."""
+
+    def __init__(self, checker: Checker) -> None:
+        super().__init__()
+        self.checker = checker
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = func._schema.name + (f".{func._schema.overload_name}" if func._schema.overload_name else "")
+        if name.startswith("aten::") and not name.endswith(("_out", ".out")) and "backward" not in name:
+            self.checker.check(name, list(args), kwargs)
+        return func(*args, **kwargs)
+
+
+def check_operator(checker: Checker, op: Any, dtypes: list[torch.dtype], most: int) -> None:
+    for dtype in dtypes:
+        if not op.supports_dtype(dtype, "cpu"):
+            continue
+        for sample in samples(op, dtype, most):
+            args = [sample.input, *sample.args]
+            if hasattr(torch.ops.aten, op.aten_name) and rushlight._rushlight.has_operator(f"aten::{op.aten_name}"):
+                checker.check(f"aten::{op.aten_name}", [a.detach() if isinstance(a, torch.Tensor) else a for a in args], sample.kwargs)
+            with torch.no_grad(), Recorder(checker):
+                try:
+                    op.op(sample.input, *sample.args, **sample.kwargs)
+                except Exception:
+                    continue
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default="")
+    parser.add_argument("--samples", type=int, default=3, help="of each operator and dtype")
+    parser.add_argument("--dtypes", default="float32,int64")
+    parser.add_argument("--missing", action="store_true", help="list operators without a rule")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    checker = Checker()
+    for op in op_db:
+        if re.search(options.only, op.name):
+            check_operator(checker, op, [getattr(torch, d) for d in options.dtypes.split(",")], options.samples)
+    per: collections.Counter[str] = collections.Counter()
+    for name, call, why in checker.wrong:
+        per[name] += 1
+        if per[name] <= 2:
+            print("WRONG", call[:300], "--", why)
+    if options.missing:
+        for text, n in checker.missing.most_common():
+            print("NO RULE", n, text)
+    print(dict(checker.counts), f"{len(checker.operators)} operators, {len(checker.rules)} rules, {len(per)} operators wrong")
+    return 1 if checker.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
