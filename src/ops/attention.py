@@ -1,7 +1,7 @@
 """Attention (attention_ops.c, transformer.c, over attention.c)."""
 
 # The kernel for results; the body says what its gradient goes through.
-op("aten::scaled_dot_product_attention", family="attention", kernel="kernel_sdpa", body="""
+op("aten::scaled_dot_product_attention", family="attention", shape="attention", kernel="kernel_sdpa", body="""
 def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float],
          enable_gqa: bool) -> Tensor:
     plain = attn_mask is None and dropout_p == 0.0 and not enable_gqa and query.dim() == 4 and query.size(-1) == value.size(-1)
@@ -14,7 +14,7 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor],
     return torch._scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
 """)
 op("aten::_fused_sdp_choice", family="attention", kernel="kernel__fused_sdp_choice")
-op("aten::_scaled_dot_product_flash_attention_for_cpu", family="attention", kernel="kernel__sdpa_flash_for_cpu", grad={
+op("aten::_scaled_dot_product_flash_attention_for_cpu", family="attention", shape="attention_sums", kernel="kernel__sdpa_flash_for_cpu", grad={
    "query, key, value": """
    torch._scaled_dot_product_flash_attention_for_cpu_backward(grad0, query, key, value, result0, result1, dropout_p, is_causal,
        attn_mask=attn_mask, scale=scale)

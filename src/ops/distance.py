@@ -1,14 +1,14 @@
 """Distances and what scales by norms (distance.c, and over reductions)."""
 
-op("aten::dist", family="distance", variants={"out": "aten::dist.out"}, body="""
+op("aten::dist", family="distance", shape="dist", variants={"out": "aten::dist.out"}, body="""
 def dist(self: Tensor, other: Tensor, p: number) -> Tensor:
     return torch.norm(self - other, p)
 """)
-op("aten::pairwise_distance", family="distance", body="""
+op("aten::pairwise_distance", family="distance", shape="along", body="""
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
     return torch.norm(x1 - x2 + eps, p, [max(x1.dim(), x2.dim()) - 1], keepdim)
 """)
-op("aten::cosine_similarity", family="distance", body="""
+op("aten::cosine_similarity", family="distance", shape="along", body="""
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     dtype = torch.result_type(x1, x2)
     pair = torch.broadcast_tensors([x1.to(dtype), x2.to(dtype)])
@@ -20,7 +20,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     nb = torch.clamp_min(torch.linalg_vector_norm(b, 2, [dim], True), eps)
     return torch.sum((a / na) * (b / nb), [dim], False)
 """)
-op("aten::renorm", family="distance", variants={"inplace": "aten::renorm_", "out": "aten::renorm.out"}, body="""
+op("aten::renorm", family="distance", shape="like", variants={"inplace": "aten::renorm_", "out": "aten::renorm.out"}, body="""
 def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     n = self.dim()
     if float(p) <= 0.0:
@@ -41,12 +41,12 @@ def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     return (self * factor.to(self.dtype)).contiguous()
 """)
 
-op("aten::cdist", family="distance", kernel="kernel_cdist")
-op("aten::_cdist_forward", family="distance", kernel="kernel_cdist", variants={"out": "aten::_cdist_forward.out"})
-op("aten::_euclidean_dist", family="distance", kernel="kernel_euclidean_dist",
+op("aten::cdist", family="distance", shape="cdist", kernel="kernel_cdist")
+op("aten::_cdist_forward", family="distance", shape="cdist", kernel="kernel_cdist", variants={"out": "aten::_cdist_forward.out"})
+op("aten::_euclidean_dist", family="distance", shape="cdist", kernel="kernel_euclidean_dist",
    variants={"out": "aten::_euclidean_dist.out"})
-op("aten::pdist", family="distance", kernel="kernel_pdist")
-op("aten::_pdist_forward", family="distance", kernel="kernel_pdist", variants={"out": "aten::_pdist_forward.out"})
+op("aten::pdist", family="distance", shape="pdist", kernel="kernel_pdist")
+op("aten::_pdist_forward", family="distance", shape="pdist", kernel="kernel_pdist", variants={"out": "aten::_pdist_forward.out"})
 
 op("aten::norm_except_dim", family="distance", body="""
 def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
@@ -69,7 +69,7 @@ def weight_norm_interface(v: Tensor, g: Tensor, dim: int) -> Tuple[Tensor, Tenso
     norm = torch.norm_except_dim(v, 2, dim)
     return v * (g / norm), norm.to(torch.float32) if g.dtype == torch.bfloat16 else norm
 """)
-op("aten::trace", family="reduction", variants={"out": "aten::trace.out"}, body="""
+op("aten::trace", family="reduction", shape="trace", variants={"out": "aten::trace.out"}, body="""
 def trace(self: Tensor) -> Tensor:
     if self.dim() != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(self.dim()))

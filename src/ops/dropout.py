@@ -3,7 +3,7 @@
 for name, variants in (("bernoulli", {"out": "aten::bernoulli.out"}), ("bernoulli.p", {"out": "aten::bernoulli.float_out"}),
                        ("bernoulli.Tensor", {"out": "aten::bernoulli.Tensor_out"}), ("bernoulli_.float", {}),
                        ("bernoulli_.Tensor", {})):
-    op(f"aten::{name}", family="random", kernel="kernel_" + name.replace(".", "_"), effects=["random"], variants=variants)
+    op(f"aten::{name}", family="random", kernel="kernel_" + name.replace(".", "_"), shape="itself" if "_." in name else "like", effects=["random"], variants=variants)
 
 # The bodies are what gradients flow through: they draw the numbers that the kernels draw.
 DROPOUT = """
@@ -27,13 +27,13 @@ for name in "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropou
 op("aten::native_dropout", family="dropout", kernel="kernel_native_dropout", effects=["random"],
    variants={"out": "aten::native_dropout.out"})
 
-op("aten::rrelu", family="dropout", kernel="kernel_rrelu", effects=["random"], body="""
+op("aten::rrelu", family="dropout", shape="like", kernel="kernel_rrelu", effects=["random"], body="""
 def rrelu(self: Tensor, lower: number, upper: number, training: bool, generator: Optional[Generator]) -> Tensor:
     return torch.rrelu_with_noise(self, torch.empty_like(self), lower, upper, training, generator)
 """)
 op("aten::rrelu_", family="dropout", kernel="kernel_rrelu", effects=["random"])
-op("aten::rrelu_with_noise", family="dropout", kernel="kernel_rrelu_with_noise", effects=["random"],
+op("aten::rrelu_with_noise", family="dropout", shape="like", kernel="kernel_rrelu_with_noise", effects=["random"],
    same=["aten::rrelu_with_noise_"], variants={"out": "aten::rrelu_with_noise.out"})
 op("aten::rrelu_with_noise_functional", family="dropout", kernel="kernel_rrelu_with_noise_functional",
    effects=["random"])
-op("aten::glu", family="dropout", kernel="kernel_glu", variants={"out": "aten::glu.out"})
+op("aten::glu", family="dropout", shape="glu", kernel="kernel_glu", variants={"out": "aten::glu.out"})

@@ -1,9 +1,9 @@
 """Rows looked up by index (embedding.c)."""
 
-op("aten::embedding", family="embedding", kernel="kernel_embedding", grad={
+op("aten::embedding", family="embedding", shape="embedding", kernel="kernel_embedding", grad={
    "weight": "torch.embedding_dense_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)"}, variants={"out": "aten::embedding.out"})
-op("aten::embedding_renorm_", family="embedding", kernel="kernel_embedding_renorm_")
-op("aten::embedding_renorm", family="embedding", kernel="kernel_embedding_renorm",
+op("aten::embedding_renorm_", family="embedding", shape="itself", kernel="kernel_embedding_renorm_")
+op("aten::embedding_renorm", family="embedding", shape="like", kernel="kernel_embedding_renorm",
    variants={"out": "aten::embedding_renorm.out"})
 helper("""
 def embedding_bag_slopes(grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, bags: Tensor, sizes: Tensor, most: Tensor,
@@ -29,4 +29,4 @@ op("aten::_embedding_bag", family="embedding", kernel="kernel__embedding_bag",
    variants={"out": "aten::_embedding_bag.out"})
 op("aten::_embedding_bag_forward_only", family="embedding", kernel="kernel__embedding_bag_forward_only",
    variants={"out": "aten::_embedding_bag_forward_only.out"})
-op("aten::one_hot", family="embedding", kernel="kernel_one_hot", effects=["data_size"])
+op("aten::one_hot", family="embedding", shape="one_hot", kernel="kernel_one_hot", effects=["data_size"])

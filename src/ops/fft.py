@@ -63,8 +63,9 @@ BACK = {
         g = torch.fft_fftn(g, None, dims[:-1], other_scale(norm))
     of_lengths(torch.fft_ifft(of_length(g.conj(), dims[-1], N), None, dims[-1], norm), dims, self)
     """}
+SHAPES = {"ifft": "fft", "hfft": "irfft"}  # rules of other names
 for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
-    op(f"aten::{name}", family="fft", kernel=f"kernel_{name}", variants={"out": f"aten::{name}.out"}, grad={"self": {
+    op(f"aten::{name}", family="fft", shape=name[1:], kernel=f"kernel_{name}", variants={"out": f"aten::{name}.out"}, grad={"self": {
         "_fft_c2c": "torch._fft_c2c(grad, dim, normalization, not forward)",
         "_fft_r2c": "torch._fft_c2c(of_length(grad, dim[-1], self.size(dim[-1])), dim, normalization, False)",
         "_fft_c2r": "twice_inside(torch._fft_r2c(grad, dim, normalization, True), dim[-1], last_dim_size)"}[name]})
@@ -72,12 +73,12 @@ for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     for kind in ("", "2", "n"):
         dims = {"": "[dim]", "2": "dim", "n": "fft_dims(self, s, dim)"}[kind]
         length = "(self.size(dim) if n is None else n)" if kind == "" else "(self.size(dims[-1]) if s is None or s[-1] < 0 else s[-1])"
-        op(f"aten::fft_{name}{kind}", family="fft", kernel=f"kernel_fft_{name}{'n' if kind else ''}",
+        op(f"aten::fft_{name}{kind}", family="fft", shape=SHAPES.get(name, name), kernel=f"kernel_fft_{name}{'n' if kind else ''}",
            grad={"self": f"dims = {dims}\n" + textwrap.dedent(BACK[name].replace("N)", length + ")")).strip("\n")},
            variants={"out": f"aten::fft_{name}{kind}.out"})
 
 for name, half in (("fftshift", "{} // 2"), ("ifftshift", "({} + 1) // 2")):
-    op(f"aten::fft_{name}", family="fft", body=f"""
+    op(f"aten::fft_{name}", family="fft", shape="like", body=f"""
 def fft_{name}(self: Tensor, dim: Optional[List[int]]) -> Tensor:
     dims = [i for i in range(self.dim())] if dim is None else dim
     shifts = [{half.format("self.size(d)")} for d in dims]
@@ -85,14 +86,14 @@ def fft_{name}(self: Tensor, dim: Optional[List[int]]) -> Tensor:
 """)
 
 OPTIONS = "dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]"
-op("aten::fft_fftfreq", family="fft", variants={"out": "aten::fft_fftfreq.out"}, body=f"""
+op("aten::fft_fftfreq", family="fft", shape="fftfreq", variants={"out": "aten::fft_fftfreq.out"}, body=f"""
 def fft_fftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
     t = torch.float if dtype is None else dtype
     k = torch.arange(n, dtype=t, layout=layout, device=device)
     k.narrow(0, (n + 1) // 2, n // 2).sub_(n)
     return k.mul_(1.0 / (n * d))
 """)
-op("aten::fft_rfftfreq", family="fft", variants={"out": "aten::fft_rfftfreq.out"}, body=f"""
+op("aten::fft_rfftfreq", family="fft", shape="rfftfreq", variants={"out": "aten::fft_rfftfreq.out"}, body=f"""
 def fft_rfftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
     t = torch.float if dtype is None else dtype
     return torch.arange(n // 2 + 1, dtype=t, layout=layout, device=device).mul_(1.0 / (n * d))
@@ -104,7 +105,7 @@ def fft_rfftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
 def window(full, out, arguments, formula, preset=""):
     """A window of `n` points; the formula makes `w` from `k`, the points' numbers."""
     name = full.split(".")[0]
-    op(f"aten::{full}", family="fft", variants={"out": f"aten::{out}"}, body=f"""
+    op(f"aten::{full}", family="fft", shape="window", variants={"out": f"aten::{out}"}, body=f"""
 def {name}(window_length: int, {arguments}{OPTIONS}) -> Tensor:
     t = torch.float if dtype is None else dtype
     if t < 5 or t == 11:

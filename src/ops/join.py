@@ -1,40 +1,41 @@
 """Operators that put tensors together, repeat, turn or pad them."""
 
 
-def join(name, kernel=None, out=None, **more):
-    op(f"aten::{name}", family="join", kernel=kernel or "kernel_" + name.split(".")[0],
+def join(name, kernel=None, out=None, shape=None, **more):
+    """The shape rule has the operator's name unless it is told."""
+    op(f"aten::{name}", family="join", kernel=kernel or "kernel_" + name.split(".")[0], shape=shape or name,
        **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
 
 
 for name in ("cat", "concat", "concatenate"):
-    join(name, "kernel_cat", f"{name}.out")
+    join(name, "kernel_cat", f"{name}.out", shape="cat")
 for name in ("stack", "hstack", "vstack", "dstack", "column_stack", "block_diag"):
     join(name, out=f"{name}.out")
-join("row_stack", "kernel_vstack", "row_stack.out")
-op("aten::broadcast_tensors", family="view", kernel="kernel_broadcast_tensors")
-op("aten::broadcast_to", family="view", kernel="kernel_expand")
-op("aten::meshgrid", family="view", kernel="kernel_meshgrid", same=["aten::meshgrid.indexing"])
+join("row_stack", "kernel_vstack", "row_stack.out", shape="vstack")
+op("aten::broadcast_tensors", family="view", kernel="kernel_broadcast_tensors", shape="broadcast_tensors")
+op("aten::broadcast_to", family="view", kernel="kernel_expand", shape="expand")
+op("aten::meshgrid", family="view", kernel="kernel_meshgrid", shape="meshgrid", same=["aten::meshgrid.indexing"])
 join("cartesian_prod", effects=["returns_arg"])
 join("repeat", out="repeat.out")
 join("tile")
-join("flip", out="flip.out")
-join("fliplr")
-join("flipud")
+join("flip", out="flip.out", shape="like")
+join("fliplr", shape="like")
+join("flipud", shape="like")
 join("rot90", out="rot90.out")
-join("roll", out="roll.out")
+join("roll", out="roll.out", shape="like")
 join("diag", out="diag.out")
 join("diag_embed", out="diag_embed.out")
 join("diagflat")
 
 join("pad")
-join("_pad_enum", "kernel_pad_enum")
-join("_pad_circular", "kernel_pad_circular")
-join("constant_pad_nd", out="constant_pad_nd.out")
+join("_pad_enum", "kernel_pad_enum", shape="pad")
+join("_pad_circular", "kernel_pad_circular", shape="pad_rows")
+join("constant_pad_nd", out="constant_pad_nd.out", shape="pad_format")
 for kind in ("reflection", "replication"):
     for n in "123":
-        join(f"{kind}_pad{n}d", f"kernel_{kind}_pad", f"{kind}_pad{n}d.out")
+        join(f"{kind}_pad{n}d", f"kernel_{kind}_pad", f"{kind}_pad{n}d.out", shape="pad_format")
 
-op("aten::repeat_interleave.Tensor", family="join", variants={"out": "aten::repeat_interleave.Tensor_out"}, body="""
+op("aten::repeat_interleave.Tensor", family="join", shape="repeat_places", variants={"out": "aten::repeat_interleave.Tensor_out"}, body="""
 def repeat_interleave(repeats: Tensor, output_size: Optional[int]) -> Tensor:
     if repeats.dim() != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
@@ -51,7 +52,7 @@ def repeat_interleave(repeats: Tensor, output_size: Optional[int]) -> Tensor:
     places = torch.arange(total, dtype=torch.long)
     return torch.searchsorted(ends, places, right=True).to(repeats.dtype)
 """)
-op("aten::repeat_interleave.self_Tensor", family="join", body="""
+op("aten::repeat_interleave.self_Tensor", family="join", shape="repeat_interleave", body="""
 def repeat_interleave(self: Tensor, repeats: Tensor, dim: Optional[int], output_size: Optional[int]) -> Tensor:
     x = self
     d = 0
@@ -69,7 +70,7 @@ def repeat_interleave(self: Tensor, repeats: Tensor, dim: Optional[int], output_
                            str(r.size(0)) + " and input.size(" + str(d) + ") = " + str(x.size(d)))
     return x.index_select(d, torch.repeat_interleave(r, output_size=output_size))
 """)
-op("aten::repeat_interleave.self_int", family="join", body="""
+op("aten::repeat_interleave.self_int", family="join", shape="repeat_interleave", body="""
 def repeat_interleave(self: Tensor, repeats: int, dim: Optional[int], output_size: Optional[int]) -> Tensor:
     x = self
     d = 0

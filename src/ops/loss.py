@@ -12,7 +12,7 @@ def loss(signature, lines, out=False):
         return x.sum()
     return x
 """
-    op(f"aten::{name}", family="loss", body=text, **({"variants": {"out": f"aten::{name}.out"}} if out else {}))
+    op(f"aten::{name}", family="loss", shape="loss", body=text, **({"variants": {"out": f"aten::{name}.out"}} if out else {}))
 
 
 PAIR = "self: Tensor, target: Tensor"
@@ -117,17 +117,17 @@ if full:
 
 # -- Classes
 
-op("aten::nll_loss", family="loss", kernel="kernel_nll_loss", variants={"out": "aten::nll_loss.out"})
-op("aten::nll_loss2d", family="loss", kernel="kernel_nll_loss2d", variants={"out": "aten::nll_loss2d.out"})
-op("aten::nll_loss_forward", family="loss", kernel="kernel_nll_loss", variants={"out": "aten::nll_loss_forward.output"})
-op("aten::nll_loss2d_forward", family="loss", kernel="kernel_nll_loss2d",
+op("aten::nll_loss", family="loss", shape="nll_loss", kernel="kernel_nll_loss", variants={"out": "aten::nll_loss.out"})
+op("aten::nll_loss2d", family="loss", shape="nll_loss", kernel="kernel_nll_loss2d", variants={"out": "aten::nll_loss2d.out"})
+op("aten::nll_loss_forward", family="loss", shape="nll_loss_forward", kernel="kernel_nll_loss", variants={"out": "aten::nll_loss_forward.output"})
+op("aten::nll_loss2d_forward", family="loss", shape="nll_loss_forward", kernel="kernel_nll_loss2d",
    variants={"out": "aten::nll_loss2d_forward.output"})
-op("aten::nll_loss_nd", family="loss", kernel="kernel_nll_loss_nd")
-op("aten::multi_margin_loss", family="loss", kernel="kernel_multi_margin_loss",
+op("aten::nll_loss_nd", family="loss", shape="nll_loss", kernel="kernel_nll_loss_nd")
+op("aten::multi_margin_loss", family="loss", shape="row_loss", kernel="kernel_multi_margin_loss",
    variants={"out": "aten::multi_margin_loss.out"})
-op("aten::multilabel_margin_loss", family="loss", kernel="kernel_multilabel_margin_loss",
+op("aten::multilabel_margin_loss", family="loss", shape="row_loss", kernel="kernel_multilabel_margin_loss",
    variants={"out": "aten::multilabel_margin_loss.out"})
-op("aten::multilabel_margin_loss_forward", family="loss", kernel="kernel_multilabel_margin_loss",
+op("aten::multilabel_margin_loss_forward", family="loss", shape="row_loss_forward", kernel="kernel_multilabel_margin_loss",
    variants={"out": "aten::multilabel_margin_loss_forward.output"})
 op("aten::_ctc_loss", family="loss", kernel="kernel__ctc_loss", same=["aten::_ctc_loss.Tensor"],
    variants={"out": "aten::_ctc_loss.out"})
@@ -150,7 +150,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: LENGTHS, target_
 op("aten::ctc_loss.IntList", family="loss", body=CTC.replace("LENGTHS", "List[int]"))
 op("aten::ctc_loss.Tensor", family="loss",
    body=CTC.replace("LENGTHS", "Tensor").replace("torch.tensor(target_lengths, dtype=x.dtype)", "target_lengths.to(x.dtype)"))
-op("aten::cross_entropy_loss", family="loss", body="""
+op("aten::cross_entropy_loss", family="loss", shape="cross_entropy", body="""
 def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int,
                        label_smoothing: float) -> Tensor:
     if self.size() == target.size():

@@ -1,27 +1,27 @@
 """Products of matrices and vectors (matmul.c, einsum.c)."""
 
-op("aten::mm", family="matmul", kernel="kernel_mm", variants={"out": "aten::mm.out"})
-op("aten::addmm", family="matmul", kernel="kernel_addmm",
+op("aten::mm", family="matmul", shape="product", kernel="kernel_mm", variants={"out": "aten::mm.out"})
+op("aten::addmm", family="matmul", shape="product_added", kernel="kernel_addmm",
    variants={"inplace": "aten::addmm_", "out": "aten::addmm.out"})
-op("aten::_addmm_activation", family="matmul", kernel="kernel__addmm_activation",
+op("aten::_addmm_activation", family="matmul", shape="product_added", kernel="kernel__addmm_activation",
    variants={"out": "aten::_addmm_activation.out"})
-op("aten::_int_mm", family="matmul", kernel="kernel__int_mm", variants={"out": "aten::_int_mm.out"})
-op("aten::bmm", family="matmul", kernel="kernel_bmm", variants={"out": "aten::bmm.out"})
-op("aten::baddbmm", family="matmul", kernel="kernel_baddbmm",
+op("aten::_int_mm", family="matmul", shape="int_mm", kernel="kernel__int_mm", variants={"out": "aten::_int_mm.out"})
+op("aten::bmm", family="matmul", shape="product", kernel="kernel_bmm", variants={"out": "aten::bmm.out"})
+op("aten::baddbmm", family="matmul", shape="product_added", kernel="kernel_baddbmm",
    variants={"inplace": "aten::baddbmm_", "out": "aten::baddbmm.out"})
-op("aten::addbmm", family="matmul", kernel="kernel_addbmm",
+op("aten::addbmm", family="matmul", shape="addbmm", kernel="kernel_addbmm",
    variants={"inplace": "aten::addbmm_", "out": "aten::addbmm.out"})
-op("aten::mv", family="matmul", kernel="kernel_mv", variants={"out": "aten::mv.out"})
-op("aten::addmv", family="matmul", kernel="kernel_addmv",
+op("aten::mv", family="matmul", shape="product", kernel="kernel_mv", variants={"out": "aten::mv.out"})
+op("aten::addmv", family="matmul", shape="product_added", kernel="kernel_addmv",
    variants={"inplace": "aten::addmv_", "out": "aten::addmv.out"})
-op("aten::dot", family="matmul", kernel="kernel_dot", variants={"out": "aten::dot.out"})
-op("aten::vdot", family="matmul", kernel="kernel_vdot", variants={"out": "aten::vdot.out"})
-op("aten::matmul", family="matmul", kernel="kernel_matmul", variants={"out": "aten::matmul.out"})
-op("aten::linalg_matmul", family="matmul", kernel="kernel_matmul", variants={"out": "aten::linalg_matmul.out"})
-op("aten::linear", family="matmul", kernel="kernel_linear", effects=["nested_rows"], variants={"out": "aten::linear.out"})
-op("aten::mkldnn_linear", family="matmul", kernel="kernel_linear", variants={"out": "aten::mkldnn_linear.out"})
-op("aten::einsum", family="matmul", kernel="kernel_einsum")
-op("aten::tensordot", family="matmul", variants={"out": "aten::tensordot.out"}, body="""
+op("aten::dot", family="matmul", shape="product", kernel="kernel_dot", variants={"out": "aten::dot.out"})
+op("aten::vdot", family="matmul", shape="product", kernel="kernel_vdot", variants={"out": "aten::vdot.out"})
+op("aten::matmul", family="matmul", shape="matmul", kernel="kernel_matmul", variants={"out": "aten::matmul.out"})
+op("aten::linalg_matmul", family="matmul", shape="matmul", kernel="kernel_matmul", variants={"out": "aten::linalg_matmul.out"})
+op("aten::linear", family="matmul", shape="linear", kernel="kernel_linear", effects=["nested_rows"], variants={"out": "aten::linear.out"})
+op("aten::mkldnn_linear", family="matmul", shape="linear", kernel="kernel_linear", variants={"out": "aten::mkldnn_linear.out"})
+op("aten::einsum", family="matmul", shape="einsum", kernel="kernel_einsum")
+op("aten::tensordot", family="matmul", shape="tensordot", variants={"out": "aten::tensordot.out"}, body="""
 def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: List[int]) -> Tensor:
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
@@ -63,7 +63,7 @@ def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: Lis
     right = b.permute(in_b + free_b).reshape([contracted, n_b])
     return torch.mm(left, right).reshape(sizes)
 """)
-op("aten::bilinear", family="matmul", body="""
+op("aten::bilinear", family="matmul", shape="bilinear", body="""
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
     if input1.dim() != input2.dim():
         raise RuntimeError("bilinear(): input dimensions do not match: got " + str(input1.dim()) + " and " + str(input2.dim()))
@@ -99,17 +99,17 @@ def trilinear(i1: Tensor, i2: Tensor, i3: Tensor, expand1: List[int], expand2: L
         return a * b * c
     return torch.sum(a * b * c, sumdim, False)
 """)
-op("aten::outer", family="matmul", variants={"out": "aten::outer.out"}, body="""
+op("aten::outer", family="matmul", shape="outer", variants={"out": "aten::outer.out"}, body="""
 def outer(self: Tensor, vec2: Tensor) -> Tensor:
     if self.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError("outer: Expected 1-D argument " + ("self" if self.dim() != 1 else "vec2") + ", but got " + str(self.dim() if self.dim() != 1 else vec2.dim()) + "-D")
     return torch.mul(self.unsqueeze(1), vec2)
 """)
-op("aten::ger", family="matmul", variants={"out": "aten::ger.out"}, body="""
+op("aten::ger", family="matmul", shape="outer", variants={"out": "aten::ger.out"}, body="""
 def ger(self: Tensor, vec2: Tensor) -> Tensor:
     return torch.outer(self, vec2)
 """)
-op("aten::inner", family="matmul", variants={"out": "aten::inner.out"}, body="""
+op("aten::inner", family="matmul", shape="inner", variants={"out": "aten::inner.out"}, body="""
 def inner(self: Tensor, other: Tensor) -> Tensor:
     if self.dim() == 0 or other.dim() == 0:
         return self * other
@@ -117,7 +117,7 @@ def inner(self: Tensor, other: Tensor) -> Tensor:
         raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes " + str(self.size()) + " and " + str(other.size()))
     return torch.tensordot(self, other, [-1], [-1])
 """)
-op("aten::addr", family="matmul", variants={"inplace": "aten::addr_", "out": "aten::addr.out"}, body="""
+op("aten::addr", family="matmul", shape="addr", variants={"inplace": "aten::addr_", "out": "aten::addr.out"}, body="""
 def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number) -> Tensor:
     if vec1.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError("addr: Expected 1-D argument " + ("vec1" if vec1.dim() != 1 else "vec2") + ", but got " + str(vec1.dim() if vec1.dim() != 1 else vec2.dim()) + "-D")
@@ -132,7 +132,7 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number) 
         return product
     return self * torch.full([], beta, dtype=dtype) + product
 """)
-op("aten::kron", family="matmul", variants={"out": "aten::kron.out"}, body="""
+op("aten::kron", family="matmul", shape="kron", variants={"out": "aten::kron.out"}, body="""
 def kron(self: Tensor, other: Tensor) -> Tensor:
     n = max(self.dim(), other.dim())
     sizes: List[int] = []

@@ -1,14 +1,14 @@
 """Softmax and normalisations (norm.c, batch_norm.c)."""
 
-op("aten::softmax.int", family="norm", kernel="kernel_softmax", variants={"out": "aten::softmax.int_out"})
-op("aten::log_softmax.int", family="norm", kernel="kernel_log_softmax",
+op("aten::softmax.int", family="norm", shape="softmax", kernel="kernel_softmax", variants={"out": "aten::softmax.int_out"})
+op("aten::log_softmax.int", family="norm", shape="softmax", kernel="kernel_log_softmax",
    variants={"out": "aten::log_softmax.int_out"})
-op("aten::special_softmax", family="norm", kernel="kernel_softmax")
-op("aten::special_log_softmax", family="norm", kernel="kernel_log_softmax")
-op("aten::_softmax", family="norm", kernel="kernel__softmax", variants={"out": "aten::_softmax.out"})
-op("aten::_log_softmax", family="norm", kernel="kernel__log_softmax",
+op("aten::special_softmax", family="norm", shape="softmax", kernel="kernel_softmax")
+op("aten::special_log_softmax", family="norm", shape="softmax", kernel="kernel_log_softmax")
+op("aten::_softmax", family="norm", shape="softmax", kernel="kernel__softmax", variants={"out": "aten::_softmax.out"})
+op("aten::_log_softmax", family="norm", shape="softmax", kernel="kernel__log_softmax",
    variants={"out": "aten::_log_softmax.out"})
-op("aten::_safe_softmax", family="norm", kernel="kernel__safe_softmax")
+op("aten::_safe_softmax", family="norm", shape="softmax", kernel="kernel__safe_softmax")
 
 helper("""
 def layer_norm_slopes(grad: Tensor, input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float,
@@ -67,13 +67,13 @@ LAYER = {"input, weight, bias": "layer_norm_slopes(grad, input, normalized_shape
 NATIVE_LAYER = {"input, weight, bias":
                 "torch.native_layer_norm_backward(grad0, input, normalized_shape, result1, result2, weight, bias, needs)"}
 RMS = {"input, weight": "rms_norm_slopes(grad, input, normalized_shape, weight, eps, needs)"}
-op("aten::layer_norm", family="norm", kernel="kernel_layer_norm", effects=["nested_rows"], grad=LAYER)
-op("aten::native_layer_norm", family="norm", kernel="kernel_layer_norm", grad=NATIVE_LAYER,
+op("aten::layer_norm", family="norm", shape="layer_norm", kernel="kernel_layer_norm", effects=["nested_rows"], grad=LAYER)
+op("aten::native_layer_norm", family="norm", shape="native_layer_norm", kernel="kernel_layer_norm", grad=NATIVE_LAYER,
    variants={"out": "aten::native_layer_norm.out"})
-op("aten::rms_norm", family="norm", kernel="kernel_rms_norm", grad=RMS)
-op("aten::_fused_rms_norm", family="norm", kernel="kernel_rms_norm",
+op("aten::rms_norm", family="norm", shape="layer_norm", kernel="kernel_rms_norm", grad=RMS)
+op("aten::_fused_rms_norm", family="norm", shape="native_rms_norm", kernel="kernel_rms_norm",
    grad={k: v.replace("grad,", "grad0,") for k, v in RMS.items()})
-op("aten::group_norm", family="norm", kernel="kernel_group_norm", grad={"input, weight, bias": """
+op("aten::group_norm", family="norm", shape="group_norm", kernel="kernel_group_norm", grad={"input, weight, bias": """
    n, c = input.size(0), input.size(1)
    inner = 1
    for size in input.size()[2:]:
@@ -81,7 +81,7 @@ op("aten::group_norm", family="norm", kernel="kernel_group_norm", grad={"input, 
    _, mean, rstd = torch.native_group_norm(input, weight, bias, n, c, inner, num_groups, eps)
    torch.native_group_norm_backward(grad, input, mean, rstd, weight, n, c, inner, num_groups, needs)
    """})
-op("aten::native_group_norm", family="norm", kernel="kernel_native_group_norm", grad={
+op("aten::native_group_norm", family="norm", shape="native_group_norm", kernel="kernel_native_group_norm", grad={
    "input, weight, bias": """
    gi, gw, gb = torch.native_group_norm_backward(grad0, input, result1, result2, weight, N, C, HxW, group, needs)
    if needs[0]: # what mean and deviation give back
@@ -93,17 +93,17 @@ op("aten::native_group_norm", family="norm", kernel="kernel_native_group_norm", 
    """},
    variants={"out": "aten::native_group_norm.out"})
 
-op("aten::batch_norm", family="norm", kernel="kernel_batch_norm", grad=BATCH)
-op("aten::native_batch_norm", family="norm", kernel="kernel_batch_norm", grad=NATIVE_BATCH,
+op("aten::batch_norm", family="norm", shape="batch_norm", kernel="kernel_batch_norm", grad=BATCH)
+op("aten::native_batch_norm", family="norm", shape="native_batch_norm", kernel="kernel_batch_norm", grad=NATIVE_BATCH,
    variants={"out": "aten::native_batch_norm.out"})
-op("aten::_native_batch_norm_legit", family="norm", kernel="kernel_batch_norm", grad=NATIVE_BATCH)
-op("aten::_native_batch_norm_legit.no_stats", family="norm", kernel="kernel_batch_norm_no_stats",
+op("aten::_native_batch_norm_legit", family="norm", shape="native_batch_norm", kernel="kernel_batch_norm", grad=NATIVE_BATCH)
+op("aten::_native_batch_norm_legit.no_stats", family="norm", shape="native_batch_norm", kernel="kernel_batch_norm_no_stats",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, None, None, training, eps, needs)"})
-op("aten::_native_batch_norm_legit_no_training", family="norm", kernel="kernel_batch_norm_no_training",
+op("aten::_native_batch_norm_legit_no_training", family="norm", shape="batch_norm_no_training", kernel="kernel_batch_norm_no_training",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, running_var, False, eps, needs)"})
 op("aten::_native_batch_norm_legit_functional", family="norm", kernel="kernel_batch_norm_functional", grad=NATIVE_BATCH)
 op("aten::_batch_norm_impl_index", family="norm", kernel="kernel__batch_norm_impl_index")
-op("aten::_batch_norm_with_update", family="norm", kernel="kernel__batch_norm_with_update",
+op("aten::_batch_norm_with_update", family="norm", shape="batch_norm_update", kernel="kernel__batch_norm_with_update",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, running_var, True, eps, needs)"})
-op("aten::instance_norm", family="norm", kernel="kernel_instance_norm", grad={
+op("aten::instance_norm", family="norm", shape="batch_norm", kernel="kernel_instance_norm", grad={
    "input, weight, bias": "instance_norm_slopes(grad, input, weight, running_mean, running_var, use_input_stats, eps, needs)"})

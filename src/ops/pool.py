@@ -22,29 +22,29 @@ AVG = ("avg_pool{n}_backward({head}, {one}kernel_size, {one}(kernel_size if len(
 ADAPTIVE = "_adaptive_avg_pool{n}_backward({head})"
 
 for n in "1d", "2d", "3d":
-    op(f"aten::max_pool{n}", family="pool", kernel=f"kernel_max_pool{n}", grad={"self": f"""
+    op(f"aten::max_pool{n}", family="pool", shape="pool", kernel=f"kernel_max_pool{n}", grad={"self": f"""
         _, at = torch.max_pool{n}_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
         to_places(grad, self, at, {n[0]})
         """})
-    op(f"aten::max_pool{n}_with_indices", family="pool", kernel=f"kernel_max_pool{n}_with_indices",
+    op(f"aten::max_pool{n}_with_indices", family="pool", shape="pool_indices", kernel=f"kernel_max_pool{n}_with_indices",
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={} if n == "1d" else {"out": f"aten::max_pool{n}_with_indices.out"})
-    op(f"aten::avg_pool{n}", family="pool", kernel=f"kernel_avg_pool{n}", effects=["quantized_scales"], grad=averaged(n, AVG),
+    op(f"aten::avg_pool{n}", family="pool", shape="pool", kernel=f"kernel_avg_pool{n}", effects=["quantized_scales"], grad=averaged(n, AVG),
        variants={"out": f"aten::avg_pool{n}.out"})
-    op(f"aten::adaptive_avg_pool{n}", family="pool", kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
+    op(f"aten::adaptive_avg_pool{n}", family="pool", shape="pool_to_size", kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
        grad=averaged(n, ADAPTIVE),
        variants={"out": f"aten::adaptive_avg_pool{n}.out"})
-    op(f"aten::adaptive_max_pool{n}", family="pool", kernel=f"kernel_adaptive_max_pool{n}",
+    op(f"aten::adaptive_max_pool{n}", family="pool", shape="pool_to_size_indices", kernel=f"kernel_adaptive_max_pool{n}",
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={} if n == "1d" else {"out": f"aten::adaptive_max_pool{n}.out"})
 for n in "2d", "3d":
-    op(f"aten::_adaptive_avg_pool{n}", family="pool", kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
+    op(f"aten::_adaptive_avg_pool{n}", family="pool", shape="pool_to_size", kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
        grad=averaged(n, ADAPTIVE),
        variants={"out": f"aten::_adaptive_avg_pool{n}.out"})
-    op(f"aten::fractional_max_pool{n}", family="pool", kernel=f"kernel_fractional_max_pool{n}",
+    op(f"aten::fractional_max_pool{n}", family="pool", shape="pool_to_size_indices", kernel=f"kernel_fractional_max_pool{n}",
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={"out": f"aten::fractional_max_pool{n}.output"})
-    op(f"aten::max_unpool{n}", family="pool", kernel=f"kernel_max_unpool{n}",
+    op(f"aten::max_unpool{n}", family="pool", shape="pool_to_size", kernel=f"kernel_max_unpool{n}",
        grad={"self": f"grad.flatten(-{n[0]}).gather(-1, indices.flatten(-{n[0]})).reshape(indices.size())"},
        variants={"out": f"aten::max_unpool{n}.out"})
     op(f"aten::avg_pool{n}_backward", family="backward", kernel=f"kernel_avg_pool{n}_backward",

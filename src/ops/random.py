@@ -1,16 +1,19 @@
 """Operators that draw random numbers (random_ops.c)."""
 
 
-def draw(name, kernel, **variants):
-    op(f"aten::{name}", family="random", kernel=f"kernel_{kernel}", effects=["random"],
+def draw(name, kernel, shape=None, **variants):
+    """Of the sizes that are given, else of self's."""
+    shape = shape or ("itself" if name.split(".")[0].endswith("_") else "like")
+    op(f"aten::{name}", family="random", shape=shape, kernel=f"kernel_{kernel}", effects=["random"],
        variants={k: f"aten::{v}" for k, v in variants.items()})
 
 
 for name in ("rand", "randn", "rand_like", "randn_like", "randperm", "randint", "randint_like"):
-    draw(name, name, out=f"{name}.out")
-    draw(f"{name}.generator", f"{name}_generator", out=f"{name}.generator_out")
-draw("randint.low", "randint_low", out="randint.low_out")
-draw("randint.low_generator", "randint_low_generator", out="randint.low_generator_out")
+    rule = "randperm" if name == "randperm" else "like" if name.endswith("_like") else "sized"
+    draw(name, name, rule, out=f"{name}.out")
+    draw(f"{name}.generator", f"{name}_generator", rule, out=f"{name}.generator_out")
+draw("randint.low", "randint_low", "sized", out="randint.low_out")
+draw("randint.low_generator", "randint_low_generator", "sized", out="randint.low_generator_out")
 draw("randint_like.Tensor", "randint_like", out="randint_like.Tensor_out")
 draw("randint_like.Tensor_generator", "randint_like_generator", out="randint_like.Tensor_generator_out")
 draw("randint_like.low_dtype", "randint_like_low", out="randint_like.low_dtype_out")
@@ -26,15 +29,15 @@ for kind in ("from", "to"):
 draw("normal_functional", "normal", out="normal.out")
 draw("normal_", "normal_inplace")
 for kind in ("Tensor_float", "float_Tensor", "Tensor_Tensor"):
-    draw(f"normal.{kind}", "normal_tensors", out=f"normal.{kind}_out")
-draw("normal.float_float", "normal_numbers", out="normal.float_float_out")
+    draw(f"normal.{kind}", "normal_tensors", "together_rows", out=f"normal.{kind}_out")
+draw("normal.float_float", "normal_numbers", "sized", out="normal.float_float_out")
 
 for name in ("poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "multinomial"):
-    draw(name, name, out=f"{name}.out")
+    draw(name, name, {"binomial": "together_rows", "multinomial": "multinomial"}.get(name, "like_rows"), out=f"{name}.out")
 
 # TorchScript has torch.nn.init's functions as operators.
-op("aten::_no_grad_uniform_", family="random", kernel="kernel_uniform_inplace", effects=["random"])
-op("aten::_no_grad_normal_", family="random", kernel="kernel_normal_inplace", effects=["random"])
+op("aten::_no_grad_uniform_", family="random", shape="itself", kernel="kernel_uniform_inplace", effects=["random"])
+op("aten::_no_grad_normal_", family="random", shape="itself", kernel="kernel_normal_inplace", effects=["random"])
 
 op("aten::manual_seed", family="random", kernel="kernel_manual_seed", effects=["random", "side_effect"])
 op("aten::manual_seed.generator", family="random", kernel="kernel_manual_seed_generator", effects=["random", "side_effect"])

@@ -2,7 +2,7 @@
 
 
 def rearrange(name, kernel=None, out=None, same=()):
-    op(f"aten::{name}", family="rearrange", kernel=kernel or f"kernel_{name}", same=[f"aten::{n}" for n in same],
+    op(f"aten::{name}", family="rearrange", shape=name, kernel=kernel or f"kernel_{name}", same=[f"aten::{n}" for n in same],
        variants={"out": f"aten::{out or name + '.out'}"})
 
 

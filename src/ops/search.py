@@ -1,27 +1,28 @@
 """Places in sorted rows, distinct elements, counts (search.c, unique.c), and what is built from them."""
 
 
-def search(name, kernel, out=None):
-    op(f"aten::{name}", family="search", kernel=f"kernel_{kernel}", variants={"out": f"aten::{out}"} if out else {})
+def search(name, kernel, out=None, shape="search"):
+    op(f"aten::{name}", family="search", shape=shape, kernel=f"kernel_{kernel}", variants={"out": f"aten::{out}"} if out else {})
 
 
 search("searchsorted.Tensor", "searchsorted", "searchsorted.Tensor_out")
 search("searchsorted.Scalar", "searchsorted_number", "searchsorted.Scalar_out")
 search("bucketize.Tensor", "bucketize", "bucketize.Tensor_out")
 search("bucketize.Scalar", "bucketize_number", "bucketize.Scalar_out")
-search("isin.Tensor_Tensor", "isin", "isin.Tensor_Tensor_out")
-search("isin.Tensor_Scalar", "isin_tensor_number", "isin.Tensor_Scalar_out")
-search("isin.Scalar_Tensor", "isin_number_tensor", "isin.Scalar_Tensor_out")
+search("isin.Tensor_Tensor", "isin", "isin.Tensor_Tensor_out", "isin")
+search("isin.Tensor_Scalar", "isin_tensor_number", "isin.Tensor_Scalar_out", "isin")
+search("isin.Scalar_Tensor", "isin_number_tensor", "isin.Scalar_Tensor_out", "isin")
 for name in ("bincount", "histc"):
-    search(name, name, f"{name}.out")
-search("histogram.bin_ct", "histogram_count", "histogram.bin_ct_out")
-search("histogram.bins_tensor", "histogram_edges", "histogram.bins_tensor_out")
-for name in ("_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"):
-    op(f"aten::{name}", family="search", kernel=f"kernel_{name}", effects=["data_size"], variants={"out": f"aten::{name}.out"})
+    search(name, name, f"{name}.out", name)
+search("histogram.bin_ct", "histogram_count", "histogram.bin_ct_out", "histogram")
+search("histogram.bins_tensor", "histogram_edges", "histogram.bins_tensor_out", "histogram")
+for name, shape in (("_unique", "unique_pair"), ("_unique2", "unique"), ("unique_dim", "unique_dim"), ("unique_consecutive", "unique_runs"),
+                    ("unique_dim_consecutive", "unique_dim")):
+    op(f"aten::{name}", family="search", shape=shape, kernel=f"kernel_{name}", effects=["data_size"], variants={"out": f"aten::{name}.out"})
 
 # -- Differences and areas ----------------------------------------------------------------------------
 
-op("aten::diff", family="scan", variants={"out": "aten::diff.out"}, body="""
+op("aten::diff", family="scan", shape="diff", variants={"out": "aten::diff.out"}, body="""
 def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Optional[Tensor]) -> Tensor:
     if self.dim() < 1:
         raise RuntimeError("diff expects input to be at least one-dimensional")

@@ -43,7 +43,7 @@ unary("special_airy_ai", "airy_ai(x)")
 for name in ("polygamma", "special_polygamma"):
     op(f"aten::{name}", family="pointwise", expr={"float": "polygamma(n, self)"}, promote="float",
        variants={"out": f"aten::{name}.out"})
-op("aten::polygamma_", family="special", body="""
+op("aten::polygamma_", family="special", shape="itself", body="""
 def polygamma_(self: Tensor, n: int) -> Tensor:
     return self.copy_(torch.polygamma(n, self))
 """)

@@ -45,7 +45,8 @@ def test_formulas_and_guards() -> None:
     found = rushlight.ops.shape("aten::nonzero", torch.zeros(3, 5), symbolic=True)
     assert found.results[0].formulas[0] == ["u0", "2"]
     assert found.results[0].sizes == (-1, 2)
-    found = rushlight.ops.shape("aten::conv2d", torch.zeros(2, 3, 32, 32), torch.zeros(8, 3, 3, 3), None, [2, 2], [1, 1], symbolic=True)
+    image, weight = torch.zeros(2, 3, 32, 32), torch.zeros(8, 3, 3, 3)
+    found = rushlight.ops.shape("aten::conv2d", image, weight, None, [2, 2], [1, 1], symbolic=True)
     assert found.results[0].sizes == (2, 8, 16, 16)
 
 
