@@ -226,3 +226,17 @@ svd_slope(grad0, grad1, grad2.mH, result0, result1, result2.mH)
 """)
 grad("linalg_pinv.atol_rtol_float", self="pinv_slope(grad, self, result)")
 grad("linalg_matrix_exp matrix_exp", self="matrix_exp_slope(grad, self)")
+grad("linalg_lstsq", {"self, b": """
+wide = torch.complex128 if self.is_complex() else torch.double
+vector = b.dim() == 1 or (self.dim() - 1 == b.dim() and self.size()[:-1] == b.size())
+a, y, x, g = self.to(wide), b.to(wide), result0.to(wide), grad0.to(wide)
+if vector:
+    y, x, g = y.unsqueeze(-1), x.unsqueeze(-1), g.unsqueeze(-1)
+p = torch.linalg_pinv(a)
+gb = torch.matmul(p.mH, g)
+ga = pinv_slope(torch.matmul(g, y.mH), a, p)
+if grad1.numel() != 0:
+    r = (torch.matmul(a, x) - y) * (grad1.unsqueeze(-2) * 2)
+    ga, gb = ga + torch.matmul(r, x.mH), gb - r
+ga, gb.squeeze(-1) if vector else gb
+"""})

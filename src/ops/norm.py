@@ -40,6 +40,9 @@ def rms_norm_slopes(grad: Tensor, input: Tensor, normalized_shape: List[int], we
 helper("""
 def batch_norm_slopes(grad: Tensor, input: Tensor, weight: Optional[Tensor], running_mean: Optional[Tensor], running_var: Optional[Tensor],
                       training: bool, eps: float, needs: List[bool]) -> Tuple[Tensor, Tensor, Tensor]:
+    if input.numel() == 0:
+        none = torch.zeros([input.size(1) if input.dim() > 1 else 0] if weight is None else weight.size(), dtype=input.dtype)
+        return torch.zeros_like(input), none, none
     mean, scale = running_mean, running_var
     if training:
         dims = [0] + [d for d in range(2, input.dim())]
