@@ -12,13 +12,14 @@ def NAME(input: Tensor, p: float, train: bool) -> Tensor:
         return input
     if p == 1.0:
         return input * 0
-    noise = torch.bernoulli(torch.empty(SIZES, dtype=input.dtype), 1.0 - p)
+    noise = EMPTY.bernoulli_(1.0 - p)
     return RESULT
 """
 ALPHA = """input * (noise * a) + ((noise - 1) * (1.7580993408473766 * a) + 1.7580993408473766 * a * p)"""
 for name in "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout":
     body = DROPOUT.replace("NAME", name).replace(
-        "SIZES", "input.size()[:2] + [1] * (input.dim() - 2)" if "feature" in name else "input.size()")
+        "EMPTY", "torch.empty(input.size()[:2] + [1] * (input.dim() - 2), dtype=input.dtype)" if "feature" in name else
+        "torch.empty_like(input)")
     if "alpha" in name:
         body = body.replace("    return RESULT", "    a = 1.0 / math.sqrt((3.090913159228014 * p + 1.0) * (1.0 - p))\n    return " + ALPHA)
     op(f"aten::{name}", family="dropout", kernel=f"kernel_{name}", effects=["random", "returns_arg"],

@@ -213,6 +213,11 @@ grad("linalg_eigvalsh", self="""
 _, v = torch.linalg_eigh(self, UPLO)
 torch.matmul(v * grad.unsqueeze(-2), v.mH)
 """)
+grad("linalg_eig", self="eig_slope(grad0, grad1, result0, result1)")
+grad("linalg_eigvals", self="""
+l, v = torch.linalg_eig(self)
+eig_slope(grad, torch.zeros_like(v), l, v)
+""")
 grad("linalg_svd _linalg_svd", A=SVD)
 grad("linalg_svdvals", A="""
 u, _, vh = torch.linalg_svd(A, False)
@@ -224,7 +229,7 @@ if not compute_uv:
     return torch.matmul(u * grad1.unsqueeze(-2), vh)
 svd_slope(grad0, grad1, grad2.mH, result0, result1, result2.mH)
 """)
-grad("linalg_pinv.atol_rtol_float", self="pinv_slope(grad, self, result)")
+grad("linalg_pinv.atol_rtol_float linalg_pinv.atol_rtol_tensor", self="pinv_slope(grad, self, result)")
 grad("linalg_matrix_exp matrix_exp", self="matrix_exp_slope(grad, self)")
 grad("linalg_lstsq", {"self, b": """
 wide = torch.complex128 if self.is_complex() else torch.double

@@ -21,7 +21,7 @@ LAYERS = {
     "lstm cell": lambda: torch.nn.LSTMCell(4, 6),
     "packed lstm": lambda: Packed(torch.nn.LSTM(4, 6, bidirectional=True)),
     "packed gru": lambda: Packed(torch.nn.GRU(4, 6, num_layers=2)),
-    "transformer": lambda: torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True),
+    "transformer": lambda: torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True),
 }
 
 
