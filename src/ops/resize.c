@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/threads.h"
 #include "ops/nn.h"
 #include "ops/views.h"
@@ -19,6 +20,7 @@ typedef struct resize_job {
   resize_mode mode;
   int n;               /* spatial dimensions */
   bool align, antialias, is_f32;
+  int weights_dtype;   /* a 16-bit float: PyTorch keeps the weights in it; or 0 */
   int64_t in[3], out[3]; /* the first n are used */
   double scales[3];    /* as given, or 0 */
 } resize_job;
@@ -120,6 +122,12 @@ static int64_t source_of(const resize_job *j, int d, double scale, int64_t o, do
   return i;
 }
 
+static double weight_of(const resize_job *j, double x)
+{
+  const float w = (float)x;
+  return j->weights_dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(w)) : j->weights_dtype ? f32_of_bf16(bf16_of_f32(w)) : x;
+}
+
 static void fill_linear(const resize_job *j, int d, resize_axis *a, double *w)
 {
   const double scale = scale_of(j, d);
@@ -129,6 +137,7 @@ static void fill_linear(const resize_job *j, int d, resize_axis *a, double *w)
     a->count[o] = 2;
     a->idx[2 * o] = i;
     a->idx[2 * o + 1] = i + (i < a->n_in - 1);
+    f = weight_of(j, f);
     w[2 * o] = R(j, 1.0 - f);
     w[2 * o + 1] = f;
     if (a->n_in == a->n_out && f == 0.0)
@@ -201,6 +210,8 @@ static rush_status make_axis(call_ctx *cx, const resize_job *j, int d, resize_ax
   } else {
     fill_cubic(j, d, a, a->exact);
   }
+  for (int64_t i = 0; j->weights_dtype && i < a->n_out * taps; i++)
+    a->exact[i] = weight_of(j, a->exact[i]);
   return RUSH_OK;
 }
 
@@ -226,6 +237,8 @@ static rush_status resize_weighted(rush_call *c, resize_job *j)
   if (dtype != RUSH_FLOAT32 && dtype != RUSH_FLOAT64 && !(dtype == RUSH_UINT8 && j->n == 2))
     return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
   j->is_f32 = dtype == RUSH_FLOAT32;
+  if (nn_is_half(self->dtype) && !j->antialias && !(j->mode == LINEAR && j->n == 2))
+    j->weights_dtype = self->dtype;
   TRY(nn_input(c->cx, self, &t));
   rush_status st = RUSH_OK;
   for (int d = j->n - 1; d >= 0 && st == RUSH_OK; d--)
