@@ -4,7 +4,7 @@
 
 #include "base/threads.h"
 #include "ops/conv_int.h"
-#include "ops/gemm_int.h"
+#include "ops/gemm_chain.h"
 #include "tensor/dtype.h"
 
 /* Panels that one task walks for each piece of k: the piece of the weights stays in L2 meanwhile. */
@@ -117,12 +117,14 @@ static rush_status make_offsets(job *j)
     return call_nomem(j->cx);
   j->row_off = j->k_off + g->n_k;
   int64_t *p = j->k_off;
-  for (int64_t ch = 0; ch < g->in_ch; ch++)
+  const int64_t step = c->chain == CHAIN_WIDE ? 2 : 1; /* channels that take turns, the odd one first */
+  for (int64_t ch = 0; ch < g->in_ch; ch += step)
     for (int64_t z = 0; z < c->kernel[0]; z++)
       for (int64_t y = 0; y < c->kernel[1]; y++)
         for (int64_t x = 0; x < c->kernel[2]; x++)
-          *p++ = ch * g->n_padded + (z * c->dilation[0] * g->padded[1] + y * c->dilation[1]) * g->padded[2] +
-                 x * c->dilation[2];
+          for (int64_t last = i64_min(step, g->in_ch - ch), i = last; i-- > 0;)
+            *p++ = (ch + i) * g->n_padded + (z * c->dilation[0] * g->padded[1] + y * c->dilation[1]) * g->padded[2] +
+                   x * c->dilation[2];
   for (int64_t z = 0; z < c->out[0]; z++)
     for (int64_t y = 0; y < c->out[1]; y++)
       *p++ = (z * c->stride[0] * g->padded[1] + y * c->stride[1]) * g->padded[2];
@@ -262,6 +264,7 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
+  const unsigned mode = flush_begin(c->chain != CHAIN_NONE);
   while (begin < end) {
     const int64_t p0 = begin % j->n_panels, rest = begin / j->n_panels;
     const int64_t split = rest % j->n_splits, group = rest / j->n_splits % c->groups;
@@ -272,6 +275,7 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
                i64_min(n_tiles * (split + 1) / j->n_splits * mr, j->geo.out_ch), p0, p1, scratch);
     begin += p1 - p0;
   }
+  flush_end(mode);
   mem_free_data(j->cx->ctx, scratch, n_bytes);
 }
 
@@ -280,7 +284,7 @@ static rush_status pack_once(job *j, gemm_packed **out)
 {
   gemm_packing p;
   *out = NULL;
-  if (j->c->packed || j->geo.n_out < 512 || !conv_packing(j->cx, j->c, &p) || !p.is_a)
+  if (j->c->packed || j->c->chain == CHAIN_WIDE || j->geo.n_out < 512 || !conv_packing(j->cx, j->c, &p) || !p.is_a)
     return RUSH_OK;
   return gemm_pack(j->cx, &p, out);
 }
@@ -350,14 +354,13 @@ static void run_turned(const job *j, int64_t image, int64_t group, int64_t panel
   const geometry *g = &j->geo;
   const int64_t nr = j->kr->nr, item = (int64_t)g->item, ch = group * g->out_ch + panel * nr;
   const gemm_packed weight = gemm_packed_item(c->packed, group);
-  void (*tile)(const gemm_tile *) = weight.half ? j->kr->tile_off_half : j->kr->tile_off;
   const char *in = group_input(j, image, group);
   char *out = (char *)c->output + (image * c->out_ch + ch) * g->n_out * item;
   gemm_tile t = {.b_ks = nr, .cols = (int)i64_min(nr, g->out_ch - panel * nr), .alpha = 1.0, .beta = 1.0, .d_cs = 1};
   for (int64_t k0 = 0; k0 < g->n_k; k0 += j->piece) {
     t.k = i64_min(j->piece, g->n_k - k0);
     t.a_off = j->k_off + k0;
-    t.b = (const char *)weight.data + (panel * g->n_k + k0) * nr * (weight.half ? 2 : item);
+    t.b = (const char *)weight.data + (panel * g->n_k + k0) * nr * item;
     for (int64_t i = i0; i < i1; i++) { /* sums of pieces wait as they are made; the last one turns them */
       char *mine = sums + (i - i0) * j->kr->mr * nr * item;
       const int64_t pixel = pixels_of(j, i, in, &t);
@@ -367,7 +370,7 @@ static void run_turned(const job *j, int64_t image, int64_t group, int64_t panel
       t.c = last ? out + pixel * item : mine;
       t.c_rs = last ? 1 : nr;
       t.c_cs = last ? g->n_out : 1;
-      tile(&t);
+      j->kr->tile_off(&t);
     }
   }
 }
@@ -383,11 +386,13 @@ static void turned_tasks(void *arg, int64_t begin, int64_t end)
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
+  const unsigned mode = flush_begin(j->c->chain != CHAIN_NONE);
   for (int64_t i = begin; i < end; i++) {
     const int64_t run = i / j->n_panels % n_runs, rest = i / j->n_panels / n_runs;
     run_turned(j, rest / j->c->groups, rest % j->c->groups, i % j->n_panels, n_tiles * run / n_runs,
                n_tiles * (run + 1) / n_runs, sums);
   }
+  flush_end(mode);
   mem_free_data(j->cx->ctx, sums, n_bytes);
 }
 
@@ -523,7 +528,8 @@ static bool is_depthwise(const geometry *g) { return g->in_ch == 1 && g->n_k <= 
 bool conv_packing(call_ctx *cx, const conv_args *c, gemm_packing *out)
 {
   const geometry g = geometry_of(c);
-  if ((c->dtype != RUSH_FLOAT32 && c->dtype != RUSH_FLOAT64) || g.n_k == 0 || c->batch == 0 || g.out_ch == 0 ||
+  const bool has = c->dtype == RUSH_FLOAT32 || c->dtype == RUSH_FLOAT64 || (c->dtype == RUSH_BFLOAT16 && is_pointwise(c));
+  if (!has || g.n_k == 0 || c->batch == 0 || g.out_ch == 0 ||
       g.n_out == 0 || (is_depthwise(&g) && !is_pointwise(c)))
     return false;
   const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), c->dtype);
@@ -547,9 +553,9 @@ rush_status conv(call_ctx *cx, const conv_args *c)
   if (j.geo.n_k == 0)
     return by_columns(cx, c, &j.geo);
   j.level = cpu_choose(context_get_options(cx->ctx)->cpu);
-  j.kr = gemm_kernels_of(j.level, c->dtype);
-  j.piece = gemm_k_piece(j.geo.n_k);
-  const bool deep = is_depthwise(&j.geo);
+  j.kr = gemm_kernels_of(j.level, c->chain == CHAIN_WORDS ? RUSH_BFLOAT16 : c->dtype);
+  j.piece = chain_piece(c->chain, j.geo.n_k);
+  const bool deep = c->chain == CHAIN_NONE && is_depthwise(&j.geo); /* a word is two channels */
   st = deep ? RUSH_OK : add_border(&j);
   if (st == RUSH_OK)
     st = make_offsets(&j);

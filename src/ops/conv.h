@@ -7,7 +7,7 @@
  * float32 and float64 pack patches of the (zero-bordered) input straight into the panels of the matrix
  * micro-kernel: no column matrix is made.  1x1 of stride 1 is a matrix product; depthwise has a direct
  * kernel.  Where the image is small the product is turned round: pixels are its rows, so that no lane idles.  Every result is one chain over (channel, kd, kh, kw) cut as in gemm.h, then + bias: the same
- * bits on any instruction set and with any number of threads. */
+ * bits on any instruction set and with any number of threads.  bfloat16: ops/gemm_chain.h. */
 #ifndef RUSH_OPS_CONV_H
 #define RUSH_OPS_CONV_H
 
@@ -20,6 +20,7 @@ typedef struct conv_args {
   int64_t stride[3], pad[3], dilation[3]; /* pad: before; what lies behind follows from `out` */
   const void *input, *weight, *bias; /* bias may be NULL */
   void *output;
+  int chain; /* chain_kind: float32 that stands for bfloat16.  WORDS: in_ch counts words; weights are chains over (channel, tap) */
   const gemm_packed *packed; /* the weight as conv_packing wants it, or NULL */
 } conv_args;
 

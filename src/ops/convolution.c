@@ -4,6 +4,7 @@
 
 #include "ops/call.h"
 #include "ops/conv.h"
+#include "ops/gemm_chain.h"
 #include "ops/half.h"
 #include "ops/matmul.h"
 #include "ops/views.h"
@@ -159,22 +160,103 @@ typedef struct operands {
   rush_tensor *x, *w, *b, *y;
 } operands;
 
+static bool is_pointwise(const request *r, const conv_args *a)
+{
+  for (int d = 0; d < 3; d++)
+    if (a->kernel[d] != 1 || a->stride[d] != 1 || a->pad[d] != 0 || a->in[d] != a->out[d])
+      return false;
+  return !r->transposed;
+}
+
+/* Is a convolution of bfloat16 done in chains (ops/gemm_chain.h)?  Not where a word would be half empty, nor where an odd channel
+ * would stand in the middle of pieces. */
+static bool has_chains(const request *r, const conv_args *a)
+{
+  const int64_t ch = a->in_ch / a->groups, taps = a->kernel[0] * a->kernel[1] * a->kernel[2];
+  return r->input->dtype == RUSH_BFLOAT16 && !r->transposed && ch > 1 && (ch % 2 == 0 || (ch + 1) / 2 * taps <= 384);
+}
+
+/* The input's channels as words, two by two. */
+static rush_status input_words(call_ctx *cx, const conv_args *a, const rush_tensor *x, rush_tensor **out)
+{
+  const int64_t ch = a->in_ch / a->groups, n_in = a->in[0] * a->in[1] * a->in[2], n = a->batch * a->groups;
+  const int64_t n_words = n * ((ch + 1) / 2) * n_in;
+  rush_tensor *t;
+  gemm_matrix m;
+  TRY(tensor_new(cx, RUSH_INT32, 1, &n_words, &t));
+  chain_source s = {x->data, n_in, 1, ch % 2 ? ch : n * ch, 1, n_in}; /* pairs do not cross groups when even */
+  rush_status st = RUSH_OK;
+  for (int64_t i = 0; st == RUSH_OK && i < (ch % 2 ? n : 1); i++) {
+    st = chain_make(cx, CHAIN_WORDS, &s, (uint32_t *)t->data + i * ((ch + 1) / 2) * n_in, &m);
+    s.from += ch * n_in;
+  }
+  if (st == RUSH_OK)
+    *out = t;
+  else
+    tensor_release(t);
+  return st;
+}
+
+/* bfloat16: as words, or in float32 in their order. */
+static rush_status convolve_chains(call_ctx *cx, const request *r, conv_args *a, operands *o)
+{
+  const int64_t ch = a->in_ch / a->groups, taps = a->kernel[0] * a->kernel[1] * a->kernel[2];
+  gemm_packing packing;
+  rush_tensor *x = NULL;
+  a->chain = (int)chain_kind_of(cx->ctx);
+  TRY(prepare(cx, r->bias, true, &o->b));
+  TRY(prepare(cx, r->weight, false, &o->w));
+  TRY(prepare(cx, r->input, a->chain == CHAIN_WIDE, &o->x));
+  a->dtype = RUSH_FLOAT32;
+  a->weight = o->w->data;
+  a->bias = o->b ? o->b->data : NULL;
+  a->output = o->y->data;
+  if (conv_packing(cx, a, &packing)) {
+    packing.dtype = RUSH_BFLOAT16;
+    packing.taps = taps;
+    TRY(packed_weight(cx, o->w, &packing, &a->packed));
+  }
+  if (!a->packed) {
+    const int64_t length = chain_length((chain_kind)a->chain, ch, taps), n_words = a->out_ch * length;
+    const chain_source s = {o->w->data, 1, ch * taps, ch, taps, a->out_ch};
+    gemm_matrix m;
+    TRY(tensor_new(cx, RUSH_INT32, 1, &n_words, &x));
+    rush_status st = chain_make(cx, (chain_kind)a->chain, &s, x->data, &m);
+    tensor_release(o->w);
+    o->w = x;
+    TRY(st);
+    a->weight = x->data;
+  }
+  if (a->chain == CHAIN_WORDS) {
+    TRY(input_words(cx, a, o->x, &x));
+    tensor_release(o->x);
+    o->x = x;
+    a->in_ch = a->groups * ((ch + 1) / 2);
+  }
+  a->input = o->x->data;
+  return conv(cx, a);
+}
+
 static rush_status convolve(call_ctx *cx, const request *r, conv_args *a, operands *o)
 {
   gemm_packing packing;
-  TRY(prepare(cx, r->input, true, &o->x));
-  TRY(prepare(cx, r->bias, true, &o->b));
+  if (has_chains(r, a) && !is_pointwise(r, a))
+    return convolve_chains(cx, r, a, o);
+  const bool as_is = o->y->dtype == RUSH_BFLOAT16; /* a product, which takes bfloat16 */
+  TRY(prepare(cx, r->input, !as_is, &o->x));
+  TRY(prepare(cx, r->bias, !as_is, &o->b));
   TRY(prepare(cx, r->weight, false, &o->w));
   a->input = o->x->data;
   a->weight = o->w->data;
   a->bias = o->b ? o->b->data : NULL;
   a->output = o->y->data;
   a->dtype = o->x->dtype;
-  if (!r->transposed && conv_packing(cx, a, &packing)) {
+  const bool of_chains = o->w->dtype == RUSH_BFLOAT16 && !as_is; /* packed weights would be */
+  if (!r->transposed && !of_chains && conv_packing(cx, a, &packing)) {
     packing.dtype = o->w->dtype;
     TRY(packed_weight(cx, o->w, &packing, &a->packed));
   }
-  if (!a->packed) {
+  if (!a->packed && !as_is) {
     rush_tensor *narrow = o->w;
     rush_status st = prepare(cx, narrow, true, &o->w);
     tensor_release(narrow);
@@ -187,7 +269,8 @@ static rush_status convolve(call_ctx *cx, const request *r, conv_args *a, operan
 static rush_status compute(call_ctx *cx, const request *r, conv_args *a, const int64_t *sizes, int n_dims, rush_tensor **out)
 {
   const int dtype = r->input->dtype;
-  const bool narrow = dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16;
+  const bool as_is = has_chains(r, a) && is_pointwise(r, a);
+  const bool narrow = dtype == RUSH_FLOAT16 || (dtype == RUSH_BFLOAT16 && !as_is);
   operands o = {0};
   rush_status st = tensor_new(cx, narrow ? RUSH_FLOAT32 : dtype, n_dims, sizes, &o.y);
   if (st == RUSH_OK)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "ops/gemm_int.h"
+#include "ops/gemm_chain.h"
 #include "ops/half.h"
 #include "tensor/dtype.h"
 
@@ -20,6 +20,10 @@
 
 const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype)
 {
+#ifdef RUSH_ISA_X86
+  if (dtype == RUSH_BFLOAT16 && level >= CPU_AVX512 && cpu_has_bf16())
+    return &gemm_bf16_avx512bf16;
+#endif
   if (dtype == RUSH_FLOAT64) {
 #ifdef RUSH_ISA_X86
     if (level >= CPU_AVX512)
@@ -87,7 +91,7 @@ static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, c
   const int64_t col = p * nr, cols = i64_min(nr, g->n - col);
   *b_ks = nr;
   if (g->packed)
-    return (const char *)g->packed->data + (p * nr * g->k + k0 * nr) * (g->packed->half ? 2 : (int64_t)j->item);
+    return at(j, g->packed->data, p * nr * g->k + k0 * nr);
   if (j->shared)
     return at(j, j->shared, (p - j->shared_p0) * nr * (k1 - k0));
   const char *b = at(j, g->b.data, k0 * g->b.rs + col * g->b.cs);
@@ -106,7 +110,6 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
   const gemm_args *g = j->g;
   const int nr = j->kr->nr, mr = j->kr->mr;
   gemm_tile t = {.k = k1 - k0, .c_rs = g->c_rs, .c_cs = g->c_cs, .alpha = g->alpha, .beta = k0 ? 1.0 : g->beta};
-  void (*tile)(const gemm_tile *) = g->packed && g->packed->half ? j->kr->tile_half : j->kr->tile;
   const char *a = j->a_all ? at(j, j->a_all, k0 * g->m + m0 * t.k) : j->pack_a ? scratch : NULL;
   if (j->pack_a && !j->a_all)
     pack_a(j, m0, m1, k0, k1, scratch);
@@ -134,7 +137,7 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
         t.d_rs = g->d.rs;
         t.d_cs = g->d.cs;
       }
-      tile(&t);
+      j->kr->tile(&t);
     }
   }
 }
@@ -171,10 +174,12 @@ static void task_panels(void *arg, int64_t begin, int64_t end)
   job *j = arg;
   int slot;
   char *scratch = slot_take(j, &slot);
+  const unsigned mode = flush_begin(j->g->chain != CHAIN_NONE);
   for (int64_t i = begin; i < end; i++)
     for (int64_t k0 = 0; k0 < j->g->k && !(k0 && call_over(j->cx)); k0 += j->piece)
       run_block(j, 0, j->g->m, cut(j->n_panels, j->n_groups, i), cut(j->n_panels, j->n_groups, i + 1), k0,
                 i64_min(k0 + j->piece, j->g->k), scratch);
+  flush_end(mode);
   slot_give(j, slot);
 }
 
@@ -185,12 +190,14 @@ static void task_blocks(void *arg, int64_t begin, int64_t end)
   const int64_t mr = j->kr->mr, n_panels = j->p1 - j->p0;
   int slot;
   char *scratch = slot_take(j, &slot);
+  const unsigned mode = flush_begin(j->g->chain != CHAIN_NONE);
   for (int64_t i = begin; i < end; i++) {
     const int64_t row = i / j->n_groups, group = i % j->n_groups;
     run_block(j, cut(j->n_tiles, j->n_blocks, row) * mr, i64_min(cut(j->n_tiles, j->n_blocks, row + 1) * mr, j->g->m),
               j->p0 + cut(n_panels, j->n_groups, group), j->p0 + cut(n_panels, j->n_groups, group + 1), j->k0, j->k1,
               scratch);
   }
+  flush_end(mode);
   slot_give(j, slot);
 }
 
@@ -223,6 +230,7 @@ static void task_row(void *arg, int64_t begin, int64_t end)
   const gemm_args *g = j->g;
   enum { COLS = 1024 };
   _Alignas(64) char acc[COLS * 8];
+  const unsigned mode = flush_begin(g->chain != CHAIN_NONE);
   for (int64_t c = begin; c < end; c += COLS) {
     const int64_t n = i64_min(COLS, end - c);
     for (int64_t k0 = 0; k0 < g->k && !(k0 && call_over(j->cx)); k0 += j->piece) {
@@ -249,6 +257,7 @@ static void task_row(void *arg, int64_t begin, int64_t end)
       }
     }
   }
+  flush_end(mode);
 }
 
 /* -- One product of float32 or float64 ------------------------------------------------------------ */
@@ -393,10 +402,10 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
     ASSERT(!g.packed && !g.packed_a, "packed operands and C by columns");
   }
   job j = {.cx = cx, .g = &g, .item = dtype_bytes(g.dtype)};
-  j.kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), g.dtype);
+  j.kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), g.chain == CHAIN_WORDS ? RUSH_BFLOAT16 : g.dtype);
   ASSERT(!g.packed || g.packed->nr == j.kr->nr, "packed for this instruction set");
   ASSERT(!g.packed_a || g.packed_a->nr == j.kr->mr, "packed for this instruction set");
-  j.piece = gemm_k_piece(g.k);
+  j.piece = chain_piece(g.chain, g.k);
   j.n_panels = (g.n + j.kr->nr - 1) / j.kr->nr;
   j.n_tiles = (g.m + j.kr->mr - 1) / j.kr->mr;
   j.row_b = g.b.cs == 1 && g.m <= 2 * j.kr->mr;
@@ -458,11 +467,14 @@ static rush_status widen_matrix(call_ctx *cx, int dtype, gemm_matrix *m, int64_t
   return parallel_for(cx, w.rows, i64_max(1, 65536 / i64_max(1, w.cols)), widen_rows, &w);
 }
 
+/* Is C made column by column, as it lies? */
+static bool is_turned(const gemm_args *g) { return g->c_rs == 1 && g->c_cs == g->m && g->m > 1 && g->packed && (!g->d.data || g->d.rs == 0); }
+
 /* C of float32 rounded into place. */
 static rush_status narrow_result(call_ctx *cx, const gemm_args *g, const float *c)
 {
   const bool bf16 = g->dtype == RUSH_BFLOAT16;
-  if (g->c_cs == 1 && (g->c_rs == g->n || g->m == 1))
+  if ((g->c_cs == 1 && (g->c_rs == g->n || g->m == 1)) || (g->c_rs == 1 && g->c_cs == g->m && is_turned(g)))
     return halves_narrow(cx, g->dtype, g->m * g->n, c, g->c);
   for (int64_t i = 0; i < g->m; i++) {
     uint16_t *to = (uint16_t *)g->c + i * g->c_rs;
@@ -472,11 +484,47 @@ static rush_status narrow_result(call_ctx *cx, const gemm_args *g, const float *
   return RUSH_OK;
 }
 
+/* D as float32: into C, or a row that is the same for all behind it. */
+static void widen_added(gemm_args *g, float *c)
+{
+  const bool row = g->d.rs == 0;
+  if (!g->d.data || g->beta == 0.0)
+    return;
+  widen w = {g->dtype, g->d, row ? 1 : g->m, g->n, row ? c + g->m * g->n : c};
+  widen_rows(&w, 0, w.rows);
+  g->d = (gemm_matrix){w.to, row ? 0 : g->n, 1};
+}
+
+/* An operand of bfloat16 as chains: as it lies, or in `to`.  Rows of A and columns of B are the others. */
+static rush_status chain_operand(call_ctx *cx, gemm_args *g, bool is_a, void *to)
+{
+  gemm_matrix *m = is_a ? &g->a : &g->b, chains;
+  const chain_source s = {m->data, is_a ? m->cs : m->rs, is_a ? m->rs : m->cs, g->k, 1, is_a ? g->m : g->n};
+  if (!to && !chain_view(g->chain, &s, &chains))
+    ASSERT(false, "asked before");
+  if (to)
+    TRY(chain_make(cx, g->chain, &s, to, &chains));
+  *m = is_a ? chains : (gemm_matrix){chains.data, chains.cs, chains.rs};
+  return RUSH_OK;
+}
+
+static bool chain_in_place(const gemm_args *g, bool is_a)
+{
+  const gemm_matrix *m = is_a ? &g->a : &g->b;
+  const chain_source s = {m->data, is_a ? m->cs : m->rs, is_a ? m->rs : m->cs, g->k, 1, is_a ? g->m : g->n};
+  gemm_matrix chains;
+  return chain_view(g->chain, &s, &chains);
+}
+
 static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
 {
   gemm_args g = *args;
-  const size_t n_a = g.packed_a ? 0 : (size_t)(g.m * g.k), n_b = g.packed ? 0 : (size_t)(g.k * g.n);
-  const size_t n_c = (size_t)(g.m * g.n);
+  const bool bf16 = g.dtype == RUSH_BFLOAT16;
+  g.chain = bf16 ? chain_kind_of(cx->ctx) : CHAIN_NONE;
+  const int64_t k = bf16 ? chain_length(g.chain, g.k, 1) : g.k;
+  const bool view_a = bf16 && !g.packed_a && chain_in_place(&g, true), view_b = bf16 && !g.packed && chain_in_place(&g, false);
+  const size_t n_a = g.packed_a || view_a ? 0 : (size_t)(g.m * k), n_b = g.packed || view_b ? 0 : (size_t)(k * g.n);
+  const size_t n_c = (size_t)(g.m * g.n + g.n);
   size_t n_bytes;
   if (!size_mul(n_a + n_b + n_c, sizeof(float), &n_bytes))
     return call_nomem(cx);
@@ -484,19 +532,18 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
   if (!buf)
     return call_nomem(cx);
   float *c = buf + n_a + n_b;
-  rush_status st = n_a ? widen_matrix(cx, g.dtype, &g.a, g.m, g.k, buf) : RUSH_OK;
-  if (st == RUSH_OK && n_b)
-    st = widen_matrix(cx, g.dtype, &g.b, g.k, g.n, buf + n_a);
-  if (st == RUSH_OK && g.d.data && g.beta != 0.0) {
-    widen w = {g.dtype, g.d, g.m, g.n, c};
-    widen_rows(&w, 0, g.m);
-    g.d = (gemm_matrix){c, g.n, 1};
-  }
+  rush_status st = RUSH_OK;
+  if (n_a || view_a)
+    st = bf16 ? chain_operand(cx, &g, true, view_a ? NULL : buf) : widen_matrix(cx, g.dtype, &g.a, g.m, g.k, buf);
+  if (st == RUSH_OK && (n_b || view_b))
+    st = bf16 ? chain_operand(cx, &g, false, view_b ? NULL : buf + n_a) : widen_matrix(cx, g.dtype, &g.b, g.k, g.n, buf + n_a);
   if (st == RUSH_OK) {
+    widen_added(&g, c);
     g.dtype = RUSH_FLOAT32;
+    g.k = k;
     g.c = c;
-    g.c_rs = g.n;
-    g.c_cs = 1;
+    g.c_rs = is_turned(args) ? 1 : g.n;
+    g.c_cs = is_turned(args) ? g.m : 1;
     st = gemm_float(cx, &g, n_threads);
   }
   if (st == RUSH_OK)
@@ -647,36 +694,21 @@ typedef struct pack_job {
   const gemm_kernels *kr;
   gemm_packed *p;
   const gemm_packing *from;
+  chain_kind chain;
   int64_t n_units; /* panels of B or tiles of A in one matrix */
 } pack_job;
 
 static int64_t unit_of(const gemm_kernels *kr, bool is_a) { return is_a ? kr->mr : kr->nr; }
 
-/* A panel of bfloat16 as it is. */
-static void pack_half(const gemm_packing *f, const uint16_t *b, int64_t cols, int64_t nr, uint16_t *to)
-{
-  enum { STEP = 16 }; /* rows at a time, so that either stride is kind to the cache */
-  if (cols < nr)
-    memset(to, 0, (size_t)(f->k * nr) * sizeof *to);
-  for (int64_t k0 = 0; k0 < f->k; k0 += STEP)
-    for (int64_t c = 0; c < cols; c++)
-      for (int64_t k = k0; k < i64_min(k0 + STEP, f->k); k++)
-        to[k * nr + c] = b[k * f->from.rs + c * f->from.cs];
-}
-
 static void pack_units(void *arg, int64_t begin, int64_t end)
 {
   const pack_job *j = arg;
   const gemm_packing *f = j->from;
-  const int64_t item = (int64_t)dtype_bytes(f->dtype), nr = j->p->nr, piece = gemm_k_piece(f->k);
+  const int64_t item = (int64_t)dtype_bytes(f->dtype), nr = j->p->nr, piece = chain_piece(j->chain, f->k);
   for (int64_t u = begin; u < end; u++) {
     const int64_t i = u / j->n_units, first = u % j->n_units * nr, n = i64_min(nr, f->n - first);
     const char *from = (const char *)f->from.data + i * f->bs * item;
     char *to = (char *)gemm_packed_item(j->p, i).data;
-    if (j->p->half) {
-      pack_half(f, (const uint16_t *)f->from.data + i * f->bs + first * f->from.cs, n, nr, (uint16_t *)to + first * f->k);
-      continue;
-    }
     if (!f->is_a) {
       j->kr->pack_b(f->k, (int)n, from + first * f->from.cs * item, f->from.rs, f->from.cs, to + first * f->k * item);
       continue;
@@ -702,13 +734,44 @@ bool gemm_packed_fits(call_ctx *cx, const gemm_packed *p, const gemm_packing *li
 {
   const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), like->dtype);
   return p->dtype == like->dtype && p->is_a == like->is_a && p->count == like->count && p->k == like->k &&
-         p->n == like->n && p->nr == unit_of(kr, like->is_a);
+         p->n == like->n && p->nr == unit_of(kr, like->is_a) && p->words == kr->words && p->taps == i64_max(1, like->taps);
 }
 
-/* 16-bit floats that no tile reads as they are: as float32. */
+/* Packs 4 or 8 bytes a term. */
+static rush_status pack_terms(call_ctx *cx, const gemm_packing *from, chain_kind chain, gemm_packed **out)
+{
+  const cpu_level level = cpu_choose(context_get_options(cx->ctx)->cpu);
+  const gemm_kernels *kr = gemm_kernels_of(level, chain == CHAIN_WORDS ? RUSH_BFLOAT16 : from->dtype);
+  const int64_t unit = unit_of(kr, from->is_a), n_units = (from->n + unit - 1) / unit;
+  gemm_packed *p = mem_alloc(cx->ctx, sizeof *p);
+  if (!p)
+    return call_nomem(cx);
+  *p = (gemm_packed){.dtype = from->dtype, .is_a = from->is_a, .words = kr->words, .count = from->count, .k = from->k,
+                     .n = from->n, .nr = unit, .taps = 1};
+  p->n_bytes = (size_t)(from->count * (from->is_a ? from->n : n_units * unit) * from->k) * dtype_bytes(from->dtype);
+  p->data = mem_alloc_data(cx->ctx, p->n_bytes);
+  if (!p->data) {
+    mem_free(cx->ctx, p, sizeof *p);
+    return call_nomem(cx);
+  }
+  mem_count_packed(cx->ctx, (int64_t)p->n_bytes);
+  pack_job j = {kr, p, from, chain, n_units};
+  rush_status st = parallel_for(cx, from->count * n_units, i64_max(1, 65536 / i64_max(1, unit * from->k)), pack_units, &j);
+  if (st != RUSH_OK) {
+    gemm_packed_free(cx->ctx, p);
+    return st;
+  }
+  *out = p;
+  return RUSH_OK;
+}
+
+/* 16-bit floats: as float32, or as chains. */
 static rush_status pack_wide(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
 {
-  const int64_t rows = from->is_a ? from->n : from->k, cols = from->is_a ? from->k : from->n, each = rows * cols;
+  const bool bf16 = from->dtype == RUSH_BFLOAT16;
+  const chain_kind chain = bf16 ? chain_kind_of(cx->ctx) : CHAIN_NONE;
+  const int64_t taps = i64_max(1, from->taps), k = bf16 ? chain_length(chain, from->k / taps, taps) : from->k;
+  const int64_t rows = from->is_a ? from->n : from->k, cols = from->is_a ? from->k : from->n, each = from->n * k;
   const size_t n_bytes = (size_t)(from->count * each) * sizeof(float);
   float *wide = mem_alloc_data(cx->ctx, n_bytes);
   gemm_packing f = *from;
@@ -717,45 +780,36 @@ static rush_status pack_wide(call_ctx *cx, const gemm_packing *from, gemm_packed
     return call_nomem(cx);
   for (int64_t i = 0; i < from->count && st == RUSH_OK; i++) {
     f.from = (gemm_matrix){(const uint16_t *)from->from.data + i * from->bs, from->from.rs, from->from.cs};
-    st = widen_matrix(cx, from->dtype, &f.from, rows, cols, wide + i * each);
+    if (bf16) {
+      const int64_t ks = from->is_a ? f.from.cs : f.from.rs, os = from->is_a ? f.from.rs : f.from.cs;
+      const chain_source s = {f.from.data, ks, os, from->k / taps, taps, from->n};
+      st = chain_make(cx, chain, &s, wide + i * each, &f.from);
+      if (!from->is_a)
+        f.from = (gemm_matrix){f.from.data, f.from.cs, f.from.rs};
+    } else {
+      st = widen_matrix(cx, from->dtype, &f.from, rows, cols, wide + i * each);
+    }
   }
   f.from.data = wide;
   f.bs = each;
+  f.k = k;
   f.dtype = RUSH_FLOAT32;
   if (st == RUSH_OK)
-    st = gemm_pack(cx, &f, out);
-  if (st == RUSH_OK)
+    st = pack_terms(cx, &f, chain, out);
+  if (st == RUSH_OK) {
     (*out)->dtype = from->dtype;
+    (*out)->k = from->k;
+    (*out)->taps = taps;
+  }
   mem_free_data(cx->ctx, wide, n_bytes);
   return st;
 }
 
 rush_status gemm_pack(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
 {
-  const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), from->dtype);
-  const bool half = from->dtype == RUSH_BFLOAT16 && !from->is_a && kr->tile_half;
-  if ((from->dtype == RUSH_BFLOAT16 || from->dtype == RUSH_FLOAT16) && !half)
+  if (from->dtype == RUSH_BFLOAT16 || from->dtype == RUSH_FLOAT16)
     return pack_wide(cx, from, out);
-  const int64_t unit = unit_of(kr, from->is_a), n_units = (from->n + unit - 1) / unit;
-  gemm_packed *p = mem_alloc(cx->ctx, sizeof *p);
-  if (!p)
-    return call_nomem(cx);
-  *p = (gemm_packed){.dtype = from->dtype, .is_a = from->is_a, .half = half, .count = from->count, .k = from->k, .n = from->n, .nr = unit};
-  p->n_bytes = (size_t)(from->count * (from->is_a ? from->n : n_units * unit) * from->k) * dtype_bytes(from->dtype);
-  p->data = mem_alloc_data(cx->ctx, p->n_bytes);
-  if (!p->data) {
-    mem_free(cx->ctx, p, sizeof *p);
-    return call_nomem(cx);
-  }
-  mem_count_packed(cx->ctx, (int64_t)p->n_bytes);
-  pack_job j = {kr, p, from, n_units};
-  rush_status st = parallel_for(cx, from->count * n_units, i64_max(1, 65536 / i64_max(1, unit * from->k)), pack_units, &j);
-  if (st != RUSH_OK) {
-    gemm_packed_free(cx->ctx, p);
-    return st;
-  }
-  *out = p;
-  return RUSH_OK;
+  return pack_terms(cx, from, CHAIN_NONE, out);
 }
 
 void gemm_packed_free(context *c, gemm_packed *p)

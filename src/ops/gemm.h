@@ -6,8 +6,8 @@
  * stride of 0 broadcasts a bias); C has any row stride, and a column stride of 1 (or the reverse).  D
  * may be C itself; D NULL means that nothing is added.  beta == 0 does not read D.
  *
- * float32 and float64 run blocked micro-kernels of the machine's width.  bfloat16 and float16 compute in
- * float32 and round once at the end.  Integers wrap (gemm_ints.c).  complex64 and complex128 are plain loops.
+ * float32 and float64 run blocked micro-kernels of the machine's width.  float16 computes in float32 and rounds
+ * once at the end; so does bfloat16, whose sums have an order of their own (gemm_chain.h).  Integers wrap (gemm_ints.c).  complex64 and complex128 are plain loops.
  *
  * Order.  Every element is a chain of fused multiply-adds over k, cut into pieces that depend on k alone
  * (gemm_k_piece); pieces are added up in order.  So the bits do not depend on threads, strides, tile
@@ -24,6 +24,9 @@ typedef struct gemm_matrix { /* an operand that is read */
   int64_t rs, cs; /* strides of rows and columns, elements */
 } gemm_matrix;
 
+/* Terms of products of bfloat16 (gemm_chain.h). */
+typedef enum chain_kind { CHAIN_NONE, CHAIN_WORDS, CHAIN_WIDE } chain_kind;
+
 typedef struct gemm_args {
   int dtype;
   int64_t m, n, k;
@@ -33,6 +36,7 @@ typedef struct gemm_args {
   double alpha, beta;       /* integers: exact below 2^53 */
   double alpha_im, beta_im; /* complex only */
   bool conj_a;              /* complex only: A's conjugate */
+  int chain;                /* float32 only, chain_kind: A and B are chains of bfloat16, C and D float32 */
   const struct gemm_packed *packed, *packed_a; /* B or A packed before (then their data is not read), or NULL */
 } gemm_args;
 
@@ -51,16 +55,16 @@ rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_
  * [k][rows].  A stack of them lies one after the other.  Immutable after creation. */
 typedef struct gemm_packed gemm_packed;
 struct gemm_packed {
-  int dtype; /* of what was packed; 16-bit floats lie widened to float32, or as they are: */
-  bool is_a, half;
-  int64_t count, k, n, nr; /* nr belongs to the instruction set that packed */
+  int dtype; /* of what was packed; float16 lies widened to float32, bfloat16 as chains */
+  bool is_a, words;
+  int64_t count, k, n, nr, taps; /* nr and words belong to the instruction set that packed */
   size_t n_bytes;          /* of data */
   void *data;
 };
 typedef struct gemm_packing { /* what is to be packed: `count` matrices `bs` elements apart */
   int dtype;
   bool is_a;
-  int64_t count, k, n, bs;
+  int64_t count, k, n, bs, taps; /* taps: of bfloat16, terms of a channel that lie side by side; 0: 1 */
   gemm_matrix from; /* of A: rows n; of B: columns n */
 } gemm_packing;
 /* Matrices as *like says; false: the packed form is of another kind, size or instruction set. */

@@ -27,10 +27,9 @@ typedef struct gemm_tile {
 
 typedef struct gemm_kernels {
   int mr, nr, vl; /* rows and columns of a tile; lanes of a vector */
+  bool words;     /* a term is a word of two bfloat16 (gemm_chain.h) */
   void (*tile)(const gemm_tile *t);
-  void (*tile_off)(const gemm_tile *t); /* NULL where there is none, as the next two */
-  /* The same with B in bfloat16. */
-  void (*tile_half)(const gemm_tile *t), (*tile_off_half)(const gemm_tile *t);
+  void (*tile_off)(const gemm_tile *t); /* NULL where there is none */
   /* `rows` (<= mr) of A over k terms into dst[k][rows]. */
   void (*pack_a)(int64_t k, int rows, const void *a, int64_t rs, int64_t cs, void *dst);
   /* k x cols of B (strides rs, cs) into dst[k][nr], zero beyond cols. */
@@ -42,13 +41,13 @@ typedef struct gemm_kernels {
 extern const gemm_kernels gemm_f32_portable, gemm_f64_portable;
 #ifdef RUSH_ISA_X86
 extern const gemm_kernels gemm_f32_avx2, gemm_f64_avx2;
-extern const gemm_kernels gemm_f32_avx512, gemm_f64_avx512;
+extern const gemm_kernels gemm_f32_avx512, gemm_f64_avx512, gemm_bf16_avx512bf16;
 #endif
 
 /* Integers; gemm_ints.c. */
 rush_status gemm_ints(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
 
-/* The kernels of a level for RUSH_FLOAT32 or RUSH_FLOAT64. */
+/* The kernels of a level for RUSH_FLOAT32, RUSH_FLOAT64, or RUSH_BFLOAT16: words, or float32. */
 const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype);
 
 #endif

@@ -42,8 +42,6 @@ typedef __m512 v_f32;
 #define V_STORE(p, x) _mm512_storeu_ps(p, x)
 #define V_LOADN(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define V_STOREN(p, x, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), x)
-#define V_LOAD_HALF_AS(p) \
-  _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))
 #elif ISA_LEVEL >= ISA_AVX2
 #define VL 8
 typedef __m256 v_f32;
@@ -61,8 +59,6 @@ static inline __m256i lanes_f32(int n)
 #define V_STORE(p, x) _mm256_storeu_ps(p, x)
 #define V_LOADN(p, n) _mm256_maskload_ps(p, lanes_f32(n))
 #define V_STOREN(p, x, n) _mm256_maskstore_ps(p, lanes_f32(n), x)
-#define V_LOAD_HALF_AS(p) \
-  _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p))), 16))
 #else
 #define VL 4
 #define FMA1(a, b, c) __builtin_fmaf(a, b, c)
