@@ -8,12 +8,15 @@
 #define FETCH_ROWS 40
 #define UNROLL _Pragma("GCC unroll 32")
 #define N_ROWS 14
+#define SOME_ROWS(M) M(1) M(2) M(4) M(7) M(14)
 #define EACH_ROWS(M) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11) M(12) M(13) M(14)
 
 #define T float
 #define NAME(x) ISA_NAME(x##_bf16)
 #define T_F32
 #define WORDS
+#define WIDE_ROWS EACH_ROWS
+#define OFF_ROWS SOME_ROWS
 #define VL 16
 typedef __m512 v_f32;
 #define V v_f32

@@ -16,18 +16,23 @@
 #if ISA_LEVEL >= ISA_AVX512
 #define N_ROWS 14
 #define EACH_ROWS(M) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11) M(12) M(13) M(14)
+#define SOME_ROWS(M) M(1) M(2) M(4) M(7) M(14)
 #elif ISA_LEVEL >= ISA_AVX2
 #define N_ROWS 6
 #define EACH_ROWS(M) M(1) M(2) M(3) M(4) M(5) M(6)
+#define SOME_ROWS(M) M(1) M(2) M(4) M(6)
 #else
 #define N_ROWS 4
 #define EACH_ROWS(M) M(1) M(2) M(3) M(4)
+#define SOME_ROWS(M) M(1) M(2) M(4)
 #endif
 
 /* -- float32 ------------------------------------------------------------------------------------- */
 
 #define T float
 #define NAME(x) ISA_NAME(x##_f32)
+#define WIDE_ROWS EACH_ROWS
+#define OFF_ROWS EACH_ROWS
 #define T_F32
 #if ISA_LEVEL >= ISA_AVX512
 #define VL 16
@@ -69,6 +74,7 @@ static inline __m256i lanes_f32(int n)
 
 #define T double
 #define NAME(x) ISA_NAME(x##_f64)
+#define WIDE_ROWS SOME_ROWS
 #if ISA_LEVEL >= ISA_AVX512
 #define VL 8
 typedef __m512d v_f64;
