@@ -1,8 +1,8 @@
 """Operators that are short programs over others."""
 
 
-def compose(full, body, same=(), effects=(), **variants):
-    op(f"aten::{full}", family="compose", body=body, same=[f"aten::{n}" for n in same], effects=list(effects),
+def compose(full, body, same=(), effects=(), shape=None, **variants):
+    op(f"aten::{full}", family="compose", shape=shape, body=body, same=[f"aten::{n}" for n in same], effects=list(effects),
        variants={k: f"aten::{v}" for k, v in variants.items()})
 
 
@@ -52,7 +52,7 @@ def cov(self: Tensor, correction: int, fweights: Optional[Tensor], aweights: Opt
     d = x - mean.unsqueeze(1)
     c = torch.mm(d, (d if w is None else d * w).t().conj())
     return torch.true_divide(c, norm).squeeze()
-""")
+""", shape="cov")
 compose("corrcoef", """
 def corrcoef(self: Tensor) -> Tensor:
     if self.dim() > 2:
@@ -67,7 +67,7 @@ def corrcoef(self: Tensor) -> Tensor:
         r = torch.view_as_real(c)
         return torch.view_as_complex(r.clamp(-1, 1))
     return c.clamp(-1, 1)
-""")
+""", shape="cov")
 
 # -- Shapes and joining ---------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ def pad_sequence(sequences: List[Tensor], batch_first: bool, padding_value: floa
         row = out.select(0 if batch_first else 1, i)
         row.narrow(0, at, n).copy_(sequences[i])
     return out
-""")
+""", shape="pad_sequence")
 compose("fill_diagonal_", """
 def fill_diagonal_(self: Tensor, fill_value: number, wrap: bool) -> Tensor:
     if self.dim() < 2:
@@ -110,11 +110,11 @@ def fill_diagonal_(self: Tensor, fill_value: number, wrap: bool) -> Tensor:
             torch.as_strided(self, [k], [step], self.storage_offset() + at * self.stride(0)).fill_(fill_value)
             at += cols + 1
     return self
-""")
+""", shape="itself")
 compose("_stack", """
 def _stack(tensors: List[Tensor], dim: int) -> Tensor:
     return torch.stack(tensors, dim)
-""", out="_stack.out")
+""", out="_stack.out", shape="stack")
 compose("_shape_as_tensor", """
 def _shape_as_tensor(self: Tensor) -> Tensor:
     return torch.tensor(self.size(), dtype=torch.long)
@@ -129,7 +129,7 @@ def _reshape_from_tensor(self: Tensor, shape: Tensor) -> Tensor:
 compose("_reshape_copy", """
 def _reshape_copy(self: Tensor, size: List[int]) -> Tensor:
     return self.reshape(size).clone()
-""")
+""", shape="reshape_copy")
 compose("_dim_arange", """
 def _dim_arange(like: Tensor, dim: int) -> Tensor:
     return torch.arange(like.size(dim), dtype=torch.long)
@@ -139,13 +139,13 @@ def mH(self: Tensor) -> Tensor:
     if self.dim() < 2:
         raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got " + str(self.dim()) + "-D tensor.")
     return torch.transpose(self, -2, -1).conj()
-""", same=["mH.a"])
+""", same=["mH.a"], shape="adjoint")
 for name, dtype in (("Byte", "uint8"), ("Char", "int8"), ("Double", "double"), ("Float", "float"), ("Half", "half"),
                     ("Int", "int"), ("Long", "long"), ("Short", "short")):
     compose(f"_cast_{name}", f"""
 def _cast_{name}(self: Tensor, non_blocking: bool) -> Tensor:
     return self.to(torch.{dtype})
-""")
+""", shape=f"to_{dtype}")
 compose("vander", """
 def vander(x: Tensor, N: Optional[int], increasing: bool) -> Tensor:
     if x.dim() != 1:
@@ -159,7 +159,7 @@ def vander(x: Tensor, N: Optional[int], increasing: bool) -> Tensor:
         out.narrow(1, 1, n - 1).copy_(y.unsqueeze(1))
         out.narrow(1, 1, n - 1).copy_(torch.cumprod(out.narrow(1, 1, n - 1).clone(), 1))
     return out if increasing else out.flip([1])
-""")
+""", shape="vander")
 compose("linalg_vander", """
 def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
     if x.dtype == torch.bool:
@@ -173,7 +173,7 @@ def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
         t = t.unsqueeze(0)
     powers = t.unsqueeze(-1).expand(t.size() + [n - 1])
     return torch.cat([torch.ones(t.size() + [1], dtype=t.dtype), torch.cumprod(powers, -1)], -1)
-""")
+""", shape="vander")
 
 # -- What export's decompositions leave ---------------------------------------------------------------------
 
@@ -212,11 +212,11 @@ def _unsafe_masked_index_put_accumulate(self: Tensor, mask: Tensor, indices: Lis
 compose("native_norm", """
 def native_norm(self: Tensor, p: number) -> Tensor:
     return torch.norm(self, p)
-""", out="native_norm.out")
+""", out="native_norm.out", shape="reduce_real")
 compose("nuclear_norm", """
 def nuclear_norm(self: Tensor, keepdim: bool) -> Tensor:
     return torch.linalg_svdvals(self).sum([-1], False) if not keepdim else torch.linalg_svdvals(self).sum([-1], True).unsqueeze(-1)
-""", out="nuclear_norm.out")
+""", out="nuclear_norm.out", shape="reduce_real")
 for name in ("special_round",):
     compose(name, f"""
 def {name}(self: Tensor, decimals: int) -> Tensor:
@@ -225,11 +225,11 @@ def {name}(self: Tensor, decimals: int) -> Tensor:
 compose("chalf", """
 def chalf(self: Tensor, memory_format: Optional[int]) -> Tensor:
     return self.to(torch.complex32)
-""")
+""", shape="to_complex32")
 compose("data", """
 def data(self: Tensor) -> Tensor:
     return self.detach()
-""")
+""", shape="alias")
 compose("_list_to_tensor", """
 def _list_to_tensor(self: List[int]) -> Tensor:
     return torch.tensor(self, dtype=torch.long)
@@ -244,13 +244,13 @@ def _tensor_to_list(self: Tensor) -> List[int]:
 compose("_masked_scale", """
 def _masked_scale(self: Tensor, mask: Tensor, scale: float) -> Tensor:
     return self * mask * scale
-""", out="_masked_scale.out")
+""", out="_masked_scale.out", shape="together")
 for kind in ("Tensor", "Scalar"):
     other = {"Tensor": "Tensor", "Scalar": "number"}[kind]
     compose(f"_add_relu.{kind}", f"""
 def _add_relu(self: Tensor, other: {other}, alpha: number) -> Tensor:
     return torch.relu(torch.add(self, other, alpha=alpha))
-""", inplace=f"_add_relu_.{kind}", out="_add_relu.out" if kind == "Tensor" else "_add_relu.Scalar_out")
+""", inplace=f"_add_relu_.{kind}", out="_add_relu.out" if kind == "Tensor" else "_add_relu.Scalar_out", shape="together")
 compose("_masked_softmax", """
 def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int], mask_type: Optional[int]) -> Tensor:
     kind = 2 if mask_type is None else mask_type
@@ -259,7 +259,7 @@ def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int], mask_type: O
         m = mask.view([mask.size(0), 1, 1, mask.size(1)])
     d = self.dim() - 1 if dim is None else dim
     return torch.softmax(self.masked_fill(m, -float("inf")), d)
-""", out="_masked_softmax.out")
+""", out="_masked_softmax.out", shape="like_rows")
 
 # -- gradient: finite differences -------------------------------------------------------------------------
 
@@ -288,7 +288,7 @@ def gradient_uniform(self: Tensor, spacing: List[number], dim: List[int], edge_o
         center = (self.narrow(d, 2, n - 2) - self.narrow(d, 0, n - 2)) / 2
         out.append(torch.cat([first / h, center / h, last / h], d))
     return out
-""")
+""", shape="gradient")
 compose("gradient.tensorarray", """
 def gradient_coordinates(self: Tensor, spacing: List[Tensor], dim: List[int], edge_order: int) -> List[Tensor]:
     if edge_order != 1 and edge_order != 2:
@@ -322,7 +322,7 @@ def gradient_coordinates(self: Tensor, spacing: List[Tensor], dim: List[int], ed
             last = q / (p * (p + q)) * self.narrow(d, n - 3, 1) - (p + q) / (p * q) * self.narrow(d, n - 2, 1) + (2.0 * q + p) / (q * (p + q)) * self.narrow(d, n - 1, 1)
         out.append(torch.cat([first, center, last], d))
     return out
-""")
+""", shape="gradient")
 compose("gradient.scalarint", """
 def gradient_one(self: Tensor, spacing: Optional[number], dim: Optional[int], edge_order: int) -> List[Tensor]:
     dims = list(range(self.dim())) if dim is None else [dim]
@@ -330,21 +330,21 @@ def gradient_one(self: Tensor, spacing: Optional[number], dim: Optional[int], ed
     for d in dims:
         steps.append(1 if spacing is None else spacing)
     return torch.gradient(self, spacing=steps, dim=dims, edge_order=edge_order)
-""")
+""", shape="gradient")
 compose("gradient.scalararray", """
 def gradient_scalar_dims(self: Tensor, spacing: number, dim: List[int], edge_order: int) -> List[Tensor]:
     steps: List[number] = []
     for d in dim:
         steps.append(spacing)
     return torch.gradient(self, spacing=steps, dim=dim, edge_order=edge_order)
-""")
+""", shape="gradient")
 compose("gradient.array", """
 def gradient_dims(self: Tensor, dim: List[int], edge_order: int) -> List[Tensor]:
     steps: List[number] = []
     for d in dim:
         steps.append(1)
     return torch.gradient(self, spacing=steps, dim=dim, edge_order=edge_order)
-""")
+""", shape="gradient")
 GRADIENT_ALL = """
 def gradient_all(self: Tensor, spacing: List[KIND], dim: Optional[int], edge_order: int) -> List[Tensor]:
     dims = list(range(self.dim())) if dim is None else [dim]
@@ -352,8 +352,8 @@ def gradient_all(self: Tensor, spacing: List[KIND], dim: Optional[int], edge_ord
         raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = " + str(self.dim()) + "', since dim argument was not given, but got a list of length " + str(len(spacing)))
     return torch.gradient(self, spacing=spacing, dim=dims, edge_order=edge_order)
 """
-compose("gradient.scalarrayint", GRADIENT_ALL.replace("KIND", "number"))
-compose("gradient.tensorarrayint", GRADIENT_ALL.replace("KIND", "Tensor"))
+compose("gradient.scalarrayint", GRADIENT_ALL.replace("KIND", "number"), shape="gradient")
+compose("gradient.tensorarrayint", GRADIENT_ALL.replace("KIND", "Tensor"), shape="gradient")
 
 # -- Interpolation as archives before 1.5 call it -----------------------------------------------------------
 
@@ -435,7 +435,7 @@ def flatten_dense_tensors(tensors: List[Tensor]) -> Tensor:
     for t in tensors:
         flat.append(t.contiguous().view([-1]))
     return torch.cat(flat)
-""")
+""", shape="flatten_all")
 compose("unflatten_dense_tensors", """
 def unflatten_dense_tensors(flat: Tensor, tensors: List[Tensor]) -> List[Tensor]:
     outs: List[Tensor] = []
@@ -472,23 +472,23 @@ def _chunk_cat(tensors: List[Tensor], dim: int, num_chunks: int) -> Tensor:
 compose("nuclear_norm.dim", """
 def nuclear_norm_dim(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
     return torch.linalg_matrix_norm(self, "nuc", dim, keepdim)
-""", out="nuclear_norm.dim_out")
+""", out="nuclear_norm.dim_out", shape="matrix_norm")
 
 # -- Copies ------------------------------------------------------------------------------------------
 
 compose("conj_physical", """
 def conj_physical(self: Tensor) -> Tensor:
     return torch._conj_physical(self) if self.is_complex() else self
-""", out="conj_physical.out", effects=["returns_arg"])
+""", out="conj_physical.out", effects=["returns_arg"], shape="conj")
 compose("resize", """
 def resize(self: Tensor, size: List[int], memory_format: Optional[int]) -> Tensor:
     return self.clone().resize_(size)
-""", out="resize.out")
+""", out="resize.out", shape="sized")
 compose("resize_as", """
 def resize_as(self: Tensor, the_template: Tensor, memory_format: Optional[int]) -> Tensor:
     return self.clone().resize_(the_template.size())
-""", out="resize_as.out")
+""", out="resize_as.out", shape="resize_as")
 compose("to_dense", """
 def to_dense(self: Tensor, dtype: Optional[int], masked_grad: Optional[bool]) -> Tensor:
     return self if dtype is None else self.to(dtype)
-""", effects=["returns_arg"])
+""", effects=["returns_arg"], shape="like")

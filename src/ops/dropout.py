@@ -22,10 +22,10 @@ for name in "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropou
         "torch.empty_like(input)")
     if "alpha" in name:
         body = body.replace("    return RESULT", "    a = 1.0 / math.sqrt((3.090913159228014 * p + 1.0) * (1.0 - p))\n    return " + ALPHA)
-    op(f"aten::{name}", family="dropout", kernel=f"kernel_{name}", effects=["random", "returns_arg"],
+    op(f"aten::{name}", family="dropout", shape="dropout", kernel=f"kernel_{name}", effects=["random", "returns_arg"],
        body=body.replace("RESULT", "input * (noise / (1.0 - p))"))
     op(f"aten::{name}_", family="dropout", kernel=f"kernel_{name}", effects=["random", "returns_arg"])
-op("aten::native_dropout", family="dropout", kernel="kernel_native_dropout", effects=["random"],
+op("aten::native_dropout", family="dropout", shape="native_dropout", kernel="kernel_native_dropout", effects=["random"],
    variants={"out": "aten::native_dropout.out"})
 
 op("aten::rrelu", family="dropout", shape="like", kernel="kernel_rrelu", effects=["random"], body="""

@@ -201,12 +201,12 @@ FRAMES = """
     return out if as_complex else torch.view_as_real(out)
 """
 STFT = "self: Tensor, n_fft: int, hop_length: Optional[int], win_length: Optional[int], window: Optional[Tensor], "
-op("aten::stft", family="fft", body=f"""
+op("aten::stft", family="fft", shape="stft", body=f"""
 def stft({STFT}normalized: bool, onesided: Optional[bool], return_complex: Optional[bool], align_to_window: Optional[bool]) -> Tensor:
 """ + WINDOW.replace("{0}", "stft") + """
     x = self.unsqueeze(0) if self.dim() == 1 else self
 """ + FRAMES)
-op("aten::stft.center", family="fft", body=f"""
+op("aten::stft.center", family="fft", shape="stft_center", body=f"""
 def stft({STFT}center: bool, pad_mode: str, normalized: bool, onesided: Optional[bool], return_complex: Optional[bool], align_to_window: Optional[bool]) -> Tensor:
 """ + WINDOW.replace("{0}", "stft") + """
     x = self.unsqueeze(0) if self.dim() == 1 else self

@@ -193,6 +193,8 @@ class Table:
         e, full, where = row.entry, row.schema.full, row.where
         row.body = e.get("body")
         rule = e.get("shape", "pointwise" if "expr" in e else None)
+        if rule is None and row.schema.args and row.schema.args[0].write and row.schema.returns == ["Tensor"]:
+            rule = "itself"
         if rule is not None and rule not in self.shapes:
             raise TableError(where, f"{full}: there is no shape rule {rule!r}")
         row.shape = self.shapes.get(rule, 0)

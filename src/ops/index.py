@@ -40,7 +40,7 @@ op("aten::nonzero_static", family="index", kernel="kernel_nonzero_static", shape
 op("aten::nonzero_numpy", family="index", kernel="kernel_nonzero_numpy", shape="nonzero_list", same=["aten::where"], effects=["data_size"])
 op("aten::masked_select", family="index", kernel="kernel_masked_select", shape="masked_select", effects=["data_size"],
    variants={"out": "aten::masked_select.out"})
-index("masked_scatter", "kernel_masked_scatter", "masked_scatter_", "masked_scatter.out")
+index("masked_scatter", "kernel_masked_scatter", "masked_scatter_", "masked_scatter.out", shape="masked_scatter")
 
 for name in ("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"):
     index(name, f"kernel_{name}", out=f"{name}.out")

@@ -44,16 +44,16 @@ op("aten::_linalg_eigh", family="linalg", shape="eigh", kernel="kernel_linalg_ei
    variants={"out": "aten::_linalg_eigh.eigenvalues"})
 op("aten::linalg_eigvalsh", family="linalg", shape="eigvalsh", kernel="kernel_linalg_eigh",
    variants={"out": "aten::linalg_eigvalsh.out"})
-op("aten::linalg_eig", family="linalg", kernel="kernel_linalg_eig",
+op("aten::linalg_eig", family="linalg", shape="eig", kernel="kernel_linalg_eig",
    variants={"out": "aten::linalg_eig.out"})
-op("aten::linalg_eigvals", family="linalg", kernel="kernel_linalg_eig", variants={"out": "aten::linalg_eigvals.out"})
-op("aten::geqrf", family="linalg", kernel="kernel_geqrf",
+op("aten::linalg_eigvals", family="linalg", shape="eigvals", kernel="kernel_linalg_eig", variants={"out": "aten::linalg_eigvals.out"})
+op("aten::geqrf", family="linalg", shape="geqrf", kernel="kernel_geqrf",
    variants={"out": "aten::geqrf.a"})
-op("aten::linalg_ldl_factor", family="linalg", kernel="kernel_ldl_factor",
+op("aten::linalg_ldl_factor", family="linalg", shape="lu_factor", kernel="kernel_ldl_factor",
    variants={"out": "aten::linalg_ldl_factor.out"})
-op("aten::linalg_ldl_factor_ex", family="linalg", kernel="kernel_ldl_factor",
+op("aten::linalg_ldl_factor_ex", family="linalg", shape="lu_factor_status", kernel="kernel_ldl_factor",
    variants={"out": "aten::linalg_ldl_factor_ex.out"})
-op("aten::linalg_ldl_solve", family="linalg", kernel="kernel_ldl_solve", variants={"out": "aten::linalg_ldl_solve.out"})
+op("aten::linalg_ldl_solve", family="linalg", shape="solve_third", kernel="kernel_ldl_solve", variants={"out": "aten::linalg_ldl_solve.out"})
 op("aten::linalg_svd", family="linalg", shape="svd", kernel="kernel_linalg_svd",
    variants={"out": "aten::linalg_svd.U"})
 op("aten::_linalg_svd", family="linalg", shape="svd", kernel="kernel_linalg_svd",
@@ -121,7 +121,7 @@ op("aten::linalg_norm.ord_str", family="linalg", shape="matrix_norm", variants={
 def norm(self: Tensor, ord: str, dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
     return torch.linalg_matrix_norm(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
 """)
-op("aten::linalg_matrix_power", family="linalg", shape="matrix_rows", variants={"out": "aten::linalg_matrix_power.out"}, body="""
+op("aten::linalg_matrix_power", family="linalg", shape="matrix_power", variants={"out": "aten::linalg_matrix_power.out"}, body="""
 def matrix_power(self: Tensor, n: int) -> Tensor:
     x = self
     k = n
@@ -139,11 +139,11 @@ def matrix_power(self: Tensor, n: int) -> Tensor:
             x = torch.matmul(x, x)
     return r.clone() if n == 0 or n == 1 else r
 """)
-op("aten::matrix_power", family="linalg", shape="matrix_rows", variants={"out": "aten::matrix_power.out"}, body="""
+op("aten::matrix_power", family="linalg", shape="matrix_power", variants={"out": "aten::matrix_power.out"}, body="""
 def matrix_power(self: Tensor, n: int) -> Tensor:
     return torch.linalg_matrix_power(self, n)
 """)
-op("aten::linalg_pinv.atol_rtol_tensor", family="linalg", variants={"out": "aten::linalg_pinv.atol_rtol_tensor_out"}, body="""
+op("aten::linalg_pinv.atol_rtol_tensor", family="linalg", shape="pinv", variants={"out": "aten::linalg_pinv.atol_rtol_tensor_out"}, body="""
 def pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool) -> Tensor:
     if self.numel() == 0:
         return torch.zeros_like(self.mT)
@@ -164,7 +164,7 @@ def pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian
     inverted = torch.where(s > cut, torch.reciprocal(s), torch.zeros_like(s))
     return torch.matmul(vh.mH * inverted.unsqueeze(-2), u.mH)
 """)
-op("aten::linalg_pinv.atol_rtol_float", family="linalg", variants={"out": "aten::linalg_pinv.atol_rtol_float_out"}, body="""
+op("aten::linalg_pinv.atol_rtol_float", family="linalg", shape="pinv", variants={"out": "aten::linalg_pinv.atol_rtol_float_out"}, body="""
 def pinv(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
     a: Optional[Tensor] = None
     r: Optional[Tensor] = None
@@ -174,15 +174,15 @@ def pinv(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: 
         r = torch.full([], rtol, dtype=torch.double)
     return torch.linalg_pinv(self, atol=a, rtol=r, hermitian=hermitian)
 """)
-op("aten::linalg_pinv.rcond_tensor", family="linalg", variants={"out": "aten::linalg_pinv.out_rcond_tensor"}, body="""
+op("aten::linalg_pinv.rcond_tensor", family="linalg", shape="pinv", variants={"out": "aten::linalg_pinv.out_rcond_tensor"}, body="""
 def pinv(self: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
     return torch.linalg_pinv(self, atol=torch.zeros_like(rcond), rtol=rcond, hermitian=hermitian)
 """)
-op("aten::linalg_pinv", family="linalg", variants={"out": "aten::linalg_pinv.out"}, body="""
+op("aten::linalg_pinv", family="linalg", shape="pinv", variants={"out": "aten::linalg_pinv.out"}, body="""
 def pinv(self: Tensor, rcond: float, hermitian: bool) -> Tensor:
     return torch.linalg_pinv(self, atol=0.0, rtol=rcond, hermitian=hermitian)
 """)
-op("aten::pinverse", family="linalg", body="""
+op("aten::pinverse", family="linalg", shape="pinv", body="""
 def pinverse(self: Tensor, rcond: float) -> Tensor:
     return torch.linalg_pinv(self, rcond, False)
 """)

@@ -147,8 +147,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: LENGTHS, target_
         return x.sum()
     return x if batched else x.squeeze(0)
 """
-op("aten::ctc_loss.IntList", family="loss", body=CTC.replace("LENGTHS", "List[int]"))
-op("aten::ctc_loss.Tensor", family="loss",
+op("aten::ctc_loss.IntList", family="loss", shape="ctc_loss", body=CTC.replace("LENGTHS", "List[int]"))
+op("aten::ctc_loss.Tensor", family="loss", shape="ctc_loss",
    body=CTC.replace("LENGTHS", "Tensor").replace("torch.tensor(target_lengths, dtype=x.dtype)", "target_lengths.to(x.dtype)"))
 op("aten::cross_entropy_loss", family="loss", shape="cross_entropy", body="""
 def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int,

@@ -4,8 +4,8 @@ LAPACK's results lie in columns, and so do these: .mT.contiguous().mT.
 """
 
 
-def matrices(full, body, **variants):
-    op(f"aten::{full}", family="linalg", body=body, variants={k: f"aten::{v}" for k, v in variants.items()})
+def matrices(full, body, shape=None, **variants):
+    op(f"aten::{full}", family="linalg", shape=shape, body=body, variants={k: f"aten::{v}" for k, v in variants.items()})
 
 
 # -- LU ---------------------------------------------------------------------------------------------------
@@ -36,12 +36,12 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivo
             rows.scatter_(1, other, mine)
         p = torch.scatter(torch.zeros([swaps.size(0), m, m], dtype=LU_data.dtype), 1, rows.unsqueeze(1), 1).reshape(batch + [m, m])
     return p, l, u
-""", out="lu_unpack.out")
+""", out="lu_unpack.out", shape="lu_unpack")
 matrices("linalg_lu", """
 def linalg_lu(A: Tensor, pivot: bool) -> Tuple[Tensor, Tensor, Tensor]:
     lu, pivots, info = torch.linalg_lu_factor_ex(A, pivot=pivot)
     return torch.lu_unpack(lu, pivots, True, pivot)
-""", out="linalg_lu.out")
+""", out="linalg_lu.out", shape="lu")
 matrices("linalg_lu_solve", """
 def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
     if not left:
@@ -52,24 +52,24 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: 
         return torch.matmul(p, torch.linalg_solve_triangular(l.mT.conj(), y, upper=True, unitriangular=True)).mT.contiguous().mT
     y = torch.linalg_solve_triangular(l, torch.matmul(p.mT, B), upper=False, unitriangular=True)
     return torch.linalg_solve_triangular(u, y, upper=True).mT.contiguous().mT
-""", out="linalg_lu_solve.out")
+""", out="linalg_lu_solve.out", shape="solve_third")
 matrices("lu_solve", """
 def lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return torch.linalg_lu_solve(LU_data, LU_pivots, self)
-""", out="lu_solve.out")
+""", out="lu_solve.out", shape="solve_first")
 
 # -- Triangles ----------------------------------------------------------------------------------------------
 
 matrices("cholesky_inverse", """
 def cholesky_inverse(self: Tensor, upper: bool) -> Tensor:
     return torch.cholesky_solve(torch.eye(self.size(-1), dtype=self.dtype).expand(self.size()), self, upper).mT.contiguous().mT
-""", out="cholesky_inverse.out")
+""", out="cholesky_inverse.out", shape="matrix_columns")
 matrices("triangular_solve", """
 def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> Tuple[Tensor, Tensor]:
     x = torch.linalg_solve_triangular(A.mT if transpose else A, self, upper=upper != transpose, unitriangular=unitriangular)
     sizes = x.size()[:-2] + A.size()[-2:]
     return x.mT.contiguous().mT, A.expand(sizes).mT.clone(memory_format=torch.contiguous_format).mT
-""", out="triangular_solve.X")
+""", out="triangular_solve.X", shape="triangular_solve")
 
 # -- Reflections --------------------------------------------------------------------------------------------
 
@@ -90,9 +90,9 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         q = q - tau.narrow(-1, i, 1).unsqueeze(-1) * torch.matmul(w, torch.matmul(w.mT.conj(), q))
     return q.mT.contiguous().mT
 """
-matrices("linalg_householder_product", HOUSEHOLDER, out="linalg_householder_product.out")
+matrices("linalg_householder_product", HOUSEHOLDER, out="linalg_householder_product.out", shape="matrix_columns")
 matrices("orgqr", HOUSEHOLDER.replace("input: Tensor, tau: Tensor", "self: Tensor, input2: Tensor").replace(
-    "    m, n", "    input = self\n    tau = input2\n    m, n", 1), out="orgqr.out")
+    "    m, n", "    input = self\n    tau = input2\n    m, n", 1), out="orgqr.out", shape="matrix_columns")
 matrices("ormqr", """
 def ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> Tensor:
     m = input3.size(-2) if left else input3.size(-1)
@@ -110,7 +110,7 @@ def ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: b
         else:
             out = out - t * torch.matmul(torch.matmul(out, w), w.mT.conj())
     return out.mT.clone(memory_format=torch.contiguous_format).mT
-""", out="ormqr.out")
+""", out="ormqr.out", shape="columns_third")
 
 # -- Ranks and condition numbers --------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ matrices("linalg_matrix_rank.atol_rtol_tensor", RANK.replace(
     r = torch.full([], eps, dtype=s.dtype) if rtol is None else rtol
     if rtol is None and atol is not None:
         r = torch.where(a > 0, torch.zeros_like(a, dtype=s.dtype), r)"""),
-    out="linalg_matrix_rank.atol_rtol_tensor_out")
+    out="linalg_matrix_rank.atol_rtol_tensor_out", shape="matrix_rank")
 matrices("linalg_matrix_rank.atol_rtol_float", """
 def matrix_rank(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
     a: Optional[Tensor] = None
@@ -140,15 +140,15 @@ def matrix_rank(self: Tensor, atol: Optional[float], rtol: Optional[float], herm
     if rtol is not None:
         r = torch.full([], rtol, dtype=torch.double)
     return torch.linalg_matrix_rank(self, atol=a, rtol=r, hermitian=hermitian)
-""", out="linalg_matrix_rank.atol_rtol_float_out")
+""", out="linalg_matrix_rank.atol_rtol_float_out", shape="matrix_rank")
 matrices("linalg_matrix_rank", """
 def matrix_rank(self: Tensor, tol: float, hermitian: bool) -> Tensor:
     return torch.linalg_matrix_rank(self, atol=torch.full([], tol, dtype=torch.double), rtol=torch.zeros([], dtype=torch.double), hermitian=hermitian)
-""", out="linalg_matrix_rank.out")
+""", out="linalg_matrix_rank.out", shape="matrix_rank")
 matrices("linalg_matrix_rank.tol_tensor", """
 def matrix_rank(input: Tensor, tol: Tensor, hermitian: bool) -> Tensor:
     return torch.linalg_matrix_rank(input, atol=tol, rtol=torch.zeros_like(tol), hermitian=hermitian)
-""", out="linalg_matrix_rank.out_tol_tensor")
+""", out="linalg_matrix_rank.out_tol_tensor", shape="matrix_rank")
 COND = """
 def linalg_cond(ARGUMENTS) -> Tensor:
     if self.dim() < 2:
@@ -167,10 +167,10 @@ matrices("linalg_cond", COND.replace("ARGUMENTS", "self: Tensor, p: Optional[num
         if self.numel() == 0:
             return torch.zeros(self.size()[:-2], dtype=s.dtype)
         big, small = s.select(-1, 0), s.select(-1, -1)
-        return small / big if p is not None and float(p) < 0.0 else big / small"""), out="linalg_cond.out")
+        return small / big if p is not None and float(p) < 0.0 else big / small"""), out="linalg_cond.out", shape="cond")
 matrices("linalg_cond.p_str", COND.replace("ARGUMENTS", "self: Tensor, p: str").replace("SPECTRAL", """if p == "nuc" and self.numel() != 0:
         s = torch.linalg_svdvals(self)
-        return torch.sum(s, [-1]) * torch.sum(1 / s, [-1])"""), out="linalg_cond.p_str_out")
+        return torch.sum(s, [-1]) * torch.sum(1 / s, [-1])"""), out="linalg_cond.p_str_out", shape="cond")
 
 # -- Least squares, tensors as matrices ------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ def linalg_tensorinv(self: Tensor, ind: int) -> Tensor:
     if rows != cols:
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got " + str(cols) + " != " + str(rows))
     return torch.linalg_inv(self.reshape([rows, cols])).reshape(self.size()[ind:] + self.size()[:ind])
-""", out="linalg_tensorinv.out")
+""", out="linalg_tensorinv.out", shape="tensorinv")
 matrices("linalg_tensorsolve", """
 def linalg_tensorsolve(self: Tensor, other: Tensor, dims: Optional[List[int]]) -> Tensor:
     x = self

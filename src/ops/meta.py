@@ -52,6 +52,6 @@ ask("aten::promote_types")
 ask("aten::can_cast")
 ask("aten::result_type.Tensor", "kernel_result_type",
     same=[f"aten::result_type.{k}" for k in ("Scalar", "Scalar_Scalar", "Scalar_Tensor")])
-ask("aten::isclose")
+ask("aten::isclose", shape="together_bool")
 ask("aten::allclose")
 ask("aten::equal")

@@ -104,7 +104,7 @@ op("aten::_native_batch_norm_legit.no_stats", family="norm", shape="native_batch
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, None, None, training, eps, needs)"})
 op("aten::_native_batch_norm_legit_no_training", family="norm", shape="batch_norm_no_training", kernel="kernel_batch_norm_no_training",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, running_var, False, eps, needs)"})
-op("aten::_native_batch_norm_legit_functional", family="norm", kernel="kernel_batch_norm_functional", grad=NATIVE_BATCH)
+op("aten::_native_batch_norm_legit_functional", family="norm", shape="batch_norm_functional", kernel="kernel_batch_norm_functional", grad=NATIVE_BATCH)
 op("aten::_batch_norm_impl_index", family="norm", kernel="kernel__batch_norm_impl_index")
 op("aten::_batch_norm_with_update", family="norm", shape="batch_norm_update", kernel="kernel__batch_norm_with_update",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, running_var, True, eps, needs)"})

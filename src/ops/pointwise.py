@@ -95,7 +95,7 @@ for KIND, ARGUMENTS, DTYPE in (("Tensor_Tensor", "self.to(dtype), exponent.to(dt
                                 "torch.complex128 if self.is_complex() or exponent.is_complex() else torch.float64"),
                                ("Tensor_Scalar", "self.to(dtype), exponent", WIDEST.format("self", "exponent")),
                                ("Scalar", "self, exponent.to(dtype)", WIDEST.format("exponent", "self"))):
-    op(f"aten::float_power.{KIND}", family="pointwise", body=f"""
+    op(f"aten::float_power.{KIND}", family="pointwise", shape="float_power", body=f"""
 def float_power(self: Tensor, exponent: Tensor) -> Tensor:
     dtype = {DTYPE}
     return torch.pow({ARGUMENTS})

@@ -59,7 +59,7 @@ for KIND in ("Tensor", "Scalar"):
     op(f"aten::copysign.{KIND}", family="pointwise", expr={"float": "copysign(self, other)"},
        promote="float", variants={"inplace": f"aten::copysign_.{KIND}", "out": "aten::copysign.out"
                                   if KIND == "Tensor" else "aten::copysign.Scalar_out"})
-op("aten::ldexp.Tensor", family="pointwise", body="""
+op("aten::ldexp.Tensor", family="pointwise", shape="together_float", body="""
 def ldexp(self: Tensor, other: Tensor) -> Tensor:
     return torch.mul(self, torch.pow(2.0, other))
 """, variants={"inplace": "aten::ldexp_", "out": "aten::ldexp.out"})
@@ -119,7 +119,7 @@ unary("gelu", {"float": {
         0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * x)))"""}}, name="GeluKernelImpl")
 op("aten::_prelu_kernel", family="pointwise", name="prelu_cpu",
    expr={"float": "where(self > 0, self, weight * self)"})
-op("aten::prelu", family="pointwise", body="""
+op("aten::prelu", family="pointwise", shape="together_first", body="""
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
     w = weight
     if self.dim() == 0 and weight.numel() != 1:

@@ -75,22 +75,22 @@ STEPS = """
     length = y.size(dim) - 1
     pairs = y.narrow(dim, 0, length) + y.narrow(dim, 1, length)
 """
-op("aten::trapezoid.x", family="scan", same=["aten::trapz.x"], body="""
+op("aten::trapezoid.x", family="scan", shape="trapezoid", same=["aten::trapz.x"], body="""
 def trapezoid(y: Tensor, x: Tensor, dim: int) -> Tensor:"""
    + EMPTY_LIKE + BODY_BOOL.format("trapezoid") + STEPS.format("trapezoid") + """
     return (pairs * steps).sum([dim]) / 2
 """)
-op("aten::trapezoid.dx", family="scan", same=["aten::trapz.dx"], body="""
+op("aten::trapezoid.dx", family="scan", shape="trapezoid", same=["aten::trapz.dx"], body="""
 def trapezoid(y: Tensor, dx: number, dim: int) -> Tensor:"""
    + EMPTY_LIKE + BODY_BOOL.format("trapezoid") + """
     return (y.sum([dim]) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
 """)
-op("aten::cumulative_trapezoid.x", family="scan", body="""
+op("aten::cumulative_trapezoid.x", family="scan", shape="cumulative_trapezoid", body="""
 def cumulative_trapezoid(y: Tensor, x: Tensor, dim: int) -> Tensor:"""
    + BODY_BOOL.format("cumulative_trapezoid") + STEPS.format("cumulative_trapezoid") + """
     return (pairs * steps).cumsum(dim) / 2
 """)
-op("aten::cumulative_trapezoid.dx", family="scan", body="""
+op("aten::cumulative_trapezoid.dx", family="scan", shape="cumulative_trapezoid", body="""
 def cumulative_trapezoid(y: Tensor, dx: number, dim: int) -> Tensor:"""
    + BODY_BOOL.format("cumulative_trapezoid") + """
     length = y.size(dim) - 1
@@ -155,10 +155,10 @@ QUANTILE = """
     return values.reshape(out_shape)
 """
 for name, ignore_nan in (("quantile", "False"), ("nanquantile", "True")):
-    op(f"aten::{name}", family="sort", variants={"out": f"aten::{name}.out"}, body=f"""
+    op(f"aten::{name}", family="sort", shape="quantile", variants={"out": f"aten::{name}.out"}, body=f"""
 def {name}(self: Tensor, q: Tensor, dim: Optional[int], keepdim: bool, interpolation: str) -> Tensor:"""
        + QUANTILE.replace("{0}", name).replace("{1}", ignore_nan))
-    op(f"aten::{name}.scalar", family="sort", variants={"out": f"aten::{name}.scalar_out"}, body=f"""
+    op(f"aten::{name}.scalar", family="sort", shape="quantile", variants={"out": f"aten::{name}.scalar_out"}, body=f"""
 def {name}(self: Tensor, q: float, dim: Optional[int], keepdim: bool, interpolation: str) -> Tensor:
     if not (q >= 0 and q <= 1):
         raise RuntimeError("{name}() q must be in the range [0, 1] but got " + str(q))

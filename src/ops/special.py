@@ -48,7 +48,7 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
     return self.copy_(torch.polygamma(n, self))
 """)
 for name in ("mvlgamma", "special_multigammaln"):
-    op(f"aten::{name}", family="special", variants={"out": f"aten::{name}.out", **({"inplace": "aten::mvlgamma_"} if name == "mvlgamma" else {})},
+    op(f"aten::{name}", family="special", shape="like_float", variants={"out": f"aten::{name}.out", **({"inplace": "aten::mvlgamma_"} if name == "mvlgamma" else {})},
        body=f"""
 def {name}(self: Tensor, p: int) -> Tensor:
     if p < 1:

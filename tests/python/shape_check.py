@@ -18,11 +18,35 @@ from typing import Any
 
 import rushlight
 import torch
-from ops_check import copied, op_db, samples
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo import core
 from torch.utils._python_dispatch import TorchDispatchMode
 
-DTYPES = [torch.float32, torch.int64]
-NUMBERS = {d.number: d for d in vars(rushlight).values() if isinstance(d, rushlight.dtype)}
+# It reads the source of every frame above for each sample, to find marks that are not ours: half of the time, under pytest.
+core.extract_test_fn = lambda: None
+
+
+def copied(value: Any) -> Any:
+    """The argument again, on memory of its own, with the same strides."""
+    if isinstance(value, torch.Tensor):
+        overlaps = any(stride == 0 and size > 1 for size, stride in zip(value.shape, value.stride(), strict=False))
+        return value.detach() if overlaps else value.detach().clone(memory_format=torch.preserve_format)
+    if type(value) in (list, tuple):
+        return type(value)(copied(v) for v in value)
+    return value
+
+
+def samples(op: Any, dtype: torch.dtype, most: int) -> list:
+    torch.manual_seed(0)
+    out = []
+    try:
+        for sample in op.sample_inputs("cpu", dtype):
+            out.append(sample)
+            if len(out) >= most:
+                break
+    except Exception:
+        pass
+    return out
 
 
 def tensors_of(value: Any) -> list[torch.Tensor]:
@@ -147,6 +171,9 @@ class Checker:
                 return
         if not why:
             why = symbolic
+        elif why and theirs:
+            self.counts["kernel refuses"] += 1
+            return
         self.rules[plain.rule] += not why
         self.operators.add(plain.operator)
         self.add(name, call, "wrong" if why else "right", f"rule {plain.rule}: {why}")
@@ -157,7 +184,7 @@ class Checker:
         except Exception as error:
             return f"symbolic: {type(error).__name__}: {str(error)[:150]}"
         for p, s in zip(plain.results, symbolic.results, strict=True):
-            if (p.sizes, p.strides, p.offset, p.dtype, p.alias) != (s.sizes, s.strides, s.offset, s.dtype, s.alias) and -1 not in p.sizes:
+            if p[1:6] != s[1:6] and -1 not in p.sizes:
                 return f"symbolic: {s[1:6]} with {s.formulas}, numbers say {p[1:6]}"
         return formulas_hold(symbolic)
 
@@ -202,7 +229,8 @@ def check_operator(checker: Checker, op: Any, dtypes: list[torch.dtype], most: i
         for sample in samples(op, dtype, most):
             args = [sample.input, *sample.args]
             if hasattr(torch.ops.aten, op.aten_name) and rushlight._rushlight.has_operator(f"aten::{op.aten_name}"):
-                checker.check(f"aten::{op.aten_name}", [a.detach() if isinstance(a, torch.Tensor) else a for a in args], sample.kwargs)
+                plain = [a.detach() if isinstance(a, torch.Tensor) else a for a in args]
+                checker.check(f"aten::{op.aten_name}", plain, sample.kwargs)
             with torch.no_grad(), Recorder(checker):
                 try:
                     op.op(sample.input, *sample.args, **sample.kwargs)
