@@ -221,16 +221,24 @@ def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bia
             x = x.conj().resolve_conj()
         if transposed:
             x, g = g, x
-            if x.is_complex():
-                g = g
         n, c = x.size(0), x.size(1) // groups
-        space = x.size()[2:]
-        x = x.reshape([n, groups, c] + space).transpose(0, 2).reshape([c, groups * n] + space)
-        g = g.transpose(0, 1).contiguous()
-        made = torch.convolution(x, g, None, apart, pad, step, False, zeros, groups)
+        points = weight.numel() == weight.size(0) * weight.size(1) # windows of one pixel: a product of matrices
         for d in range(k):
-            made = made.narrow(d + 2, 0, weight.size(d + 2))
-        gw = made.transpose(0, 1).contiguous()
+            points = points and pad[d] == 0
+        if points:
+            for d in range(k):
+                x = torch.slice(x, d + 2, 0, (g.size(d + 2) - 1) * step[d] + 1, step[d])
+            a = g.reshape([n, groups, g.size(1) // groups, -1]).permute([1, 2, 0, 3]).flatten(2)
+            b = x.reshape([n, groups, c, -1]).permute([1, 2, 0, 3]).flatten(2)
+            gw = torch.bmm(a, b.transpose(1, 2)).reshape(weight.size())
+        else:
+            space = x.size()[2:]
+            x = x.reshape([n, groups, c] + space).transpose(0, 2).reshape([c, groups * n] + space)
+            g = g.transpose(0, 1).contiguous()
+            made = torch.convolution(x, g, None, apart, pad, step, False, zeros, groups)
+            for d in range(k):
+                made = made.narrow(d + 2, 0, weight.size(d + 2))
+            gw = made.transpose(0, 1).contiguous()
     return gi, gw, gb
 """)
 backward("_slow_conv2d_backward.output_mask", """
@@ -489,4 +497,15 @@ def affine_grid_generator_backward(grad: Tensor, size: List[int], align_corners:
     points = torch.affine_grid_generator(same, [1] + size[1:], align_corners).reshape([1, -1, k])
     points = torch.cat([points, torch.ones([1, points.size(1), 1], dtype=grad.dtype)], -1).expand([size[0], -1, -1])
     return torch.bmm(points.transpose(1, 2), grad.reshape([size[0], -1, k])).transpose(1, 2)
+""")
+
+# -- What formulas have already
+
+backward("matrix_exp_backward", """
+def matrix_exp_backward(self: Tensor, grad: Tensor) -> Tensor:
+    return matrix_exp_slope(grad, self)
+""")
+backward("cumprod_backward", """
+def cumprod_backward(grad: Tensor, input: Tensor, dim: int, output: Tensor) -> Tensor:
+    return cumprod_gradient(grad, input, output, dim)
 """)

@@ -88,9 +88,9 @@ op("aten::native_group_norm", family="norm", shape="native_group_norm", kernel="
    "input, weight, bias": """
    gi, gw, gb = torch.native_group_norm_backward(grad0, input, result1, result2, weight, N, C, HxW, group, needs)
    if needs[0]: # what mean and deviation give back
-       x = input.reshape([N, group, -1])
+       x = input.reshape([N, group, C // group * HxW])
        r = result2.unsqueeze(-1)
-       more = (grad1.unsqueeze(-1) - grad2.unsqueeze(-1) * (x - result1.unsqueeze(-1)) * r * r * r) / (C // group * HxW)
+       more = (grad1.unsqueeze(-1) - grad2.unsqueeze(-1) * (x - result1.unsqueeze(-1)) * r * r * r) / max(1, C // group * HxW)
        gi = gi + more.reshape(input.size()).to(gi.dtype)
    gi, gw, gb
    """},

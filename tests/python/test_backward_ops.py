@@ -161,10 +161,18 @@ case("_log_softmax_backward_data", lambda r: (r(*S), -r.unit(*S), 1, r.dtype))
 
 
 def conv(
-    n: int, stride: int, pad: int, apart: int, transposed: bool, groups: int, mask: list[bool], batch: int = 2
+    n: int,
+    stride: int,
+    pad: int,
+    apart: int,
+    transposed: bool,
+    groups: int,
+    mask: list[bool],
+    batch: int = 2,
+    wide: bool = True,
 ) -> Callable[[Draw], tuple]:
     def make(r: Draw) -> tuple:
-        space, window = (7, 8, 9)[:n], (3, 2, 3)[:n]
+        space, window = (7, 8, 9)[:n], ((3, 2, 3) if wide else (1, 1, 1))[:n]
         x = r(batch, 4, *space)
         w = r(4, 6 // groups, *window) if transposed else r(6, 4 // groups, *window)
         out = [1] * n if transposed and stride > 1 else [0] * n
@@ -184,6 +192,7 @@ case(
         for g in (1, 2)
     ],
     conv(2, 2, 1, 1, False, 1, [True, False, True]),
+    *[conv(n, 2, 0, 1, t, g, ALL, wide=False) for n in (1, 2) for t in (False, True) for g in (1, 2)],
     conv(2, 1, 1, 1, False, 1, ALL, batch=1),
 )
 
@@ -308,6 +317,8 @@ for p in (0.0, 0.5, 1.0, 1.7, 2.0, 3.0, float("inf")):
 case("select_backward", lambda r: (r(3, 5), [3, 4, 5], 1, -2))
 case("slice_backward", lambda r: (r(3, 2, 5), [3, 6, 5], 1, 1, 5, 2))
 case("diagonal_backward", lambda r: (r(4, 3), [3, 4, 5], 1, 0, 2))
+case("matrix_exp_backward", lambda r: (r(4, 4), r(4, 4)))
+case("cumprod_backward", lambda r: (r(3, 4), x := r(3, 4), 1, x.cumprod(1)))
 case("trace_backward", lambda r: (r(), [3, 4]))
 case("index_select_backward", lambda r: (r(3, 6), [3, 4], 1, r.ints(4, 6)))
 case("masked_select_backward", lambda r: (r(5), r(3, 3), torch.eye(3, dtype=torch.bool).index_fill(0, torch.tensor(0), True)))
