@@ -25,7 +25,7 @@ import gen_grad  # noqa: E402
 import gen_tape  # noqa: E402
 
 KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "layout", "refuse_bool", "reduce", "dtypes",
-        "name", "kernel", "c", "body", "shape", "variants", "same", "effects", "grad", "test"}
+        "name", "kernel", "c", "body", "schema", "shape", "variants", "same", "effects", "grad", "test"}
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
            "nested": "OP_NESTED", "nested_rows": "OP_NESTED_ROWS",
@@ -156,6 +156,14 @@ class Table:
             raise TableError(where, f"PyTorch registers no operator {full}")
         return self.schemas[full]
 
+    def add_schema(self, full: str, where: str, text: str) -> None:
+        """An operator that PyTorch does not have: `NAMESPACE::NAME(ARGUMENTS) -> RESULTS`."""
+        if full in self.schemas:
+            raise TableError(where, f"{full}: its schema is in schemas.txt")
+        if not re.fullmatch(re.escape(full) + r"\(.*\) -> \S.*", text) or "::" not in full:
+            raise TableError(where, f"{full}: schema {text!r}, expected {full}(ARGUMENTS) -> RESULTS")
+        self.schemas[full] = Schema(text)
+
     def add_row(self, full: str, where: str, entry: dict[str, Any]) -> Any:
         row = Row(self.find(full, where), where, entry)
         if full in self.rows:
@@ -178,6 +186,8 @@ class Table:
                 raise TableError(where, f"{full}: unknown key {key!r}")
         if not isinstance(entry.get("family"), str):
             raise TableError(where, f"{full}: family is missing")
+        if "schema" in entry:
+            self.add_schema(full, where, entry["schema"])
         for name in [full, *entry.get("same", [])]:
             row = self.add_row(name, where, entry)
             self.fill(row)
