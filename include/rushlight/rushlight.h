@@ -538,6 +538,10 @@ RUSH_API rush_status rush_op_shape(rush_context *c, const char *name, const rush
                                    rush_value *result, rush_error *err) RUSH_CHECKED;
 /* Is there an operator of this name, with any overload unless one is given? */
 RUSH_API bool rush_op_exists(rush_context *c, const char *name);
+/* The schemas of all operators that can run (name NULL), or of one operator's overloads that can, a line each; where it is known,
+ * a tab and the classes of dtypes that it computes in follow: "bool int float complex".  Operators from outside are not among
+ * them.  *text is freed with rush_free_text. */
+RUSH_API rush_status rush_op_schemas(rush_context *c, const char *name, char **text, rush_error *err) RUSH_CHECKED;
 /* An operator looked up once, for repeated calls with complete arguments. */
 typedef struct rush_operator rush_operator;
 /* Borrowed from the context; NULL when unknown. */

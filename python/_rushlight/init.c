@@ -177,6 +177,22 @@ static PyObject *py_has_operator(PyObject *m, PyObject *arg)
   return PyBool_FromLong(rush_op_exists(((py_state *)PyModule_GetState(m))->context, name));
 }
 
+static PyObject *py_operator_schemas(PyObject *m, PyObject *const *args, Py_ssize_t n_args)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_error err = RUSH_ERROR_INIT;
+  const char *name = n_args > 0 ? PyUnicode_AsUTF8(args[0]) : NULL;
+  char *text;
+
+  if (n_args > 0 && !name)
+    return NULL;
+  if (rush_op_schemas(st->context, name, &text, &err) != RUSH_OK)
+    return py_raise(st, &err);
+  PyObject *o = PyUnicode_FromString(text);
+  rush_free_text(st->context, text);
+  return o;
+}
+
 /* -- Settings ----------------------------------------------------------------------------------------------- */
 
 static PyObject *py_manual_seed(PyObject *m, PyObject *arg)
@@ -518,6 +534,8 @@ static PyMethodDef functions[] = {
     {"operator_shape", (PyCFunction)(void (*)(void))py_operator_shape, METH_FASTCALL | METH_KEYWORDS,
      "operator_shape(name, symbolic, *args, **kwargs): rushlight.ops.shape as plain tuples"},
     {"has_operator", py_has_operator, METH_O, "is there an operator of this name (any overload)?"},
+    {"operator_schemas", (PyCFunction)(void (*)(void))py_operator_schemas, METH_FASTCALL,
+     "operator_schemas(name=None): the schemas of one operator, or of all that can run, a line each"},
     {"as_tensor", (PyCFunction)(void (*)(void))py_as_tensor, METH_FASTCALL, "a Tensor of numbers, lists, numpy or torch; memory is shared"},
     {"from_dlpack", py_import_dlpack, METH_O, "a Tensor on the memory of an object with __dlpack__"},
     {"manual_seed", py_manual_seed, METH_O, "seed the random generator as torch.manual_seed does"},

@@ -259,12 +259,33 @@ static int tensor_bool(PyObject *self)
   return yes;
 }
 
+static PyObject *tensor_index(PyObject *self)
+{
+  PyObject *item = tensor_item(self, NULL);
+
+  if (item && !PyLong_Check(item)) {
+    Py_DECREF(item);
+    PyErr_SetString(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
+    return NULL;
+  }
+  return item;
+}
+
+/* What operators take: tensors of anybody's, and numbers. */
+static bool is_operand(PyObject *x)
+{
+  return py_state_of(x) || PyLong_Check(x) || PyFloat_Check(x) || PyComplex_Check(x) || PyIndex_Check(x) ||
+         PyObject_CheckBuffer(x) || PyObject_HasAttrString(x, "__dlpack__");
+}
+
 /* The state is in whichever operand is ours. */
 static PyObject *binary(const char *name, PyObject *a, PyObject *b)
 {
   PyObject *args[2] = {a, b};
   py_state *st = py_state_of(a) ? py_state_of(a) : py_state_of(b);
 
+  if (!st || !is_operand(a) || !is_operand(b))
+    Py_RETURN_NOTIMPLEMENTED;
   return py_operator(st, name, args, 2, NULL);
 }
 static PyObject *unary(const char *name, PyObject *a) { return py_operator(py_state_of(a), name, &a, 1, NULL); }
@@ -286,6 +307,13 @@ BINARY(nb_iadd, "aten::add_")
 BINARY(nb_isub, "aten::sub_")
 BINARY(nb_imul, "aten::mul_")
 BINARY(nb_idiv, "aten::div_")
+BINARY(nb_ifloordiv, "aten::floor_divide_")
+BINARY(nb_imod, "aten::remainder_")
+BINARY(nb_iand, "aten::bitwise_and_")
+BINARY(nb_ior, "aten::bitwise_or_")
+BINARY(nb_ixor, "aten::bitwise_xor_")
+BINARY(nb_ishl, "aten::bitwise_left_shift_")
+BINARY(nb_ishr, "aten::bitwise_right_shift_")
 static PyObject *nb_sub(PyObject *a, PyObject *b)
 {
   return py_state_of(a) ? binary("aten::sub", a, b) : binary("aten::rsub", b, a);
@@ -298,6 +326,12 @@ static PyObject *nb_pow(PyObject *a, PyObject *b, PyObject *modulus)
   }
   return binary("aten::pow", a, b);
 }
+static PyObject *nb_ipow(PyObject *a, PyObject *b, PyObject *modulus)
+{
+  (void)modulus; /* None: the statement has no third operand */
+  return binary("aten::pow_", a, b);
+}
+static PyObject *nb_pos(PyObject *a) { return unary("aten::positive", a); }
 static PyObject *nb_neg(PyObject *a) { return unary("aten::neg", a); }
 static PyObject *nb_abs(PyObject *a) { return unary("aten::abs", a); }
 static PyObject *nb_invert(PyObject *a) { return unary("aten::bitwise_not", a); }
@@ -332,30 +366,38 @@ static PyObject *apply_index(py_state *st, PyObject *x, PyObject *index, Py_ssiz
   } else if (PyIndex_Check(index) && !py_state_of(index)) {
     result = py_operator(st, "aten::select.int", (PyObject *[]){x, d, index}, 3, NULL);
   } else {
-    PyErr_Format(PyExc_TypeError, "indices are ints, slices, None, Ellipsis or one tensor, not '%s'",
+    PyErr_Format(PyExc_TypeError, "indices are ints, slices, None, Ellipsis, lists or tensors, not '%s'",
                  Py_TYPE(index)->tp_name);
   }
   Py_DECREF(d);
   return result;
 }
 
-static PyObject *tensor_subscript(PyObject *self, PyObject *index)
+/* Does an index go by views alone?  Lists, tensors, booleans and everything else are Python's (indexing.py). */
+static bool is_basic(PyObject *all)
+{
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++) {
+    PyObject *x = PyTuple_GET_ITEM(all, i);
+    if (x != Py_None && x != Py_Ellipsis && !PySlice_Check(x) && (!PyLong_Check(x) || PyBool_Check(x)))
+      return false;
+  }
+  return true;
+}
+
+static PyObject *subscript_in_python(const char *name, PyObject *self, PyObject *index, PyObject *value)
+{
+  PyObject *module = PyImport_ImportModule("rushlight.indexing");
+  PyObject *r = module ? PyObject_CallMethod(module, name, value ? "OOO" : "OO", self, index, value) : NULL;
+
+  Py_XDECREF(module);
+  return r;
+}
+
+static PyObject *subscript_by_views(PyObject *self, PyObject *all)
 {
   py_state *st = ((py_tensor *)self)->state;
-
-  if (py_state_of(index)) {
-    PyObject *list = PyList_New(1);
-    if (!list)
-      return NULL;
-    PyList_SET_ITEM(list, 0, Py_NewRef(index));
-    PyObject *r = py_operator(st, "aten::index.Tensor", (PyObject *[]){self, list}, 2, NULL);
-    Py_DECREF(list);
-    return r;
-  }
-  PyObject *all = PyTuple_Check(index) ? Py_NewRef(index) : PyTuple_Pack(1, index);
-  if (!all)
-    return NULL;
   Py_ssize_t n = PyTuple_GET_SIZE(all), used = 0, dim = 0;
+
   for (Py_ssize_t i = 0; i < n; i++)
     used += PyTuple_GET_ITEM(all, i) != Py_None && PyTuple_GET_ITEM(all, i) != Py_Ellipsis;
   PyObject *x = Py_NewRef(self);
@@ -369,8 +411,56 @@ static PyObject *tensor_subscript(PyObject *self, PyObject *index)
     PyObject *next = apply_index(st, x, item, &dim);
     Py_SETREF(x, next);
   }
+  return x;
+}
+
+static PyObject *tensor_subscript(PyObject *self, PyObject *index)
+{
+  PyObject *all = PyTuple_Check(index) ? Py_NewRef(index) : PyTuple_Pack(1, index), *x;
+
+  if (!all)
+    return NULL;
+  /* an Ellipsis alone makes a new object, too */
+  if (is_basic(all) && !(PyTuple_GET_SIZE(all) == 1 && PyTuple_GET_ITEM(all, 0) == Py_Ellipsis))
+    x = subscript_by_views(self, all);
+  else
+    x = subscript_in_python("get_item", self, index, NULL);
   Py_DECREF(all);
   return x;
+}
+
+static int tensor_assign(PyObject *self, PyObject *index, PyObject *value)
+{
+  if (!value) {
+    PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
+    return -1;
+  }
+  PyObject *r = subscript_in_python("set_item", self, index, value);
+  Py_XDECREF(r);
+  return r ? 0 : -1;
+}
+
+static PyObject *tensor_iter(PyObject *self)
+{
+  if (rush_tensor_n_dims(tensor_of(self)) == 0) {
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d tensor");
+    return NULL;
+  }
+  PyObject *parts = py_operator(((py_tensor *)self)->state, "aten::unbind.int", &self, 1, NULL);
+  PyObject *it = parts ? PyObject_GetIter(parts) : NULL;
+  Py_XDECREF(parts);
+  return it;
+}
+
+static int tensor_contains(PyObject *self, PyObject *item)
+{
+  PyObject *equal = PyObject_RichCompare(self, item, Py_EQ);
+  PyObject *any = equal && py_state_of(equal) ? py_operator(py_state_of(equal), "aten::any", &equal, 1, NULL) : NULL;
+  int yes = any ? PyObject_IsTrue(any) : PyErr_Occurred() ? -1 : 0;
+
+  Py_XDECREF(equal);
+  Py_XDECREF(any);
+  return yes;
 }
 
 /* Any operator that takes self first: x.relu(), x.view(2, 3). */
@@ -410,6 +500,9 @@ static PyType_Slot tensor_slots[] = {{Py_tp_dealloc, tensor_dealloc},
                                      {Py_bf_releasebuffer, tensor_release_buffer},
                                      {Py_mp_length, tensor_len},
                                      {Py_mp_subscript, tensor_subscript},
+                                     {Py_mp_ass_subscript, tensor_assign},
+                                     {Py_sq_contains, tensor_contains},
+                                     {Py_tp_iter, tensor_iter},
                                      {Py_nb_add, nb_add},
                                      {Py_nb_subtract, nb_sub},
                                      {Py_nb_multiply, nb_mul},
@@ -427,6 +520,16 @@ static PyType_Slot tensor_slots[] = {{Py_tp_dealloc, tensor_dealloc},
                                      {Py_nb_inplace_subtract, nb_isub},
                                      {Py_nb_inplace_multiply, nb_imul},
                                      {Py_nb_inplace_true_divide, nb_idiv},
+                                     {Py_nb_inplace_floor_divide, nb_ifloordiv},
+                                     {Py_nb_inplace_remainder, nb_imod},
+                                     {Py_nb_inplace_power, nb_ipow},
+                                     {Py_nb_inplace_and, nb_iand},
+                                     {Py_nb_inplace_or, nb_ior},
+                                     {Py_nb_inplace_xor, nb_ixor},
+                                     {Py_nb_inplace_lshift, nb_ishl},
+                                     {Py_nb_inplace_rshift, nb_ishr},
+                                     {Py_nb_index, tensor_index},
+                                     {Py_nb_positive, nb_pos},
                                      {Py_nb_negative, nb_neg},
                                      {Py_nb_absolute, nb_abs},
                                      {Py_nb_invert, nb_invert},

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from . import _rushlight, ops, profiler
+from . import _rushlight, methods, ops, profiler
 from ._rushlight import (
     EnumValue,
     Error,
@@ -153,8 +153,11 @@ def tensor(data: Any, dtype: dtype | None = None) -> Tensor:
 
 
 def _tensor_method(self: Tensor, name: str) -> Any:
-    """`x.name`: the operator aten::name with x as its first argument."""
+    """`x.name` of an operator that the table lacks: one from outside."""
     operator = ops.aten.find(name)
     if operator is None:
         raise AttributeError(f"'Tensor' has no attribute '{name}', and there is no operator aten::{name}")
     return lambda *args, **kwargs: operator(self, *args, **kwargs)
+
+
+methods.install()

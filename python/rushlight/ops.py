@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _rushlight
+
+if TYPE_CHECKING:
+    import inspect
 
 
 class Operator:
@@ -12,6 +16,30 @@ class Operator:
 
     def __init__(self, name: str) -> None:
         self._name = name
+
+    def _lines(self) -> list[str]:
+        """The schemas of what this calls."""
+        lines = _rushlight.operator_schemas(self._name.partition(".")[0]).splitlines()
+        return [line for line in lines if "." not in self._name or line.startswith(f"{self._name}(")]
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        from . import methods
+
+        return methods.document(self._name, self._lines(), 0)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        from . import methods
+
+        lines = self._lines()
+        if not lines:
+            raise AttributeError("__signature__")
+        return methods.signature([methods.Overload(line) for line in lines], False)
+
+    def __dir__(self) -> list[str]:
+        heads = (line.partition("(")[0].partition(".")[2] for line in self._lines())
+        return ["default" if name == "" else name for name in heads]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _rushlight.call_operator(self._name, *args, **kwargs)
@@ -44,6 +72,11 @@ class Namespace:
         setattr(self, name, operator)
         return operator
 
+    def __dir__(self) -> list[str]:
+        start = f"{self._name}::"
+        lines = (line for line in _rushlight.operator_schemas().splitlines() if line.startswith(start))
+        return ["find", *dict.fromkeys(re.split(r"[.(]", line[len(start) :], maxsplit=1)[0] for line in lines)]
+
     def __getattr__(self, name: str) -> Operator:
         operator = self.find(name)
         if operator is None:
@@ -55,8 +88,8 @@ class Formula:
     """The gradient of one or several arguments of an operator: a function of the operator table.
 
     `inputs` are the arguments, `takes` what the formula is called with, by name: `grad` (`grad0`, `grad1`...) the gradient of
-    the result (of each), `result` the result, `needs` a list that says which inputs are wanted, `self_sizes` the sizes of an argument, everything else
-    an argument.
+    the result (of each), `result` the result, `needs` a list that says which inputs are wanted, `self_sizes` the sizes of an
+    argument, everything else an argument.
     """
 
     def __init__(self, name: str, index: int, inputs: str, takes: str) -> None:
@@ -83,10 +116,13 @@ def gradient(name: str) -> dict[str, Formula]:
     return found
 
 
-aten = Namespace("aten")
-prim = Namespace("prim")
-quantized = Namespace("quantized")
-torchvision = Namespace("torchvision")
+if TYPE_CHECKING:
+    from ._operators import Aten, Prim, Quantized, Torchvision
+
+aten: Aten = Namespace("aten")  # type: ignore[assignment]
+prim: Prim = Namespace("prim")  # type: ignore[assignment]
+quantized: Quantized = Namespace("quantized")  # type: ignore[assignment]
+torchvision: Torchvision = Namespace("torchvision")  # type: ignore[assignment]
 
 
 # -- Shapes ---------------------------------------------------------------------------------------------------

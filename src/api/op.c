@@ -65,6 +65,17 @@ bool rush_op_exists(rush_context *c, const char *name)
   return overload.len ? op_find(c, base, overload) != NULL : op_overloads(c, base, &n) != NULL;
 }
 
+rush_status rush_op_schemas(rush_context *c, const char *name, char **text, rush_error *err)
+{
+  call_ctx cx;
+  text_buf t;
+
+  TRY(api_begin(&cx, c, err));
+  text_init(&t, cx.ctx);
+  op_table_print(&t, name ? str_of(name) : STR(""));
+  return api_text(&cx, RUSH_OK, &t, text);
+}
+
 const rush_operator *rush_op_find(rush_context *c, const char *name)
 {
   str base, overload;

@@ -100,6 +100,9 @@ struct op {
 const op *op_find(context *c, str name, str overload);
 /* All overloads of a name in PyTorch's registration order: *n of them; NULL and 0 when there are none. */
 const op *const *op_overloads(context *c, str name, uint32_t *n);
+/* The table's operators that can run, all or those of one name: a schema a line, then where it is known a tab and the classes
+ * of dtypes that it computes in. */
+void op_table_print(text_buf *out, str name);
 /* Can it run (kernel, tape, base or body)? */
 bool op_is_runnable(const op *o);
 /* Compile what running needs (a composite's body).  Locked inside, at most once. */

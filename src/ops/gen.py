@@ -599,15 +599,20 @@ def write_c(path: str, table: Any) -> None:
         f.write("".join(parts))
 
 
+def read_all(schemas: str, tapes: str, rules: str, tables: list[str]) -> Table:
+    """The whole table, checked; TableError says what is wrong."""
+    table = Table(read_schemas(schemas), gen_tape.Primitives(tapes), read_rules(rules))
+    table.refusals = read_refusals(os.path.join(os.path.dirname(schemas), "refusals.txt"))
+    read_tables(table, tables)
+    table.finish()
+    return table
+
+
 def main(argv: list[str]) -> None:
     if len(argv) < 6:
         sys.exit(__doc__)
     try:
-        table = Table(read_schemas(argv[1]), gen_tape.Primitives(argv[2]), read_rules(argv[3]))
-        table.refusals = read_refusals(os.path.join(os.path.dirname(argv[1]), "refusals.txt"))
-        read_tables(table, argv[5:])
-        table.finish()
-        write_c(argv[4], table)
+        write_c(argv[4], read_all(argv[1], argv[2], argv[3], argv[5:]))
     except TableError as x:
         sys.exit(f"{x}")
 

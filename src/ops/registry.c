@@ -5,6 +5,7 @@
 
 #include "ops/lookup.h"
 #include "ops/table.h"
+#include "ops/tape.h"
 
 /* Schemas of names that have no entry: the expanded text and an index of it. */
 typedef struct packed_name {
@@ -482,6 +483,48 @@ rush_status op_register(context *c, const rush_op_def *def, rush_error *err)
     st = publish_outside(r, g.made, err);
   mutex_unlock(&r->lock);
   return st;
+}
+
+/* -- What is there ---------------------------------------------------------------------------------------- */
+
+static bool row_runs(const struct op_row *r)
+{
+  if (r->kernel || r->family == FAMILY_POINTWISE || r->family == FAMILY_COMPOSITE)
+    return true;
+  return r->base >= 0 && row_runs(&op_rows[r->base]);
+}
+
+/* The classes of dtypes that a formula is for. */
+static void print_classes(text_buf *out, const struct op_row *r)
+{
+  static const char *const names[] = {[DTYPE_BOOL] = "bool", [DTYPE_INT] = "int", [DTYPE_FLOAT] = "float",
+                                      [DTYPE_COMPLEX] = "complex"};
+  const int32_t at = r->base >= 0 ? op_rows[r->base].point : r->point;
+  if (at < 0)
+    return;
+  const struct point_row *p = &point_rows[at];
+  const char *between = "\t";
+  for (int cls = 0; cls < (int)COUNT_OF(names); cls++) {
+    bool has = false;
+    for (int i = 0; i < p->n_arms && !has; i++)
+      has = point_arms[p->first_arm + i].classes >> cls & 1;
+    if (has && names[cls]) {
+      text_printf(out, "%s%s", between, names[cls]);
+      between = " ";
+    }
+  }
+}
+
+void op_table_print(text_buf *out, str name)
+{
+  for (uint32_t i = 0; i < op_n_rows; i++) {
+    const struct op_row *r = &op_rows[i];
+    if (!row_runs(r) || (name.len && !str_eq(op_row_name(r), name)))
+      continue;
+    text_printf(out, "%s", op_pool + r->schema);
+    print_classes(out, r);
+    text_printf(out, "\n");
+  }
 }
 
 /* -- Composites -------------------------------------------------------------------------------------------- */

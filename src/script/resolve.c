@@ -103,7 +103,9 @@ static const struct { const char *path; special_form form; } torch_specials[] = 
 static const struct { const char *path, *op; } torch_ops[] = {
     {"torch.jit.wait", "aten::wait"},        {"torch.jit._wait", "aten::wait"},
     {"torch.nn.functional.linear", "aten::linear"}, {"torch.is_tensor", "prim::is_tensor"},
-    {"torch.get_device", "aten::get_device"}, {"torch.fft.fft", "aten::fft_fft"},
+    {"torch.get_device", "aten::get_device"}, {"torch.nested.to_padded_tensor", "aten::nested_to_padded_tensor"},
+    {"torch.nn.functional.logsigmoid", "aten::log_sigmoid"}, {"torch._segment_reduce", "aten::segment_reduce"},
+    {"torch.nn.functional._list_with_default", "aten::list_with_default"}, {"math.remainder", "aten::mathremainder"},
 };
 
 static const struct { const char *name; double value; } math_constants[] = {
@@ -114,6 +116,7 @@ static const struct { const char *name; double value; } math_constants[] = {
 static const char *const torch_modules[] = {
     "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.fft", "torch.special",
     "torch._C", "torch._C._nn", "torch._jit_internal", "torch.cuda", "torch.utils", "torch.functional",
+    "torch._VF", "torch.nested",
 };
 
 static bool constant_out(sugared *out, rush_value v, type_kind k)

@@ -1,0 +1,320 @@
+"""Tensor's methods, made from the operator table: every operator whose first argument is `self: Tensor`."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import _rushlight
+from ._rushlight import Tensor
+
+if TYPE_CHECKING:
+    import inspect
+
+# A method's schema: self comes first, and nothing else is written to.
+_SELF = re.compile(r"^aten::(?!__)(\w+)(?:\.\w+)?\(Tensor(?:\([^)]*\))? self\b[^!\n]*\) -> .*$", re.M)
+_WORDS = {"SymInt": "int", "Scalar": "number", "ScalarType": "dtype", "MemoryFormat": "int", "Layout": "int", "Device": "str"}
+_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other"}  # numpy's names, which PyTorch takes too
+_ATTRIBUTES = {"T": "numpy_T", "mT": "mT", "H": "matrix_H", "mH": "mH", "real": "real", "imag": "imag"}
+_CASTS = {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8",
+    "char": "int8", "short": "int16", "int": "int32", "long": "int64", "cfloat": "complex64", "cdouble": "complex128",
+}  # fmt: skip
+
+
+class Argument:
+    """One argument of a schema: `Tensor(a!) self`, `SymInt[2] stride=[1, 1]`."""
+
+    def __init__(self, text: str, keyword_only: bool) -> None:
+        declared, self.has_default, default = text.partition("=")
+        kind, _, self.name = declared.rpartition(" ")
+        self.default = _value(default) if self.has_default else None
+        self.is_written = "!" in kind
+        self.keyword_only = keyword_only
+        self.kind = re.sub(r"\((?:\w|!|\||\*| |->)*\)", "", kind)
+
+    def __str__(self) -> str:
+        shown = f"{self.name}: {shown_type(self.kind)}"
+        return f"{shown} = {self.default!r}" if self.has_default else shown
+
+
+def _value(text: str) -> Any:
+    try:
+        return {"None": None, "True": True, "False": False}[text]
+    except KeyError:
+        pass
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    if text.startswith("[") and text.endswith("]"):
+        return [_value(part.strip()) for part in text[1:-1].split(",") if part.strip()]
+    return text.strip("\"'")
+
+
+def shown_type(kind: str) -> str:
+    """A schema's type as Python says it."""
+    if kind.endswith("?"):
+        return f"{shown_type(kind[:-1])} | None"
+    if kind.endswith("]"):
+        inner = shown_type(kind[: kind.rindex("[")])
+        return f"list[{inner}]"
+    return _WORDS.get(kind, kind)
+
+
+def split_arguments(text: str) -> Iterator[str]:
+    """At commas outside of brackets."""
+    depth = start = 0
+    for i, c in enumerate(text):
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 0:
+            yield text[start:i].strip()
+            start = i + 1
+    if text[start:].strip():
+        yield text[start:].strip()
+
+
+class Overload:
+    """One line of operator_schemas()."""
+
+    def __init__(self, line: str) -> None:
+        schema, _, self.classes = line.partition("\t")
+        arguments, _, self.results = schema.rpartition(" -> ")
+        self.name, _, inside = arguments.partition("(")
+        self.arguments: list[Argument] = []
+        keyword_only = False
+        for part in split_arguments(inside[:-1]):
+            if part == "*":
+                keyword_only = True
+            elif part != "...":
+                self.arguments.append(Argument(part, keyword_only))
+        self.views = re.match(r"Tensor\(\w+\)", self.results) is not None
+
+    def shown(self, name: str, skip: int) -> str:
+        parts, starred = [], False
+        for a in self.arguments[skip:]:
+            if a.keyword_only and not starred:
+                parts.append("*")
+                starred = True
+            parts.append(str(a))
+        results = re.sub(r"\((?:\w|!)+\)", "", self.results)
+        results = ", ".join(shown_type(r.split(" ")[0]) for r in split_arguments(results.strip("()"))) or "None"
+        return f"{name}({', '.join(parts)}) -> {results if ',' not in results else f'({results})'}"
+
+
+def gathered(overload: Overload) -> str | None:
+    """The only argument beside self, when it is a list of ints: x.view(2, 3) is x.view([2, 3])."""
+    some = [a for a in overload.arguments[1:] if not a.keyword_only]
+    return some[0].name if len(some) == 1 and re.match(r"(SymInt|int)\[", some[0].kind) else None
+
+
+def signature(overloads: list[Overload], is_method: bool) -> inspect.Signature:
+    """All overloads in one: what one of them lacks is optional, what one takes by place may be given by place."""
+    import inspect  # both are slow to import, and seldom needed
+    import keyword
+
+    found: dict[str, list[tuple[int, Argument]]] = {}
+    for overload in overloads:
+        for i, a in enumerate(overload.arguments):
+            found.setdefault(a.name, []).append((i, a))
+    several = {gathered(o) for o in overloads} if is_method else set()
+    places, star, named = [], [], []
+    optional = False
+    for name in sorted(found, key=lambda n: max(i for i, _ in found[n])):
+        uses = [a for _, a in found[name]]
+        defaults = [a.default for a in uses if a.has_default]
+        shown = f"{name}_" if keyword.iskeyword(name) else name
+        parameter = inspect.Parameter(shown, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=shown_type(uses[0].kind))
+        by_place = any(not a.keyword_only for a in uses)
+        if name in several:
+            star.append(inspect.Parameter(shown, inspect.Parameter.VAR_POSITIONAL, annotation="int"))
+            continue
+        if defaults or len(uses) < len(overloads) or (optional and by_place):
+            parameter = parameter.replace(default=defaults[0] if defaults else ...)
+            optional = optional or by_place
+        if by_place and not star:
+            places.append(parameter)
+        else:
+            named.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    result = "Tensor" if "Tensor" in overloads[0].results else inspect.Parameter.empty
+    return inspect.Signature([*places, *star[:1], *named], return_annotation=result)
+
+
+def document(name: str, lines: list[str], skip: int) -> str:
+    """What help() says of an operator: its overloads, dtypes, shape and errors, as far as the table knows."""
+    overloads = [Overload(line) for line in lines]
+    short = name.rpartition("::")[2]
+    text = [f"The operator {name}.", "", *(f"    {o.shown(short, skip)}" for o in overloads), ""]
+    classes = next((o.classes for o in overloads if o.classes), "")
+    if classes:
+        kinds = classes.replace(" ", ", ")
+        text.append(f"Elementwise: tensors broadcast to one shape and are promoted to one dtype. Dtypes: {kinds}.")
+    if any(o.views for o in overloads):
+        text.append("The result may share the tensor's memory.")
+    if any(a.is_written for o in overloads for a in o.arguments[:1]):
+        text.append("Writes to the tensor itself, which keeps its shape and dtype: results that do not fit are refused.")
+    elif any(a.is_written for o in overloads for a in o.arguments):
+        text.append("out= takes the result's shape; its dtype must be one that the result can be cast to.")
+    text.append("Shapes, dtypes and arguments that PyTorch refuses raise its errors: RuntimeError, IndexError, TypeError ...")
+    return "\n".join(text)
+
+
+class Method:
+    """An operator as a method: its text is made when somebody asks."""
+
+    __slots__ = ("__name__", "_gathers", "_lines", "_name")
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self._name = f"aten::{name}"
+        self._lines: list[str] = []
+        self._gathers: tuple[bool, bool] | None = None
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        return self if tensor is None else types.MethodType(self, tensor)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 and type(args[1]) is int:
+            args = self._gathered(args)
+        if kwargs and not _ALIASES.keys().isdisjoint(kwargs):
+            kwargs = {_ALIASES.get(k, k): v for k, v in kwargs.items()}
+        return _rushlight.call_operator(self._name, *args, **kwargs)
+
+    def _gathered(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """x.view(2, 3) is x.view([2, 3]), where a list of ints is the only argument."""
+        if self._gathers is None:
+            overloads = [Overload(line) for line in self._lines]
+            first = {o.arguments[1].kind for o in overloads if len(o.arguments) > 1}
+            takes_list = any(gathered(o) for o in overloads)
+            takes_int = not first.isdisjoint(("int", "SymInt", "int?", "Scalar", "Tensor", "Scalar?"))
+            self._gathers = (takes_list, takes_int)
+        takes_list, takes_int = self._gathers
+        rest = args[1:]
+        if takes_list and (len(rest) > 1 or not takes_int) and all(isinstance(i, int) for i in rest):
+            return (args[0], list(rest))
+        return args
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return document(self._name, self._lines, 1)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return signature([Overload(line) for line in self._lines], True)
+
+    def __repr__(self) -> str:
+        return f"<method {self.__name__} of Tensor, the operator {self._name}>"
+
+
+# -- Methods that are no operators -------------------------------------------------------------------------
+
+
+def _size(self: Tensor, dim: int | None = None) -> Any:
+    """The sizes, or one of them."""
+    return self.shape if dim is None else self.shape[dim]
+
+
+def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """The tensor where the condition holds, else the other."""
+    return _rushlight.call_operator("aten::where", condition, self, other)
+
+
+def _polygamma(self: Tensor, n: int) -> Tensor:
+    """The n-th derivative of digamma."""
+    return _rushlight.call_operator("aten::polygamma", n, self)
+
+
+def _format(self: Tensor, spec: str) -> str:
+    """A number's format for a tensor without dimensions."""
+    return format(self.item(), spec) if self.ndim == 0 else format(str(self), spec)
+
+
+def _complex(self: Tensor) -> complex:
+    """The single element as a number."""
+    return complex(self.item())
+
+
+def _reversed(self: Tensor) -> Tensor:
+    """Along the first dimension."""
+    return self.flip(0) if self.ndim else self
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """On memory of its own."""
+    memo[id(self)] = copy = self.clone()
+    copy.requires_grad = self.requires_grad
+    return copy
+
+
+def _copy(self: Tensor) -> Tensor:
+    """On the same memory."""
+    return self.alias()
+
+
+def rebuild(data: bytes, dtype: str, shape: tuple[int, ...], requires_grad: bool) -> Tensor:
+    """A pickled tensor again."""
+    kind = getattr(_rushlight, dtype)
+    if not data:
+        made = _rushlight.as_tensor([0]).new_empty(list(shape), dtype=kind)
+    else:
+        flat = _rushlight.as_tensor(memoryview(bytearray(data)))
+        made = flat.view(_rushlight.bool if kind is _rushlight.bool else kind).view(list(shape))
+    made.requires_grad = requires_grad
+    return made
+
+
+def _reduce(self: Tensor) -> tuple[Callable, tuple]:
+    """Pickling: the elements in rows, without what shares memory."""
+    if self.is_quantized:
+        raise TypeError("quantized tensors cannot be pickled: dequantize() them first")
+    flat = self.detach().contiguous().view([-1])
+    data = memoryview(flat.view(_rushlight.uint8)).tobytes() if flat.numel() else b""
+    return rebuild, (data, self.dtype.name, tuple(self.shape), self.requires_grad)
+
+
+def _cast(name: str, dtype: str) -> Callable:
+    def cast(self: Tensor) -> Tensor:
+        return _rushlight.call_operator("aten::to", self, getattr(_rushlight, dtype))
+
+    cast.__name__, cast.__qualname__, cast.__doc__ = name, f"Tensor.{name}", f"The tensor as {dtype}."
+    return cast
+
+
+def _attribute(operator: str) -> property:
+    def get(self: Tensor) -> Any:
+        return _rushlight.call_operator(operator, self)
+
+    return property(get, doc=f"The operator {operator}.")
+
+
+def _own() -> dict[str, Any]:
+    own: dict[str, Any] = {
+        "size": _size, "where": _where, "polygamma": _polygamma,
+        "nelement": lambda self: self.numel(), "ndimension": lambda self: self.ndim,
+        "__format__": _format, "__complex__": _complex, "__reversed__": _reversed, "__copy__": _copy, "__deepcopy__": _deepcopy,
+        "__reduce__": _reduce,
+        "itemsize": property(lambda self: self.element_size(), doc="bytes of an element"),
+        "nbytes": property(lambda self: self.numel() * self.element_size(), doc="bytes of the elements"),
+        "is_quantized": _attribute("prim::is_quantized"),
+    }  # fmt: skip
+    own |= {name: _cast(name, dtype) for name, dtype in _CASTS.items()}
+    return own | {name: _attribute(f"aten::{operator}") for name, operator in _ATTRIBUTES.items()}
+
+
+def install() -> None:
+    """Put the methods into Tensor."""
+    methods: dict[str, Method] = {}
+    for found in _SELF.finditer(_rushlight.operator_schemas()):
+        method = methods.get(found[1])
+        if method is None:
+            method = methods[found[1]] = Method(found[1])
+        method._lines.append(found[0])
+    there = set(vars(Tensor))
+    for name, method in methods.items():
+        if name not in there and name not in _ATTRIBUTES:
+            setattr(Tensor, name, method)
+    for name, value in _own().items():
+        setattr(Tensor, name, value)
