@@ -49,6 +49,10 @@ EXCEPTIONS: dict[str, str] = {
 NATIVE = {"aten::copy_", "aten::detach", "aten::detach_", "aten::requires_grad_", "aten::lift_fresh", "aten::alias"}
 
 
+# Formulas that ran: (operator, its inputs).
+REACHED: set[tuple[str, tuple[str, ...]]] = set()
+
+
 class Missing(Exception):
     """No formula, nor a body."""
 
@@ -203,6 +207,7 @@ class Recorded(torch.autograd.Function):
 
 
 def called(op: Operator, formula: Any, values: dict[str, Any]) -> tuple[Any, ...]:
+    REACHED.add((op.name, formula.inputs))
     try:
         return formula(values)
     except Exception as x:
@@ -395,6 +400,16 @@ def full_name(op: Any) -> str:
     return op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
 
 
+def unreached() -> list[str]:
+    """Formulas of the table that did not run, by operator; those of variants are their bases'."""
+    found = []
+    for name, row in table().rows.items():
+        if "grad" in row.entry and not row.base:
+            formulas = rushlight.ops.gradient(name)
+            found += [f"{name} for {i}" for i, f in formulas.items() if (name, f.inputs) not in REACHED]
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--only", default="", help="entries whose names contain it")
@@ -429,6 +444,9 @@ def main() -> int:
             print(f"       {n} x {why}")
     if lacking:
         print("lacking:", ", ".join(f"{n} ({k})" for n, k in lacking.most_common()))
+    went["unreached"] = unreached()
+    if not options.only and not options.exact:
+        print("formulas that no sample reaches:", ", ".join(went["unreached"]))
     total = len(went["passed"]) + len(went["failed"])
     print(f"{len(went['passed'])} of {total} entries pass ({100 * len(went['passed']) / max(total, 1):.1f} %)")
     if options.json:
