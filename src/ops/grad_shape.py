@@ -209,7 +209,7 @@ def pad_gradient(grad: Tensor, sizes: List[int], pad: List[int], mode: str) -> T
 grad("constant_pad_nd", self="torch.constant_pad_nd(grad, [-p for p in pad], 0)")
 grad("pad", self="pad_gradient(grad, self_sizes, pad, mode)")
 grad("_pad_circular", self="pad_gradient(grad, self_sizes, pad, 'circular')")
-grad("_pad_enum", self="pad_gradient(grad, self_sizes, pad, ['constant', 'reflect', 'replicate', 'circular'][mode])")
+grad("_pad_enum", self="pad_gradient(grad, self_sizes, pad, ['reflect', 'replicate', 'circular', 'constant'][mode])")
 for N in "123":
     grad(f"reflection_pad{N}d", self="pad_gradient(grad, self_sizes, padding, 'reflect')")
     grad(f"replication_pad{N}d", self="pad_gradient(grad, self_sizes, padding, 'replicate')")

@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 pytest.importorskip("expecttest")  # of PyTorch's samples
 
 import grad_walk  # noqa: E402
+import gradient_cases  # noqa: E402
 import rushlight  # noqa: E402
 import torch  # noqa: E402
 
@@ -21,10 +22,22 @@ def test_equals_autograd(op: object) -> None:
     name = grad_walk.full_name(op)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        row = grad_walk.walk(op, (2, 1, 1))
+        row = grad_walk.walk(op, (2, 1))
     if name in grad_walk.EXCEPTIONS:
         pytest.xfail(grad_walk.EXCEPTIONS[name])
     assert not row["why"], "; ".join(row["why"])
+
+
+@pytest.mark.parametrize("name", gradient_cases.CASES)
+def test_what_no_sample_reaches(name: str) -> None:
+    args, named = gradient_cases.CASES[name](gradient_cases.Maker())
+    packet, _, overload = name.strip().partition(".")
+    function = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    sample = grad_walk.core.SampleInput(args[0], args=args[1:], kwargs=named)
+    assert grad_walk.inputs_of(sample), "nothing requires a gradient"
+    grad_walk.REACHED.clear()
+    assert grad_walk.check(function, sample) == ""
+    assert any(reached == "aten::" + name.strip() for reached, _ in grad_walk.REACHED)
 
 
 def test_at_least_nine_of_ten_have_one() -> None:
