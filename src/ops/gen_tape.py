@@ -261,8 +261,9 @@ class Arm:
         self.instrs, self.consts, self.results, self.n_regs = [], [], [], 0
 
 
-def allocate(arm: Any, comp: Any, n_inputs: int, results: Any) -> None:
-    """Constants get registers after the inputs, temporaries are reused after their last use."""
+def allocate(arm: Any, comp: Any, n_inputs: int, numbers: set[int], results: Any) -> None:
+    """Constants get registers after the inputs, temporaries are reused after their last use; what follows from the inputs
+    `numbers` alone is computed once, and keeps a register of its own."""
     live, todo = [], list(results)
     needed = set()
     while todo:
@@ -285,9 +286,13 @@ def allocate(arm: Any, comp: Any, n_inputs: int, results: Any) -> None:
     for r in results:
         last[id(r)] = len(live)
     first = n_inputs + len(consts)
-    free, n_regs = [], first
+    free, n_regs, kept = [], first, set()
     for at, n in enumerate(live):
-        dying = [a for a in dict.fromkeys(n.args) if a.kind == "instr" and last[id(a)] == at]
+        if all(a.kind == "const" or (a.kind == "input" and a.value in numbers) or id(a) in kept for a in n.args):
+            kept.add(id(n))
+            n.reg, n_regs = n_regs, n_regs + 1
+            continue
+        dying = [a for a in dict.fromkeys(n.args) if a.kind == "instr" and last[id(a)] == at and id(a) not in kept]
         same = [a for a in dying if a.type == n.type and n.op != "CVT"]
         free.extend(a.reg for a in same)
         if free:
@@ -438,7 +443,8 @@ def compile_arm(prims: Any, p: Any, cls: str, conds: Any, text: str) -> Any:
     if len(results) != len(p.outs) or len(results) > 2:
         raise ExprError(f"{len(results)} results for {len(p.outs)} of `out` (at most 2)")
     arm = Arm([cls], conds)
-    allocate(arm, comp, len(p.inputs), results)
+    numbers = {i for i, (_, _, flags, _) in enumerate(p.inputs) if "INPUT_SCALAR" in flags}
+    allocate(arm, comp, len(p.inputs), numbers, results)
     return arm
 
 

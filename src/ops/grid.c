@@ -173,6 +173,12 @@ static bool fill_block(const grid_job *j, int64_t first, int n, block *b, int *n
 {
   const bool adds_zero = j->n == 2 && j->mode != MODE_NEAREST;
   bool any = false;
+  if (j->n == 2 && j->mode == MODE_LINEAR && j->padding == PAD_ZEROS && !j->is_f64 && j->dtype != RUSH_FLOAT16 &&
+      j->in[0] < 1 << 24 && j->in[1] < 1 << 24) {
+    *n_taps = 4;
+    return j->sum.bilinear(n, (const float *)j->grid + 2 * first, (int)j->in[0], (int)j->in[1], j->align,
+                           j->dtype == RUSH_BFLOAT16, b->at, b->weight.f32, b->base);
+  }
   taps t;
   for (int i = 0; i < n; i++) {
     find_taps(j, first + i, &t);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "ops/nn.h"
 #include "ops/views.h"
 
@@ -18,6 +19,13 @@ static inline void set_number(rush_tensor *t, int64_t i, double x)
     ((double *)t->data)[i] = x;
   else
     ((float *)t->data)[i] = (float)x;
+}
+/* The same of any float dtype. */
+static inline double any_at(const rush_tensor *t, int64_t i)
+{
+  if (t->dtype == RUSH_BFLOAT16)
+    return (double)f32_of_bf16(((const uint16_t *)t->data)[i]);
+  return t->dtype == RUSH_FLOAT16 ? (double)f32_of_f16(((const uint16_t *)t->data)[i]) : number_at(t, i);
 }
 static inline int64_t int_at(const rush_tensor *t, int64_t i) { return ((const int64_t *)t->data)[i]; }
 
@@ -72,7 +80,7 @@ static rush_status nll_run(call_ctx *cx, nll *l, rush_tensor *each)
         return call_fail_type(cx, "IndexError", "Target %lld is out of bounds.", (long long)t);
       const double w = l->weight ? number_at(l->weight, t) : 1.0;
       const int64_t at = (i / l->inner * l->classes + t) * l->inner + i % l->inner;
-      loss = -number_at(l->x, at) * w;
+      loss = -any_at(l->x, at) * w;
       l->sum += loss;
       l->total += w;
     }
@@ -86,7 +94,7 @@ static rush_status nll_return(rush_call *c, nll *l, int n_dims, const int64_t *s
 {
   if (l->reduction == REDUCE_NONE && n_dims >= 0) {
     rush_tensor *each;
-    TRY(tensor_new(c->cx, l->x->dtype, n_dims, sizes, &each));
+    TRY(tensor_new(c->cx, l->x->dtype == RUSH_FLOAT64 ? RUSH_FLOAT64 : RUSH_FLOAT32, n_dims, sizes, &each));
     rush_status st = nll_run(c->cx, l, each);
     if (st != RUSH_OK) {
       tensor_release(each);
@@ -114,7 +122,7 @@ static rush_status nll_compute(rush_call *c, nll *l, int n_dims, const int64_t *
   if (st == RUSH_OK)
     st = read_targets(c->cx, call_tensor(c, 1), true, &l->target);
   if (st == RUSH_OK)
-    st = nn_input(c->cx, x, &l->x);
+    st = tensor_contiguous(c->cx, x, &l->x); /* 16-bit floats stay: few are read */
   if (st == RUSH_OK && weight)
     st = nn_input(c->cx, weight, &l->weight);
   if (st == RUSH_OK)

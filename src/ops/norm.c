@@ -84,7 +84,7 @@ static const char *elem_at(const rush_tensor *t, int64_t i)
 
 /* -- Softmax ------------------------------------------------------------------------------------------------ */
 
-enum { COLUMNS = 16 }; /* gathered at a time when the dimension is not the last */
+enum { COLUMNS = ROWS_COLUMNS }; /* at a time when the dimension is not the last */
 
 typedef struct softmax_job {
   call_ctx *cx;
@@ -127,6 +127,13 @@ static void softmax_columns(void *arg, int64_t begin, int64_t end)
   softmax_job *j = arg;
   const size_t item = j->item, n_bytes = (size_t)(COLUMNS * j->n) * item;
   const int64_t blocks = (j->inner + COLUMNS - 1) / COLUMNS;
+  for (int64_t t = begin; t < end && !j->safe; t++) {
+    const size_t first = (size_t)(t / blocks * j->n * j->inner + t % blocks * COLUMNS) * item;
+    const int width = (int)i64_min(COLUMNS, j->inner - t % blocks * COLUMNS);
+    j->k->softmax_columns(j->n, j->inner, width, j->log, j->x + first, j->y + first);
+  }
+  if (!j->safe)
+    return;
   char *buf = mem_alloc_data(j->cx->ctx, n_bytes);
   if (!buf) {
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);

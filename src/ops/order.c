@@ -74,6 +74,51 @@ void order_unkey(int dtype, uint64_t key, void *to)
   convert_elems(dtype, to, RUSH_INT64, &i, 1);
 }
 
+int64_t order_keys_f32(const float *x, int64_t n, uint32_t *out)
+{
+  int64_t n_nan = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const float v = x[i] + 0.0f; /* -0 becomes 0 */
+    uint32_t u;
+    memcpy(&u, &v, sizeof u);
+    u ^= (uint32_t)((int32_t)u >> 31) | UINT32_C(1) << 31;
+    out[i] = v != v ? UINT32_MAX : u;
+    n_nan += v != v;
+  }
+  return n_nan;
+}
+
+float order_unkey_f32(uint32_t key)
+{
+  float v;
+  key = key >> 31 ? key & ~(UINT32_C(1) << 31) : ~key;
+  memcpy(&v, &key, sizeof v);
+  return v;
+}
+
+uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n)
+{
+  for (int shift = 21; n > 1 && !call_over(cx); shift = shift > 11 ? shift - 11 : 0) { /* 11 bits, 11, 10 */
+    int32_t count[2][2048] = {{0}};
+    int64_t below = 0, kept = 0;
+    for (int64_t i = 0; i < n; i++)
+      count[i & 1][x[i] >> shift & 0x7ff]++;
+    uint32_t b = 0;
+    for (; k >= below + count[0][b] + count[1][b]; b++)
+      below += count[0][b] + count[1][b];
+    k -= below;
+    for (int64_t i = 0; i < n; i++) {
+      const uint32_t v = x[i];
+      x[kept] = v;
+      kept += (v >> shift & 0x7ff) == b;
+    }
+    n = kept;
+    if (shift == 0)
+      break;
+  }
+  return x[0];
+}
+
 #define TAKE(T)                                                          \
   for (int64_t i = 0; i < n && !(i % 4096 == 0 && call_over(cx));)       \
     for (const int64_t end = i64_min(n, i + 4096); i < end; i++)         \

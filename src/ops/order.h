@@ -38,6 +38,10 @@ void order_take(const call_ctx *cx, size_t item, void *to, const void *row, cons
 /* The element whose key it is, no NaN. */
 void order_unkey(int dtype, uint64_t key, void *to);
 /* The key at place k (from 0) of the ascending order; x is in another order afterwards. */
+/* The same for float32, 32 bits a key: keys of n elements, and how many are NaN (UINT32_MAX); the value of a key. */
+int64_t order_keys_f32(const float *x, int64_t n, uint32_t *out);
+uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n);
+float order_unkey_f32(uint32_t key);
 uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n);
 
 /* -- Rows --------------------------------------------------------------------------------------------------- */

@@ -73,6 +73,7 @@ typedef struct plan {
   bool flat;
   bool redirect;  /* the last instruction writes the (only) result where it belongs */
   int64_t block;  /* elements */
+  uint64_t fixed; /* instructions that give the same for all blocks */
   atomic_uint fault;
 } plan;
 
@@ -125,6 +126,40 @@ static size_t widest(const point_run *r, const plan *p)
   return most;
 }
 
+/* Instructions whose operands are numbers, and whose register nobody else writes: done once for all blocks. */
+static uint64_t fixed_instrs(const point_run *r, const plan *p)
+{
+  bool same[RUN_MAX_REGS] = {false};
+  int writers[RUN_MAX_REGS] = {0};
+  uint64_t fixed = 0;
+  if (r->machine_code || r->n_instrs > 64)
+    return 0;
+  for (int i = 0; i < r->n_inputs; i++) {
+    same[i] = !r->inputs[i].tensor || p->in[i].single;
+    writers[i] = 1;
+  }
+  for (int i = 0; i < r->n_consts; i++) {
+    same[r->n_inputs + i] = true;
+    writers[r->n_inputs + i] = 1;
+  }
+  for (int i = 0; i < r->n_instrs; i++)
+    writers[r->code[i].dst]++;
+  for (int i = 0; i + 1 < r->n_instrs; i++) {
+    const tape_instr *t = &r->code[i];
+    const int arity = t->op == TAPE_CVT || t->op == TAPE_RND ? 1 : tape_arity((tape_op)t->op);
+    if (t->op >= TAPE_CALL1 || writers[t->dst] != 1 || !same[t->a] || (arity > 1 && !same[t->b]) || (arity > 2 && !same[t->c]))
+      continue;
+    bool is_result = false;
+    for (int k = 0; k < r->n_results; k++)
+      is_result |= r->results[k].reg == t->dst;
+    if (is_result)
+      continue;
+    same[t->dst] = true;
+    fixed |= UINT64_C(1) << i;
+  }
+  return fixed;
+}
+
 static void make_plan(plan *p, const point_run *r, bool flat)
 {
   p->run = r;
@@ -155,6 +190,7 @@ static void make_plan(plan *p, const point_run *r, bool flat)
   p->redirect = r->n_results == 1 && r->results[0].via < 0 && r->n_instrs > 0 && p->out[0].direct && p->out[0].linear &&
                 r->code[r->n_instrs - 1].dst == r->results[0].reg;
   p->block = SLOT_BYTES / (int64_t)widest(r, p);
+  p->fixed = fixed_instrs(r, p);
 }
 
 /* -- Numbers into blocks ------------------------------------------------------------------------------------ */
@@ -416,7 +452,8 @@ static void store_block(worker *w, int k, int64_t pos, const position *x, int64_
     walk(isa, &p->it, o, x, n, dst, false);
 }
 
-static unsigned run_tape(worker *w, int64_t pos, int64_t n)
+/* The instructions that are `fixed`, or the others. */
+static unsigned run_tape(worker *w, int64_t pos, int64_t n, bool fixed)
 {
   const plan *p = w->p;
   const point_run *r = p->run;
@@ -425,6 +462,8 @@ static unsigned run_tape(worker *w, int64_t pos, int64_t n)
     const tape_instr *t = &r->code[i];
     uint8_t type = r->types[t->type];
     void *dst = w->slots[t->dst];
+    if ((i < 64 && (p->fixed >> i & 1)) != fixed)
+      continue;
     if (p->redirect && i == r->n_instrs - 1)
       dst = p->out[0].data + pos * p->out[0].item;
     const void *a = w->regs[t->a], *b = NULL, *c = NULL;
@@ -484,7 +523,7 @@ static void run_range(void *arg, int64_t begin, int64_t end)
   position x;
   if (!p->flat)
     position_set(&x, &p->it, begin);
-  unsigned fault = 0;
+  unsigned fault = p->fixed ? run_tape(&w, begin, i64_min(p->block, end - begin), true) : 0;
   for (int64_t pos = begin; pos < end;) {
     int64_t n = i64_min(block, end - pos);
     if (!p->flat && p->it.sizes[0] >= ROW_MIN)
@@ -493,7 +532,7 @@ static void run_range(void *arg, int64_t begin, int64_t end)
     if (r->machine_code)
       run_machine_code(&w, pos, n);
     else
-      fault |= run_tape(&w, pos, n);
+      fault |= run_tape(&w, pos, n, false);
     if (!p->redirect || r->machine_code)
       for (int k = 0; k < r->n_results; k++)
         store_block(&w, k, pos, &x, n);

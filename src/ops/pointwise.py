@@ -130,12 +130,14 @@ op("aten::frexp.Tensor", family="pointwise", expr={"float": "frexpm(self), frexp
    out=["common", "int32"], name="frexp", variants={"out": "aten::frexp.Tensor_out"})
 op("aten::lerp.Tensor", family="pointwise", promote=["self", "end"], name="lerp_kernel_tensor",
    expr={"float": """d = end - self
-         where(abs(weight) < 0.5, fma(weight, d, self), end - d * (1 - weight))""",
+         near = abs(weight) < 0.5
+         fma(where(near, weight, weight - 1), d, where(near, self, end))""",
          "complex": "self + weight * (end - self)"},
    variants={"inplace": "aten::lerp_.Tensor", "out": "aten::lerp.Tensor_out"})
 op("aten::lerp.Scalar", family="pointwise", name="lerp_kernel_scalar",
    expr={"float": """d = end - self
-         where(abs(weight) < 0.5, fma(weight, d, self), end - d * (1 - weight))""",
+         near = abs(weight) < 0.5
+         fma(where(near, weight, weight - 1), d, where(near, self, end))""",
          "complex": "self + weight * (end - self)"},
    variants={"inplace": "aten::lerp_.Scalar", "out": "aten::lerp.Scalar_out"})
 unary("addcmul", {"int float complex": "self + value * tensor1 * tensor2"}, name="addcmul_cpu_out")

@@ -6,7 +6,7 @@
 #include "ops/written.h"
 #include "tensor/iter.h"
 
-ISA_DECLARE(void, normal_16, (float *data, float mean, float std));
+ISA_DECLARE(void, normal_16, (int64_t n_blocks, float *data, float mean, float std));
 
 enum { BLOCK = 256 };
 #define PI 3.14159265358979323846
@@ -313,20 +313,30 @@ rush_status random_fill(call_ctx *cx, rush_tensor *t, sampler *s)
   return st;
 }
 
-typedef void normal_16_fn(float *data, float mean, float std);
+typedef void normal_16_fn(int64_t n_blocks, float *data, float mean, float std);
+
+/* n times random_uniform of float32. */
+static void fill_uniform(const call_ctx *cx, generator *g, float *x, int64_t n)
+{
+  uint32_t bits[1024];
+  for (int64_t i = 0; i < n && !call_over_at(cx, i / 1024); i += 1024) {
+    const int64_t m = i64_min(1024, n - i);
+    generator_fill32(g, bits, m);
+    for (int64_t k = 0; k < m; k++)
+      x[i + k] = (float)(int32_t)(bits[k] & 0xffffff) * (1.0f / 16777216);
+  }
+}
 
 static void fill_normal_float(const call_ctx *cx, rush_tensor *t, generator *g, normal_16_fn *normal_16, float mean, float std)
 {
   float *x = t->data;
   const int64_t n = t->n_elems;
-  for (int64_t i = 0; i < n && !call_over_at(cx, i); i++)
-    x[i] = (float)random_uniform(g, RUSH_FLOAT32);
-  for (int64_t i = 0; i < n - 15 && !call_over_at(cx, i / 16); i += 16)
-    normal_16(x + i, mean, std);
+  fill_uniform(cx, g, x, n);
+  for (int64_t i = 0; i < n / 16 && !call_over_at(cx, i); i += 64)
+    normal_16(i64_min(64, n / 16 - i), x + 16 * i, mean, std);
   if (n % 16 != 0) { /* the last 16 once more */
-    for (int64_t i = n - 16; i < n; i++)
-      x[i] = (float)random_uniform(g, RUSH_FLOAT32);
-    normal_16(x + n - 16, mean, std);
+    fill_uniform(cx, g, x + n - 16, 16);
+    normal_16(1, x + n - 16, mean, std);
   }
 }
 
@@ -336,9 +346,8 @@ static void fill_normal_half(const call_ctx *cx, rush_tensor *t, generator *g, n
   float x[16];
   const int64_t n = t->n_elems;
   for (int64_t i = 0; i < n && !call_over_at(cx, i / 16); i += 16) {
-    for (int k = 0; k < 16; k++)
-      x[k] = (float)random_uniform(g, RUSH_FLOAT32);
-    normal_16(x, mean, std);
+    fill_uniform(cx, g, x, 16);
+    normal_16(1, x, mean, std);
     convert_elems(t->dtype, (char *)t->data + 2 * i64_min(i, n - 16), RUSH_FLOAT32, x, 16);
   }
 }

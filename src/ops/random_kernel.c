@@ -35,7 +35,7 @@ static inline float log_of(float x)
   m = m - 1.0f + small;
   const float z = m * m;
   float y = p[0];
-  for (int i = 1; i < 9; i++)
+  _Pragma("GCC unroll 8") for (int i = 1; i < 9; i++)
     y = fmaf(y, m, p[i]);
   y = y * m;
   y = fmaf(y, z, e * -2.12194440e-4f);
@@ -63,15 +63,28 @@ static inline void sin_cos_of(float x, float *sine, float *cosine)
   *cosine = (octant - 2) & 4 ? cos_part : -cos_part;
 }
 
-/* 16 uniforms of [0, 1) become 16 normals. */
-void ISA_NAME(normal_16)(float *data, float mean, float std);
-void ISA_NAME(normal_16)(float *data, float mean, float std)
+/* Blocks of 16 uniforms of [0, 1) become 16 normals each. */
+void ISA_NAME(normal_16)(int64_t n_blocks, float *data, float mean, float std);
+void ISA_NAME(normal_16)(int64_t n_blocks, float *data, float mean, float std)
 {
-  for (int i = 0; i < 8; i++) {
-    float s, c;
-    const float radius = sqrtf(-2.0f * log_of(1.0f - data[i]));
-    sin_cos_of(6.283185307179586f * data[i + 8], &s, &c);
-    data[i] = fmaf(radius * c, std, mean);
-    data[i + 8] = fmaf(radius * s, std, mean);
+  enum { AT_ONCE = 8, PAIRS = 8 * AT_ONCE }; /* enough for vectors */
+  float u[PAIRS] = {0}, v[PAIRS] = {0};
+  for (int64_t b = 0; b < n_blocks; b += AT_ONCE, data += 16 * AT_ONCE) {
+    const int n = n_blocks - b < AT_ONCE ? (int)(n_blocks - b) : AT_ONCE;
+    for (int k = 0; k < n; k++) {
+      memcpy(u + 8 * k, data + 16 * k, 8 * sizeof *u);
+      memcpy(v + 8 * k, data + 16 * k + 8, 8 * sizeof *v);
+    }
+    for (int i = 0; i < PAIRS; i++) {
+      float s, c;
+      const float radius = sqrtf(-2.0f * log_of(1.0f - u[i]));
+      sin_cos_of(6.283185307179586f * v[i], &s, &c);
+      u[i] = fmaf(radius * c, std, mean);
+      v[i] = fmaf(radius * s, std, mean);
+    }
+    for (int k = 0; k < n; k++) {
+      memcpy(data + 16 * k, u + 8 * k, 8 * sizeof *u);
+      memcpy(data + 16 * k + 8, v + 8 * k, 8 * sizeof *v);
+    }
   }
 }

@@ -617,19 +617,27 @@ static rush_status check_multinomial(rush_call *c, rush_tensor *p, int64_t n, bo
     return call_fail(c->cx, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   if (width > INT64_C(1) << 24)
     return call_fail(c->cx, "number of categories cannot exceed 2^24");
-  TRY(tensor_to_dtype(c->cx, p, RUSH_FLOAT64, &d));
+  TRY(tensor_contiguous(c->cx, p, &d));
   rush_status st = RUSH_OK;
-  const double *x = d->data;
+  double x[512];
+  const size_t item = tensor_item_bytes(p);
   for (int64_t at = 0; st == RUSH_OK && at < d->n_elems; at += width) {
-    double sum = 0;
-    for (int64_t i = 0; i < width && !call_over_at(c->cx, at + i); i++) {
-      if (!(x[at + i] >= 0 && isfinite(x[at + i]))) {
-        st = call_fail(c->cx, "probability tensor contains either `inf`, `nan` or element < 0");
-        break;
+    int bad = 0, any = 0;
+    for (int64_t i = 0, n; i < width && !call_over_at(c->cx, (at + i) / 512); i += n) {
+      n = i64_min(512, width - i);
+      convert_elems(RUSH_FLOAT64, x, p->dtype, (const char *)d->data + (size_t)(at + i) * item, n);
+      double low = 0, high = 0, odd = 0;
+      for (int64_t k = 0; k < n; k++) {
+        low = x[k] < low ? x[k] : low;
+        high = x[k] > high ? x[k] : high;
+        odd += x[k] - x[k]; /* NaN, of infinities too */
       }
-      sum += x[at + i];
+      bad |= low < 0 || odd != 0;
+      any |= high > 0;
     }
-    if (st == RUSH_OK && sum == 0)
+    if (bad)
+      st = call_fail(c->cx, "probability tensor contains either `inf`, `nan` or element < 0");
+    else if (!any)
       st = call_fail(c->cx, "invalid multinomial distribution (sum of probabilities <= 0)");
   }
   tensor_release(d);
@@ -662,10 +670,23 @@ static rush_status multinomial_distinct(rush_call *c, generator *g)
   return st;
 }
 
-static double cumulate(int dtype, double sum, double x)
-{
-  return dtype == RUSH_FLOAT64 ? sum + x : (double)((float)sum + (float)x);
-}
+/* In place: sums so far over the sum of all. */
+#define CUMULATE(T)                                                                \
+  static void cumulate_##T(const call_ctx *cx, int64_t n, T *x)                    \
+  {                                                                                \
+    T sum = 0;                                                                     \
+    for (int64_t i = 0; i < n && !(i % 4096 == 0 && call_over(cx));)               \
+      for (const int64_t end = i64_min(n, i + 4096); i < end; i++)                 \
+        x[i] = sum += x[i];                                                        \
+    int64_t i = 0;                                                                 \
+    for (; i + 256 <= n; i += 256)                                                 \
+      for (int k = 0; k < 256; k++) /* of a number that is known: vectors */       \
+        x[i + k] /= sum;                                                           \
+    for (; i < n; i++)                                                             \
+      x[i] /= sum;                                                                 \
+  }
+CUMULATE(float)
+CUMULATE(double)
 
 /* Sums of the row, normalised, in the dtype; then a uniform's place among them. */
 static rush_status multinomial_replaced(rush_call *c, generator *g)
@@ -673,7 +694,7 @@ static rush_status multinomial_replaced(rush_call *c, generator *g)
   rush_tensor *p = call_tensor(c, 0), *d, *out, *sums;
   const int64_t width = p->sizes[p->n_dims - 1], n = call_int(c, 1), rows = p->n_dims == 2 ? p->sizes[0] : 1;
   const int64_t sizes[2] = {p->n_dims == 2 ? rows : n, n};
-  TRY(tensor_to_dtype(c->cx, p, RUSH_FLOAT64, &d));
+  TRY(tensor_contiguous(c->cx, p, &d));
   rush_status st = tensor_new(c->cx, RUSH_INT64, p->n_dims, sizes, &out);
   if (st == RUSH_OK && (st = tensor_new(c->cx, RUSH_FLOAT64, 1, &width, &sums)) != RUSH_OK)
     tensor_release(out);
@@ -681,21 +702,23 @@ static rush_status multinomial_replaced(rush_call *c, generator *g)
     tensor_release(d);
     return st;
   }
+  const bool f64 = p->dtype == RUSH_FLOAT64; /* else in float32 */
   double *cum = sums->data;
+  float *cum_f = sums->data;
   mutex_lock(&g->lock);
   for (int64_t r = 0; r < rows; r++) {
-    const double *x = (const double *)d->data + r * width;
-    double sum = 0;
-    for (int64_t i = 0; i < width && !call_over_at(c->cx, i); i++)
-      cum[i] = sum = cumulate(p->dtype, sum, x[i]);
-    for (int64_t i = 0; i < width && !call_over_at(c->cx, i); i++)
-      cum[i] = p->dtype == RUSH_FLOAT64 ? cum[i] / sum : (double)((float)cum[i] / (float)sum);
+    convert_elems(f64 ? RUSH_FLOAT64 : RUSH_FLOAT32, cum, p->dtype,
+                  (const char *)d->data + (size_t)(r * width) * tensor_item_bytes(p), width);
+    if (f64)
+      cumulate_double(c->cx, width, cum);
+    else
+      cumulate_float(c->cx, width, cum_f);
     for (int64_t k = 0; k < n && !call_over_at(c->cx, r * n + k); k++) {
       const double u = random_uniform(g, RUSH_FLOAT64);
       int64_t left = 0, right = width;
       while (right > left) {
         const int64_t mid = left + (right - left) / 2;
-        if ((mid == width - 1 ? 1.0 : cum[mid]) < u)
+        if ((mid == width - 1 ? 1.0 : f64 ? cum[mid] : (double)cum_f[mid]) < u)
           left = mid + 1;
         else
           right = mid;

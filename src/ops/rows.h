@@ -11,12 +11,16 @@
 /* Elements that callers give a loop of one row at once, between two looks at the clock. */
 #define ROWS_AT_ONCE ((int64_t)1 << 20)
 
+enum { ROWS_COLUMNS = 64 };
+
 typedef struct rows {
   double (*sum)(int64_t n, const void *x);
   double (*max)(int64_t n, const void *x);                 /* a NaN may be lost; n > 0 */
   double (*sum_sq)(int64_t n, const void *x, double mean); /* of x - mean */
   void (*softmax)(int64_t n, const void *x, void *y);
   void (*log_softmax)(int64_t n, const void *x, void *y);
+  /* The same (`log`) of `width` <= ROWS_COLUMNS columns side by side, `stride` elements from row to row. */
+  void (*softmax_columns)(int64_t n, int64_t stride, int width, bool log, const void *x, void *y);
   void (*affine)(int64_t n, const void *x, double a, double b, void *y); /* a x + b */
   /* (x - mean) * rstd * w + b; w and b may be NULL */
   void (*normalize)(int64_t n, const void *x, double mean, double rstd, const void *w, const void *b,

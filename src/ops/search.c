@@ -273,13 +273,17 @@ static rush_status count_bins(rush_call *c, const rush_tensor *x, int64_t *n)
   if (least < 0)
     return call_fail(c->cx, "minlength should be >= 0");
   *n = least;
-  for (int64_t i = 0; i < x->n_elems; i++) {
-    TRY(call_poll_at(c->cx, i));
-    if (v[i] < 0)
-      return call_fail(c->cx, "bincount only supports 1-d non-negative integral inputs.");
-    if (v[i] >= *n)
-      *n = v[i] + 1;
+  int64_t low = 0, high = -1;
+  for (int64_t i = 0; i < x->n_elems;) {
+    TRY(call_poll_at(c->cx, i / 4096));
+    for (const int64_t end = i64_min(x->n_elems, i + 4096); i < end; i++) {
+      low = v[i] < low ? v[i] : low;
+      high = v[i] > high ? v[i] : high;
+    }
   }
+  if (low < 0)
+    return call_fail(c->cx, "bincount only supports 1-d non-negative integral inputs.");
+  *n = high >= *n ? high + 1 : *n;
   return RUSH_OK;
 }
 
@@ -303,11 +307,12 @@ rush_status kernel_bincount(rush_call *c)
     st = tensor_new(c->cx, acc, 1, &n, &sums);
   if (st == RUSH_OK)
     st = tensor_fill(c->cx, sums, value_int(0));
-  for (int64_t i = 0; st == RUSH_OK && i < x->n_elems && !call_over_at(c->cx, i); i++) {
+  for (int64_t i = 0; st == RUSH_OK && acc == RUSH_INT64 && i < x->n_elems && !call_over_at(c->cx, i / 4096);)
+    for (const int64_t end = i64_min(x->n_elems, i + 4096), *v = x->data; i < end; i++)
+      ((int64_t *)sums->data)[v[i]]++;
+  for (int64_t i = 0; st == RUSH_OK && acc != RUSH_INT64 && i < x->n_elems && !call_over_at(c->cx, i); i++) {
     const int64_t k = ints(x)[i];
-    if (acc == RUSH_INT64)
-      ints(sums)[k]++;
-    else if (acc == RUSH_FLOAT32)
+    if (acc == RUSH_FLOAT32)
       ((float *)sums->data)[k] += ((const float *)wd->data)[i];
     else
       ((double *)sums->data)[k] += ((const double *)wd->data)[i];

@@ -111,15 +111,37 @@ static void next_state(generator *g)
   g->next = 0;
 }
 
-uint32_t generator_random32(generator *g)
+static inline uint32_t temper(uint32_t y)
 {
-  if (--g->left == 0)
-    next_state(g);
-  uint32_t y = g->mt[g->next++];
   y ^= y >> 11;
   y ^= y << 7 & 0x9d2c5680u;
   y ^= y << 15 & 0xefc60000u;
   return y ^ y >> 18;
+}
+
+uint32_t generator_random32(generator *g)
+{
+  if (--g->left == 0)
+    next_state(g);
+  return temper(g->mt[g->next++]);
+}
+
+void generator_fill32(generator *g, uint32_t *restrict out, int64_t n)
+{
+  while (n > 0) {
+    const int64_t m = i64_min(n, g->left - 1); /* of this state */
+    const uint32_t *from = g->mt + g->next;
+    for (int64_t i = 0; i < m; i++)
+      out[i] = temper(from[i]);
+    g->left -= (int)m;
+    g->next += (int)m;
+    out += m;
+    n -= m;
+    if (n > 0) {
+      *out++ = generator_random32(g);
+      n--;
+    }
+  }
 }
 
 uint64_t generator_random64(generator *g)

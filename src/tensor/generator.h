@@ -26,5 +26,7 @@ void generator_get_state(const generator *g, void *bytes);
 bool generator_set_state(generator *g, const void *bytes); /* false: not a state */
 uint32_t generator_random32(generator *g);
 uint64_t generator_random64(generator *g);
+/* n times generator_random32. */
+void generator_fill32(generator *g, uint32_t *out, int64_t n);
 
 #endif
