@@ -1,4 +1,4 @@
-"""Gradients of recurrent networks and attention, which op_db has no entries of, through the table's formulas and bodies."""
+"""Gradients of what op_db has no entries of, by the table: recurrent networks, gradients themselves, other names."""
 
 from __future__ import annotations
 
@@ -53,3 +53,50 @@ def test_gradients(name: str) -> None:
         made = outputs(layer, x)
     got = torch.autograd.grad(made, inputs, weights)
     torch.testing.assert_close(got, want, rtol=1e-8, atol=1e-8)
+
+
+def leaf(*sizes: int) -> torch.Tensor:
+    return torch.randn(sizes, dtype=torch.float64, requires_grad=True)
+
+
+S = (3, 7)
+CALLS = {
+    **{f"{n}_backward": (S, S) for n in ("hardswish", "silu", "mish", "gelu", "sigmoid", "tanh")},
+    "threshold_backward": (S, S, 0.2), "hardtanh_backward": (S, S, -0.4, 0.9), "leaky_relu_backward": (S, S, 0.1, False),
+    "softshrink_backward": (S, S, 0.3), "hardshrink_backward": (S, S, 0.3), "softplus_backward": (S, S, 1.5, 2.0),
+    "elu_backward": (S, 1.5, 1.2, 0.7, False, S), "elu_backward#": (S, 1.5, 1.2, 0.7, True, S),
+    "gelu_backward#": (S, S, {"approximate": "tanh"}), "_prelu_kernel_backward": (S, S, S), "glu_backward": ((3, 4), (3, 8), 1),
+    "avg_pool2d_backward": ((2, 3, 4, 4), (2, 3, 8, 8), [2, 2], [2, 2], [0, 0], False, True, None),
+    "_adaptive_avg_pool2d_backward": ((2, 3, 3, 3), (2, 3, 8, 8)),
+    "upsample_bilinear2d_backward": ((2, 3, 7, 7), [7, 7], [2, 3, 4, 4], False),
+    "upsample_nearest1d_backward": ((2, 3, 7), [7], [2, 3, 4]),
+    "_upsample_bicubic2d_aa_backward": ((2, 3, 3, 3), [3, 3], [2, 3, 6, 6], False),
+    "unfold_backward": ((3, 3, 2), [3, 6], 1, 2, 2),
+    "fake_quantize_per_tensor_affine": ((40,), 0.05, 2, -8, 7),
+    "thnn_conv2d": ((2, 3, 6, 6), (4, 3, 3, 3), [3, 3], (4,), [2, 2], [1, 1]),
+    "slow_conv_dilated2d": ((2, 3, 7, 7), (4, 3, 3, 3), [3, 3], (4,), [1, 1], [0, 0], [2, 2]),
+    "slow_conv_transpose2d": ((2, 3, 4, 4), (3, 4, 3, 3), [3, 3], (4,), [2, 2], [1, 1], [1, 1], [1, 1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gradients_of_gradients(name: str) -> None:
+    torch.manual_seed(2)
+    args = [leaf(*a) if isinstance(a, tuple) else a for a in CALLS[name]]
+    kwargs = args.pop() if isinstance(args[-1], dict) else {}
+    inputs = [a for a in args if isinstance(a, torch.Tensor)]
+
+    def run(weights: list[torch.Tensor], theirs: Any = None) -> list[torch.Tensor]:
+        if theirs:  # PyTorch differentiates these once only when they are called by name
+            made = torch.autograd.grad(theirs(args[1]), args[1], args[0], create_graph=True)
+        else:
+            made = grad_walk.as_list(getattr(torch.ops.aten, name.rstrip("#"))(*args, **kwargs))
+        weights += [torch.randn_like(t) for t in made[len(weights) :]]
+        got = torch.autograd.grad(made, inputs, weights, allow_unused=True)
+        return [torch.zeros_like(t) if g is None else g for g, t in zip(got, inputs, strict=True)]
+
+    weights: list[torch.Tensor] = []
+    want = run(weights, {"silu_backward": torch.nn.functional.silu, "mish_backward": torch.nn.functional.mish}.get(name))
+    with enable_python_dispatcher(), grad_walk.Walk():
+        got = run(weights)
+    torch.testing.assert_close(got, want, rtol=1e-7, atol=1e-7)
