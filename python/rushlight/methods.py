@@ -217,6 +217,23 @@ def _size(self: Tensor, dim: int | None = None) -> Any:
     return self.shape if dim is None else self.shape[dim]
 
 
+def _unique(
+    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The different elements (or slices), and where each went, and how often it was there."""
+    if dim is None:
+        found = _rushlight.call_operator("aten::_unique2", self, sorted, return_inverse, return_counts)
+    else:
+        found = _rushlight.call_operator("aten::unique_dim", self, dim, sorted, return_inverse, return_counts)
+    wanted = tuple(t for t, yes in zip(found, (True, return_inverse, return_counts), strict=True) if yes)
+    return wanted if len(wanted) > 1 else wanted[0]
+
+
+def _new_tensor(self: Tensor, data: Any, dtype: Any = None) -> Tensor:
+    """A tensor of these numbers, of this tensor's dtype unless one is given."""
+    return _rushlight.as_tensor(data, dtype or self.dtype)
+
+
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The tensor where the condition holds, else the other."""
     return _rushlight.call_operator("aten::where", condition, self, other)
@@ -292,7 +309,7 @@ def _attribute(operator: str) -> property:
 
 def _own() -> dict[str, Any]:
     own: dict[str, Any] = {
-        "size": _size, "where": _where, "polygamma": _polygamma,
+        "size": _size, "where": _where, "unique": _unique, "new_tensor": _new_tensor, "polygamma": _polygamma,
         "nelement": lambda self: self.numel(), "ndimension": lambda self: self.ndim,
         "__format__": _format, "__complex__": _complex, "__reversed__": _reversed, "__copy__": _copy, "__deepcopy__": _deepcopy,
         "__reduce__": _reduce,

@@ -94,6 +94,15 @@ static rush_status functional(rush_call *c, fill_fn *fill)
   return give_filled_steal(c, t, c->args[c->n_args - 1], fill);
 }
 
+/* A new tensor of the first argument's sizes, in rows. */
+static rush_status functional_rows(rush_call *c, fill_fn *fill)
+{
+  const rush_tensor *like = call_tensor(c, 0);
+  rush_tensor *t;
+  TRY(tensor_new(c->cx, like->dtype, like->n_dims, like->sizes, &t));
+  return give_filled_steal(c, t, c->args[c->n_args - 1], fill);
+}
+
 /* -- rand, randn, randint, randperm ------------------------------------------------------------------------- */
 
 static rush_status fill_rand(rush_call *c, rush_tensor *t, generator *g) { return fill_uniform(c->cx, t, g, 0, 1); }
@@ -526,7 +535,7 @@ static rush_status fill_poisson(rush_call *c, rush_tensor *t, generator *g)
   return fill_mapped(c->cx, t, call_tensor(c, 0), NULL, g, map_poisson);
 }
 rush_kernel kernel_poisson, kernel_binomial, kernel__standard_gamma, kernel__sample_dirichlet;
-rush_status kernel_poisson(rush_call *c) { return functional(c, fill_poisson); }
+rush_status kernel_poisson(rush_call *c) { return functional_rows(c, fill_poisson); }
 
 static rush_status fill_binomial(rush_call *c, rush_tensor *t, generator *g)
 {
@@ -569,7 +578,7 @@ static rush_status fill_gamma(rush_call *c, rush_tensor *t, generator *g)
   }
   return RUSH_OK;
 }
-rush_status kernel__standard_gamma(rush_call *c) { return functional(c, fill_gamma); }
+rush_status kernel__standard_gamma(rush_call *c) { return functional_rows(c, fill_gamma); }
 
 /* Gammas in double, divided by the sums of their rows. */
 static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
@@ -585,7 +594,11 @@ static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
     return st;
   }
   rush_value args[3] = {nn_arg(gammas), dims, value_bool(true)};
-  st = fill_mapped(c->cx, gammas, call_tensor(c, 0), NULL, g, map_gamma);
+  rush_tensor *alphas = NULL; /* doubles: nothing is rounded to the argument's dtype on the way */
+  st = tensor_to_dtype(c->cx, call_tensor(c, 0), RUSH_FLOAT64, &alphas);
+  if (st == RUSH_OK)
+    st = fill_mapped(c->cx, gammas, alphas, NULL, g, map_gamma);
+  tensor_release(alphas);
   if (st == RUSH_OK)
     st = op_invoke_name(c->cx, "aten::sum", "dim_IntList", args, 3, &sums);
   const int64_t n = t->n_dims ? t->sizes[t->n_dims - 1] : 1;
@@ -599,7 +612,7 @@ static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
   tensor_release(gammas);
   return st;
 }
-rush_status kernel__sample_dirichlet(rush_call *c) { return functional(c, fill_dirichlet); }
+rush_status kernel__sample_dirichlet(rush_call *c) { return functional_rows(c, fill_dirichlet); }
 
 /* -- multinomial -------------------------------------------------------------------------------------------------------------- */
 

@@ -176,6 +176,25 @@ def test_parameters_in_tensors(dtype: Any) -> None:
     check("normal.float_float", lambda: (1.0, 2.0, [40]), (), {"dtype": dtype}, False)
 
 
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_parameters_out_of_order(dtype: Any) -> None:
+    """The order in memory of the parameters decides for some, that of the result for others."""
+    x = torch.linspace(0, 1, 60).reshape(3, 4, 5).to(dtype).permute(2, 0, 1)
+    count = torch.full((3, 4, 5), 9.0, dtype=dtype).permute(2, 0, 1)
+    for name, args, exact in (
+        ("bernoulli", (x,), True), ("bernoulli.p", (x, 0.4), True), ("bernoulli_.float", (x.clone(), 0.4), True),
+        ("poisson", (x * 5,), True), ("binomial", (count, x), True),
+        ("rand_like", (x,), True), ("randn_like", (x,), False), ("normal.Tensor_Tensor", (x, x + 0.1), False),
+        ("normal.Tensor_float", (x, 0.5), False), ("normal.float_Tensor", (0.5, x[:, :2]), False),
+        ("_standard_gamma", (x + 0.1,), False), ("_sample_dirichlet", (x + 0.1,), False),
+        ("native_dropout", (x, 0.4, True), True), ("dropout_", (x.clone(), 0.4, True), True),
+        ("rrelu", (x - 0.5, 0.1, 0.3, True), True), ("uniform", (x, 0.0, 2.0), True),
+        ("exponential", (x, 2.0), False), ("geometric", (x, 0.2), True), ("random", (x,), True), ("cauchy", (x,), False),
+        ("log_normal", (x,), False), ("feature_dropout", (x, 0.5, True), True),
+    ):  # fmt: skip
+        check(name, lambda args=args: args, (), {}, exact)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_multinomial(dtype: Any) -> None:
     for sizes in ([1], [7], [40], [3, 9], [20, 33]):

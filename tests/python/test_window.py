@@ -155,7 +155,8 @@ METHODS: list[tuple[str, tuple, dict]] = [
     ("new_ones", (3,), {}), ("matmul", (F.t(),), {}), ("add", (F,), {"alpha": 2}), ("where", (B, I), {}), ("norm", (), {}),
     ("masked_fill", (B, 1.0), {}), ("gather", (1, I % 3), {}), ("cumsum", (0,), {}), ("is_floating_point", (), {}),
     ("element_size", (), {}), ("contiguous", (), {}), ("argmax", (), {}), ("index_select", (0, torch.tensor([1])), {}),
-    ("count_nonzero", (1,), {}), ("nelement", (), {}), ("roll", (1, 0), {}), ("digamma", (), {}),
+    ("count_nonzero", (1,), {}), ("unique", (), {}), ("unique", (), {"return_counts": True}), ("unique", (), {"dim": 0}),
+    ("new_tensor", ([1, 2],), {}), ("nelement", (), {}), ("roll", (1, 0), {}), ("digamma", (), {}),
 ]  # fmt: skip
 
 
