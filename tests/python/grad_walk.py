@@ -28,12 +28,13 @@ import rushlight
 import torch
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.schema_check_mode import SchemaCheckMode
+from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo import core
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-core.extract_test_fn = lambda: None  # reads the source of every frame above, for each sample
+core.extract_test_fn = common_utils.extract_test_fn = lambda: None  # reads the source of every frame above, for each sample
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import make_status  # noqa: E402

@@ -31,13 +31,14 @@ from typing import Any
 import rushlight
 import torch
 from op_layouts import layouts_of
+from torch.testing._internal import common_utils
 from torch.testing._internal.common_device_type import toleranceOverride
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo import core
 from torch_calls import Missing, Ours
 
 # It reads the source of every frame above for each sample, to find marks that are not ours: half of the time, under pytest.
-core.extract_test_fn = lambda: None
+core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 
 DTYPES = [
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128, torch.bool, torch.uint8,

@@ -18,12 +18,13 @@ from typing import Any
 
 import rushlight
 import torch
+from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo import core
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # It reads the source of every frame above for each sample, to find marks that are not ours: half of the time, under pytest.
-core.extract_test_fn = lambda: None
+core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 
 
 def copied(value: Any) -> Any:
