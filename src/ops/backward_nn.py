@@ -16,14 +16,14 @@ def wide(name):
     return HALF.replace("VALUE", name)
 
 
-backward("_softmax_backward_data", f"""
+backward("_softmax_backward_data", shape="gradient_softmax", body=f"""
 def softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: int) -> Tensor:
     o = {wide("output")}
     g = {wide("grad_output")}
     t = g * o
     return (t - o * t.sum([dim], True)).to(input_dtype)
 """, out="out")
-backward("_log_softmax_backward_data", f"""
+backward("_log_softmax_backward_data", shape="gradient_softmax", body=f"""
 def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: int) -> Tensor:
     o = {wide("output")}
     g = {wide("grad_output")}
@@ -291,7 +291,7 @@ def pad_backward(grad_output: Tensor, self: Tensor, padding: List[int]) -> Tenso
 
 # -- Embeddings
 
-backward("embedding_dense_backward", """
+backward("embedding_dense_backward", shape="gradient_embedding", body="""
 def embedding_dense_backward(grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
     at = indices.reshape([-1]).to(torch.long)
     g = grad_output.reshape([at.numel(), grad_output.size(-1)])
@@ -334,7 +334,7 @@ def embedding_bag_backward(grad: Tensor, indices: Tensor, offsets: Tensor, offse
     if sparse:
         raise NotImplementedError("sparse gradients are not supported")
 """ + BAGS.lstrip("\n") + BAG.lstrip("\n"))
-backward("_embedding_bag_dense_backward", """
+backward("_embedding_bag_dense_backward", shape="gradient_embedding", body="""
 def embedding_bag_dense_backward(grad: Tensor, indices: Tensor, offset2bag: Tensor, bag_size: Tensor, maximum_indices: Tensor,
                                  num_weights: int, scale_grad_by_freq: bool, mode: int, per_sample_weights: Optional[Tensor],
                                  padding_idx: int) -> Tensor:

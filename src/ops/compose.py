@@ -218,7 +218,7 @@ def nuclear_norm(self: Tensor, keepdim: bool) -> Tensor:
     return torch.linalg_svdvals(self).sum([-1], False) if not keepdim else torch.linalg_svdvals(self).sum([-1], True).unsqueeze(-1)
 """, out="nuclear_norm.out", shape="reduce_real")
 for name in ("special_round",):
-    compose(name, f"""
+    compose(name, shape="like", body=f"""
 def {name}(self: Tensor, decimals: int) -> Tensor:
     return torch.round(self, decimals=decimals)
 """, out=f"{name}.out")
@@ -288,7 +288,7 @@ def gradient_uniform(self: Tensor, spacing: List[number], dim: List[int], edge_o
         center = (self.narrow(d, 2, n - 2) - self.narrow(d, 0, n - 2)) / 2
         out.append(torch.cat([first / h, center / h, last / h], d))
     return out
-""", shape="gradient")
+""", shape="gradients")
 compose("gradient.tensorarray", """
 def gradient_coordinates(self: Tensor, spacing: List[Tensor], dim: List[int], edge_order: int) -> List[Tensor]:
     if edge_order != 1 and edge_order != 2:
@@ -322,7 +322,7 @@ def gradient_coordinates(self: Tensor, spacing: List[Tensor], dim: List[int], ed
             last = q / (p * (p + q)) * self.narrow(d, n - 3, 1) - (p + q) / (p * q) * self.narrow(d, n - 2, 1) + (2.0 * q + p) / (q * (p + q)) * self.narrow(d, n - 1, 1)
         out.append(torch.cat([first, center, last], d))
     return out
-""", shape="gradient")
+""", shape="gradients")
 compose("gradient.scalarint", """
 def gradient_one(self: Tensor, spacing: Optional[number], dim: Optional[int], edge_order: int) -> List[Tensor]:
     dims = list(range(self.dim())) if dim is None else [dim]
@@ -330,21 +330,21 @@ def gradient_one(self: Tensor, spacing: Optional[number], dim: Optional[int], ed
     for d in dims:
         steps.append(1 if spacing is None else spacing)
     return torch.gradient(self, spacing=steps, dim=dims, edge_order=edge_order)
-""", shape="gradient")
+""", shape="gradients")
 compose("gradient.scalararray", """
 def gradient_scalar_dims(self: Tensor, spacing: number, dim: List[int], edge_order: int) -> List[Tensor]:
     steps: List[number] = []
     for d in dim:
         steps.append(spacing)
     return torch.gradient(self, spacing=steps, dim=dim, edge_order=edge_order)
-""", shape="gradient")
+""", shape="gradients")
 compose("gradient.array", """
 def gradient_dims(self: Tensor, dim: List[int], edge_order: int) -> List[Tensor]:
     steps: List[number] = []
     for d in dim:
         steps.append(1)
     return torch.gradient(self, spacing=steps, dim=dim, edge_order=edge_order)
-""", shape="gradient")
+""", shape="gradients")
 GRADIENT_ALL = """
 def gradient_all(self: Tensor, spacing: List[KIND], dim: Optional[int], edge_order: int) -> List[Tensor]:
     dims = list(range(self.dim())) if dim is None else [dim]
@@ -352,8 +352,8 @@ def gradient_all(self: Tensor, spacing: List[KIND], dim: Optional[int], edge_ord
         raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = " + str(self.dim()) + "', since dim argument was not given, but got a list of length " + str(len(spacing)))
     return torch.gradient(self, spacing=spacing, dim=dims, edge_order=edge_order)
 """
-compose("gradient.scalarrayint", GRADIENT_ALL.replace("KIND", "number"), shape="gradient")
-compose("gradient.tensorarrayint", GRADIENT_ALL.replace("KIND", "Tensor"), shape="gradient")
+compose("gradient.scalarrayint", GRADIENT_ALL.replace("KIND", "number"), shape="gradients")
+compose("gradient.tensorarrayint", GRADIENT_ALL.replace("KIND", "Tensor"), shape="gradients")
 
 # -- Interpolation as archives before 1.5 call it -----------------------------------------------------------
 

@@ -48,7 +48,7 @@ op("aten::_euclidean_dist", family="distance", shape="cdist", kernel="kernel_euc
 op("aten::pdist", family="distance", shape="pdist", kernel="kernel_pdist")
 op("aten::_pdist_forward", family="distance", shape="pdist", kernel="kernel_pdist", variants={"out": "aten::_pdist_forward.out"})
 
-op("aten::norm_except_dim", family="distance", body="""
+op("aten::norm_except_dim", family="distance", shape="norm_except_dim", body="""
 def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
     if dim == -1:
         return torch.norm(v, pow)
@@ -60,7 +60,7 @@ def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
         return torch.abs(v)
     return torch.norm(v, pow, others, True)
 """)
-op("aten::_weight_norm", family="distance", body="""
+op("aten::_weight_norm", family="distance", shape="together", body="""
 def weight_norm(v: Tensor, g: Tensor, dim: int) -> Tensor:
     return v * (g / torch.norm_except_dim(v, 2, dim))
 """)

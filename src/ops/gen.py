@@ -37,6 +37,8 @@ QUANTIZED_FAMILIES = {"view", "copy", "cast", "meta", "quantized", "string", "co
 WRITTEN = {"exact": "OP_OUT_EXACT", "cast": "", "apart": "OP_OUT_APART", "dtype": "OP_OUT_DTYPE", "overlap": "OP_OUT_OVERLAP"}
 C_TYPES = {"int": ("int64_t", "call_int"), "float": ("double", "call_float"),
            "bool": ("bool", "call_bool"), "str": ("str", "call_str")}
+# Arguments that say what a gradient looks like (rule_gradient_of in shape/rules_nn.inc).
+GRADIENT_OF = {"self", "input", "saved_v", "x1", "log_probs", "input_sizes", "self_sizes", "sizes", "input_size"}
 C_RETURNS = {"int": "value_int", "float": "value_float", "bool": "value_bool"}
 
 
@@ -205,6 +207,9 @@ class Table:
         rule = e.get("shape", "pointwise" if "expr" in e else None)
         if rule is None and row.schema.args and row.schema.args[0].write and row.schema.returns == ["Tensor"]:
             rule = "itself"
+        if rule is None and row.group == "backward" and row.schema.returns == ["Tensor"] and \
+                any(a.name in GRADIENT_OF for a in row.schema.args):
+            rule = "gradient"
         if rule is not None and rule not in self.shapes:
             raise TableError(where, f"{full}: there is no shape rule {rule!r}")
         row.shape = self.shapes.get(rule, 0)

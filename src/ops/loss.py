@@ -129,7 +129,7 @@ op("aten::multilabel_margin_loss", family="loss", shape="row_loss", kernel="kern
    variants={"out": "aten::multilabel_margin_loss.out"})
 op("aten::multilabel_margin_loss_forward", family="loss", shape="row_loss_forward", kernel="kernel_multilabel_margin_loss",
    variants={"out": "aten::multilabel_margin_loss_forward.output"})
-op("aten::_ctc_loss", family="loss", kernel="kernel__ctc_loss", same=["aten::_ctc_loss.Tensor"],
+op("aten::_ctc_loss", family="loss", shape="ctc_forward", kernel="kernel__ctc_loss", same=["aten::_ctc_loss.Tensor"],
    variants={"out": "aten::_ctc_loss.out"})
 op("aten::_ctc_loss_backward", family="backward", kernel="kernel__ctc_loss_backward", same=["aten::_ctc_loss_backward.Tensor"],
    variants={"out": "aten::_ctc_loss_backward.out"})

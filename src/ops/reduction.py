@@ -105,7 +105,7 @@ def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices
         result = torch.where(divisor == 0, torch.full_like(result, float("nan")) if initial is None else result, result / divisor.clamp(min=1))
     return result
 """, variants={"out": "aten::segment_reduce.out"})
-op("aten::hash_tensor", family="reduction", variants={"out": "aten::hash_tensor.out"}, body="""
+op("aten::hash_tensor", family="reduction", shape="reduce_hash", variants={"out": "aten::hash_tensor.out"}, body="""
 def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tensor:
     if mode != 0:
         raise RuntimeError("Unknown hash_tensor mode: " + str(mode))

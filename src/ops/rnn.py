@@ -97,10 +97,10 @@ def {name}_cell(input: Tensor, {hx}, {CELL}) -> {one}:
     h, c = rnn_step({mode}, torch.linear(input, w_ih, b_ih), {states}, w_hh, b_hh, None)
     return h{", c" if name == "lstm" else ""}
 """)
-op("aten::_pack_padded_sequence", family="rnn", kernel="kernel__pack_padded_sequence",
+op("aten::_pack_padded_sequence", family="rnn", shape="pack_sequence", kernel="kernel__pack_padded_sequence",
    grad={"input": "torch._pack_padded_sequence_backward(grad0, input.size(), result1, batch_first)"},
    variants={"out": "aten::_pack_padded_sequence.out"})
-op("aten::_pad_packed_sequence", family="rnn", kernel="kernel__pad_packed_sequence", grad={"data": """
+op("aten::_pad_packed_sequence", family="rnn", shape="pad_packed", kernel="kernel__pad_packed_sequence", grad={"data": """
    g = grad0.transpose(0, 1) if batch_first else grad0
    rows: List[Tensor] = []
    for t in range(batch_sizes.size(0)):

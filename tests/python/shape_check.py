@@ -239,6 +239,17 @@ def check_operator(checker: Checker, op: Any, dtypes: list[torch.dtype], most: i
                     continue
 
 
+def check_backward(checker: Checker, only: str = "") -> None:
+    """The *_backward operators, which samples do not call."""
+    import test_backward_ops
+
+    for name, make in test_backward_ops.CASES.items():
+        if re.search(only, name):
+            torch.manual_seed(0)
+            operator = name.partition("#")[0].partition(".")[0]  # the rest says which case it is
+            checker.check(f"aten::{operator}", list(make(test_backward_ops.Draw(torch.float32))), {})
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="")
@@ -251,6 +262,7 @@ def main() -> int:
     for op in op_db:
         if re.search(options.only, op.name):
             check_operator(checker, op, [getattr(torch, d) for d in options.dtypes.split(",")], options.samples)
+    check_backward(checker, options.only)
     per: collections.Counter[str] = collections.Counter()
     for name, call, why in checker.wrong:
         per[name] += 1

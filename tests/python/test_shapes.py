@@ -29,6 +29,7 @@ def test_rules_say_what_operators_make() -> None:
         warnings.simplefilter("ignore")
         for op in shape_check.op_db:
             shape_check.check_operator(checker, op, DTYPES, 1000 if NIGHTLY else 3)
+        shape_check.check_backward(checker)
     wrong = [f"{call[:200]}: {why}" for name, call, why in checker.wrong if name not in EXCEPT]
     print(dict(checker.counts), f"{len(checker.operators)} operators, {len(checker.rules)} rules")
     assert not wrong, "\n".join(wrong[:40])
