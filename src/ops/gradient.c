@@ -8,7 +8,8 @@
 #include "ops/table.h"
 
 typedef struct gradient_store {
-  mutex lock; /* recursive: compiling a formula may look for helpers */
+  mutex lock;         /* of what follows; no other is taken under it: compiling, which holds the program's, looks for helpers */
+  mutex prepare_lock; /* compiling a formula */
   arena mem;
   char *texts; /* expanded, or NULL */
 } gradient_store;
@@ -19,6 +20,7 @@ static void store_destroy(context *c, void *object)
   arena_free(&g->mem);
   mem_free(c, g->texts, g->texts ? op_gradient_bytes : 0);
   pthread_mutex_destroy(&g->lock);
+  pthread_mutex_destroy(&g->prepare_lock);
   mem_free(c, g, sizeof *g);
 }
 
@@ -30,11 +32,8 @@ static gradient_store *store_of(context *c)
   g = mem_alloc_zero(c, sizeof *g);
   if (!g)
     return NULL;
-  pthread_mutexattr_t attr;
-  pthread_mutexattr_init(&attr);
-  pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(&g->lock, &attr);
-  pthread_mutexattr_destroy(&attr);
+  pthread_mutex_init(&g->lock, NULL);
+  pthread_mutex_init(&g->prepare_lock, NULL);
   arena_init(&g->mem, c);
   return context_slot_publish_steal(c, SLOT_GRADIENTS, g, store_destroy);
 }
@@ -212,14 +211,14 @@ rush_status op_gradient_prepare(call_ctx *cx, const op *o, const op_gradient *g)
   char name[192];
   snprintf(name, sizeof name, "gradients.%s%s%s.%u", sc->name, sc->overload[0] ? "." : "", sc->overload, g->at);
   rush_status st = RUSH_OK;
-  mutex_lock(&store->lock);
+  mutex_lock(&store->prepare_lock);
   if (!atomic_load_explicit(&g->function, memory_order_acquire)) {
     void *function = NULL;
     st = rt->compile_gradient(cx, base_of(o), name, g->text, &function);
     if (st == RUSH_OK)
       atomic_store_explicit(&((op_gradient *)(uintptr_t)g)->function, function, memory_order_release);
   }
-  mutex_unlock(&store->lock);
+  mutex_unlock(&store->prepare_lock);
   return st;
 }
 
