@@ -72,7 +72,7 @@ def gelu_backward(grad: Tensor, self: Tensor) -> Tensor:
 
 # -- Dropout, fake quantization: a mask
 
-slope("native_dropout_backward", {"int float complex": "grad_output * mask * scale"}, "out", promote=["grad_output"])
+slope("native_dropout_backward", {"float complex": "grad_output * mask * scale"}, "out", promote="float")
 for KIND in "tensor", "channel":
     op(f"aten::fake_quantize_per_{KIND}_affine_cachemask_backward", family="backward", expr={"float": "grad * mask"},
        promote=["grad"], name="fake_quantize_backward")

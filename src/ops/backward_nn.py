@@ -21,13 +21,13 @@ def softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype:
     o = {wide("output")}
     g = {wide("grad_output")}
     t = g * o
-    return (t - o * t.sum([dim], True)).to(input_dtype)
+    return (t - o * t.sum([dim], True)).to(input_dtype).contiguous()
 """, out="out")
 backward("_log_softmax_backward_data", shape="gradient_softmax", body=f"""
 def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: int) -> Tensor:
     o = {wide("output")}
     g = {wide("grad_output")}
-    return (g - torch.exp(o) * g.sum([dim], True)).to(input_dtype)
+    return (g - torch.exp(o) * g.sum([dim], True)).to(input_dtype).contiguous()
 """, out="out")
 backward("_masked_softmax_backward", """
 def masked_softmax_backward(grad_output: Tensor, output: Tensor, mask: Tensor, dim: Optional[int]) -> Tensor:
@@ -66,7 +66,7 @@ def layer_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[
         n = 1
         for size in normalized_shape:
             n *= size
-        gi = ((g - (g.sum(inner, True) + x * (g * x).sum(inner, True)) / n) * r).to(input.dtype)
+        gi = ((g - (g.sum(inner, True) + x * (g * x).sum(inner, True)) / n) * r).to(input.dtype).contiguous()
     return gi, gw, gb
 """)
 backward("_fused_rms_norm_backward", f"""
@@ -94,7 +94,7 @@ def rms_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[in
         n = 1
         for size in normalized_shape:
             n *= size
-        gi = ((g - x * (g * x).sum(inner, True) / n) * r).to(input.dtype)
+        gi = ((g - x * (g * x).sum(inner, True) / n) * r).to(input.dtype).contiguous()
     return gi, gw
 """)
 backward("native_group_norm_backward", f"""
@@ -267,7 +267,9 @@ def max_backward(grad_output: Tensor, self: Tensor, {more}indices: Tensor) -> Te
     if grad_output.numel() != 0:
         made = made.scatter_add(-1, indices.flatten(-{n}), grad_output.flatten(-{n}))
     made = made.reshape(self.size())
-    return made if self.is_contiguous() else torch.empty_like(self).copy_(made)
+    if self.dim() == {n} + 2 and not self.is_contiguous() and self.is_contiguous(memory_format=torch.{"channels_last" if n == 2 else "channels_last_3d"}):
+        return torch.empty_like(self).copy_(made)
+    return made
 """, grad={"grad_output": f"grad.flatten(-{n}).gather(-1, indices.flatten(-{n})).reshape(indices.size())", "self": "torch.zeros_like(self)"})
 
 # -- Padding: what came from one place adds up there

@@ -317,6 +317,7 @@ rush_status kernel_grid_sampler_3d(rush_call *c)
 /* -- Back ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct back_job {
+  const call_ctx *cx;
   const grid_job *j;
   const void *grad;  /* of the result: [batch, channels, points] */
   void *dx, *dgrid;  /* NULL: not wanted */
@@ -397,6 +398,8 @@ static void spread_batches(void *arg, int64_t begin, int64_t end)
   taps t;
   for (int64_t p = begin * j->points; p < end * j->points; p++) {
     const int64_t n = p / j->points;
+    if (call_over_at(b->cx, p))
+      return;
     find_taps(j, p, &t);
     for (int64_t c = n * j->channels; c < (n + 1) * j->channels; c++) {
       const double g = number_of(j, b->grad, c * j->points + p % j->points);
@@ -480,7 +483,7 @@ rush_status kernel_grid_sampler_backward(rush_call *c)
   if (st == RUSH_OK) {
     j.x = in->data;
     j.grid = points->data;
-    st = run_back(c, &(back_job){.j = &j, .grad = arrived->data}, wanted, grad->dtype);
+    st = run_back(c, &(back_job){.cx = c->cx, .j = &j, .grad = arrived->data}, wanted, grad->dtype);
   }
   tensor_release(in);
   tensor_release(points);
