@@ -308,6 +308,12 @@ RUSH_API rush_status rush_tensor_wrap(rush_context *c, rush_dtype dtype, int n_d
                                       const int64_t *strides, void *data,
                                       void (*deleter)(void *user, void *data), void *user,
                                       rush_value *out, rush_error *err) RUSH_CHECKED;
+/* The same over a part of a larger buffer: element 0 is `offset` elements behind `data`, of which all n_bytes may be
+ * reached (by as_strided, by set_).  Refused: a tensor that reaches beyond them. */
+RUSH_API rush_status rush_tensor_wrap_part(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes,
+                                           const int64_t *strides, int64_t offset, void *data, size_t n_bytes,
+                                           void (*deleter)(void *user, void *data), void *user,
+                                           rush_value *out, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_dtype rush_tensor_dtype(const rush_tensor *t);
 RUSH_API int rush_tensor_n_dims(const rush_tensor *t);
 RUSH_API const int64_t *rush_tensor_sizes(const rush_tensor *t);   /* n_dims of them, borrowed */

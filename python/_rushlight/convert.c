@@ -152,8 +152,9 @@ static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
   }
   Py_INCREF(o);
   (void)rush_value_retain(v); /* the program may drop it: out of a dict that it was passed in */
-  call->seen[call->n_seen++] = (py_seen){v, o, rush_tensor_version(v.as.tensor), is_torch,
-                                         rush_tensor_data(v.as.tensor), hash_geometry(v.as.tensor)};
+  call->seen[call->n_seen++] = (py_seen){.tensor = v, .object = o, .version = rush_tensor_version(v.as.tensor),
+                                         .is_torch = is_torch, .data = rush_tensor_data(v.as.tensor),
+                                         .geometry = hash_geometry(v.as.tensor)};
   return 0;
 }
 
@@ -184,6 +185,21 @@ static int wrap_memory(py_call *call, PyObject *owner, int dtype, int n_dims, co
   Py_INCREF(owner);
   if (rush_tensor_wrap(call->state->context, (rush_dtype)dtype, n_dims, sizes, strides, data, drop_object, owner,
                        out, &err) != RUSH_OK) {
+    Py_DECREF(owner);
+    py_raise(call->state, &err);
+    return -1;
+  }
+  return 0;
+}
+
+/* With the whole storage behind it: as_strided sees what it sees in torch. */
+static int wrap_storage(py_call *call, PyObject *owner, const py_geometry *g, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+
+  Py_INCREF(owner);
+  if (rush_tensor_wrap_part(call->state->context, (rush_dtype)g->dtype, g->n_dims, g->sizes, g->strides, g->offset, g->base,
+                            g->n_bytes, drop_object, owner, out, &err) != RUSH_OK) {
     Py_DECREF(owner);
     py_raise(call->state, &err);
     return -1;
@@ -249,9 +265,15 @@ static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
   py_geometry g;
 
   if (plain && py_layout_read(st->layout, o, &g)) {
-    if (wrap_memory(call, o, g.dtype, g.n_dims, g.sizes, g.strides, g.data, out) < 0)
+    if (wrap_storage(call, o, &g, out) < 0)
       return -1;
-    return remember_torch(call, o, out);
+    if (g.has_meta && may_be(PyObject_GetAttr(o, st->name_requires_grad)))
+      rush_tensor_set_requires_grad(out->as.tensor, true);
+    if (remember_torch(call, o, out) < 0)
+      return -1;
+    call->seen[call->n_seen - 1].base = g.base;
+    call->seen[call->n_seen - 1].n_bytes = g.n_bytes;
+    return 1;
   }
   if (!st->exchange || !py_exchange_read(st->exchange, o, &g) || !g.strides)
     return 0;
@@ -844,7 +866,9 @@ static PyObject *ints_out(const int64_t *v, int n)
 static PyObject *reshape_torch(py_call *call, const py_seen *s)
 {
   int n = rush_tensor_n_dims(s->tensor.as.tensor);
-  if (rush_tensor_data(s->tensor.as.tensor) != s->data) {
+  const char *data = rush_tensor_data(s->tensor.as.tensor);
+  const bool same = s->base && data >= s->base && data < s->base + s->n_bytes; /* another part of torch's own storage */
+  if (data != s->data && !same) {
     PyObject *capsule = py_dlpack_capsule(call->state, s->tensor.as.tensor);
     PyObject *t = capsule ? PyObject_CallOneArg(call->state->torch_from_dlpack, capsule) : NULL;
     PyObject *r = t ? PyObject_CallMethod(s->object, "set_", "O", t) : NULL;
@@ -853,7 +877,12 @@ static PyObject *reshape_torch(py_call *call, const py_seen *s)
     return r;
   }
   PyObject *sizes = ints_out(rush_tensor_sizes(s->tensor.as.tensor), n), *strides = ints_out(rush_tensor_strides(s->tensor.as.tensor), n);
-  PyObject *r = sizes && strides ? PyObject_CallMethod(s->object, "as_strided_", "OO", sizes, strides) : NULL;
+  PyObject *r = NULL;
+  if (sizes && strides && same)
+    r = PyObject_CallMethod(s->object, "as_strided_", "OOL", sizes, strides,
+                            (long long)((size_t)(data - s->base) / rush_dtype_bytes(rush_tensor_dtype(s->tensor.as.tensor))));
+  else if (sizes && strides)
+    r = PyObject_CallMethod(s->object, "as_strided_", "OO", sizes, strides);
   Py_XDECREF(sizes);
   Py_XDECREF(strides);
   return r;

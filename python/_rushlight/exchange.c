@@ -80,6 +80,8 @@ bool py_exchange_read(const struct py_exchange *api, PyObject *o, py_geometry *g
   g->sizes = t.sizes;
   g->strides = t.strides;
   g->data = (char *)t.data + t.offset_bytes;
+  g->base = NULL;
+  g->has_meta = true;
   return g->dtype >= 0 && t.device.type == DL_CPU && t.n_dims <= 64;
 }
 

@@ -12,6 +12,10 @@ typedef struct py_geometry {
   int dtype, n_dims;
   const int64_t *sizes, *strides; /* strides NULL: row-major */
   void *data;
+  void *base;      /* of the storage, when its whole extent is known; else NULL */
+  size_t n_bytes;  /* from base on */
+  int64_t offset;  /* of data behind base, in elements */
+  bool has_meta;   /* torch keeps notes for autograd: it may require a gradient */
 } py_geometry;
 /* False, without an exception: the tensor is not on the CPU, not strided, of another dtype... */
 bool py_exchange_read(const struct py_exchange *api, PyObject *o, py_geometry *g);

@@ -16,6 +16,7 @@ enum {
   IMPL_DTYPE = 160,
   IMPL_KEYS = 168,
   STORAGE_DATA = 16,
+  STORAGE_BYTES = 48,
   INLINE_DIMS = 5
 };
 
@@ -35,13 +36,17 @@ static bool read_impl(const void *impl, py_geometry *g)
   unsigned dtype = READ(uint16_t, impl, IMPL_DTYPE);
   size_t item = item_bytes(dtype), n_dims = READ(size_t, impl, IMPL_N_DIMS);
 
-  if (!storage || !item || n_dims > INLINE_DIMS || READ(void *, impl, IMPL_AUTOGRAD))
+  if (!storage || !item || n_dims > INLINE_DIMS)
     return false;
+  g->has_meta = READ(void *, impl, IMPL_AUTOGRAD) != NULL;
   g->dtype = (int)dtype;
   g->n_dims = (int)n_dims;
   g->sizes = (const int64_t *)(const void *)((const char *)impl + IMPL_SIZES);
   g->strides = (const int64_t *)(const void *)((const char *)impl + IMPL_STRIDES);
-  g->data = READ(char *, storage, STORAGE_DATA) + READ(int64_t, impl, IMPL_OFFSET) * (int64_t)item;
+  g->base = READ(char *, storage, STORAGE_DATA);
+  g->n_bytes = READ(size_t, storage, STORAGE_BYTES);
+  g->offset = READ(int64_t, impl, IMPL_OFFSET);
+  g->data = (char *)g->base + g->offset * (int64_t)item;
   return true;
 }
 
@@ -61,10 +66,11 @@ bool py_layout_read(const py_layout *l, PyObject *o, py_geometry *g)
 static const char *const readable[] = {
     "t.empty(3, 5)", "t.empty(7, 9)[1:, ::2]", "t.empty(2, 3, 4, 5, dtype=t.bfloat16).permute(3, 0, 2, 1)",
     "t.empty((), dtype=t.int64)", "t.empty(1, 2, 3, 1, 2, dtype=t.bool)", "t.empty(0, 4, dtype=t.float64)",
-    "t.empty(4, dtype=t.complex64)", "t.empty(3, dtype=t.uint8).expand(2, 3)", "t.empty(8, dtype=t.float16)[3:]"};
+    "t.empty(4, dtype=t.complex64)", "t.empty(3, dtype=t.uint8).expand(2, 3)", "t.empty(8, dtype=t.float16)[3:]",
+    "t.nn.Parameter(t.empty(2))", "t.empty(2, requires_grad=True)"};
 /* ... and others that must be left alone. */
 static const char *const unusual[] = {
-    "t.nn.Parameter(t.empty(2))", "t.empty(2, requires_grad=True)", "t._neg_view(t.empty(2))",
+    "t._neg_view(t.empty(2))",
     "t.empty(2, dtype=t.complex64).conj()", "t._lazy_clone(t.empty(2))", "t.empty(2).to_sparse()",
     "t.empty(2, device='meta')", "t.empty(1, 1, 1, 1, 1, 2)"};
 
@@ -104,17 +110,24 @@ static bool reads_right(const py_layout *l, PyObject *o, const struct py_exchang
          memcmp(got.strides, want.strides, sizeof(int64_t) * (size_t)got.n_dims) == 0;
 }
 
+static bool stores(PyObject *o, size_t n_bytes)
+{
+  return READ(size_t, READ(void *, READ(void *, o, OBJECT_IMPL), IMPL_STORAGE), STORAGE_BYTES) == n_bytes;
+}
+
 static bool check(py_layout *l, PyObject *names, const struct py_exchange *exchange)
 {
   PyObject *a = evaluate(names, "t.empty(3)"), *b = evaluate(names, "t.empty(300)");
   PyObject *inference = evaluate(names, "(t.inference_mode()(t.empty))(3)");
-  bool ok = a && b && inference && find_deleter(l, a, b);
+  PyObject *parameter = evaluate(names, "t.empty(2, requires_grad=True)");
+  bool ok = a && b && inference && parameter && find_deleter(l, a, b) && stores(a, 12) && stores(b, 1200);
   py_geometry g;
 
   if (ok) {
     l->plain_keys[0] = keys_of(a);
     l->plain_keys[1] = keys_of(inference);
-    ok = reads_right(l, inference, exchange);
+    ok = reads_right(l, inference, exchange) && py_layout_read(l, a, &g) && !g.has_meta &&
+         py_layout_read(l, parameter, &g) && g.has_meta;
   }
   for (size_t i = 0; i < sizeof readable / sizeof *readable && ok; i++) {
     PyObject *o = evaluate(names, readable[i]);
@@ -129,6 +142,7 @@ static bool check(py_layout *l, PyObject *names, const struct py_exchange *excha
   Py_XDECREF(a);
   Py_XDECREF(b);
   Py_XDECREF(inference);
+  Py_XDECREF(parameter);
   return ok;
 }
 

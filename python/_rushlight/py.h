@@ -52,6 +52,8 @@ typedef struct py_seen { /* an input tensor, for identity and versions */
   uint32_t version;
   bool is_torch;
   const void *data;
+  const char *base; /* of torch's storage and its extent, where known; else NULL */
+  size_t n_bytes;
   uint64_t geometry; /* a hash of sizes and strides */
 } py_seen;
 

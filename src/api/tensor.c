@@ -44,26 +44,33 @@ static bool reach_bytes(int n_dims, const int64_t *sizes, const int64_t *strides
   return size_mul((size_t)last + 1, item, out);
 }
 
-rush_status rush_tensor_wrap(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes,
-                             const int64_t *strides, void *data, void (*deleter)(void *, void *), void *user,
-                             rush_value *out, rush_error *err)
+/* n_bytes SIZE_MAX: as many as the tensor reaches. */
+static rush_status wrap(rush_context *c, int dtype, int n_dims, const int64_t *sizes, const int64_t *strides,
+                        int64_t offset, void *data, size_t n_bytes, void (*deleter)(void *, void *), void *user,
+                        rush_value *out, rush_error *err)
 {
   int64_t own[TENSOR_MAX_DIMS];
-  size_t n_bytes;
+  size_t reach, before;
   storage *st;
   rush_tensor *t;
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  TRY(check_shape(n_dims, sizes, (int)dtype, err));
+  TRY(check_shape(n_dims, sizes, dtype, err));
   if (!strides) {
     strides_contiguous(n_dims, sizes, own);
     strides = own;
   }
-  if (!reach_bytes(n_dims, sizes, strides, dtype_bytes((int)dtype), &n_bytes))
+  if (!reach_bytes(n_dims, sizes, strides, dtype_bytes(dtype), &reach) || offset < 0 ||
+      !size_mul((size_t)offset, dtype_bytes(dtype), &before))
     return error_set(err, RUSH_EARGUMENT, "strides must not be negative, nor reach beyond the address space");
+  if (n_bytes == SIZE_MAX)
+    n_bytes = reach;
+  else if (reach && (before > n_bytes || reach > n_bytes - before))
+    return error_set(err, RUSH_EARGUMENT, "the tensor reaches %zu bytes behind the %zu of its buffer",
+                     before + reach - n_bytes, n_bytes);
   TRY(storage_wrap(&cx, data, n_bytes, STORAGE_FOREIGN, NULL, NULL, &st));
-  rush_status s = tensor_new_view(&cx, st, (int)dtype, n_dims, sizes, strides, 0, &t);
+  rush_status s = tensor_new_view(&cx, st, dtype, n_dims, sizes, strides, offset, &t);
   if (s == RUSH_OK) {
     st->deleter = deleter; /* only now: on failure the memory stays the caller's */
     st->user = user;
@@ -71,6 +78,21 @@ rush_status rush_tensor_wrap(rush_context *c, rush_dtype dtype, int n_dims, cons
   }
   storage_release(st);
   return s;
+}
+
+rush_status rush_tensor_wrap(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes,
+                             const int64_t *strides, void *data, void (*deleter)(void *, void *), void *user,
+                             rush_value *out, rush_error *err)
+{
+  return wrap(c, (int)dtype, n_dims, sizes, strides, 0, data, SIZE_MAX, deleter, user, out, err);
+}
+
+rush_status rush_tensor_wrap_part(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes,
+                                  const int64_t *strides, int64_t offset, void *data, size_t n_bytes,
+                                  void (*deleter)(void *, void *), void *user, rush_value *out, rush_error *err)
+{
+  return wrap(c, (int)dtype, n_dims, sizes, strides, offset, data, n_bytes == SIZE_MAX ? n_bytes - 1 : n_bytes, deleter,
+              user, out, err);
 }
 
 rush_dtype rush_tensor_dtype(const rush_tensor *t) { return (rush_dtype)t->dtype; }

@@ -17,13 +17,21 @@ static rush_status replace_view(rush_call *c, const geom *view_of_self, rush_ten
   return s;
 }
 
-/* A copy that keeps the strides, holes included, so that as_strided means the same there. */
+/* A copy that keeps the strides, holes and the whole storage included, so that as_strided means the same there. */
 static rush_status copy_of_self(rush_call *c, rush_tensor **out)
 {
-  const rush_tensor *t = call_tensor(c, 0);
-  if (tensor_is_dense(t) || tensor_overlaps_itself(t))
+  rush_tensor *t = call_tensor(c, 0), *whole = NULL, *copy = NULL;
+  const int64_t n = (int64_t)(t->st->n_bytes / tensor_item_bytes(t)), one = 1;
+  if (tensor_overlaps_itself(t) || (tensor_is_dense(t) && n == t->n_elems))
     return tensor_clone(c->cx, t, out);
-  return tensor_copy_format(c->cx, t, t->dtype, FORMAT_PRESERVE, out);
+  rush_status st = tensor_as_strided(c->cx, t, 1, &n, &one, 0, &whole);
+  if (st == RUSH_OK)
+    st = tensor_clone(c->cx, whole, &copy);
+  if (st == RUSH_OK)
+    st = tensor_as_strided(c->cx, copy, t->n_dims, t->sizes, t->strides, t->offset, out);
+  tensor_release(copy);
+  tensor_release(whole);
+  return st;
 }
 
 typedef rush_status make_view(rush_call *c, geom *g);

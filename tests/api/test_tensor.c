@@ -1,4 +1,6 @@
 /* Tensors and other values through the public header: memory that is the caller's, DLPack, containers. */
+#include <string.h>
+
 #include "support/test.h"
 
 #include <math.h>
@@ -179,11 +181,43 @@ static void the_default_context_needs_no_setup(void **state)
   assert_string_equal(rush_version(), "0.1.0");
 }
 
+/* as_strided may reach all of the buffer, and nothing behind it. */
+static void a_part_of_a_buffer_is_wrapped(void **state)
+{
+  (void)state;
+  int64_t sizes[] = {3}, strides[] = {2};
+  float data[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  rush_value part, args[4], y;
+  rush_error err = RUSH_ERROR_INIT;
+  size_t n = 0;
+
+  assert_int_equal(rush_tensor_wrap_part(NULL, RUSH_FLOAT32, 1, sizes, strides, 3, data, sizeof data, NULL, NULL, &part, &err),
+                   RUSH_OK);
+  assert_ptr_equal(rush_tensor_data(part.as.tensor), data + 3);
+  args[0] = part;
+  assert_int_equal(rush_list_create(NULL, &(rush_value){.tag = RUSH_TAG_INT, .as.i = 8}, 1, &args[1], &err), RUSH_OK);
+  assert_int_equal(rush_list_create(NULL, &(rush_value){.tag = RUSH_TAG_INT, .as.i = 1}, 1, &args[2], &err), RUSH_OK);
+  args[3] = rush_value_int(0);
+  assert_int_equal(rush_op_call(NULL, "aten::as_strided", args, 4, NULL, 0, &y, 1, &n, &err), RUSH_OK);
+  assert_ptr_equal(rush_tensor_data(y.as.tensor), data);
+  rush_value_release(y);
+  args[3] = rush_value_int(1);
+  assert_int_not_equal(rush_op_call(NULL, "aten::as_strided", args, 4, NULL, 0, &y, 1, &n, &err), RUSH_OK);
+  rush_error_clear(&err);
+  for (int i = 0; i < 3; i++)
+    rush_value_release(args[i]);
+  assert_int_equal(rush_tensor_wrap_part(NULL, RUSH_FLOAT32, 1, sizes, strides, 4, data, sizeof data, NULL, NULL, &part, &err),
+                   RUSH_EARGUMENT);
+  assert_non_null(strstr(err.message, "reaches 4 bytes behind the 32"));
+  rush_error_clear(&err);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(wrapped_memory_is_used_in_place),
       cmocka_unit_test(what_cannot_be_a_tensor_is_refused),
+      cmocka_unit_test(a_part_of_a_buffer_is_wrapped),
       cmocka_unit_test(dlpack_goes_both_ways),
       cmocka_unit_test(containers_keep_their_items),
       cmocka_unit_test(an_operator_found_once_is_called_often),
