@@ -266,6 +266,26 @@ static rush_status average_back(call_ctx *cx, const pool_geo *g, int d, bool ada
   return st;
 }
 
+/* One average of each plane: *t (owned) becomes planes of n elements, an equal part in each. */
+static rush_status spread_planes(call_ctx *cx, const rush_tensor *like, int64_t n, rush_tensor **t)
+{
+  rush_tensor *out;
+  TRY(tensor_new(cx, (*t)->dtype, like->n_dims, like->sizes, &out));
+  for (int64_t p = 0; p < (*t)->n_elems && !call_over_at(cx, p); p++)
+    if (out->dtype == RUSH_FLOAT64) {
+      const double part = ((const double *)(*t)->data)[p] / (double)n;
+      for (int64_t i = p * n; i < (p + 1) * n; i++)
+        ((double *)out->data)[i] = part;
+    } else {
+      const float part = ((const float *)(*t)->data)[p] / (float)n;
+      for (int64_t i = p * n; i < (p + 1) * n; i++)
+        ((float *)out->data)[i] = part;
+    }
+  tensor_release(*t);
+  *t = out;
+  return RUSH_OK;
+}
+
 /* grad_output, self, and the pool's own arguments */
 static rush_status pool_back(rush_call *c, int n, bool adaptive, pool_geo *g)
 {
@@ -279,8 +299,11 @@ static rush_status pool_back(rush_call *c, int n, bool adaptive, pool_geo *g)
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, grad->dtype));
   TRY(nn_input(c->cx, grad, &t));
   rush_status st = RUSH_OK;
-  for (int d = 3 - n; d < 3 && st == RUSH_OK; d++)
-    st = average_back(c->cx, g, d, adaptive, grad->n_dims - 3 + d, &t);
+  if (adaptive && g->out[0] == 1 && g->out[1] == 1 && g->out[2] == 1)
+    st = spread_planes(c->cx, self, g->n_in, &t);
+  else
+    for (int d = 3 - n; d < 3 && st == RUSH_OK; d++)
+      st = average_back(c->cx, g, d, adaptive, grad->n_dims - 3 + d, &t);
   if (st != RUSH_OK) {
     tensor_release(t);
     return st;

@@ -225,6 +225,7 @@ for n in (2, 3):
     case(f"fractional_max_pool{n}d_backward", pooled(n, "fractional"))
     case(f"avg_pool{n}d_backward", *[pooled(n, k) for k in ("padded", "clipped", "divided")])
     case(f"_adaptive_avg_pool{n}d_backward", pooled(n, "adaptive_avg"))
+    case(f"_adaptive_avg_pool{n}d_backward.whole", lambda r, n=n: (r(2, 3, *[1] * n), r(2, 3, *(9, 8, 7)[3 - n :])))
 case("avg_pool2d_backward.last", pooled(2, "padded", last=True))
 case("max_pool2d_with_indices_backward.last", pooled(2, "max", last=True))
 
