@@ -503,7 +503,7 @@ def affine_grid_generator_backward(grad: Tensor, size: List[int], align_corners:
 
 # -- What formulas have already
 
-backward("matrix_exp_backward", """
+backward("matrix_exp_backward", shape=None, body="""
 def matrix_exp_backward(self: Tensor, grad: Tensor) -> Tensor:
     return matrix_exp_slope(grad, self)
 """)
