@@ -102,7 +102,7 @@ grad("_aminmax", self="to_equals(grad0, result0, self, None, False) + to_equals(
 grad("_aminmax.dim", self="to_equals(grad0, result0, self, [dim], keepdim) + to_equals(grad1, result1, self, [dim], keepdim)")
 grad("max.dim min.dim median.dim nanmedian.dim mode kthvalue", self="to_index(grad0, result1, dim, keepdim, self_sizes)")
 grad("topk sort sort.stable", self="to_index(grad0, result1, dim, True, self_sizes)")
-grad("msort", self="to_index(grad, torch.argsort(self, stable=True, dim=0), 0, True, self.size())")
+grad("msort", self="to_index(grad, torch.sort(self, 0)[1], 0, True, self.size())")
 
 # -- Norms
 
