@@ -273,7 +273,7 @@ class Table:
 
 
     def set_written(self, kind: str, names: tuple[str, ...], where: str) -> None:
-        """written(kind, names...): what all overloads of these operators demand of the tensors they write to."""
+        """written(kind, names...): what these forms (or all overloads of these operators) demand of what they write to."""
         if kind not in WRITTEN:
             raise TableError(where, f"unknown rule {kind!r}, expected one of " + ", ".join(sorted(WRITTEN)))
         for name in names:
@@ -289,8 +289,10 @@ class Table:
         for row in self.rows.values():
             if row.base is None:
                 continue
-            rules = self.written.get(row.base.schema.name, {})
-            left.pop(row.base.schema.name, None)
+            names = (row.base.schema.name, row.schema.full)
+            rules = {kind: where for name in names for kind, where in self.written.get(name, {}).items()}
+            for name in names:
+                left.pop(name, None)
             row.effects += [WRITTEN[kind] for kind in rules if kind not in ("cast", "exact")]
             is_exact = "exact" in rules if row.family == "FAMILY_POINTWISE" else "cast" not in rules
             if row.variant == "VARIANT_OUT" and is_exact:

@@ -426,7 +426,9 @@ rush_status kernel_put(rush_call *c)
   rush_status s = call_target(c, false, &target);
   if (s == RUSH_OK) {
     int64_t item = (int64_t)tensor_item_bytes(target);
-    s = linear_index_make(c, &x, target, call_tensor(c, 1));
+    s = written_check_self(c->cx, target); /* a copy never overlaps */
+    if (s == RUSH_OK)
+      s = linear_index_make(c, &x, target, call_tensor(c, 1));
     if (s == RUSH_OK && call_bool(c, 3))
       add(tensor_data_mut(target), x.at, 0, source->data, item, x.n);
     else if (s == RUSH_OK)

@@ -11,9 +11,10 @@ written("exact", "abs", "ceil", "complex", "conj_physical", "floor", "frac", "fr
         "isneginf", "isposinf", "log_sigmoid", "nan_to_num", "neg", "polar", "round", "sgn", "sign", "signbit", "softplus",
         "softshrink", "trunc", "where")
 written("cast", "_chunk_cat", "addr", "bernoulli", "cat", "cholesky", "cholesky_inverse", "cholesky_solve", "column_stack", "concat",
-        "concatenate", "dstack", "fft_hfft", "fft_hfft2", "fft_hfftn", "fft_irfft", "fft_irfft2", "fft_irfftn", "hstack",
-        "inner", "kron", "ldexp", "linalg_cond", "linalg_householder_product", "linalg_lstsq", "linalg_matrix_power",
-        "linalg_matrix_rank", "linalg_pinv", "linalg_tensorinv", "linalg_tensorsolve", "logsumexp", "max", "mean", "min",
+        "concatenate", "dstack", "fft_hfft", "fft_hfft2", "fft_hfftn", "fft_irfft", "fft_irfft2", "fft_irfftn", "geqrf", "hstack",
+        "kron", "ldexp", "linalg_cond", "linalg_householder_product", "linalg_lstsq", "linalg_matrix_power",
+        "linalg_matrix_rank", "linalg_pinv", "linalg_tensorinv", "linalg_tensorsolve", "logsumexp", "max.unary_out", "mean",
+        "min.unary_out",
         "mvlgamma", "nanmean", "normal", "outer", "stack", "std", "var", "vstack")
 written("dtype", "cumprod", "cumsum", "nansum", "prod", "sum")
 written("apart", "cross", "gather", "index_select", "linalg_cross", "masked_select", "take", "take_along_dim")
