@@ -76,13 +76,15 @@ static rush_status gather_slices(call_ctx *cx, const distinct *d, const rush_ten
 static rush_status find_elements(call_ctx *cx, const rush_tensor *flat, bool consecutive, distinct *d)
 {
   const int64_t n = flat->n_elems;
-  const size_t n_bytes = (size_t)n * sizeof(keyed);
-  const bool is_float = dtype_is_float(flat->dtype);
+  const bool is_float = dtype_is_float(flat->dtype), by_bytes = !is_float && !consecutive && n > 600; /* few bytes differ */
+  const size_t n_bytes = (by_bytes ? 2 : 1) * (size_t)n * sizeof(keyed);
   keyed *x = mem_alloc_data(cx->ctx, n_bytes);
   if (!x)
     return call_nomem(cx);
   order_keyed(cx, flat->dtype, flat->data, n, false, x);
-  if (!consecutive)
+  if (by_bytes)
+    order_stable(cx, x, x + n, n);
+  else if (!consecutive)
     order_sort(cx, x, n);
   rush_status st = call_poll(cx);
   for (int64_t i = 0; i < n && st == RUSH_OK; i++, st = call_poll_at(cx, i)) /* NaN equals nothing */

@@ -387,9 +387,17 @@ typedef struct fill_arg {
 
 static void loop_fill(void *p, int64_t n, char *const *ptrs, const int64_t *strides)
 {
+  enum { HEAD = 2048 }; /* bytes; memcpy has the machine's widest stores */
   const fill_arg *a = p;
   char *d = ptrs[0];
   int64_t ds = strides[0];
+  if (!a->zero && ds == (int64_t)a->item && n * ds >= 2 * HEAD) {
+    const int64_t all = n * ds;
+    loop_fill(p, HEAD / ds, ptrs, strides);
+    for (int64_t at = HEAD; at < all; at += HEAD)
+      memcpy(d + at, d, (size_t)i64_min(HEAD, all - at));
+    return;
+  }
   if (a->zero && ds == (int64_t)a->item) {
     memset(d, 0, (size_t)n * a->item);
     return;
