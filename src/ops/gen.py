@@ -521,6 +521,9 @@ class Bodies:
 
 
 def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str], by_name: Any) -> None:
+    listed = sorted({row.kernel for row in table.rows.values() if row.kernel})
+    kernels = {None: 0, **{k: i + 1 for i, k in enumerate(listed)}}
+    w("rush_kernel *const op_kernels[] = {NULL,\n" + "".join(f"  {k},\n" for k in listed) + "};\n")
     w("const struct op_row op_rows[] = {\n")
     index = 0
     for name in names:
@@ -534,7 +537,7 @@ def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str
               f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
               f".point = {table.points.index(row.point) if row.point else -1}, "
               f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
-              f"    .kernel = {row.kernel or 'NULL'}}}, /* {s.full} */\n")
+              f"    .kernel = {kernels[row.kernel]}}}, /* {s.full} */\n")
             index += 1
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
 

@@ -24,7 +24,8 @@ static const char *const words[] = {"", "a single int, or a tuple of one int", "
 /* The dtype's kernels on this machine. */
 static bool find_kernels(call_ctx *cx, int dtype, pool_kernels *out)
 {
-  return ISA_PICK(pool_kernels_of, cpu_choose(context_get_options(cx->ctx)->cpu))(dtype, out);
+  return ISA_PICK(pool_kernels_of, cpu_choose(context_get_options(cx->ctx)->cpu))(dtype, out) ||
+         pool_kernels_of_portable(dtype, out);
 }
 
 static int64_t grain(const pool_geo *g) { return i64_max(1, 32768 / i64_max(1, i64_max(g->n_in, g->n_out))); }

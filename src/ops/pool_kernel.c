@@ -19,6 +19,7 @@
 #define IS_NAN(v) ((v) != (v))
 #include "ops/pool_kernel.inc"
 
+#if ISA_LEVEL == 0 /* integers are seldom pooled: one form of them is enough */
 #define T int64_t
 #define NAME(x) ISA_NAME(x##_i64)
 #define LOWEST INT64_MIN
@@ -48,17 +49,20 @@
 #define LOWEST 0
 #define IS_NAN(v) 0
 #include "ops/pool_kernel.inc"
+#endif
 
 bool ISA_NAME(pool_kernels_of)(int dtype, pool_kernels *out)
 {
   switch (dtype) {
   case RUSH_FLOAT32: *out = ISA_NAME(table_f32); return true;
   case RUSH_FLOAT64: *out = ISA_NAME(table_f64); return true;
+#if ISA_LEVEL == 0
   case RUSH_INT64: *out = ISA_NAME(table_i64); return true;
   case RUSH_INT32: *out = ISA_NAME(table_i32); return true;
   case RUSH_INT16: *out = ISA_NAME(table_i16); return true;
   case RUSH_INT8: *out = ISA_NAME(table_i8); return true;
   case RUSH_UINT8: *out = ISA_NAME(table_u8); return true;
+#endif
   }
   return false;
 }

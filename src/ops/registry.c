@@ -140,7 +140,7 @@ static op_group *build_name(session *s, build *b)
     const struct op_row *row = &op_rows[first + i];
     op *o = new_op(s, b->reg, b->types, op_pool + row->schema);
     o->row = row;
-    o->kernel = row->kernel;
+    o->kernel = op_kernels[row->kernel];
     o->family = (op_family)row->family;
     o->variant = (op_variant)row->variant;
     o->effects = row->effects | o->effects;

@@ -1,6 +1,6 @@
 /* ops/table.h -- the generated operator table (ops/gen.py writes ops_table.c at build time).
  *
- * Rows hold no pointers but kernels: texts are offsets into op_pool, relations are row numbers.  Rows of
+ * Rows hold no pointers: kernels are numbers, texts are offsets into op_pool, relations are row numbers.  Rows of
  * one name stand together, in PyTorch's registration order, and every overload of a name that has an
  * entry has a row (schema only, if nothing is known of it): looking up a name of the table never
  * expands the compressed texts of the rest.  Immutable. */
@@ -17,12 +17,12 @@ struct op_row {
   uint8_t variant;       /* op_variant */
   uint16_t effects;      /* op_effects */
   uint16_t shape;        /* rule of shape/shape.h, or 0 */
+  uint16_t kernel;       /* in op_kernels, or 0 */
   int32_t base;          /* row of the functional operator of a variant, or -1 */
   int32_t point;         /* in point_rows (ops/tape.h), or -1 */
   uint32_t body;         /* TorchScript text among the bodies, or 0 */
   uint32_t group;        /* the family's word of the table, in op_pool */
   uint32_t grad;         /* its formulas among the gradients' texts, or 0 */
-  rush_kernel *kernel;   /* or NULL */
 };
 
 struct op_name_row { /* all overloads of a name */
@@ -38,6 +38,7 @@ struct op_refusal { /* dtypes that PyTorch's operator refuses and the kernel wou
 
 extern const char op_pool[];
 extern const struct op_row op_rows[];
+extern rush_kernel *const op_kernels[]; /* the one table of pointers: every pointer costs a relocation at load */
 extern const uint32_t op_n_rows;
 extern const struct op_name_row op_names[]; /* sorted by name */
 extern const uint32_t op_n_names;
