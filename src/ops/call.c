@@ -191,6 +191,8 @@ static rush_status dispatch(rush_call *c)
   const rush_tensor *refused;
   if (UNLIKELY(o->refuses) && o->family != FAMILY_POINTWISE && (refused = refused_tensor(c)) != NULL)
     return call_refuse(c->cx, o, refused->dtype);
+  if (UNLIKELY(o->effects & OP_COMPLEX_BODY) && c->args[0].tag == RUSH_TAG_TENSOR && dtype_is_complex(c->args[0].as.tensor->dtype))
+    return call_body(c);
   if (o->kernel)
     return o->kernel(c);
   switch (o->family) {

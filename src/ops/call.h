@@ -75,6 +75,7 @@ enum op_effects {
   OP_OUT_APART = 8192,  /* and shares no memory with another argument */
   OP_OUT_DTYPE = 16384, /* a dtype that is not given is that of what is written to */
   OP_OUT_OVERLAP = 32768, /* it may share memory with one (pointwise: and elements may be one) */
+  OP_COMPLEX_BODY = 65536, /* has a kernel and a body, which is for complex numbers */
   OP_NESTED_ROWS = 128  /* does to a nested tensor's rows what it does to a tensor's */
 };
 

@@ -3,6 +3,9 @@
 #include "ops/half.h"
 #include "tensor/tensor.h"
 
+typedef struct c32 {
+  uint16_t re, im;
+} c32;
 typedef struct c64 {
   float re, im;
 } c64;
@@ -94,6 +97,9 @@ COMBINE(and_bool, uint8_t, uint8_t, SAME, SAME, (uint8_t)(a & b))
 
 #define ADD(type) (type){a.re + b.re, a.im + b.im}
 #define MUL(type) (type){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}
+static inline c64 wide_c32(c32 h) { return (c64){f32_of_f16(h.re), f32_of_f16(h.im)}; }
+static inline c32 narrow_c32(c64 f) { return (c32){f16_of_f32(f.re), f16_of_f32(f.im)}; }
+COMBINE(add_c32, c32, c64, wide_c32, narrow_c32, ADD(c64))
 COMBINE(add_c64, c64, c64, SAME, SAME, ADD(c64))
 COMBINE(mul_c64, c64, c64, SAME, SAME, MUL(c64))
 COMBINE(add_c128, c128, c128, SAME, SAME, ADD(c128))
@@ -107,7 +113,7 @@ combine_fn *combine_find(combine_op op, int dtype)
       [RUSH_UINT8] = FOUR(uint8_t),  [RUSH_INT8] = FOUR(int8_t),   [RUSH_INT16] = FOUR(int16_t),
       [RUSH_INT32] = FOUR(int32_t),  [RUSH_INT64] = FOUR(int64_t), [RUSH_FLOAT16] = {rows_f16, mul_f16, max_f16, min_f16},
       [RUSH_FLOAT32] = FOUR(f32),    [RUSH_FLOAT64] = FOUR(f64),   [RUSH_BFLOAT16] = {rows_bf16, mul_bf16, max_bf16, min_bf16},
-      [RUSH_COMPLEX64] = {add_c64, mul_c64}, [RUSH_COMPLEX128] = {add_c128, mul_c128},
+      [RUSH_COMPLEX32] = {add_c32}, [RUSH_COMPLEX64] = {add_c64, mul_c64}, [RUSH_COMPLEX128] = {add_c128, mul_c128},
       [RUSH_BOOL] = {or_bool, and_bool, or_bool, and_bool},
   };
   return dtype < 0 || (size_t)dtype >= sizeof fns / sizeof *fns ? NULL : fns[dtype][op];

@@ -294,8 +294,36 @@ static rush_status compute(call_ctx *cx, const request *r, conv_args *a, const i
   return RUSH_OK;
 }
 
+static rush_status run(rush_call *c, const request *r);
+
+/* complex32 is computed in complex64. */
+static rush_status run_complex_half(rush_call *c, const request *r)
+{
+  request wide = *r;
+  rush_tensor *of[3] = {0}, *y = NULL;
+  const rush_tensor *from[3] = {r->input, r->weight, r->bias};
+  rush_status st = RUSH_OK;
+  for (int i = 0; i < 3 && st == RUSH_OK; i++)
+    if (from[i])
+      st = tensor_to_dtype(c->cx, (rush_tensor *)(uintptr_t)from[i], RUSH_COMPLEX64, &of[i]);
+  wide.input = of[0];
+  wide.weight = of[1];
+  wide.bias = of[2];
+  if (st == RUSH_OK)
+    st = run(c, &wide);
+  for (int i = 0; i < 3; i++)
+    tensor_release(of[i]);
+  if (st == RUSH_OK && (st = tensor_to_dtype(c->cx, c->results[0].as.tensor, RUSH_COMPLEX32, &y)) == RUSH_OK) {
+    value_release(c->results[0]);
+    call_return_steal(c, 0, y);
+  }
+  return st;
+}
+
 static rush_status run(rush_call *c, const request *r)
 {
+  if (r->input->dtype == RUSH_COMPLEX32 && r->weight->dtype == RUSH_COMPLEX32 && (!r->bias || r->bias->dtype == RUSH_COMPLEX32))
+    return run_complex_half(c, r);
   const rush_tensor *x = r->input, *w = r->weight;
   conv_args a = {0};
   rush_tensor *y = NULL;

@@ -552,6 +552,45 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
   return st;
 }
 
+/* -- 8-bit floats: through float32, element by element ---------------------------------------------------- */
+
+static bool is_float8(int dtype) { return dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_FLOAT8_E4M3FNUZ; }
+
+static void widen_float8(int dtype, gemm_matrix *m, int64_t rows, int64_t cols, float *to)
+{
+  const uint8_t *from = m->data;
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t k = 0; k < cols; k++)
+      to[i * cols + k] = float8_to_float(dtype, from[i * m->rs + k * m->cs]);
+  *m = (gemm_matrix){to, cols, 1};
+}
+
+static rush_status gemm_float8(call_ctx *cx, const gemm_args *args, int n_threads)
+{
+  gemm_args g = *args;
+  const size_t n_a = (size_t)(g.m * g.k), n_b = (size_t)(g.k * g.n), n_c = (size_t)(g.m * g.n);
+  size_t n_bytes;
+  if (!size_mul(n_a + n_b + n_c, sizeof(float), &n_bytes))
+    return call_nomem(cx);
+  float *buf = mem_alloc_data(cx->ctx, n_bytes), *c = buf + n_a + n_b;
+  if (!buf)
+    return call_nomem(cx);
+  widen_float8(g.dtype, &g.a, g.m, g.k, buf);
+  widen_float8(g.dtype, &g.b, g.k, g.n, buf + n_a);
+  if (g.d.data && g.beta != 0.0)
+    widen_float8(g.dtype, &g.d, g.m, g.n, c);
+  g.dtype = RUSH_FLOAT32;
+  g.c = c;
+  g.c_rs = g.n;
+  g.c_cs = 1;
+  rush_status st = gemm_float(cx, &g, n_threads);
+  for (int64_t i = 0; st == RUSH_OK && i < g.m; i++)
+    for (int64_t k = 0; k < g.n; k++)
+      ((uint8_t *)args->c)[i * args->c_rs + k * args->c_cs] = float8_from_float(args->dtype, c[i * g.n + k]);
+  mem_free_data(cx->ctx, buf, n_bytes);
+  return st;
+}
+
 /* -- Complex numbers: plain loops ---------------------------------------------------------------------- */
 
 typedef struct rows_job {
@@ -617,7 +656,7 @@ bool gemm_supports(int dtype)
   case RUSH_COMPLEX64: case RUSH_COMPLEX128:
     return true;
   }
-  return false;
+  return is_float8(dtype);
 }
 
 static rush_status gemm_one(call_ctx *cx, const gemm_args *g, int n_threads)
@@ -628,6 +667,8 @@ static rush_status gemm_one(call_ctx *cx, const gemm_args *g, int n_threads)
     return gemm_float(cx, g, n_threads);
   if (g->dtype == RUSH_FLOAT16 || g->dtype == RUSH_BFLOAT16)
     return gemm_half(cx, g, n_threads);
+  if (is_float8(g->dtype))
+    return gemm_float8(cx, g, n_threads);
   return gemm_plain(cx, g);
 }
 

@@ -14,6 +14,28 @@ op("aten::addbmm", family="matmul", shape="addbmm", kernel="kernel_addbmm",
 op("aten::mv", family="matmul", shape="product", kernel="kernel_mv", variants={"out": "aten::mv.out"})
 op("aten::addmv", family="matmul", shape="product_added", kernel="kernel_addmv",
    variants={"inplace": "aten::addmv_", "out": "aten::addmv.out"})
+SCALED = """    if self.dim() != 2 or mat2.dim() != 2 or self.size(1) != mat2.size(0):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied (" + str(self.size()) + " and " + str(mat2.size()) + ")")
+"""
+op("aten::_scaled_mm", family="matmul", variants={"out": "aten::_scaled_mm.out"}, body=f"""
+def scaled_mm(self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Optional[Tensor], scale_result: Optional[Tensor],
+              out_dtype: Optional[int], use_fast_accum: bool) -> Tensor:
+{SCALED}    dtype = self.dtype if out_dtype is None else out_dtype
+    y = torch.mm(self.to(torch.float32) * scale_a, mat2.to(torch.float32) * scale_b)
+    if bias is not None:
+        y = y + bias.to(torch.float32)
+    return y.to(dtype)
+""")
+op("aten::_scaled_mm_v2", family="matmul", variants={"out": "aten::_scaled_mm_v2.out"}, body=f"""
+def scaled_mm(self: Tensor, mat2: Tensor, scale_a: List[Tensor], recipe_a: List[int], swizzle_a: List[int], scale_b: List[Tensor],
+              recipe_b: List[int], swizzle_b: List[int], bias: Optional[Tensor], out_dtype: Optional[int], contraction_dim: List[int],
+              use_fast_accum: bool) -> Tensor:
+{SCALED}    dtype = self.dtype if out_dtype is None else out_dtype
+    y = torch.mm(self.to(torch.float32) * scale_a[0], mat2.to(torch.float32) * scale_b[0])
+    if bias is not None:
+        y = y + bias.to(torch.float32)
+    return y.to(dtype)
+""")
 op("aten::dot", family="matmul", shape="product", kernel="kernel_dot", variants={"out": "aten::dot.out"})
 op("aten::vdot", family="matmul", shape="product", kernel="kernel_vdot", variants={"out": "aten::vdot.out"})
 op("aten::matmul", family="matmul", shape="matmul", kernel="kernel_matmul", variants={"out": "aten::matmul.out"})

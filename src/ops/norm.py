@@ -73,7 +73,18 @@ RMS = {"input, weight": "rms_norm_slopes(grad, input, normalized_shape, weight, 
 op("aten::layer_norm", family="norm", shape="layer_norm", kernel="kernel_layer_norm", effects=["nested_rows"], grad=LAYER)
 op("aten::native_layer_norm", family="norm", shape="native_layer_norm", kernel="kernel_layer_norm", grad=NATIVE_LAYER,
    variants={"out": "aten::native_layer_norm.out"})
-op("aten::rms_norm", family="norm", shape="layer_norm", kernel="kernel_rms_norm", grad=RMS)
+op("aten::rms_norm", family="norm", shape="layer_norm", kernel="kernel_rms_norm", grad=RMS, body="""
+def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], eps: Optional[float]) -> Tensor:
+    n = len(normalized_shape)
+    dims: List[int] = []
+    for d in range(n):
+        if d - n + input.dim() < 0 or input.size(d - n) != normalized_shape[d]:
+            raise RuntimeError("Given normalized_shape=" + str(normalized_shape) + ", expected input with shape [*" + str(normalized_shape) + "], but got input of size" + str(input.size()))
+        dims.append(d - n)
+    least = 2.220446049250313e-16 if input.dtype == torch.complex128 else 1.1920928955078125e-07
+    x = input * torch.rsqrt(torch.mean(input * input, dims, True) + (least if eps is None else eps))
+    return x if weight is None else x * weight
+""")
 op("aten::_fused_rms_norm", family="norm", shape="native_rms_norm", kernel="kernel_rms_norm",
    grad={k: v.replace("grad,", "grad0,") for k, v in RMS.items()})
 op("aten::group_norm", family="norm", shape="group_norm", kernel="kernel_group_norm", grad={"input, weight, bias": """

@@ -238,17 +238,21 @@ for KIND in ("Scalar", "Tensor"):
     op(f"aten::masked_fill.{KIND}", family="pointwise", expr="where(mask, value, self)",
        promote=["self"], fixed={"mask": "bool"}, layout="row_major",
        variants={"inplace": f"aten::masked_fill_.{KIND}", "out": f"aten::masked_fill.{KIND}_out"})
-unary("nan_to_num", {
-    "bool int": "self",
-    "float": {
-        "nan=None": {
-            "posinf=None": {
-                "neginf=None": "where(isnan(self), 0, where(self == inf, dtype_max, where(self == -inf, dtype_min, self)))",
-                "else": "where(isnan(self), 0, where(self == inf, dtype_max, where(self == -inf, neginf, self)))"},
-            "neginf=None": "where(isnan(self), 0, where(self == inf, posinf, where(self == -inf, dtype_min, self)))",
-            "else": "where(isnan(self), 0, where(self == inf, posinf, where(self == -inf, neginf, self)))"},
-        "posinf=None": {
-            "neginf=None": "where(isnan(self), nan, where(self == inf, dtype_max, where(self == -inf, dtype_min, self)))",
-            "else": "where(isnan(self), nan, where(self == inf, dtype_max, where(self == -inf, neginf, self)))"},
-        "neginf=None": "where(isnan(self), nan, where(self == inf, posinf, where(self == -inf, dtype_min, self)))",
-        "else": "where(isnan(self), nan, where(self == inf, posinf, where(self == -inf, neginf, self)))"}})
+def finite(part):
+    """`part` without NaN and infinities, by the arguments that are given."""
+    def choice(nan, posinf, neginf):
+        return f"where(isnan({part}), {nan}, where({part} == inf, {posinf}, where({part} == -inf, {neginf}, {part})))"
+
+    def infinities(nan):
+        return {"posinf=None": {"neginf=None": choice(nan, "dtype_max", "dtype_min"), "else": choice(nan, "dtype_max", "neginf")},
+                "neginf=None": choice(nan, "posinf", "dtype_min"), "else": choice(nan, "posinf", "neginf")}
+
+    return {"nan=None": infinities("0"), **infinities("nan")}
+
+
+def of_parts(re, im):
+    """The complex numbers of two formulas under the same conditions."""
+    return {k: of_parts(re[k], im[k]) if isinstance(re[k], dict) else f"complex({re[k]}, {im[k]})" for k in re}
+
+
+unary("nan_to_num", {"bool int": "self", "float": finite("self"), "complex": of_parts(finite("real(self)"), finite("imag(self)"))})

@@ -55,8 +55,16 @@ for name in ("var", "std"):
     reduction(f"{name}_mean.dim", f"{name}_mean")
     reduction(f"{name}_mean.correction", f"{name}_mean", out=[f"{name}_mean.correction_out"])
 
-reduction("logsumexp", "logsumexp", out=["logsumexp.out"])
-reduction("special_logsumexp", "logsumexp", out=["special_logsumexp.out"])
+for name in ("logsumexp", "special_logsumexp"):
+    op(f"aten::{name}", family="reduction", reduce="logsumexp", variants={"out": f"aten::{name}.out"}, body="""
+def logsumexp(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
+    if self.numel() == 0:
+        return torch.log(torch.sum(torch.exp(self), dim, keepdim))
+    most = torch.amax(torch.real(self), dim, True)
+    most = torch.where(torch.isinf(most), torch.zeros_like(most), most)
+    sums = torch.log(torch.sum(torch.exp(self - most), dim, keepdim))
+    return sums + most if keepdim or self.dim() == 0 else sums + torch.amax(most, dim, False)
+""")
 
 reduction("norm.Scalar", "norm", out=["norm.Scalar_out"])
 reduction("norm.ScalarOpt_dim", "norm", out=["norm.out"])

@@ -144,6 +144,7 @@ static op_group *build_name(session *s, build *b)
     o->family = (op_family)row->family;
     o->variant = (op_variant)row->variant;
     o->effects = row->effects | o->effects;
+    o->effects |= row->kernel && row->body ? OP_COMPLEX_BODY : 0;
     o->refuses = refuses_of(row->base >= 0 ? (uint32_t)row->base : first + i);
     g->ops[i] = o;
   }
@@ -554,7 +555,7 @@ rush_status op_prepare(call_ctx *cx, const op *o)
 {
   if (o->base && !o->kernel)
     return op_prepare(cx, o->base);
-  if (o->family != FAMILY_COMPOSITE || atomic_load_explicit(&o->body, memory_order_acquire))
+  if ((o->family != FAMILY_COMPOSITE && !(o->effects & OP_COMPLEX_BODY)) || atomic_load_explicit(&o->body, memory_order_acquire))
     return RUSH_OK;
   const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
   registry *r = registry_of(o->ctx);

@@ -84,6 +84,20 @@ static inline float log_add_expf(float x, float y)
     return x;
   return lo != hi || isfinite(lo) ? log1pf(expf(lo - hi)) + hi : x;
 }
+/* The same of complex numbers: by the larger real part. */
+static double _Complex log_add_expc(double _Complex x, double _Complex y)
+{
+  const bool x_nan = isnan(creal(x)) || isnan(cimag(x)), y_nan = isnan(creal(y)) || isnan(cimag(y)), less = creal(x) < creal(y);
+  const double _Complex lo = less ? x : y, hi = less ? y : x;
+  if (x_nan || y_nan)
+    return CMPLX(NAN, NAN);
+  if (isfinite(creal(lo)) || creal(lo) != creal(hi)) {
+    const double _Complex e = 1 + cexp(lo - hi);
+    return CMPLX(log(hypot(creal(e), cimag(e))) + creal(hi), atan2(cimag(e), creal(e)) + cimag(hi));
+  }
+  return creal(lo) < 0 ? lo : clog(cexp(lo) + cexp(hi));
+}
+STEP(log_c128, double _Complex, log_add_expc(q, p))
 STEP(log_f64, double, log_add_exp(q, p))
 STEP(log_f32, float, log_add_expf(q, p))
 
@@ -98,7 +112,7 @@ static int scan_step(int kind, int dtype, scan_job *j)
     void (*row)(int64_t, void *);
   } loops;
   static const loops f64[] = {BOTH(sum_f64), BOTH(prod_f64), BOTH(log_f64)}, i64[] = {BOTH(sum_i64), BOTH(prod_i64)};
-  static const loops f32[] = {BOTH(sum_f32), BOTH(prod_f32), BOTH(log_f32)}, c128[] = {BOTH(sum_c128), BOTH(prod_c128)};
+  static const loops f32[] = {BOTH(sum_f32), BOTH(prod_f32), BOTH(log_f32)}, c128[] = {BOTH(sum_c128), BOTH(prod_c128), BOTH(log_c128)};
 #undef BOTH
   const loops *of = i64;
   int acc = RUSH_INT64;
@@ -185,9 +199,7 @@ rush_status kernel_cumprod_inplace(rush_call *c) { return scan_inplace(c, SCAN_P
 rush_status kernel_logcumsumexp(rush_call *c)
 {
   const int dtype = call_tensor(c, 0)->dtype;
-  if (dtype_is_complex(dtype))
-    return call_unsupported(c->cx, "logcumsumexp of complex numbers");
-  if (!dtype_is_float(dtype))
+  if (!dtype_is_float(dtype) && !dtype_is_complex(dtype))
     return call_no_dtype(c->cx, "logcumsumexp_out_cpu", dtype);
   return scan_new(c, SCAN_LOG, dtype);
 }
