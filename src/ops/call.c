@@ -168,7 +168,8 @@ static rush_status call_body(rush_call *c)
   return st;
 }
 
-/* The first tensor decides; where a dtype is asked for, the kernel does; an empty tensor is never refused. */
+/* The first tensor decides; where a dtype is asked for, the kernel does; a tensor without elements or dimensions is not
+ * refused: most kernels are not reached by it. */
 static const rush_tensor *refused_tensor(const rush_call *c)
 {
   const rush_tensor *t = NULL;
@@ -177,7 +178,7 @@ static const rush_tensor *refused_tensor(const rush_call *c)
       t = c->args[i].as.tensor;
     else if (c->args[i].tag == RUSH_TAG_LIST && c->args[i].as.list->n)
       t = list_first_tensor(c->args[i].as.list);
-  if (!t || t->n_elems == 0 || !(c->op->refuses >> t->dtype & 1))
+  if (!t || t->n_elems == 0 || t->n_dims == 0 || !(c->op->refuses >> t->dtype & 1))
     return NULL;
   for (uint32_t i = 1; i < c->n_args && i < c->op->schema->n_args; i++)
     if (c->args[i].tag == RUSH_TAG_INT && strcmp(c->op->schema->args[i].name, "dtype") == 0)

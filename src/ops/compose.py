@@ -224,7 +224,7 @@ def {name}(self: Tensor, decimals: int) -> Tensor:
 """, out=f"{name}.out")
 compose("chalf", """
 def chalf(self: Tensor, memory_format: Optional[int]) -> Tensor:
-    return self.to(torch.complex32)
+    return self.to(torch.complex32) if memory_format is None else self.to(torch.complex32, memory_format=memory_format)
 """, shape="to_complex32")
 compose("data", """
 def data(self: Tensor) -> Tensor:

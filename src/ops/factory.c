@@ -1,6 +1,7 @@
 #include "ops/factory.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* -- Options ------------------------------------------------------------------------------------ */
 
@@ -304,6 +305,12 @@ rush_status kernel_zero_inplace(rush_call *c) { return fill_self(c, value_int(0)
 
 /* -- Ranges ------------------------------------------------------------------------------------- */
 
+/* Few of PyTorch's factories know these. */
+static bool is_rare(int dtype)
+{
+  return (dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_UINT64) || dtype == RUSH_COMPLEX32;
+}
+
 /* A 1-d result computed in double, rounded once; no function: p[0] + p[1] * i. */
 typedef double range_fn(const double *p, int64_t i);
 
@@ -311,8 +318,12 @@ static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn
 {
   rush_tensor *t;
   double block[256];
-  if (dtype == RUSH_BOOL)
-    return call_fail_type(c->cx, "NotImplementedError", "\"%s_cpu\" not implemented for 'Bool'", strrchr(c->op->schema->name, ':') + 1);
+  const char *name = strrchr(c->op->schema->name, ':') + 1;
+  if (n > 0 && (dtype == RUSH_BOOL || (is_rare(dtype) && strcmp(name, "linspace") != 0) || (!fn && dtype_is_complex(dtype)))) {
+    char kernel[64];
+    snprintf(kernel, sizeof kernel, "%s_cpu", name);
+    return call_no_dtype(c->cx, kernel, dtype);
+  }
   TRY(tensor_new(c->cx, dtype, 1, &n, &t));
   size_t item = tensor_item_bytes(t);
   for (int64_t at = 0; at < n && !call_over_at(c->cx, at / 256); at += 256) {
@@ -518,6 +529,8 @@ static rush_status eye(rush_call *c, int64_t n, int64_t m, uint32_t opt)
     return call_fail(c->cx, "%s must be greater or equal to 0, got %lld", n < 0 ? "n" : "m",
                      (long long)(n < 0 ? n : m));
   TRY(call_options(c, opt, RUSH_FLOAT32, &dtype));
+  if ((dtype >= RUSH_UINT16 && dtype <= RUSH_UINT64) || dtype == RUSH_COMPLEX32)
+    return call_no_dtype(c->cx, "eye", dtype);
   TRY(tensor_new(c->cx, dtype, 2, sizes, &t));
   TRY(return_filled(c, t, value_int(0)));
   for (int64_t i = 0; i < i64_min(n, m) && !call_over_at(c->cx, i); i++)
@@ -536,6 +549,8 @@ static rush_status triangle_indices(rush_call *c, bool lower)
     return call_fail(c->cx, "%s must be non-negative, got%lld", rows < 0 ? "row" : "col",
                      (long long)(rows < 0 ? rows : columns));
   TRY(call_options(c, 3, RUSH_INT64, &dtype));
+  if (dtype != RUSH_INT64 && dtype != RUSH_INT32)
+    return call_no_dtype(c->cx, lower ? "tril_indices" : "triu_indices", dtype);
   offset = i64_min(i64_max(offset, -rows), columns);
   for (int64_t r = 0; r < rows; r++) {
     int64_t low = i64_min(i64_max(r + offset + (lower ? 1 : 0), 0), columns);

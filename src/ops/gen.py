@@ -30,7 +30,7 @@ EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "O
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
            "nested": "OP_NESTED", "nested_rows": "OP_NESTED_ROWS",
            "quantized_unit": "OP_Q_UNIT", "quantized_symmetric": "OP_Q_SYMMETRIC",
-           "quantized_scales": "OP_Q_SCALES"}
+           "quantized_scales": "OP_Q_SCALES", "complex_body": "0"}
 # What these do is the same for any elements, or made for quantized ones.
 QUANTIZED_FAMILIES = {"view", "copy", "cast", "meta", "quantized", "string", "control", "list", "dict"}
 # Rules of written(): see src/ops/written.py.
@@ -412,8 +412,8 @@ def read_tables(table: Any, paths: list[str]) -> None:
 
 # A line: operator, dtypes, what is said: a kernel's name, or a sentence (with %s for the dtype).
 DTYPE_BITS = {**{name: [bit] for name, bit in gen_tape.DTYPES.items()}, "complex32": [8], "float8": [23, 24, 25, 26],
-              "uint16": [27], "uint32": [28], "uint64": [29], "unsigned": [27, 28, 29], "whole": [0, 1, 2, 3, 4], "halves": [5, 15],
-              "complex": [9, 10]}
+              "uint16": [27], "uint32": [28], "uint64": [29], "unsigned": [27, 28, 29], "whole": [0, 1, 2, 3, 4],
+              "halves": [5, 15], "complex": [9, 10]}
 
 
 def read_refusals(path: str) -> dict[str, list[tuple[int, str]]]:
@@ -533,7 +533,7 @@ def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str
                                                  else set()))
             w(f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)}, "
               f".overload_len = {len(s.overload)},\n    .family = {row.family}, "
-              f".variant = {row.variant}, .effects = {' | '.join(effects) or '0'},\n"
+              f".variant = {row.variant}, .complex_body = {int('complex_body' in row.entry.get('effects', ()))}, .effects = {' | '.join(effects) or '0'},\n"
               f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
               f".point = {table.points.index(row.point) if row.point else -1}, "
               f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"

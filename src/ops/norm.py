@@ -73,7 +73,7 @@ RMS = {"input, weight": "rms_norm_slopes(grad, input, normalized_shape, weight, 
 op("aten::layer_norm", family="norm", shape="layer_norm", kernel="kernel_layer_norm", effects=["nested_rows"], grad=LAYER)
 op("aten::native_layer_norm", family="norm", shape="native_layer_norm", kernel="kernel_layer_norm", grad=NATIVE_LAYER,
    variants={"out": "aten::native_layer_norm.out"})
-op("aten::rms_norm", family="norm", shape="layer_norm", kernel="kernel_rms_norm", grad=RMS, body="""
+op("aten::rms_norm", family="norm", shape="layer_norm", kernel="kernel_rms_norm", grad=RMS, effects=["complex_body"], body="""
 def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], eps: Optional[float]) -> Tensor:
     n = len(normalized_shape)
     dims: List[int] = []

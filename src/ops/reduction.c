@@ -281,6 +281,8 @@ static rush_status with_gone_last(const reduction *r, rush_tensor *x, rush_tenso
 /* Products of complex numbers are rare: one by one. */
 static rush_status complex_product(const reduction *r, rush_tensor *x)
 {
+  if (x->dtype == RUSH_COMPLEX32)
+    return call_no_dtype(r->c->cx, "prod_out_cpu", x->dtype);
   rush_tensor *rows = NULL, *out = NULL;
   TRY(with_gone_last(r, x, &rows));
   rush_status st = tensor_new(r->c->cx, x->dtype, r->n_dims, r->sizes, &out);
@@ -797,7 +799,8 @@ static rush_status vector_norm(rush_call *c, double p)
   const int real = dtype_is_complex(dtype) ? dtype_to_real(dtype) : dtype;
   const bool special = p == 0 || p == 1 || p == 2 || isinf(p);
   /* powers of 16-bit floats are taken in float32 */
-  rush_status st = !special && dtype_bytes(dtype) == 2 ? tensor_to_dtype(c->cx, r.x, RUSH_FLOAT32, &x)
+  rush_status st = !special && dtype == RUSH_COMPLEX32 ? tensor_to_dtype(c->cx, r.x, RUSH_COMPLEX64, &x)
+                   : !special && dtype_bytes(dtype) == 2 ? tensor_to_dtype(c->cx, r.x, RUSH_FLOAT32, &x)
                                                        : as_dtype(&r, dtype, &x);
   if (st == RUSH_OK && dtype_is_complex(x->dtype)) {
     st = abs_power(c->cx, x, 1, &abs);

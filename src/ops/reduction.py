@@ -56,7 +56,8 @@ for name in ("var", "std"):
     reduction(f"{name}_mean.correction", f"{name}_mean", out=[f"{name}_mean.correction_out"])
 
 for name in ("logsumexp", "special_logsumexp"):
-    op(f"aten::{name}", family="reduction", reduce="logsumexp", variants={"out": f"aten::{name}.out"}, body="""
+    op(f"aten::{name}", family="reduction", shape="reduce_float", reduce="logsumexp", effects=["complex_body"],
+       variants={"out": f"aten::{name}.out"}, body="""
 def logsumexp(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
     if self.numel() == 0:
         return torch.log(torch.sum(torch.exp(self), dim, keepdim))

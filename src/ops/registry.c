@@ -144,7 +144,7 @@ static op_group *build_name(session *s, build *b)
     o->family = (op_family)row->family;
     o->variant = (op_variant)row->variant;
     o->effects = row->effects | o->effects;
-    o->effects |= row->kernel && row->body ? OP_COMPLEX_BODY : 0;
+    o->effects |= row->complex_body ? OP_COMPLEX_BODY : 0;
     o->refuses = refuses_of(row->base >= 0 ? (uint32_t)row->base : first + i);
     g->ops[i] = o;
   }

@@ -1,9 +1,9 @@
 """Rare functions (special.c)."""
 
 
-def unary(name, formula, **more):
+def unary(name, formula, /, promote="float", **more):
     got = {"inplace": f"aten::{name}_", "out": f"aten::{name}.out"}
-    op(f"aten::{name}", family="pointwise", expr={"float": formula}, promote="float",
+    op(f"aten::{name}", family="pointwise", expr={"float": formula}, promote=promote,
        variants={k: n for k, n in got.items() if registered(n)}, **more)
 
 
@@ -20,7 +20,7 @@ for name, formula in (("scaled_modified_bessel_k0", "k0e"), ("scaled_modified_be
 
 for name, formula in (("igamma", "igamma"), ("igammac", "igammac"), ("special_gammainc", "igamma"),
                       ("special_gammaincc", "igammac")):
-    unary(name, f"{formula}(self, other)")
+    unary(name, f"{formula}(self, other)", promote="arguments", name=f"{formula}_cpu")
 
 
 def two(name, formula, first, at=None):

@@ -14,7 +14,8 @@ struct op_row {
   uint16_t name_len;     /* bytes of "aten::add" */
   uint16_t overload_len; /* bytes of "Tensor", or 0 */
   uint8_t family;        /* op_family */
-  uint8_t variant;       /* op_variant */
+  uint8_t variant : 4;   /* op_variant */
+  uint8_t complex_body : 1; /* the body is what runs for complex numbers, although there is a kernel */
   uint16_t effects;      /* op_effects */
   uint16_t shape;        /* rule of shape/shape.h, or 0 */
   uint16_t kernel;       /* in op_kernels, or 0 */

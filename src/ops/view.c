@@ -115,8 +115,13 @@ rush_status kernel_reshape_as(rush_call *c)
 
 rush_status kernel_ravel(rush_call *c)
 {
-  int64_t n = call_tensor(c, 0)->n_elems;
-  return return_reshaped(c, 1, &n);
+  rush_tensor *t = call_tensor(c, 0), *dense = NULL, *flat = NULL;
+  TRY(tensor_contiguous(c->cx, t, &dense));
+  rush_status st = tensor_reshape(c->cx, dense, 1, &(int64_t){t->n_elems}, &flat);
+  tensor_release(dense);
+  if (st == RUSH_OK)
+    call_return_steal(c, 0, flat);
+  return st;
 }
 
 rush_status kernel_flatten(rush_call *c)
