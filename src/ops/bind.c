@@ -377,22 +377,15 @@ static bool changed_kind(const schema *sc, const rush_value *args, uint32_t n_ar
   return false;
 }
 
-/* Operators of this name that take a tensor first take no number there: PyTorch makes tensors only for a few. */
+/* No overload takes a number before a tensor: torch's own functions say so with another class. */
 static rush_status refuse_number(call_ctx *cx, str name, rush_value first)
 {
-  static const char *const allowed[] = {"add", "div", "divide", "floor_divide", "mul", "multiply", "sub", "subtract",
-                                        "true_divide", "to", "_to_copy", "copy_", "copy"};
   static const char *const kinds[] = {[RUSH_TAG_BOOL] = "bool", [RUSH_TAG_INT] = "int", [RUSH_TAG_FLOAT] = "float",
                                       [RUSH_TAG_COMPLEX] = "complex"};
-  const str prefix = STR("aten::");
-  if (name.len < prefix.len || memcmp(name.p, prefix.p, prefix.len) != 0)
-    return RUSH_OK;
-  str bare = {name.p + prefix.len, name.len - prefix.len};
-  for (size_t i = 0; i < COUNT_OF(allowed); i++)
-    if (str_is(bare, allowed[i]))
-      return RUSH_OK;
-  return error_set_type(cx->err, RUSH_EARGUMENT, "TypeError", "%.*s() received an invalid combination of arguments - got (%s, ...)",
-                        (int)bare.len, bare.p, kinds[first.tag]);
+  const char *colon = memchr(name.p, ':', name.len);
+  size_t skip = colon ? (size_t)(colon - name.p) + 2 : 0;
+  return error_set_type(cx->err, RUSH_EARGUMENT, "TypeError", "%.*s() received an invalid combination of arguments - got (%s, Tensor)",
+                        (int)(name.len - skip), name.p + skip, kinds[first.tag]);
 }
 
 void op_release_bound(const op *o, rush_value *bound)
@@ -438,10 +431,7 @@ rush_status op_bind_by_name(call_ctx *cx, str name, const rush_value *args, uint
       op_release_bound(ops[i], bound);
       continue;
     }
-    if (st == RUSH_OK && n_args > 1 && args[1].tag == RUSH_TAG_TENSOR && is_number(args[0]) && bound[0].tag == RUSH_TAG_TENSOR &&
-        (st = refuse_number(cx, base, args[0])) != RUSH_OK)
-      op_release_bound(ops[i], bound);
-    else if (st == RUSH_OK) {
+    if (st == RUSH_OK) {
       *found = ops[i];
       rush_error_clear(&refusal);
     } else if (cx->err) {
@@ -451,11 +441,12 @@ rush_status op_bind_by_name(call_ctx *cx, str name, const rush_value *args, uint
   }
   if (!seen)
     return error_set(cx->err, RUSH_EUNSUPPORTED, "no operator %.*s", (int)name.len, name.p);
-  if (cx->err)
+  if (cx->err && !(n_args > 1 && is_number(args[0]) && args[1].tag == RUSH_TAG_TENSOR)) {
     error_move(cx->err, &refusal);
-  else
-    rush_error_clear(&refusal);
-  return RUSH_EARGUMENT;
+    return RUSH_EARGUMENT;
+  }
+  rush_error_clear(&refusal);
+  return cx->err ? refuse_number(cx, base, args[0]) : RUSH_EARGUMENT;
 }
 
 rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
