@@ -205,7 +205,8 @@ class Table:
         e, full, where = row.entry, row.schema.full, row.where
         row.body = e.get("body")
         rule = e.get("shape", "pointwise" if "expr" in e else None)
-        if "shape" not in e and rule is None and row.schema.args and row.schema.args[0].write and row.schema.returns == ["Tensor"]:
+        in_place = row.schema.args and row.schema.args[0].write and row.schema.returns == ["Tensor"]
+        if "shape" not in e and rule is None and in_place:
             rule = "itself"
         if "shape" not in e and rule is None and row.group == "backward" and row.schema.returns == ["Tensor"] and \
                 any(a.name in GRADIENT_OF for a in row.schema.args):

@@ -39,8 +39,8 @@ def tables() -> list[str]:
 
 
 def generate(out: pathlib.Path, extra: pathlib.Path) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(OPS / "gen.py"), str(OPS / "schemas.txt"), str(OPS / "tape.def"), str(OPS.parent / "shape" / "rules.def"),
-               str(out), *tables()]
+    inputs = [OPS / "gen.py", OPS / "schemas.txt", OPS / "tape.def", OPS.parent / "shape" / "rules.def"]
+    command = [sys.executable, *map(str, inputs), str(out), *tables()]
     return subprocess.run([*command, str(extra)], capture_output=True, text=True)
 
 
@@ -59,7 +59,8 @@ def run_with_entry(cc: list[str], library: str, work: pathlib.Path) -> str:
     flags = ["-std=c11", "-D_GNU_SOURCE", "-O0", f"-I{TOP / 'src'}", f"-I{TOP / 'include'}"]
     program = str(work / "recipe")
     sources = [str(work / "table.c"), str(TOP / "tests" / "house" / "recipe.c")]
-    built = subprocess.run([*cc, *flags, *sources, library, "-o", program, "-lz", "-lm", "-lpthread"], capture_output=True, text=True)
+    command = [*cc, *flags, *sources, library, "-o", program, "-lz", "-lm", "-lpthread"]
+    built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode:
         return built.stderr
     run = subprocess.run([program], capture_output=True, text=True)
