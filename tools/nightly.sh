@@ -44,6 +44,8 @@ python=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo pyth
 if "$python" -c 'import torch, expecttest' 2>/dev/null; then
   step "same bits with any threads and instruction set" env PYTHONPATH=build-nightly/python "$python" tests/python/same_bits.py \
     --shapes 2 $([ -d "$corpus" ] && echo --corpus "$corpus")
+  step "operators, all samples, forms and layouts" env PYTHONPATH=build-nightly/python "$python" tests/python/op_walk.py \
+    --jobs "$jobs" --layouts 2
   step "gradients, all samples" env PYTHONPATH=build-nightly/python "$python" tests/python/grad_walk.py
 else
   echo "skipped: same bits, gradients: no torch here"

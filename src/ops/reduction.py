@@ -137,5 +137,5 @@ def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tenso
             n -= half
     if not keepdim:
         bits = torch.squeeze(bits, dims)
-    return bits.view(dtype=torch.uint64)
+    return bits.view(dtype=torch.uint64).clone()
 """)
