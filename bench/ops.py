@@ -26,7 +26,6 @@ BARS = {"8": 2.0, "4Ki": 1.2, "1Mi": 0.9}
 SLOW, MOST_SLOW, MARGIN = 0.4, 10, 1.25
 SLOW_OPS = pathlib.Path(__file__).with_name("slow_ops.txt")
 NOISY, RERUNS = 0.10, 2
-PAUSE_S = 0.015  # PyTorch's workers (libgomp) spin for 10 ms after their last job: so long they would hold a core of ours
 FLOAT, INT, BOOL, NONE = 4, 3, 2, 0  # rush_tag
 NUMBERS = {  # rush_dtype
     "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7, "complex64": 9,
@@ -221,7 +220,7 @@ class Child:
         theirs = loop_over(call, {**self.common, **names})
         times: Any = ()
         for _ in range(RERUNS + 1):
-            again = measure([ours.times, theirs], self.clock, self.rounds, self.block, PAUSE_S if self.threads > 1 else 0)
+            again = measure([ours.times, theirs], self.clock, self.rounds, self.block, 0.002 if self.threads > 1 else 0)
             if not times or max(map(noise, again)) < max(map(noise, times)):
                 times = again
             if max(map(noise, times)) < NOISY:
