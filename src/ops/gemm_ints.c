@@ -71,7 +71,7 @@ static void run_panel(const job *j, int64_t begin, int64_t end, int64_t c0, uint
       read_ints(g->dtype, g->b.data, k0 * g->b.rs + (c0 + c) * g->b.cs, g->b.rs, k, panel[0] + c, INT_COLS);
     for (int64_t i = begin; i < end; i += INT_ROWS) {
       const int rows = (int)i64_min(INT_ROWS, end - i);
-      uint64_t tile[INT_ROWS][INT_COLS], *to = sums + (i - begin) * INT_COLS;
+      uint64_t tile[INT_ROWS * INT_COLS], *to = sums + (i - begin) * INT_COLS;
       const uint64_t *a = (const uint64_t *)g->a.data + i * g->a.rs + k0 * g->a.cs;
       int64_t rs = g->a.rs, cs = g->a.cs;
       if (item != 8) {
@@ -81,9 +81,9 @@ static void run_panel(const job *j, int64_t begin, int64_t end, int64_t c0, uint
         rs = MOST_DEPTH;
         cs = 1;
       }
-      j->loops->tile(k, rows, a, rs, cs, panel[0], tile[0]);
+      j->loops->tile(k, rows, a, rs, cs, panel[0], tile);
       for (int e = 0; e < rows * INT_COLS; e++)
-        to[e] = (k0 ? to[e] : 0) + tile[0][e];
+        to[e] = (k0 ? to[e] : 0) + tile[e];
     }
   }
   const uint64_t alpha = (uint64_t)(int64_t)g->alpha, beta = (uint64_t)(int64_t)g->beta, *d = g->d.data;
