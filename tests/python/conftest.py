@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import os
 import pathlib
+import sys
+from collections.abc import Iterator
 
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DATA = TOP / "tests" / "data"
+
+
+@pytest.fixture(autouse=True)
+def ordinary_grad_mode() -> Iterator[None]:
+    """A program that switches PyTorch's grad mode in its tasks may leave it switched: not for the next test."""
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_grad_enabled(True)
 
 
 @pytest.fixture
