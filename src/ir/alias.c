@@ -3,6 +3,9 @@
 #define NO_GROUP UINT32_MAX /* of values without memory */
 #define N_KNOWN 64          /* arguments whose constant value a summary tells apart */
 
+/* What of a group is written: tensors have memory of their own, which nobody reaches through a container's items. */
+enum { WRITES_CONTAINERS = 1, WRITES_ALL = 3 };
+
 typedef enum truth { MAYBE, NO, YES } truth;
 
 /* What a call does with its arguments: the groups among them, the result and the constants. */
@@ -23,8 +26,12 @@ struct alias_info {
   summary **summaries; /* shared by all graphs of one question */
   uint32_t n, cap;
   uint32_t *parent;    /* of values by scratch; group 0 is that of constants */
-  bool *written;
+  uint8_t *written;    /* WRITES_* */
   truth *known;        /* of bools */
+  bool all;            /* alias_analyse_all */
+  const ir_node *now;  /* all: the node that is visited */
+  struct write { const ir_node *node; uint32_t group; } *writes;
+  uint32_t n_writes, cap_writes;
 };
 
 /* -- Groups -------------------------------------------------------------------------------------- */
@@ -48,7 +55,7 @@ static uint32_t new_group(alias_info *a)
   if (a->n == a->cap) {
     uint32_t cap = a->cap ? 2 * a->cap : 64;
     uint32_t *parent = session_array(a->s, uint32_t, cap);
-    bool *written = session_array(a->s, bool, cap);
+    uint8_t *written = session_array(a->s, uint8_t, cap);
     truth *known = session_array(a->s, truth, cap);
 
     if (a->n) {
@@ -91,10 +98,33 @@ static void join_values(alias_info *a, const ir_value *x, const ir_value *y)
     join(a, x->scratch, y->scratch);
 }
 
+static void write_group(alias_info *a, uint32_t i, uint8_t what)
+{
+  a->written[root_of(a, i)] |= what;
+  if (!a->all)
+    return;
+  if (a->n_writes == a->cap_writes) {
+    uint32_t cap = a->cap_writes ? 2 * a->cap_writes : 64;
+    struct write *fresh = session_array(a->s, struct write, cap);
+
+    if (a->n_writes)
+      memcpy(fresh, a->writes, a->n_writes * sizeof *fresh);
+    a->writes = fresh;
+    a->cap_writes = cap;
+  }
+  a->writes[a->n_writes++] = (struct write){a->now, i};
+}
+
 static void write_value(alias_info *a, const ir_value *v)
 {
   if (has_memory(v->type))
-    a->written[root_of(a, v->scratch)] = true;
+    write_group(a, v->scratch, WRITES_ALL);
+}
+
+static void write_container(alias_info *a, const ir_value *v)
+{
+  if (has_memory(v->type))
+    write_group(a, v->scratch, WRITES_CONTAINERS);
 }
 
 static void add_value(alias_info *a, ir_value *v) { v->scratch = new_group(a); }
@@ -232,7 +262,10 @@ static void visit_op(alias_info *a, const ir_node *n)
 
     if (!arg->is_write && !arg->elem_write && !(hidden && trains(a, n)))
       continue;
-    write_value(a, ir_node_input(n, i));
+    if (arg->is_write && (type_is(arg->type, TYPE_LIST) || type_is(arg->type, TYPE_DICT)))
+      write_container(a, ir_node_input(n, i));
+    else
+      write_value(a, ir_node_input(n, i));
     container = container ? container : ir_node_input(n, i);
   }
   for (uint32_t i = 0; container && i < n->n_inputs && i < sc->n_args; i++)
@@ -248,7 +281,7 @@ static void visit_block(alias_info *a, const ir_block *b);
 
 static void visit_if(alias_info *a, const ir_node *n)
 {
-  truth cond = known(a, ir_node_input(n, 0)), got[2];
+  truth cond = a->all ? MAYBE : known(a, ir_node_input(n, 0)), got[2];
 
   for (uint32_t i = 0; i < 2; i++)
     if (cond != (i ? YES : NO))
@@ -302,7 +335,7 @@ static void call(alias_info *a, const ir_node *n, function *f)
       continue;
     uint32_t own = v ? v->scratch : 0;
     if (m->written[i])
-      a->written[root_of(a, own)] = true;
+      write_group(a, own, WRITES_ALL);
     const ir_value *w = first < m->n ? ir_node_input(n, first) : first == m->n && n->n_outputs ? n->outputs[0] : NULL;
     if (first != i && w && has_memory(w->type))
       join(a, own, w->scratch);
@@ -313,6 +346,7 @@ static void call(alias_info *a, const ir_node *n, function *f)
 
 static void visit_node(alias_info *a, const ir_node *n)
 {
+  a->now = n;
   switch (n->kind) {
   case IR_OP:
     visit_op(a, n);
@@ -331,12 +365,12 @@ static void visit_node(alias_info *a, const ir_node *n)
   case IR_GET_ATTR: {
     const char *name = ir_attr_string(n, "name");
     if (name && strcmp(name, "training") == 0)
-      a->known[n->outputs[0]->scratch] = a->training ? YES : NO;
+      a->known[n->outputs[0]->scratch] = a->all ? MAYBE : a->training ? YES : NO;
     join_all(a, n, false);
     break;
   }
   case IR_SET_ATTR:
-    write_value(a, ir_node_input(n, 0));
+    write_container(a, ir_node_input(n, 0));
     join_values(a, ir_node_input(n, 0), ir_node_input(n, 1));
     break;
   case IR_CALL_FUNCTION:
@@ -398,7 +432,7 @@ static void fill_summary(summary *m, const alias_info *a, const ir_graph *g)
                         : i == m->n && ir_block_n_outputs(g->block) ? ir_block_output(g->block, 0)
                                                                   : NULL;
     roots[i] = i == m->n + 1 ? root_of(a, 0) : v && has_memory(v->type) ? root_of(a, v->scratch) : NO_GROUP;
-    m->written[i] = roots[i] != NO_GROUP && i != m->n && a->written[roots[i]];
+    m->written[i] = roots[i] != NO_GROUP && i != m->n && a->written[roots[i]] != 0;
     m->group[i] = i;
     for (uint32_t k = 0; k < i && m->group[i] == i; k++)
       if (roots[i] != NO_GROUP && roots[k] == roots[i])
@@ -427,6 +461,7 @@ static const summary *summarise(alias_info *a, function *f, uint64_t yes, uint64
   m->written = session_array(a->s, bool, (size_t)m->n + 2);
   *a->summaries = m;
   alias_info *inner = begin(a->s, g, a->training, a->summaries);
+  inner->all = a->all;
   for (uint32_t i = 0; i < m->n && i < N_KNOWN; i++)
     inner->known[ir_block_input(g->block, i)->scratch] = yes >> i & 1 ? YES : no >> i & 1 ? NO : MAYBE;
   visit_block(inner, g->block);
@@ -446,6 +481,36 @@ alias_info *alias_analyse(session *s, const ir_graph *g, bool training)
   return a;
 }
 
+alias_info *alias_analyse_all(session *s, const ir_graph *g)
+{
+  alias_info *a = begin(s, g, false, (summary **)session_alloc(s, sizeof(summary *)));
+
+  a->all = true;
+  for (uint32_t i = 1; i < ir_block_n_inputs(g->block); i++) /* a caller may give one thing twice */
+    for (uint32_t k = i; k-- > 0;)
+      if (has_memory(ir_block_input(g->block, k)->type)) {
+        join_values(a, ir_block_input(g->block, i), ir_block_input(g->block, k));
+        break;
+      }
+  visit_block(a, g->block);
+  return a;
+}
+
+uint32_t alias_n_values(const alias_info *a) { return a->n; }
+
+uint32_t alias_group(const alias_info *a, const ir_value *v)
+{
+  return has_memory(v->type) ? root_of(a, v->scratch) : ALIAS_NO_MEMORY;
+}
+
+uint32_t alias_n_writes(const alias_info *a) { return a->n_writes; }
+
+ir_node *alias_write(const alias_info *a, uint32_t i, uint32_t *group)
+{
+  *group = root_of(a, a->writes[i].group);
+  return (ir_node *)(uintptr_t)a->writes[i].node;
+}
+
 bool alias_may(const alias_info *a, const ir_value *x, const ir_value *y)
 {
   return has_memory(x->type) && has_memory(y->type) && root_of(a, x->scratch) == root_of(a, y->scratch);
@@ -453,7 +518,11 @@ bool alias_may(const alias_info *a, const ir_value *x, const ir_value *y)
 
 bool alias_is_written(const alias_info *a, const ir_value *v)
 {
-  return has_memory(v->type) && a->written[root_of(a, v->scratch)];
+  const type *t = type_runtime(v->type);
+
+  if (t->kind == TYPE_OPTIONAL)
+    t = type_runtime(type_elem(t));
+  return has_memory(v->type) && a->written[root_of(a, v->scratch)] & (t->kind == TYPE_TENSOR ? 2 : WRITES_ALL);
 }
 
 typedef struct state_question {

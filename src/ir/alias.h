@@ -22,6 +22,17 @@ typedef struct alias_info alias_info;
 /* The groups of a graph, in the session's memory.  Uses `scratch` of the graph's values: the caller
  * has the graph for itself (the program's lock). */
 alias_info *alias_analyse(session *s, const ir_graph *g, bool training);
+/* For what changes graphs: every branch counts, whatever its condition, and `training` is not known.  It also
+ * knows who writes.  ir_value->scratch is then the value's number, below alias_n_values; values made later have none. */
+alias_info *alias_analyse_all(session *s, const ir_graph *g);
+uint32_t alias_n_values(const alias_info *a);
+#define ALIAS_CONSTANTS 0         /* the group of constants */
+#define ALIAS_NO_MEMORY UINT32_MAX /* numbers, texts */
+/* The number of v's group: equal for two values that may share memory. */
+uint32_t alias_group(const alias_info *a, const ir_value *v);
+/* Write i of alias_n_writes: which node writes to which group. */
+uint32_t alias_n_writes(const alias_info *a);
+ir_node *alias_write(const alias_info *a, uint32_t i, uint32_t *group);
 /* May writing to one change what the other sees? */
 bool alias_may(const alias_info *a, const ir_value *x, const ir_value *y);
 /* Is anything that may share memory with v written by the graph? */

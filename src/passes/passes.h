@@ -23,6 +23,30 @@ bool passes_wanted(context *c);
 /* A new graph (not registered with the session): `g` after all passes.  `report`: as in rush_pass. */
 ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report);
 
+/* -- The library's own, by name ------------------------------------------------------------------ */
+
+/* A pass changes a graph in place and keeps what it means.  The graph is the caller's alone, and so are the `scratch`
+ * fields of the graphs of functions that it calls: hold the program's lock.  A pass asks alias.h before it moves or
+ * removes anything; it takes time O(n log n) at most. */
+typedef void pass_fn(session *s, ir_graph *g);
+typedef struct graph_pass {
+  const char *name; /* as torch._C._jit_pass_NAME, where PyTorch has it */
+  pass_fn *run;
+  const char *what; /* one line */
+} graph_pass;
+
+#define PASS(name, what) pass_fn pass_##name;
+#include "passes/passes.def"
+#undef PASS
+
+extern const graph_pass graph_passes[]; /* sorted by name */
+extern const uint32_t n_graph_passes;
+const graph_pass *pass_find(const char *name); /* NULL: none */
+/* One pass, or several: "inline,dce".  Leaves the session when a name is unknown. */
+void pass_run_by_name(session *s, ir_graph *g, const char *names);
+/* Every function compiled from now on goes through these passes, before the others.  RUSH_EARGUMENT: an unknown name. */
+rush_status pass_add_named(context *c, const char *names, rush_error *err) RUSH_CHECKED;
+
 /* -- group.c ------------------------------------------------------------------------------------- */
 
 /* backend.h's pass_group. */

@@ -1,0 +1,27 @@
+/* passes/canonicalize.c -- values are numbered as the text goes: inputs, then the results of each node before what is
+ * in its blocks. */
+#include "passes/passes_int.h"
+
+static void number(ir_graph *g, const ir_node *n)
+{
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    n->outputs[i]->id = g->next_id++;
+}
+
+static void number_block(session *s, ir_graph *g, ir_block *b)
+{
+  session_enter(s);
+  number(g, b->param);
+  for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    number(g, n);
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      number_block(s, g, n->blocks[i]);
+  }
+  session_leave(s);
+}
+
+void pass_canonicalize(session *s, ir_graph *g)
+{
+  g->next_id = 0;
+  number_block(s, g, g->block);
+}

@@ -1,0 +1,226 @@
+/* passes/common.c -- questions and edits that many passes need. */
+#include "ir/alias.h"
+#include "ops/lookup.h"
+#include "passes/passes_int.h"
+
+/* -- Questions --------------------------------------------------------------------------------- */
+
+bool pass_has_effect(const ir_node *n)
+{
+  switch (n->kind) {
+  case IR_OP:
+    return n->op->effects & OP_SIDE_EFFECT || ir_node_is_op(n, "aten::wait") || ir_node_is_op(n, "aten::manual_seed");
+  case IR_PARAM: case IR_RETURN: case IR_CONSTANT: case IR_IF: case IR_LOOP: case IR_LIST_CONSTRUCT: case IR_LIST_UNPACK:
+  case IR_TUPLE_CONSTRUCT: case IR_TUPLE_UNPACK: case IR_TUPLE_INDEX: case IR_TUPLE_SLICE: case IR_DICT_CONSTRUCT:
+  case IR_CREATE_OBJECT: case IR_GET_ATTR: case IR_MODULE_CONTAINER_INDEX: case IR_UNINITIALIZED:
+  case IR_UNCHECKED_CAST: case IR_ISINSTANCE: case IR_PROFILE:
+    return false;
+  case IR_WITH: case IR_ENTER: case IR_EXIT: case IR_SET_ATTR: case IR_CALL_METHOD: case IR_CALL_FUNCTION:
+  case IR_INTERFACE_CALL: case IR_RAISE: case IR_PRINT: case IR_FORK: case IR_AWAITABLE: case IR_CLOSURE: case IR_LOAD:
+  case IR_STORE: case IR_BREAK_STMT: case IR_CONTINUE_STMT: case IR_RETURN_STMT: case IR_GUARD: case IR_BAILOUT:
+  case IR_DIFFERENTIABLE_GRAPH: case IR_GROUP: case IR_HIGHER_ORDER: case IR_UNKNOWN_OP: case N_IR_KINDS:
+    break;
+  }
+  return true;
+}
+
+bool pass_is_pure(const ir_node *n)
+{
+  if (n->n_blocks || pass_has_effect(n))
+    return false;
+  switch (n->kind) {
+  case IR_OP:
+    return !(n->op->effects & (OP_WRITES | OP_RANDOM)) && !schema_is_mutable(n->op->schema);
+  case IR_CREATE_OBJECT: case IR_UNINITIALIZED: case IR_PROFILE:
+    return false;
+  default:
+    return true;
+  }
+}
+
+bool pass_is_constant_int(const ir_value *v, int64_t *out)
+{
+  rush_value c;
+
+  if (!ir_value_as_constant(v, &c) || c.tag != RUSH_TAG_INT)
+    return false;
+  *out = c.as.i;
+  return true;
+}
+
+bool pass_is_constant_bool(const ir_value *v, bool *out)
+{
+  rush_value c;
+
+  if (!ir_value_as_constant(v, &c) || c.tag != RUSH_TAG_BOOL)
+    return false;
+  *out = c.as.b;
+  return true;
+}
+
+bool pass_is_none(const ir_value *v)
+{
+  rush_value c;
+
+  return ir_value_as_constant(v, &c) && c.tag == RUSH_TAG_NONE;
+}
+
+/* Containers and large tensors are equal only when they are one: they may be told apart. */
+bool pass_same_constant(const ir_node *a, const ir_node *b)
+{
+  rush_value x = ir_constant_value(a), y = ir_constant_value(b);
+
+  if (x.tag != y.tag || !type_equal(a->outputs[0]->type, b->outputs[0]->type))
+    return false;
+  switch (x.tag) {
+  case RUSH_TAG_STRING:
+    return str_eq(value_str(x), value_str(y));
+  case RUSH_TAG_COMPLEX:
+    return value_complex(x)->re == value_complex(y)->re && value_complex(x)->im == value_complex(y)->im;
+  case RUSH_TAG_NONE:
+    return true;
+  default:
+    return x.as.i == y.as.i;
+  }
+}
+
+uint64_t pass_constant_hash(const ir_node *n)
+{
+  rush_value v = ir_constant_value(n);
+
+  if (v.tag == RUSH_TAG_STRING)
+    return hash_bytes(v.as.string->text, v.as.string->len);
+  if (v.tag == RUSH_TAG_COMPLEX || v.tag == RUSH_TAG_NONE)
+    return v.tag;
+  return ((uint64_t)v.as.i ^ v.tag * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xd6e8feb86659fd93);
+}
+
+static bool same_attr(const ir_attr *a, const ir_attr *b)
+{
+  if (a->kind != b->kind || strcmp(a->name, b->name) != 0)
+    return false;
+  switch (a->kind) {
+  case ATTR_INT: return a->as.i == b->as.i;
+  case ATTR_FLOAT: return memcmp(&a->as.d, &b->as.d, sizeof a->as.d) == 0;
+  case ATTR_STRING: return strcmp(a->as.s, b->as.s) == 0;
+  case ATTR_TYPES:
+    if (a->as.t.n_types != b->as.t.n_types)
+      return false;
+    for (uint32_t i = 0; i < a->as.t.n_types; i++)
+      if (!type_equal(a->as.t.types[i], b->as.t.types[i]))
+        return false;
+    return true;
+  case ATTR_INTS:
+    return a->as.ints.n == b->as.ints.n && memcmp(a->as.ints.v, b->as.ints.v, a->as.ints.n * sizeof(int64_t)) == 0;
+  case ATTR_VALUE: return value_is_same(a->as.value, b->as.value);
+  case ATTR_GRAPH: return a->as.graph == b->as.graph;
+  }
+  return false;
+}
+
+bool pass_same_attrs(const ir_node *a, const ir_node *b)
+{
+  const ir_attr *x = a->attrs, *y = b->attrs;
+
+  for (; x && y; x = x->next, y = y->next)
+    if (!same_attr(x, y))
+      return false;
+  return !x && !y;
+}
+
+/* -- Edits ------------------------------------------------------------------------------------- */
+
+static void release_value(void *heap_part)
+{
+  heap *h = heap_part;
+  value_release(value_heap_steal(h->kind, h));
+}
+
+rush_value pass_hold(session *s, rush_value v)
+{
+  if (value_is_heap(v))
+    session_defer(s, release_value, v.as.heap);
+  return v;
+}
+
+ir_value *pass_put_constant(session *s, ir_node *pos, rush_value v, const type *t)
+{
+  ir_node *n = ir_constant_new(s, pos->graph, v, t);
+
+  n->range = pos->range;
+  ir_node_insert_before(n, pos);
+  return n->outputs[0];
+}
+
+ir_value *pass_put_int(session *s, ir_node *pos, int64_t i)
+{
+  return pass_put_constant(s, pos, value_int(i), type_simple(TYPE_INT));
+}
+
+ir_node *pass_put_op(session *s, ir_node *pos, const char *name, const char *overload, ir_value *const *in, uint32_t n)
+{
+  const op *o = session_op_find(s, str_of(name), str_of(overload));
+
+  if (!o)
+    return NULL;
+  ir_node *made = ir_node_new_op(s, pos->graph, o, in, n);
+  made->range = pos->range;
+  ir_node_insert_before(made, pos);
+  return made;
+}
+
+ir_node *pass_put_node(session *s, ir_node *pos, ir_kind kind, ir_value *const *in, uint32_t n, const type *out)
+{
+  ir_node *made = ir_node_new(s, pos->graph, kind, in, n);
+
+  made->range = pos->range;
+  ir_node_insert_before(made, pos);
+  if (out)
+    ir_node_add_output(s, made, out);
+  return made;
+}
+
+void pass_replace(ir_node *n, ir_value *const *with)
+{
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    ir_value_replace_all_uses(n->outputs[i], with[i]);
+  ir_node_destroy(n);
+}
+
+void pass_splice(ir_block *b, ir_node *pos)
+{
+  while (ir_block_first(b) != b->ret)
+    ir_node_move_before(ir_block_first(b), pos);
+}
+
+void pass_each(session *s, ir_block *b, pass_visit *fn, void *arg)
+{
+  session_enter(s);
+  for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      pass_each(s, n->blocks[i], fn, arg);
+    next = n->next;
+    fn(s, n, arg);
+  }
+  session_leave(s);
+}
+
+/* -- Memory ------------------------------------------------------------------------------------ */
+
+bool *pass_escaping(session *s, const alias_info *a, const ir_graph *g)
+{
+  bool *out = session_array(s, bool, alias_n_values(a));
+
+  out[ALIAS_CONSTANTS] = true;
+  for (uint32_t i = 0; i < ir_block_n_inputs(g->block); i++) {
+    uint32_t group = alias_group(a, ir_block_input(g->block, i));
+    if (group != ALIAS_NO_MEMORY)
+      out[group] = true;
+  }
+  for (uint32_t i = 0; i < ir_block_n_outputs(g->block); i++) {
+    uint32_t group = alias_group(a, ir_block_output(g->block, i));
+    if (group != ALIAS_NO_MEMORY)
+      out[group] = true;
+  }
+  return out;
+}

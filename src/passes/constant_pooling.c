@@ -1,0 +1,62 @@
+/* passes/constant_pooling.c -- one node for equal constants.  PyTorch's order: each kept one moves to the front of the
+ * graph as it is met. */
+#include "passes/passes_int.h"
+
+typedef struct pool {
+  session *s;
+  ir_node **nodes; /* hash table of the constants kept */
+  uint32_t n, cap;
+} pool;
+
+static void grow_pool(pool *p)
+{
+  ir_node **old = p->nodes;
+  uint32_t old_cap = p->cap;
+  p->cap = old_cap ? old_cap * 2 : 64;
+  p->nodes = session_array(p->s, ir_node *, p->cap);
+  for (uint32_t i = 0; i < old_cap; i++) {
+    if (!old[i])
+      continue;
+    uint64_t h = pass_constant_hash(old[i]) >> 20;
+    while (p->nodes[h & (p->cap - 1)])
+      h++;
+    p->nodes[h & (p->cap - 1)] = old[i];
+  }
+}
+
+/* The equal constant kept before, or NULL: then this one is kept. */
+static ir_node *keep_constant(pool *p, ir_node *n)
+{
+  if (2 * p->n >= p->cap)
+    grow_pool(p);
+  uint64_t h = pass_constant_hash(n) >> 20;
+  for (; p->nodes[h & (p->cap - 1)]; h++)
+    if (pass_same_constant(p->nodes[h & (p->cap - 1)], n))
+      return p->nodes[h & (p->cap - 1)];
+  p->nodes[h & (p->cap - 1)] = n;
+  p->n++;
+  return NULL;
+}
+
+static void visit(session *s, ir_node *n, void *arg)
+{
+  (void)s;
+  if (n->kind != IR_CONSTANT)
+    return;
+  ir_node *same = keep_constant(arg, n);
+  if (same) {
+    ir_value_replace_all_uses(n->outputs[0], same->outputs[0]);
+    ir_node_destroy(n);
+    return;
+  }
+  ir_node *first = ir_block_first(n->graph->block);
+  if (n != first)
+    ir_node_move_before(n, first);
+}
+
+void pass_constant_pooling(session *s, ir_graph *g)
+{
+  pool p = {.s = s};
+
+  pass_each(s, g->block, visit, &p);
+}

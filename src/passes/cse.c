@@ -1,0 +1,141 @@
+/* passes/cse.c -- common subexpressions.
+ *
+ * A pure node is replaced by an equal one that stands before it, in its block or one around it.  What reads or gives
+ * memory that somebody writes stays, and so does one of two results that both leave the graph: they would share
+ * memory outside. */
+#include "ir/alias.h"
+#include "passes/passes_int.h"
+
+typedef struct cse {
+  session *s;
+  alias_info *alias;
+  bool *escapes;
+  ir_node **nodes; /* hash table: of what can be reused here, a chain a bucket, newest first */
+  ir_node **chain; /* by node->scratch */
+  uint32_t n_buckets, n;
+} cse;
+
+static uint64_t mix(uint64_t h, uint64_t x) { return (h ^ x) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29; }
+
+static uint64_t hash_of(const ir_node *n)
+{
+  uint64_t h = mix(n->kind, (uintptr_t)n->op);
+
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    h = mix(h, (uintptr_t)ir_node_input(n, i));
+  if (n->kind == IR_CONSTANT)
+    h = mix(h, pass_constant_hash(n));
+  const char *name = n->kind == IR_GET_ATTR ? ir_attr_string(n, "name") : NULL;
+  return name ? mix(h, hash_bytes(name, strlen(name))) : h;
+}
+
+static bool same(const ir_node *a, const ir_node *b)
+{
+  if (a->kind != b->kind || a->op != b->op || a->n_inputs != b->n_inputs || a->n_outputs != b->n_outputs)
+    return false;
+  if (a->kind == IR_CONSTANT)
+    return pass_same_constant(a, b);
+  for (uint32_t i = 0; i < a->n_inputs; i++)
+    if (ir_node_input(a, i) != ir_node_input(b, i))
+      return false;
+  for (uint32_t i = 0; i < a->n_outputs; i++)
+    if (!type_equal(a->outputs[i]->type, b->outputs[i]->type))
+      return false;
+  return pass_same_attrs(a, b);
+}
+
+static bool written(const cse *c, const ir_node *n)
+{
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    if (alias_is_written(c->alias, ir_node_input(n, i)))
+      return true;
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    if (alias_is_written(c->alias, n->outputs[i]))
+      return true;
+  return false;
+}
+
+static bool both_leave(const cse *c, const ir_node *a, const ir_node *b)
+{
+  if (a->kind == IR_CONSTANT)
+    return false;
+  for (uint32_t i = 0; i < a->n_outputs; i++) {
+    uint32_t x = alias_group(c->alias, a->outputs[i]), y = alias_group(c->alias, b->outputs[i]);
+    if (x != ALIAS_NO_MEMORY && x != y && c->escapes[x] && c->escapes[y])
+      return true;
+  }
+  return false;
+}
+
+/* From now on m's memory is where n's was. */
+static void share(cse *c, const ir_node *m, const ir_node *n)
+{
+  for (uint32_t i = 0; i < m->n_outputs; i++) {
+    uint32_t x = alias_group(c->alias, m->outputs[i]), y = alias_group(c->alias, n->outputs[i]);
+    if (x != ALIAS_NO_MEMORY)
+      c->escapes[x] |= c->escapes[y];
+  }
+}
+
+/* True when n is gone. */
+static bool merge(cse *c, ir_node *n)
+{
+  ir_node **bucket = &c->nodes[hash_of(n) & (c->n_buckets - 1)];
+
+  for (ir_node *m = *bucket; m; m = c->chain[m->scratch])
+    if (same(m, n) && !both_leave(c, m, n)) {
+      share(c, m, n);
+      pass_replace(n, m->outputs);
+      return true;
+    }
+  n->scratch = ++c->n;
+  c->chain[n->scratch] = *bucket;
+  *bucket = n;
+  return false;
+}
+
+static void merge_block(cse *c, ir_block *b)
+{
+  ir_node *last = NULL; /* that was added */
+  uint32_t known = c->n;
+
+  session_enter(c->s);
+  for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    next = n->next;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      merge_block(c, n->blocks[i]);
+    n->scratch = 0;
+    if (pass_is_pure(n) && !written(c, n) && !merge(c, n))
+      last = n;
+  }
+  session_leave(c->s);
+  /* What this block knew is forgotten: the newest of a bucket goes first. */
+  for (ir_node *n = last; n && n != b->ret; n = n->prev)
+    if (n->scratch > known)
+      c->nodes[hash_of(n) & (c->n_buckets - 1)] = c->chain[n->scratch];
+}
+
+static uint32_t count(const ir_block *b)
+{
+  uint32_t n = 0;
+
+  for (const ir_node *m = ir_block_first(b); m != b->ret; m = m->next) {
+    n++;
+    for (uint32_t i = 0; i < m->n_blocks; i++)
+      n += count(m->blocks[i]);
+  }
+  return n;
+}
+
+void pass_cse(session *s, ir_graph *g)
+{
+  cse c = {.s = s, .alias = alias_analyse_all(s, g), .n_buckets = 64};
+  uint32_t n = count(g->block);
+
+  while (c.n_buckets < n)
+    c.n_buckets *= 2;
+  c.escapes = pass_escaping(s, c.alias, g);
+  c.nodes = session_array(s, ir_node *, c.n_buckets);
+  c.chain = session_array(s, ir_node *, (size_t)n + 1);
+  merge_block(&c, g->block);
+}

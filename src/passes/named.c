@@ -1,0 +1,84 @@
+/* passes/named.c -- the library's own passes by name. */
+#include "passes/passes.h"
+
+const graph_pass graph_passes[] = {
+#define PASS(name, what) {#name, pass_##name, what},
+#include "passes/passes.def"
+#undef PASS
+};
+const uint32_t n_graph_passes = COUNT_OF(graph_passes);
+
+static const graph_pass *find(str name)
+{
+  uint32_t lo = 0, hi = n_graph_passes;
+
+  while (lo < hi) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    const char *other = graph_passes[mid].name;
+    int order = strncmp(name.p, other, name.len);
+
+    if (order == 0 && !other[name.len])
+      return &graph_passes[mid];
+    if (order > 0)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return NULL;
+}
+
+const graph_pass *pass_find(const char *name) { return find(str_of(name)); }
+
+/* The next of "a,b,c"; false at the end. */
+static bool next_name(const char **names, str *out)
+{
+  if (!**names)
+    return false;
+  *out = (str){*names, strcspn(*names, ",")};
+  *names += out->len + ((*names)[out->len] == ',');
+  return true;
+}
+
+void pass_run_by_name(session *s, ir_graph *g, const char *names)
+{
+  str name;
+
+  while (next_name(&names, &name)) {
+    const graph_pass *p = find(name);
+
+    if (!p)
+      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "there is no pass '%.*s'", (int)name.len, name.p);
+    p->run(s, g);
+#ifndef NDEBUG
+    ir_verify(s, g, p->name);
+#endif
+  }
+}
+
+/* -- For every function ------------------------------------------------------------------------ */
+
+static rush_status run_one(rush_pass *p, void *user)
+{
+  const graph_pass *pass = user;
+
+  pass->run(p->s, p->graph); /* ours: the jump crosses no foreign frame */
+  return RUSH_OK;
+}
+
+rush_status pass_add_named(context *c, const char *names, rush_error *err)
+{
+  str name;
+
+  while (next_name(&names, &name)) {
+    const graph_pass *p = find(name);
+
+    if (!p)
+      return error_set(err, RUSH_EARGUMENT, "there is no pass '%.*s'", (int)name.len, name.p);
+    rush_pass_def def = {.struct_bytes = sizeof def, .name = p->name, .order = -1, .run = run_one,
+                         .user = (void *)(uintptr_t)p};
+    rush_status st = pass_register(c, &def, err);
+    if (st != RUSH_OK)
+      return st;
+  }
+  return RUSH_OK;
+}
