@@ -194,7 +194,7 @@ static void survives(const program *p)
     free(text);
   }
   printf("%s: %ld allocations of %zu call sites, each failed once\n", p->file, all.at, all.n_sites);
-  assert_true(all.n_sites > 50);
+  assert_true(all.n_sites > 50 || all.n_sites == 1); /* 1: a build without unwind tables cannot tell them apart */
   assert_int_equal(n_silent, 0); /* every one of them was reached */
   free(expected);
   free(all.sites);
