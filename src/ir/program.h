@@ -38,6 +38,15 @@ struct function {
   function *next;        /* all functions of the program */
 };
 
+/* Modules that hold others in order; the front end walks them and looks into them while it compiles. */
+typedef enum module_container {
+  CONTAINER_NONE,
+  CONTAINER_LIST, /* ModuleList, Sequential */
+  CONTAINER_DICT,
+  CONTAINER_PARAMETER_LIST,
+  CONTAINER_PARAMETER_DICT
+} module_container;
+
 typedef struct class_attr {
   const char *name;
   const type *type;
@@ -65,6 +74,8 @@ struct class_info { /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
   rush_value *enum_members; /* enum_value each, owned */
   uint32_t n_members;
   bool is_open;      /* __init__ adds attributes: classes of user files */
+  uint8_t container; /* module_container */
+  void *object;      /* what the host made the type of, or NULL */
   /* Front end's: completes attributes and methods at first look; NULL when complete. */
   void (*complete)(session *s, const type *t);
   void *complete_arg;

@@ -147,14 +147,36 @@ static ir_value *call_value(emitter *e, ir_value *v, const call_args *a)
   FAIL(e, "cannot call a value of type '%s'", TYPE_TEXT(e, v->type));
 }
 
+/* len(object) is object.__len__(), where its class has one. */
+static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir_value **out)
+{
+  const char *colon = strrchr(fn->as.builtin.name, ':');
+  ir_value *self = a->args[0];
+  call_args rest = *a;
+  function *f;
+  class_complete(e->s, self->type);
+  if (!colon || !em_find_method(self->type, session_printf(e->s, "__%s__", colon + 1), &f))
+    return false;
+  rest.args++;
+  rest.ranges = NULL;
+  rest.n--;
+  *out = em_call_function(e, f, self, &rest);
+  return true;
+}
+
 sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint)
 {
+  ir_value *out;
   (void)hint;
   switch (fn->kind) {
   case SUGAR_VALUE:
     return sugar_value(call_value(e, fn->as.value, a));
   case SUGAR_BUILTIN:
+    if (a->n && !fn->as.builtin.self && a->args[0]->type->kind == TYPE_CLASS && object_builtin(e, fn, a, &out))
+      return sugar_value(out);
     return sugar_value(em_call_builtin(e, fn->as.builtin.name, fn->as.builtin.self, a));
+  case SUGAR_MODULE_VIEW:
+    return em_module_view(e, fn, a);
   case SUGAR_CAST:
     return sugar_value(call_cast(e, fn, a));
   case SUGAR_TENSOR_CAST:

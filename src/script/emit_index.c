@@ -160,7 +160,7 @@ static ir_value *index_tensor(emitter *e, ir_value *v, const ast_exprs *index)
   return em_call_op(e, "aten::index", in, 2);
 }
 
-/* -- Tuples and modules ------------------------------------------------------------------------- */
+/* -- Tuples ------------------------------------------------------------------------------------- */
 
 static ir_value *index_tuple(emitter *e, ir_value *v, const ast_expr *x)
 {
@@ -182,35 +182,6 @@ static ir_value *index_tuple(emitter *e, ir_value *v, const ast_expr *x)
   return em_put_node(e, IR_TUPLE_INDEX, in, 2, t);
 }
 
-/* A module list's or dict's submodule: by literal, or any of them through an interface. */
-static sugared index_module(emitter *e, ir_value *v, const ast_expr *x, const type *hint)
-{
-  sugared base = sugar_value(v), out;
-  int64_t i;
-  const char *name = x->kind == EXPR_STRING ? x->as.string.data : NULL;
-  if (em_literal_int(x, &i)) {
-    if (i < 0) {
-      int64_t n = 0;
-      while (class_attr_index(v->type, str_of(session_printf(e->s, "%lld", (long long)n))) >= 0)
-        n++;
-      i += n;
-    }
-    name = session_printf(e->s, "%lld", (long long)i);
-  }
-  if (name && em_try_get_attr(e, &base, name, &out))
-    return out;
-  if (!hint || hint->kind != TYPE_INTERFACE)
-    FAIL(e, "Unable to extract submodule with a non-literal index. Indexing with a variable needs an "
-            "annotation with an interface type");
-  const class_info *cls = v->type->cls;
-  for (uint32_t k = 0; k < cls->n_attrs; k++)
-    if (cls->attrs[k].type->kind == TYPE_CLASS && cls->attrs[k].type->cls && cls->attrs[k].type->cls->is_module &&
-        !type_is_subtype(cls->attrs[k].type, hint))
-      FAIL(e, "Attribute %s is not of annotated type %s", cls->attrs[k].name, TYPE_TEXT(e, hint));
-  ir_value *in[2] = {v, em_expr(e, x, NULL)};
-  return sugar_value(em_put_node(e, IR_MODULE_CONTAINER_INDEX, in, 2, hint));
-}
-
 /* -- Reading ------------------------------------------------------------------------------------ */
 
 static sugared index_value(emitter *e, ir_value *v, const ast_expr *x, const type *hint)
@@ -223,14 +194,15 @@ static sugared index_value(emitter *e, ir_value *v, const ast_expr *x, const typ
   const ast_expr *one = index->items[0];
   if (v->type->kind == TYPE_TUPLE)
     return sugar_value(one->kind == EXPR_SLICE ? slice_tuple(e, v, one) : index_tuple(e, v, one));
-  if (one->kind == EXPR_SLICE)
-    return sugar_value(emit_slice(e, v, NULL, one));
   function *f;
   if (v->type->kind == TYPE_CLASS) {
     class_complete(e->s, v->type);
     if (v->type->cls->is_module && !em_find_method(v->type, "__getitem__", &f))
-      return index_module(e, v, one, hint);
+      return one->kind == EXPR_SLICE ? sugar_value(slice_tuple(e, em_module_tuple(e, v), one))
+                                     : em_index_module(e, v, one, hint);
   }
+  if (one->kind == EXPR_SLICE)
+    return sugar_value(emit_slice(e, v, NULL, one));
   ir_value *in[2] = {v, em_expr(e, one, NULL)};
   return sugar_value(em_call_magic(e, "__getitem__", "aten::__getitem__", in, 2));
 }

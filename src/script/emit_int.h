@@ -127,6 +127,14 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v);
 uint32_t em_as_items(emitter *e, const sugared *v, uint32_t n, sugared **out);
 bool em_find_method(const type *t, const char *name, function **out);
 
+/* -- Modules (modules.c) -- */
+bool em_is_module(const type *t); /* a module's class, or a module interface */
+bool em_module_attr(emitter *e, ir_value *v, const char *name, sugared *out, const char **why);
+sugared em_module_view(emitter *e, const sugared *view, const call_args *a);
+sugared em_module_items(emitter *e, ir_value *v); /* what a for statement walks over */
+sugared em_index_module(emitter *e, ir_value *v, const ast_expr *x, const type *hint);
+ir_value *em_module_tuple(emitter *e, ir_value *v); /* for slices */
+
 /* -- Calls (call.c, special.c) -- */
 sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint);
 sugared em_call(emitter *e, const ast_expr *x, const type *hint);

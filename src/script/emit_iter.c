@@ -8,19 +8,6 @@
 
 /* -- Iterables ---------------------------------------------------------------------------------- */
 
-static sugared module_items(emitter *e, ir_value *v)
-{
-  sugared base = sugar_value(v), out = {.kind = SUGAR_TUPLE};
-  uint32_t n = 0;
-  while (class_attr_index(v->type, str_of(session_printf(e->s, "%u", n))) >= 0)
-    n++;
-  out.as.items.items = session_array(e->s, sugared, n);
-  out.as.items.n = n;
-  for (uint32_t i = 0; i < n; i++)
-    out.as.items.items[i] = em_get_attr(e, &base, session_printf(e->s, "%u", i));
-  return out;
-}
-
 static sugared enum_items(emitter *e, const type *t)
 {
   class_complete(e->s, t);
@@ -51,7 +38,7 @@ sugared em_iterate(emitter *e, const sugared *v)
   case TYPE_CLASS:
     class_complete(e->s, t);
     if (t->cls->is_module)
-      return module_items(e, v->as.value);
+      return em_module_items(e, v->as.value);
     break;
   }
   FAIL(e, "'%s' object is not iterable", TYPE_TEXT(e, t));

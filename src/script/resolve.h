@@ -55,7 +55,8 @@ typedef enum sugar_kind {
   SUGAR_TUPLE,       /* as.items: unpacked at compile time */
   SUGAR_RANGE,       /* as.range */
   SUGAR_ITERATION,   /* as.items: zip and enumerate */
-  SUGAR_CLOSURE      /* as.node: a nested def */
+  SUGAR_CLOSURE,     /* as.node: a nested def */
+  SUGAR_MODULE_VIEW  /* as.builtin: items(), named_modules() ... of self, a module */
 } sugar_kind;
 
 typedef struct sugared {
@@ -88,6 +89,10 @@ struct resolver {
   const type *(*type)(session *s, const resolver *r, const char *name, source_range at);
   unsigned parse_flags;
   int64_t version; /* of an archive's operators (upgrade.c); 0: today's */
+  /* What the host's object behind a module type has beyond the type's own; may be NULL.  False: nothing of this name;
+   * then *why may be set to what the error should add. */
+  bool (*member)(session *s, const resolver *r, ir_value *self, const char *name, source_range at, sugared *out,
+                 const char **why);
 };
 
 /* Names of Python and TorchScript itself: len, range, int, print ... */

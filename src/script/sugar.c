@@ -35,6 +35,8 @@ const char *em_sugar_name(emitter *e, const sugared *v)
     return "iterable";
   case SUGAR_CLOSURE:
     return "closure";
+  case SUGAR_MODULE_VIEW:
+    return "method";
   }
   return "value";
 }
@@ -148,7 +150,8 @@ static bool class_attr_of(emitter *e, ir_value *v, const char *name, sugared *ou
       return true;
     }
   }
-  return false;
+  const char *why;
+  return t->cls && t->cls->is_module && em_module_attr(e, v, name, out, &why);
 }
 
 static bool enum_attr(emitter *e, ir_value *v, const char *name, sugared *out)
@@ -298,6 +301,14 @@ bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared 
   }
 }
 
+static _Noreturn void no_module_attr(emitter *e, ir_value *v, const char *name)
+{
+  const char *why = NULL, *dot = strrchr(v->type->name, '.');
+  sugared out;
+  em_module_attr(e, v, name, &out, &why);
+  FAIL(e, "Module '%s' has no attribute '%s' %s", dot ? dot + 1 : v->type->name, name, why ? why : "");
+}
+
 sugared em_get_attr(emitter *e, const sugared *base, const char *name)
 {
   sugared out;
@@ -305,6 +316,8 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
     return out;
   if (base->kind == SUGAR_VALUE) {
     const type *t = base->as.value->type;
+    if (t->kind == TYPE_CLASS && t->cls && t->cls->is_module)
+      no_module_attr(e, base->as.value, name);
     if (em_is_optional_like(t))
       FAIL(e, "'%s' object has no attribute or method '%s'. Check that it is not None first: that refines it", TYPE_TEXT(e, t),
            name);
