@@ -404,6 +404,23 @@ RUSH_API rush_status rush_module_load_reader(rush_context *c, uint64_t size_byte
                                              int (*read)(void *user, uint64_t offset, void *buffer, size_t n),
                                              void *user, const rush_load_options *options, rush_module **out,
                                              rush_error *err) RUSH_CHECKED;
+/* Where a text comes from, for messages.  Start from RUSH_TEXT_OPTIONS_INIT. */
+typedef struct rush_text_options {
+  size_t struct_bytes;
+  const char *name;    /* a file's; NULL: "<string>" */
+  uint32_t first_line; /* number of the text's first line; 0: 1 */
+} rush_text_options;
+#define RUSH_TEXT_OPTIONS_INIT {sizeof(rush_text_options), NULL, 0}
+
+/* TorchScript from a text of n_bytes: functions, script classes, NamedTuples, enums, interfaces, imports and constants
+ * (docs/language.md).  All of it is compiled now: errors come here, with place and excerpt.  The functions are
+ * the module's methods.  Nothing of Python runs.  options NULL: the usual ones.  *out is new. */
+RUSH_API rush_status rush_module_compile(rush_context *c, const char *text, size_t n_bytes, const rush_text_options *options,
+                                         rush_module **out, rush_error *err) RUSH_CHECKED;
+/* Add definitions to a module of rush_module_compile; they see the earlier ones.  On failure nothing is added.  Waits
+ * for calls that run; what was listed of the module's methods may have moved. */
+RUSH_API rush_status rush_module_define(rush_module *m, const char *text, size_t n_bytes, const rush_text_options *options,
+                                        rush_error *err) RUSH_CHECKED;
 RUSH_API void rush_module_release(rush_module *m);
 /* Another instance with state of its own: parameters shared, buffers and attributes copied when `deep`. */
 RUSH_API rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err) RUSH_CHECKED;

@@ -442,11 +442,13 @@ static PyObject *module_repr(PyObject *self)
   return PyUnicode_FromFormat("ScriptModule(original_name=%s)", last ? last + 1 : name ? name : "?");
 }
 
+static PyObject *module_define(PyObject *self, PyObject *args);
 static PyMethodDef module_methods_table[] = {
     {"methods", module_methods, METH_NOARGS, "names of the methods that can be called"},
     {"_state", module_state, METH_VARARGS, "parameters (and buffers) by qualified name"},
     {"_set_state", module_set_state, METH_VARARGS, "copy a tensor into a named parameter or buffer"},
     {"_set_training", module_set_training, METH_O, "set `training` of all submodules"},
+    {"_define", module_define, METH_VARARGS, "add a text's definitions to a module of compile()"},
     {"copy", module_copy, METH_NOARGS, "another instance with state of its own"},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef module_getset[] = {{"code", module_code, NULL, "TorchScript source", NULL},
@@ -566,6 +568,49 @@ int py_add_module_types(PyObject *m, py_state *st)
              : 0;
 }
 
+/* -- Texts ----------------------------------------------------------------------------------------------------- */
+
+static PyObject *wrap_module(py_state *st, PyTypeObject *type, rush_module *steals)
+{
+  py_module *o = (py_module *)type->tp_alloc(type, 0);
+
+  if (!o) {
+    rush_module_release(steals);
+    return NULL;
+  }
+  o->module = steals;
+  o->state = st;
+  return (PyObject *)o;
+}
+
+/* compile(text, name, first_line): a new module; module._define(text, name, first_line): more of it. */
+static PyObject *compile_text(py_state *st, py_module *into, PyObject *args)
+{
+  rush_text_options options = RUSH_TEXT_OPTIONS_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *module = NULL;
+  rush_status status;
+  const char *text;
+  Py_ssize_t n;
+  unsigned first_line = 1;
+
+  if (!PyArg_ParseTuple(args, "s#|zI", &text, &n, &options.name, &first_line))
+    return NULL;
+  options.first_line = first_line;
+  Py_BEGIN_ALLOW_THREADS
+  status = into ? rush_module_define(into->module, text, (size_t)n, &options, &err)
+                : rush_module_compile(st->context, text, (size_t)n, &options, &module, &err);
+  Py_END_ALLOW_THREADS
+  if (status != RUSH_OK)
+    return py_raise(st, &err);
+  return into ? Py_NewRef(Py_None) : wrap_module(st, st->module_type, module);
+}
+PyObject *py_compile(PyObject *m, PyObject *args) { return compile_text(PyModule_GetState(m), NULL, args); }
+static PyObject *module_define(PyObject *self, PyObject *args)
+{
+  return compile_text(((py_module *)self)->state, (py_module *)self, args);
+}
+
 /* -- Loading --------------------------------------------------------------------------------------------------- */
 
 PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
@@ -605,12 +650,5 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
   }
   if (status != RUSH_OK)
     return py_raise(st, &err);
-  py_module *o = (py_module *)((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
-  if (!o) {
-    rush_module_release(module);
-    return NULL;
-  }
-  o->module = module;
-  o->state = st;
-  return (PyObject *)o;
+  return wrap_module(st, (PyTypeObject *)type, module);
 }

@@ -47,6 +47,41 @@ rush_status rush_module_load_reader(rush_context *c, uint64_t size_bytes,
   return load(c, &from, o, out, err);
 }
 
+/* *out: what the caller wants, or what is usual. */
+static rush_status text_options(const rush_text_options *o, rush_text_options *out, rush_error *err)
+{
+  *out = (rush_text_options){sizeof *out, "<string>", 1};
+  if (o && o->struct_bytes != sizeof(*o))
+    return error_set(err, RUSH_EARGUMENT, "rush_text_options has %zu bytes here, the caller says %zu", sizeof(*o),
+                     o->struct_bytes);
+  if (o && o->name)
+    out->name = o->name;
+  if (o && o->first_line)
+    out->first_line = o->first_line;
+  return RUSH_OK;
+}
+
+rush_status rush_module_compile(rush_context *c, const char *text, size_t n_bytes, const rush_text_options *o, rush_module **out,
+                                rush_error *err)
+{
+  rush_text_options how;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(text_options(o, &how, err));
+  return module_compile(&cx, how.name, how.first_line, (str){text, n_bytes}, out);
+}
+
+rush_status rush_module_define(rush_module *m, const char *text, size_t n_bytes, const rush_text_options *o, rush_error *err)
+{
+  rush_text_options how;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  TRY(text_options(o, &how, err));
+  return module_define(&cx, m, how.name, how.first_line, (str){text, n_bytes});
+}
+
 void rush_module_release(rush_module *m) { module_release(m); }
 
 rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err)

@@ -177,6 +177,56 @@ rush_status module_place(call_ctx *cx, const module *m, rush_status st)
   return st;
 }
 
+/* -- Texts ------------------------------------------------------------------------------------------- */
+
+typedef struct define_job {
+  module *m;
+  const char *name;
+  uint32_t first_line;
+  str text;
+} define_job;
+
+static void define_body(session *s, void *arg)
+{
+  define_job *job = arg;
+  module *m = job->m;
+  rush_object *o;
+
+  if (!m->program) {
+    m->program = program_new(s, s->cx->ctx);
+    session_check(s, object_new(s->cx, script_unit_new(s, m->program), 0, &o));
+    m->object = value_heap_steal(RUSH_TAG_OBJECT, o);
+    m->format = RUSH_FORMAT_TORCHSCRIPT;
+  }
+  script_unit_define(s, m->program, job->name, job->first_line, job->text);
+}
+
+rush_status module_define(call_ctx *cx, module *m, const char *name, uint32_t first_line, str text)
+{
+  if (m->program && !script_unit_is(m->program))
+    return error_set(cx->err, RUSH_EARGUMENT, "definitions can be added to what was compiled from text, not to an archive's module");
+  define_job job = {m, name, first_line, text};
+  pthread_rwlock_wrlock(&m->lock);
+  rush_status st = session_run(cx, define_body, &job);
+  atomic_store(&m->is_random, -1);
+  pthread_rwlock_unlock(&m->lock);
+  return st;
+}
+
+rush_status module_compile(call_ctx *cx, const char *name, uint32_t first_line, str text, module **out)
+{
+  module *m = module_new(cx);
+
+  if (!m)
+    return call_nomem(cx);
+  rush_status st = module_define(cx, m, name, first_line, text);
+  if (st == RUSH_OK)
+    *out = m;
+  else
+    module_release(m);
+  return st;
+}
+
 rush_status module_load(call_ctx *cx, const archive_source *from, module **out)
 {
   module *m = module_new(cx);

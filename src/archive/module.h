@@ -38,6 +38,10 @@ typedef struct archive_source {
 
 /* Opens either format (told apart by their records).  *out is new. */
 rush_status module_load(call_ctx *cx, const archive_source *from, module **out) RUSH_CHECKED;
+/* A text's functions, all compiled: methods of one object (script/unit.h).  *out is new. */
+rush_status module_compile(call_ctx *cx, const char *name, uint32_t first_line, str text, module **out) RUSH_CHECKED;
+/* Add a text's definitions to such a module; all or nothing. */
+rush_status module_define(call_ctx *cx, module *m, const char *name, uint32_t first_line, str text) RUSH_CHECKED;
 /* Returns st.  The message of a source that does not compile begins with a newline and names its record: the archive's
  * name goes before it. */
 rush_status module_place(call_ctx *cx, const module *m, rush_status st);

@@ -1,4 +1,5 @@
 #include "base/session.h"
+#include "base/trail.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ struct session_border {
   jmp_buf out;
   rush_status status;
   deferred *newest;
+  const trail *trail; /* what is being compiled, innermost first */
   uint32_t polls; /* session_enter looks at the clock once in POLL_EVERY times */
   arena mem;
 };
@@ -55,6 +57,25 @@ static _Noreturn void leave(session *s, rush_status st)
 
 /* -- Failure ------------------------------------------------------------------------------------ */
 
+void session_push_trail(session *s, trail *t)
+{
+  t->outer = s->border->trail;
+  s->border->trail = t;
+}
+
+void session_pop_trail(session *s) { s->border->trail = s->border->trail->outer; }
+
+/* Recursion may be deep: who reads the message wants its ends. */
+#define MOST_TRAIL 32
+
+static void add_trail(text_buf *out, const trail *t)
+{
+  for (int n = 0; t && t->outer && n < MOST_TRAIL; t = t->outer, n++) {
+    text_printf(out, "'%s' is being compiled since it was called from '%s'\n", t->name, t->outer->name);
+    source_excerpt(out, t->outer->at);
+  }
+}
+
 /* The error's text is PyTorch's: a newline, the message, a colon, then the excerpt. */
 static rush_status fill_error(session *s, rush_status st, const char *type, const source_range *at,
                               const char *fmt, va_list ap)
@@ -67,6 +88,7 @@ static rush_status fill_error(session *s, rush_status st, const char *type, cons
   text_vprintf(&t, fmt, ap);
   text_puts(&t, ":\n");
   source_excerpt(&t, at);
+  add_trail(&t, s->border->trail);
   if (text_failed(&t))
     st = call_nomem(s->cx);
   else if (type)

@@ -275,6 +275,7 @@ sugared em_call(emitter *e, const ast_expr *x, const type *hint)
   }
   call_args a = {0};
   emit_args(e, x, &a);
+  e->compiling = x->at;
   e->at = callee_range(x);
   sugared out;
   if (fn.kind == SUGAR_BUILTIN && strcmp(fn.as.builtin.name, "prim::RaiseException") == 0)

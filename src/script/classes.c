@@ -48,6 +48,37 @@ const type *class_read_enum(session *s, const resolver *r, const char *qualified
   return t;
 }
 
+static const type *new_tuple(session *s, const resolver *r, const char *qualified, const type **elems, const char **fields,
+                             uint32_t n)
+{
+  type *t = program_add_class(s, r->program, TYPE_TUPLE, qualified);
+  t->elems = elems;
+  t->fields = fields;
+  t->n_elems = n;
+  return t;
+}
+
+const type *class_make_named_tuple(session *s, const resolver *r, const char *qualified, const ast_expr *call)
+{
+  const ast_exprs *args = &call->as.call.args;
+  const ast_expr *list = args->n == 2 ? args->items[1] : NULL;
+  if (!list || (list->kind != EXPR_LIST && list->kind != EXPR_TUPLE))
+    session_fail(s, &call->at, "a named tuple needs its name and a list of its fields");
+  uint32_t n = list->as.items.n;
+  const type **elems = session_alloc_in(s, &r->program->mem, n * sizeof *elems);
+  const char **fields = session_alloc_in(s, &r->program->mem, n * sizeof *fields);
+  for (uint32_t i = 0; i < n; i++) {
+    const ast_expr *x = list->as.items.items[i];
+    bool typed = x->kind == EXPR_TUPLE && x->as.items.n == 2;
+    const ast_expr *name = typed ? x->as.items.items[0] : x;
+    if (name->kind != EXPR_STRING)
+      session_fail(s, &x->at, "expected a field's name, or a pair of name and type");
+    elems[i] = typed ? resolve_type(s, r, x->as.items.items[1]) : type_simple(TYPE_TENSOR);
+    fields[i] = keep(s, r->program, name->as.string.data);
+  }
+  return new_tuple(s, r, qualified, elems, fields, n);
+}
+
 /* The fields of a NamedTuple; those with a value have defaults, which come last. */
 const type *class_read_named_tuple(session *s, const resolver *r, const char *qualified, const ast_class *cls)
 {

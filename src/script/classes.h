@@ -10,4 +10,9 @@ bool class_has_base(const ast_class *cls, const char *name);
 const type *class_read_enum(session *s, const resolver *r, const char *qualified, const ast_class *cls);
 const type *class_read_named_tuple(session *s, const resolver *r, const char *qualified, const ast_class *cls);
 
+/* P = namedtuple("P", ["x", "y"]), P = NamedTuple("P", [("x", int), ...]): the call. */
+const type *class_make_named_tuple(session *s, const resolver *r, const char *qualified, const ast_expr *call);
+/* The text of the methods that @dataclass gives a class: __init__, __eq__ and, when asked for, the order. */
+const char *class_dataclass_methods(session *s, const ast_class *cls, bool has_order, size_t *len);
+
 #endif

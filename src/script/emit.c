@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/trail.h"
 #include "ops/lookup.h"
 #include "script/emit_int.h"
 
@@ -73,6 +74,8 @@ static rush_value constant_named(session *s, const resolver *r, const ast_expr *
       return value_float(INFINITY);
     if (strcmp(x->as.name, "nan") == 0)
       return value_float(NAN);
+    if (r->value(s, r, x->as.name, x->at, &v) && v.kind == SUGAR_CONSTANT)
+      return v.as.constant.value;
   } else if (x->as.attr.base->kind == EXPR_NAME && strcmp(x->as.attr.base->as.name, "CONSTANTS") == 0) {
     unsigned long i = 0;
     for (const char *p = x->as.attr.name + 1; *p >= '0' && *p <= '9' && i < UINT32_MAX; p++)
@@ -284,7 +287,10 @@ void script_emit_function(session *s, function *f, const ast_def *def, const res
   ir_graph *g = ir_graph_new(s, &f->program->types);
   session_defer(s, ir_graph_free_deferred, g);
   return_info ret = {f->schema->returns[0].type, NULL};
-  emitter e = {.s = s, .f = f, .p = f->program, .g = g, .names = r, .ret = &ret, .at = def->at};
+  emitter e = {.s = s, .f = f, .p = f->program, .g = g, .names = r, .ret = &ret, .at = def->at, .compiling = def->at};
+  const char *owner = f->self && f->self->name ? strrchr(f->self->name, '.') : NULL;
+  trail why = {.name = owner ? session_printf(s, "%s.%s", owner + 1, f->name) : f->name, .at = &e.compiling};
+  session_push_trail(s, &why);
   e.before = g->block->ret;
   em_push_frame(&e, g->block)->is_function = true;
   emit_params(&e, def);
@@ -296,5 +302,6 @@ void script_emit_function(session *s, function *f, const ast_def *def, const res
   em_lower_exits(s, g);
   em_lift_closures(s, f, g);
   em_clean_emitted(s, g);
+  session_pop_trail(s);
   function_set_graph_steal(f, session_keep(s, g));
 }

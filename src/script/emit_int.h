@@ -35,6 +35,7 @@ typedef struct emitter {
   frame *frame;
   ir_node *before; /* new nodes go before this one: the insertion point */
   source_range at; /* where the code being emitted comes from */
+  source_range compiling; /* the call being compiled, whole: for errors in what it calls */
   return_info *ret;
   uint32_t loop_depth;
   uint32_t statement_end; /* of the if statement about to be compiled with its branches, or 0 */

@@ -571,7 +571,9 @@ ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_a
     if (a->n)
       memcpy(all.args + 1, a->args, a->n * sizeof *a->args);
   }
-  if (!sc->returns[0].type) /* not annotated: the body says */
+  if (f->state == FUNCTION_COMPILING)
+    FAIL(e, "function '%s' is called recursively. Recursive calls are not supported", f->name);
+  if (!sc->returns[0].type || (e->names->is_eager && f->compile)) /* not annotated: the body says */
     function_ensure(e->s, f);
   ir_value **in = em_match_schema(e, sc, NULL, &all);
   ir_node *n = ir_node_new(e->s, e->g, self ? IR_CALL_METHOD : IR_CALL_FUNCTION, in, sc->n_args);

@@ -72,7 +72,11 @@ typedef struct sugared {
     struct { struct sugared *items; uint32_t n; } items;
     struct { ir_value *start, *end, *step; int64_t static_len; } range; /* start NULL: 0; -1: unknown */
     ir_node *node;
-    struct { rush_value value; const type *type; } constant; /* borrowed */
+    struct { /* borrowed */
+      rush_value value;
+      const type *type;
+      bool is_global; /* a variable of Python's: defaults may use it, bodies may not */
+    } constant;
   } as;
 } sugared;
 
@@ -93,6 +97,7 @@ struct resolver {
    * then *why may be set to what the error should add. */
   bool (*member)(session *s, const resolver *r, ir_value *self, const char *name, source_range at, sugared *out,
                  const char **why);
+  bool is_eager;   /* what a function calls is compiled with it, as PyTorch does; archives and operators' bodies wait */
 };
 
 /* Names of Python and TorchScript itself: len, range, int, print ... */

@@ -55,6 +55,10 @@ ir_value *em_as_value(emitter *e, const sugared *v)
     return v->as.value;
   if (v->kind == SUGAR_TUPLE)
     return items_as_tuple(e, v);
+  if (v->kind == SUGAR_CONSTANT && v->as.constant.is_global)
+    FAIL(e, "python value of type '%s' cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
+            "consider passing it in as an argument or use a local varible instead. (`name: Final = ...` declares a constant)",
+         v->as.constant.type->kind == TYPE_TUPLE ? "tuple" : TYPE_TEXT(e, v->as.constant.type));
   if (v->kind == SUGAR_CONSTANT)
     return em_constant_value(e, v->as.constant.value, v->as.constant.type);
   FAIL(e, "%s cannot be used as a value", em_sugar_name(e, v));

@@ -3,31 +3,43 @@
 
 #include <string.h>
 
+#include "base/trail.h"
 #include "script/classes.h"
 #include "script/emit.h"
 #include "script/emit_int.h"
 #include "script/parser.h"
 
-typedef enum binding_kind { BOUND_MODULE, BOUND_IMPORT, BOUND_CONSTANT, BOUND_ALIAS, BOUND_DEF, BOUND_CLASS } binding_kind;
+typedef enum binding_kind { BOUND_MODULE, BOUND_IMPORT, BOUND_CONSTANT, BOUND_ALIAS, BOUND_DEF, BOUND_CLASS, BOUND_TUPLE } binding_kind;
 
 typedef struct binding { /* what a global name means; in the program's arena */
   binding_kind kind;
   const char *name;
   const char *path;     /* MODULE, IMPORT: "torch.nn.functional", "torch.relu" */
-  source_range at;      /* CONSTANT, ALIAS: the expression; DEF, CLASS: where it starts */
-  const type *type;     /* CLASS, once read; CONSTANT: its type */
+  source_range at;      /* CONSTANT, ALIAS, TUPLE: the expression; DEF, CLASS: where it starts */
+  const type *type;     /* CLASS, TUPLE, once read; CONSTANT: its type */
   function *function;   /* DEF, once declared */
   rush_value constant;
   bool is_busy;
-  bool is_marked;       /* DEF: @torch.jit.script; CLASS: @torch.jit.interface */
+  unsigned marks;       /* DEF, CLASS: what its decorators say */
 } binding;
+
+typedef enum mark { /* what a decorator says; MARK_FINAL: a constant's annotation */
+  MARK_SCRIPT = 1,
+  MARK_INTERFACE = 2,
+  MARK_UNUSED = 4,
+  MARK_IGNORE = 8,
+  MARK_DATACLASS = 16,
+  MARK_OVERLOAD = 32,
+  MARK_FINAL = 64,
+  MARK_ORDER = 128 /* @dataclass(order=True) */
+} mark;
 
 typedef struct unit {
   program *p;
-  const source *src;
   table names;
   table torch_names;    /* of the prelude */
   resolver resolver;
+  type *file;           /* its functions are this class' methods */
 } unit;
 
 /* Classes of torch that are TorchScript themselves. */
@@ -86,21 +98,64 @@ static bool has_decorator(const ast_exprs *decorators, const char *last)
   return false;
 }
 
+/* @dataclass(order=True) */
+static bool has_option(const ast_exprs *decorators, const char *name)
+{
+  for (uint32_t i = 0; i < decorators->n; i++) {
+    const ast_expr *d = decorators->items[i];
+    for (uint32_t k = 0; d->kind == EXPR_CALL && k < d->as.call.n_keywords; k++)
+      if (d->as.call.keywords[k].name && strcmp(d->as.call.keywords[k].name, name) == 0)
+        return d->as.call.keywords[k].value->kind == EXPR_TRUE;
+  }
+  return false;
+}
+
+static unsigned marks_of(const ast_exprs *decorators)
+{
+  static const struct { const char *name; mark mark; } rows[] = {
+      {"script", MARK_SCRIPT},       {"script_if_tracing", MARK_SCRIPT}, {"interface", MARK_INTERFACE},
+      {"unused", MARK_UNUSED},       {"ignore", MARK_IGNORE},            {"dataclass", MARK_DATACLASS},
+      {"_overload", MARK_OVERLOAD},  {"_overload_method", MARK_OVERLOAD}, {"overload", MARK_OVERLOAD},
+  };
+  unsigned marks = 0;
+  for (size_t i = 0; i < COUNT_OF(rows); i++)
+    if (has_decorator(decorators, rows[i].name))
+      marks |= (unsigned)rows[i].mark;
+  if (has_option(decorators, "order"))
+    marks |= MARK_ORDER;
+  return marks;
+}
+
+/* What stands for a body that is Python's: PyTorch's words. */
+static ast_stmts refusing_body(session *s, unit *u, const binding *b)
+{
+  static const char unused[] = "raise RuntimeError(\"Cannot call @unused methods\")\n",
+                    ignored[] = "raise NotImplementedError(\"an @ignore function is Python's: there is no Python here\")\n";
+  const char *text = b->marks & MARK_UNUSED ? unused : ignored;
+  return parse_source(s, program_add_source(s, u->p, b->name, text, strlen(text)), 0);
+}
+
 static void compile_body(session *s, function *f)
 {
   binding *b = f->compile_arg;
   unit *u = f->program->front;
-  script_emit_function(s, f, parse_def_at(s, b->at.src, b->at.start, 0), &u->resolver);
+  bool is_python = b->marks & (MARK_UNUSED | MARK_IGNORE);
+  ast_def *d = is_python ? parse_def_head(s, b->at.src, b->at.start, 0) : parse_def_at(s, b->at.src, b->at.start, 0);
+  if (is_python)
+    d->body = refusing_body(s, u, b);
+  script_emit_function(s, f, d, &u->resolver);
 }
 
-static void declare(session *s, unit *u, function *f, const ast_def *d)
+static void declare(session *s, unit *u, function *f, const ast_def *d, unsigned marks)
 {
   binding *b = session_alloc_in(s, &u->p->mem, sizeof *b);
-  *b = (binding){.kind = BOUND_DEF, .at = d->at};
+  *b = (binding){.kind = BOUND_DEF, .name = f->name, .at = d->at, .marks = marks};
   if (d->is_async)
     session_fail(s, &d->at, "async function definitions aren't supported");
   f->is_static = f->self && has_decorator(&d->decorators, "staticmethod");
   script_declare_function(s, f, d, &u->resolver);
+  if (marks & (MARK_UNUSED | MARK_IGNORE) && !f->schema->returns[0].type)
+    f->schema->returns[0].type = type_simple(TYPE_TENSOR);
   f->compile = compile_body;
   f->compile_arg = b;
 }
@@ -111,7 +166,7 @@ static function *unit_function(session *s, unit *u, binding *b)
     const ast_def *d = parse_def_head(s, b->at.src, b->at.start, 0);
     if (!b->function)
       b->function = program_add_function(s, u->p, session_printf(s, "__torch__.%s", b->name));
-    declare(s, u, b->function, d);
+    declare(s, u, b->function, d, b->marks);
   }
   return b->function;
 }
@@ -122,8 +177,15 @@ static function *unit_function(session *s, unit *u, binding *b)
 static void complete_class(session *s, const type *t)
 {
   function *init = class_find_method(t, STR("__init__"));
-  if (init && init->state == FUNCTION_DECLARED)
-    function_ensure(s, init);
+  if (!init || init->state != FUNCTION_DECLARED)
+    return;
+  trail why = {.name = t->name, .at = &((binding *)init->compile_arg)->at};
+  session_push_trail(s, &why);
+  function_ensure(s, init);
+  for (uint32_t i = 0; i < t->cls->n_methods; i++)
+    if (t->cls->methods[i]->state == FUNCTION_DECLARED)
+      function_ensure(s, t->cls->methods[i]);
+  session_pop_trail(s);
 }
 
 static void add_property(session *s, unit *u, type *t, const ast_def *d, bool is_setter)
@@ -131,7 +193,7 @@ static void add_property(session *s, unit *u, type *t, const ast_def *d, bool is
   class_info *c = t->cls;
   const char *name = is_setter ? session_printf(s, "__%s_setter", d->name) : session_printf(s, "__%s_getter", d->name);
   function *f = class_add_method(s, t, name);
-  declare(s, u, f, d);
+  declare(s, u, f, d, 0);
   for (uint32_t i = 0; i < c->n_properties; i++) {
     if (strcmp(c->properties[i].name, d->name) == 0) {
       c->properties[i].setter = f;
@@ -145,10 +207,10 @@ static void add_property(session *s, unit *u, type *t, const ast_def *d, bool is
   c->properties = grown;
 }
 
-static void read_methods(session *s, unit *u, type *t, const ast_class *cls)
+static void read_methods(session *s, unit *u, type *t, const ast_stmts *body)
 {
-  for (uint32_t i = 0; i < cls->body.n; i++) {
-    const ast_stmt *st = cls->body.items[i];
+  for (uint32_t i = 0; i < body->n; i++) {
+    const ast_stmt *st = body->items[i];
     if (st->kind != STMT_DEF)
       continue;
     const ast_def *d = st->as.def;
@@ -160,7 +222,7 @@ static void read_methods(session *s, unit *u, type *t, const ast_class *cls)
       continue;
     }
     function *f = class_add_method(s, t, d->name);
-    declare(s, u, f, d);
+    declare(s, u, f, d, marks_of(&d->decorators));
     if (t->kind == TYPE_INTERFACE)
       f->compile = NULL;
   }
@@ -169,21 +231,24 @@ static void read_methods(session *s, unit *u, type *t, const ast_class *cls)
 /* b->type is set before methods are declared: their signatures may name the class. */
 static void read_class(session *s, unit *u, binding *b, const char *qualified, const ast_class *cls)
 {
-  bool is_interface = b->is_marked;
+  bool is_interface = b->marks & MARK_INTERFACE;
   for (uint32_t i = 0; i < cls->bases.n && !is_interface; i++) {
-    const ast_expr *b = cls->bases.items[i];
-    if (strcmp(b->kind == EXPR_NAME ? b->as.name : b->kind == EXPR_ATTR ? b->as.attr.name : "", "object") == 0)
-      continue;
-    if (class_has_base(cls, "Module"))
-      session_fail(s, &cls->name_at, "class '%s' is a module: its attributes exist in Python only, so that a text "
-                                     "alone does not say what it is", cls->name);
-    session_fail(s, &cls->name_at, "Torchscript does not support class inheritance.");
+    const ast_expr *base = cls->bases.items[i];
+    if (strcmp(base->kind == EXPR_NAME ? base->as.name : base->kind == EXPR_ATTR ? base->as.attr.name : "", "object") != 0)
+      session_fail(s, &cls->name_at, "TorchScript class '%s' does not support inheritance yet. Please directly inherit from "
+                                     "'object'.", cls->name);
   }
   type *t = program_add_class(s, u->p, is_interface ? TYPE_INTERFACE : TYPE_CLASS, qualified);
   t->cls->is_module_interface = is_interface && class_has_base(cls, "Module");
   t->cls->is_open = !is_interface;
   b->type = t;
-  read_methods(s, u, t, cls);
+  read_methods(s, u, t, &cls->body);
+  if (b->marks & MARK_DATACLASS) {
+    size_t len;
+    const char *text = class_dataclass_methods(s, cls, b->marks & MARK_ORDER, &len);
+    ast_stmts made = parse_source(s, program_add_source(s, u->p, cls->name, text, len), PARSE_SKIP_BODIES);
+    read_methods(s, u, t, &made);
+  }
   if (!is_interface)
     t->cls->complete = complete_class;
 }
@@ -204,11 +269,13 @@ static const type *unit_class(session *s, unit *u, binding *b)
   b->is_busy = true;
   session_defer(s, forget_binding, b);
   session_enter(s);
-  const ast_class *cls = parse_class_at(s, b->at.src, b->at.start, PARSE_SKIP_BODIES);
+  const ast_class *cls = b->kind == BOUND_CLASS ? parse_class_at(s, b->at.src, b->at.start, PARSE_SKIP_BODIES) : NULL;
   bool of_torch = table_get(&u->torch_names, str_of(b->name)) == b;
   const char *qualified = session_printf(s, "__torch__.%s%s", of_torch ? "torch.autograd.grad_mode." : "", b->name);
   void *begun = program_begin_class(s, u->p, qualified);
   static const char *const enums[] = {"Enum", "IntEnum", "StrEnum"};
+  if (!cls)
+    b->type = class_make_named_tuple(s, &u->resolver, qualified, parse_expr_range(s, b->at, 0));
   for (size_t i = 0; i < COUNT_OF(enums) && !b->type; i++)
     if (class_has_base(cls, enums[i]))
       b->type = class_read_enum(s, &u->resolver, qualified, cls);
@@ -254,8 +321,8 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
   unit *u = unit_of(r);
   binding *b = table_get(&u->names, str_of(name));
   (void)at;
-  if (!b && strcmp(name, "torch") == 0) { /* the prelude's */
-    *out = (sugared){.kind = SUGAR_TORCH, .as.name = "torch"};
+  if (!b && (strcmp(name, "torch") == 0 || strcmp(name, "math") == 0)) { /* known without an import */
+    *out = (sugared){.kind = SUGAR_TORCH, .as.name = name[0] == 't' ? "torch" : "math"};
     return true;
   }
   if (!b)
@@ -267,7 +334,7 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
   case BOUND_IMPORT:
     return imported(s, u, b->path, out);
   case BOUND_CONSTANT:
-    *out = (sugared){.kind = SUGAR_CONSTANT, .as.constant = {b->constant, b->type}};
+    *out = (sugared){.kind = SUGAR_CONSTANT, .as.constant = {b->constant, b->type, !(b->marks & MARK_FINAL)}};
     return true;
   case BOUND_ALIAS:
     *out = (sugared){.kind = SUGAR_TYPE, .as.type = resolve_type(s, r, parse_expr_range(s, b->at, 0))};
@@ -275,7 +342,7 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
   case BOUND_DEF:
     *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = unit_function(s, u, b)};
     return true;
-  case BOUND_CLASS:
+  case BOUND_CLASS: case BOUND_TUPLE:
     *out = sugar_of_class(unit_class(s, u, b));
     return true;
   }
@@ -295,7 +362,7 @@ static const type *unit_type(session *s, const resolver *r, const char *name, so
   unit *u = unit_of(r);
   binding *b = table_get(&u->names, str_of(name));
   (void)at;
-  if (b && b->kind == BOUND_CLASS)
+  if (b && (b->kind == BOUND_CLASS || b->kind == BOUND_TUPLE))
     return unit_class(s, u, b);
   if (b && b->kind == BOUND_ALIAS)
     return resolve_type(s, r, parse_expr_range(s, b->at, 0));
@@ -351,7 +418,7 @@ static bool is_literal(const ast_expr *x)
   }
 }
 
-static void read_constant(session *s, unit *u, const char *name, const ast_expr *x)
+static void read_constant(session *s, unit *u, const char *name, const ast_expr *x, unsigned marks)
 {
   binding *b = bind(s, u, BOUND_CONSTANT, name, x->at);
   b->constant = value_retain(em_evaluate_constant(s, &u->resolver, x, type_simple(TYPE_ANY)));
@@ -359,6 +426,23 @@ static void read_constant(session *s, unit *u, const char *name, const ast_expr 
   b->type = type_of_value(&u->p->types, b->constant);
   if (!b->type)
     session_check(s, call_nomem(s->cx));
+  b->marks = marks;
+}
+
+/* K: Final = 3, K: Final[int] = 3. */
+static bool is_final(const ast_expr *t)
+{
+  if (t && t->kind == EXPR_SUBSCRIPT)
+    t = t->as.subscript.base;
+  return t && strcmp(t->kind == EXPR_NAME ? t->as.name : t->kind == EXPR_ATTR ? t->as.attr.name : "", "Final") == 0;
+}
+
+/* P = namedtuple("P", ...), P = NamedTuple("P", [...]) */
+static bool makes_named_tuple(const ast_expr *x)
+{
+  const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
+  const char *name = !fn ? "" : fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "";
+  return strcmp(name, "namedtuple") == 0 || strcmp(name, "NamedTuple") == 0;
 }
 
 static void read_assign(session *s, unit *u, const ast_stmt *st)
@@ -369,10 +453,22 @@ static void read_assign(session *s, unit *u, const ast_stmt *st)
     if (t->kind != EXPR_NAME)
       continue;
     if (is_literal(value))
-      read_constant(s, u, t->as.name, value);
-    else if (value->kind == EXPR_SUBSCRIPT || value->kind == EXPR_NAME || value->kind == EXPR_ATTR)
+      read_constant(s, u, t->as.name, value, is_final(st->as.assign.type) ? MARK_FINAL : 0);
+    else if (value->kind == EXPR_SUBSCRIPT || value->kind == EXPR_NAME || value->kind == EXPR_ATTR ||
+             (value->kind == EXPR_BINARY && value->op == OP_BITOR))
       bind(s, u, BOUND_ALIAS, t->as.name, value->at);
+    else if (makes_named_tuple(value))
+      bind(s, u, BOUND_TUPLE, t->as.name, value->at);
   }
+}
+
+static void read_class_statement(session *s, unit *u, const ast_class *cls)
+{
+  if (class_has_base(cls, "Module"))
+    session_fail(s, &cls->name_at, "class '%s' is a module: its attributes exist in Python only, so that a text alone does "
+                                   "not say what it is. Give an instance of it to rushlight.script() in Python",
+                 cls->name);
+  bind(s, u, BOUND_CLASS, cls->name, cls->at)->marks = marks_of(&cls->decorators);
 }
 
 static void read_statement(session *s, unit *u, const ast_stmt *st)
@@ -385,11 +481,10 @@ static void read_statement(session *s, unit *u, const ast_stmt *st)
     read_assign(s, u, st);
     break;
   case STMT_DEF:
-    bind(s, u, BOUND_DEF, st->as.def->name, st->as.def->at)->is_marked = has_decorator(&st->as.def->decorators, "script");
+    bind(s, u, BOUND_DEF, st->as.def->name, st->as.def->at)->marks = marks_of(&st->as.def->decorators);
     break;
   case STMT_CLASS:
-    bind(s, u, BOUND_CLASS, st->as.cls->name, st->as.cls->at)->is_marked =
-        has_decorator(&st->as.cls->decorators, "interface");
+    read_class_statement(s, u, st->as.cls);
     break;
   default: /* what only Python runs: if __name__ == "__main__" ... */
     break;
@@ -413,39 +508,128 @@ static void read_prelude(session *s, unit *u)
     bind_in(s, u, &u->torch_names, BOUND_CLASS, tree.items[i]->as.cls->name, tree.items[i]->as.cls->at);
 }
 
-/* The class that stands for the file: its functions are its methods. */
-static const type *file_class(session *s, unit *u, const char *file)
+/* A text being added to a unit; when that fails nothing of it stays. */
+typedef struct addition {
+  unit *u;
+  uint32_t n_names;   /* of the unit before it */
+  uint32_t n_methods; /* of the class that stands for the file */
+} addition;
+
+static void take_back(void *arg)
 {
-  const char *slash = strrchr(file, '/'), *stem = slash ? slash + 1 : file;
-  int n = (int)strcspn(stem, ".");
-  type *t = program_add_class(s, u->p, TYPE_CLASS, session_printf(s, "__torch__.%.*s", n, stem));
-  t->cls->is_module = true;
-  bool only_marked = false; /* with @torch.jit.script on some, the others are Python's */
-  for (uint32_t i = 0; i < u->names.n; i++) {
-    const binding *b = u->names.entries[i].value;
-    only_marked |= b && b->kind == BOUND_DEF && b->is_marked;
+  const addition *a = arg;
+  unit *u = a->u;
+  if (u->file)
+    u->file->cls->n_methods = a->n_methods;
+  for (uint32_t i = u->names.n; i > a->n_names; i--) {
+    const binding *b = u->names.entries[i - 1].value;
+    if (!b)
+      continue;
+    if (b->function)
+      table_remove(&u->p->functions, str_of(b->function->qualified));
+    if (b->type && b->type->name)
+      table_remove(&u->p->classes, str_of(b->type->name));
+    table_remove(&u->names, str_of(b->name));
   }
-  for (uint32_t i = 0; i < u->names.n; i++) {
-    binding *b = u->names.entries[i].value;
-    if (b && b->kind == BOUND_DEF && b->is_marked == only_marked)
-      class_share_function(s, t, unit_function(s, u, b));
+}
+
+static addition *begin_addition(session *s, unit *u)
+{
+  addition *a = session_new(s, addition);
+  *a = (addition){u, u->names.n, u->file ? u->file->cls->n_methods : 0};
+  session_defer(s, take_back, a);
+  return a;
+}
+
+static bool is_defined(const ast_stmt *st, const unit *u)
+{
+  const char *name = st->kind == STMT_DEF ? st->as.def->name : st->kind == STMT_CLASS ? st->as.cls->name : NULL;
+  return name && table_get(&u->names, str_of(name));
+}
+
+static void read_text(session *s, unit *u, const char *file, uint32_t first_line, str text)
+{
+  source *src = program_add_source(s, u->p, file, text.p, text.len);
+  src->first_line = first_line;
+  ast_stmts tree = parse_source(s, src, PARSE_SKIP_BODIES);
+  for (uint32_t i = 0; i < tree.n; i++) {
+    if (u->file && is_defined(tree.items[i], u))
+      session_fail(s, NULL, "method '%s' already defined.",
+                   tree.items[i]->kind == STMT_DEF ? tree.items[i]->as.def->name : tree.items[i]->as.cls->name);
+    read_statement(s, u, tree.items[i]);
   }
-  return t;
+}
+
+/* The class that stands for the file: its functions are its methods. */
+static void add_file_class(session *s, unit *u, const char *name)
+{
+  u->file = program_add_class(s, u->p, TYPE_CLASS, session_printf(s, "__torch__.%s", name));
+  u->file->cls->is_module = true;
+}
+
+static unit *new_unit(session *s, program *p)
+{
+  unit *u = session_alloc_in(s, &p->mem, sizeof *u);
+  u->p = p;
+  table_init(&u->names, p->ctx);
+  table_init(&u->torch_names, p->ctx);
+  u->resolver = (resolver){u, p, unit_value, unit_attr, unit_type, 0, 0, NULL, true};
+  p->front = u;
+  p->front_free = free_unit;
+  read_prelude(s, u);
+  return u;
 }
 
 const type *script_unit_load(session *s, program *p, const char *file, str text)
 {
-  unit *u = session_alloc_in(s, &p->mem, sizeof *u);
-  u->p = p;
-  u->src = program_add_source(s, p, file, text.p, text.len);
-  table_init(&u->names, p->ctx);
-  table_init(&u->torch_names, p->ctx);
-  u->resolver = (resolver){u, p, unit_value, unit_attr, unit_type, 0, 0};
-  p->front = u;
-  p->front_free = free_unit;
-  read_prelude(s, u);
-  ast_stmts tree = parse_source(s, u->src, PARSE_SKIP_BODIES);
-  for (uint32_t i = 0; i < tree.n; i++)
-    read_statement(s, u, tree.items[i]);
-  return file_class(s, u, file);
+  unit *u = new_unit(s, p);
+  read_text(s, u, file, 1, text);
+  const char *slash = strrchr(file, '/'), *stem = slash ? slash + 1 : file;
+  add_file_class(s, u, session_printf(s, "%.*s", (int)strcspn(stem, "."), stem));
+  bool only_marked = false; /* with @torch.jit.script on some, the others are Python's */
+  for (uint32_t i = 0; i < u->names.n; i++) {
+    const binding *b = u->names.entries[i].value;
+    only_marked |= b && b->kind == BOUND_DEF && b->marks & MARK_SCRIPT;
+  }
+  for (uint32_t i = 0; i < u->names.n; i++) {
+    binding *b = u->names.entries[i].value;
+    if (b && b->kind == BOUND_DEF && (b->marks & MARK_SCRIPT || !only_marked))
+      class_share_function(s, u->file, unit_function(s, u, b));
+  }
+  return u->file;
 }
+
+static void compile_class(session *s, const type *t)
+{
+  class_complete(s, t);
+  for (uint32_t i = 0; t->kind == TYPE_CLASS && i < t->cls->n_methods; i++)
+    function_ensure(s, t->cls->methods[i]);
+}
+
+const type *script_unit_new(session *s, program *p)
+{
+  unit *u = new_unit(s, p);
+  add_file_class(s, u, " unit"); /* no name of a program */
+  return u->file;
+}
+
+void script_unit_define(session *s, program *p, const char *file, uint32_t first_line, str text)
+{
+  unit *u = p->front;
+  addition *a = begin_addition(s, u);
+  read_text(s, u, file, first_line, text);
+  for (uint32_t i = a->n_names; i < u->names.n; i++) {
+    binding *b = u->names.entries[i].value;
+    if (b && b->kind == BOUND_DEF) {
+      class_share_function(s, u->file, unit_function(s, u, b));
+      function_ensure(s, b->function);
+    } else if (b && b->kind == BOUND_CLASS) {
+      const type *t = unit_class(s, u, b);
+      if (t->cls)
+        compile_class(s, t);
+    }
+  }
+  session_keep(s, a);
+}
+
+bool script_unit_is(const program *p) { return p->front_free == free_unit && ((const unit *)p->front)->file != NULL; }

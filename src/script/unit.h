@@ -11,5 +11,12 @@
 /* Fill a fresh program.  Returns a class "__torch__.NAME" whose methods are the file's functions (without
  * self); an object of it stands for the file. */
 const type *script_unit_load(session *s, program *p, const char *file, str text);
+/* The same of no text yet: definitions come by script_unit_define. */
+const type *script_unit_new(session *s, program *p);
+/* Add a text's definitions and compile them all; when that fails nothing of the text stays.  One thread at a time, and
+ * no calls meanwhile. */
+void script_unit_define(session *s, program *p, const char *file, uint32_t first_line, str text);
+/* Was the program made by script_unit_new? */
+bool script_unit_is(const program *p);
 
 #endif

@@ -23,6 +23,7 @@ typedef struct schema_arg {
   bool elem_write;          /* Tensor(a!)[] */
   bool kwarg_only;
   bool has_default;
+  bool is_inferred;         /* a Tensor because its function does not say what it is */
 } schema_arg;
 
 typedef struct schema {
