@@ -4,7 +4,7 @@
 #define N_KNOWN 64          /* arguments whose constant value a summary tells apart */
 
 /* What of a group is written: tensors have memory of their own, which nobody reaches through a container's items. */
-enum { WRITES_CONTAINERS = 1, WRITES_ALL = 3 };
+enum { WRITES_CONTAINERS = 1, WRITES_TENSORS = 2, WRITES_ALL = 3 };
 
 typedef enum truth { MAYBE, NO, YES } truth;
 
@@ -115,10 +115,16 @@ static void write_group(alias_info *a, uint32_t i, uint8_t what)
   a->writes[a->n_writes++] = (struct write){a->now, i};
 }
 
+static bool is_tensor(const type *t)
+{
+  t = type_runtime(t);
+  return t->kind == TYPE_TENSOR || (t->kind == TYPE_OPTIONAL && is_tensor(type_elem(t)));
+}
+
 static void write_value(alias_info *a, const ir_value *v)
 {
   if (has_memory(v->type))
-    write_group(a, v->scratch, WRITES_ALL);
+    write_group(a, v->scratch, is_tensor(v->type) ? WRITES_TENSORS : WRITES_ALL);
 }
 
 static void write_container(alias_info *a, const ir_value *v)
@@ -518,11 +524,12 @@ bool alias_may(const alias_info *a, const ir_value *x, const ir_value *y)
 
 bool alias_is_written(const alias_info *a, const ir_value *v)
 {
-  const type *t = type_runtime(v->type);
+  return has_memory(v->type) && a->written[root_of(a, v->scratch)] & (is_tensor(v->type) ? WRITES_TENSORS : WRITES_ALL);
+}
 
-  if (t->kind == TYPE_OPTIONAL)
-    t = type_runtime(type_elem(t));
-  return has_memory(v->type) && a->written[root_of(a, v->scratch)] & (t->kind == TYPE_TENSOR ? 2 : WRITES_ALL);
+bool alias_items_change(const alias_info *a, const ir_value *v)
+{
+  return has_memory(v->type) && a->written[root_of(a, v->scratch)] & WRITES_CONTAINERS;
 }
 
 typedef struct state_question {

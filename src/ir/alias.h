@@ -37,6 +37,8 @@ ir_node *alias_write(const alias_info *a, uint32_t i, uint32_t *group);
 bool alias_may(const alias_info *a, const ir_value *x, const ir_value *y);
 /* Is anything that may share memory with v written by the graph? */
 bool alias_is_written(const alias_info *a, const ir_value *v);
+/* Of a container: may it lose or get items?  Its tensors may be written to all the same. */
+bool alias_items_change(const alias_info *a, const ir_value *v);
 
 /* Does calling f write to memory of its first argument, or of the program's constants?  Answered once
  * and kept on the function; bodies that it needs are compiled.  True when one of them can't be. */

@@ -175,6 +175,9 @@ static void parse_blocks(ir_parser *p, ir_node *n)
   }
 }
 
+/* What a constant tensor is, its value tells. */
+static const type *plain(const type *t) { return type_is(t, TYPE_TENSOR) ? type_simple(TYPE_TENSOR) : t; }
+
 void parse_node(ir_parser *p, ir_block *b)
 {
   pending_output *outs = NULL;
@@ -214,7 +217,7 @@ void parse_node(ir_parser *p, ir_block *b)
     put(p->s, &p->groups, name, n);
   parse_blocks(p, n);
   for (uint32_t i = 0; i < n_outs; i++)
-    define(p, outs[i].name, ir_node_add_output(p->s, n, outs[i].type));
+    define(p, outs[i].name, ir_node_add_output(p->s, n, kind == IR_CONSTANT ? plain(outs[i].type) : outs[i].type));
 }
 
 /* -- Graphs ------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 /* ir/parse_atoms.c -- words, types, attributes and constants of graph text. */
+#include "ir/facts.h"
 #include "ir/parse_int.h"
 
 #include <ctype.h>
@@ -163,27 +164,14 @@ static const type *parse_named_tuple(ir_parser *p)
   return t;
 }
 
-/* Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu): kept as Tensor. */
-static bool skip_refined(ir_parser *p)
+/* Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu): a Tensor of which more is known. */
+static const type *parse_refined(ir_parser *p, int dtype)
 {
-  if (*p->at != '(')
-    return false;
-  for (int depth = 0; *p->at; p->at++) {
-    depth += *p->at == '(' ? 1 : *p->at == ')' ? -1 : 0;
-    if (depth == 0) {
-      p->at++;
-      return true;
-    }
-  }
-  return true;
-}
+  ir_facts f;
+  size_t n = *p->at == '(' ? ir_facts_parse(p->at, dtype, &f) : 0;
 
-static int dtype_of_name(str name)
-{
-  for (int d = 0; d < N_DTYPES; d++)
-    if (dtype_is_valid(d) && str_is(name, dtype_aten_name(d)))
-      return d;
-  return DTYPE_NONE;
+  p->at += n;
+  return n ? ir_facts_type(p->s, p->ts, &f) : NULL;
 }
 
 static const type *find_named(ir_parser *p, str name)
@@ -250,12 +238,12 @@ static const type *parse_base_type(ir_parser *p)
     return t;
   for (size_t i = 0; i < COUNT_OF(simple_types); i++)
     if (str_is(word, simple_types[i].name)) {
-      if (simple_types[i].kind == TYPE_TENSOR)
-        skip_refined(p);
-      return type_simple(simple_types[i].kind);
+      t = simple_types[i].kind == TYPE_TENSOR ? parse_refined(p, DTYPE_NONE) : NULL;
+      return t ? t : type_simple(simple_types[i].kind);
     }
-  if (dtype_of_name(word) != DTYPE_NONE && skip_refined(p))
-    return type_simple(TYPE_TENSOR);
+  int dtype = ir_dtype_of_name(word);
+  if (dtype != DTYPE_NONE && (t = parse_refined(p, dtype)))
+    return t;
   if (!word.len)
     parse_fail(p, "expected a type");
   return find_named(p, word);
@@ -430,7 +418,7 @@ static rush_value parse_tensor_value(ir_parser *p)
     size_t n = 0;
     while (isalnum((unsigned char)p->type_at[n]))
       n++;
-    dtype = dtype_of_name((str){p->type_at, n});
+    dtype = ir_dtype_of_name((str){p->type_at, n});
   }
   if (dtype == DTYPE_NONE)
     dtype = RUSH_FLOAT32;

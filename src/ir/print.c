@@ -284,6 +284,7 @@ static void print_type(text_buf *out, const type *t)
     }
     text_putc(out, ')');
     break;
+  case TYPE_TENSOR: text_puts(out, t->name ? t->name : "Tensor"); break; /* ir/facts.h */
   case TYPE_ENUM: text_printf(out, "Enum<%s>", t->name); break;
   case TYPE_INTERFACE: text_printf(out, "InterfaceType<%s>", dot ? dot + 1 : t->name); break;
   default: type_print(out, t);

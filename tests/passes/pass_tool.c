@@ -4,13 +4,14 @@
  *   pass_tool --list                      name and one line of each pass
  *   pass_tool --time PASS                 nanoseconds for each graph, behind it as a comment
  *
- * Graphs are separated by lines that begin with "---". */
+ * Graphs are separated by lines that begin with "---".  Python before a graph defines what it calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "passes/passes.h"
+#include "script/unit.h"
 
 typedef struct job {
   const char *text, *passes;
@@ -27,7 +28,10 @@ static void transform(session *s, void *arg)
   program *p = program_new(s, s->cx->ctx);
 
   session_defer(s, release_program, p);
-  ir_graph *g = ir_parse(s, &p->types, j->text);
+  const char *graph = strncmp(j->text, "graph", 5) == 0 ? j->text : strstr(j->text, "\ngraph");
+  if (graph && graph > j->text)
+    (void)script_unit_load(s, p, "defs.py", (str){j->text, (size_t)(graph + 1 - j->text)});
+  ir_graph *g = ir_parse(s, &p->types, graph ? graph : j->text);
   session_defer(s, free_graph, g);
   ir_verify(s, g, "before");
   uint64_t start = clock_ns();

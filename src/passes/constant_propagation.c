@@ -1,0 +1,250 @@
+/* passes/constant_propagation.c -- what depends on constants only is computed now.
+ *
+ * A branch whose condition is known takes the place of its node, a loop that is never entered goes, and so do
+ * results that every branch or iteration gives alike.  Tensors, lists and dicts become constants only if nobody writes
+ * to them and they stay inside the graph: outside, each call has to give another one. */
+#include "ir/alias.h"
+#include "passes/passes_int.h"
+
+#define MOST_ELEMS (1 << 20) /* of a tensor that becomes a constant */
+#define MOST_ARGS 64
+
+typedef struct folding {
+  session *s;
+  alias_info *alias;
+  bool *escapes;
+  bool immutable; /* only of types that cannot be written to */
+} folding;
+
+/* May v be one object for all calls? */
+static bool may_share(const folding *f, const ir_value *v)
+{
+  uint32_t group = alias_group(f->alias, v);
+
+  return group == ALIAS_NO_MEMORY || type_is(v->type, TYPE_TUPLE) ||
+         (!f->immutable && group != ALIAS_CONSTANTS && !alias_is_written(f->alias, v) && !f->escapes[group]);
+}
+
+static void make_constant(const folding *f, ir_node *n, const rush_value *v)
+{
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    ir_value *c = pass_put_constant(f->s, n, v[i], n->outputs[i]->type);
+    c->scratch = n->outputs[i]->scratch;
+    ir_value_replace_all_uses(n->outputs[i], c);
+  }
+  ir_node_destroy(n);
+}
+
+/* -- Operators --------------------------------------------------------------------------------- */
+
+static bool is_plain_tensor(rush_value v)
+{
+  return v.tag != RUSH_TAG_TENSOR || (v.as.tensor && v.as.tensor->n_elems <= MOST_ELEMS && !tensor_requires_grad(v.as.tensor));
+}
+
+/* False: it fails, now or when it runs. */
+static bool call_op(const folding *f, const ir_node *n, const rush_value *args, rush_value *out)
+{
+  call_ctx quiet = *f->s->cx;
+
+  quiet.err = NULL;
+  if (n->op->outside || n->op->schema->is_vararg || n->op->schema->is_varret || !op_is_runnable(n->op) ||
+      op_prepare(&quiet, n->op) != RUSH_OK ||
+      op_invoke(&quiet, n->op, args, n->n_inputs, out, n->n_outputs) != RUSH_OK)
+    return false;
+  bool good = true;
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    good = is_plain_tensor(pass_hold(f->s, out[i])) && good;
+  return good;
+}
+
+static rush_value make_tuple(const folding *f, const ir_node *n, const rush_value *args)
+{
+  rush_tuple *t;
+  const type *named = n->outputs[0]->type->name ? n->outputs[0]->type : NULL;
+
+  session_check(f->s, tuple_new(f->s->cx, named, n->n_inputs, &t));
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    t->items[i] = value_retain(args[i]);
+  return pass_hold(f->s, value_heap_steal(RUSH_TAG_TUPLE, t));
+}
+
+static rush_value make_list(const folding *f, const ir_node *n, const rush_value *args)
+{
+  rush_list *l;
+
+  session_check(f->s, list_new(f->s->cx, type_elem(n->outputs[0]->type), n->n_inputs, &l));
+  rush_value v = pass_hold(f->s, value_heap_steal(RUSH_TAG_LIST, l));
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    session_check(f->s, list_append_steal(f->s->cx, l, value_retain(args[i])));
+  return v;
+}
+
+static bool compute(const folding *f, const ir_node *n, const rush_value *args, rush_value *out)
+{
+  switch (n->kind) {
+  case IR_OP:
+    return call_op(f, n, args, out);
+  case IR_TUPLE_CONSTRUCT:
+    out[0] = make_tuple(f, n, args);
+    return true;
+  case IR_LIST_CONSTRUCT:
+    if (!type_is(n->outputs[0]->type, TYPE_LIST))
+      return false;
+    out[0] = make_list(f, n, args);
+    return true;
+  case IR_TUPLE_UNPACK:
+    if (args[0].tag != RUSH_TAG_TUPLE || args[0].as.tuple->n != n->n_outputs)
+      return false;
+    memcpy(out, args[0].as.tuple->items, n->n_outputs * sizeof *out);
+    return true;
+  case IR_TUPLE_INDEX:
+    if (n->n_inputs == 2 && args[0].tag == RUSH_TAG_TUPLE && args[1].tag == RUSH_TAG_INT) {
+      int64_t size = (int64_t)args[0].as.tuple->n, i = args[1].as.i + (args[1].as.i < 0 ? size : 0);
+      if (i < 0 || i >= size)
+        return false;
+      out[0] = args[0].as.tuple->items[i];
+      return true;
+    }
+    return false;
+  default:
+    return false;
+  }
+}
+
+static void fold_node(const folding *f, ir_node *n)
+{
+  rush_value args[MOST_ARGS], out[MOST_ARGS];
+
+  if (n->kind == IR_CONSTANT || n->n_inputs > MOST_ARGS || n->n_outputs > MOST_ARGS || n->n_outputs == 0 || !pass_is_pure(n))
+    return;
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    if (!ir_value_as_constant(ir_node_input(n, i), &args[i]) || !is_plain_tensor(args[i]) ||
+        alias_is_written(f->alias, ir_node_input(n, i)))
+      return;
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    out[i] = value_none();
+    if (!may_share(f, n->outputs[i]))
+      return;
+  }
+  if (compute(f, n, args, out))
+    make_constant(f, n, out);
+}
+
+/* -- Branches and loops ------------------------------------------------------------------------ */
+
+static void fold_block(const folding *f, ir_block *b);
+
+/* The branch taken stands where the node was; what comes next is its first node. */
+static ir_node *take_branch(ir_node *n, ir_block *b)
+{
+  ir_node *first = ir_block_first(b) == b->ret ? n->next : ir_block_first(b);
+
+  pass_splice(b, n);
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    ir_value_replace_all_uses(n->outputs[i], ir_block_output(b, i));
+  ir_node_destroy(n);
+  return first;
+}
+
+static bool same_everywhere(const ir_value *a, const ir_value *b)
+{
+  return a == b || (a->node->kind == IR_CONSTANT && b->node->kind == IR_CONSTANT && pass_same_constant(a->node, b->node));
+}
+
+static void drop_equal_results(const folding *f, ir_node *n)
+{
+  for (uint32_t i = n->n_outputs; i-- > 0;) {
+    ir_value *a = ir_block_output(n->blocks[0], i), *b = ir_block_output(n->blocks[1], i);
+    if (!same_everywhere(a, b))
+      continue;
+    if (a != b) {
+      uint32_t group = n->outputs[i]->scratch;
+      a = pass_put_constant(f->s, n, ir_constant_value(a->node), a->type);
+      a->scratch = group;
+    }
+    ir_value_replace_all_uses(n->outputs[i], a);
+    ir_node_remove_output(n, i);
+    ir_block_remove_output(n->blocks[0], i);
+    ir_block_remove_output(n->blocks[1], i);
+  }
+}
+
+static ir_node *fold_if(const folding *f, ir_node *n)
+{
+  bool cond;
+
+  if (pass_is_constant_bool(ir_node_input(n, 0), &cond))
+    return take_branch(n, n->blocks[cond ? 0 : 1]);
+  fold_block(f, n->blocks[0]);
+  fold_block(f, n->blocks[1]);
+  drop_equal_results(f, n);
+  return n->next;
+}
+
+/* What the body hands on as it came is what the loop began with. */
+static void drop_carried(ir_node *n)
+{
+  ir_block *body = n->blocks[0];
+
+  for (uint32_t i = n->n_outputs; i-- > 0;) {
+    ir_value *in = ir_block_input(body, i + 1), *first = ir_node_input(n, i + 2), *out = ir_block_output(body, i + 1);
+    if (out != in && out != first)
+      continue;
+    ir_value_replace_all_uses(in, first);
+    ir_value_replace_all_uses(n->outputs[i], first);
+    ir_block_remove_output(body, i + 1);
+    ir_block_remove_input(body, i + 1);
+    ir_node_remove_input(n, i + 2);
+    ir_node_remove_output(n, i);
+  }
+}
+
+static ir_node *fold_loop(const folding *f, ir_node *n)
+{
+  ir_node *next = n->next;
+  int64_t trips;
+  bool cond;
+
+  if ((pass_is_constant_int(ir_node_input(n, 0), &trips) && trips <= 0) ||
+      (pass_is_constant_bool(ir_node_input(n, 1), &cond) && !cond)) {
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      ir_value_replace_all_uses(n->outputs[i], ir_node_input(n, i + 2));
+    ir_node_destroy(n);
+    return next;
+  }
+  drop_carried(n);
+  fold_block(f, n->blocks[0]);
+  drop_carried(n);
+  return next;
+}
+
+static void fold_block(const folding *f, ir_block *b)
+{
+  session_enter(f->s);
+  for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    if (n->kind == IR_IF) {
+      next = fold_if(f, n);
+    } else if (n->kind == IR_LOOP) {
+      next = fold_loop(f, n);
+    } else {
+      next = n->next;
+      for (uint32_t i = 0; i < n->n_blocks; i++)
+        fold_block(f, n->blocks[i]);
+      fold_node(f, n);
+    }
+  }
+  session_leave(f->s);
+}
+
+static void propagate(session *s, ir_graph *g, bool immutable)
+{
+  folding f = {.s = s, .alias = alias_analyse_all(s, g), .immutable = immutable};
+
+  f.escapes = pass_escaping(s, f.alias, g);
+  fold_block(&f, g->block);
+  pass_dce(s, g);
+}
+
+void pass_constant_propagation(session *s, ir_graph *g) { propagate(s, g, false); }
+void pass_constant_propagation_immutable_types(session *s, ir_graph *g) { propagate(s, g, true); }

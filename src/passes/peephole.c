@@ -1,0 +1,311 @@
+/* passes/peephole.c -- what one look at a node and its inputs makes simpler.
+ *
+ * Questions about a tensor that its type answers, None that cannot be, numbers that change nothing, inverse pairs, lists
+ * made in sight.  A tensor takes the place of an equal one only if nobody can tell them apart: nobody writes to either,
+ * and not both leave the graph. */
+#include "ir/alias.h"
+#include "ir/facts.h"
+#include "passes/passes_int.h"
+
+typedef struct look {
+  session *s;
+  alias_info *alias;
+  bool *escapes;
+} look;
+
+typedef ir_value *rule(const look *k, ir_node *n); /* what n's only result can be, or NULL */
+
+static ir_value *put_bool(const look *k, ir_node *n, bool b)
+{
+  return pass_put_constant(k->s, n, value_bool(b), type_simple(TYPE_BOOL));
+}
+
+static bool may_be_one(const look *k, const ir_value *x, const ir_value *y)
+{
+  uint32_t a = alias_group(k->alias, x), b = alias_group(k->alias, y);
+
+  return !alias_is_written(k->alias, x) && !alias_is_written(k->alias, y) && (a == b || !(k->escapes[a] && k->escapes[b]));
+}
+
+static ir_value *input_if_same(const look *k, const ir_node *n, ir_value *v)
+{
+  return may_be_one(k, v, n->outputs[0]) ? v : NULL;
+}
+
+/* -- Numbers ----------------------------------------------------------------------------------- */
+
+/* x + 0, x * 1 ... of ints; `right` only, or both sides. */
+static ir_value *neutral(const ir_node *n, int64_t what, bool both)
+{
+  int64_t i;
+
+  if (n->n_inputs != 2 || !type_is(n->outputs[0]->type, TYPE_INT))
+    return NULL;
+  ir_value *x = ir_node_input(n, 0), *y = ir_node_input(n, 1);
+  if (!type_is(x->type, TYPE_INT) || !type_is(y->type, TYPE_INT))
+    return NULL;
+  if (pass_is_constant_int(y, &i) && i == what)
+    return x;
+  return both && pass_is_constant_int(x, &i) && i == what ? y : NULL;
+}
+
+static ir_value *add(const look *k, ir_node *n)
+{
+  (void)k;
+  return neutral(n, 0, true);
+}
+
+static ir_value *sub(const look *k, ir_node *n)
+{
+  (void)k;
+  return neutral(n, 0, false);
+}
+
+static ir_value *floordiv(const look *k, ir_node *n)
+{
+  (void)k;
+  return neutral(n, 1, false);
+}
+
+/* A tensor times the int 1 is itself, unless it holds bools. */
+static ir_value *mul(const look *k, ir_node *n)
+{
+  ir_value *x = ir_node_input(n, 0);
+  int64_t one;
+
+  if (!type_is(x->type, TYPE_TENSOR))
+    return neutral(n, 1, true);
+  ir_facts f = ir_facts_of(x->type);
+  if (n->n_inputs != 2 || !pass_is_constant_int(ir_node_input(n, 1), &one) || one != 1 || f.dtype == DTYPE_NONE ||
+      f.dtype == RUSH_BOOL)
+    return NULL;
+  return input_if_same(k, n, x);
+}
+
+/* int(x) of an int, int(tensor(x)). */
+static ir_value *cast(const look *k, ir_node *n)
+{
+  ir_value *x = n->n_inputs == 1 ? ir_node_input(n, 0) : NULL;
+
+  (void)k;
+  if (!x)
+    return NULL;
+  if (ir_node_is_op(x->node, "prim::NumToTensor"))
+    x = ir_node_input(x->node, 0);
+  return !type_is(x->type, TYPE_TENSOR) && type_equal(x->type, n->outputs[0]->type) ? x : NULL;
+}
+
+static ir_value *not_not(const look *k, ir_node *n)
+{
+  const ir_node *x = ir_node_input(n, 0)->node;
+
+  (void)k;
+  return ir_node_is_op(x, "aten::__not__") ? ir_node_input(x, 0) : NULL;
+}
+
+/* -- None and types ---------------------------------------------------------------------------- */
+
+static int none_state(const ir_value *v) /* 1: None, 0: never, -1: not known */
+{
+  const type *t = type_runtime(v->type);
+
+  if (t->kind == TYPE_NONE || pass_is_none(v))
+    return 1;
+  return t->kind == TYPE_OPTIONAL || t->kind == TYPE_ANY || t->kind == TYPE_UNION ? -1 : 0;
+}
+
+static ir_value *is_none(const look *k, ir_node *n)
+{
+  int a = none_state(ir_node_input(n, 0)), b = none_state(ir_node_input(n, 1));
+
+  if (a < 0 || b < 0 || (a == 0 && b == 0))
+    return NULL;
+  return put_bool(k, n, (a == b) == ir_node_is_op(n, "aten::__is__"));
+}
+
+/* -- Tensors ----------------------------------------------------------------------------------- */
+
+static ir_value *transpose(const look *k, ir_node *n)
+{
+  const ir_node *x = ir_node_input(n, 0)->node;
+
+  return ir_node_is_op(x, "aten::t") ? input_if_same(k, n, ir_node_input(x, 0)) : NULL;
+}
+
+static bool sizes_are(const ir_value *list, const ir_facts *f)
+{
+  rush_value v;
+
+  if (ir_node_is_op(list->node, "aten::size") && list->node->n_inputs == 1) {
+    ir_facts o = ir_facts_of(ir_node_input(list->node, 0)->type);
+    if (o.n_dims != f->n_dims)
+      return false;
+    for (int i = 0; i < o.n_dims; i++)
+      if (o.sizes[i] != f->sizes[i])
+        return false;
+    return true;
+  }
+  bool constant = ir_value_as_constant(list, &v) && v.tag == RUSH_TAG_LIST;
+  if (constant ? v.as.list->n != (size_t)f->n_dims
+               : list->node->kind != IR_LIST_CONSTRUCT || list->node->n_inputs != (uint32_t)f->n_dims)
+    return false;
+  for (int i = 0; i < f->n_dims; i++) {
+    int64_t size;
+    if (constant)
+      size = v.as.list->items[i].as.i;
+    else if (!pass_is_constant_int(ir_node_input(list->node, (uint32_t)i), &size))
+      return false;
+    if (size != f->sizes[i])
+      return false;
+  }
+  return true;
+}
+
+static bool all_sizes(const ir_facts *f)
+{
+  for (int i = 0; i < f->n_dims; i++)
+    if (f->sizes[i] < 0)
+      return false;
+  return f->n_dims >= 0;
+}
+
+static ir_value *expand(const look *k, ir_node *n)
+{
+  ir_value *x = ir_node_input(n, 0);
+  ir_facts f = ir_facts_of(x->type);
+
+  return all_sizes(&f) && !alias_items_change(k->alias, ir_node_input(n, 1)) && sizes_are(ir_node_input(n, 1), &f)
+             ? input_if_same(k, n, x)
+             : NULL;
+}
+
+static ir_value *type_as(const look *k, ir_node *n)
+{
+  ir_facts a = ir_facts_of(ir_node_input(n, 0)->type), b = ir_facts_of(ir_node_input(n, 1)->type);
+
+  (void)k; /* the operator gives its argument itself */
+  return a.dtype != DTYPE_NONE && a.dtype == b.dtype && a.on_cpu && b.on_cpu ? ir_node_input(n, 0) : NULL;
+}
+
+static ir_value *size(const look *k, ir_node *n)
+{
+  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+  int64_t i;
+
+  if (n->n_inputs != 2 || f.n_dims < 0 || !pass_is_constant_int(ir_node_input(n, 1), &i))
+    return NULL;
+  i += i < 0 ? f.n_dims : 0;
+  return i < 0 || i >= f.n_dims || f.sizes[i] < 0 ? NULL : pass_put_int(k->s, n, f.sizes[i]);
+}
+
+/* An item of x.size(), and its length. */
+static ir_value *of_sizes(const look *k, ir_node *n, bool length)
+{
+  const ir_node *sizes = ir_node_input(n, 0)->node;
+  int64_t i;
+
+  if (!ir_node_is_op(sizes, "aten::size") || sizes->n_inputs != 1 || alias_items_change(k->alias, sizes->outputs[0]))
+    return NULL;
+  ir_facts f = ir_facts_of(ir_node_input(sizes, 0)->type);
+  if (f.n_dims < 0)
+    return NULL;
+  if (length)
+    return pass_put_int(k->s, n, f.n_dims);
+  if (!pass_is_constant_int(ir_node_input(n, 1), &i))
+    return NULL;
+  i += i < 0 ? f.n_dims : 0;
+  return i < 0 || i >= f.n_dims || f.sizes[i] < 0 ? NULL : pass_put_int(k->s, n, f.sizes[i]);
+}
+
+static ir_value *length(const look *k, ir_node *n) { return of_sizes(k, n, true); }
+static ir_value *item(const look *k, ir_node *n) { return of_sizes(k, n, false); }
+
+static ir_value *n_dims(const look *k, ir_node *n)
+{
+  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+
+  return f.n_dims < 0 ? NULL : pass_put_int(k->s, n, f.n_dims);
+}
+
+static ir_value *dtype(const look *k, ir_node *n)
+{
+  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+
+  return f.dtype == DTYPE_NONE ? NULL : pass_put_int(k->s, n, f.dtype);
+}
+
+static ir_value *device(const look *k, ir_node *n)
+{
+  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+
+  return f.on_cpu ? pass_put_constant(k->s, n, value_device(0, -1), type_simple(TYPE_DEVICE)) : NULL;
+}
+
+static ir_value *is_cuda(const look *k, ir_node *n)
+{
+  return ir_facts_of(ir_node_input(n, 0)->type).on_cpu ? put_bool(k, n, false) : NULL;
+}
+
+static ir_value *is_float(const look *k, ir_node *n)
+{
+  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+
+  return f.dtype == DTYPE_NONE ? NULL : put_bool(k, n, dtype_is_float(f.dtype));
+}
+
+static ir_value *is_complex(const look *k, ir_node *n)
+{
+  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+
+  return f.dtype == DTYPE_NONE ? NULL : put_bool(k, n, dtype_is_complex(f.dtype));
+}
+
+/* -- All --------------------------------------------------------------------------------------- */
+
+static const struct { const char *op; rule *rule; } rules[] = {
+  {"aten::Bool", cast}, {"aten::Float", cast}, {"aten::FloatImplicit", cast}, {"aten::Int", cast},
+  {"aten::IntImplicit", cast}, {"aten::__getitem__", item}, {"aten::__is__", is_none}, {"aten::__isnot__", is_none},
+  {"aten::__not__", not_not}, {"aten::add", add}, {"aten::dim", n_dims}, {"aten::expand", expand},
+  {"aten::floordiv", floordiv}, {"aten::is_complex", is_complex}, {"aten::is_floating_point", is_float},
+  {"aten::len", length}, {"aten::mul", mul}, {"aten::size", size}, {"aten::sub", sub}, {"aten::t", transpose},
+  {"aten::type_as", type_as}, {"prim::device", device}, {"prim::dtype", dtype}, {"prim::is_cuda", is_cuda},
+};
+
+/* `True if c else False` is c. */
+static void simplify_if(ir_node *n)
+{
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    bool yes, no;
+    if (type_is(n->outputs[i]->type, TYPE_BOOL) && pass_is_constant_bool(ir_block_output(n->blocks[0], i), &yes) &&
+        pass_is_constant_bool(ir_block_output(n->blocks[1], i), &no) && yes && !no)
+      ir_value_replace_all_uses(n->outputs[i], ir_node_input(n, 0));
+  }
+}
+
+static void visit(session *s, ir_node *n, void *arg)
+{
+  const look *k = arg;
+  ir_value *v = NULL;
+
+  (void)s;
+  if (n->kind == IR_IF)
+    simplify_if(n);
+  else if (n->kind == IR_UNCHECKED_CAST && type_equal(ir_node_input(n, 0)->type, n->outputs[0]->type))
+    v = ir_node_input(n, 0);
+  else if (n->kind == IR_OP && n->n_outputs == 1 && n->n_inputs > 0)
+    for (size_t i = 0; i < COUNT_OF(rules) && !v; i++)
+      if (ir_node_is_op(n, rules[i].op))
+        v = rules[i].rule(k, n);
+  if (v)
+    ir_value_replace_all_uses(n->outputs[0], v);
+}
+
+void pass_peephole(session *s, ir_graph *g)
+{
+  pass_peephole_list_idioms(s, g);
+  look k = {.s = s, .alias = alias_analyse_all(s, g)};
+
+  k.escapes = pass_escaping(s, k.alias, g);
+  pass_each(s, g->block, visit, &k);
+  pass_dce(s, g);
+}
