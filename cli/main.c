@@ -233,7 +233,9 @@ int main(int argc, char **argv)
     options.print = on_print;
     options.warn = on_warn;
     options.callback_user = &c;
+    const char *passes = cli_option(&c, "--passes");
     if (rush_context_create(&options, &c.context, &err) != RUSH_OK ||
+        (passes && rush_context_add_passes(c.context, passes, &err) != RUSH_OK) ||
         rush_manual_seed(c.context, c.seed, &err) != RUSH_OK)
       return cli_report(&c, &err);
     code = cli_plugins(&c);

@@ -257,6 +257,10 @@ RUSH_API rush_cpu rush_context_get_cpu(rush_context *c);
 RUSH_API void rush_context_set_pool(rush_context *c, int n_threads,
                                     void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n),
                                     void *user);
+/* Run passes (docs/passes.md: "inline,dce") over every function that is compiled from now on, before it is made ready to
+ * run; in the order named, and after those that were added before.  They keep what programs mean: for looking at
+ * them, and for tests.  RUSH_EARGUMENT: there is no pass of a name.  Not while calls run. */
+RUSH_API rush_status rush_context_add_passes(rush_context *c, const char *names, rush_error *err) RUSH_CHECKED;
 /* torch.manual_seed: the default generator of the context. */
 RUSH_API rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err) RUSH_CHECKED;
 /* State of the context's default generator, in the bytes of torch.get_rng_state(). */

@@ -1,4 +1,5 @@
 #include "api/api_int.h"
+#include "passes/passes.h"
 
 #include <string.h>
 
@@ -126,6 +127,11 @@ void rush_context_set_pool(rush_context *c, int n_threads,
 
   if (p)
     pool_set_host(p, run ? &host : NULL);
+}
+
+rush_status rush_context_add_passes(rush_context *c, const char *names, rush_error *err)
+{
+  return (c = context_or_default(c)) ? pass_add_named(c, names, err) : error_nomem(err);
 }
 
 rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err)

@@ -2,7 +2,7 @@
 #include "passes/passes.h"
 
 const graph_pass graph_passes[] = {
-#define PASS(name, what) {#name, pass_##name, what},
+#define PASS(name, flags, what) {#name, pass_##name, flags, what},
 #include "passes/passes.def"
 #undef PASS
 };
@@ -74,6 +74,8 @@ rush_status pass_add_named(context *c, const char *names, rush_error *err)
 
     if (!p)
       return error_set(err, RUSH_EARGUMENT, "there is no pass '%.*s'", (int)name.len, name.p);
+    if (p->flags & PASS_SIGNATURE)
+      return error_set(err, RUSH_EARGUMENT, "the pass %s changes what functions take: it runs over graphs only", p->name);
     rush_pass_def def = {.struct_bytes = sizeof def, .name = p->name, .order = -1, .run = run_one,
                          .user = (void *)(uintptr_t)p};
     rush_status st = pass_register(c, &def, err);

@@ -29,13 +29,17 @@ ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report);
  * fields of the graphs of functions that it calls: hold the program's lock.  A pass asks alias.h before it moves or
  * removes anything; it takes time O(n log n) at most. */
 typedef void pass_fn(session *s, ir_graph *g);
+enum pass_flags {
+  PASS_SIGNATURE = 1 /* the graph may take and give other values afterwards */
+};
 typedef struct graph_pass {
   const char *name; /* as torch._C._jit_pass_NAME, where PyTorch has it */
   pass_fn *run;
+  uint32_t flags;   /* pass_flags */
   const char *what; /* one line */
 } graph_pass;
 
-#define PASS(name, what) pass_fn pass_##name;
+#define PASS(name, flags, what) pass_fn pass_##name;
 #include "passes/passes.def"
 #undef PASS
 
@@ -44,7 +48,8 @@ extern const uint32_t n_graph_passes;
 const graph_pass *pass_find(const char *name); /* NULL: none */
 /* One pass, or several: "inline,dce".  Leaves the session when a name is unknown. */
 void pass_run_by_name(session *s, ir_graph *g, const char *names);
-/* Every function compiled from now on goes through these passes, before the others.  RUSH_EARGUMENT: an unknown name. */
+/* Every function compiled from now on goes through these passes, before the others.  RUSH_EARGUMENT: an unknown
+ * name, or a pass that changes what a graph takes. */
 rush_status pass_add_named(context *c, const char *names, rush_error *err) RUSH_CHECKED;
 
 /* -- group.c ------------------------------------------------------------------------------------- */

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 
   if (argc > 1 && strcmp(argv[1], "--list") == 0) {
     for (uint32_t i = 0; i < n_graph_passes; i++)
-      printf("%s\t%s\n", graph_passes[i].name, graph_passes[i].what);
+      printf("%s\t%s\t%s\n", graph_passes[i].name, graph_passes[i].what, graph_passes[i].flags & PASS_SIGNATURE ? "signature" : "");
     return 0;
   }
   if (argc < 2 || context_new(NULL, &c, NULL) != RUSH_OK)

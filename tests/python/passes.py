@@ -31,9 +31,11 @@ def run(build: pathlib.Path, passes: str, texts: list[str], timed: bool = False)
     return [text.strip() + "\n" for text in done.stdout.split("\n---")][: len(texts)]
 
 
-def listed(build: pathlib.Path) -> dict[str, str]:
+def listed(build: pathlib.Path, of_functions: bool = False) -> dict[str, str]:
+    """Name and line of each pass; of_functions: without those that change what a graph takes."""
     done = subprocess.run([str(tool(build)), "--list"], capture_output=True, text=True, check=True)
-    return dict(line.split("\t") for line in done.stdout.splitlines())
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    return {name: what for name, what, signature in rows if not (of_functions and signature)}
 
 
 def normal(text: str) -> str:

@@ -161,3 +161,25 @@ def test_verify_notices(command: str, recorded: pathlib.Path, tmp_path: pathlib.
     torch.save(saved, tmp_path / "calls.pt")
     code, cases = verify(command, recorded / "model.pt", tmp_path / "calls.pt")
     assert code == 1 and not cases[0]["passed"], cases
+
+
+def passes_of(build: pathlib.Path) -> list[str]:
+    import passes
+
+    if not passes.tool(build).exists():
+        pytest.skip("the tests' tools were not built")
+    return list(passes.listed(build, of_functions=True))
+
+
+# A fork that runs at once raises what its body raises, not the RuntimeError of a wait.
+OTHER_ERRORS = {"effects/fork_raises"}
+
+
+def test_after_passes(command: str, build: pathlib.Path, corpus: pathlib.Path) -> None:
+    """Programs give what they gave after all passes in a row; nightly, after each one alone."""
+    names = passes_of(build)
+    for some in ["inline," + ",".join(names), *(names if NIGHTLY else [])]:
+        _, cases = verify(command, corpus, "--passes", some)
+        failed = [f"{case['case']}: {case['why'][:300]}" for case in cases if not case["passed"]]
+        assert len(cases) >= 323
+        assert not [line for line in failed if line.split(":")[0] not in OTHER_ERRORS], f"{some}: " + "\n".join(failed)
