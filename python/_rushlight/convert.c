@@ -715,8 +715,65 @@ static PyObject *object_out(py_call *call, rush_value v, PyTypeObject *type)
   return (PyObject *)o;
 }
 
-static PyObject *named_tuple_out(rush_value v, PyObject *tuple)
+PyObject *py_object_wrap(py_state *st, rush_value v)
 {
+  py_call call = {.state = st};
+  return object_out(&call, v, st->object_type);
+}
+
+/* The Python class of a scripted one (borrowed), or NULL. */
+static PyObject *class_of(py_state *st, rush_value v)
+{
+  const char *name = st->classes ? rush_value_class(v) : NULL;
+
+  return name ? PyDict_GetItemString(st->classes, name) : NULL;
+}
+
+static PyObject *enum_out(py_call *call, rush_value v)
+{
+  PyObject *cls = class_of(call->state, v);
+  rush_value of;
+
+  return cls ? PyObject_GetAttrString(cls, rush_enum_name(v, &of)) : object_out(call, v, call->state->enum_type);
+}
+
+/* An instance of the Python class with the same attributes, as PyTorch gives it; modules and futures as the wrapper makes them. */
+static PyObject *instance_out(py_call *call, rush_value v)
+{
+  py_state *st = call->state;
+  PyObject *cls = v.tag == RUSH_TAG_OBJECT ? class_of(st, v) : NULL;
+  PyObject *o;
+
+  if (!cls) {
+    o = object_out(call, v, st->object_type);
+    if (!o || !st->wrap_object || (v.tag != RUSH_TAG_OBJECT && v.tag != RUSH_TAG_FUTURE))
+      return o;
+    PyObject *wrapped = PyObject_CallFunction(st->wrap_object, "Os", o, v.tag == RUSH_TAG_FUTURE ? "future" : "object");
+    Py_DECREF(o);
+    return wrapped;
+  }
+  o = PyObject_CallMethod(cls, "__new__", "O", cls);
+  for (size_t i = 0; o && i < rush_object_n_attrs(v); i++) {
+    const char *name = rush_object_attr_name(v, i);
+    rush_value item = rush_object_attr(v, name);
+    PyObject *attr = item.tag == RUSH_TAG_UNSET ? NULL : py_from_value(call, item);
+    if (item.tag != RUSH_TAG_UNSET && (!attr || PyObject_SetAttrString(o, name, attr) < 0))
+      Py_CLEAR(o);
+    Py_XDECREF(attr);
+    rush_value_release(item);
+  }
+  return o;
+}
+
+static PyObject *named_tuple_out(py_call *call, rush_value v, PyObject *tuple)
+{
+  PyObject *known = class_of(call->state, v);
+  if (known) {
+    PyObject *args = PyTuple_Check(tuple) ? PyTuple_GetSlice(tuple, 0, PyTuple_GET_SIZE(tuple)) : NULL;
+    PyObject *made = args ? PyObject_Call(known, args, NULL) : NULL;
+    Py_XDECREF(args);
+    return made;
+  }
   PyObject *fields = PyTuple_New((Py_ssize_t)rush_value_len(v));
   PyObject *collections = PyImport_ImportModule("collections");
   const char *name = rush_value_class(v);
@@ -756,7 +813,7 @@ static PyObject *items_out(py_call *call, rush_value v)
       PyTuple_SET_ITEM(o, (Py_ssize_t)i, item);
   }
   if (o && !is_list && rush_value_field(v, 0)) {
-    PyObject *named = named_tuple_out(v, o);
+    PyObject *named = named_tuple_out(call, v, o);
     Py_SETREF(o, named);
   }
   return o;
@@ -830,12 +887,17 @@ PyObject *py_from_value(py_call *call, rush_value v)
     Py_LeaveRecursiveCall();
     return o;
   case RUSH_TAG_ENUM:
-    return object_out(call, v, call->state->enum_type);
+    return enum_out(call, v);
   case RUSH_TAG_DEVICE:
     return device_out(call, v);
   case RUSH_TAG_OBJECT:
-  case RUSH_TAG_GENERATOR:
   case RUSH_TAG_FUTURE:
+    if (Py_EnterRecursiveCall(" in a result of a program"))
+      return NULL;
+    o = instance_out(call, v);
+    Py_LeaveRecursiveCall();
+    return o;
+  case RUSH_TAG_GENERATOR:
   case RUSH_TAG_CUSTOM:
   case RUSH_TAG_STORAGE:
   case RUSH_TAG_FUNCTION:

@@ -6,7 +6,7 @@
 /* -- Calling ----------------------------------------------------------------------------------------- */
 
 /* torch's random state around a call that may draw numbers, so that torch.manual_seed counts. */
-static int sync_generator(py_state *st, bool into_torch)
+int py_sync_generator(py_state *st, bool into_torch)
 {
   PyObject *torch = PyImport_ImportModule("torch");
   rush_error err = RUSH_ERROR_INIT;
@@ -59,7 +59,7 @@ done:
   return result;
 }
 
-static bool grad_is_disabled(py_state *st)
+bool py_grad_is_disabled(py_state *st)
 {
   if (!py_find_torch(st))
     return false;
@@ -89,8 +89,8 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
     return NULL;
   }
   bool sync = (!module || rush_module_is_random(module)) && py_find_torch(st);
-  options.no_grad = grad_is_disabled(st);
-  if (sync && sync_generator(st, false) < 0)
+  options.no_grad = py_grad_is_disabled(st);
+  if (sync && py_sync_generator(st, false) < 0)
     goto done;
   Py_BEGIN_ALLOW_THREADS
   status = module ? rush_module_call_named(module, name, a.args, a.n_args, a.named, a.n_named, &options, &result, &err)
@@ -107,7 +107,7 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
   }
   PyObject *type, *value, *tb;
   PyErr_Fetch(&type, &value, &tb);
-  if (py_call_writes(&call) < 0 || (sync && sync_generator(st, true) < 0))
+  if (py_call_writes(&call) < 0 || (sync && py_sync_generator(st, true) < 0))
     Py_CLEAR(out);
   if (type)
     PyErr_Restore(type, value, tb);
@@ -466,6 +466,19 @@ static PyType_Slot module_slots[] = {{Py_tp_dealloc, module_dealloc},
 static PyType_Spec module_spec = {"rushlight._rushlight.Module", sizeof(py_module), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                   module_slots};
+
+PyObject *py_module_wrap_steal(py_state *st, rush_module *module)
+{
+  py_module *o = (py_module *)st->module_type->tp_alloc(st->module_type, 0);
+
+  if (!o) {
+    rush_module_release(module);
+    return NULL;
+  }
+  o->module = module;
+  o->state = st;
+  return (PyObject *)o;
+}
 
 /* -- Script objects and enum members ------------------------------------------------------------------------ */
 

@@ -14,6 +14,10 @@
 typedef struct py_state {
   rush_context *context;
   PyTypeObject *tensor_type, *module_type, *method_type, *object_type, *enum_type, *dtype_type;
+  PyTypeObject *unit_type, *type_type, *function_type; /* script.h */
+  PyObject *classes;       /* qualified name -> Python class of a scripted class, NamedTuple or Enum; or NULL */
+  PyObject *class_types;   /* and that class -> its Type */
+  PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
   PyObject *error;         /* rushlight.Error: what a program raised */
   PyObject *dtypes[30];    /* dtype objects by number, or NULL */
   PyObject *torch_names;   /* dtype, layout, memory format -> number; filled at first use of torch */
@@ -90,10 +94,16 @@ PyObject *py_tensor_wrap(py_state *state, rush_value v); /* retains v */
 /* torch's module when it was imported by someone, else NULL (no exception). */
 int py_find_torch(py_state *state);
 
+PyObject *py_object_wrap(py_state *state, rush_value v); /* a ScriptObject; retains v */
+
 /* -- tensor.c, module.c, ops.c ------------------------------------------------------------------------ */
 
 int py_add_tensor_type(PyObject *m, py_state *state);
 int py_add_module_types(PyObject *m, py_state *state);
+PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
+/* Around a call: torch's random state, so that torch.manual_seed counts; is torch.no_grad() on? */
+int py_sync_generator(py_state *state, bool into_torch);
+bool py_grad_is_disabled(py_state *state);
 PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames);
 /* Call an operator by name with Python objects; torch, numpy or our tensors. */
 PyObject *py_operator(py_state *state, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames);

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from . import _rushlight, methods, ops, profiler
+from . import _rushlight, jit, methods, ops, profiler
 from ._rushlight import (
     EnumValue,
     Error,
@@ -35,8 +35,11 @@ from ._rushlight import (
     set_num_threads,
     set_rng_state,
 )
+from .jit import *  # noqa: F403
+from .jit import __all__ as _jit_names
 
 __all__ = [
+    *_jit_names,
     "EnumValue",
     "Error",
     "ScriptMethod",
@@ -52,6 +55,7 @@ __all__ = [
     "get_cpu",
     "get_num_threads",
     "get_rng_state",
+    "jit",
     "load",
     "load_value",
     "manual_seed",

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 from typing_extensions import Self
 
+from . import jit as jit
 from . import ops as ops
 from . import profiler as profiler
 from ._rushlight import EnumValue as EnumValue
@@ -55,6 +56,20 @@ from ._rushlight import uint8 as uint8
 from ._rushlight import uint16 as uint16
 from ._rushlight import uint32 as uint32
 from ._rushlight import uint64 as uint64
+from .jit import Attribute as Attribute
+from .jit import Final as Final
+from .jit import ScriptFunction as ScriptFunction
+from .jit import annotate as annotate
+from .jit import export as export
+from .jit import ignore as ignore
+from .jit import interface as interface
+from .jit import is_scripting as is_scripting
+from .jit import is_tracing as is_tracing
+from .jit import optimized_execution as optimized_execution
+from .jit import script as script
+from .jit import script_if_tracing as script_if_tracing
+from .jit import set_fusion_strategy as set_fusion_strategy
+from .jit import unused as unused
 
 _bool = builtins.bool
 _dtype = dtype

@@ -48,6 +48,19 @@ static module *module_new(call_ctx *cx)
   return m;
 }
 
+rush_status module_around(call_ctx *cx, program *p, rush_value object, module **out)
+{
+  module *m = module_new(cx);
+
+  if (!m)
+    return call_nomem(cx);
+  m->program = program_retain(p);
+  m->object = value_retain(object);
+  m->format = RUSH_FORMAT_TORCHSCRIPT;
+  *out = m;
+  return RUSH_OK;
+}
+
 /* -- Opening ------------------------------------------------------------------------------------------ */
 
 typedef struct load_job {

@@ -45,6 +45,8 @@ rush_status module_define(call_ctx *cx, module *m, const char *name, uint32_t fi
 /* Returns st.  The message of a source that does not compile begins with a newline and names its record: the archive's
  * name goes before it. */
 rush_status module_place(call_ctx *cx, const module *m, rush_status st);
+/* Around an object of the program: *out is new. */
+rush_status module_around(call_ctx *cx, program *p, rush_value object, module **out) RUSH_CHECKED;
 module *module_retain(module *m);
 void module_release(module *m);
 /* deep: tensors copied (sharing kept); else parameters shared and only containers copied. */

@@ -164,6 +164,34 @@ static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir
   return true;
 }
 
+/* A call that the host answers when it runs. */
+static ir_value *call_host_op(emitter *e, const sugared *fn, const call_args *a)
+{
+  const op *o = fn->as.host.op;
+  if (fn->as.host.message) {
+    em_raise_message(e, em_constant_str(e, fn->as.host.message, strlen(fn->as.host.message)), NULL);
+    return em_put_node(e, IR_UNINITIALIZED, NULL, 0, o->schema->n_returns ? o->schema->returns[0].type : type_simple(TYPE_NONE));
+  }
+  ir_value **in = em_match_schema(e, o->schema, NULL, a);
+  ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, in, o->schema->n_args));
+  return n->n_outputs ? n->outputs[0] : em_constant_none(e);
+}
+
+/* Which of two functions a constant argument chooses. */
+static function *dispatched(emitter *e, const sugared *fn, const call_args *a)
+{
+  const ir_value *chosen = fn->as.overloads.index < a->n ? a->args[fn->as.overloads.index] : NULL;
+  rush_value v = value_bool(fn->as.overloads.flag);
+  for (uint32_t i = 0; i < a->n_kwargs; i++)
+    if (strcmp(a->kwargs[i].name, fn->as.overloads.name) == 0)
+      chosen = a->kwargs[i].value;
+  if (chosen && (!ir_value_as_constant(chosen, &v) || v.tag != RUSH_TAG_BOOL))
+    FAIL(e, "argument '%s' must be a constant here: it chooses the function", fn->as.overloads.name);
+  function *f = fn->as.overloads.functions[v.as.b ? 1 : 0];
+  function_ensure(e->s, f);
+  return f;
+}
+
 sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint)
 {
   ir_value *out;
@@ -189,6 +217,12 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
     return sugar_value(construct_object(e, fn->as.type, a));
   case SUGAR_NAMED_TUPLE:
     return sugar_value(construct_named_tuple(e, fn->as.type, a));
+  case SUGAR_HOST_CALL:
+    return sugar_value(call_host_op(e, fn, a));
+  case SUGAR_OVERLOADS:
+    return sugar_value(em_call_overloads(e, fn->as.overloads.functions, fn->as.overloads.n, fn->as.overloads.self, a));
+  case SUGAR_DISPATCH:
+    return sugar_value(em_call_function(e, dispatched(e, fn, a), NULL, a));
   default:
     FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
   }

@@ -99,7 +99,7 @@ bool em_constant_path(session *s, const resolver *r, const ast_expr *x, sugared 
     return r->value(s, r, x->as.name, x->at, out);
   sugared base;
   return x->kind == EXPR_ATTR && em_constant_path(s, r, x->as.attr.base, &base) && r->attr &&
-         (base.kind == SUGAR_SPACE || base.kind == SUGAR_TORCH) &&
+         (base.kind == SUGAR_SPACE || base.kind == SUGAR_TORCH || base.kind == SUGAR_HOST_OBJECT) &&
          r->attr(s, r, &base, x->as.attr.name, x->at, out);
 }
 
@@ -216,8 +216,8 @@ static void declare_param(session *s, function *f, const ast_param *param, const
     out->type = param->type ? resolve_type(s, r, param->type) : type_simple(TYPE_TENSOR);
   if (!param->default_value)
     return;
-  rush_value v = value_retain(em_constant_of_type(s, r, param->default_value, out->type));
-  out->default_value = v;
+  if (!r->default_value || !r->default_value(s, r, param->name, out->type, param->default_value->at, &out->default_value))
+    out->default_value = value_retain(em_constant_of_type(s, r, param->default_value, out->type));
   out->has_default = true;
 }
 

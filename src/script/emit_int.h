@@ -111,6 +111,8 @@ ir_value *em_call_op(emitter *e, const char *name, ir_value *const *args, uint32
 /* What the operator meant in the archive's version, or NULL: the same (upgrade.c). */
 function *em_upgrader(emitter *e, const op *o);
 ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_args *a);
+/* The first of them that takes the arguments, without conversions if one does. */
+ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value *self, const call_args *a);
 /* The arguments of a schema, complete and converted; leaves when they do not fit. */
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
 ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */

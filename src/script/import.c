@@ -383,7 +383,8 @@ void script_importer_attach(session *s, program *p, const script_files *files)
   im->files = files;
   table_init(&im->loaded, p->ctx);
   table_init(&im->definitions, p->ctx);
-  im->names = (resolver){im, p, archive_value, archive_attr, archive_type, PARSE_RAW_BYTES, files->version};
+  im->names = (resolver){.arg = im, .program = p, .value = archive_value, .attr = archive_attr, .type = archive_type,
+                         .parse_flags = PARSE_RAW_BYTES, .version = files->version};
   p->front = im;
   p->front_free = free_importer;
 }

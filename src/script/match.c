@@ -584,3 +584,36 @@ ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_a
   em_put(e, n);
   return ir_node_add_output(e->s, n, sc->returns[0].type);
 }
+
+ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value *self, const call_args *a)
+{
+  call_args all = *a;
+  if (self) {
+    all.args = session_array(e->s, ir_value *, a->n + 1);
+    all.n++;
+    all.args[0] = self;
+    if (a->n)
+      memcpy(all.args + 1, a->args, a->n * sizeof *a->args);
+  }
+  for (int implicit = 0; implicit < 2; implicit++) {
+    for (uint32_t i = 0; i < n; i++) {
+      const ir_node *mark = e->before->prev;
+      attempt m;
+      if (!attempt_schema(&m, e, f[i]->schema, NULL, &all, implicit ? MATCH_IMPLICIT : MATCH_EXACT))
+        continue;
+      roll_back(e, mark); /* em_call_function converts again */
+      return em_call_function(e, f[i], self, a);
+    }
+  }
+  text_buf *b = session_text(e->s);
+  text_puts(b, "Arguments for call are not valid.\nThe following variants are available:\n");
+  for (uint32_t i = 0; i < n; i++) {
+    attempt m;
+    if (attempt_schema(&m, e, f[i]->schema, NULL, &all, MATCH_IMPLICIT))
+      continue;
+    text_puts(b, "  \n  ");
+    schema_print(b, f[i]->schema);
+    text_printf(b, ":\n  %s\n", m.why ? m.why : "it does not fit");
+  }
+  FAIL(e, "%s\nThe original call is", session_take_text(e->s, b));
+}

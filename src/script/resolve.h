@@ -56,7 +56,11 @@ typedef enum sugar_kind {
   SUGAR_RANGE,       /* as.range */
   SUGAR_ITERATION,   /* as.items: zip and enumerate */
   SUGAR_CLOSURE,     /* as.node: a nested def */
-  SUGAR_MODULE_VIEW  /* as.builtin: items(), named_modules() ... of self, a module */
+  SUGAR_MODULE_VIEW, /* as.builtin: items(), named_modules() ... of self, a module */
+  SUGAR_HOST_OBJECT, /* as.thing: of a host language; its attributes come through resolver->attr */
+  SUGAR_HOST_CALL,   /* as.host: an operator that calls the host */
+  SUGAR_OVERLOADS,   /* as.overloads: the first function that takes the arguments */
+  SUGAR_DISPATCH     /* as.overloads: functions[1] where a constant argument is true, else functions[0] */
 } sugar_kind;
 
 typedef struct sugared {
@@ -77,6 +81,9 @@ typedef struct sugared {
       const type *type;
       bool is_global; /* a variable of Python's: defaults may use it, bodies may not */
     } constant;
+    struct { void *object; const char *name; } thing;
+    struct { const struct op *op; const char *message; } host; /* message: a call raises it instead; or NULL */
+    struct { function **functions; ir_value *self; const char *name; uint32_t n; uint16_t index; bool flag; } overloads;
   } as;
 } sugared;
 
@@ -91,6 +98,10 @@ struct resolver {
                sugared *out);
   /* The type of a dotted name in an annotation, or NULL. */
   const type *(*type)(session *s, const resolver *r, const char *name, source_range at);
+  /* What an object (SUGAR_VALUE) or class has beyond what its type knows; or NULL. */
+  bool (*class_attr)(session *s, const resolver *r, const sugared *base, const char *name, source_range at, sugared *out);
+  /* A parameter's default (new) in place of the text's; false: the text counts.  Or NULL. */
+  bool (*default_value)(session *s, const resolver *r, const char *name, const type *t, source_range at, rush_value *out);
   unsigned parse_flags;
   int64_t version; /* of an archive's operators (upgrade.c); 0: today's */
   /* What the host's object behind a module type has beyond the type's own; may be NULL.  False: nothing of this name;

@@ -37,6 +37,12 @@ const char *em_sugar_name(emitter *e, const sugared *v)
     return "closure";
   case SUGAR_MODULE_VIEW:
     return "method";
+  case SUGAR_HOST_OBJECT:
+    return session_printf(e->s, "python value of type '%s'", v->as.thing.name);
+  case SUGAR_HOST_CALL:
+    return "python function";
+  case SUGAR_OVERLOADS: case SUGAR_DISPATCH:
+    return "function";
   }
   return "value";
 }
@@ -61,7 +67,9 @@ ir_value *em_as_value(emitter *e, const sugared *v)
          v->as.constant.type->kind == TYPE_TUPLE ? "tuple" : TYPE_TEXT(e, v->as.constant.type));
   if (v->kind == SUGAR_CONSTANT)
     return em_constant_value(e, v->as.constant.value, v->as.constant.type);
-  FAIL(e, "%s cannot be used as a value", em_sugar_name(e, v));
+  FAIL(e, "%s cannot be used as a value%s", em_sugar_name(e, v),
+       v->kind == SUGAR_HOST_OBJECT ? ". Perhaps it is a closed over global variable? If so, please consider passing it in as an argument "
+                                      "or use a local variable instead." : "");
 }
 
 /* -- Attributes of values ----------------------------------------------------------------------- */
@@ -155,7 +163,10 @@ static bool class_attr_of(emitter *e, ir_value *v, const char *name, sugared *ou
     }
   }
   const char *why;
-  return t->cls && t->cls->is_module && em_module_attr(e, v, name, out, &why);
+  if (t->cls && t->cls->is_module)
+    return em_module_attr(e, v, name, out, &why);
+  sugared base = sugar_value(v);
+  return e->names->class_attr && e->names->class_attr(e->s, e->names, &base, name, e->at, out);
 }
 
 static bool enum_attr(emitter *e, ir_value *v, const char *name, sugared *out)
@@ -291,13 +302,14 @@ bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared 
     return true;
   case SUGAR_CONSTANTS:
     return constants_attr(e, name, out);
-  case SUGAR_SPACE:
+  case SUGAR_SPACE: case SUGAR_HOST_OBJECT:
     return e->names->attr(e->s, e->names, base, name, e->at, out);
   case SUGAR_TORCH:
     return (e->names->attr && e->names->attr(e->s, e->names, base, name, e->at, out)) ||
            resolve_torch_attr(e->s, base->as.name, name, out);
   case SUGAR_CLASS:
-    return class_object_attr(e, base->as.type, name, out);
+    return class_object_attr(e, base->as.type, name, out) ||
+           (e->names->class_attr && e->names->class_attr(e->s, e->names, base, name, e->at, out));
   case SUGAR_ENUM:
     return enum_member(e, base->as.type, name, out);
   default:

@@ -573,7 +573,7 @@ static unit *new_unit(session *s, program *p)
   u->p = p;
   table_init(&u->names, p->ctx);
   table_init(&u->torch_names, p->ctx);
-  u->resolver = (resolver){u, p, unit_value, unit_attr, unit_type, 0, 0, NULL, true};
+  u->resolver = (resolver){.arg = u, .program = p, .value = unit_value, .attr = unit_attr, .type = unit_type, .is_eager = true};
   p->front = u;
   p->front_free = free_unit;
   read_prelude(s, u);

@@ -1,0 +1,239 @@
+/* script.h -- for authors of language bindings: compile the live functions and classes of a host language.
+ *
+ * A unit is a growing program: functions, classes, modules' types.  The host (Python) says what a name means where a
+ * function stands; the compiler asks it through rush_host, and reads source texts that the host gave it.  What a function
+ * calls is compiled when it is met.
+ *
+ * Threads and locks.  A unit is locked inside; adding to it takes its lock, which is held while the host is asked, so a
+ * host that has a lock of its own (Python's GIL) releases it before every call of a function here that takes a unit and
+ * takes it again inside its callbacks.  Callbacks may add to the unit (the lock is recursive); they return a status and never jump.
+ *
+ * Words of ownership (new, borrowed, steals), errors and contexts: rushlight.h.  Functions and types are borrowed from their unit and
+ * live as long; types are interned: the same type is the same pointer.  struct_bytes grows at the end only. */
+#ifndef RUSHLIGHT_SCRIPT_H
+#define RUSHLIGHT_SCRIPT_H
+
+#include <rushlight/rushlight.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rush_unit rush_unit;
+typedef struct rush_function rush_function;
+typedef struct rush_type rush_type;
+typedef struct rush_source rush_source; /* a text, of which functions are parts; borrowed from its unit */
+
+/* -- What names mean ------------------------------------------------------------------------------ */
+
+typedef enum rush_name_kind {
+  RUSH_NAME_UNKNOWN,   /* the host does not know it: the language's own names come next, then the error */
+  RUSH_NAME_PATH,      /* text: what it is in Python: "torch.relu", "math.sqrt", "len", "torch.jit.annotate", "torch.float32" */
+  RUSH_NAME_OPERATOR,  /* text: "aten::relu" */
+  RUSH_NAME_FUNCTION,  /* functions[0] */
+  RUSH_NAME_OVERLOADS, /* functions[n]: the first that takes the arguments */
+  RUSH_NAME_DISPATCH,  /* functions[1] where the argument `text` (or number `index`, or `flag` when it is not given), a constant, is true, else
+                        * functions[0] */
+  RUSH_NAME_TYPE,      /* type: a class to construct, a NamedTuple, an Enum, or an annotation used as a value */
+  RUSH_NAME_VALUE,     /* value (new) and type (NULL: the value's own): a constant where it is used */
+  RUSH_NAME_TUPLE,     /* items[n]: several names, unpacked at compile time */
+  RUSH_NAME_OBJECT,    /* object: something of the host whose attributes host->attr knows; text: its kind, in messages */
+  RUSH_NAME_HOST_CALL, /* object and text, a schema "f(Tensor x) -> Tensor": stays in the host, a call runs host->call */
+  RUSH_NAME_EXCEPTION, /* text: "builtins.ValueError" or a user's class */
+  RUSH_NAME_METHOD,    /* functions[0], of the object whose attribute was asked for */
+  RUSH_NAME_UNUSED,    /* as HOST_CALL, but a call raises the text in `message` */
+  RUSH_NAME_HIDDEN     /* text: why the attribute cannot be used */
+} rush_name_kind;
+
+typedef struct rush_name rush_name;
+struct rush_name { /* zeroed when the host is asked */
+  rush_name_kind kind;
+  bool flag;
+  int64_t index;
+  const char *text, *message;
+  rush_function *const *functions;
+  const rush_name *items;
+  size_t n;            /* of functions or items */
+  const rush_type *type;
+  rush_value value;    /* new */
+  void *object;        /* given: host->release gets it */
+  void *owner;         /* host->release gets it when the unit has read the rest, which it may hold; or NULL */
+};
+
+typedef struct rush_host {
+  size_t struct_bytes;
+  void *user;
+  /* A free name of a function whose scope this is. */
+  rush_status (*name)(void *user, void *scope, const char *name, rush_name *out, rush_error *err);
+  /* An attribute of a RUSH_NAME_OBJECT. */
+  rush_status (*attr)(void *user, void *object, const char *name, rush_name *out, rush_error *err);
+  /* A name in an annotation, "a.b.C"; NULL: unknown. */
+  rush_status (*type)(void *user, void *scope, const char *dotted, const rush_type **out, rush_error *err);
+  /* What objects of a class have beyond attributes, constants and methods; `object` is the class's. */
+  rush_status (*class_attr)(void *user, void *object, const char *name, rush_name *out, rush_error *err);
+  /* The default of a parameter, of its type; UNSET: what the text says. */
+  rush_status (*default_value)(void *user, void *scope, const char *name, const rush_type *type, rush_value *out, rush_error *err);
+  /* A call of RUSH_NAME_HOST_CALL at run time; *result is new and of `type`. */
+  rush_status (*call)(void *user, void *object, const rush_value *args, size_t n, const rush_type *type, rush_value *result,
+                      rush_error *err);
+  /* Objects and scopes that the unit was given. */
+  void (*release)(void *user, void *object);
+} rush_host;
+
+/* What a callback returns when it fails: fills err (may be NULL) with a Python exception's class (a static string) and a message,
+ * which is copied.  Returns status. */
+RUSH_API rush_status rush_host_fail(rush_error *err, rush_status status, const char *type, const char *message);
+
+/* -- Units ------------------------------------------------------------------------------------------ */
+
+/* The host is copied; `user` lives as long as the unit. */
+RUSH_API rush_status rush_unit_create(rush_context *c, const rush_host *host, rush_unit **out, rush_error *err) RUSH_CHECKED;
+RUSH_API rush_unit *rush_unit_retain(rush_unit *u);
+RUSH_API void rush_unit_release(rush_unit *u);
+/* A file's text, from its line 1 (first_line: the number of the text's first line); copied. */
+RUSH_API rush_status rush_unit_add_source(rush_unit *u, const char *file, const char *text, size_t n_bytes, uint32_t first_line,
+                                          rush_source **out, rush_error *err) RUSH_CHECKED;
+
+typedef struct rush_function_def {
+  size_t struct_bytes;
+  const char *name;      /* qualified, "__torch__.pkg.f", made unique when it is taken; of a method its own, "forward" */
+  rush_source *source;
+  uint32_t line;         /* of the first decorator or of "def", as counted in the source */
+  void *scope;           /* for host->name, type and default_value; given: host->release gets it */
+  const rush_type *self; /* the class of a method, or NULL */
+  bool is_static;        /* a method without self */
+  bool is_hook;          /* a function of the class that no name finds: rush_class_add_hook */
+  bool is_declared_only; /* an interface's method: no body */
+  rush_source *signature; /* where the signature is read instead (an overload's), or NULL */
+  uint32_t signature_line;
+  const char *drop_body; /* calls raise this text; NULL: the body counts */
+} rush_function_def;
+#define RUSH_FUNCTION_DEF_INIT {sizeof(rush_function_def), NULL, NULL, 0, NULL, NULL, false, false, false, NULL, 0, NULL}
+
+/* Declares: the signature is read.  Calls compile the body, or rush_function_compile does, with all that was declared meanwhile; one that
+ * failed can be tried again. */
+RUSH_API rush_status rush_unit_define(rush_unit *u, const rush_function_def *def, rush_function **out, rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_function_compile(rush_function *f, rush_error *err) RUSH_CHECKED;
+/* Positional and named arguments; options may be NULL.  *result is new. */
+RUSH_API rush_status rush_function_call(rush_function *f, const rush_value *args, size_t n_args, const rush_named_value *named,
+                                        size_t n_named, const rush_call_options *options, rush_value *result,
+                                        rush_error *err) RUSH_CHECKED;
+RUSH_API const char *rush_function_name(const rush_function *f); /* qualified */
+
+typedef struct rush_argument {
+  const char *name;
+  const rush_type *type;
+  bool has_default, keyword_only;
+} rush_argument;
+/* Parameters (a method's self is one). */
+RUSH_API size_t rush_function_n_args(const rush_function *f);
+RUSH_API bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out);
+/* May a call draw random numbers?  Compiles the body. */
+RUSH_API bool rush_function_is_random(rush_function *f);
+/* NULL while it is not annotated and the body not compiled. */
+RUSH_API const rush_type *rush_function_result(const rush_function *f);
+/* RUSH_DUMP_GRAPH, RUSH_DUMP_SCHEMA, RUSH_DUMP_OPTIMIZED, RUSH_DUMP_BYTECODE; new text (rush_free_text). */
+RUSH_API rush_status rush_function_dump(rush_function *f, rush_dump what, char **out, rush_error *err) RUSH_CHECKED;
+/* A new module whose method "forward" is the function. */
+RUSH_API rush_status rush_function_module(rush_function *f, rush_module **out, rush_error *err) RUSH_CHECKED;
+
+/* -- Types -------------------------------------------------------------------------------------------- */
+
+typedef enum rush_type_kind {
+  RUSH_TYPE_OTHER,
+  RUSH_TYPE_ANY, RUSH_TYPE_NONE, RUSH_TYPE_TENSOR, RUSH_TYPE_BOOL, RUSH_TYPE_INT, RUSH_TYPE_FLOAT, RUSH_TYPE_COMPLEX,
+  RUSH_TYPE_NUMBER, RUSH_TYPE_STRING, RUSH_TYPE_DEVICE, RUSH_TYPE_GENERATOR, RUSH_TYPE_STORAGE, RUSH_TYPE_STREAM,
+  RUSH_TYPE_LIST, RUSH_TYPE_OPTIONAL, RUSH_TYPE_DICT, RUSH_TYPE_TUPLE, RUSH_TYPE_UNION, RUSH_TYPE_FUTURE, /* have elements */
+  RUSH_TYPE_CLASS, RUSH_TYPE_INTERFACE, RUSH_TYPE_ENUM
+} rush_type_kind;
+
+RUSH_API rush_type_kind rush_type_kind_of(const rush_type *t);
+RUSH_API size_t rush_type_n_elems(const rush_type *t);
+RUSH_API const rush_type *rush_type_elem(const rush_type *t, size_t i);
+/* Qualified name of a class, interface, enum or NamedTuple, or NULL. */
+RUSH_API const char *rush_type_name(const rush_type *t);
+/* Field i of a NamedTuple, or NULL. */
+RUSH_API const char *rush_type_field(const rush_type *t, size_t i);
+RUSH_API bool rush_type_is_subtype(const rush_type *t, const rush_type *of);
+/* "List[int]" (annotation) or "int[]"; new text (rush_free_text). */
+RUSH_API rush_status rush_type_to_text(rush_context *c, const rush_type *t, bool annotation, char **out, rush_error *err) RUSH_CHECKED;
+/* A kind without elements, or a container of elems[n]. */
+RUSH_API rush_status rush_unit_make_type(rush_unit *u, rush_type_kind kind, const rush_type *const *elems, size_t n,
+                                         const rush_type **out, rush_error *err) RUSH_CHECKED;
+/* The type that an annotation's text means in a scope (borrowed). */
+RUSH_API rush_status rush_unit_parse_type(rush_unit *u, const char *text, void *scope, const rush_type **out, rush_error *err) RUSH_CHECKED;
+/* A value's own type. */
+RUSH_API rush_status rush_unit_type_of(rush_unit *u, rush_value v, const rush_type **out, rush_error *err) RUSH_CHECKED;
+/* The smallest type above both, or NULL. */
+RUSH_API const rush_type *rush_unit_unify(rush_unit *u, const rush_type *a, const rush_type *b);
+/* The class of that qualified name, or NULL. */
+RUSH_API const rush_type *rush_unit_find_type(rush_unit *u, const char *qualified);
+/* The value as the type, with the conversions of a call; *out is new.  RUSH_EARGUMENT: it does not fit. */
+RUSH_API rush_status rush_type_convert(rush_context *c, const rush_type *t, rush_value v, rush_value *out, rush_error *err) RUSH_CHECKED;
+
+/* -- Classes -------------------------------------------------------------------------------------------- */
+
+typedef enum rush_class_kind {
+  RUSH_CLASS_SCRIPT,    /* attributes are what __init__ sets */
+  RUSH_CLASS_INTERFACE,
+  RUSH_CLASS_MODULE,
+  RUSH_CLASS_MODULE_INTERFACE,
+  RUSH_CLASS_ENUM,
+  RUSH_CLASS_NAMED_TUPLE
+} rush_class_kind;
+
+typedef enum rush_container { /* a module that is walked over while compiling */
+  RUSH_CONTAINER_NONE, RUSH_CONTAINER_MODULE_LIST, RUSH_CONTAINER_MODULE_DICT, RUSH_CONTAINER_SEQUENTIAL,
+  RUSH_CONTAINER_PARAMETER_LIST, RUSH_CONTAINER_PARAMETER_DICT
+} rush_container;
+
+typedef struct rush_class_def {
+  size_t struct_bytes;
+  const char *name; /* qualified; made unique when it is taken */
+  rush_class_kind kind;
+  rush_container container;
+  void *object;     /* for host->class_attr; given: host->release gets it; or NULL */
+} rush_class_def;
+#define RUSH_CLASS_DEF_INIT {sizeof(rush_class_def), NULL, RUSH_CLASS_SCRIPT, RUSH_CONTAINER_NONE, NULL}
+
+enum { RUSH_ATTR_PARAMETER = 1, RUSH_ATTR_BUFFER = 2 };
+
+/* Methods are added by rush_unit_define. */
+RUSH_API rush_status rush_unit_add_class(rush_unit *u, const rush_class_def *def, const rush_type **out, rush_error *err) RUSH_CHECKED;
+/* A class that could not be completed: its name finds nothing from now on. */
+RUSH_API void rush_unit_forget_class(rush_unit *u, const rush_type *t);
+RUSH_API rush_status rush_class_add_attr(rush_unit *u, const rush_type *t, const char *name, const rush_type *type, unsigned flags,
+                                         rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_class_add_constant(rush_unit *u, const rush_type *t, const char *name, const rush_type *type, rush_value v,
+                                             rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_class_add_property(rush_unit *u, const rush_type *t, const char *name, rush_function *getter,
+                                             rush_function *setter, rush_error *err) RUSH_CHECKED;
+RUSH_API rush_status rush_class_add_hook(rush_unit *u, const rush_type *t, rush_function *f, bool pre, rush_error *err) RUSH_CHECKED;
+/* A member of an enum: all ints, all floats or all strings. */
+RUSH_API rush_status rush_class_add_member(rush_unit *u, const rush_type *t, const char *name, rush_value v, rush_error *err) RUSH_CHECKED;
+/* A field of a NamedTuple; default_value may be NULL. */
+RUSH_API rush_status rush_class_add_field(rush_unit *u, const rush_type *t, const char *name, const rush_type *type,
+                                          const rush_value *default_value, rush_error *err) RUSH_CHECKED;
+/* Attributes in order; NULL behind the last.  A script class's are there once its __init__ is compiled. */
+RUSH_API const char *rush_class_attr(const rush_type *t, size_t i, const rush_type **type, unsigned *flags);
+RUSH_API rush_function *rush_class_method(const rush_type *t, const char *name); /* or NULL */
+RUSH_API const char *rush_class_method_name(const rush_type *t, size_t i); /* NULL behind the last */
+/* Compile __init__ of a script class, and so complete it. */
+RUSH_API rush_status rush_class_complete(const rush_type *t, rush_error *err) RUSH_CHECKED;
+/* The class's member of that name (borrowed), or UNSET. */
+RUSH_API rush_value rush_class_member(const rush_type *t, const char *name);
+
+/* An object without attributes yet, which rush_object_set_attr sets: new. */
+RUSH_API rush_status rush_object_create(rush_context *c, const rush_type *t, rush_value *out, rush_error *err) RUSH_CHECKED;
+/* An object's class; NULL when it has none of this unit. */
+RUSH_API const rush_type *rush_object_type(rush_value object);
+/* A module around an object of the unit, which saves, prints and is called like a loaded one: new. */
+RUSH_API rush_status rush_module_of_object(rush_unit *u, rush_value object, rush_module **out, rush_error *err) RUSH_CHECKED;
+/* A NamedTuple from its items: new. */
+RUSH_API rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const rush_value *items, size_t n, rush_value *out,
+                                             rush_error *err) RUSH_CHECKED;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

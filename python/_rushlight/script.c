@@ -1,0 +1,912 @@
+/* The types Unit, Type and Function of live Python code that is compiled (rushlight/script.h). */
+#include "script.h"
+
+#include <string.h>
+
+/* Units lock; whoever holds the lock may ask Python.  So it is never waited for with the GIL. */
+#define WITHOUT_GIL(call)   \
+  do {                      \
+    Py_BEGIN_ALLOW_THREADS  \
+    call;                   \
+    Py_END_ALLOW_THREADS    \
+  } while (0)
+
+static PyObject *text_steal(py_state *st, char *text)
+{
+  PyObject *o = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+
+  rush_free_text(st->context, text);
+  return o;
+}
+
+static PyObject *type_or_raise(py_unit *u, rush_status st, const rush_type *t, rush_error *err)
+{
+  return st == RUSH_OK ? py_type_wrap(u, t) : py_raise(u->state, err);
+}
+
+/* -- Functions ---------------------------------------------------------------------------------------- */
+
+static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+  py_function *f = (py_function *)self;
+  py_state *st = f->unit->state;
+  const char *dot = strrchr(rush_function_name(f->function), '.');
+  rush_call_options options = RUSH_CALL_OPTIONS_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  py_call call = {.state = st};
+  PyObject *out = NULL;
+  rush_status status;
+  rush_value result;
+  py_args a;
+
+  if (py_args_bind(&call, f->function, dot ? dot + 1 : rush_function_name(f->function), 0, args, (size_t)PyVectorcall_NARGS(nargsf),
+                   kwnames, &a) < 0) {
+    py_call_end(&call);
+    return NULL;
+  }
+  if (f->is_random < 0)
+    WITHOUT_GIL(f->is_random = rush_function_is_random(f->function));
+  bool sync = f->is_random && py_find_torch(st);
+  options.no_grad = py_grad_is_disabled(st);
+  if (sync && py_sync_generator(st, false) < 0)
+    goto done;
+  WITHOUT_GIL(status = rush_function_call(f->function, a.args, a.n_args, a.named, a.n_named, &options, &result, &err));
+  if (status != RUSH_OK)
+    py_raise(st, &err);
+  else {
+    out = PyErr_Occurred() ? NULL : py_from_value(&call, result);
+    rush_value_release(result);
+  }
+  PyObject *type, *value, *tb;
+  PyErr_Fetch(&type, &value, &tb);
+  if (py_call_writes(&call) < 0 || (sync && py_sync_generator(st, true) < 0))
+    Py_CLEAR(out);
+  if (type)
+    PyErr_Restore(type, value, tb);
+done:
+  py_args_free(&a);
+  py_call_end(&call);
+  return out;
+}
+
+static void function_dealloc(PyObject *self);
+
+static PyObject *make_function(py_unit *u, PyTypeObject *type, rush_function *f)
+{
+  py_function *o = (py_function *)type->tp_alloc(type, 0);
+
+  if (!o)
+    return NULL;
+  o->function = f;
+  o->unit = (py_unit *)Py_NewRef((PyObject *)u);
+  o->vectorcall = function_vectorcall;
+  o->is_random = -1;
+  return (PyObject *)o;
+}
+
+PyObject *py_function_wrap(py_unit *u, rush_function *f) { return make_function(u, u->state->function_type, f); }
+
+/* Function(other): the same function, for subclasses. */
+static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+  PyObject *other;
+
+  (void)kwargs;
+  if (!PyArg_ParseTuple(args, "O", &other))
+    return NULL;
+  const PyTypeObject *base = Py_TYPE(other);
+  while (base && base->tp_dealloc != function_dealloc)
+    base = base->tp_base;
+  if (!base)
+    return PyErr_Format(PyExc_TypeError, "a compiled function is made by a unit");
+  return make_function(((py_function *)other)->unit, type, ((py_function *)other)->function);
+}
+
+static int function_traverse(PyObject *self, visitproc visit, void *arg)
+{
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(((py_function *)self)->dict);
+  return 0;
+}
+static int function_clear(PyObject *self)
+{
+  Py_CLEAR(((py_function *)self)->dict);
+  return 0;
+}
+static void function_dealloc(PyObject *self)
+{
+  py_function *f = (py_function *)self;
+  PyTypeObject *type = Py_TYPE(self);
+
+  PyObject_GC_UnTrack(self);
+  if (f->weakrefs)
+    PyObject_ClearWeakRefs(self);
+  Py_CLEAR(f->dict);
+  Py_CLEAR(f->unit);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyObject *function_compile(PyObject *self, PyObject *unused)
+{
+  py_function *f = (py_function *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_status status;
+
+  (void)unused;
+  WITHOUT_GIL(status = rush_function_compile(f->function, &err));
+  if (status != RUSH_OK)
+    return py_raise(f->unit->state, &err);
+  Py_RETURN_NONE;
+}
+
+static PyObject *dump(py_function *f, rush_dump what)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_status status;
+  char *text;
+
+  WITHOUT_GIL(status = rush_function_dump(f->function, what, &text, &err));
+  return status == RUSH_OK ? text_steal(f->unit->state, text) : py_raise(f->unit->state, &err);
+}
+
+static PyObject *function_dump(PyObject *self, PyObject *arg)
+{
+  long what = PyLong_AsLong(arg);
+
+  return PyErr_Occurred() ? NULL : dump((py_function *)self, (rush_dump)what);
+}
+static PyObject *function_schema(PyObject *self, void *unused)
+{
+  (void)unused;
+  return dump((py_function *)self, RUSH_DUMP_SCHEMA);
+}
+static PyObject *function_graph(PyObject *self, void *unused)
+{
+  (void)unused;
+  return dump((py_function *)self, RUSH_DUMP_GRAPH);
+}
+static PyObject *function_qualified(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyUnicode_FromString(rush_function_name(((py_function *)self)->function));
+}
+static PyObject *function_args(PyObject *self, void *unused)
+{
+  py_function *f = (py_function *)self;
+  PyObject *list = PyList_New(0);
+  rush_argument arg;
+
+  (void)unused;
+  for (size_t i = 0; list && rush_function_arg(f->function, i, &arg); i++) {
+    PyObject *type = py_type_wrap(f->unit, arg.type);
+    PyObject *item = type ? Py_BuildValue("(sNOO)", arg.name, type, arg.has_default ? Py_True : Py_False,
+                                          arg.keyword_only ? Py_True : Py_False)
+                          : NULL;
+    if (!item || PyList_Append(list, item) < 0)
+      Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+static PyObject *function_result(PyObject *self, void *unused)
+{
+  (void)unused;
+  return py_type_wrap(((py_function *)self)->unit, rush_function_result(((py_function *)self)->function));
+}
+static PyObject *function_module(PyObject *self, PyObject *unused)
+{
+  py_function *f = (py_function *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *m;
+  rush_status status;
+
+  (void)unused;
+  WITHOUT_GIL(status = rush_function_module(f->function, &m, &err));
+  return status == RUSH_OK ? py_module_wrap_steal(f->unit->state, m) : py_raise(f->unit->state, &err);
+}
+
+static PyMethodDef function_methods[] = {
+    {"compile", function_compile, METH_NOARGS, "compile the body, and what it needs"},
+    {"dump", function_dump, METH_O, "a text about the function, by rush_dump's number"},
+    {"as_module", function_module, METH_NOARGS, "a module whose forward is the function"},
+    {NULL, NULL, 0, NULL}};
+static PyGetSetDef function_getset[] = {
+    {"schema_text", function_schema, NULL, "the signature", NULL},
+    {"graph_text", function_graph, NULL, "the IR as text", NULL},
+    {"qualified_name", function_qualified, NULL, "\"__torch__.module.name\"", NULL},
+    {"arguments", function_args, NULL, "[(name, Type, has a default, keyword only)]", NULL},
+    {"result", function_result, NULL, "the result's Type, or None before it is known", NULL},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+static PyMemberDef function_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(py_function, vectorcall), READONLY, NULL},
+    {"__dictoffset__", T_PYSSIZET, offsetof(py_function, dict), READONLY, NULL},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(py_function, weakrefs), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL}};
+static PyType_Slot function_slots[] = {{Py_tp_new, function_new},
+                                       {Py_tp_dealloc, function_dealloc},
+                                       {Py_tp_traverse, function_traverse},
+                                       {Py_tp_clear, function_clear},
+                                       {Py_tp_call, PyVectorcall_Call},
+                                       {Py_tp_methods, function_methods},
+                                       {Py_tp_getset, function_getset},
+                                       {Py_tp_members, function_members},
+                                       {Py_tp_doc, "A compiled function."},
+                                       {0, NULL}};
+static PyType_Spec function_spec = {"rushlight.Function", sizeof(py_function), 0,
+                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                                    function_slots};
+
+/* -- Types -------------------------------------------------------------------------------------------- */
+
+static void type_dealloc(PyObject *self)
+{
+  PyTypeObject *type = Py_TYPE(self);
+
+  Py_XDECREF(((py_type *)self)->unit);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+static PyObject *type_text(PyObject *self, bool annotation)
+{
+  py_type *t = (py_type *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  char *text;
+
+  if (rush_type_to_text(t->unit->state->context, t->type, annotation, &text, &err) != RUSH_OK)
+    return py_raise(t->unit->state, &err);
+  return text_steal(t->unit->state, text);
+}
+static PyObject *type_str(PyObject *self) { return type_text(self, false); }
+static PyObject *type_annotation(PyObject *self, void *unused)
+{
+  (void)unused;
+  return type_text(self, true);
+}
+static PyObject *type_kind(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromLong(rush_type_kind_of(((py_type *)self)->type));
+}
+static PyObject *type_name(PyObject *self, void *unused)
+{
+  const char *name = rush_type_name(((py_type *)self)->type);
+
+  (void)unused;
+  if (!name)
+    Py_RETURN_NONE;
+  return PyUnicode_FromString(name);
+}
+static PyObject *type_elems(PyObject *self, void *unused)
+{
+  py_type *t = (py_type *)self;
+  size_t n = rush_type_n_elems(t->type);
+  PyObject *out = PyTuple_New((Py_ssize_t)n);
+
+  (void)unused;
+  for (size_t i = 0; out && i < n; i++) {
+    PyObject *e = py_type_wrap(t->unit, rush_type_elem(t->type, i));
+    if (!e)
+      Py_CLEAR(out);
+    else
+      PyTuple_SET_ITEM(out, (Py_ssize_t)i, e);
+  }
+  return out;
+}
+static PyObject *type_fields(PyObject *self, void *unused)
+{
+  py_type *t = (py_type *)self;
+  PyObject *out = PyList_New(0);
+
+  (void)unused;
+  for (size_t i = 0; out && rush_type_field(t->type, i); i++) {
+    PyObject *name = PyUnicode_FromString(rush_type_field(t->type, i));
+    if (!name || PyList_Append(out, name) < 0)
+      Py_CLEAR(out);
+    Py_XDECREF(name);
+  }
+  return out;
+}
+static PyObject *type_attrs(PyObject *self, void *unused)
+{
+  py_type *t = (py_type *)self;
+  PyObject *out = PyList_New(0);
+  const rush_type *of;
+  const char *name;
+  unsigned flags;
+
+  (void)unused;
+  for (size_t i = 0; out && (name = rush_class_attr(t->type, i, &of, &flags)) != NULL; i++) {
+    PyObject *item = Py_BuildValue("(sNI)", name, py_type_wrap(t->unit, of), flags);
+    if (!item || PyList_Append(out, item) < 0)
+      Py_CLEAR(out);
+    Py_XDECREF(item);
+  }
+  return out;
+}
+static PyObject *type_method_names(PyObject *self, void *unused)
+{
+  py_type *t = (py_type *)self;
+  PyObject *out = PyList_New(0);
+  const char *name;
+
+  (void)unused;
+  for (size_t i = 0; out && (name = rush_class_method_name(t->type, i)) != NULL; i++) {
+    PyObject *item = PyUnicode_FromString(name);
+    if (!item || PyList_Append(out, item) < 0)
+      Py_CLEAR(out);
+    Py_XDECREF(item);
+  }
+  return out;
+}
+static PyObject *type_method(PyObject *self, PyObject *arg)
+{
+  py_type *t = (py_type *)self;
+  const char *name = PyUnicode_AsUTF8(arg);
+  rush_function *f = name ? rush_class_method(t->type, name) : NULL;
+
+  if (!name)
+    return NULL;
+  if (!f)
+    Py_RETURN_NONE;
+  return py_function_wrap(t->unit, f);
+}
+static PyObject *type_is_subtype(PyObject *self, PyObject *other)
+{
+  py_type *t = (py_type *)self;
+
+  if (!PyObject_TypeCheck(other, t->unit->state->type_type))
+    return PyErr_Format(PyExc_TypeError, "expected a Type, not %s", Py_TYPE(other)->tp_name);
+  return PyBool_FromLong(rush_type_is_subtype(t->type, ((py_type *)other)->type));
+}
+static PyObject *type_compare(PyObject *a, PyObject *b, int op)
+{
+  py_type *t = (py_type *)a;
+
+  if ((op != Py_EQ && op != Py_NE) || !PyObject_TypeCheck(b, t->unit->state->type_type))
+    Py_RETURN_NOTIMPLEMENTED;
+  const rush_type *x = t->type, *y = ((py_type *)b)->type;
+  bool same = x == y || (rush_type_is_subtype(x, y) && rush_type_is_subtype(y, x));
+  return PyBool_FromLong(same == (op == Py_EQ));
+}
+static Py_hash_t type_hash(PyObject *self) { return (Py_hash_t)rush_type_kind_of(((py_type *)self)->type); }
+
+/* -- Classes, which types are -- */
+
+static PyObject *done(py_unit *u, rush_status st, rush_error *err)
+{
+  if (st != RUSH_OK)
+    return py_raise(u->state, err);
+  Py_RETURN_NONE;
+}
+
+static PyObject *class_add_attr(PyObject *self, PyObject *args)
+{
+  py_type *t = (py_type *)self, *of;
+  rush_error err = RUSH_ERROR_INIT;
+  unsigned flags = 0;
+  const char *name;
+  rush_status st;
+
+  if (!PyArg_ParseTuple(args, "sO!|I", &name, t->unit->state->type_type, &of, &flags))
+    return NULL;
+  WITHOUT_GIL(st = rush_class_add_attr(t->unit->unit, t->type, name, of->type, flags, &err));
+  return done(t->unit, st, &err);
+}
+
+/* (name, value, type=None) as a value; -1 with an exception. */
+static int named_value(py_type *t, PyObject *args, const char **name, rush_value *v, const rush_type **of)
+{
+  py_call call = {.state = t->unit->state};
+  PyObject *o, *type = Py_None;
+
+  if (!PyArg_ParseTuple(args, "sO|O", name, &o, &type))
+    return -1;
+  *of = PyObject_TypeCheck(type, t->unit->state->type_type) ? ((py_type *)type)->type : NULL;
+  int result = *of ? py_to_value_as(&call, o, *of, v) : py_to_value(&call, o, v);
+  py_call_end(&call);
+  if (result > 0)
+    PyErr_Format(PyExc_RuntimeError, "a value of type '%s' does not fit '%s'", Py_TYPE(o)->tp_name, *name);
+  return result == 0 ? 0 : -1;
+}
+static PyObject *class_add_constant(PyObject *self, PyObject *args)
+{
+  py_type *t = (py_type *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  const rush_type *of;
+  const char *name;
+  rush_status st;
+  rush_value v;
+
+  if (named_value(t, args, &name, &v, &of) < 0)
+    return NULL;
+  WITHOUT_GIL(st = rush_class_add_constant(t->unit->unit, t->type, name, of, v, &err));
+  rush_value_release(v);
+  return done(t->unit, st, &err);
+}
+static PyObject *class_add_member(PyObject *self, PyObject *args)
+{
+  py_type *t = (py_type *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  const rush_type *of;
+  const char *name;
+  rush_status st;
+  rush_value v;
+
+  if (named_value(t, args, &name, &v, &of) < 0)
+    return NULL;
+  WITHOUT_GIL(st = rush_class_add_member(t->unit->unit, t->type, name, v, &err));
+  rush_value_release(v);
+  return done(t->unit, st, &err);
+}
+/* add_field(name, type[, (default,)]) */
+static PyObject *class_add_field(PyObject *self, PyObject *args)
+{
+  py_type *t = (py_type *)self, *of;
+  py_call call = {.state = t->unit->state};
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value v = rush_value_none();
+  PyObject *o = NULL;
+  const char *name;
+  rush_status st;
+
+  if (!PyArg_ParseTuple(args, "sO!|(O)", &name, t->unit->state->type_type, &of, &o))
+    return NULL;
+  int result = o ? py_to_value_as(&call, o, of->type, &v) : 0;
+  py_call_end(&call);
+  if (result > 0)
+    PyErr_Format(PyExc_RuntimeError, "the default of field '%s' is not of its type", name);
+  if (result != 0)
+    return NULL;
+  WITHOUT_GIL(st = rush_class_add_field(t->unit->unit, t->type, name, of->type, o ? &v : NULL, &err));
+  rush_value_release(v);
+  return done(t->unit, st, &err);
+}
+static PyObject *class_add_property(PyObject *self, PyObject *args)
+{
+  py_type *t = (py_type *)self;
+  py_state *state = t->unit->state;
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *getter, *setter = Py_None;
+  const char *name;
+  rush_status st;
+
+  if (!PyArg_ParseTuple(args, "sO!|O", &name, state->function_type, &getter, &setter))
+    return NULL;
+  rush_function *set = PyObject_TypeCheck(setter, state->function_type) ? ((py_function *)setter)->function : NULL;
+  WITHOUT_GIL(st = rush_class_add_property(t->unit->unit, t->type, name, ((py_function *)getter)->function, set, &err));
+  return done(t->unit, st, &err);
+}
+static PyObject *class_add_hook(PyObject *self, PyObject *args)
+{
+  py_type *t = (py_type *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *f;
+  rush_status st;
+  int pre;
+
+  if (!PyArg_ParseTuple(args, "O!p", t->unit->state->function_type, &f, &pre))
+    return NULL;
+  WITHOUT_GIL(st = rush_class_add_hook(t->unit->unit, t->type, ((py_function *)f)->function, pre, &err));
+  return done(t->unit, st, &err);
+}
+static PyObject *class_complete(PyObject *self, PyObject *unused)
+{
+  py_type *t = (py_type *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_status st;
+
+  (void)unused;
+  WITHOUT_GIL(st = rush_class_complete(t->type, &err));
+  return done(t->unit, st, &err);
+}
+static PyObject *class_forget(PyObject *self, PyObject *unused)
+{
+  py_type *t = (py_type *)self;
+
+  (void)unused;
+  WITHOUT_GIL(rush_unit_forget_class(t->unit->unit, t->type));
+  Py_RETURN_NONE;
+}
+static PyObject *class_create(PyObject *self, PyObject *unused)
+{
+  py_type *t = (py_type *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value v;
+
+  (void)unused;
+  if (rush_object_create(t->unit->state->context, t->type, &v, &err) != RUSH_OK)
+    return py_raise(t->unit->state, &err);
+  PyObject *o = py_object_wrap(t->unit->state, v);
+  rush_value_release(v);
+  return o;
+}
+
+static PyMethodDef type_methods[] = {
+    {"isSubtypeOf", type_is_subtype, METH_O, "is every value of this type one of the other?"},
+    {"method", type_method, METH_O, "a class's method as a Function, or None"},
+    {"add_attr", class_add_attr, METH_VARARGS, "add_attr(name, type, flags=0): 1 parameter, 2 buffer"},
+    {"add_constant", class_add_constant, METH_VARARGS, "add_constant(name, value, type=None)"},
+    {"add_member", class_add_member, METH_VARARGS, "add_member(name, value): of an enum"},
+    {"add_field", class_add_field, METH_VARARGS, "add_field(name, type[, (default,)]): of a NamedTuple"},
+    {"add_property", class_add_property, METH_VARARGS, "add_property(name, getter, setter=None)"},
+    {"add_hook", class_add_hook, METH_VARARGS, "add_hook(function, pre)"},
+    {"complete", class_complete, METH_NOARGS, "compile a script class's __init__"},
+    {"forget", class_forget, METH_NOARGS, "its name finds nothing from now on"},
+    {"create", class_create, METH_NOARGS, "an object without attributes yet"},
+    {NULL, NULL, 0, NULL}};
+static PyGetSetDef type_getset[] = {
+    {"annotation_str", type_annotation, NULL, "as an annotation writes it", NULL},
+    {"kind_number", type_kind, NULL, "rush_type_kind", NULL},
+    {"qualified", type_name, NULL, "a class's qualified name, or None", NULL},
+    {"elems", type_elems, NULL, "types of elements", NULL},
+    {"fields", type_fields, NULL, "a NamedTuple's names", NULL},
+    {"attrs", type_attrs, NULL, "a class's attributes: [(name, Type, flags)]", NULL},
+    {"methods", type_method_names, NULL, "names of a class's methods", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+static PyType_Slot type_slots[] = {{Py_tp_dealloc, type_dealloc}, {Py_tp_str, type_str},         {Py_tp_repr, type_str},
+                                   {Py_tp_hash, type_hash},       {Py_tp_richcompare, type_compare}, {Py_tp_methods, type_methods},
+                                   {Py_tp_getset, type_getset},   {Py_tp_doc, "A type of programs; a class can be added to."},
+                                   {0, NULL}};
+static PyType_Spec type_spec = {"rushlight.Type", sizeof(py_type), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, type_slots};
+
+/* -- Units -------------------------------------------------------------------------------------------- */
+
+static PyObject *unit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+  static const char *const questions[] = {"name", "attr", "type", "class_attr", "default", "call"};
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *host;
+
+  (void)kwargs;
+  if (!PyArg_ParseTuple(args, "O", &host))
+    return NULL;
+  py_state *st = PyType_GetModuleState(type); /* no base type: nobody derives from it */
+  py_unit *u = st ? (py_unit *)type->tp_alloc(type, 0) : NULL;
+  if (!u)
+    return NULL;
+  u->state = st;
+  u->types = PyDict_New();
+  for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+    u->ask[i] = PyObject_GetAttrString(host, questions[i]);
+    if (!u->ask[i]) {
+      Py_DECREF(u);
+      return NULL;
+    }
+  }
+  rush_host h = py_host;
+  h.user = u;
+  if (!u->types || rush_unit_create(st->context, &h, &u->unit, &err) != RUSH_OK) {
+    Py_DECREF(u);
+    return py_raise(st, &err);
+  }
+  Py_INCREF(u); /* what it compiled may outlive it, and asks through it */
+  return (PyObject *)u;
+}
+
+static void unit_dealloc(PyObject *self)
+{
+  py_unit *u = (py_unit *)self;
+  PyTypeObject *type = Py_TYPE(self);
+
+  for (size_t i = 0; i < sizeof u->ask / sizeof *u->ask; i++)
+    Py_XDECREF(u->ask[i]);
+  Py_XDECREF(u->types);
+  if (u->unit)
+    rush_unit_release(u->unit);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyObject *unit_add_source(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  unsigned first_line = 1;
+  const char *file, *text;
+  rush_source *src;
+  rush_status st;
+  Py_ssize_t n;
+
+  if (!PyArg_ParseTuple(args, "ss#|I", &file, &text, &n, &first_line))
+    return NULL;
+  WITHOUT_GIL(st = rush_unit_add_source(u->unit, file, text, (size_t)n, first_line, &src, &err));
+  return st == RUSH_OK ? PyCapsule_New(src, "rush_source", NULL) : py_raise(u->state, &err);
+}
+
+enum { DEF_STATIC = 1, DEF_HOOK = 2, DEF_DECLARED_ONLY = 4 };
+
+/* define(name, source, line, scope, self=None, flags=0, drop_body=None[, signature source, line]) */
+static PyObject *unit_define(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  rush_function_def def = RUSH_FUNCTION_DEF_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *source, *scope, *cls = Py_None, *signature = NULL;
+  rush_function *f;
+  rush_status st;
+  unsigned flags = 0;
+
+  if (!PyArg_ParseTuple(args, "sOIO|OIzOI", &def.name, &source, &def.line, &scope, &cls, &flags, &def.drop_body, &signature,
+                        &def.signature_line))
+    return NULL;
+  def.source = PyCapsule_GetPointer(source, "rush_source");
+  def.signature = signature ? PyCapsule_GetPointer(signature, "rush_source") : NULL;
+  if (!def.source || PyErr_Occurred())
+    return NULL;
+  def.self = PyObject_TypeCheck(cls, u->state->type_type) ? ((py_type *)cls)->type : NULL;
+  def.is_static = flags & DEF_STATIC;
+  def.is_hook = flags & DEF_HOOK;
+  def.is_declared_only = flags & DEF_DECLARED_ONLY;
+  def.scope = Py_NewRef(scope);
+  WITHOUT_GIL(st = rush_unit_define(u->unit, &def, &f, &err));
+  return st == RUSH_OK ? py_function_wrap(u, f) : py_raise(u->state, &err);
+}
+
+/* add_class(name, kind, object, container=0) */
+static PyObject *unit_add_class(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  rush_class_def def = RUSH_CLASS_DEF_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  const rush_type *t = NULL;
+  PyObject *object;
+  rush_status st;
+  int kind, container = 0;
+
+  if (!PyArg_ParseTuple(args, "siO|i", &def.name, &kind, &object, &container))
+    return NULL;
+  if (kind < RUSH_CLASS_SCRIPT || kind > RUSH_CLASS_NAMED_TUPLE)
+    return PyErr_Format(PyExc_ValueError, "there is no kind %d of class", kind);
+  def.kind = (rush_class_kind)kind;
+  def.container = (rush_container)container;
+  def.object = Py_NewRef(object);
+  WITHOUT_GIL(st = rush_unit_add_class(u->unit, &def, &t, &err));
+  return type_or_raise(u, st, t, &err);
+}
+
+/* make_type(kind, elems=()) */
+static PyObject *unit_make_type(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  const rush_type *t = NULL, *few[16];
+  PyObject *elems = NULL;
+  int kind;
+
+  if (!PyArg_ParseTuple(args, "i|O", &kind, &elems))
+    return NULL;
+  PyObject *fast = elems ? PySequence_Fast(elems, "elements are a sequence") : PyTuple_New(0);
+  if (!fast)
+    return NULL;
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+  const rush_type **list = n <= 16 ? few : PyMem_Calloc((size_t)n, sizeof(*list));
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *o = PySequence_Fast_GET_ITEM(fast, i);
+    if (!list || !PyObject_TypeCheck(o, u->state->type_type)) {
+      PyErr_Format(PyExc_TypeError, "expected a Type, not %s", Py_TYPE(o)->tp_name);
+      break;
+    }
+    list[i] = ((py_type *)o)->type;
+  }
+  rush_status st = PyErr_Occurred() ? RUSH_EARGUMENT : rush_unit_make_type(u->unit, (rush_type_kind)kind, list, (size_t)n, &t, &err);
+  if (list != few)
+    PyMem_Free(list);
+  Py_DECREF(fast);
+  return type_or_raise(u, st, t, &err);
+}
+
+static PyObject *unit_parse_type(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  const rush_type *t = NULL;
+  const char *text;
+  PyObject *scope;
+  rush_status st;
+
+  if (!PyArg_ParseTuple(args, "sO", &text, &scope))
+    return NULL;
+  WITHOUT_GIL(st = rush_unit_parse_type(u->unit, text, scope, &t, &err));
+  return type_or_raise(u, st, t, &err);
+}
+
+static PyObject *unit_type_of(PyObject *self, PyObject *o)
+{
+  py_unit *u = (py_unit *)self;
+  py_call call = {.state = u->state};
+  rush_error err = RUSH_ERROR_INIT;
+  const rush_type *t = NULL;
+  rush_value v;
+  int result = py_to_value(&call, o, &v);
+
+  py_call_end(&call);
+  if (result < 0)
+    return NULL;
+  rush_status st = rush_unit_type_of(u->unit, v, &t, &err);
+  rush_value_release(v);
+  return type_or_raise(u, st, t, &err);
+}
+
+static PyObject *unit_unify(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  py_type *a, *b;
+
+  if (!PyArg_ParseTuple(args, "O!O!", u->state->type_type, &a, u->state->type_type, &b))
+    return NULL;
+  return py_type_wrap(u, rush_unit_unify(u->unit, a->type, b->type));
+}
+
+static PyObject *unit_find_type(PyObject *self, PyObject *arg)
+{
+  py_unit *u = (py_unit *)self;
+  const char *name = PyUnicode_AsUTF8(arg);
+  const rush_type *t;
+
+  if (!name)
+    return NULL;
+  WITHOUT_GIL(t = rush_unit_find_type(u->unit, name));
+  return py_type_wrap(u, t);
+}
+
+/* convert(object, type): as a call's result would come back; TypeError where it does not fit. */
+static PyObject *unit_convert(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  py_call call = {.state = u->state};
+  PyObject *o, *out = NULL;
+  py_type *t;
+  rush_value v;
+
+  if (!PyArg_ParseTuple(args, "OO!", &o, u->state->type_type, &t))
+    return NULL;
+  int result = py_to_value_as(&call, o, t->type, &v);
+  if (result > 0)
+    PyErr_Format(PyExc_TypeError, "a value of type '%s' does not fit", Py_TYPE(o)->tp_name);
+  if (result == 0) {
+    out = py_from_value(&call, v);
+    rush_value_release(v);
+  }
+  py_call_end(&call);
+  return out;
+}
+
+/* set_attr(object, name, value): of the attribute's type. */
+static PyObject *unit_set_attr(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  py_state *st = u->state;
+  py_call call = {.state = st};
+  rush_error err = RUSH_ERROR_INIT;
+  const rush_type *of = NULL;
+  const char *name, *attr;
+  PyObject *object, *o;
+  rush_value v, owner;
+  int result = 1;
+
+  if (!PyArg_ParseTuple(args, "OsO", &object, &name, &o))
+    return NULL;
+  if (PyObject_TypeCheck(object, st->module_type))
+    owner = rush_module_value(((py_module *)object)->module);
+  else if (PyObject_TypeCheck(object, st->object_type))
+    owner = ((py_object *)object)->value;
+  else
+    return PyErr_Format(PyExc_TypeError, "attributes are of objects and modules, not %s", Py_TYPE(object)->tp_name);
+  const rush_type *t = rush_object_type(owner);
+  for (size_t i = 0; t && (attr = rush_class_attr(t, i, &of, NULL)) != NULL; i++)
+    if (strcmp(attr, name) == 0)
+      break;
+  if (!t || !attr)
+    return PyErr_Format(PyExc_AttributeError, "there is no attribute '%s' to set", name);
+  result = py_to_value_as(&call, o, of, &v);
+  if (result == 0) {
+    if (rush_object_set_attr(st->context, owner, name, v, &err) != RUSH_OK) {
+      py_raise(st, &err);
+      result = -1;
+    }
+    rush_value_release(v);
+  } else if (result > 0) {
+    PyErr_Format(PyExc_RuntimeError, "attribute '%s' takes no value of type '%s'", name, Py_TYPE(o)->tp_name);
+  }
+  py_call_end(&call);
+  if (result != 0)
+    return NULL;
+  Py_RETURN_NONE;
+}
+
+/* module_of(object): a Module around an object of a module's class. */
+static PyObject *unit_module_of(PyObject *self, PyObject *o)
+{
+  py_unit *u = (py_unit *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *m;
+
+  if (!PyObject_TypeCheck(o, u->state->object_type))
+    return PyErr_Format(PyExc_TypeError, "expected a ScriptObject, not %s", Py_TYPE(o)->tp_name);
+  if (rush_module_of_object(u->unit, ((py_object *)o)->value, &m, &err) != RUSH_OK)
+    return py_raise(u->state, &err);
+  return py_module_wrap_steal(u->state, m);
+}
+
+/* type_of_object(object): the Type of a ScriptObject or Module. */
+static PyObject *unit_type_of_object(PyObject *self, PyObject *o)
+{
+  py_unit *u = (py_unit *)self;
+  rush_value v = rush_value_none();
+
+  if (PyObject_TypeCheck(o, u->state->module_type))
+    v = rush_module_value(((py_module *)o)->module);
+  else if (PyObject_TypeCheck(o, u->state->object_type))
+    v = ((py_object *)o)->value;
+  return py_type_wrap(u, rush_object_type(v));
+}
+
+/* register_class(type, python_class): values of one are those of the other. */
+static PyObject *unit_register_class(PyObject *self, PyObject *args)
+{
+  py_unit *u = (py_unit *)self;
+  py_state *st = u->state;
+  py_type *t;
+  PyObject *cls;
+
+  if (!PyArg_ParseTuple(args, "O!O", st->type_type, &t, &cls))
+    return NULL;
+  if ((!st->classes && !(st->classes = PyDict_New())) || (!st->class_types && !(st->class_types = PyDict_New())))
+    return NULL;
+  if (PyDict_SetItemString(st->classes, rush_type_name(t->type), cls) < 0 || PyDict_SetItem(st->class_types, cls, (PyObject *)t) < 0)
+    return NULL;
+  Py_RETURN_NONE;
+}
+
+/* set_wrapper(f): f(ScriptObject, kind) makes what Python sees of modules ("module") and futures ("future") in results. */
+static PyObject *unit_set_wrapper(PyObject *self, PyObject *f)
+{
+  py_state *st = ((py_unit *)self)->state;
+
+  Py_XSETREF(st->wrap_object, Py_NewRef(f));
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef unit_methods[] = {
+    {"add_source", unit_add_source, METH_VARARGS, "add_source(file, text, first_line=1)"},
+    {"define", unit_define, METH_VARARGS, "define(name, source, line, scope, self=None, flags=0, drop_body=None): a Function"},
+    {"add_class", unit_add_class, METH_VARARGS, "add_class(name, kind, object, container=0): a Type"},
+    {"make_type", unit_make_type, METH_VARARGS, "make_type(kind, elems=())"},
+    {"parse_type", unit_parse_type, METH_VARARGS, "parse_type(text, scope)"},
+    {"type_of", unit_type_of, METH_O, "the Type of a value"},
+    {"type_of_object", unit_type_of_object, METH_O, "the Type of a ScriptObject or Module"},
+    {"unify", unit_unify, METH_VARARGS, "the smallest Type above both, or None"},
+    {"find_type", unit_find_type, METH_O, "the class of that qualified name, or None"},
+    {"convert", unit_convert, METH_VARARGS, "convert(object, type)"},
+    {"set_attr", unit_set_attr, METH_VARARGS, "set_attr(object, name, value)"},
+    {"module_of", unit_module_of, METH_O, "a Module around an object"},
+    {"register_class", unit_register_class, METH_VARARGS, "register_class(type, python_class)"},
+    {"set_wrapper", unit_set_wrapper, METH_O, "set_wrapper(f): what Python sees of objects without a class of theirs"},
+    {NULL, NULL, 0, NULL}};
+static PyType_Slot unit_slots[] = {{Py_tp_new, unit_new},
+                                   {Py_tp_dealloc, unit_dealloc},
+                                   {Py_tp_methods, unit_methods},
+                                   {Py_tp_doc, "A growing program of live Python code; Unit(host) asks the host what names mean."},
+                                   {0, NULL}};
+static PyType_Spec unit_spec = {"rushlight.Unit", sizeof(py_unit), 0, Py_TPFLAGS_DEFAULT, unit_slots};
+
+/* -- All of them ---------------------------------------------------------------------------------------- */
+
+static PyTypeObject *add_type(PyObject *m, PyType_Spec *spec)
+{
+  PyTypeObject *t = (PyTypeObject *)PyType_FromModuleAndSpec(m, spec, NULL);
+
+  if (t && PyModule_AddType(m, t) < 0)
+    Py_CLEAR(t);
+  return t;
+}
+
+int py_add_script_types(PyObject *m, py_state *state)
+{
+  state->function_type = add_type(m, &function_spec);
+  state->type_type = add_type(m, &type_spec);
+  state->unit_type = add_type(m, &unit_spec);
+  return state->function_type && state->type_type && state->unit_type ? 0 : -1;
+}

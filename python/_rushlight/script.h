@@ -1,0 +1,50 @@
+/* Units of live Python functions and classes: rushlight/script.h in Python's clothes. */
+#ifndef RUSH_PY_SCRIPT_H
+#define RUSH_PY_SCRIPT_H
+
+#include "py.h"
+#include "rushlight/script.h"
+
+typedef struct py_unit {
+  PyObject_HEAD
+  rush_unit *unit;
+  py_state *state;
+  PyObject *ask[6];  /* the host's methods, by py_question */
+  PyObject *types;   /* address of a rush_type -> Type */
+} py_unit;
+typedef enum py_question { ASK_NAME, ASK_ATTR, ASK_TYPE, ASK_CLASS_ATTR, ASK_DEFAULT, ASK_CALL } py_question;
+
+typedef struct py_type {
+  PyObject_HEAD
+  const rush_type *type;
+  py_unit *unit; /* owned */
+} py_type;
+
+typedef struct py_function {
+  PyObject_HEAD
+  rush_function *function;
+  py_unit *unit; /* owned */
+  PyObject *dict, *weakrefs;
+  vectorcallfunc vectorcall;
+  signed char is_random; /* -1: not asked yet */
+} py_function;
+
+/* -- script_value.c ----------------------------------------------------------------------------------- */
+
+/* Our value of that type for a Python object, new: 0; 1 when it does not fit; -1 with an exception set. */
+int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out);
+/* Arguments of a function, `skip` of whose parameters are given already; messages name it `name`. */
+int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip, PyObject *const *args, size_t n_args,
+                 PyObject *kwnames, py_args *out);
+
+/* -- script_host.c ------------------------------------------------------------------------------------ */
+
+extern const rush_host py_host; /* user: a py_unit */
+PyObject *py_type_wrap(py_unit *u, const rush_type *t); /* the same object for the same type; new */
+PyObject *py_function_wrap(py_unit *u, rush_function *f); /* new */
+
+/* -- script.c ----------------------------------------------------------------------------------------- */
+
+int py_add_script_types(PyObject *m, py_state *state);
+
+#endif

@@ -1,0 +1,598 @@
+/* Python objects as values of given types, as PyTorch takes them at a call. */
+#include "script.h"
+
+#include <string.h>
+
+static int as_any_list(py_call *call, PyObject *o, const rush_type *t, rush_value *out);
+
+static int number_as(PyObject *o, rush_type_kind kind, rush_value *out)
+{
+  PyObject *n = PyNumber_Check(o) && !PyUnicode_Check(o) ? (kind == RUSH_TYPE_FLOAT ? PyNumber_Float(o) : PyNumber_Long(o)) : NULL;
+
+  if (!n) {
+    PyErr_Clear();
+    return 1;
+  }
+  if (kind == RUSH_TYPE_FLOAT)
+    *out = rush_value_float(PyFloat_AS_DOUBLE(n));
+  else {
+    int overflow;
+    long long i = PyLong_AsLongLongAndOverflow(n, &overflow);
+    if (overflow) {
+      Py_DECREF(n);
+      return 1;
+    }
+    *out = rush_value_int(i);
+  }
+  Py_DECREF(n);
+  return 0;
+}
+
+static int plain_as(py_call *call, PyObject *o, rush_value *out, rush_tag wanted)
+{
+  if (py_to_value(call, o, out) < 0) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_OverflowError)) {
+      PyErr_Clear();
+      return 1;
+    }
+    return -1;
+  }
+  if (out->tag == (uint32_t)wanted)
+    return 0;
+  rush_value_release(*out);
+  return 1;
+}
+
+static bool is_tensor(py_call *call, PyObject *o)
+{
+  py_state *st = call->state;
+
+  if (Py_IS_TYPE(o, st->tensor_type))
+    return true;
+  int is = py_find_torch(st) ? PyObject_IsInstance(o, st->torch_tensor) : 0;
+  if (is < 0)
+    PyErr_Clear();
+  return is == 1;
+}
+
+static int int_as(py_call *call, PyObject *o, rush_value *out)
+{
+  if (PyLong_Check(o)) {
+    int overflow;
+    long long i = PyLong_AsLongLongAndOverflow(o, &overflow);
+    *out = rush_value_int(i);
+    return overflow ? 1 : 0;
+  }
+  if (PyFloat_Check(o) || PyComplex_Check(o) || PyUnicode_Check(o))
+    return 1;
+  if (is_tensor(call, o)) /* of one element */
+    return number_as(o, RUSH_TYPE_INT, out);
+  if (PyIndex_Check(o))
+    return number_as(o, RUSH_TYPE_INT, out);
+  return plain_as(call, o, out, RUSH_TAG_INT); /* dtypes, layouts */
+}
+
+static int number_any(py_call *call, PyObject *o, rush_value *out)
+{
+  if (is_tensor(call, o)) {
+    PyObject *item = PyObject_CallMethod(o, "item", NULL);
+    int result = item ? number_any(call, item, out) : 1;
+    PyErr_Clear();
+    Py_XDECREF(item);
+    return result;
+  }
+  if (!PyNumber_Check(o))
+    return 1;
+  if (py_to_value(call, o, out) < 0)
+    return -1;
+  if (out->tag == RUSH_TAG_INT || out->tag == RUSH_TAG_FLOAT || out->tag == RUSH_TAG_BOOL || out->tag == RUSH_TAG_COMPLEX)
+    return 0;
+  rush_value_release(*out);
+  return 1;
+}
+
+static void release_items(rush_value *v, Py_ssize_t n)
+{
+  for (Py_ssize_t i = 0; i < n; i++)
+    rush_value_release(v[i]);
+  PyMem_Free(v);
+}
+
+/* What a container became, converted to the very type (an empty one does not say of what it is). */
+static int convert_steal(py_call *call, const rush_type *t, rush_value made, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_status st = rush_type_convert(call->state->context, t, made, out, &err);
+
+  rush_value_release(made);
+  rush_error_clear(&err);
+  return st == RUSH_OK ? 0 : 1;
+}
+
+/* Items of any iterable, each as elem (n types: item by item). */
+static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tuple, rush_value **items, Py_ssize_t *n)
+{
+  PyObject *fast = PyUnicode_Check(o) || is_tensor(call, o) ? NULL : PySequence_Fast(o, "");
+  int result = 0;
+
+  if (!fast) {
+    PyErr_Clear();
+    return 1;
+  }
+  Py_ssize_t size = PySequence_Fast_GET_SIZE(fast), done = 0;
+  if (is_tuple && (size_t)size != rush_type_n_elems(t)) {
+    Py_DECREF(fast);
+    return 1;
+  }
+  *items = PyMem_Calloc((size_t)size + 1, sizeof(**items));
+  if (!*items) {
+    Py_DECREF(fast);
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (; done < size && result == 0; done += result == 0)
+    result = py_to_value_as(call, PySequence_Fast_GET_ITEM(fast, done), rush_type_elem(t, is_tuple ? (size_t)done : 0), &(*items)[done]);
+  Py_DECREF(fast);
+  if (result != 0)
+    release_items(*items, done);
+  *n = size;
+  return result;
+}
+
+static int as_any_list(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value *items, made;
+  Py_ssize_t n;
+  int result = items_as(call, o, t, false, &items, &n);
+
+  if (result != 0)
+    return result;
+  rush_status st = rush_list_create(call->state->context, items, (size_t)n, &made, &err);
+  release_items(items, n);
+  if (st != RUSH_OK) {
+    py_raise(call->state, &err);
+    return -1;
+  }
+  return convert_steal(call, t, made, out);
+}
+
+static int as_tuple(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value *items;
+  Py_ssize_t n;
+  int result = PyDict_Check(o) ? 1 : items_as(call, o, t, true, &items, &n);
+
+  if (result != 0)
+    return result;
+  rush_status st = rush_type_name(t) ? rush_named_tuple_create(call->state->context, t, items, (size_t)n, out, &err)
+                                     : rush_tuple_create(call->state->context, items, (size_t)n, out, &err);
+  release_items(items, n);
+  if (st != RUSH_OK) {
+    py_raise(call->state, &err);
+    return -1;
+  }
+  return 0;
+}
+
+static int as_dict(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *items = PyMapping_Check(o) && PyObject_HasAttrString(o, "items") ? PyMapping_Items(o) : NULL;
+  int result = 0;
+
+  if (!items) {
+    PyErr_Clear();
+    return 1;
+  }
+  Py_ssize_t n = PyList_GET_SIZE(items), i = 0;
+  rush_value *kv = PyMem_Calloc(2 * (size_t)n + 1, sizeof(*kv)), made;
+  for (; kv && i < n && result == 0; i++) {
+    PyObject *pair = PyList_GET_ITEM(items, i);
+    result = py_to_value_as(call, PyTuple_GET_ITEM(pair, 0), rush_type_elem(t, 0), &kv[i]);
+    if (result == 0)
+      result = py_to_value_as(call, PyTuple_GET_ITEM(pair, 1), rush_type_elem(t, 1), &kv[n + i]);
+  }
+  Py_DECREF(items);
+  if (!kv) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  if (result == 0 && rush_dict_create(call->state->context, kv, kv + n, (size_t)n, &made, &err) != RUSH_OK) {
+    py_raise(call->state, &err);
+    result = -1;
+  } else if (result == 0) {
+    release_items(kv, 2 * n);
+    return convert_steal(call, t, made, out);
+  }
+  release_items(kv, 2 * n); /* slots that were not reached are None */
+  return result;
+}
+
+/* The Type that a Python class was registered with (borrowed), or NULL. */
+static py_type *type_of_class(py_state *st, PyObject *cls)
+{
+  PyObject *t = st->class_types ? PyDict_GetItemWithError(st->class_types, cls) : NULL;
+
+  PyErr_Clear();
+  return (py_type *)t;
+}
+
+/* An instance of the Python class behind a script class: its attributes are copied, as in PyTorch. */
+static int instance_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  const rush_type *attr_type;
+  const char *name;
+  rush_value object;
+
+  if (rush_class_complete(t, &err) != RUSH_OK || rush_object_create(call->state->context, t, &object, &err) != RUSH_OK) {
+    py_raise(call->state, &err);
+    return -1;
+  }
+  for (size_t i = 0; (name = rush_class_attr(t, i, &attr_type, NULL)) != NULL; i++) {
+    PyObject *attr = PyObject_GetAttrString(o, name);
+    rush_value v;
+    int result = attr ? py_to_value_as(call, attr, attr_type, &v) : -1;
+    Py_XDECREF(attr);
+    if (result == 0) {
+      if (rush_object_set_attr(call->state->context, object, name, v, &err) != RUSH_OK)
+        result = 1;
+      rush_error_clear(&err);
+      rush_value_release(v);
+    }
+    if (result != 0) {
+      rush_value_release(object);
+      return result;
+    }
+  }
+  *out = object;
+  return 0;
+}
+
+static int object_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  py_state *st = call->state;
+
+  if (Py_IS_TYPE(o, st->object_type) || PyObject_TypeCheck(o, st->object_type)) {
+    rush_value v = ((py_object *)o)->value;
+    if (v.tag != RUSH_TAG_OBJECT || !rush_type_is_subtype(rush_object_type(v), t))
+      return 1;
+    *out = rush_value_retain(v);
+    return 0;
+  }
+  if (PyObject_TypeCheck(o, st->module_type)) {
+    rush_value v = rush_module_value(((py_module *)o)->module);
+    if (!rush_type_is_subtype(rush_object_type(v), t))
+      return 1;
+    *out = rush_value_retain(v);
+    return 0;
+  }
+  PyObject *inner = PyObject_GetAttrString(o, "_c"); /* what a wrapper in Python wraps */
+  if (inner && inner != o && (PyObject_TypeCheck(inner, st->object_type) || PyObject_TypeCheck(inner, st->module_type))) {
+    int result = object_as(call, inner, t, out);
+    Py_DECREF(inner);
+    return result;
+  }
+  PyErr_Clear();
+  Py_XDECREF(inner);
+  py_type *known = type_of_class(st, (PyObject *)Py_TYPE(o));
+  if (!known || !rush_type_is_subtype(known->type, t))
+    return 1;
+  return instance_as(call, o, known->type, out);
+}
+
+static int enum_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  py_state *st = call->state;
+  py_type *known = type_of_class(st, (PyObject *)Py_TYPE(o));
+
+  if (Py_IS_TYPE(o, st->enum_type)) {
+    *out = rush_value_retain(((py_object *)o)->value);
+    return 0;
+  }
+  if (!known || (t && known->type != t))
+    return 1;
+  PyObject *name = PyObject_GetAttrString(o, "name");
+  const char *text = name ? PyUnicode_AsUTF8(name) : NULL;
+  rush_value v = text ? rush_class_member(known->type, text) : rush_value_none();
+  PyErr_Clear();
+  Py_XDECREF(name);
+  if (v.tag != RUSH_TAG_ENUM)
+    return 1;
+  *out = rush_value_retain(v);
+  return 0;
+}
+
+/* Any: what the object is by itself; classes and enums that are known are theirs. */
+static int any_as(py_call *call, PyObject *o, rush_value *out)
+{
+  py_type *known = type_of_class(call->state, (PyObject *)Py_TYPE(o));
+
+  if (known) {
+    switch (rush_type_kind_of(known->type)) {
+    case RUSH_TYPE_CLASS:
+      return object_as(call, o, known->type, out);
+    case RUSH_TYPE_ENUM:
+      return enum_as(call, o, known->type, out);
+    case RUSH_TYPE_TUPLE:
+      return as_tuple(call, o, known->type, out);
+    default:
+      break;
+    }
+  }
+  if (py_to_value(call, o, out) == 0)
+    return 0;
+  if (!PyErr_ExceptionMatches(PyExc_TypeError))
+    return -1;
+  PyErr_Clear();
+  return 1;
+}
+
+/* Is the object the type's own kind, before any conversion? */
+static bool is_exactly(py_call *call, PyObject *o, const rush_type *t)
+{
+  switch (rush_type_kind_of(t)) {
+  case RUSH_TYPE_NONE:
+    return o == Py_None;
+  case RUSH_TYPE_BOOL:
+    return PyBool_Check(o);
+  case RUSH_TYPE_INT:
+    return PyLong_Check(o) && !PyBool_Check(o);
+  case RUSH_TYPE_FLOAT:
+    return PyFloat_Check(o);
+  case RUSH_TYPE_COMPLEX:
+    return PyComplex_Check(o);
+  case RUSH_TYPE_STRING:
+    return PyUnicode_Check(o);
+  case RUSH_TYPE_TENSOR:
+    return is_tensor(call, o);
+  case RUSH_TYPE_LIST:
+    return PyList_Check(o) && (!PyList_GET_SIZE(o) || is_exactly(call, PyList_GET_ITEM(o, 0), rush_type_elem(t, 0)));
+  case RUSH_TYPE_DICT:
+    return PyDict_Check(o);
+  case RUSH_TYPE_TUPLE:
+    if (!PyTuple_Check(o) || (size_t)PyTuple_GET_SIZE(o) != rush_type_n_elems(t))
+      return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
+      if (!is_exactly(call, PyTuple_GET_ITEM(o, i), rush_type_elem(t, (size_t)i)))
+        return false;
+    return true;
+  case RUSH_TYPE_CLASS: case RUSH_TYPE_INTERFACE: case RUSH_TYPE_ENUM: case RUSH_TYPE_ANY: case RUSH_TYPE_DEVICE:
+    return true; /* the conversion says */
+  case RUSH_TYPE_OPTIONAL:
+    return o == Py_None || is_exactly(call, o, rush_type_elem(t, 0));
+  default:
+    return false;
+  }
+}
+
+static int union_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  for (size_t i = 0; i < rush_type_n_elems(t); i++) {
+    const rush_type *elem = rush_type_elem(t, i);
+    int result = is_exactly(call, o, elem) || rush_type_kind_of(elem) == RUSH_TYPE_NUMBER ? py_to_value_as(call, o, elem, out) : 1;
+    if (result != 1)
+      return result;
+  }
+  return 1;
+}
+
+static int future_as(py_call *call, PyObject *o, rush_value *out)
+{
+  PyObject *inner = PyObject_TypeCheck(o, call->state->object_type) ? Py_NewRef(o) : PyObject_GetAttrString(o, "_c");
+  int result = 1;
+
+  if (inner && PyObject_TypeCheck(inner, call->state->object_type) && ((py_object *)inner)->value.tag == RUSH_TAG_FUTURE) {
+    *out = rush_value_retain(((py_object *)inner)->value);
+    result = 0;
+  }
+  PyErr_Clear();
+  Py_XDECREF(inner);
+  return result;
+}
+
+static int tensor_as(py_call *call, PyObject *o, rush_value *out)
+{
+  if (o == Py_None) { /* undefined, as PyTorch takes it */
+    *out = rush_value_none();
+    out->tag = RUSH_TAG_TENSOR;
+    out->as.tensor = NULL;
+    return 0;
+  }
+  if (PyNumber_Check(o) && !is_tensor(call, o) && !PyObject_CheckBuffer(o) && !PyObject_HasAttrString(o, "__dlpack__"))
+    return 1;
+  return plain_as(call, o, out, RUSH_TAG_TENSOR);
+}
+
+int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  int result;
+
+  switch (rush_type_kind_of(t)) {
+  case RUSH_TYPE_TENSOR:
+    return tensor_as(call, o, out);
+  case RUSH_TYPE_ANY:
+    return any_as(call, o, out);
+  case RUSH_TYPE_NONE:
+    *out = rush_value_none();
+    return o == Py_None ? 0 : 1;
+  case RUSH_TYPE_BOOL:
+    if (!PyBool_Check(o) && !(PyNumber_Check(o) && !PyFloat_Check(o) && !PyComplex_Check(o)))
+      return 1;
+    result = PyObject_IsTrue(o);
+    *out = rush_value_bool(result == 1);
+    return result < 0 ? -1 : 0;
+  case RUSH_TYPE_INT:
+    return int_as(call, o, out);
+  case RUSH_TYPE_FLOAT:
+    if (PyFloat_Check(o)) {
+      *out = rush_value_float(PyFloat_AS_DOUBLE(o));
+      return 0;
+    }
+    return PyComplex_Check(o) ? 1 : number_as(o, RUSH_TYPE_FLOAT, out);
+  case RUSH_TYPE_COMPLEX: {
+    rush_error err = RUSH_ERROR_INIT;
+    Py_complex c = PyComplex_AsCComplex(o);
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      return 1;
+    }
+    return rush_complex_create(call->state->context, c.real, c.imag, out, &err) == RUSH_OK ? 0 : (py_raise(call->state, &err), -1);
+  }
+  case RUSH_TYPE_NUMBER:
+    return number_any(call, o, out);
+  case RUSH_TYPE_STRING:
+    return PyUnicode_Check(o) ? plain_as(call, o, out, RUSH_TAG_STRING) : 1;
+  case RUSH_TYPE_DEVICE:
+    return PyUnicode_Check(o) ? 1 : plain_as(call, o, out, RUSH_TAG_DEVICE);
+  case RUSH_TYPE_LIST:
+    return as_any_list(call, o, t, out);
+  case RUSH_TYPE_TUPLE:
+    return as_tuple(call, o, t, out);
+  case RUSH_TYPE_DICT:
+    return as_dict(call, o, t, out);
+  case RUSH_TYPE_OPTIONAL:
+    *out = rush_value_none();
+    return o == Py_None ? 0 : py_to_value_as(call, o, rush_type_elem(t, 0), out);
+  case RUSH_TYPE_UNION:
+    return union_as(call, o, t, out);
+  case RUSH_TYPE_CLASS: case RUSH_TYPE_INTERFACE:
+    return object_as(call, o, t, out);
+  case RUSH_TYPE_ENUM:
+    return enum_as(call, o, t, out);
+  case RUSH_TYPE_FUTURE:
+    return future_as(call, o, out);
+  default:
+    return any_as(call, o, out);
+  }
+}
+
+/* -- Arguments ------------------------------------------------------------------------------------------ */
+
+static void fail_schema(py_call *call, rush_function *f, const char *format, ...)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *text = NULL;
+  va_list ap;
+
+  va_start(ap, format);
+  PyObject *head = PyUnicode_FromFormatV(format, ap);
+  va_end(ap);
+  if (head && rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)
+    PyErr_Format(PyExc_RuntimeError, "%U Declaration: %s", head, text);
+  else if (head)
+    PyErr_SetObject(PyExc_RuntimeError, head);
+  rush_error_clear(&err);
+  if (text)
+    rush_free_text(call->state->context, text);
+  Py_XDECREF(head);
+}
+
+static void fail_cast(py_call *call, rush_function *f, const char *name, const rush_argument *arg, PyObject *o, size_t position)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *want = NULL, *text = NULL;
+  PyObject *repr = PyObject_Repr(o);
+  const char *inferred = arg->type && rush_type_kind_of(arg->type) == RUSH_TYPE_TENSOR ? " (inferred)" : "";
+
+  (void)inferred;
+  PyErr_Clear();
+  if (rush_type_to_text(call->state->context, arg->type, true, &want, &err) == RUSH_OK &&
+      rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s'.\nPosition: %zu\nValue: %V\n"
+                 "Declaration: %s\nCast error details: Unable to cast %S to %s", name, want, arg->name, Py_TYPE(o)->tp_name, position,
+                 repr, "?", text, (PyObject *)Py_TYPE(o), want);
+  rush_error_clear(&err);
+  if (want)
+    rush_free_text(call->state->context, want);
+  if (text)
+    rush_free_text(call->state->context, text);
+  Py_XDECREF(repr);
+}
+
+static PyObject *keyword_of(PyObject *const *values, PyObject *kwnames, const char *name)
+{
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), name) == 0)
+      return values[i];
+  return NULL;
+}
+
+/* Keywords that no parameter took. */
+static void fail_keyword(py_call *call, rush_function *f, const char *name, size_t skip, size_t n_args, PyObject *kwnames)
+{
+  rush_argument arg;
+
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
+    const char *text = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, i));
+    bool known = false;
+    for (size_t k = skip; rush_function_arg(f, k, &arg); k++) {
+      if (strcmp(arg.name, text) != 0)
+        continue;
+      known = true;
+      if (k - skip < n_args) {
+        fail_schema(call, f, "%s() got multiple values for argument '%s'.", name, text);
+        return;
+      }
+    }
+    if (!known) {
+      fail_schema(call, f, "Unknown keyword argument '%s' for operator '%s'. Schema:", text, name);
+      return;
+    }
+  }
+}
+
+int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip, PyObject *const *args, size_t n_args,
+                 PyObject *kwnames, py_args *out)
+{
+  size_t n = rush_function_n_args(f), used = 0, used_named = 0;
+  size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
+  rush_argument arg;
+
+  memset(out, 0, sizeof(*out));
+  out->args = PyMem_Calloc(n + 1, sizeof(*out->args));
+  out->named = PyMem_Calloc(n + 1, sizeof(*out->named));
+  if (!out->args || !out->named) {
+    PyErr_NoMemory();
+    goto fail;
+  }
+  for (size_t i = skip; i < n && rush_function_arg(f, i, &arg); i++) {
+    PyObject *o = NULL;
+    rush_value v;
+    if (!arg.keyword_only && used < n_args) {
+      o = args[used++];
+    } else if ((o = keyword_of(args + n_args, kwnames, arg.name)) != NULL) {
+      used_named++;
+    } else if (arg.has_default) {
+      continue;
+    } else {
+      fail_schema(call, f, "%s() is missing value for argument '%s'.", name, arg.name);
+      goto fail;
+    }
+    int result = py_to_value_as(call, o, arg.type, &v);
+    if (result != 0) {
+      if (result > 0)
+        fail_cast(call, f, name, &arg, o, i - skip);
+      goto fail;
+    }
+    if (out->n_args == i - skip)
+      out->args[out->n_args++] = v;
+    else
+      out->named[out->n_named++] = (rush_named_value){arg.name, v};
+  }
+  if (used < n_args) {
+    fail_schema(call, f, "%s() expected at most %zu argument(s) but received %zu argument(s).", name, n - skip, n_args + n_named);
+    goto fail;
+  }
+  if (used_named < n_named) {
+    fail_keyword(call, f, name, skip, n_args, kwnames);
+    goto fail;
+  }
+  return 0;
+fail:
+  py_args_free(out);
+  return -1;
+}

@@ -1,0 +1,124 @@
+"""torch.jit's names over Rushlight: compile live Python functions, classes and modules.
+
+>>> @rushlight.script
+... def f(x: int) -> int:
+...     return x + 1
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from .._rushlight import Error
+from .decorators import (
+    Attribute,
+    Final,
+    _copy_to_script_wrapper,
+    _overload,
+    _overload_method,
+    annotate,
+    export,
+    ignore,
+    interface,
+    is_scripting,
+    is_tracing,
+    script_if_tracing,
+    unused,
+)
+from .door import door
+from .functions import ScriptFunction
+
+__all__ = [
+    "Attribute",
+    "Error",
+    "Final",
+    "ScriptFunction",
+    "annotate",
+    "export",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "optimized_execution",
+    "script",
+    "script_if_tracing",
+    "set_fusion_strategy",
+    "unused",
+]
+
+
+def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
+    """Compiles a function, a class or a torch.nn.Module, and all that it calls.
+
+    Functions give a ScriptFunction, modules a ScriptModule; a class is given back, ready to be used in programs.
+    """
+    if optimize is not None:
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=2
+        )
+    if isinstance(obj, ScriptFunction) or getattr(obj, "_rush_is_scripted", False):
+        return obj
+    if isinstance(obj, (FunctionType, MethodType)):
+        return _script_function(obj)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(obj, torch.nn.Module):
+        from .modules import script_module
+
+        return script_module(obj)
+    if hasattr(obj, "__prepare_scriptable__"):
+        obj = obj.__prepare_scriptable__()
+    if isinstance(obj, type):
+        return _script_class(obj, torch)
+    return _script_other(obj)
+
+
+def _script_function(fn: Any) -> ScriptFunction:
+    if hasattr(fn, "__script_if_tracing_wrapper"):
+        fn = fn.__original_fn
+    if hasattr(fn, "__script_unsupported"):
+        raise RuntimeError("TorchScript error: " + fn.__script_unsupported)
+    d = door()
+    if d.overloads_of(fn):
+        raise RuntimeError(
+            f"Function {fn.__name__} cannot be directly compiled because it is overloaded. It must be used in a context of a function where "
+            "its inputs can determine which overload to call."
+        )
+    return d.function(fn)
+
+
+def _script_class(cls: Any, torch: Any) -> Any:
+    if torch is not None and issubclass(cls, torch.nn.Module):
+        raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
+    if issubclass(cls, enum.Enum):
+        return cls
+    if len(cls.mro()) > 2:
+        raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
+    door().class_(cls)
+    return cls
+
+
+def _script_other(obj: Any) -> Any:
+    if isinstance(obj, (int, float, str, bytes, bool, complex, BuiltinFunctionType)) or obj is None:
+        raise TypeError(f"{type(obj)!r} is a built-in class")
+    if isinstance(obj, (list, dict)):
+        return obj
+    from .objects import script_object
+
+    return script_object(obj)
+
+
+@contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """Has no effect: results do not depend on it."""
+    yield
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Has no effect here: gives back what was given."""
+    return strategy

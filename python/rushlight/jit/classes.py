@@ -1,0 +1,156 @@
+"""Python classes as types of programs: script classes, interfaces, enums, NamedTuples, dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import sys
+from types import FunctionType
+from typing import Any
+
+from . import kinds, marks
+from .names import qualified_name
+from .scope import Scope
+from .sources import unwrapped
+
+
+def is_named_tuple(cls: type) -> bool:
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+class Classes:
+    """Classes of one unit, each compiled at its first use."""
+
+    def __init__(self, door: Any) -> None:
+        self._door = door
+        self._types: dict[type, Any] = {}
+        self.recent: list[type] = []  # since the outermost script() began: forgotten when it fails
+
+    def known_type(self, cls: type) -> Any:
+        return self._types.get(cls)
+
+    def remember(self, cls: type, t: Any) -> None:
+        self._types[cls] = t
+        self.recent.append(cls)
+        self._door.unit.register_class(t, cls)
+
+    def forget_recent(self) -> None:
+        for cls in self.recent:
+            t = self._types.pop(cls, None)
+            if t is not None:
+                t.forget()
+        self.recent = []
+
+    def type_of(self, cls: type) -> Any:
+        """The Type, made now when it is new; None for what is no class of programs."""
+        found = self._types.get(cls)
+        if found is not None:
+            return found
+        if issubclass(cls, enum.Enum):
+            return self._enum(cls)
+        if is_named_tuple(cls):
+            return self._named_tuple(cls)
+        if getattr(cls, "__torch_script_interface__", None):
+            return self._interface(cls)
+        torch = sys.modules.get("torch")
+        if torch is not None and issubclass(cls, torch.nn.Module):
+            return None
+        if issubclass(cls, BaseException) or cls.__module__ == "builtins" or not self._is_plain(cls):
+            return None
+        return self.compile(cls)
+
+    @staticmethod
+    def _is_plain(cls: type) -> bool:
+        """Could it be a script class: written in Python, of no base but object?"""
+        return len(cls.__mro__) == 2 and "__module__" in cls.__dict__ and not cls.__module__.startswith(("typing", "collections"))
+
+    # -- Enums and NamedTuples -----------------------------------------------------------------------------
+
+    def _enum(self, cls: type) -> Any:
+        members = list(cls.__members__.values())
+        if not members:
+            raise RuntimeError(f"No enum values defined for: '{cls}'")
+        first = type(members[0].value)
+        if any(type(m.value) is not first for m in members):
+            raise RuntimeError(f"Could not unify type list for Enum '{cls.__name__}': all values must have the same type")
+        t = self._door.unit.add_class(qualified_name(cls), kinds.C_ENUM, cls)
+        for name, member in cls.__members__.items():
+            t.add_member(name, member.value)
+        self.remember(cls, t)
+        return t
+
+    def _named_tuple(self, cls: Any) -> Any:
+        scope = Scope(names=getattr(sys.modules.get(cls.__module__), "__dict__", {}))
+        annotations = getattr(cls, "__annotations__", {})
+        tensor = self._door.types.simple(kinds.T_TENSOR)
+        defaults = getattr(cls, "_field_defaults", {})
+        fields = []
+        for name in cls._fields:
+            t = self._door.types.of(annotations[name], scope) if name in annotations else tensor
+            if t is None:
+                raise ValueError(f"Unknown type annotation: '{annotations[name]}' in NamedTuple {cls.__name__}")
+            fields.append((name, t, (defaults[name],)) if name in defaults else (name, t))
+        made = self._door.unit.add_class(qualified_name(cls), kinds.C_NAMED_TUPLE, cls)
+        for field in fields:
+            made.add_field(*field)
+        self.remember(cls, made)
+        return made
+
+    # -- Interfaces ------------------------------------------------------------------------------------------
+
+    def _interface(self, cls: Any) -> Any:
+        torch = sys.modules.get("torch")
+        is_module = torch is not None and issubclass(cls, torch.nn.Module)
+        t = self._door.unit.add_class(qualified_name(cls), kinds.C_MODULE_INTERFACE if is_module else kinds.C_INTERFACE, cls)
+        self._types[cls] = t
+        self.recent.append(cls)
+        for name, fn in list(cls.__dict__.items()):
+            if isinstance(fn, FunctionType):
+                self._door.define(fn, name, self_type=t, flags=kinds.DECLARED_ONLY)
+        return t
+
+    # -- Script classes ----------------------------------------------------------------------------------------
+
+    def compile(self, cls: Any) -> Any:
+        """A script class: its methods declared; compiled with what uses them."""
+        found = self._types.get(cls)
+        if found is not None:
+            return found
+        t = self._door.unit.add_class(qualified_name(cls), kinds.C_SCRIPT, cls)
+        self.remember(cls, t)
+        if dataclasses.is_dataclass(cls):
+            from .dataclass import synthesize
+
+            made = synthesize(self._door, cls, t)
+        else:
+            made = set()
+        for name in sorted(cls.__dict__):
+            if name not in made:
+                self._member(cls, t, name, cls.__dict__[name])
+        return t
+
+    def _member(self, cls: Any, t: Any, name: str, member: Any) -> None:
+        define = self._door.define
+        if isinstance(member, staticmethod):
+            fn = unwrapped(member.__func__)
+            if not marks.is_ignored(fn):
+                define(fn, name, self_type=t, flags=kinds.STATIC)
+        elif isinstance(member, property):
+            if marks.is_ignored(member.fget) or name in getattr(cls, "__jit_unused_properties__", ()):
+                return
+            getter = define(unwrapped(member.fget), f"__{name}_getter", self_type=t)
+            setter = define(unwrapped(member.fset), f"__{name}_setter", self_type=t) if member.fset is not None else None
+            t.add_property(name, getter, setter)
+        elif isinstance(member, FunctionType) and not marks.is_ignored(member):
+            define(unwrapped(member), name, self_type=t)
+        elif isinstance(member, FunctionType) and marks.is_dropped(member):
+            define(unwrapped(member), name, self_type=t, drop_body="This Python function is annotated to be ignored and cannot be run")
+
+    def attribute(self, cls: Any, name: str) -> Any:
+        """What an object of the class has that its type does not know."""
+        member = cls.__dict__.get(name) if isinstance(cls, type) else None
+        if isinstance(member, FunctionType) and marks.is_ignored(member):
+            return None
+        if isinstance(member, classmethod):
+            return (kinds.HIDDEN, f"class method '{name}' cannot be called in TorchScript")
+        return None

@@ -1,0 +1,129 @@
+"""torch.jit's decorators and markers, as attributes that both torch and this package read."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from . import marks
+from .names import qualified_name
+
+__all__ = ["Attribute", "Final", "annotate", "export", "ignore", "interface", "is_scripting", "is_tracing", "script_if_tracing", "unused"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Attribute:
+    """A value of a module with its type: `self.x = Attribute({}, Dict[str, int])`."""
+
+    __slots__ = ("type", "value")
+
+    def __init__(self, value: Any, type: Any) -> None:
+        self.value = value
+        self.type = type
+
+    def __iter__(self) -> Any:
+        return iter((self.value, self.type))
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value; in programs, of that type."""
+    return the_value
+
+
+def export(fn: _F) -> _F:
+    """Compile this method even if nothing calls it."""
+    fn._torchscript_modifier = marks.EXPORT  # type: ignore[attr-defined]
+    return fn
+
+
+def unused(fn: Any) -> Any:
+    """A call raises instead; the body is not compiled."""
+    if isinstance(fn, property):
+        prop = fn
+        prop.fget._torchscript_modifier = marks.UNUSED  # type: ignore[union-attr]
+        if prop.fset:
+            prop.fset._torchscript_modifier = marks.UNUSED  # type: ignore[attr-defined]
+        return prop
+    fn._torchscript_modifier = marks.UNUSED
+    return fn
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Stays a call to Python; `drop`: as unused."""
+    if callable(drop):
+        drop._torchscript_modifier = marks.IGNORE
+        return drop
+    if not isinstance(drop, bool):
+        raise RuntimeError(f"Argument to @torch.jit.ignore must be a bool or a function but got {drop}")
+    drop_on_export = kwargs.pop("drop_on_export", None)
+    if drop_on_export:
+        warnings.warn("ignore(drop_on_export=True) has been deprecated. Use torch.jit.unused instead.", FutureWarning, stacklevel=2)
+        drop = drop_on_export
+    elif drop:
+        warnings.warn("ignore(True) has been deprecated. Use torch.jit.unused instead.", FutureWarning, stacklevel=2)
+
+    def decorator(fn: Any) -> Any:
+        fn._torchscript_modifier = marks.UNUSED if drop else marks.IGNORE
+        return fn
+
+    return decorator
+
+
+def _copy_to_script_wrapper(fn: _F) -> _F:
+    fn._torchscript_modifier = marks.COPY_TO_SCRIPT_WRAPPER  # type: ignore[attr-defined]
+    return fn
+
+
+def _overload(fn: _F) -> _F:
+    """Declares an overload of the function of this name that follows."""
+    marks.add_overload(qualified_name(fn), fn)
+    return fn
+
+
+def _overload_method(fn: _F) -> _F:
+    """The same of a method."""
+    marks.add_method_overload(qualified_name(fn), fn.__qualname__.rpartition(".")[0], fn)
+    return fn
+
+
+def interface(cls: Any) -> Any:
+    """Marks a class of methods without bodies: what has them all can stand for it."""
+    if not isinstance(cls, type):
+        raise RuntimeError("interface must be applied to a class")
+    names = [c.__name__ for c in cls.__mro__]
+    if len(names) != (3 if "Module" in names else 2):
+        raise RuntimeError("TorchScript interface does not support inheritance yet. Please directly inherit from 'object' or 'nn.Module'.")
+    cls.__torch_script_interface__ = qualified_name(cls)
+    return cls
+
+
+def is_scripting() -> bool:
+    """False here; true in programs."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Is torch.jit.trace running?"""
+    import sys
+
+    torch = sys.modules.get("torch")
+    return bool(torch is not None and torch.jit.is_tracing())
+
+
+def script_if_tracing(fn: Any) -> Any:
+    """Compiled when tracing meets it, else Python's."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not is_tracing():
+            return fn(*args, **kwargs)
+        from . import script
+
+        return script(wrapper.__original_fn)(*args, **kwargs)
+
+    wrapper.__original_fn = fn  # type: ignore[attr-defined]
+    wrapper.__script_if_tracing_wrapper = True  # type: ignore[attr-defined]
+    return wrapper

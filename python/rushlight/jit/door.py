@@ -1,0 +1,185 @@
+"""The Python door: one unit for all that Python compiles, and the compiler's questions answered from live objects."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from .. import _rushlight
+from . import kinds, marks
+from .classes import Classes
+from .functions import ScriptFunction
+from .names import Names, qualified_name
+from .scope import Scope
+from .sources import Sources, unwrapped
+from .types import Types
+
+# Context managers of torch that are TorchScript themselves.
+_PRELUDE = """
+class {0}:
+    def __init__(self) -> None:
+        self.prev = False
+
+    def __enter__(self) -> None:
+        self.prev = torch.is_grad_enabled()
+        torch.set_grad_enabled({1})
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        torch.set_grad_enabled(self.prev)
+"""
+
+
+class Door:
+    """Compiles live functions and classes.  The extension calls `name` to `call`."""
+
+    function_type = ScriptFunction
+
+    def __init__(self) -> None:
+        self.unit = _rushlight.Unit(self)
+        self.sources = Sources(self.unit)
+        self.classes = Classes(self)
+        self.types = Types(self.unit, self.classes)
+        self.names = Names(self)
+        self._functions: weakref.WeakKeyDictionary[Any, ScriptFunction] = weakref.WeakKeyDictionary()
+        self._overloaded: dict[str, list[ScriptFunction]] = {}
+        self._schemas: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._prelude: dict[Any, Any] = {}
+        self._depth = 0
+
+    # -- the compiler's questions ---------------------------------------------------------------------------
+
+    def name(self, scope: Any, name: str) -> Any:
+        found = scope.find(name, scope)
+        if found is scope:
+            return None
+        return self.names.of(found)
+
+    def attr(self, obj: Any, name: str) -> Any:
+        return self.names.attribute(obj, name)
+
+    def type(self, scope: Any, dotted: str) -> Any:
+        found = scope.find_dotted(dotted, scope)
+        return None if found is scope or found is None else self.types.of(found, scope)
+
+    def class_attr(self, obj: Any, name: str) -> Any:
+        own = getattr(obj, "_rush_attribute", None)
+        if own is not None and not isinstance(obj, type):
+            return own(name)
+        return self.classes.attribute(obj, name)
+
+    def default(self, scope: Any, name: str, _type: Any) -> Any:
+        return scope.default(name)
+
+    def call(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        return fn(*args)
+
+    # -- compiling --------------------------------------------------------------------------------------------
+
+    def define(self, fn: Any, name: str, self_type: Any = None, flags: int = 0, drop_body: str | None = None, scope: Any = None,
+               signature: Any = None) -> Any:
+        """Declares a function under a qualified name, or a method under its own."""
+        source, line = self.sources.of_function(fn)
+        more = self.sources.of_function(signature) if signature is not None else ()
+        return self.unit.define(name, source, line, scope or Scope(fn), self_type, flags, drop_body, *more)
+
+    def compiled(self, fn: Any) -> ScriptFunction:
+        """A function's one ScriptFunction: declared, and compiled when it is called."""
+        known = self._functions.get(fn)
+        if known is None:
+            inner = unwrapped(fn)
+            known = ScriptFunction(self.define(inner, qualified_name(fn)))
+            known._rush_adopt(fn)
+            self._functions[fn] = known
+        return known
+
+    def overloads_of(self, fn: Any) -> list[ScriptFunction]:
+        """A function's overloads, each with the implementation's body."""
+        try:
+            name = qualified_name(fn)
+        except (RuntimeError, AttributeError):
+            return []
+        made = self._overloaded.setdefault(name, [])
+        declarations = marks.overloads(name)
+        if declarations:
+            if fn in declarations:
+                raise RuntimeError(f"Implementation for the function \"{fn.__name__}\" is missing. Please make sure a definition is provided "
+                                   "and defined after all overload declarations.")
+            made.clear()
+            for i, declaration in enumerate(declarations):
+                f = self.define(unwrapped(fn), f"{name}__{i}", signature=declaration)
+                made.append(ScriptFunction(f))
+            marks.forget_overloads(name)
+        return made
+
+    def host_schema(self, fn: Any) -> str:
+        """The signature of a function that stays Python's."""
+        known = self._schemas.get(fn)
+        if known is None:
+            inner = unwrapped(fn)
+            declared = self.define(inner, qualified_name(fn), drop_body="")
+            args = ", ".join(f"{t} {name}" for name, t, _, _ in declared.arguments)
+            known = f"^{fn.__name__}({args}) -> {declared.result or 'Tensor'}"
+            self._schemas[fn] = known
+        return known
+
+    def prelude_class(self, cls: Any) -> Any:
+        torch = sys.modules.get("torch")
+        if torch is None or cls not in (torch.no_grad, torch.enable_grad):
+            return None
+        if cls not in self._prelude:
+            text = _PRELUDE.format(cls.__name__, cls is torch.enable_grad)
+            t = self.unit.add_class(qualified_name(cls), kinds.C_SCRIPT, cls)
+            source = self.sources.of_text("torch", text)
+            scope = Scope(names={"torch": torch, "Any": Any})
+            for line, name in ((3, "__init__"), (6, "__enter__"), (10, "__exit__")):
+                self.unit.define(name, source, line, scope, t)
+            self._prelude[cls] = (kinds.TYPE, t)
+        return self._prelude[cls]
+
+    # -- script() ---------------------------------------------------------------------------------------------
+
+    def outermost(self, body: Callable[[], Any]) -> Any:
+        """Runs body; classes that it made are forgotten when it fails."""
+        if self._depth == 0:
+            self.classes.recent = []
+        self._depth += 1
+        try:
+            return body()
+        except BaseException:
+            if self._depth == 1:
+                self.classes.forget_recent()
+            raise
+        finally:
+            self._depth -= 1
+
+    def function(self, fn: FunctionType) -> ScriptFunction:
+        def body() -> ScriptFunction:
+            made = self.compiled(fn)
+            made.compile()
+            return made
+
+        return self.outermost(body)
+
+    def class_(self, cls: Any) -> Any:
+        def body() -> Any:
+            t = self.classes.compile(cls)
+            t.complete()
+            for name in t.methods:
+                t.method(name).compile()
+            return t
+
+        return self.outermost(body)
+
+
+_door: Door | None = None
+
+
+def door() -> Door:
+    """The process's one door."""
+    global _door
+    if _door is None:
+        _door = Door()
+    return _door

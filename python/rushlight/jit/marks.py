@@ -1,0 +1,81 @@
+"""Marks on functions and classes, torch's or ours: both are the same attributes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+IGNORE = "ignore (leave as a call to Python, cannot be torch.jit.save'd)"
+UNUSED = "unused (ignored and replaced with raising of an exception)"
+EXPORT = "export (compile this function even if nothing calls it)"
+DEFAULT = "default (compile if called from a exported function / forward)"
+COPY_TO_SCRIPT_WRAPPER = "if this method is not scripted, copy the python method onto the scripted model"
+DROP = "_drop (function is fully ignored, declaration can be unscriptable)"
+
+
+def modifier(fn: Any) -> Any:
+    """The mark's text; plain functions have DEFAULT."""
+    fn = getattr(fn, "__func__", fn)
+    mark = getattr(fn, "_torchscript_modifier", None)
+    return DEFAULT if mark is None else getattr(mark, "value", mark)
+
+
+def is_ignored(fn: Any) -> bool:
+    return modifier(fn) in (IGNORE, UNUSED, DROP)
+
+
+def is_dropped(fn: Any) -> bool:
+    return modifier(fn) in (UNUSED, DROP)
+
+
+def torch_internal() -> Any:
+    """torch._jit_internal where torch is, else None."""
+    return sys.modules.get("torch._jit_internal")
+
+
+def boolean_dispatch(fn: Any) -> Any:
+    """torch's table entry {"if_true", "if_false", "index", "default", "arg_name"}, or None."""
+    internal = torch_internal()
+    if internal is None:
+        return None
+    try:
+        return internal.boolean_dispatched.get(fn)
+    except TypeError:
+        return None
+
+
+_overloads: dict[str, list[Any]] = {}
+_method_overloads: dict[str, dict[str, list[Any]]] = {}
+
+
+def add_overload(qualified: str, fn: Any) -> None:
+    _overloads.setdefault(qualified, []).append(fn)
+
+
+def overloads(qualified: str) -> list[Any]:
+    """Declarations marked by @_overload, torch's or ours."""
+    own = _overloads.get(qualified)
+    internal = torch_internal()
+    theirs = internal._overloaded_fns.get(qualified) if internal is not None else None
+    return own or theirs or []
+
+
+def forget_overloads(qualified: str) -> None:
+    _overloads.pop(qualified, None)
+    internal = torch_internal()
+    if internal is not None:
+        internal._overloaded_fns.pop(qualified, None)
+
+
+def add_method_overload(qualified: str, class_name: str, fn: Any) -> None:
+    _method_overloads.setdefault(qualified, {}).setdefault(class_name, []).append(fn)
+
+
+def method_overloads(fn: Any, class_name: str) -> list[Any]:
+    from .names import qualified_name
+
+    name = qualified_name(fn)
+    own = _method_overloads.get(name, {}).get(class_name)
+    internal = torch_internal()
+    theirs = internal._overloaded_methods.get(name, {}).get(class_name) if internal is not None else None
+    return own or theirs or []

@@ -1,0 +1,239 @@
+"""What a live Python object means to a program."""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import enum
+import math
+import sys
+import warnings
+from collections import OrderedDict
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from . import kinds, marks
+
+# Python functions that are operators: where they are found, and the operator when its name differs.
+_OPERATORS = """
+torch.nn.modules.utils._pair torch.nn.modules.utils._quadruple torch.nn.modules.utils._single torch.nn.modules.utils._triple
+torch.nn.modules.utils._list_with_default=list_with_default torch.backends.cudnn.is_acceptable=cudnn_is_acceptable
+torch._assert torch.autograd.grad torch.autograd.backward torch._C._infer_size torch.broadcast_shapes
+torch.nn.functional._no_grad_embedding_renorm_ torch.nn.functional.assert_int_or_pair=_assert_int_or_pair
+torch.nn.init._no_grad_fill_ torch.nn.init._no_grad_normal_ torch.nn.init._no_grad_uniform_ torch.nn.init._no_grad_zero_
+torch._C._get_tracing_state torch._C._get_cpu_capability torch._VF.stft torch._VF.istft torch._VF.cdist torch._VF.norm
+torch._VF.unique_dim torch._VF.unique_consecutive torch._VF.nuclear_norm torch._VF.frobenius_norm torch._VF.tensordot
+torch._C._set_grad_enabled=set_grad_enabled torch.is_grad_enabled
+"""
+# Modules whose every callable is the operator of its name; of torch's, these stay the Python functions they are.
+_OPERATOR_MODULES = ("torch", "torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._nested", "torch._C._sparse",
+                     "torch._C._special")
+_PYTHON_FUNCTIONS = ("stft", "istft", "lu", "cdist", "norm", "unique", "unique_consecutive", "tensordot")
+_MATH = ("ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh atanh cosh sinh tanh acos asin "
+         "atan atan2 cos sin tan acosh fmod modf factorial frexp isinf degrees radians ldexp gcd isfinite")
+_CMATH = "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh cosh tanh asinh acosh atanh"
+# What has a form of its own in the language.
+_FORMS = {
+    "torch.jit.annotate": "torch.jit.annotate", "torch.jit.isinstance": "torch.jit.isinstance", "torch.jit.fork": "torch.jit.fork",
+    "torch.jit._fork": "torch.jit.fork", "torch.jit.wait": "torch.jit.wait", "torch.jit._wait": "torch.jit.wait",
+    "torch.jit.is_scripting": "torch.jit.is_scripting", "torch._jit_internal.is_scripting": "torch.jit.is_scripting",
+    "torch.jit.is_tracing": "torch.jit.is_tracing", "torch._jit_internal.is_tracing": "torch.jit.is_tracing",
+    "torch._C._has_torch_function": "torch.jit.is_tracing", "torch._C._has_torch_function_unary": "torch.jit.is_tracing",
+    "torch._C._has_torch_function_variadic": "torch.jit.is_tracing", "torch._C._is_tracing": "torch.jit.is_tracing",
+    "torch.jit._trace.is_tracing": "torch.jit.is_tracing", "torch._jit_internal._isinstance": "torch.jit.isinstance",
+}
+_BUILTINS = ("len", "range", "zip", "enumerate", "print", "isinstance", "hasattr", "getattr", "min", "max", "abs", "all", "any", "divmod",
+             "sum", "ord", "chr", "bin", "hex", "oct", "pow", "round", "sorted", "hash", "id", "int", "float", "bool", "str", "complex",
+             "list", "tuple", "dict", "super")
+
+
+def qualified_name(obj: Any) -> str:
+    """As programs name it: "__torch__.module.name"."""
+    own = getattr(obj, "_jit_override_qualname", None)
+    if own is not None:
+        return own
+    compiled = getattr(obj, "qualified_name", None)
+    if isinstance(compiled, str):
+        return compiled
+    if getattr(obj, "__name__", None):
+        name = obj.__name__
+    elif isinstance(obj, enum.Enum):
+        name = obj.name
+    else:
+        raise RuntimeError("Could not get name of python class object")
+    if name == "<lambda>":
+        name = "_lambda"
+    module = obj.__module__
+    if module == "torch._classes":
+        return obj.qualified_name
+    if module is None:
+        raise RuntimeError(f"Could not get qualified name for class '{name}': __module__ can't be None.")
+    module = "__torch__" if module == "__main__" else "__torch__." + module
+    if "." in name:
+        raise RuntimeError(f"Could not get qualified name for class '{name}': '{name}' is not a valid identifier")
+    return f"{module}.{name}"
+
+
+def _at(path: str) -> Any:
+    first, *rest = path.split(".")
+    found: Any = sys.modules.get(first)
+    for name in rest:
+        found = getattr(found, name, None)
+    return found
+
+
+class Names:
+    """Answers (kind, ...) for objects that programs meet."""
+
+    def __init__(self, door: Any) -> None:
+        self._door = door
+        self._known: dict[int, Any] = {}
+        self._alive: list[Any] = []  # what _known's numbers stand for
+        self._torch: Any = None
+        self._constants: tuple[type, ...] = (bool, int, float, complex, str)
+        self._ops_types: tuple[type, ...] = ()
+        self._script_functions: tuple[type, ...] = ()
+        for name in _BUILTINS:
+            self._learn(getattr(builtins, name), (kinds.PATH, name))
+        for name in _MATH.split():
+            self._learn(getattr(math, name), (kinds.OPERATOR, "aten::" + name))
+        self._learn(math.remainder, (kinds.OPERATOR, "aten::mathremainder"))
+        for name in _CMATH.split():
+            self._learn(getattr(cmath, name), (kinds.OPERATOR, "aten::" + name))
+        self._learn(cmath.phase, (kinds.OPERATOR, "aten::angle"))
+        self._learn(cmath.rect, (kinds.OPERATOR, "aten::polar"))
+        self._learn(OrderedDict, (kinds.OPERATOR, "aten::dict"))
+        self._learn(warnings.warn, (kinds.OPERATOR, "aten::warn"))
+
+    def _learn(self, obj: Any, answer: Any) -> None:
+        self._known.setdefault(id(obj), answer)
+        self._alive.append(obj)
+
+    def learn_form(self, obj: Any, path: str) -> None:
+        """Ours of the same meaning as torch's."""
+        self._known[id(obj)] = (kinds.PATH, path)
+        self._alive.append(obj)
+
+    def _learn_torch(self, torch: Any) -> None:
+        self._torch = torch
+        for path, form in _FORMS.items():
+            obj = _at(path)
+            if obj is not None:
+                self._learn(obj, (kinds.PATH, form))
+        for row in _OPERATORS.split():
+            path, _, name = row.partition("=")
+            obj = _at(path)
+            if obj is not None:
+                self._learn(obj, (kinds.OPERATOR, "aten::" + (name or path.rpartition(".")[2])))
+        special = {id(getattr(torch.functional, name)) for name in _PYTHON_FUNCTIONS}
+        special |= {id(torch.no_grad), id(torch.autocast), id(torch.enable_grad), id(torch.set_grad_enabled)}
+        for path in _OPERATOR_MODULES:
+            for name, obj in vars(_at(path)).items():
+                if callable(obj) and not isinstance(obj, type) and id(obj) not in special:
+                    self._learn(obj, (kinds.OPERATOR, "aten::" + ("segment_reduce" if name == "_segment_reduce" else name)))
+        self._constants = (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.qscheme)
+        self._ops_types = (type(torch.ops), type(torch.ops.aten))
+        self._packet = torch._ops.OpOverloadPacket
+        self._script_functions = (torch.jit.ScriptFunction,)
+
+    def of(self, obj: Any, constant: bool = False) -> Any:
+        """The answer; `constant`: plain values count (attributes of modules do, closed-over ones do not)."""
+        known = self._known.get(id(obj))
+        if known is not None:
+            return known
+        if self._torch is None and "torch" in sys.modules and hasattr(sys.modules["torch"], "jit"):
+            self._learn_torch(sys.modules["torch"])
+            return self.of(obj, constant)
+        kind = type(obj)
+        if kind is FunctionType:
+            return self._function(obj)
+        if kind is ModuleType:
+            return (kinds.OBJECT, obj, "module")
+        if obj is None:
+            return (kinds.VALUE, None) if constant else None
+        own = getattr(obj, "_rush_meaning", None)
+        if own is not None and not isinstance(obj, type):
+            return own(self)
+        if constant and isinstance(obj, self._constants):
+            return (kinds.VALUE, obj, self._door.types.of(kind, None) or None)
+        if isinstance(obj, type):
+            return self._class(obj)
+        if isinstance(obj, enum.Enum):
+            return (kinds.VALUE, obj, self._door.classes.type_of(kind))
+        if isinstance(obj, self._door.function_type):
+            return (kinds.FUNCTION, obj)
+        if constant and kind is tuple:
+            return (kinds.TUPLE, tuple(self.of(x, True) for x in obj))
+        return self._other(obj, kind)
+
+    def _other(self, obj: Any, kind: type) -> Any:
+        if kind is BuiltinFunctionType:
+            raise RuntimeError(f"Python builtin {obj!r} is currently not supported in Torchscript:")
+        if self._torch is not None:
+            if isinstance(obj, self._ops_types):
+                return (kinds.OBJECT, obj, "module")
+            if isinstance(obj, self._packet):
+                return (kinds.OPERATOR, obj._qualified_op_name)
+            if isinstance(obj, self._script_functions):
+                inner = getattr(obj, "_torchdynamo_inline", None)
+                return self._function(inner) if inner is not None else (kinds.OBJECT, obj, "ScriptFunction")
+            if isinstance(obj, ModuleType):
+                return (kinds.OBJECT, obj, "module")
+        if isinstance(obj, MethodType):
+            return (kinds.OBJECT, obj, "method")
+        return (kinds.OBJECT, obj, kind.__name__)
+
+    def _function(self, fn: Any) -> Any:
+        table = marks.boolean_dispatch(fn)
+        door = self._door
+        if table is not None:
+            functions = [door.compiled(table[name]) for name in ("if_false", "if_true")]
+            return (kinds.DISPATCH, functions, table["arg_name"], table["index"], bool(table["default"]))
+        if hasattr(fn, "__script_if_tracing_wrapper"):
+            fn = fn.__original_fn
+        if hasattr(fn, "__script_unsupported"):
+            raise RuntimeError("TorchScript error: " + fn.__script_unsupported)
+        if marks.is_ignored(fn):
+            return self._ignored(fn)
+        overloads = door.overloads_of(fn)
+        if overloads:
+            return (kinds.OVERLOADS, overloads)
+        return (kinds.FUNCTION, door.compiled(fn))
+
+    def _ignored(self, fn: Any) -> Any:
+        schema = self._door.host_schema(fn)
+        if marks.is_dropped(fn):
+            return (kinds.UNUSED, fn, schema, "This Python function is annotated to be ignored and cannot be run")
+        return (kinds.HOST_CALL, fn, schema)
+
+    def _class(self, cls: Any) -> Any:
+        if issubclass(cls, BaseException):
+            if cls is AssertionError:
+                return None
+            name = qualified_name(cls) if cls.__module__ != "builtins" else "builtins." + cls.__name__
+            return (kinds.EXCEPTION, name.replace("__torch__.", "__main__." if cls.__module__ == "__main__" else "", 1))
+        prelude = self._door.prelude_class(cls)
+        if prelude is not None:
+            return prelude
+        t = self._door.types.of(cls, None)
+        if t is not None:
+            return (kinds.TYPE, t)
+        torch = self._torch
+        if torch is not None and issubclass(cls, torch.nn.Module):
+            raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
+        return (kinds.OBJECT, cls, cls.__name__)
+
+    def attribute(self, obj: Any, name: str) -> Any:
+        """What obj.name means."""
+        if isinstance(obj, self._ops_types):
+            if isinstance(obj, self._ops_types[1]):
+                return (kinds.OPERATOR, f"{obj.name}::{name}")
+            return (kinds.OBJECT, getattr(obj, name), "module")
+        own = getattr(obj, "_rush_attribute", None)
+        if own is not None and not isinstance(obj, type):
+            return own(name)
+        missing = self._known
+        found = getattr(obj, name, missing)
+        if found is missing:
+            return None
+        return self.of(found, constant=isinstance(obj, ModuleType))

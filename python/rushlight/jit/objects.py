@@ -1,0 +1,32 @@
+"""Instances of script classes that live in the program: rushlight.script(instance)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .door import door
+
+
+class RecursiveScriptClass:
+    """An object of a compiled class: its attributes and methods are the program's."""
+
+    _rush_is_scripted = True
+
+    def __init__(self, obj: Any) -> None:
+        object.__setattr__(self, "_c", obj)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._c, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        door().unit.set_attr(self._c, name, value)
+
+
+def script_object(obj: Any) -> RecursiveScriptClass:
+    """The object's state in an object of its class."""
+    d = door()
+    t = d.class_(type(obj))
+    made = t.create()
+    for name, _, _ in t.attrs:
+        d.unit.set_attr(made, name, getattr(obj, name))
+    return RecursiveScriptClass(made)
