@@ -183,8 +183,11 @@ typedef enum rush_class_kind {
 } rush_class_kind;
 
 typedef enum rush_container { /* a module that is walked over while compiling */
-  RUSH_CONTAINER_NONE, RUSH_CONTAINER_MODULE_LIST, RUSH_CONTAINER_MODULE_DICT, RUSH_CONTAINER_SEQUENTIAL,
-  RUSH_CONTAINER_PARAMETER_LIST, RUSH_CONTAINER_PARAMETER_DICT
+  RUSH_CONTAINER_NONE,
+  RUSH_CONTAINER_MODULE_LIST, /* Sequential too */
+  RUSH_CONTAINER_MODULE_DICT,
+  RUSH_CONTAINER_PARAMETER_LIST,
+  RUSH_CONTAINER_PARAMETER_DICT
 } rush_container;
 
 typedef struct rush_class_def {
