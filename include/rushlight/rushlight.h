@@ -377,6 +377,11 @@ RUSH_API rush_value rush_object_attr(rush_value object, const char *name);
 /* Names of an object's attributes, in order; static while the object lives.  0 for anything else. */
 RUSH_API size_t rush_object_n_attrs(rush_value object);
 RUSH_API const char *rush_object_attr_name(rush_value object, size_t i);
+/* What attribute i of a module's object is: a parameter, a buffer, a submodule (bits), or 0. */
+enum { RUSH_SLOT_PARAMETER = 1, RUSH_SLOT_BUFFER = 2, RUSH_SLOT_MODULE = 4 };
+RUSH_API unsigned rush_object_slot_kind(rush_value object, size_t i);
+/* Is it an instance of a module's class? */
+RUSH_API bool rush_object_is_module(rush_value object);
 /* Sets an attribute; the value is converted to the attribute's type where TorchScript would, else refused. */
 RUSH_API rush_status rush_object_set_attr(rush_context *c, rush_value object, const char *name, rush_value v,
                                           rush_error *err) RUSH_CHECKED;
@@ -428,6 +433,11 @@ RUSH_API rush_status rush_module_define(rush_module *m, const char *text, size_t
 RUSH_API void rush_module_release(rush_module *m);
 /* Another instance with state of its own: parameters shared, buffers and attributes copied when `deep`. */
 RUSH_API rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err) RUSH_CHECKED;
+
+/* A module around an object that is one (rush_object_is_module): a submodule, called and printed like the whole.  *out is
+ * new and takes the locks of `root`, whose object it belongs to (NULL: it has its own). */
+RUSH_API rush_status rush_module_around(rush_context *c, rush_value object, rush_module *root, rush_module **out,
+                                        rush_error *err) RUSH_CHECKED;
 
 typedef enum rush_format { RUSH_FORMAT_TORCHSCRIPT, RUSH_FORMAT_EXPORT } rush_format;
 RUSH_API rush_format rush_module_format(const rush_module *m);

@@ -474,6 +474,10 @@ static int other_to_value(py_call *call, PyObject *o, int depth, rush_value *out
 {
   py_state *st = call->state;
 
+  if (PyObject_TypeCheck(o, st->module_type) && ((py_module *)o)->module) {
+    *out = rush_value_retain(rush_module_value(((py_module *)o)->module));
+    return 0;
+  }
   if (py_find_torch(st)) {
     int is = PyObject_IsInstance(o, st->torch_tensor);
     if (is)
@@ -891,6 +895,9 @@ PyObject *py_from_value(py_call *call, rush_value v)
   case RUSH_TAG_DEVICE:
     return device_out(call, v);
   case RUSH_TAG_OBJECT:
+    if (rush_object_is_module(v))
+      return py_module_wrap(call->state, v, NULL);
+    /* fall through */
   case RUSH_TAG_FUTURE:
     if (Py_EnterRecursiveCall(" in a result of a program"))
       return NULL;

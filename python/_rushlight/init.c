@@ -5,6 +5,7 @@
 
 PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs);
 PyObject *py_compile(PyObject *m, PyObject *args);
+PyObject *py_set_module_class(PyObject *m, PyObject *type);
 
 /* -- Single operators ------------------------------------------------------------------------------------ */
 
@@ -528,6 +529,7 @@ static int module_exec(PyObject *m)
 static PyMethodDef functions[] = {
     {"load", (PyCFunction)(void (*)(void))py_load, METH_VARARGS | METH_KEYWORDS, "open an archive"},
     {"compile", py_compile, METH_VARARGS, "compile(text, name, first_line): TorchScript from a text"},
+    {"_set_module_class", py_set_module_class, METH_O, "the class of submodules"},
     {"load_value", py_load_value, METH_O, "plain data of a torch.save, .npy or .safetensors file"},
     {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(name, *args, **kwargs)"},

@@ -167,11 +167,18 @@ static PyObject *method_schema(PyObject *self, void *unused)
   rush_free_text(m->state->context, text);
   return o;
 }
+static PyObject *no_program(void)
+{
+  PyErr_SetString(PyExc_AttributeError, "the module is no program (yet)");
+  return NULL;
+}
 static PyObject *dump(py_module *self, rush_dump what, const char *method)
 {
   rush_error err = RUSH_ERROR_INIT;
   char *text;
 
+  if (!self->module)
+    return no_program();
   if (rush_module_dump(self->module, what, method, &text, &err) != RUSH_OK)
     return py_raise(self->state, &err);
   PyObject *o = PyUnicode_FromString(text);
@@ -223,18 +230,81 @@ static PyObject *method_new(py_state *st, PyObject *owner, const char *name)
 
 /* -- Modules ---------------------------------------------------------------------------------------------- */
 
+static int module_traverse(PyObject *self, visitproc visit, void *arg)
+{
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(((py_module *)self)->cache);
+  return 0;
+}
+static int module_clear(PyObject *self)
+{
+  Py_CLEAR(((py_module *)self)->cache);
+  return 0;
+}
 static void module_dealloc(PyObject *self)
 {
   PyTypeObject *type = Py_TYPE(self);
 
+  PyObject_GC_UnTrack(self);
+  module_clear(self);
   rush_module_release(((py_module *)self)->module);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
+static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+  py_module *m = (py_module *)type->tp_alloc(type, 0);
+  PyTypeObject *ours = type;
+
+  (void)args;
+  (void)kwargs;
+  while (ours->tp_dealloc != module_dealloc)
+    ours = ours->tp_base;
+  if (m)
+    m->state = PyType_GetModuleState(ours);
+  return (PyObject *)m;
+}
+
+/* Subclasses in Python have more to set up: a method _construct does. */
+static PyObject *module_make(py_state *st, PyTypeObject *type, rush_module *steal)
+{
+  py_module *m = (py_module *)type->tp_alloc(type, 0);
+
+  if (!m) {
+    rush_module_release(steal);
+    return NULL;
+  }
+  m->module = steal;
+  m->state = st;
+  PyObject *construct = PyObject_GetAttrString((PyObject *)type, "_construct");
+  PyObject *done = construct ? PyObject_CallOneArg(construct, (PyObject *)m) : NULL;
+  if (!construct && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    PyErr_Clear();
+    return (PyObject *)m;
+  }
+  Py_XDECREF(construct);
+  if (!done)
+    Py_CLEAR(m);
+  Py_XDECREF(done);
+  return (PyObject *)m;
+}
+
+PyObject *py_module_wrap(py_state *st, rush_value object, rush_module *root)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *m;
+
+  if (rush_module_around(st->context, object, root, &m, &err) != RUSH_OK)
+    return py_raise(st, &err);
+  return module_make(st, st->module_class ? (PyTypeObject *)st->module_class : st->module_type, m);
+}
+
 static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-  PyObject *forward = method_new(((py_module *)self)->state, self, "forward");
+  py_module *m = (py_module *)self;
+  PyObject *forward = m->is_hooked || !m->module ? PyObject_GetAttrString(self, "_call_impl")
+                                                 : method_new(m->state, self, "forward");
   PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
 
   Py_XDECREF(forward);
@@ -249,30 +319,96 @@ static bool has_method(py_module *m, const char *name)
   return false;
 }
 
-/* Methods first, then attributes of the instance. */
+/* What an object of the cache must still stand for. */
+static PyObject *identity_of(rush_value v) { return PyLong_FromVoidPtr(v.as.heap); }
+
+static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value v)
+{
+  PyObject *id = identity_of(v), *entry = id ? PyTuple_Pack(2, o, id) : NULL;
+
+  if (!m->cache)
+    m->cache = PyDict_New();
+  int result = entry && m->cache ? PyDict_SetItem(m->cache, name, entry) : -1;
+  Py_XDECREF(id);
+  Py_XDECREF(entry);
+  return result;
+}
+
+/* The object that stood for the attribute before, new; NULL without an exception. */
+static PyObject *module_recall(py_module *m, PyObject *name, rush_value v)
+{
+  PyObject *entry = m->cache ? PyDict_GetItem(m->cache, name) : NULL;
+
+  if (!entry || PyLong_AsVoidPtr(PyTuple_GET_ITEM(entry, 1)) != v.as.heap)
+    return NULL;
+  return Py_NewRef(PyTuple_GET_ITEM(entry, 0));
+}
+
+/* The attribute as an object: parameters and submodules are the same at every look.  A tensor that is looked at through torch is
+ * made what torch has for it by the class' _parameter. */
+static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
+{
+  bool keeps = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v);
+  PyObject *o = keeps ? module_recall(m, name, v) : NULL;
+
+  if (o)
+    return o;
+  if (rush_object_is_module(v)) {
+    o = py_module_wrap(m->state, v, m->module);
+  } else {
+    py_call call = {.state = m->state};
+    o = py_from_value(&call, v);
+    py_call_end(&call);
+  }
+  if (o && v.tag == RUSH_TAG_TENSOR && PyObject_HasAttrString((PyObject *)m, "_parameter")) {
+    PyObject *made = PyObject_CallMethod((PyObject *)m, "_parameter", "OO", name, o);
+    Py_SETREF(o, made);
+  }
+  if (o && keeps && module_remember(m, name, o, v) < 0)
+    Py_CLEAR(o);
+  return o;
+}
+
+/* The value of an attribute of the program, new; NULL: an exception is set, or (without one) there is none. */
+static PyObject *module_slot(py_module *m, PyObject *name)
+{
+  const char *text = PyUnicode_AsUTF8(name);
+  rush_value v = text && m->module ? rush_object_attr(rush_module_value(m->module), text) : (rush_value){.tag = RUSH_TAG_UNSET};
+
+  if (v.tag == RUSH_TAG_UNSET)
+    return NULL;
+  PyObject *o = slot_out(m, name, v);
+  rush_value_release(v);
+  return o;
+}
+
+/* The program's methods are stronger than what Python's classes have of the same name, Python's other attributes than the program's. */
 static PyObject *module_getattro(PyObject *self, PyObject *name)
 {
   PyObject *found = PyObject_GenericGetAttr(self, name);
   py_module *m = (py_module *)self;
 
-  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError))
+  if (!m->module || (!found && !PyErr_ExceptionMatches(PyExc_AttributeError)))
     return found;
   const char *text = PyUnicode_AsUTF8(name);
-  if (!text)
-    return NULL;
-  if (has_method(m, text)) {
-    PyErr_Clear();
-    return method_new(m->state, self, text);
+  if (found) {
+    if (text && text[0] != '_' && has_method(m, text))
+      Py_SETREF(found, method_new(m->state, self, text));
+    return found;
   }
-  rush_value v = rush_object_attr(rush_module_value(m->module), text);
-  if (v.tag == RUSH_TAG_UNSET)
+  if (!text || (text[0] == '_' && text[1] == '_'))
     return NULL;
-  PyErr_Clear();
-  py_call call = {.state = m->state};
-  PyObject *o = py_from_value(&call, v);
-  rush_value_release(v);
-  py_call_end(&call);
-  return o;
+  PyObject *type, *value, *tb;
+  PyErr_Fetch(&type, &value, &tb);
+  found = has_method(m, text) ? method_new(m->state, self, text) : module_slot(m, name);
+  if (found || PyErr_Occurred()) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(tb);
+    return found;
+  }
+  PyErr_Restore(type, value, tb);
+  return NULL;
 }
 
 static int set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
@@ -299,9 +435,115 @@ static int set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o
   py_call_end(&call);
   return result;
 }
-static int module_setattro(PyObject *self, PyObject *name, PyObject *o)
+static bool has_slot(py_module *m, const char *name)
 {
-  return set_attr(((py_module *)self)->state, rush_module_value(((py_module *)self)->module), name, o);
+  rush_value object = rush_module_value(m->module);
+
+  for (size_t i = 0; i < rush_object_n_attrs(object); i++)
+    if (strcmp(rush_object_attr_name(object, i), name) == 0)
+      return true;
+  return false;
+}
+static int set_slot(py_module *m, PyObject *name, PyObject *o)
+{
+  rush_value object = rush_module_value(m->module);
+
+  if (set_attr(m->state, object, name, o) < 0)
+    return -1;
+  rush_value v = rush_object_attr(object, PyUnicode_AsUTF8(name));
+  int result = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v) ? module_remember(m, name, o, v) : 0;
+  rush_value_release(v);
+  return result;
+}
+/* Set an attribute of the program: False when it has none of this name.  (No tp_setattro: then nn.Module could not be a base.) */
+static PyObject *module_set(PyObject *self, PyObject *args)
+{
+  py_module *m = (py_module *)self;
+  PyObject *name, *o;
+
+  if (!PyArg_ParseTuple(args, "UO", &name, &o))
+    return NULL;
+  const char *text = PyUnicode_AsUTF8(name);
+  if (!m->module || !text || (text[0] == '_' && text[1] == '_') || !has_slot(m, text))
+    return text ? Py_NewRef(Py_False) : NULL;
+  return set_slot(m, name, o) < 0 ? NULL : Py_NewRef(Py_True);
+}
+
+static PyObject *module_py_slot(PyObject *self, PyObject *name)
+{
+  PyObject *o = module_slot((py_module *)self, name);
+
+  if (!o && !PyErr_Occurred())
+    PyErr_SetObject(PyExc_AttributeError, name);
+  return o;
+}
+/* A method of the program, whatever Python's class has of that name. */
+static PyObject *module_program_method(PyObject *self, PyObject *name)
+{
+  py_module *m = (py_module *)self;
+  const char *text = PyUnicode_AsUTF8(name);
+
+  if (!text)
+    return NULL;
+  if (!m->module || !has_method(m, text)) {
+    PyErr_SetObject(PyExc_AttributeError, name);
+    return NULL;
+  }
+  return method_new(m->state, self, text);
+}
+/* (name, kind) of every attribute, in order. */
+static PyObject *module_slots_list(PyObject *self, PyObject *unused)
+{
+  py_module *m = (py_module *)self;
+  rush_value object = m->module ? rush_module_value(m->module) : rush_value_none();
+  size_t n = rush_object_n_attrs(object);
+  PyObject *list = PyList_New((Py_ssize_t)n);
+
+  (void)unused;
+  for (size_t i = 0; list && i < n; i++) {
+    PyObject *item = Py_BuildValue("(sI)", rush_object_attr_name(object, i), rush_object_slot_kind(object, i));
+    if (!item)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, (Py_ssize_t)i, item);
+  }
+  return list;
+}
+/* The program of another module becomes this one's too, with its state. */
+static PyObject *module_adopt(PyObject *self, PyObject *other)
+{
+  py_module *m = (py_module *)self, *from = (py_module *)other;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *made;
+
+  if (!PyObject_TypeCheck(other, m->state->module_type) || !from->module)
+    return PyErr_Format(PyExc_TypeError, "_adopt() takes a module");
+  if (rush_module_around(m->state->context, rush_module_value(from->module), from->module, &made, &err) != RUSH_OK)
+    return py_raise(m->state, &err);
+  rush_module_release(m->module);
+  m->module = made;
+  Py_XSETREF(m->cache, from->cache ? PyDict_Copy(from->cache) : NULL);
+  Py_RETURN_NONE;
+}
+static PyObject *module_is_script(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyBool_FromLong(((py_module *)self)->module != NULL);
+}
+static PyObject *module_class_name(PyObject *self, void *unused)
+{
+  py_module *m = (py_module *)self;
+  const char *name = m->module ? rush_value_class(rush_module_value(m->module)) : NULL;
+
+  (void)unused;
+  return name ? PyUnicode_FromString(name) : Py_NewRef(Py_None);
+}
+static PyObject *module_same(PyObject *self, PyObject *other)
+{
+  py_module *a = (py_module *)self, *b = (py_module *)other;
+
+  return PyBool_FromLong(PyObject_TypeCheck(other, a->state->module_type) && a->module && b->module &&
+                         rush_module_value(a->module).as.heap == rush_module_value(b->module).as.heap);
 }
 
 /* `training` of an object and of all below it. */
@@ -330,6 +572,8 @@ static PyObject *module_set_training(PyObject *self, PyObject *arg)
 {
   int on = PyObject_IsTrue(arg);
 
+  if (!((py_module *)self)->module)
+    return no_program();
   if (on < 0 || set_training(((py_module *)self)->state, rush_module_value(((py_module *)self)->module), on) < 0)
     return NULL;
   Py_RETURN_NONE;
@@ -338,7 +582,7 @@ static PyObject *module_set_training(PyObject *self, PyObject *arg)
 static PyObject *module_methods(PyObject *self, PyObject *unused)
 {
   py_module *m = (py_module *)self;
-  size_t n = rush_module_n_methods(m->module);
+  size_t n = m->module ? rush_module_n_methods(m->module) : 0;
   PyObject *list = PyList_New((Py_ssize_t)n);
 
   (void)unused;
@@ -358,6 +602,8 @@ static PyObject *module_state(PyObject *self, PyObject *args)
   py_call call = {.state = m->state};
   rush_error err = RUSH_ERROR_INIT;
   int parameters_only = 0;
+  if (!m->module)
+    return no_program();
   PyObject *d = PyArg_ParseTuple(args, "|p", &parameters_only) ? PyDict_New() : NULL;
 
   for (size_t i = 0, n = d ? rush_module_n_state(m->module) : 0; i < n; i++) {
@@ -393,6 +639,8 @@ static PyObject *module_set_state(PyObject *self, PyObject *args)
   PyObject *o, *result = NULL;
   rush_value v;
 
+  if (!m->module)
+    return no_program();
   if (!PyArg_ParseTuple(args, "sO", &name, &o) || py_to_value(&call, o, &v) < 0)
     goto done;
   if (rush_module_set_state(m->module, name, v, &err) == RUSH_OK)
@@ -412,16 +660,11 @@ static PyObject *module_copy(PyObject *self, PyObject *unused)
   rush_module *copy;
 
   (void)unused;
+  if (!m->module)
+    return no_program();
   if (rush_module_copy(m->module, &copy, &err) != RUSH_OK)
     return py_raise(m->state, &err);
-  py_module *o = (py_module *)Py_TYPE(self)->tp_alloc(Py_TYPE(self), 0);
-  if (!o) {
-    rush_module_release(copy);
-    return NULL;
-  }
-  o->module = copy;
-  o->state = m->state;
-  return (PyObject *)o;
+  return module_make(m->state, Py_TYPE(self), copy);
 }
 
 static PyObject *module_code(PyObject *self, void *unused)
@@ -436,7 +679,8 @@ static PyObject *module_graph(PyObject *self, void *unused)
 }
 static PyObject *module_repr(PyObject *self)
 {
-  const char *name = rush_value_class(rush_module_value(((py_module *)self)->module));
+  rush_module *m = ((py_module *)self)->module;
+  const char *name = m ? rush_value_class(rush_module_value(m)) : NULL;
   const char *last = name ? strrchr(name, '.') : NULL;
 
   return PyUnicode_FromFormat("ScriptModule(original_name=%s)", last ? last + 1 : name ? name : "?");
@@ -449,35 +693,39 @@ static PyMethodDef module_methods_table[] = {
     {"_set_state", module_set_state, METH_VARARGS, "copy a tensor into a named parameter or buffer"},
     {"_set_training", module_set_training, METH_O, "set `training` of all submodules"},
     {"_define", module_define, METH_VARARGS, "add a text's definitions to a module of compile()"},
+    {"_slot", module_py_slot, METH_O, "an attribute of the program"},
+    {"_set", module_set, METH_VARARGS, "set an attribute, which the object stands for from then on; False: there is none"},
+    {"_program_method", module_program_method, METH_O, "a method of the program"},
+    {"_slots", module_slots_list, METH_NOARGS, "(name, kind) of every attribute"},
+    {"_adopt", module_adopt, METH_O, "become another view of a module"},
+    {"_is_same", module_same, METH_O, "do both show one module?"},
     {"copy", module_copy, METH_NOARGS, "another instance with state of its own"},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef module_getset[] = {{"code", module_code, NULL, "TorchScript source", NULL},
                                       {"graph", module_graph, NULL, "IR of forward as text", NULL},
+                                      {"_is_script", module_is_script, NULL, "is there a program?", NULL},
+                                      {"_class_name", module_class_name, NULL, "qualified name of the module's class", NULL},
                                       {NULL, NULL, NULL, NULL, NULL}};
+static PyMemberDef module_members[] = {
+    {"_is_hooked", T_BOOL, offsetof(py_module, is_hooked), 0, "calls go through Python's _call_impl"}, {NULL, 0, 0, 0, NULL}};
 static PyType_Slot module_slots[] = {{Py_tp_dealloc, module_dealloc},
+                                     {Py_tp_new, module_new},
+                                     {Py_tp_traverse, module_traverse},
+                                     {Py_tp_clear, module_clear},
+                                     {Py_tp_members, module_members},
                                      {Py_tp_call, module_call},
                                      {Py_tp_getattro, module_getattro},
-                                     {Py_tp_setattro, module_setattro},
                                      {Py_tp_repr, module_repr},
                                      {Py_tp_methods, module_methods_table},
                                      {Py_tp_getset, module_getset},
                                      {Py_tp_doc, "A program loaded from an archive, with its state."},
                                      {0, NULL}};
 static PyType_Spec module_spec = {"rushlight._rushlight.Module", sizeof(py_module), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                  module_slots};
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, module_slots};
 
 PyObject *py_module_wrap_steal(py_state *st, rush_module *module)
 {
-  py_module *o = (py_module *)st->module_type->tp_alloc(st->module_type, 0);
-
-  if (!o) {
-    rush_module_release(module);
-    return NULL;
-  }
-  o->module = module;
-  o->state = st;
-  return (PyObject *)o;
+  return module_make(st, (PyTypeObject *)st->module_class, module);
 }
 
 /* -- Script objects and enum members ------------------------------------------------------------------------ */
@@ -583,19 +831,6 @@ int py_add_module_types(PyObject *m, py_state *st)
 
 /* -- Texts ----------------------------------------------------------------------------------------------------- */
 
-static PyObject *wrap_module(py_state *st, PyTypeObject *type, rush_module *steals)
-{
-  py_module *o = (py_module *)type->tp_alloc(type, 0);
-
-  if (!o) {
-    rush_module_release(steals);
-    return NULL;
-  }
-  o->module = steals;
-  o->state = st;
-  return (PyObject *)o;
-}
-
 /* compile(text, name, first_line): a new module; module._define(text, name, first_line): more of it. */
 static PyObject *compile_text(py_state *st, py_module *into, PyObject *args)
 {
@@ -616,7 +851,7 @@ static PyObject *compile_text(py_state *st, py_module *into, PyObject *args)
   Py_END_ALLOW_THREADS
   if (status != RUSH_OK)
     return py_raise(st, &err);
-  return into ? Py_NewRef(Py_None) : wrap_module(st, st->module_type, module);
+  return into ? Py_NewRef(Py_None) : py_module_wrap_steal(st, module);
 }
 PyObject *py_compile(PyObject *m, PyObject *args) { return compile_text(PyModule_GetState(m), NULL, args); }
 static PyObject *module_define(PyObject *self, PyObject *args)
@@ -663,5 +898,15 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
   }
   if (status != RUSH_OK)
     return py_raise(st, &err);
-  return wrap_module(st, (PyTypeObject *)type, module);
+  return module_make(st, (PyTypeObject *)type, module);
+}
+
+PyObject *py_set_module_class(PyObject *m, PyObject *type)
+{
+  py_state *st = PyModule_GetState(m);
+
+  if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type))
+    return PyErr_Format(PyExc_TypeError, "a subclass of Module is needed");
+  Py_XSETREF(st->module_class, Py_NewRef(type));
+  Py_RETURN_NONE;
 }

@@ -18,6 +18,7 @@ typedef struct py_state {
   PyObject *classes;       /* qualified name -> Python class of a scripted class, NamedTuple or Enum; or NULL */
   PyObject *class_types;   /* and that class -> its Type */
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
+  PyObject *module_class;  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
   PyObject *error;         /* rushlight.Error: what a program raised */
   PyObject *dtypes[30];    /* dtype objects by number, or NULL */
   PyObject *torch_names;   /* dtype, layout, memory format -> number; filled at first use of torch */
@@ -44,8 +45,10 @@ typedef struct py_object { /* ScriptObject and EnumValue */
 
 typedef struct py_module {
   PyObject_HEAD
-  rush_module *module;
+  rush_module *module; /* NULL: an instance of a Python subclass that is no program yet (_adopt) */
   py_state *state;
+  PyObject *cache;     /* attribute -> (object, what it stands for): parameters and submodules keep their identity; or NULL */
+  char is_hooked;      /* calls go through Python's _call_impl */
 } py_module;
 
 /* -- convert.c -------------------------------------------------------------------------------------- */
@@ -99,6 +102,8 @@ PyObject *py_object_wrap(py_state *state, rush_value v); /* a ScriptObject; reta
 /* -- tensor.c, module.c, ops.c ------------------------------------------------------------------------ */
 
 int py_add_tensor_type(PyObject *m, py_state *state);
+/* A module of st->module_class around a module's object; NULL with an exception set. */
+PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
 int py_add_module_types(PyObject *m, py_state *state);
 PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
 /* Around a call: torch's random state, so that torch.manual_seed counts; is torch.no_grad() on? */

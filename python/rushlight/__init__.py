@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import sys
 from typing import Any, BinaryIO
 
 from . import _rushlight, jit, methods, ops, profiler
@@ -37,6 +37,7 @@ from ._rushlight import (
 )
 from .jit import *  # noqa: F403
 from .jit import __all__ as _jit_names
+from .jit.script_module import ScriptModule as _ScriptModule
 
 __all__ = [
     *_jit_names,
@@ -77,56 +78,22 @@ for _name in dir(_rushlight):
         __all__.append(_name)
 
 
-class ScriptModule(_rushlight.Module):
-    """A program loaded from an archive, with its state: what `load` returns.
+def _module_class(made: bool = True) -> type[_ScriptModule]:
+    """What `load` makes (`made`), or what users derive from: where torch is imported, a torch.nn.Module too."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "nn") or not hasattr(torch.nn, "Module"):
+        return _ScriptModule
+    from .jit import torch_modules
 
-    Its methods are attributes (`model(x)` calls forward), and so are its parameters, buffers, submodules
-    and other attributes, which can be assigned where the program declares them.
-    """
+    return torch_modules.RecursiveScriptModule if made else torch_modules.ScriptModule
 
-    __slots__ = ()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Parameters and buffers by qualified name; they share the module's memory."""
-        return self._state(False)
-
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
-        """Copy tensors into the parameters and buffers of these names."""
-        own = self._state(False)
-        missing, unexpected = [k for k in own if k not in state], [k for k in state if k not in own]
-        if strict and (missing or unexpected):
-            parts = [f"missing: {', '.join(missing)}"] if missing else []
-            parts += [f"unexpected: {', '.join(unexpected)}"] if unexpected else []
-            raise RuntimeError(f"the state does not fit the module; {'; '.join(parts)}")
-        for name, value in state.items():
-            if name in own:
-                self._set_state(name, value)
-
-    def named_parameters(self) -> Iterator[tuple[str, Any]]:
-        """(qualified name, tensor) of every parameter."""
-        yield from self._state(True).items()
-
-    def parameters(self) -> Iterator[Any]:
-        """Every parameter."""
-        yield from self._state(True).values()
-
-    def named_buffers(self) -> Iterator[tuple[str, Any]]:
-        """(qualified name, tensor) of every buffer."""
-        parameters = self._state(True)
-        yield from ((name, value) for name, value in self._state(False).items() if name not in parameters)
-
-    def buffers(self) -> Iterator[Any]:
-        """Every buffer."""
-        yield from (value for _, value in self.named_buffers())
-
-    def train(self, mode: bool = True) -> ScriptModule:
-        """Set `training` here and in all submodules that have it; returns self."""
-        self._set_training(mode)
-        return self
-
-    def eval(self) -> ScriptModule:
-        """train(False)."""
-        return self.train(False)
+def __getattr__(name: str) -> Any:
+    if name == "ScriptModule":
+        return _module_class(False)
+    if name == "RecursiveScriptModule":
+        return _module_class()
+    raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
 
 
 def load(
@@ -134,7 +101,7 @@ def load(
     *,
     check_full: bool = False,
     copy: bool = False,
-) -> ScriptModule:
+) -> _ScriptModule:
     """Open a TorchScript (.pt) or torch.export (.pt2) archive.
 
     `source` is a path (mapped: weights are used in place), bytes, or an open binary file.
@@ -145,7 +112,7 @@ def load(
         if not hasattr(source, "read"):
             raise TypeError(f"load() takes a path, bytes or a binary file, not {type(source).__name__}")
         source = source.read()
-    return _rushlight.load(source, check_full=check_full, copy=copy, type=ScriptModule)
+    return _rushlight.load(source, check_full=check_full, copy=copy, type=_module_class())
 
 
 def tensor(data: Any, dtype: dtype | None = None) -> Tensor:

@@ -92,6 +92,19 @@ rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err)
   return module_copy(&cx, m, out);
 }
 
+rush_status rush_module_around(rush_context *c, rush_value object, rush_module *root, rush_module **out, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  if (!rush_object_is_module(object))
+    return error_set(err, RUSH_EARGUMENT, "the value is no object of a module's class");
+  TRY(module_around(&cx, object.as.object->type->cls->program, object, out));
+  if (root)
+    (*out)->root = module_retain(root->root ? root->root : root);
+  return RUSH_OK;
+}
+
 rush_format rush_module_format(const rush_module *m) { return m->format; }
 bool rush_module_is_random(rush_module *m)
 {

@@ -203,6 +203,22 @@ const char *rush_object_attr_name(rush_value object, size_t i)
   return i < rush_object_n_attrs(object) ? object.as.object->type->cls->attrs[i].name : NULL;
 }
 
+bool rush_object_is_module(rush_value object)
+{
+  return object.tag == RUSH_TAG_OBJECT && object.as.object->type->cls->is_module;
+}
+
+unsigned rush_object_slot_kind(rush_value object, size_t i)
+{
+  if (i >= rush_object_n_attrs(object))
+    return 0;
+  const class_attr *a = &object.as.object->type->cls->attrs[i];
+  bool is_module = (a->type->kind == TYPE_CLASS && a->type->cls && a->type->cls->is_module) ||
+                   (a->type->kind == TYPE_INTERFACE && a->type->cls && a->type->cls->is_module_interface);
+  return (a->is_parameter ? RUSH_SLOT_PARAMETER : 0u) | (a->is_buffer ? RUSH_SLOT_BUFFER : 0u) |
+         (is_module ? RUSH_SLOT_MODULE : 0u);
+}
+
 rush_status rush_object_set_attr(rush_context *c, rush_value object, const char *name, rush_value v, rush_error *err)
 {
   int slot = object.tag == RUSH_TAG_OBJECT ? class_attr_index(object.as.object->type, str_of(name)) : -1;

@@ -25,6 +25,7 @@ void module_release(module *m)
     return;
   context *c = m->ctx;
   free_training(c, m->training);
+  module_release(m->root);
   value_release(m->object);
   program_release(m->program);
   table_free(&m->extra_files);
@@ -497,15 +498,16 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   TRY(module_place(cx, m, function_prepare(cx, f)));
   if (needs_no_lock(cx, m, f))
     return function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
+  pthread_rwlock_t *lock = m->root ? &m->root->lock : &m->lock;
   if (changes_state(cx, m, f))
-    pthread_rwlock_wrlock(&m->lock);
+    pthread_rwlock_wrlock(lock);
   else
-    pthread_rwlock_rdlock(&m->lock);
+    pthread_rwlock_rdlock(lock);
   if (m->exported)
     st = exported_call(cx, m->exported, m->object, args, n_args, kwargs, n_kwargs, result);
   else
     st = function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
-  pthread_rwlock_unlock(&m->lock);
+  pthread_rwlock_unlock(lock);
   return st;
 }
 

@@ -19,6 +19,7 @@ struct rush_module {
   rush_format format;
   exported *exported;  /* RUSH_FORMAT_EXPORT: in the program's arena; else NULL */
   pthread_rwlock_t lock;
+  struct rush_module *root; /* a submodule's: whose lock is taken instead; retained, or NULL */
   _Atomic(struct training_flags *) training; /* where `training` of all submodules is; made when needed */
   _Atomic int is_random; /* some method may draw random numbers: -1 not known yet */
   table extra_files;   /* "extra/NAME" without the prefix -> text in the program's arena (str *) */

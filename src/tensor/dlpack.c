@@ -98,6 +98,10 @@ rush_status tensor_to_dlpack(call_ctx *cx, rush_tensor *t, bool versioned, void 
                   .sizes = b->dims,
                   .strides = b->dims + t->n_dims};
   b->tensor = tensor_retain(t);
+  if (t->st->origin == STORAGE_MAPPED) /* others may write to it from now on: nothing derived is kept */
+    t->st->origin = STORAGE_FOREIGN;
+  else
+    t->h.flags &= (uint8_t)~TENSOR_IS_PARAMETER;
   if (versioned) {
     b->u.versioned = (dl_versioned){.version = {1, 1}, .manager = b, .deleter = versioned_deleter, .tensor = dl};
     *out = &b->u.versioned;

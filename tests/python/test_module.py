@@ -36,7 +36,7 @@ def test_both_formats_agree(digits: pathlib.Path) -> None:
 def test_methods_and_printing(capfd: pytest.CaptureFixture) -> None:
     life = rushlight.load(DATA / "life.pt")
     assert life.methods() == ["forward", "step"]
-    assert repr(life) == "ScriptModule(original_name=Life)"
+    assert repr(life).endswith("ScriptModule(original_name=Life)")
     assert "generations" in life.forward.schema
     assert life.forward.name == "forward"
     assert "aten::" in life.forward.graph and "def forward" in life.code
@@ -79,9 +79,9 @@ def test_attributes_can_be_assigned() -> None:
     with pytest.raises(TypeError, match="training"):
         life.training = "yes"
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
-        life.colour = 3
-    with pytest.raises(AttributeError):
         life.colour  # noqa: B018
+    life.colour = 3
+    assert life.colour == 3, "an attribute of Python's object, which the program does not see"
 
 
 def test_parameters_are_the_modules_memory() -> None:

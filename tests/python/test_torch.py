@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pathlib
 from typing import NamedTuple
 
@@ -184,3 +185,44 @@ def test_dlpack_both_ways() -> None:
 ], ids=lambda v: f"{v.dtype}{list(v.shape)}")  # fmt: skip
 def test_prints_as_pytorch(value: torch.Tensor) -> None:
     assert repr(rushlight.as_tensor(value)) == repr(value)
+
+
+def test_a_program_is_a_torch_module(tmp_path: pathlib.Path) -> None:
+    class Small(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+            self.register_buffer("count", torch.zeros(2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count = self.count + 1
+            return self.body(x)
+
+    module = Small().eval()
+    theirs = torch.jit.script(module)
+    theirs.save(str(tmp_path / "small.pt"))
+    ours, x = rushlight.load(tmp_path / "small.pt"), torch.randn(5, 3)
+    assert isinstance(ours, torch.nn.Module) and isinstance(ours, rushlight.ScriptModule)
+    assert repr(ours) == repr(theirs)
+    assert ours.body is ours.body and ours.body[0].weight is next(ours.parameters())
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    assert [n for n, _ in ours.named_modules()] == [n for n, _ in theirs.named_modules()]
+    assert torch.allclose(torch.nn.Sequential(ours, torch.nn.ReLU())(x), theirs(x).relu(), atol=1e-6)
+    assert ours.count.tolist() == [1.0, 1.0]
+    with torch.no_grad():
+        next(ours.parameters()).zero_()
+    assert not torch.allclose(ours(x), theirs(x)), "one memory"
+    ours.load_state_dict(theirs.state_dict())
+    assert torch.allclose(ours.double()(x.double()), theirs(x).double(), atol=1e-5)
+    deep = copy.deepcopy(ours)
+    next(deep.parameters()).data.fill_(0)
+    assert next(ours.parameters()).abs().sum() > 0
+    seen = []
+    handle = ours.register_forward_hook(lambda module, inputs, result: seen.append(result))
+    ours(x.double())
+    handle.remove()
+    assert len(seen) == 1
+    with pytest.raises(RuntimeError, match="Can't add a new parameter"):
+        ours.extra = torch.nn.Parameter(x)
+    with pytest.raises(RuntimeError, match="Cannot re-assign modules"):
+        ours.body = torch.nn.Linear(1, 1)

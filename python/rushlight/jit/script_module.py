@@ -1,0 +1,319 @@
+"""Modules of programs: what `load` and `script` return, with the names and manners of torch.jit.
+
+`ScriptModule` here needs no torch.  Where torch is imported, `torch_modules` makes a class of both: a ScriptModule that
+is a torch.nn.Module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .. import _rushlight
+
+PARAMETER, BUFFER, MODULE = 1, 2, 4
+
+
+class ScriptModule(_rushlight.Module):
+    """A program with its state: what `load` and `script` return.
+
+    Its methods are attributes (`model(x)` calls forward), and so are its parameters, buffers, submodules
+    and other attributes, which can be assigned where the program declares them.
+    """
+
+    def __init__(self) -> None:
+        """An empty module, to be filled by `define`."""
+        super().__init__()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not self._set(name, value):
+            super().__setattr__(name, value)
+
+    # -- What is inside ----------------------------------------------------------------------------
+
+    def _named(self, kind: int) -> Iterator[tuple[str, Any]]:
+        for name, has in self._slots():
+            if has & kind:
+                value = self._slot(name)
+                if value is not None:
+                    yield name, value
+
+    def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
+        """(name, module) of every direct submodule."""
+        yield from self._named(MODULE)
+
+    def children(self) -> Iterator[ScriptModule]:
+        """Every direct submodule."""
+        yield from (module for _, module in self._named(MODULE))
+
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, ScriptModule]]:
+        """(qualified name, module) of this module and all below it."""
+        memo = set() if memo is None else memo
+        if id(self) in memo:
+            return
+        if remove_duplicate:
+            memo.add(id(self))
+        yield prefix, self
+        for name, module in self._named(MODULE):
+            yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator[ScriptModule]:
+        """This module and all below it."""
+        yield from (module for _, module in self.named_modules())
+
+    def _members(self, kind: int, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
+        seen = set()
+        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
+            for name, value in module._named(kind):
+                if id(value) not in seen:
+                    seen.add(id(value))
+                    yield f"{path}.{name}" if path else name, value
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
+        """(qualified name, tensor) of every parameter."""
+        yield from self._members(PARAMETER, prefix, recurse)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+        """Every parameter."""
+        yield from (value for _, value in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
+        """(qualified name, tensor) of every buffer."""
+        yield from self._members(BUFFER, prefix, recurse)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+        """Every buffer."""
+        yield from (value for _, value in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> Any:
+        """The submodule of that path."""
+        module: Any = self
+        for name in filter(None, target.split(".")):
+            module = getattr(module, name)
+        return module
+
+    def get_parameter(self, target: str) -> Any:
+        """The parameter of that path."""
+        path, _, name = target.rpartition(".")
+        return getattr(self.get_submodule(path), name)
+
+    get_buffer = get_parameter
+
+    # -- State --------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Parameters and buffers by qualified name; they share the module's memory."""
+        return self._state(False)
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
+        """Copy tensors into the parameters and buffers of these names."""
+        own = self._state(False)
+        missing, unexpected = [k for k in own if k not in state], [k for k in state if k not in own]
+        if strict and (missing or unexpected):
+            parts = [f"missing: {', '.join(missing)}"] if missing else []
+            parts += [f"unexpected: {', '.join(unexpected)}"] if unexpected else []
+            raise RuntimeError(f"the state does not fit the module; {'; '.join(parts)}")
+        for name, value in state.items():
+            if name in own:
+                self._set_state(name, value)
+
+    def train(self, mode: bool = True) -> ScriptModule:
+        """Set `training` here and in all submodules that have it; returns self."""
+        self._set_training(mode)
+        return self
+
+    def eval(self) -> ScriptModule:
+        """train(False)."""
+        return self.train(False)
+
+    def apply(self, fn: Callable[[Any], Any]) -> ScriptModule:
+        """Call fn with every submodule, then with this module; returns self."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def requires_grad_(self, requires_grad: bool = True) -> ScriptModule:
+        """Set requires_grad of every parameter; returns self."""
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    # -- The program ----------------------------------------------------------------------------------
+
+    @property
+    def original_name(self) -> str:
+        """The name of the class that the module was made from."""
+        return (self._class_name or type(self).__name__).rpartition(".")[2]
+
+    @property
+    def inlined_graph(self) -> Any:
+        """forward's graph."""
+        return self.forward.graph
+
+    def _method_names(self) -> list[str]:
+        return list(self.methods())
+
+    def _get_methods(self) -> list[Any]:
+        return [getattr(self, name) for name in self.methods()]
+
+    @property
+    def _c(self) -> Any:
+        return CModule(self)
+
+    def graph_for(self, *args: Any, **kwargs: Any) -> Any:
+        """forward's graph."""
+        return self.forward.graph
+
+    def get_debug_state(self) -> Any:
+        """What is known of how forward runs."""
+        return self.forward.graph
+
+    def define(self, src: str) -> None:
+        """Add the methods that the text has."""
+        from . import modules
+
+        modules.define(self, src)
+
+    # -- Copies ---------------------------------------------------------------------------------------
+
+    def __copy__(self) -> ScriptModule:
+        made = self.copy()
+        for path, module in made.named_modules():
+            like = self.get_submodule(path)
+            for name, kind in like._slots():
+                if not kind & MODULE:
+                    module._set(name, like._slot(name))
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ScriptModule:
+        made = memo[id(self)] = self.copy()
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError(
+            f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined! "
+            "Save modules with rushlight.save"
+        )
+
+    # -- Python's names ---------------------------------------------------------------------------------
+
+    def _own(self, name: str) -> Any:
+        """A magic method of the program."""
+        if name not in self.methods():
+            raise NotImplementedError
+        return self._program_method(name)
+
+    def _container(self) -> list[tuple[str, Any]] | None:
+        """(key, module) of a module that holds others in order."""
+        children = list(self.named_children())
+        if self.original_name == "ModuleDict" or all(name == str(i) for i, (name, _) in enumerate(children)):
+            return children
+        return None
+
+    def __len__(self) -> int:
+        if "__len__" in self.methods():
+            return self._program_method("__len__")()
+        held = self._container() if self.original_name in CONTAINERS else None
+        if held is None:
+            raise NotImplementedError
+        return len(held)
+
+    def __iter__(self) -> Iterator[Any]:
+        held = self._container() if self.original_name in CONTAINERS else None
+        if held is None:
+            raise NotImplementedError
+        return iter([name for name, _ in held] if self.original_name == "ModuleDict" else [module for _, module in held])
+
+    def __getitem__(self, index: Any) -> Any:
+        if "__getitem__" in self.methods():
+            return self._program_method("__getitem__")(index)
+        held = self._container() if self.original_name in CONTAINERS else None
+        if held is None:
+            raise NotImplementedError
+        return dict(held)[index] if self.original_name == "ModuleDict" else [module for _, module in held][index]
+
+    def __contains__(self, item: Any) -> bool:
+        if "__contains__" in self.methods():
+            return self._program_method("__contains__")(item)
+        if self.original_name not in CONTAINERS:
+            raise NotImplementedError
+        return item in iter(self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __dir__(self) -> list[str]:
+        names = set(super().__dir__()) | set(self.methods())
+        return sorted(names | {name for name, _ in self._slots() if name.isidentifier()})
+
+    def extra_repr(self) -> str:
+        """What repr says of this module alone."""
+        return f"original_name={self.original_name}"
+
+    def __repr__(self) -> str:
+        lines = [f"({name}): {module!r}" for name, module in self._named(MODULE)] if self._is_script else []
+        head = f"{type(self).__name__}("
+        if not lines:
+            return f"{head}{self.extra_repr()})"
+        inner = "\n".join(lines).replace("\n", "\n  ")
+        return f"{head}\n  {self.extra_repr()}\n  {inner}\n)"
+
+
+CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
+
+
+class CModule:
+    """The part of torch's C++ module that programs look at: `module._c`."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def _method_names(self) -> list[str]:
+        return list(self._module.methods())
+
+    def _get_method(self, name: str) -> Any:
+        if name not in self._module.methods():
+            raise RuntimeError(f"Method '{name}' is not defined.")
+        return self._module._program_method(name)
+
+    def _has_method(self, name: str) -> bool:
+        return name in self._module.methods()
+
+    def _get_methods(self) -> list[Any]:
+        return self._module._get_methods()
+
+    def hasattr(self, name: str) -> bool:
+        return any(name == have for have, _ in self._module._slots())
+
+    def getattr(self, name: str) -> Any:
+        return self._module._slot(name)
+
+    def setattr(self, name: str, value: Any) -> None:
+        self._module._set(name, value)
+
+    @property
+    def qualified_name(self) -> str:
+        return self._module._class_name
+
+    @property
+    def name(self) -> str:
+        return self._module.original_name
+
+    @property
+    def code(self) -> str:
+        return self._module.code
+
+    def save(self, path: Any, **options: Any) -> None:
+        self._module.save(path, **options)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CModule) and self._module._is_same(other._module)
+
+    def __hash__(self) -> int:
+        return hash(self._module)
+
+
+_rushlight._set_module_class(ScriptModule)

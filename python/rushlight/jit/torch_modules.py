@@ -1,0 +1,293 @@
+"""ScriptModule where torch is imported: a torch.nn.Module whose state lies in the program.
+
+An instance without a program (a user's subclass before its __init__ has run) is an ordinary nn.Module.  With one, parameters,
+buffers and submodules are the program's: `_parameters`, `_buffers` and `_modules` are views of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from .. import _rushlight
+from . import script_module
+from .script_module import BUFFER, MODULE, PARAMETER
+
+_KINDS = {"_parameters": PARAMETER, "_buffers": BUFFER, "_modules": MODULE}
+
+
+class _View(dict[str, Any]):
+    """The attributes of one kind, by name, in the manners of a dict; empty as a dict, for it keeps nothing itself."""
+
+    def __init__(self, module: Any, kind: int) -> None:
+        self._of, self._kind = module, kind
+
+    def _names(self) -> list[str]:
+        kind, slot = self._kind, self._of._slot
+        names = [name for name, has in self._of._slots() if has & kind]
+        return names if kind == PARAMETER else [name for name in names if slot(name) is not None] if kind == MODULE else names
+
+    def keys(self) -> Any:
+        return self._names()
+
+    def values(self) -> Any:
+        return [self._of._slot(name) for name in self._names()]
+
+    def items(self) -> Any:
+        return [(name, self._of._slot(name)) for name in self._names()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __bool__(self) -> bool:
+        return bool(self._names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise KeyError(name)
+        return self._of._slot(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if self._kind == MODULE:
+            if not isinstance(value, _rushlight.Module):
+                raise RuntimeError(
+                    "Cannot re-assign modules in a ScriptModule with non-scripted module, "
+                    f"tried to replace existing module '{name}': {value}"
+                )
+            if name not in self:
+                self._of.__dict__[name] = value
+                return
+        elif name not in self:
+            raise RuntimeError(f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}")
+        self._of._set(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        raise RuntimeError(f"cannot delete '{name}' of a ScriptModule")
+
+    pop = __delitem__  # type: ignore[assignment]
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self.items())
+
+    def __repr__(self) -> str:
+        return repr(self.copy())
+
+
+def _view_property(name: str) -> property:
+    kind = _KINDS[name]
+
+    def get(self: Any) -> Any:
+        return _View(self, kind) if self._is_script else self.__dict__[name]
+
+    def put(self: Any, value: Any) -> None:
+        if not self._is_script:
+            self.__dict__[name] = value
+
+    return property(get, put)
+
+
+class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
+    """Subclasses of ScriptModule become programs when their __init__ has run."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
+        super().__init__(name, bases, members)
+        cls._script_stubs = {}
+        for base in reversed(bases):
+            cls._script_stubs.update(getattr(base, "_script_stubs", {}))
+        for key, value in list(members.items()):
+            if isinstance(value, ScriptMethodStub):
+                delattr(cls, key)
+                cls._script_stubs[value.original_method.__name__] = value
+                cls._script_functions = {**getattr(cls, "_script_functions", {}), key: value.original_method}
+        if getattr(cls, "_disable_script_meta", False):
+            return
+        cls._wrap_init()
+
+    def _wrap_init(cls) -> None:
+        original = cls.__dict__.get("__init__", None)
+        inherited = cls.__init__
+
+        @functools.wraps(inherited)
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            if original is None:
+                super(cls, self).__init__(*args, **kwargs)
+            else:
+                original(self, *args, **kwargs)
+            if type(self) is cls:
+                from . import modules
+
+                modules.finish_script_module(self)
+
+        cls.__init__ = init
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls.__dict__.get("_stands_for_all", False):
+            return isinstance(instance, script_module.ScriptModule)
+        return super().__instancecheck__(instance)
+
+
+class ScriptMethodStub:
+    """A method marked by `script_method`."""
+
+    def __init__(self, rcb: Any, original_method: Callable[..., Any]) -> None:
+        self.resolution_callback = rcb
+        self.original_method = original_method
+
+
+class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=ScriptMeta):
+    """torch.nn.Module and rushlight.ScriptModule in one."""
+
+    _disable_script_meta = True
+    _stands_for_all = True
+    __jit_unused_properties__ = ["code", "code_with_constants", "graph", "inlined_graph", "original_name"]
+
+    _parameters = _view_property("_parameters")
+    _buffers = _view_property("_buffers")
+    _modules = _view_property("_modules")
+
+    def __init__(self) -> None:
+        torch.nn.Module.__init__(self)
+
+    def _construct(self) -> None:
+        """Finish an instance that C made around a program."""
+        torch.nn.Module.__init__(self)
+        self.__dict__.pop("training", None)
+
+    def _become(self, made: Any) -> None:
+        """Take the program of a module that was made from this one."""
+        for name in (*_KINDS, "training"):
+            self.__dict__.pop(name, None)
+        self._adopt(made)
+
+    def _parameter(self, name: str, value: Any) -> Any:
+        """What torch has for a slot's tensor."""
+        kind = next((has for have, has in self._slots() if have == name), 0)
+        if kind & PARAMETER and type(value) is torch.Tensor:
+            return torch.nn.Parameter(value.detach(), requires_grad=value.requires_grad)
+        return value
+
+    # nn.Module's, for what the plain class has without it
+    named_children = torch.nn.Module.named_children
+    children = torch.nn.Module.children
+    named_modules = torch.nn.Module.named_modules
+    modules = torch.nn.Module.modules
+    named_parameters = torch.nn.Module.named_parameters
+    parameters = torch.nn.Module.parameters
+    named_buffers = torch.nn.Module.named_buffers
+    buffers = torch.nn.Module.buffers
+    get_submodule = torch.nn.Module.get_submodule
+    get_parameter = torch.nn.Module.get_parameter
+    get_buffer = torch.nn.Module.get_buffer
+    state_dict = torch.nn.Module.state_dict
+    apply = torch.nn.Module.apply
+    requires_grad_ = torch.nn.Module.requires_grad_
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
+        """torch.nn.Module's; a state of other tensors than torch's is copied too."""
+        if self._is_script and any(isinstance(v, torch.Tensor) for v in state_dict.values()) != bool(state_dict):
+            return super().load_state_dict(state_dict, strict)
+        return torch.nn.Module.load_state_dict(self, state_dict, strict, assign)
+
+    def train(self, mode: bool = True) -> Any:
+        """Set `training` here and in all submodules; returns self."""
+        if not self._is_script:
+            return torch.nn.Module.train(self, mode)
+        return super().train(mode)
+
+    def __getattr__(self, name: str) -> Any:
+        if not self._is_script:
+            return torch.nn.Module.__getattr__(self, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not self._is_script:
+            if name == "training" and "_parameters" not in self.__dict__:
+                self.__dict__[name] = value
+            else:
+                torch.nn.Module.__setattr__(self, name, value)
+            return
+        kind = next((has for have, has in self._slots() if have == name), None)
+        if kind is not None:
+            if kind & MODULE:
+                self._modules[name] = value
+            else:
+                self._set(name, value)
+            return
+        concrete = self.__dict__.get("_concrete_type")
+        if concrete is not None and name in concrete.constants:
+            raise AttributeError(f"Cannot mutate TorchScript constant value: '{name}'. Value: '{value}'")
+        if isinstance(value, torch.nn.Parameter):
+            self._parameters[name] = value
+        if isinstance(value, torch.nn.Module) and not isinstance(value, _rushlight.Module):
+            self._modules[name] = value
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if self._is_script:
+            object.__delattr__(self, name)
+        else:
+            torch.nn.Module.__delattr__(self, name)
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+        torch.nn.Module._apply(self, fn, recurse)
+        self._refresh()
+        return self
+
+    def _refresh(self) -> None:
+        """Tensors may have other memory now."""
+        if self._is_script:
+            for name, kind in self._slots():
+                if kind & (PARAMETER | BUFFER) and self._slot(name) is not None:
+                    self._set(name, self._slot(name))
+
+    def __dir__(self) -> list[str]:
+        return script_module.ScriptModule.__dir__(self) if self._is_script else torch.nn.Module.__dir__(self)
+
+    def __repr__(self) -> str:
+        return script_module.ScriptModule.__repr__(self) if self._is_script else torch.nn.Module.__repr__(self)
+
+    def _hooked(self, register: Any, *args: Any, **kwargs: Any) -> Any:
+        self._is_hooked = True
+        return register(self, *args, **kwargs)
+
+
+def _hooked(name: str) -> Any:
+    register = getattr(torch.nn.Module, name)
+
+    @functools.wraps(register)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._is_hooked = True
+        return register(self, *args, **kwargs)
+
+    return method
+
+
+for _name in (
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+    "register_backward_hook",
+):
+    setattr(ScriptModule, _name, _hooked(_name))
+
+
+class RecursiveScriptModule(ScriptModule):
+    """A program that was loaded, or made from a module: what `load` and `script` return."""
+
+    _disable_script_meta = True
+
+
+_rushlight._set_module_class(RecursiveScriptModule)
