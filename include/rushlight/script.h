@@ -124,6 +124,7 @@ typedef struct rush_argument {
   const char *name;
   const rush_type *type;
   bool has_default, keyword_only;
+  bool is_inferred; /* a Tensor because nothing says what it is */
 } rush_argument;
 /* Parameters (a method's self is one). */
 RUSH_API size_t rush_function_n_args(const rush_function *f);

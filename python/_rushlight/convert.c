@@ -16,6 +16,8 @@ PyObject *py_raise(py_state *state, rush_error *err)
   }
   if (err->status == RUSH_ENOMEM) {
     type = PyExc_MemoryError;
+  } else if (err->type && state->errors && (type = PyDict_GetItemString(state->errors, err->type)) != NULL) {
+    PyErr_Clear();
   } else if (err->type && strcmp(err->type, "Error") == 0) {
     type = state->error;
   } else if (err->type) {
@@ -28,7 +30,7 @@ PyObject *py_raise(py_state *state, rush_error *err)
     type = PyExc_RuntimeError;
   const char *message = err->message ? err->message : rush_status_name(err->status);
   if (err->traceback)
-    PyErr_Format(type, "%s%s%s\n", err->traceback, type == state->error ? "" : "RuntimeError: ", message);
+    PyErr_Format(type, "%s%s%s\n", err->traceback, err->type && strcmp(err->type, "Error") == 0 ? "" : "RuntimeError: ", message);
   else
     PyErr_Format(type, "%s", message); /* what it quotes of a file may be no UTF-8: replaced there */
   rush_error_clear(err);
@@ -875,7 +877,7 @@ PyObject *py_from_value(py_call *call, rush_value v)
     return PyComplex_FromDoubles(re, im);
   case RUSH_TAG_STRING: {
     const char *text = rush_value_string(v, &n);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "surrogateescape");
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, call->strict_text ? "strict" : "surrogateescape");
   }
   case RUSH_TAG_LIST:
   case RUSH_TAG_TUPLE:

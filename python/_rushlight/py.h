@@ -17,6 +17,7 @@ typedef struct py_state {
   PyTypeObject *unit_type, *type_type, *function_type; /* script.h */
   PyObject *classes;       /* qualified name -> Python class of a scripted class, NamedTuple or Enum; or NULL */
   PyObject *class_types;   /* and that class -> its Type */
+  PyObject *errors;        /* name -> class of exceptions that are not Python's own; or NULL */
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
   PyObject *module_class;  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
   PyObject *error;         /* rushlight.Error: what a program raised */
@@ -71,6 +72,7 @@ typedef struct py_call {
   size_t n_seen, cap_seen;
   py_seen few[4];
   bool saw_torch, saw_numpy, saw_ours;
+  bool strict_text; /* a result that is no UTF-8 is an error, as in PyTorch */
 } py_call;
 
 /* Our value for a Python object, new.  -1 with an exception set. */

@@ -33,7 +33,7 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
   const char *dot = strrchr(rush_function_name(f->function), '.');
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
-  py_call call = {.state = st};
+  py_call call = {.state = st, .strict_text = true};
   PyObject *out = NULL;
   rush_status status;
   rush_value result;
@@ -869,7 +869,24 @@ static PyObject *unit_set_wrapper(PyObject *self, PyObject *f)
   Py_RETURN_NONE;
 }
 
+/* set_error(name, class): what errors of that class are raised as. */
+static PyObject *unit_set_error(PyObject *self, PyObject *args)
+{
+  py_state *st = ((py_unit *)self)->state;
+  const char *name;
+  PyObject *cls;
+
+  if (!PyArg_ParseTuple(args, "sO", &name, &cls))
+    return NULL;
+  if (!PyExceptionClass_Check(cls))
+    return PyErr_Format(PyExc_TypeError, "%R is no class of exceptions", cls);
+  if ((!st->errors && !(st->errors = PyDict_New())) || PyDict_SetItemString(st->errors, name, cls) < 0)
+    return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef unit_methods[] = {
+    {"set_error", unit_set_error, METH_VARARGS, "set_error(name, class): what errors of that class are raised as"},
     {"add_source", unit_add_source, METH_VARARGS, "add_source(file, text, first_line=1)"},
     {"define", unit_define, METH_VARARGS, "define(name, source, line, scope, self=None, flags=0, drop_body=None): a Function"},
     {"add_class", unit_add_class, METH_VARARGS, "add_class(name, kind, object, container=0): a Type"},

@@ -495,22 +495,24 @@ static void fail_cast(py_call *call, rush_function *f, const char *name, const r
   rush_error err = RUSH_ERROR_INIT;
   char *want = NULL, *text = NULL;
   PyObject *repr = PyObject_Repr(o);
-  const char *inferred = arg->type && rush_type_kind_of(arg->type) == RUSH_TYPE_TENSOR ? " (inferred)" : "";
+  PyObject *inferred = arg->is_inferred ? PyUnicode_FromFormat("Inferred '%s' to be of type 'Tensor' because it was not annotated with an "
+                                                               "explicit type.\n", arg->name)
+                                        : PyUnicode_FromString("");
 
-  (void)inferred;
   PyErr_Clear();
   if (rush_type_to_text(call->state->context, arg->type, true, &want, &err) == RUSH_OK &&
       rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)
     PyErr_Format(PyExc_RuntimeError,
-                 "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s'.\nPosition: %zu\nValue: %V\n"
-                 "Declaration: %s\nCast error details: Unable to cast %S to %s", name, want, arg->name, Py_TYPE(o)->tp_name, position,
-                 repr, "?", text, (PyObject *)Py_TYPE(o), want);
+                 "%s() Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.\n%VPosition: %zu\nValue: %V\n"
+                 "Declaration: %s\nCast error details: Unable to cast %S to %s", name, want, arg->is_inferred ? " (inferred)" : "",
+                 arg->name, Py_TYPE(o)->tp_name, inferred, "", position, repr, "?", text, (PyObject *)Py_TYPE(o), want);
   rush_error_clear(&err);
   if (want)
     rush_free_text(call->state->context, want);
   if (text)
     rush_free_text(call->state->context, text);
   Py_XDECREF(repr);
+  Py_XDECREF(inferred);
 }
 
 static PyObject *keyword_of(PyObject *const *values, PyObject *kwnames, const char *name)

@@ -163,7 +163,8 @@ bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out)
 
   if (i >= sc->n_args)
     return false;
-  *out = (rush_argument){sc->args[i].name, out_type(sc->args[i].type), sc->args[i].has_default, sc->args[i].kwarg_only};
+  *out = (rush_argument){sc->args[i].name, out_type(sc->args[i].type), sc->args[i].has_default, sc->args[i].kwarg_only,
+                         script_host_is_inferred(function_in(f), i)};
   return true;
 }
 const rush_type *rush_function_result(const rush_function *f) { return out_type(function_in(f)->schema->returns[0].type); }

@@ -203,19 +203,24 @@ static const char *keep_text(session *s, program *p, const char *text)
   return copy;
 }
 
+static const char varargs[] =
+    "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults";
+
 static void declare_param(session *s, function *f, const ast_param *param, const resolver *r,
                           schema_arg *out, bool is_self)
 {
   out->name = keep_text(s, f->program, param->name);
   out->kwarg_only = param->keyword_only;
   if (param->form != PARAM_PLAIN)
-    session_fail(s, &param->at, "Compiled functions can't take variable number of arguments");
+    session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->at, "%s", varargs);
   if (is_self)
     out->type = f->self;
   else
     out->type = param->type ? resolve_type(s, r, param->type) : type_simple(TYPE_TENSOR);
   if (!param->default_value)
     return;
+  if (param->keyword_only && r->is_live)
+    session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->at, "%s", varargs);
   if (!r->default_value || !r->default_value(s, r, param->name, out->type, param->default_value->at, &out->default_value))
     out->default_value = value_retain(em_constant_of_type(s, r, param->default_value, out->type));
   out->has_default = true;

@@ -93,17 +93,18 @@ static ir_value *emit_compare(emitter *e, const ast_expr *x)
 
 static _Noreturn void refuse(emitter *e, const ast_expr *x)
 {
-  const char *what = x->kind == EXPR_LAMBDA    ? "lambda"
-                     : x->kind == EXPR_WALRUS  ? "assignment expressions (:=)"
-                     : x->kind == EXPR_AWAIT   ? "await"
-                     : x->kind == EXPR_YIELD   ? "yield"
-                     : x->kind == EXPR_SET     ? "set displays"
-                     : x->kind == EXPR_BYTES   ? "bytes literals"
-                     : x->kind == EXPR_STARRED ? "starred expressions here"
-                     : x->kind == EXPR_SLICE   ? "slices outside of subscripts"
-                     : x->kind == EXPR_ELLIPSIS ? "'...' outside of subscripts"
-                                               : "this expression";
-  session_fail(e->s, &x->at, "%s: not supported in TorchScript", what);
+  static const struct { expr_kind kind; const char *name; } nodes[] = {
+      {EXPR_LAMBDA, "Lambda"},   {EXPR_WALRUS, "NamedExpr"},   {EXPR_AWAIT, "Await"},   {EXPR_YIELD, "Yield"},
+      {EXPR_SET, "Set"},         {EXPR_SET_COMP, "SetComp"},   {EXPR_SLICE, "Slice"},   {EXPR_GENERATOR, "GeneratorExp"},
+  };
+  for (size_t i = 0; i < COUNT_OF(nodes); i++)
+    if (nodes[i].kind == x->kind)
+      REFUSE(e, &x->at, UNSUPPORTED_NODE, "%s aren't supported", nodes[i].name);
+  if (x->kind == EXPR_BYTES)
+    REFUSE(e, &x->at, "FrontendError", "Unknown Constant expression type");
+  if (x->kind == EXPR_ELLIPSIS)
+    session_fail(e->s, &x->at, "Cannot emit expr for: (dots)");
+  session_fail(e->s, &x->at, "%s: not supported in TorchScript", x->kind == EXPR_STARRED ? "starred expressions here" : "this expression");
 }
 
 static ir_value *emit_plain(emitter *e, const ast_expr *x, const type *hint)

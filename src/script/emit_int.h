@@ -58,6 +58,10 @@ typedef struct call_args {
 } call_args;
 
 #define FAIL(e, ...) session_fail((e)->s, &(e)->at, __VA_ARGS__)
+/* What PyTorch's front end refuses before it looks at types, with its classes. */
+#define REFUSE(e, range, kind, ...) session_fail_status((e)->s, RUSH_ERAISED, kind, (range), __VA_ARGS__)
+#define NOT_SUPPORTED "NotSupportedError"
+#define UNSUPPORTED_NODE "UnsupportedNodeError"
 
 /* -- Types (types.c) -- */
 static inline bool is_tensor(const type *t) { return t->kind == TYPE_TENSOR; }

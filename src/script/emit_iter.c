@@ -231,9 +231,9 @@ static ir_value *emit_comp(emitter *e, const ast_expr *x, comprehension *c,
 {
   const ast_comp *f = &x->as.comp.fors[0];
   if (x->as.comp.n_fors != 1)
-    session_fail(e->s, &x->at, "Only a single generator is currently supported");
+    REFUSE(e, &x->at, NOT_SUPPORTED, "Only a single generator is currently supported");
   if (f->conds.n)
-    session_fail(e->s, &x->at, "Comprehension ifs are not supported yet");
+    REFUSE(e, &x->at, NOT_SUPPORTED, "Comprehension ifs are not supported yet");
   sugared v = em_sugared(e, f->iter, NULL), it = em_iterate(e, &v);
   em_push_frame(e, e->frame->block);
   bool fresh = e->fresh_names;

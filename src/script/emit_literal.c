@@ -124,7 +124,7 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
   ir_value **all = session_array(e->s, ir_value *, (size_t)n * 2);
   for (uint32_t i = 0; i < n; i++) {
     if (!x->as.dict.keys.items[i])
-      session_fail(e->s, &x->at, "unpacking into a dict display is not supported");
+      REFUSE(e, &x->at, NOT_SUPPORTED, "Dict expansion (e.g. `{**dict}`) is not supported");
     keys[i] = all[2 * i] = em_expr(e, x->as.dict.keys.items[i], t ? t->elems[0] : NULL);
     values[i] = em_expr(e, x->as.dict.values.items[i], t ? t->elems[1] : NULL);
     all[2 * i + 1] = values[i];
@@ -164,7 +164,7 @@ ir_value *em_fstring(emitter *e, const ast_expr *x)
       continue;
     }
     if (piece->as.format.conversion || piece->as.format.spec)
-      session_fail(e->s, &piece->at, "f-strings with conversions or format specifiers are not supported");
+      REFUSE(e, &piece->at, NOT_SUPPORTED, "Don't support %s in JoinedStr", piece->as.format.conversion ? "conversion" : "formatting");
     memcpy(text + len, "{}", 2);
     len += 2;
     in[n++] = em_expr(e, piece->as.format.value, NULL);
@@ -181,7 +181,7 @@ ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint)
   switch (x->kind) {
   case EXPR_INT:
     if (x->op == OP_NEG)
-      FAIL(e, "integer literal does not fit in 64 bits");
+      FAIL(e, "Integral constant out of range (must fit in a signed 64 bit integer)");
     return em_constant_int(e, x->as.integer);
   case EXPR_FLOAT:
     return em_constant_value(e, value_float(x->as.number), type_simple(TYPE_FLOAT));

@@ -161,6 +161,8 @@ static void augment_element(emitter *e, const ast_stmt *st, const ast_expr *targ
 static void emit_augmented(emitter *e, const ast_stmt *st)
 {
   const ast_expr *target = st->as.aug.target;
+  if (e->names->is_live && (st->op == OP_FLOORDIV || st->op == OP_MATMUL))
+    REFUSE(e, &st->at, NOT_SUPPORTED, "unsupported kind of augmented assignment: %s", st->op == OP_MATMUL ? "MatMult" : "FloorDiv");
   if (target->kind == EXPR_SUBSCRIPT) {
     augment_element(e, st, target);
     return;
@@ -315,7 +317,7 @@ static void emit_if(emitter *e, const ast_stmt *st)
 static void emit_while(emitter *e, const ast_stmt *st)
 {
   if (st->as.branch.orelse.n)
-    FAIL(e, "else branches of while loops are not supported");
+    REFUSE(e, &e->at, NOT_SUPPORTED, "else branches of while loops aren't supported");
   ir_value *trips = em_constant_int(e, INT64_MAX);
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOOP, &trips, 1));
   ir_block *inside = ir_node_add_block(e->s, n), *cond = ir_node_add_block(e->s, n);
@@ -343,7 +345,7 @@ static void for_body(emitter *e, void *arg)
 static void emit_for(emitter *e, const ast_stmt *st)
 {
   if (st->as.loop.orelse.n)
-    FAIL(e, "else branches of for loops are not supported");
+    REFUSE(e, &e->at, NOT_SUPPORTED, "else branches of for loops aren't supported");
   sugared v = em_sugared(e, st->as.loop.iter, NULL), it = em_iterate(e, &v);
   em_loop(e, &it, st->as.loop.target, for_body, (void *)st);
 }
@@ -474,8 +476,10 @@ static void emit_return(emitter *e, const ast_stmt *st)
 
 ir_node *em_closure(emitter *e, const ast_def *d)
 {
+  if (d->is_async)
+    REFUSE(e, &d->at, UNSUPPORTED_NODE, "async function definitions aren't supported");
   if (d->n_params)
-    session_fail(e->s, &d->at, "nested functions with parameters are not supported");
+    REFUSE(e, &d->at, UNSUPPORTED_NODE, "function definitions aren't supported");
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
   ir_block *b = ir_node_add_block(e->s, n);
   ir_node *old = em_begin_at(e, b);
@@ -565,13 +569,13 @@ static void emit_stmt(emitter *e, const ast_stmt *st)
     emit_def(e, st);
     return;
   case STMT_GLOBAL:
-    FAIL(e, "global variables are not supported in TorchScript");
+    REFUSE(e, &e->at, UNSUPPORTED_NODE, "global variables aren't supported");
   case STMT_TRY:
-    FAIL(e, "try blocks aren't supported");
+    REFUSE(e, &e->at, UNSUPPORTED_NODE, "try blocks aren't supported");
   case STMT_CLASS:
-    FAIL(e, "classes inside functions are not supported");
+    REFUSE(e, &e->at, UNSUPPORTED_NODE, "class definitions aren't supported");
   case STMT_IMPORT:
-    FAIL(e, "imports inside functions are not supported");
+    REFUSE(e, &e->at, UNSUPPORTED_NODE, "import statements aren't supported");
   }
 }
 

@@ -36,6 +36,7 @@ typedef struct host_function { /* compile_arg */
   uint32_t start; /* of "def" */
   void *scope;
   const char *drop_body;
+  uint64_t inferred; /* bit i: parameter i has no annotation */
   resolver names;
 } host_function;
 
@@ -439,7 +440,7 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   *hf = (host_function){.u = u, .src = src, .start = start, .scope = def->scope};
   hf->drop_body = def->drop_body ? keep_text(s, u, def->drop_body) : NULL;
   hf->names = (resolver){.arg = hf, .program = p, .value = host_value, .attr = host_attr, .type = host_type,
-                         .class_attr = host_class_attr, .default_value = host_default, .member = host_member, .is_eager = true};
+                         .class_attr = host_class_attr, .default_value = host_default, .member = host_member, .is_eager = true, .is_live = true};
   const source *head = def->signature ? (const source *)def->signature : src;
   const ast_def *d = parse_def_head(s, head, def->signature ? find_def(s, u, head, def->signature_line) : start, 0);
   if (d->is_async)
@@ -453,6 +454,8 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   f->self = self;
   f->is_static = def->is_static;
   script_declare_function(s, f, d, &hf->names);
+  for (uint32_t i = 0; i < d->n_params && i < 64; i++)
+    hf->inferred |= (uint64_t)!d->params[i].type << i;
   if (def->is_declared_only)
     return f;
   f->compile = compile_body;
@@ -460,6 +463,12 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   if (self)
     add_pending(s, u, f);
   return f;
+}
+
+bool script_host_is_inferred(const function *f, size_t i)
+{
+  const host_function *hf = f->compile == compile_body ? f->compile_arg : NULL;
+  return hf && i < 64 && (hf->inferred >> i & 1);
 }
 
 /* What was declared on the way to a failure is forgotten: it would fail again with whatever comes next. */

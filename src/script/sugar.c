@@ -342,7 +342,9 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
            TYPE_TEXT(e, t), name);
     FAIL(e, "'%s' object has no attribute or method '%s'.", TYPE_TEXT(e, t), name);
   }
-  FAIL(e, base->kind == SUGAR_TORCH ? "object has no attribute %.0s%s" : "%s has no attribute '%s'",
+  if (base->kind == SUGAR_HOST_OBJECT && strcmp(base->as.thing.name, "module") != 0)
+    FAIL(e, "attribute lookup is not defined on %s", em_sugar_name(e, base));
+  FAIL(e, base->kind == SUGAR_TORCH || base->kind == SUGAR_HOST_OBJECT ? "object has no attribute %.0s%s" : "%s has no attribute '%s'",
        em_sugar_name(e, base), name);
 }
 

@@ -71,8 +71,10 @@ class Classes:
         if not members:
             raise RuntimeError(f"No enum values defined for: '{cls}'")
         first = type(members[0].value)
-        if any(type(m.value) is not first for m in members):
-            raise RuntimeError(f"Could not unify type list for Enum '{cls.__name__}': all values must have the same type")
+        for i, m in enumerate(members):
+            if type(m.value) is not first:
+                raise RuntimeError(f"Could not unify type list since element {i} of type {type(m.value).__name__} did not match the types "
+                                   f"before it ({first.__name__})")
         t = self._door.unit.add_class(qualified_name(cls), kinds.C_ENUM, cls)
         for name, member in cls.__members__.items():
             t.add_member(name, member.value)

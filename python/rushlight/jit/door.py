@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from .. import _rushlight
-from . import kinds, marks
+from . import frontend, kinds, marks
 from .classes import Classes
 from .functions import ScriptFunction
 from .names import Names, qualified_name
@@ -48,6 +48,18 @@ class Door:
         self._schemas: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._prelude: dict[Any, Any] = {}
         self._depth = 0
+
+        for name in ("FrontendError", "NotSupportedError", "UnsupportedNodeError"):
+            self.unit.set_error(name, getattr(frontend, name))
+
+    def use_torch_errors(self, torch: Any) -> None:
+        """Where torch is, its classes of errors catch ours as well."""
+        theirs = sys.modules.get("torch.jit.frontend")
+        for name in ("FrontendError", "NotSupportedError", "UnsupportedNodeError"):
+            if hasattr(theirs, name):
+                self.unit.set_error(name, getattr(theirs, name))
+        both = type("Error", (_rushlight.Error, torch.jit.Error), {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__})
+        self.unit.set_error("Error", both)
 
     # -- the compiler's questions ---------------------------------------------------------------------------
 

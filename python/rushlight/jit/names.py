@@ -23,7 +23,8 @@ torch.nn.functional._no_grad_embedding_renorm_ torch.nn.functional.assert_int_or
 torch.nn.init._no_grad_fill_ torch.nn.init._no_grad_normal_ torch.nn.init._no_grad_uniform_ torch.nn.init._no_grad_zero_
 torch._C._get_tracing_state torch._C._get_cpu_capability torch._VF.stft torch._VF.istft torch._VF.cdist torch._VF.norm
 torch._VF.unique_dim torch._VF.unique_consecutive torch._VF.nuclear_norm torch._VF.frobenius_norm torch._VF.tensordot
-torch._C._set_grad_enabled=set_grad_enabled torch.is_grad_enabled
+torch._C._set_grad_enabled=set_grad_enabled torch.is_grad_enabled torch.set_grad_enabled
+torch.jit._unwrap_optional torch.jit._script._unwrap_optional
 """
 # Modules whose every callable is the operator of its name; of torch's, these stay the Python functions they are.
 _OPERATOR_MODULES = ("torch", "torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._nested", "torch._C._sparse",
@@ -126,11 +127,12 @@ class Names:
             if obj is not None:
                 self._learn(obj, (kinds.OPERATOR, "aten::" + (name or path.rpartition(".")[2])))
         special = {id(getattr(torch.functional, name)) for name in _PYTHON_FUNCTIONS}
-        special |= {id(torch.no_grad), id(torch.autocast), id(torch.enable_grad), id(torch.set_grad_enabled)}
+        special |= {id(torch.no_grad), id(torch.autocast), id(torch.enable_grad)}
         for path in _OPERATOR_MODULES:
             for name, obj in vars(_at(path)).items():
                 if callable(obj) and not isinstance(obj, type) and id(obj) not in special:
                     self._learn(obj, (kinds.OPERATOR, "aten::" + ("segment_reduce" if name == "_segment_reduce" else name)))
+        self._door.use_torch_errors(torch)
         self._constants = (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.qscheme)
         self._ops_types = (type(torch.ops), type(torch.ops.aten))
         self._packet = torch._ops.OpOverloadPacket

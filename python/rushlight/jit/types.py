@@ -74,6 +74,8 @@ class Types:
         if isinstance(annotation, typing.ForwardRef):
             return self.unit.parse_type(annotation.__forward_arg__, scope)
         origin = typing.get_origin(annotation)
+        if annotation in (typing.Tuple, typing.List, typing.Dict, typing.Optional, tuple, list, dict):  # noqa: UP006
+            return None  # of what?
         if origin is not None:
             return self._generic(origin, typing.get_args(annotation), scope)
         from .. import _rushlight

@@ -1,0 +1,15 @@
+"""Classes of errors for what the language does not have, as torch.jit.frontend names them."""
+
+from __future__ import annotations
+
+
+class FrontendError(Exception):
+    """A text that is no program."""
+
+
+class NotSupportedError(FrontendError):
+    """Python that TorchScript does not have."""
+
+
+class UnsupportedNodeError(NotSupportedError):
+    """A statement or expression that TorchScript does not have."""
