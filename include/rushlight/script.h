@@ -124,6 +124,7 @@ typedef struct rush_argument {
   const char *name;
   const rush_type *type;
   bool has_default, keyword_only;
+  int32_t fixed_len; /* of a list that one number may stand for, else 0 */
   bool is_inferred; /* a Tensor because nothing says what it is */
 } rush_argument;
 /* Parameters (a method's self is one). */

@@ -574,7 +574,7 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
       fail_schema(call, f, "%s() is missing value for argument '%s'.", name, arg.name);
       goto fail;
     }
-    int result = py_to_value_as(call, o, arg.type, &v);
+    int result = arg.fixed_len && (PyLong_Check(o) || PyFloat_Check(o)) ? py_to_value(call, o, &v) : py_to_value_as(call, o, arg.type, &v);
     if (result != 0) {
       if (result > 0)
         fail_cast(call, f, name, &arg, o, i - skip);

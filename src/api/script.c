@@ -163,7 +163,7 @@ bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out)
 
   if (i >= sc->n_args)
     return false;
-  *out = (rush_argument){sc->args[i].name, out_type(sc->args[i].type), sc->args[i].has_default, sc->args[i].kwarg_only,
+  *out = (rush_argument){sc->args[i].name, out_type(sc->args[i].type), sc->args[i].has_default, sc->args[i].kwarg_only, sc->args[i].fixed_len,
                          script_host_is_inferred(function_in(f), i)};
   return true;
 }

@@ -203,6 +203,51 @@ static const char *keep_text(session *s, program *p, const char *text)
   return copy;
 }
 
+/* The n of an annotation BroadcastingListN[...], also an optional one; else 0. */
+static int32_t broadcast_length(const ast_expr *x)
+{
+  static const char name[] = "BroadcastingList";
+  while (x && x->kind == EXPR_SUBSCRIPT && x->as.subscript.index.n == 1) {
+    const ast_expr *base = x->as.subscript.base;
+    const char *text = base->kind == EXPR_NAME ? base->as.name : base->kind == EXPR_ATTR ? base->as.attr.name : "";
+    size_t len = strlen(text);
+    if (len == sizeof name && memcmp(text, name, sizeof name - 1) == 0 && text[len - 1] >= '1' && text[len - 1] <= '9')
+      return text[len - 1] - '0';
+    if (strcmp(text, "Optional") != 0)
+      return 0;
+    x = x->as.subscript.index.items[0];
+  }
+  return 0;
+}
+
+/* The default as the host has it; false: the text says. */
+static bool live_default(session *s, const resolver *r, const ast_param *param, schema_arg *out)
+{
+  const type *t = out->fixed_len ? type_simple(TYPE_ANY) : out->type; /* of a list that one number may stand for */
+  bool fits = false;
+  rush_value v;
+  if (!r->default_value || !r->default_value(s, r, param->name, t, param->default_value->at, &v))
+    return false;
+  if (t == out->type) {
+    out->default_value = v;
+    return true;
+  }
+  held(s, v);
+  rush_list *l;
+  if (v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_FLOAT) {
+    session_check(s, list_new(s->cx, em_unwrap_optional(out->type)->elems[0], (size_t)out->fixed_len, &l));
+    rush_value list = value_heap_steal(RUSH_TAG_LIST, l);
+    for (int32_t i = 0; i < out->fixed_len; i++)
+      l->items[l->n++] = v;
+    out->default_value = list;
+    return true;
+  }
+  session_check(s, value_bind(s->cx, out->type, v, &fits, &out->default_value));
+  if (!fits)
+    session_fail(s, &param->at, "Expected a default value of type %s on parameter \"%s\".", type_text(s, out->type), param->name);
+  return true;
+}
+
 static const char varargs[] =
     "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults";
 
@@ -213,6 +258,7 @@ static void declare_param(session *s, function *f, const ast_param *param, const
   out->kwarg_only = param->keyword_only;
   if (param->form != PARAM_PLAIN)
     session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->at, "%s", varargs);
+  out->fixed_len = broadcast_length(param->type);
   if (is_self)
     out->type = f->self;
   else
@@ -221,7 +267,7 @@ static void declare_param(session *s, function *f, const ast_param *param, const
     return;
   if (param->keyword_only && r->is_live)
     session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->at, "%s", varargs);
-  if (!r->default_value || !r->default_value(s, r, param->name, out->type, param->default_value->at, &out->default_value))
+  if (!live_default(s, r, param, out))
     out->default_value = value_retain(em_constant_of_type(s, r, param->default_value, out->type));
   out->has_default = true;
 }

@@ -217,6 +217,7 @@ ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit)
 static ir_value *broadcast_scalar(emitter *e, const schema_arg *arg, ir_value *v)
 {
   const type *t = formal_type(e, em_unwrap_optional(arg->type));
+  t = em_unwrap_optional(t);
   if (arg->fixed_len <= 0 || t->kind != TYPE_LIST || !type_equal(t->elems[0], v->type))
     return v;
   ir_value **items = session_array(e->s, ir_value *, (size_t)arg->fixed_len);

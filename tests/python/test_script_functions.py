@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import rushlight
+from script_snippets import SNIPPETS
 
 torch = pytest.importorskip("torch")
 
@@ -21,7 +22,10 @@ from enum import Enum
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 """
 # Where we answer otherwise, and why.
-EXCEPT: dict[str, str] = {}
+EXCEPT = {
+    "float.060": "PyTorch takes a == a for true, also of NaN", "rej_syntax.478": "type() stays no function of programs",
+    "rej_syntax.485": "object() stays no function of programs", "rej_syntax.497": "memoryview() stays no function of programs",
+}
 _numbers = itertools.count()
 
 
@@ -101,3 +105,83 @@ def test_every_probe(tmp_path: pathlib.Path) -> None:
             wrong.append(f"{name} {inputs}: {error or shown(got)} is not {want} {message}\n{source}")
     print(f"probes through the Python door: {taken} rows")
     assert not wrong, f"{len(wrong)} of {taken} differ:\n" + "\n".join(wrong)
+
+
+# -- Snippets asked from both ---------------------------------------------------------------------------------
+
+SNIPPET_HEAD = """import math
+import torch
+from enum import Enum
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+"""
+# Where we answer otherwise, and why.
+OTHERWISE: dict[str, str] = {}
+
+
+def plain(value: Any) -> Any:
+    """For comparing: classes by name, tensors as lists."""
+    if isinstance(value, torch.Tensor):
+        return str(value.dtype), list(value.shape), value.requires_grad if value.is_leaf else False, shown(value.detach())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value).__name__, value._fields, [plain(v) for v in value]
+    if isinstance(value, (tuple, list)):
+        return type(value).__name__, [plain(v) for v in value]
+    if isinstance(value, dict):
+        return [(k, plain(v)) for k, v in value.items()]
+    if hasattr(value, "__dict__") and type(value).__module__.startswith("rush_snippet"):
+        return type(value).__name__, str(value) if hasattr(value, "name") else {k: plain(v) for k, v in vars(value).items()}
+    return type(value).__name__, repr(value)
+
+
+def key_of(error: BaseException) -> Any:
+    """The part of an error that both must have: the class and the first line that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and lines[0].startswith("The following operation failed"):
+        lines = [line for line in lines if ": " in line and not line.startswith("File")][-1:] or lines[-1:]
+    return type(error).__name__, lines[0] if lines else ""
+
+
+def answers(script: Any, text: str, folder: pathlib.Path, capsys: Any) -> list[Any]:
+    """What each call gave: ("ok", value) or ("error", key); one error alone when it does not compile."""
+    module = imported(SNIPPET_HEAD + text.replace("from __future__ import annotations\n", ""), folder)
+    if "from __future__" in text:
+        module = imported("from __future__ import annotations\n" + SNIPPET_HEAD + text.replace("from __future__ import annotations\n", ""), folder)
+    try:
+        f = script(module.f)
+    except Exception as e:  # noqa: BLE001
+        return [("refused", key_of(e), str(e))]
+    out: list[Any] = []
+    for line in text.splitlines():
+        if not line.startswith("#:"):
+            continue
+        torch.manual_seed(7)
+        args = eval(f"({line[2:]},)" if line[2:].strip() else "()", vars(module))
+        capsys.readouterr()
+        try:
+            out.append(("ok", plain(f(*args)), capsys.readouterr().out, plain(args)))
+        except Exception as e:  # noqa: BLE001
+            out.append(("error", key_of(e), str(e)))
+    return out
+
+
+def agree(ours: list[Any], theirs: list[Any]) -> bool:
+    if len(ours) != len(theirs):
+        return False
+    for a, b in zip(ours, theirs, strict=True):
+        if a[0] != b[0]:
+            return False
+        if a[0] == "ok" and a[1:] != b[1:]:
+            return False
+        if a[0] != "ok" and a[1][0] != b[1][0]:
+            return False
+    return True
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", list(SNIPPETS))
+def test_snippet(name: str, tmp_path: pathlib.Path, capsys: Any) -> None:
+    if name in OTHERWISE:
+        pytest.skip(OTHERWISE[name])
+    theirs = answers(torch.jit.script, SNIPPETS[name], tmp_path, capsys)
+    ours = answers(rushlight.script, SNIPPETS[name], tmp_path, capsys)
+    assert agree(ours, theirs), f"ours:   {ours}\ntheirs: {theirs}"

@@ -32,6 +32,20 @@ class {0}:
 """
 
 
+# Functions of torch that are TorchScript of its own, by the path of the Python function: texts of one function each.
+_NTUPLE = "def {0}(x: BroadcastingList{1}[{2}]) -> List[{2}]:\n    return x\n"
+_FUNCTIONS = {
+    "torch.nn.modules.utils._list_with_default": [
+        "def list_with_default(out_size: List[int], defaults: List[int]):\n    assert len(defaults) > len(out_size)\n    return out_size\n"
+    ],
+    "torch.nn.functional.assert_int_or_pair": ["def _assert_int_or_pair(vals: List[int], name: str, message: str):\n    pass\n"],
+    "torch._assert": ["def _assert(condition: bool, message: str):\n    assert condition, message\n",
+                      "def _assert(condition: Tensor, message: str):\n    assert bool(condition), message\n"],
+    **{f"torch.nn.modules.utils.{name}": [_NTUPLE.format(name, n, t) for t in ("float", "int")]
+       for n, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1)},
+}
+
+
 class Door:
     """Compiles live functions and classes.  The extension calls `name` to `call`."""
 
@@ -57,7 +71,8 @@ class Door:
         theirs = sys.modules.get("torch.jit.frontend")
         for name in ("FrontendError", "NotSupportedError", "UnsupportedNodeError"):
             if hasattr(theirs, name):
-                self.unit.set_error(name, getattr(theirs, name))
+                plain = {"__init__": Exception.__init__, "__str__": Exception.__str__, "__module__": "rushlight.jit.frontend"}
+                self.unit.set_error(name, type(name, (getattr(theirs, name),), plain))
         both = type("Error", (_rushlight.Error, torch.jit.Error), {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__})
         self.unit.set_error("Error", both)
 
@@ -102,7 +117,8 @@ class Door:
         known = self._functions.get(fn)
         if known is None:
             inner = unwrapped(fn)
-            known = ScriptFunction(self.define(inner, qualified_name(fn)))
+            drop = "Cannot call @unused methods" if marks.is_dropped(inner) else None
+            known = ScriptFunction(self.define(inner, qualified_name(fn), drop_body=drop))
             known._rush_adopt(fn)
             self._functions[fn] = known
         return known
@@ -136,6 +152,17 @@ class Door:
             known = f"^{fn.__name__}({args}) -> {declared.result or 'Tensor'}"
             self._schemas[fn] = known
         return known
+
+    def prelude_function(self, path: str) -> Any:
+        """What a function of _FUNCTIONS means."""
+        made = []
+        for text in _FUNCTIONS[path]:
+            source = self.sources.of_text("torch", text)
+            made.append(self.unit.define("__torch__." + path.rpartition(".")[2], source, 1, Scope(names={})))
+        return (kinds.OVERLOADS, made)
+
+    def prelude_paths(self) -> list[str]:
+        return list(_FUNCTIONS)
 
     def prelude_class(self, cls: Any) -> Any:
         torch = sys.modules.get("torch")

@@ -16,10 +16,8 @@ from . import kinds, marks
 
 # Python functions that are operators: where they are found, and the operator when its name differs.
 _OPERATORS = """
-torch.nn.modules.utils._pair torch.nn.modules.utils._quadruple torch.nn.modules.utils._single torch.nn.modules.utils._triple
-torch.nn.modules.utils._list_with_default=list_with_default torch.backends.cudnn.is_acceptable=cudnn_is_acceptable
-torch._assert torch.autograd.grad torch.autograd.backward torch._C._infer_size torch.broadcast_shapes
-torch.nn.functional._no_grad_embedding_renorm_ torch.nn.functional.assert_int_or_pair=_assert_int_or_pair
+torch.backends.cudnn.is_acceptable=cudnn_is_acceptable torch.autograd.grad torch.autograd.backward torch._C._infer_size
+torch.broadcast_shapes torch.nn.functional._no_grad_embedding_renorm_
 torch.nn.init._no_grad_fill_ torch.nn.init._no_grad_normal_ torch.nn.init._no_grad_uniform_ torch.nn.init._no_grad_zero_
 torch._C._get_tracing_state torch._C._get_cpu_capability torch._VF.stft torch._VF.istft torch._VF.cdist torch._VF.norm
 torch._VF.unique_dim torch._VF.unique_consecutive torch._VF.nuclear_norm torch._VF.frobenius_norm torch._VF.tensordot
@@ -121,6 +119,8 @@ class Names:
             obj = _at(path)
             if obj is not None:
                 self._learn(obj, (kinds.PATH, form))
+        for path in self._door.prelude_paths():
+            self._learn(_at(path), path) # made when it is met
         for row in _OPERATORS.split():
             path, _, name = row.partition("=")
             obj = _at(path)
@@ -141,6 +141,8 @@ class Names:
     def of(self, obj: Any, constant: bool = False) -> Any:
         """The answer; `constant`: plain values count (attributes of modules do, closed-over ones do not)."""
         known = self._known.get(id(obj))
+        if type(known) is str:
+            self._known[id(obj)] = known = self._door.prelude_function(known)
         if known is not None:
             return known
         if self._torch is None and "torch" in sys.modules and hasattr(sys.modules["torch"], "jit"):
