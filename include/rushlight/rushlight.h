@@ -431,6 +431,37 @@ RUSH_API rush_status rush_module_compile(rush_context *c, const char *text, size
 RUSH_API rush_status rush_module_define(rush_module *m, const char *text, size_t n_bytes, const rush_text_options *options,
                                         rush_error *err) RUSH_CHECKED;
 RUSH_API void rush_module_release(rush_module *m);
+
+typedef struct rush_extra_file {
+  const char *name;
+  const void *data;
+  size_t n_bytes;
+} rush_extra_file;
+
+typedef struct rush_save_options {
+  size_t struct_bytes;
+  const rush_extra_file *extra_files; /* stored as extra/NAME, as torch.jit.save's _extra_files */
+  size_t n_extra_files;
+  /* Where the bytes go, in order, instead of into a file; false: they could not be written.  It must not save or
+   * change the module.  The path then only names the archive's root folder, or is NULL. */
+  bool (*write)(void *user, const void *data, size_t n_bytes);
+  void *write_user;
+  const char *function; /* of a module from text: save this function alone, as forward; NULL: all of them */
+} rush_save_options;
+#define RUSH_SAVE_OPTIONS_INIT {sizeof(rush_save_options), NULL, 0, NULL, NULL, NULL}
+
+/* A TorchScript archive that PyTorch (torch.jit.load) and rush_module_load open: the module's state as it is now, its
+ * code printed from its graphs.  The same module gives the same bytes.  A file is complete or as it was before: it is
+ * written beside its place and renamed.  Functions of a text become methods of a module; a text with one function saves
+ * it as forward.  Calls that change the module's state wait.  Exported programs: RUSH_EUNSUPPORTED. */
+RUSH_API rush_status rush_module_save(rush_module *m, const char *path, const rush_save_options *options,
+                                      rush_error *err) RUSH_CHECKED;
+/* The same for a submodule or another object of a script class, which nobody may change meanwhile. */
+RUSH_API rush_status rush_object_save(rush_context *c, rush_value object, const char *path,
+                                      const rush_save_options *options, rush_error *err) RUSH_CHECKED;
+/* Files that the author put into an archive, in its order.  Name and bytes are borrowed; NULL: there is no such file. */
+RUSH_API size_t rush_module_n_extra_files(const rush_module *m);
+RUSH_API const char *rush_module_extra_file(const rush_module *m, size_t i, const void **data, size_t *n_bytes);
 /* Another instance with state of its own: parameters shared, buffers and attributes copied when `deep`. */
 RUSH_API rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err) RUSH_CHECKED;
 
@@ -493,9 +524,15 @@ RUSH_API rush_status rush_module_get_state(rush_module *m, const char *name, rus
 RUSH_API rush_status rush_module_set_state(rush_module *m, const char *name, rush_value tensor,
                                            rush_error *err) RUSH_CHECKED;
 
+/* A method's code as RUSH_DUMP_CODE shows it (new: rush_free_text), and what it calls CONSTANTS.c0, .c1 ...: a tuple,
+ * new.  Not of exported programs. */
+RUSH_API rush_status rush_module_code(rush_module *m, const char *method, char **text, rush_value *constants,
+                                      rush_error *err) RUSH_CHECKED;
+
 /* Texts about a module; new (rush_free_text). */
 typedef enum rush_dump {
-  RUSH_DUMP_CODE,   /* TorchScript source; exported programs as PyTorch prints their graph's code */
+  RUSH_DUMP_CODE,   /* TorchScript printed from graphs: a method as PyTorch's `.code` shows it; without a name all that
+                     * an archive would hold.  Exported programs as PyTorch prints their graph's code */
   RUSH_DUMP_GRAPH,  /* IR of one method; of all where there is neither a name nor a forward */
   RUSH_DUMP_BYTECODE,
   RUSH_DUMP_OPS,    /* "name count runs|schema only|unknown" a line */

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+PyObject *py_save(PyObject *m, PyObject *args);
+PyObject *py_extra_files(PyObject *m, PyObject *object);
+PyObject *py_method_code(PyObject *m, PyObject *args);
 PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs);
 PyObject *py_compile(PyObject *m, PyObject *args);
 PyObject *py_set_module_class(PyObject *m, PyObject *type);
@@ -530,6 +533,9 @@ static PyMethodDef functions[] = {
     {"load", (PyCFunction)(void (*)(void))py_load, METH_VARARGS | METH_KEYWORDS, "open an archive"},
     {"compile", py_compile, METH_VARARGS, "compile(text, name, first_line): TorchScript from a text"},
     {"_set_module_class", py_set_module_class, METH_O, "the class of submodules"},
+    {"save", py_save, METH_VARARGS, "save(module, path or None, extra files or None, function or None); bytes without a path"},
+    {"extra_files", py_extra_files, METH_O, "the author's files in a module's archive"},
+    {"method_code", py_method_code, METH_VARARGS, "method_code(module, method): its text, and the constants in it"},
     {"load_value", py_load_value, METH_O, "plain data of a torch.save, .npy or .safetensors file"},
     {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(name, *args, **kwargs)"},

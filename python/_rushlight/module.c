@@ -670,7 +670,7 @@ static PyObject *module_copy(PyObject *self, PyObject *unused)
 static PyObject *module_code(PyObject *self, void *unused)
 {
   (void)unused;
-  return dump((py_module *)self, RUSH_DUMP_CODE, NULL);
+  return dump((py_module *)self, RUSH_DUMP_CODE, "forward");
 }
 static PyObject *module_graph(PyObject *self, void *unused)
 {

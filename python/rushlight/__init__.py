@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any, BinaryIO
 
-from . import _rushlight, jit, methods, ops, profiler
+from . import _rushlight, archives, jit, methods, ops, profiler
 from ._rushlight import (
     EnumValue,
     Error,
@@ -35,6 +35,7 @@ from ._rushlight import (
     set_num_threads,
     set_rng_state,
 )
+from .archives import save
 from .jit import *  # noqa: F403
 from .jit import __all__ as _jit_names
 from .jit.script_module import ScriptModule as _ScriptModule
@@ -64,6 +65,7 @@ __all__ = [
     "ops",
     "profiler",
     "reset_peak_memory_stats",
+    "save",
     "set_cpu",
     "set_num_threads",
     "set_rng_state",
@@ -84,7 +86,6 @@ def _module_class(made: bool = True) -> type[_ScriptModule]:
     if torch is None or not hasattr(torch, "nn") or not hasattr(torch.nn, "Module"):
         return _ScriptModule
     from .jit import torch_modules
-
     return torch_modules.RecursiveScriptModule if made else torch_modules.ScriptModule
 
 
@@ -97,22 +98,24 @@ def __getattr__(name: str) -> Any:
 
 
 def load(
-    source: str | os.PathLike[str] | bytes | BinaryIO,
+    f: str | os.PathLike[str] | bytes | BinaryIO,
+    map_location: Any = None,
+    _extra_files: dict[str, Any] | None = None,
+    _restore_shapes: bool = False,
     *,
     check_full: bool = False,
     copy: bool = False,
 ) -> _ScriptModule:
     """Open a TorchScript (.pt) or torch.export (.pt2) archive.
 
-    `source` is a path (mapped: weights are used in place), bytes, or an open binary file.
-    `check_full` checks the CRC of every record; `copy` copies the weights, for a file that may
-    change while it is open.
+    `f` is a path (mapped: weights are used in place), bytes, or an open binary file. Weights go to the CPU, whatever
+    device they were on; another `map_location` is refused. The values of `_extra_files` become the contents
+    of the archive's files of these names. `check_full` checks the CRC of every record; `copy` copies the
+    weights, for a file that may change while it is open.
     """
-    if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
-        if not hasattr(source, "read"):
-            raise TypeError(f"load() takes a path, bytes or a binary file, not {type(source).__name__}")
-        source = source.read()
-    return _rushlight.load(source, check_full=check_full, copy=copy, type=_module_class())
+    options = {"check_full": check_full, "copy": copy, "type": _module_class()}
+    module: _ScriptModule = archives.load(f, map_location, _extra_files, options)
+    return module
 
 
 def tensor(data: Any, dtype: dtype | None = None) -> Tensor:

@@ -221,7 +221,7 @@ static void dump_body(session *s, void *arg)
 
   switch (job->what) {
   case RUSH_DUMP_CODE:
-    show_code(s, job->m, job->out);
+    show_code(s, job->m, job->method, job->out);
     break;
   case RUSH_DUMP_GRAPH:
     each_method(s, job, show_graph);

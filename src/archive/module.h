@@ -67,6 +67,9 @@ bool module_is_random(call_ctx *cx, module *m);
 /* What rush_module_dump shows, appended to `out`. */
 rush_status module_dump(call_ctx *cx, module *m, rush_dump what, const char *method, text_buf *out) RUSH_CHECKED;
 
+/* A method's code, appended to `out`, and the tuple of its constants, new. */
+rush_status module_code(call_ctx *cx, module *m, const char *method, text_buf *out, rush_value *constants) RUSH_CHECKED;
+
 /* Walk parameters and buffers depth first as state_dict does; fn returns false to stop. */
 typedef bool module_visit(void *arg, const char *qualified, rush_value *slot, bool is_parameter);
 rush_status module_walk_state(call_ctx *cx, module *m, module_visit *fn, void *arg) RUSH_CHECKED;

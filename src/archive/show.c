@@ -1,6 +1,9 @@
 /* archive/show.c -- see show.h. */
 #include "archive/show.h"
 
+#include "archive/write.h"
+#include "script/print.h"
+
 #include <string.h>
 
 #include "ir/alias.h"
@@ -286,7 +289,7 @@ static void put_code(session *s, const ir_block *b, int level, text_buf *out)
   session_leave(s);
 }
 
-void show_code(session *s, module *m, text_buf *out)
+void show_code(session *s, module *m, const char *method, text_buf *out)
 {
   if (m->exported) {
     const ir_block *b = m->exported->forward->graph->block;
@@ -299,14 +302,46 @@ void show_code(session *s, module *m, text_buf *out)
     put_code(s, b, 1, out);
     return;
   }
-  for (uint32_t i = 0; i < m->program->n_sources; i++) {
-    const source *src = m->program->sources[i];
-    if (!src->name || !strstr(src->name, ".py"))
-      continue; /* annotations and bodies of operators */
-    text_printf(out, "# %s\n", src->name);
-    text_add(out, src->text, src->len);
-    text_putc(out, '\n');
+  if (!method) {
+    archive_show_code(s, m->object, out);
+    return;
   }
+  function *f = module_find_method(m, str_of(method));
+  if (!f)
+    session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL, "the module has no method '%s'", method);
+  script_print_function(script_uses_new(s), out, f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
+}
+
+typedef struct code_job {
+  module *m;
+  const char *method;
+  text_buf *out;
+  rush_value constants;
+} code_job;
+
+static void code_body(session *s, void *arg)
+{
+  code_job *job = arg;
+  function *f = module_find_method(job->m, str_of(job->method));
+  script_uses *uses = script_uses_new(s);
+  rush_tuple *t;
+
+  if (!f || job->m->exported)
+    session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL, "the module has no method '%s' in TorchScript", job->method);
+  script_print_function(uses, job->out, f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
+  session_check(s, tuple_new(s->cx, NULL, uses->n_constants, &t));
+  for (uint32_t i = 0; i < uses->n_constants; i++)
+    t->items[i] = value_retain(uses->constants[i]);
+  job->constants = value_heap_steal(RUSH_TAG_TUPLE, t);
+}
+
+rush_status module_code(call_ctx *cx, module *m, const char *method, text_buf *out, rush_value *constants)
+{
+  code_job job = {.m = m, .method = method, .out = out};
+
+  TRY(module_place(cx, m, session_run(cx, code_body, &job)));
+  *constants = job.constants;
+  return RUSH_OK;
 }
 
 /* -- Graphviz -------------------------------------------------------------------------------------------- */

@@ -382,7 +382,7 @@ static void put_sources(writer *w, text_buf *t)
   text_puts(w->out, ",\n\"sources\":[");
   if (w->m->exported) {
     text_clear(t);
-    show_code(w->s, w->m, t);
+    show_code(w->s, w->m, NULL, t);
     text_puts(w->out, "{\"name\":\"forward\",\"text\":");
     put_text(w->out, text_str(t), t->len);
     text_puts(w->out, "}]");

@@ -54,7 +54,7 @@ static void read_extra_files(session *s, const zip_archive *z, module *m)
     if (!e->in_root || e->path.len <= 6 || memcmp(e->path.p, "extra/", 6) != 0)
       continue;
     str text = zip_read(s, z, e, NULL);
-    str *kept = session_alloc_in(s, &m->program->mem, sizeof *kept + text.len + e->path.len);
+    str *kept = session_alloc_in(s, &m->program->mem, sizeof *kept + text.len + e->path.len); /* zeroed: the name ends */
     char *bytes = (char *)(kept + 1);
     memcpy(bytes, text.p, text.len);
     memcpy(bytes + text.len, e->path.p + 6, e->path.len - 6);

@@ -197,6 +197,19 @@ void zip_write_deflated(zip_writer *z, const char *path, const void *data, size_
   write_record(z, r, packed);
 }
 
+void zip_write_identity(zip_writer *z)
+{
+  uint64_t names = 0, bytes = 0;
+
+  for (uint32_t i = 0; i < z->n; i++) {
+    const uint64_t name = hash_bytes(z->records[i].name, strlen(z->records[i].name));
+    names = (names ^ name) * UINT64_C(0x9e3779b97f4a7c15) + i;
+    bytes = (bytes ^ z->records[i].crc) * UINT64_C(0xd6e8feb86659fd93) + z->records[i].n_bytes;
+  }
+  const char *id = session_printf(z->s, "%020llu%020llu", (unsigned long long)names, (unsigned long long)bytes);
+  zip_write(z, ".data/serialization_id", id, 40);
+}
+
 /* -- The directory ----------------------------------------------------------------------------- */
 
 static void write_central(zip_writer *z, const record *r)

@@ -23,6 +23,8 @@ zip_writer *zip_writer_new(session *s, const output *out, const char *root);
 void zip_write(zip_writer *z, const char *path, const void *data, size_t n_bytes);
 /* The same, deflated when that makes it smaller. */
 void zip_write_deflated(zip_writer *z, const char *path, const void *data, size_t n_bytes);
+/* PyTorch's record of what is in the archive: 40 digits, of the records' names and of their bytes so far. */
+void zip_write_identity(zip_writer *z);
 /* The directory: nothing may be added afterwards. */
 void zip_finish(zip_writer *z);
 

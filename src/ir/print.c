@@ -18,7 +18,7 @@ static void print_block_nodes(printer *p, const ir_block *b, int level);
 
 /* -- Scalars and strings ------------------------------------------------------------------------ */
 
-static void print_float(text_buf *out, double d)
+void ir_print_float(text_buf *out, double d)
 {
   int c = fpclassify(d);
 
@@ -34,7 +34,7 @@ static void print_float(text_buf *out, double d)
 }
 
 /* PyTorch's printQuotedString, except that bytes above 127 are proper octal. */
-static void print_quoted(text_buf *out, str s)
+void ir_print_quoted(text_buf *out, str s)
 {
   static const char from[] = "\\'\"\a\b\f\n\r\t\v", to[] = "\\'\"abfnrtv";
 
@@ -57,10 +57,10 @@ static void print_complex(text_buf *out, rush_value v)
 {
   const complex_box *z = value_complex(v);
 
-  print_float(out, z->re);
+  ir_print_float(out, z->re);
   if (!signbit(z->im))
     text_putc(out, '+');
-  print_float(out, z->im);
+  ir_print_float(out, z->im);
   text_putc(out, 'j');
 }
 
@@ -86,7 +86,7 @@ static void print_with_cx(text_buf *out, rush_value v)
 static void print_number(text_buf *out, rush_value v)
 {
   switch (v.tag) {
-  case RUSH_TAG_FLOAT: print_float(out, v.as.d); break;
+  case RUSH_TAG_FLOAT: ir_print_float(out, v.as.d); break;
   case RUSH_TAG_COMPLEX: print_complex(out, v); break;
   default: text_printf(out, "%lld", (long long)v.as.i);
   }
@@ -157,7 +157,7 @@ static void print_value(text_buf *out, rush_value v, int depth)
   case RUSH_TAG_INT:
   case RUSH_TAG_FLOAT:
   case RUSH_TAG_COMPLEX: print_number(out, v); break;
-  case RUSH_TAG_STRING: print_quoted(out, value_str(v)); break;
+  case RUSH_TAG_STRING: ir_print_quoted(out, value_str(v)); break;
   case RUSH_TAG_LIST:
     text_putc(out, '[');
     if (v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_TENSOR)
@@ -203,8 +203,8 @@ static void print_attr(text_buf *out, const ir_attr *a)
 {
   switch (a->kind) {
   case ATTR_INT: text_printf(out, "%lld", (long long)a->as.i); break;
-  case ATTR_FLOAT: print_float(out, a->as.d); break;
-  case ATTR_STRING: print_quoted(out, str_of(a->as.s)); break;
+  case ATTR_FLOAT: ir_print_float(out, a->as.d); break;
+  case ATTR_STRING: ir_print_quoted(out, str_of(a->as.s)); break;
   case ATTR_TYPES:
     text_putc(out, '[');
     for (uint32_t i = 0; i < a->as.t.n_types; i++) {

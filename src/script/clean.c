@@ -57,11 +57,32 @@ static bool is_removable(const ir_node *n)
   return true;
 }
 
+/* Results of branches that nobody reads, and what a loop carries for nobody. */
+static void cut_results(ir_node *n)
+{
+  for (uint32_t i = n->kind == IR_IF || n->kind == IR_LOOP ? n->n_outputs : 0; i-- > 0;) {
+    if (n->outputs[i]->uses)
+      continue;
+    if (n->kind == IR_LOOP) {
+      if (ir_block_input(n->blocks[0], i + 1)->uses)
+        continue;
+      ir_node_remove_input(n, i + 2);
+      ir_block_remove_output(n->blocks[0], i + 1);
+      ir_block_remove_input(n->blocks[0], i + 1);
+    } else {
+      ir_block_remove_output(n->blocks[0], i);
+      ir_block_remove_output(n->blocks[1], i);
+    }
+    ir_node_remove_output(n, i);
+  }
+}
+
 static void remove_unused(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_last(b), *prev; n != b->ret; n = prev) {
     prev = n->prev;
+    cut_results(n);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       remove_unused(s, n->blocks[i]);
     if (is_removable(n))

@@ -105,6 +105,7 @@ void em_set_var(emitter *e, const char *name, sugared v, const type *annotated);
 void em_set_var_type(emitter *e, const char *name, const type *t); /* without a store */
 void em_set_var_error(emitter *e, const char *name, const char *why);
 bool em_get_var(emitter *e, const char *name, sugared *out); /* variables only */
+bool em_is_meaningful(const char *name); /* the author's, not _1 */
 sugared em_get_name(emitter *e, const char *name);           /* or the resolver's; leaves when unknown */
 
 /* -- Matching (match.c) -- */

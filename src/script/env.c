@@ -85,8 +85,10 @@ void em_set_var_error(emitter *e, const char *name, const char *why)
 
 /* -- Storing ------------------------------------------------------------------------------------ */
 
-static bool is_meaningful(const char *name)
+bool em_is_meaningful(const char *name)
 {
+  if (name[0] == '$' || strchr(name, ' ')) /* a comprehension's */
+    return false;
   if (name[0] != '_')
     return true;
   for (const char *p = name + 1; *p; p++)
@@ -138,7 +140,7 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
 void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
 {
   const variable *outer = e->fresh_names ? NULL : find_outer(e->frame, name);
-  if (v.kind == SUGAR_VALUE && !v.as.value->name && is_meaningful(name) &&
+  if (v.kind == SUGAR_VALUE && !v.as.value->name && em_is_meaningful(name) &&
       v.as.value->node->block == e->frame->block)
     ir_value_set_name(e->s, v.as.value, name);
   if (outer)

@@ -91,10 +91,18 @@ static void add_block_output(session *s, ir_block *b, const char *name, const ty
   ir_block_add_output(s, b, load_before(s, b->ret, name, t));
 }
 
+/* Named for the variable, but for those that the printer or a comprehension made up. */
+static ir_value *named(session *s, ir_value *v, const char *name)
+{
+  if (em_is_meaningful(name))
+    ir_value_set_name(s, v, name);
+  return v;
+}
+
 /* The stores of a node's results stand right after it, in the order of the results. */
 static void add_node_output(session *s, ir_node *n, ir_node **last, const char *name, const type *t)
 {
-  ir_node *store = new_store(s, n->graph, name, ir_node_add_output(s, n, t));
+  ir_node *store = new_store(s, n->graph, name, named(s, ir_node_add_output(s, n, t), name));
   ir_node_insert_after(store, *last);
   *last = store;
 }
@@ -139,7 +147,7 @@ static void carry_loop(session *s, ir_node *n, scope *sc)
       continue;
     const type *t = outer->type;
     ir_node_add_input(s, n, load_before(s, n, name, t));
-    ir_node_insert_before(new_store(s, n->graph, name, ir_block_add_input(s, body, t, NULL)), first);
+    ir_node_insert_before(new_store(s, n->graph, name, named(s, ir_block_add_input(s, body, t, NULL), name)), first);
     add_block_output(s, body, name, t);
     add_node_output(s, n, &last, name, t);
     set(s, sc, name, t, NULL);

@@ -3,6 +3,7 @@
 
 #include "script/body.h"
 #include "script/emit_int.h"
+#include "script/print.h"
 
 static const struct upgrader {
   const char *operator;
@@ -29,4 +30,21 @@ function *em_upgrader(emitter *e, const op *o)
       return script_define_text(e->s, e->p, session_printf(e->s, "upgraders.%s", upgraders[i].operator),
                                 upgraders[i].text);
   return NULL;
+}
+
+int64_t script_op_version(const schema *sc)
+{
+  /* Overloads whose old form today's still accepts: they need no upgrader, but readers must know the version. */
+  static const struct { const char *operator; int version; } others[] = {
+      {"aten::gelu", 10}, {"aten::gelu.out", 10}, {"aten::full.out", 5},
+      {"aten::div.Tensor_mode", 4}, {"aten::div.Scalar_mode", 4}, {"aten::div.out_mode", 4},
+      {"aten::div_.Tensor_mode", 4}, {"aten::div_.Scalar_mode", 4}};
+
+  for (size_t i = 0; i < COUNT_OF(upgraders); i++)
+    if (is_named(upgraders[i].operator, sc))
+      return upgraders[i].last + 1;
+  for (size_t i = 0; i < COUNT_OF(others); i++)
+    if (is_named(others[i].operator, sc))
+      return others[i].version;
+  return 0;
 }

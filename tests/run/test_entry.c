@@ -90,7 +90,7 @@ static const char text[] =
     "        s0 = torch.sub(s, 1)\n"
     "      i0 = torch.add(i, 1)\n"
     "      go, i, s = torch.le(i0, n), i0, s0\n"
-    "    if torch.gt(x, 0.5):\n"
+    "    if torch.__or__(go, torch.gt(x, 0.5)):\n"
     "      r = s\n"
     "    else:\n"
     "      r = n\n"

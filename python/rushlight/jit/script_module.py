@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .. import _rushlight
+from .. import _rushlight, archives
 
 PARAMETER, BUFFER, MODULE = 1, 2, 4
 
 
-class ScriptModule(_rushlight.Module):
+class ScriptModule(archives.Saving, _rushlight.Module):
     """A program with its state: what `load` and `script` return.
 
     Its methods are attributes (`model(x)` calls forward), and so are its parameters, buffers, submodules
@@ -308,6 +308,9 @@ class CModule:
 
     def save(self, path: Any, **options: Any) -> None:
         self._module.save(path, **options)
+
+    def save_to_buffer(self, **options: Any) -> bytes:
+        return self._module.save_to_buffer(**options)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CModule) and self._module._is_same(other._module)

@@ -1,0 +1,126 @@
+"""Archives in and out: the manners of torch.jit.load and torch.jit.save."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, BinaryIO
+
+from . import _rushlight
+
+_DEVICES = (
+    "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia privateuseone".split()
+)
+
+
+class _NoFile(ValueError, FileNotFoundError):
+    """torch raises ValueError, Python people expect FileNotFoundError."""
+
+
+class _NotSaved(RuntimeError, OSError):
+    """torch raises RuntimeError, Python people expect OSError."""
+
+
+class ConstMap:
+    """The constants of a method's code: `constants.c0`."""
+
+    def __init__(self, const_mapping: dict[str, Any]) -> None:
+        self.const_mapping = const_mapping
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.const_mapping[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def check_device(map_location: Any) -> None:
+    """Everything is loaded to the CPU; what else is asked for is refused as torch refuses it there."""
+    if map_location is None:
+        return
+    kind = getattr(map_location, "type", None)  # torch.device
+    if not isinstance(map_location, str) and not isinstance(kind, str):
+        found = type(map_location)
+        raise ValueError(f"map_location should be either None, string or torch.device, but got type: {found}")
+    name = str(map_location)
+    kind = re.sub(r":\d+$", "", name)
+    if kind not in _DEVICES:
+        kinds = ", ".join(_DEVICES)
+        raise RuntimeError(f"Expected one of {kinds} device type at start of device string: {name}")
+    if kind == "cuda":
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. "
+            "If you are running on a CPU-only machine, please use torch.load with "
+            "map_location=torch.device('cpu') to map your storages to the CPU."
+        )
+    if kind != "cpu":
+        raise RuntimeError(f"Rushlight is not linked with support for {kind} devices")
+
+
+def load(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    map_location: Any,
+    extra_files: dict[str, Any] | None,
+    options: dict[str, Any],
+) -> Any:
+    """A module of the type in `options`."""
+    check_device(map_location)
+    if isinstance(source, (str, os.PathLike)):
+        name = os.fspath(source)
+        if not os.path.exists(name):
+            raise _NoFile(f"The provided filename {name} does not exist")
+        if os.path.isdir(name):
+            raise ValueError(f"The provided filename {name} is a directory")
+    elif not isinstance(source, (bytes, bytearray, memoryview)):
+        if not hasattr(source, "read"):
+            raise TypeError(f"load() takes a path, bytes or a binary file, not {type(source).__name__}")
+        source = source.read()
+    module = _rushlight.load(source, **options)
+    if extra_files:
+        found = _rushlight.extra_files(module)
+        extra_files.update({name: found.get(name, b"") for name in extra_files})
+    return module
+
+
+def save_to(module: Any, path: str, extra_files: dict[str, Any] | None = None, function: str | None = None) -> None:
+    """Write the archive to a path; the file is complete or as it was before."""
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise _NotSaved(f"Parent directory {folder} does not exist.")
+    try:
+        _rushlight.save(module, path, extra_files, function)
+    except OSError as error:
+        raise _NotSaved(str(error)) from None
+
+
+class Saving:
+    """What modules and functions that can be saved have in common."""
+
+    __slots__ = ()
+
+    def save(self, f: str | os.PathLike[str], _extra_files: dict[str, Any] | None = None) -> None:
+        """Write an archive that torch.jit.load and rushlight.load open, to a path."""
+        save_to(self, str(f), _extra_files)
+
+    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
+        """The archive's bytes."""
+        saved: bytes = _rushlight.save(self, None, _extra_files, None)
+        return saved
+
+    @property
+    def code_with_constants(self) -> tuple[str, ConstMap]:
+        """The code of forward, and what it calls CONSTANTS."""
+        text, constants = _rushlight.method_code(self, "forward")
+        return text, ConstMap({f"c{i}": value for i, value in enumerate(constants)})
+
+
+def save(m: Any, f: str | os.PathLike[str] | BinaryIO, _extra_files: dict[str, Any] | None = None) -> None:
+    """Save a module or a function as an archive that torch.jit.load and rushlight.load open.
+
+    `f` is a path, which is complete or as it was before, or an object with `write`. `_extra_files` are
+    further files to put into it, name to content. The same program gives the same bytes.
+    """
+    if isinstance(f, (str, os.PathLike)):
+        m.save(f, _extra_files=_extra_files or {})
+    else:
+        f.write(m.save_to_buffer(_extra_files=_extra_files or {}))

@@ -1,0 +1,95 @@
+#include "api/api_int.h"
+
+#include "archive/write.h"
+
+/* -- Saving ------------------------------------------------------------------------------------- */
+
+static rush_status save(call_ctx *cx, rush_value object, const char *path, const rush_save_options *o)
+{
+  archive_file *files = NULL;
+  size_t n = o ? o->n_extra_files : 0;
+  output out = {NULL, NULL, path ? path : "archive"};
+  archive_target to = {.path = path};
+
+  if (o && o->struct_bytes != sizeof(*o))
+    return error_set(cx->err, RUSH_EARGUMENT, "rush_save_options has %zu bytes here, the caller says %zu", sizeof(*o),
+                     o->struct_bytes);
+  if (!path && !(o && o->write))
+    return error_set(cx->err, RUSH_EARGUMENT, "saving needs a path or somewhere to write");
+  if (o) {
+    to.method = o->function;
+    if (o->write) {
+      out.write = o->write;
+      out.user = o->write_user;
+      to.out = &out;
+    }
+    if (n > 100000)
+      return error_set(cx->err, RUSH_EARGUMENT, "%zu extra files are too many", n);
+    files = n ? mem_alloc(cx->ctx, n * sizeof(*files)) : NULL;
+    if (n && !files)
+      return call_nomem(cx);
+    for (size_t i = 0; i < n; i++)
+      files[i] = (archive_file){o->extra_files[i].name, {o->extra_files[i].data, o->extra_files[i].n_bytes}};
+    to.files = files;
+    to.n_files = (uint32_t)n;
+  }
+  rush_status st = archive_write(cx, object, &to);
+  mem_free(cx->ctx, files, n * sizeof(*files));
+  return st;
+}
+
+rush_status rush_module_save(rush_module *m, const char *path, const rush_save_options *o, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  if (m->exported)
+    return error_set(err, RUSH_EUNSUPPORTED, "an exported program cannot be saved as TorchScript");
+  pthread_rwlock_rdlock(&m->lock);
+  rush_status st = save(&cx, m->object, path, o);
+  pthread_rwlock_unlock(&m->lock);
+  return module_place(&cx, m, st);
+}
+
+rush_status rush_object_save(rush_context *c, rush_value object, const char *path, const rush_save_options *o,
+                             rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  return save(&cx, object, path, o);
+}
+
+/* -- Extra files -------------------------------------------------------------------------------- */
+
+size_t rush_module_n_extra_files(const rush_module *m) { return m->extra_files.n; }
+
+const char *rush_module_extra_file(const rush_module *m, size_t i, const void **data, size_t *n_bytes)
+{
+  if (i >= m->extra_files.n)
+    return NULL;
+  const table_entry *e = &m->extra_files.entries[i];
+  *data = ((const str *)e->value)->p;
+  *n_bytes = ((const str *)e->value)->len;
+  return e->key.p;
+}
+
+/* -- Code --------------------------------------------------------------------------------------- */
+
+rush_status rush_module_code(rush_module *m, const char *method, char **text, rush_value *constants, rush_error *err)
+{
+  rush_value made;
+  call_ctx cx;
+  text_buf t;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  text_init(&t, cx.ctx);
+  rush_status st = module_code(&cx, m, method ? method : "forward", &t, &made);
+  bool is_made = st == RUSH_OK;
+  st = api_text(&cx, st, &t, text);
+  if (st == RUSH_OK)
+    *constants = made;
+  else if (is_made)
+    value_release(made);
+  return st;
+}

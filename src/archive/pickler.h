@@ -1,0 +1,25 @@
+/* archive/pickler.h -- values as pickles: the inverse of unpickle.h.
+ *
+ * What is shared stays shared: every container, object, tensor and storage is written once per pickle.  Storages
+ * get numbers in the order met; the caller writes their records. */
+#ifndef RUSH_ARCHIVE_PICKLER_H
+#define RUSH_ARCHIVE_PICKLER_H
+
+#include "formats/pickle_write.h"
+#include "script/print.h"
+#include "tensor/tensor.h"
+
+typedef struct pickler {
+  session *s;
+  script_uses *uses; /* classes met are noted here */
+  pickle_writer *w;
+  table memo;        /* (kind, address) -> memo number + 1 */
+  storage **storages;
+  uint32_t n_storages, cap_storages;
+} pickler;
+
+pickler *pickler_new(script_uses *u);
+/* `t`: the declared type, or NULL. */
+void pickler_put(pickler *p, rush_value v, const type *t);
+
+#endif

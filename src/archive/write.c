@@ -1,0 +1,234 @@
+/* archive/write.c -- TorchScript archives out.  See write.h. */
+#include "archive/write.h"
+
+#include "archive/pickler.h"
+#include "formats/zip_write.h"
+
+typedef struct code_file {
+  const char *path;
+  text_buf *text;
+} code_file;
+
+typedef struct archive_writer {
+  session *s;
+  const archive_target *to;
+  zip_writer *zip;
+  script_uses *uses;
+  table by_prefix;   /* "__torch__.a" -> code_file */
+  const type *unit;  /* the root's class, when its methods are functions of a text */
+  const char *unit_name, *only;
+} archive_writer;
+
+/* -- Code ------------------------------------------------------------------------------------------------ */
+
+/* The record for what is named so: __torch__.a.b.C is defined in code/__torch__/a/b.py. */
+static text_buf *file_of(archive_writer *a, const char *qualified)
+{
+  const char *dot = strrchr(qualified, '.');
+  const char *prefix = session_printf(a->s, "%.*s", (int)(dot ? dot - qualified : 0), qualified);
+  code_file *f = table_get(&a->by_prefix, str_of(prefix));
+
+  if (!dot || strncmp(qualified, "__torch__.", 10) != 0)
+    session_fail_status(a->s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' cannot be saved: it is not from Python", qualified);
+  if (f)
+    return f->text;
+  f = session_new(a->s, code_file);
+  char *path = session_printf(a->s, "code/%s.py", prefix);
+  for (char *c = path; c < path + 5 + strlen(prefix); c++)
+    if (*c == '.')
+      *c = '/';
+  *f = (code_file){path, session_text(a->s)};
+  if (!table_put(&a->by_prefix, str_of(prefix), f))
+    session_check(a->s, call_nomem(a->s->cx));
+  return f->text;
+}
+
+static void print_code(archive_writer *a)
+{
+  if (a->unit)
+    script_print_unit(a->uses, file_of(a, a->unit_name), a->unit, a->unit_name, a->only);
+  for (uint32_t i = 0; i < a->uses->n; i++) { /* printing adds more */
+    script_use use = a->uses->items[i];
+    if (use.function)
+      script_print_function(a->uses, file_of(a, use.function->qualified), use.function, NULL, SELF_TYPED, NULL);
+    else if (use.type != a->unit)
+      script_print_type(a->uses, file_of(a, use.type->name), use.type);
+  }
+  for (uint32_t i = 0; i < a->by_prefix.n; i++) {
+    const code_file *f = a->by_prefix.entries[i].value;
+    if (text_failed(f->text))
+      session_check(a->s, call_nomem(a->s->cx));
+  }
+}
+
+static void write_code(archive_writer *a)
+{
+  print_code(a);
+  for (uint32_t i = 0; i < a->by_prefix.n; i++) {
+    const code_file *f = a->by_prefix.entries[i].value;
+    zip_write_deflated(a->zip, f->path, text_str(f->text), f->text->len);
+  }
+}
+
+/* -- Data ------------------------------------------------------------------------------------------------ */
+
+static void write_pickle(archive_writer *a, pickler *p, const char *name)
+{
+  str bytes = pickle_finish(p->w);
+
+  for (uint32_t i = 0; i < p->n_storages; i++)
+    zip_write(a->zip, session_printf(a->s, "%s/%u", name, i), p->storages[i]->data, p->storages[i]->n_bytes);
+  zip_write(a->zip, session_printf(a->s, "%s.pkl", name), bytes.p, bytes.len);
+}
+
+/* A module without state: `training` is all that PyTorch's own function modules have. */
+static void put_unit(archive_writer *a, pickler *p)
+{
+  const char *dot = strrchr(a->unit_name, '.');
+
+  pickle_global(p->w, (str){a->unit_name, (size_t)(dot - a->unit_name)}, str_of(dot + 1));
+  pickle_op(p->w, PICKLE_OP_EMPTY_TUPLE);
+  pickle_op(p->w, PICKLE_OP_NEWOBJ);
+  pickle_op(p->w, PICKLE_OP_EMPTY_DICT);
+  pickle_op(p->w, PICKLE_OP_MARK);
+  pickle_str(p->w, STR("training"));
+  pickle_bool(p->w, true);
+  pickle_op(p->w, PICKLE_OP_SETITEMS);
+  pickle_op(p->w, PICKLE_OP_BUILD);
+}
+
+static void write_constants(archive_writer *a)
+{
+  pickler *p = pickler_new(a->uses);
+
+  if (a->uses->n_constants > 3)
+    pickle_op(p->w, PICKLE_OP_MARK);
+  for (uint32_t i = 0; i < a->uses->n_constants; i++)
+    pickler_put(p, a->uses->constants[i], NULL);
+  static const pickle_opcode small[] = {PICKLE_OP_EMPTY_TUPLE, PICKLE_OP_TUPLE1, PICKLE_OP_TUPLE2, PICKLE_OP_TUPLE3};
+  pickle_op(p->w, a->uses->n_constants > 3 ? PICKLE_OP_TUPLE : small[a->uses->n_constants]);
+  write_pickle(a, p, "constants");
+}
+
+/* -- All --------------------------------------------------------------------------------------------------- */
+
+/* The functions of a text are the methods of a class without attributes. */
+static void find_unit(archive_writer *a, rush_value object)
+{
+  const type *t = object.as.object->type;
+  const class_info *c = t->cls;
+  uint32_t n_functions = 0;
+
+  for (uint32_t i = 0; i < c->n_methods; i++)
+    n_functions += c->methods[i]->self == NULL;
+  if (!c->is_module || c->n_attrs || n_functions == 0 || n_functions < c->n_methods) {
+    if (a->to->method)
+      session_fail_status(a->s, RUSH_EARGUMENT, NULL, NULL, "only a function of a text can be saved by itself");
+    return;
+  }
+  a->unit = t;
+  if (a->to->method && !class_find_method(t, str_of(a->to->method)))
+    session_fail_status(a->s, RUSH_EARGUMENT, "AttributeError", NULL, "there is no function '%s'", a->to->method);
+  a->only = a->to->method ? a->to->method : c->n_methods == 1 ? c->methods[0]->name : NULL;
+  bool taken = a->only || program_find_function(c->program, str_of(t->name));
+  a->unit_name = taken ? "__torch__.PlaceholderModule" : t->name;
+}
+
+/* As PyTorch names it: the file's name up to its first dot. */
+static const char *root_name(session *s, const archive_target *to)
+{
+  if (to->root || !to->path)
+    return to->root ? to->root : "archive";
+  const char *slash = strrchr(to->path, '/'), *stem = slash ? slash + 1 : to->path;
+  size_t n = strcspn(stem, ".");
+
+  return n ? session_printf(s, "%.*s", (int)n, stem) : "archive";
+}
+
+typedef struct write_job {
+  rush_value object;
+  const archive_target *to;
+} write_job;
+
+static void free_table(void *t) { table_free(t); }
+
+static void start(archive_writer *a, session *s, rush_value object)
+{
+  if (!object.as.object->type->cls)
+    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "an object without TorchScript code cannot be saved");
+  a->uses = script_uses_new(s);
+  table_init(&a->by_prefix, s->cx->ctx);
+  session_defer(s, free_table, &a->by_prefix);
+  find_unit(a, object);
+}
+
+static void write_version(archive_writer *a)
+{
+  const char *text = session_printf(a->s, "%lld\n", (long long)a->uses->version);
+
+  zip_write(a->zip, a->uses->version >= 6 ? ".data/version" : "version", text, strlen(text));
+}
+
+static void write_records(archive_writer *a, rush_value object)
+{
+  for (uint32_t i = 0; i < a->to->n_files; i++) {
+    const archive_file *f = &a->to->files[i];
+    zip_write(a->zip, session_printf(a->s, "extra/%s", f->name), f->bytes.p, f->bytes.len);
+  }
+  pickler *p = pickler_new(a->uses);
+  if (a->unit)
+    put_unit(a, p);
+  else
+    pickler_put(p, object, NULL);
+  write_pickle(a, p, "data");
+  write_code(a);
+  write_constants(a);
+  write_version(a);
+  zip_write(a->zip, "byteorder", "little", 6);
+  zip_write_identity(a->zip);
+  zip_finish(a->zip);
+}
+
+static void write_body(session *s, void *arg)
+{
+  const write_job *job = arg;
+  archive_writer *a = session_new(s, archive_writer);
+  output_file *file = job->to->out ? NULL : output_file_new(s, job->to->path);
+  output out = file ? output_to_file(file) : *job->to->out;
+
+  a->s = s;
+  a->to = job->to;
+  start(a, s, job->object);
+  a->zip = zip_writer_new(s, &out, root_name(s, job->to));
+  write_records(a, job->object);
+  if (file)
+    output_file_commit(s, file);
+}
+
+rush_status archive_write(call_ctx *cx, rush_value object, const archive_target *to)
+{
+  write_job job = {object, to};
+
+  if (object.tag != RUSH_TAG_OBJECT)
+    return error_set(cx->err, RUSH_EARGUMENT, "only modules and objects of script classes can be saved");
+  return session_run(cx, write_body, &job);
+}
+
+void archive_show_code(session *s, rush_value object, text_buf *out)
+{
+  static const archive_target nowhere = {.path = NULL};
+  archive_writer *a = session_new(s, archive_writer);
+
+  a->s = s;
+  a->to = &nowhere;
+  start(a, s, object);
+  if (!a->unit)
+    script_use_type(a->uses, object.as.object->type);
+  print_code(a);
+  for (uint32_t i = 0; i < a->by_prefix.n; i++) {
+    const code_file *f = a->by_prefix.entries[i].value;
+    text_printf(out, "# %s\n", f->path);
+    text_add(out, text_str(f->text), f->text->len);
+    text_putc(out, '\n');
+  }
+}

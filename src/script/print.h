@@ -1,0 +1,48 @@
+/* script/print.h -- graphs back to TorchScript text: what `.code` shows and archives' code/ records hold.
+ *
+ * The text is PyTorch's: values used once go into the expression that uses them, others get names; constants
+ * that no literal can write are `CONSTANTS.cN`.  Parsing it gives the same graph.
+ *
+ * What the texts of one archive refer to is collected in `script_uses`, in the order met; whoever writes an
+ * archive prints what is there until nothing is added.
+ *
+ * Ownership: session memory; constants, types and functions are borrowed from their programs. */
+#ifndef RUSH_SCRIPT_PRINT_H
+#define RUSH_SCRIPT_PRINT_H
+
+#include "ir/program.h"
+
+typedef struct script_use { /* one of the two */
+  const type *type;         /* a class, NamedTuple, enum or interface */
+  function *function;
+} script_use;
+
+typedef struct script_uses {
+  session *s;
+  rush_value *constants; /* CONSTANTS.c0 ... */
+  uint32_t n_constants, cap_constants;
+  script_use *items;
+  uint32_t n, cap;
+  table seen;      /* qualified names of items */
+  int64_t version; /* the lowest archive version that the operators met need */
+} script_uses;
+
+/* The archive version since which the operator means what it means today; 0: always (upgrade.c). */
+int64_t script_op_version(const schema *sc);
+script_uses *script_uses_new(session *s);
+void script_use_type(script_uses *u, const type *t); /* and the types in it */
+const char *script_use_function(script_uses *u, function *f); /* its name in texts */
+
+/* How a function's first parameter is written. */
+typedef enum script_self { SELF_TYPED, SELF_BARE, SELF_ADDED } script_self;
+/* `def name(...)` with its body; compiles it.  name NULL: its own.  SELF_ADDED: a function without self
+ * becomes a method of the class `cls`, otherwise cls is NULL. */
+void script_print_function(script_uses *u, text_buf *out, function *f, const char *name, script_self self,
+                           const char *cls);
+/* A type's definition; nothing for classes written in C. */
+void script_print_type(script_uses *u, text_buf *out, const type *t);
+/* The class (`name`: qualified) that a saved unit becomes: its functions as methods with self.  only (or NULL: all):
+ * this one, as forward. */
+void script_print_unit(script_uses *u, text_buf *out, const type *t, const char *name, const char *only);
+
+#endif

@@ -1,0 +1,131 @@
+/* script/print_plan.c -- which values are written inside the expression that uses them.
+ *
+ * A value used once, next to its use when nodes are read backwards, needs no name: what stands between would
+ * otherwise run in another order.  Names that the author gave stay. */
+#include "script/print_int.h"
+
+/* -- The copy ------------------------------------------------------------------------------------- */
+
+/* Operators of older archives are functions of ours: their nodes stand in the text. */
+static void inline_builtins(session *s, ir_block *b)
+{
+  session_enter(s);
+  for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    next = n->next;
+    n->scratch = 0;
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      n->outputs[i]->scratch = 0;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      inline_builtins(s, n->blocks[i]);
+    if (n->kind != IR_CALL_FUNCTION || !n->function->is_builtin)
+      continue;
+    function_ensure(s, n->function);
+    ir_value **in = session_array(s, ir_value *, n->n_inputs + 1), **results =
+        session_array(s, ir_value *, n->n_outputs + 1);
+    ir_node *before = n->prev;
+    for (uint32_t i = 0; i < n->n_inputs; i++)
+      in[i] = ir_node_input(n, i);
+    ir_block_inline(s, n->function->graph->block, n, in, results);
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      ir_value_replace_all_uses(n->outputs[i], results[i]);
+    ir_node_destroy(n);
+    next = before->next; /* the inlined nodes may call others */
+  }
+  b->ret->scratch = 0;
+  for (uint32_t i = 0; i < ir_block_n_inputs(b); i++)
+    ir_block_input(b, i)->scratch = 0;
+  session_leave(s);
+}
+
+/* -- Inlining --------------------------------------------------------------------------------------- */
+
+/* Has a line of its own whoever uses it. */
+static bool is_statement(const ir_node *n)
+{
+  return n->kind == IR_FORK || n->kind == IR_ENTER || n->kind == IR_MODULE_CONTAINER_INDEX ||
+         n->kind == IR_TUPLE_UNPACK || n->kind == IR_LIST_UNPACK;
+}
+
+static bool can_inline(const ir_value *v)
+{
+  const ir_node *n = v->node;
+  const ir_use *u = v->uses;
+
+  if (n->n_outputs != 1 || !u || u->next || n->n_blocks || is_statement(n))
+    return false;
+  if (v->name && u->user->kind != IR_RETURN) /* the author's name */
+    return false;
+  if (u->user->kind == IR_LOOP && u->user->inputs[0] != u && u->user->inputs[1] != u)
+    return false; /* carried: assigned before the loop's condition is looked at */
+  /* The body of a fork may use it often; isinstance in a condition would refine types again. */
+  return u->user->kind != IR_FORK && n->kind != IR_ISINSTANCE;
+}
+
+static ir_node *previous(const ir_node *n)
+{
+  do
+    n = n->prev;
+  while (is_constant_like(n));
+  return (ir_node *)n;
+}
+
+typedef struct scan_step {
+  ir_node *node;
+  uint32_t left; /* inputs not looked at yet */
+} scan_step;
+
+/* The nodes before `root` that its inputs, and theirs, are the values of, from the last to the first. */
+static void scan_inputs(printer *p, ir_node *root)
+{
+  uint32_t n = 1, cap = 16;
+  scan_step *stack = session_array(p->s, scan_step, cap);
+  ir_node *point = previous(root);
+
+  stack[0] = (scan_step){root, root->n_inputs};
+  while (n) {
+    scan_step *top = &stack[n - 1];
+    if (top->left == 0) {
+      n--;
+      continue;
+    }
+    ir_value *v = ir_node_input(top->node, --top->left);
+    if (is_constant_like(v->node)) {
+      v->node->scratch |= NODE_INLINE;
+    } else if (v->node == point && can_inline(v)) {
+      v->node->scratch |= NODE_INLINE;
+      point = previous(point);
+      if (n == cap) {
+        scan_step *grown = session_array(p->s, scan_step, cap *= 2);
+        memcpy(grown, stack, n * sizeof *grown);
+        stack = grown;
+      }
+      stack[n++] = (scan_step){v->node, v->node->n_inputs};
+    }
+  }
+}
+
+static void scan_block(printer *p, ir_block *b)
+{
+  session_enter(p->s);
+  for (ir_node *n = b->ret;;) {
+    if (!is_inline(n)) {
+      for (uint32_t i = 0; i < n->n_blocks; i++)
+        scan_block(p, n->blocks[i]);
+      scan_inputs(p, n);
+    }
+    n = n->prev;
+    if (n == b->ret)
+      break;
+  }
+  session_leave(p->s);
+}
+
+ir_graph *print_plan(printer *p, const ir_graph *g)
+{
+  ir_graph *copy = ir_graph_copy(p->s, g);
+
+  session_defer(p->s, ir_graph_free_deferred, copy);
+  inline_builtins(p->s, copy->block);
+  scan_block(p, copy->block);
+  return copy;
+}
