@@ -86,6 +86,7 @@ def _module_class(made: bool = True) -> type[_ScriptModule]:
     if torch is None or not hasattr(torch, "nn") or not hasattr(torch.nn, "Module"):
         return _ScriptModule
     from .jit import torch_modules
+
     return torch_modules.RecursiveScriptModule if made else torch_modules.ScriptModule
 
 
