@@ -74,6 +74,78 @@ rush_status kernel_tuple_index(rush_call *call)
   return RUSH_OK;
 }
 
+/* -- x.tolist() ------------------------------------------------------------------------------------------------- */
+
+/* What the annotation's element kinds are numbered. */
+static const struct { type_kind kind; int dtypes[2]; const char *name; } list_kinds[] = {
+    {TYPE_INT, {RUSH_INT64, RUSH_INT64}, "Long"},
+    {TYPE_FLOAT, {RUSH_FLOAT32, RUSH_FLOAT64}, "Float"},
+    {TYPE_BOOL, {RUSH_BOOL, RUSH_BOOL}, "Bool"},
+    {TYPE_COMPLEX, {RUSH_COMPLEX64, RUSH_COMPLEX128}, "ComplexFloat"},
+};
+
+static rush_status element(call_ctx *cx, const rush_tensor *t, int64_t i, rush_value *out)
+{
+  const void *data = rush_tensor_data(t);
+  switch ((int)t->dtype) {
+  case RUSH_INT64: *out = value_int(((const int64_t *)data)[i]); return RUSH_OK;
+  case RUSH_BOOL: *out = value_bool(((const uint8_t *)data)[i] != 0); return RUSH_OK;
+  case RUSH_FLOAT32: *out = value_float(((const float *)data)[i]); return RUSH_OK;
+  case RUSH_FLOAT64: *out = value_float(((const double *)data)[i]); return RUSH_OK;
+  case RUSH_COMPLEX64: return complex_new(cx, ((const float *)data)[2 * i], ((const float *)data)[2 * i + 1], out);
+  default: return complex_new(cx, ((const double *)data)[2 * i], ((const double *)data)[2 * i + 1], out);
+  }
+}
+
+/* The list over dimension `dim` that begins at element *at of a contiguous tensor; of type List^n of `types[dim]`. */
+static rush_status nested_list(call_ctx *cx, const rush_tensor *t, int dim, int64_t *at, const type *const *types, rush_value *out)
+{
+  if (dim == t->n_dims)
+    return element(cx, t, (*at)++, out);
+  rush_list *l;
+  TRY(list_new(cx, types[dim], (size_t)rush_tensor_sizes(t)[dim], &l));
+  rush_status st = RUSH_OK;
+  for (int64_t i = 0; st == RUSH_OK && i < rush_tensor_sizes(t)[dim]; i++) {
+    rush_value item;
+    st = nested_list(cx, t, dim + 1, at, types, &item);
+    if (st == RUSH_OK)
+      st = list_append_steal(cx, l, item);
+  }
+  rush_value made = value_heap_steal(RUSH_TAG_LIST, l);
+  if (st == RUSH_OK)
+    *out = made;
+  else
+    value_release(made);
+  return st;
+}
+
+rush_kernel kernel_tolist;
+rush_status kernel_tolist(rush_call *call)
+{
+  if (call->n_args != 3 || !call_tensor(call, 0))
+    return call_fail(call->cx, "prim::tolist: expected a tensor, dimensions and an element type");
+  rush_tensor *t = call_tensor(call, 0), *plain;
+  int64_t dims = call_int(call, 1), kind = call_int(call, 2), at = 0;
+  if (kind < 0 || kind >= (int64_t)COUNT_OF(list_kinds))
+    return call_fail(call->cx, "prim::tolist: %lld is no element type", (long long)kind);
+  if (dims != t->n_dims)
+    return call_fail(call->cx, "Output annotation list dimension and runtime tensor dimension must match for tolist()");
+  if (t->dtype != list_kinds[kind].dtypes[0] && t->dtype != list_kinds[kind].dtypes[1])
+    return call_fail(call->cx, "Output annotation element type and runtime tensor element type must match for tolist(): %s vs %s",
+                     list_kinds[kind].name, dtype_aten_name(t->dtype));
+  const type *types[TENSOR_MAX_DIMS + 1];
+  types[t->n_dims] = type_simple(list_kinds[kind].kind);
+  for (int d = t->n_dims; d > 0; d--) {
+    types[d - 1] = d == t->n_dims ? types[d] : type_list(type_store_of_context(call->cx->ctx), types[d]);
+    if (!types[d - 1])
+      return call_nomem(call->cx);
+  }
+  TRY(tensor_contiguous(call->cx, t, &plain));
+  rush_status st = nested_list(call->cx, plain, 0, &at, types, &call->results[0]);
+  tensor_release(plain);
+  return st;
+}
+
 rush_kernel kernel_id, kernel_hash;
 rush_status kernel_id(rush_call *call)
 {

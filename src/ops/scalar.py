@@ -107,6 +107,7 @@ op("prim::EnumValue.int", family="scalar", kernel="kernel_enum_value",
    same=["prim::EnumValue.float", "prim::EnumValue.str"])
 op("prim::IfThenElse", family="scalar", kernel="kernel_if_then_else")
 op("prim::TupleIndex", family="scalar", kernel="kernel_tuple_index")
+op("prim::tolist", family="control", kernel="kernel_tolist")
 op("prim::id", family="scalar", kernel="kernel_id")
 op("aten::hash.generic", family="scalar", kernel="kernel_hash")
 op("aten::device", family="scalar", kernel="kernel_device_of_str")

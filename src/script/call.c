@@ -12,7 +12,8 @@ ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value 
     return em_call_op(e, op, v, n);
   class_complete(e->s, v[0]->type);
   if (!em_find_method(v[0]->type, magic, &f))
-    FAIL(e, "Class %s does not define a %s method", v[0]->type->name, magic);
+    FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?", v[0]->type->name,
+         magic);
   call_args a = {.args = session_array(e->s, ir_value *, n), .n = n - 1};
   memcpy(a.args, v + 1, (n - 1) * sizeof *v);
   return em_call_function(e, f, v[0], &a);
@@ -59,7 +60,7 @@ static ir_value *construct_object(emitter *e, const type *t, const call_args *a)
   function *init;
   ir_value *v = em_put_node(e, IR_CREATE_OBJECT, NULL, 0, t);
   if (!em_find_method(t, "__init__", &init))
-    FAIL(e, "class '%s' has no __init__ method and cannot be constructed", t->name);
+    FAIL(e, "Class %s does not have an __init__ function defined", strrchr(t->name, '.') ? strrchr(t->name, '.') + 1 : t->name);
   em_call_function(e, init, v, a);
   return v;
 }
@@ -144,6 +145,8 @@ static ir_value *call_value(emitter *e, ir_value *v, const call_args *a)
     if (em_find_method(v->type, "forward", &f))
       return call_module(e, v, f, a);
   }
+  if (v->type->kind == TYPE_CLASS)
+    FAIL(e, "'%s' object has no attribute or method '__call__'. Did you forget to initialize an attribute in __init__()?", v->type->name);
   FAIL(e, "cannot call a value of type '%s'", TYPE_TEXT(e, v->type));
 }
 
@@ -302,6 +305,11 @@ sugared em_call(emitter *e, const ast_expr *x, const type *hint)
   sugared fn = em_sugared(e, x->as.call.fn, NULL);
   source_range at = e->at;
   e->at = x->at;
+  if (fn.kind == SUGAR_BUILTIN && fn.as.builtin.self && strcmp(fn.as.builtin.name, "prim::tolist") == 0) {
+    sugared out = sugar_value(em_tolist(e, fn.as.builtin.self, x, hint));
+    e->at = at;
+    return out;
+  }
   if (fn.kind == SUGAR_SPECIAL) {
     sugared out = em_special(e, fn.as.special, x, hint);
     e->at = at;

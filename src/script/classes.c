@@ -41,7 +41,8 @@ const type *class_read_enum(session *s, const resolver *r, const char *qualified
     if (t->cls->n_members == 0)
       elem[0] = have;
     if (!type_contains_value(elem[0], v) || have != elem[0])
-      session_fail(s, &st->at, "the members of an enum must be all ints, all floats or all strings");
+      session_fail(s, &st->at, "Could not unify type list since element %u of type %s did not match the types before it (%s)",
+                   t->cls->n_members, type_text(s, elem[0]), type_text(s, have));
     session_check(s, enum_value_new(s->cx, t, name, v, &member));
     class_add_enum_member(s, t, name, member);
   }

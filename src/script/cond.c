@@ -71,7 +71,11 @@ ir_value *em_to_bool(emitter *e, ir_value *v)
   if (v->type->kind == TYPE_BOOL)
     return v;
   sugared cast = {.kind = SUGAR_CAST, .as.builtin = {"aten::Bool", NULL, type_simple(TYPE_BOOL)}};
-  if (v->type->kind == TYPE_NONE || em_is_optional_like(v->type))
+  function *f;
+  if (v->type->kind == TYPE_CLASS)
+    class_complete(e->s, v->type);
+  if (v->type->kind == TYPE_NONE || em_is_optional_like(v->type) ||
+      (v->type->kind == TYPE_CLASS && !em_find_method(v->type, "__bool__", &f)))
     FAIL(e, "Could not cast value of type %s to bool", TYPE_TEXT(e, v->type));
   call_args a = {.args = &v, .n = 1};
   sugared out = em_call_sugared(e, &cast, &a, NULL);

@@ -22,7 +22,8 @@ static const char *field_of(session *s, const ast_stmt *st)
   if (st->kind != STMT_ASSIGN || !st->as.assign.type || st->as.assign.targets.items[0]->kind != EXPR_NAME)
     return NULL;
   const ast_expr *v = st->as.assign.value;
-  if (v && v->kind == EXPR_CALL && v->as.call.fn->kind == EXPR_NAME && strcmp(v->as.call.fn->as.name, "field") == 0)
+  const ast_expr *fn = v && v->kind == EXPR_CALL ? v->as.call.fn : NULL;
+  if (fn && strcmp(fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "", "field") == 0)
     session_fail(s, &v->at, "Default factory initializers are not supported in TorchScript dataclasses");
   return st->as.assign.targets.items[0]->as.name;
 }

@@ -259,6 +259,7 @@ static void declare_param(session *s, function *f, const ast_param *param, const
   if (param->form != PARAM_PLAIN)
     session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->at, "%s", varargs);
   out->fixed_len = broadcast_length(param->type);
+  out->is_inferred = !is_self && !param->type;
   if (is_self)
     out->type = f->self;
   else
@@ -268,8 +269,13 @@ static void declare_param(session *s, function *f, const ast_param *param, const
   if (param->keyword_only && r->is_live)
     session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->at, "%s", varargs);
   if (!live_default(s, r, param, out))
-    out->default_value = value_retain(em_constant_of_type(s, r, param->default_value, out->type));
+    out->default_value = value_retain(em_evaluate_constant(s, r, param->default_value, out->type));
   out->has_default = true;
+  if (!type_contains_value(out->type, out->default_value))
+    session_fail(s, &param->default_value->at, "Expected a default value of type %s%s on parameter \"%s\".%s%s%s",
+                 type_text(s, out->type), out->is_inferred ? " (inferred)" : "", param->name,
+                 out->is_inferred ? "Because \"" : "", out->is_inferred ? param->name : "",
+                 out->is_inferred ? "\" was not annotated with an explicit type it is assumed to be type 'Tensor'." : "");
 }
 
 static bool is_static_method(const ast_def *def)
@@ -291,11 +297,13 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   sc->n_returns = 1;
   sc->returns[0].name = "";
   function_begin_schema(s, f, sc); /* from here on the program releases the defaults */
-  bool method = f->self && !is_static_method(def);
+  if (r->is_eager)
+    em_refuse_params(s, def);
+  bool method = f->self && !f->is_static && !is_static_method(def);
   if (method && def->n_params == 0)
     session_fail(s, &def->at, "methods must have a self argument");
   for (uint32_t i = 0; i < def->n_params; i++) {
-    declare_param(s, f, &def->params[i], r, &sc->args[i], method && i == 0 && !def->params[0].type);
+    declare_param(s, f, &def->params[i], r, &sc->args[i], method && i == 0 && (r->is_eager || !def->params[0].type));
     sc->n_args = i + 1;
   }
   if (def->returns)
@@ -344,6 +352,8 @@ void script_emit_function(session *s, function *f, const ast_def *def, const res
   session_push_trail(s, &why);
   e.before = g->block->ret;
   em_push_frame(&e, g->block)->is_function = true;
+  if (r->is_eager)
+    em_refuse_body(s, def);
   emit_params(&e, def);
   em_block(&e, &def->body);
   finish_return(&e, def);

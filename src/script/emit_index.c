@@ -169,14 +169,14 @@ static ir_value *index_tuple(emitter *e, ir_value *v, const ast_expr *x)
   const type *t = n ? v->type->elems[0] : NULL;
   if (constant_of(index, &i)) {
     if (i < -n || i >= n)
-      FAIL(e, "Tuple index out of range. Tuple is length %lld, index is %lld", (long long)n, (long long)i);
+      FAIL(e, "Tuple index out of range. Tuple is length %lld and index is %lld", (long long)n, (long long)i);
     t = v->type->elems[i < 0 ? i + n : i];
   } else {
     for (int64_t k = 1; t && k < n; k++)
       t = em_unify(e, t, v->type->elems[k], false);
     if (!t || index->type->kind != TYPE_INT)
-      FAIL(e, "Cannot index into a tuple with a non-integer literal because we cannot resolve the output "
-              "type");
+      FAIL(e, "Cannot index into a %s with a non-integer literal because we cannot resolve the output type",
+           TYPE_TEXT(e, v->type));
   }
   ir_value *in[2] = {v, index};
   return em_put_node(e, IR_TUPLE_INDEX, in, 2, t);
@@ -203,6 +203,9 @@ static sugared index_value(emitter *e, ir_value *v, const ast_expr *x, const typ
   }
   if (one->kind == EXPR_SLICE)
     return sugar_value(emit_slice(e, v, NULL, one));
+  type_kind k = v->type->kind;
+  if (k != TYPE_LIST && k != TYPE_STRING && k != TYPE_DICT && k != TYPE_CLASS && k != TYPE_INTERFACE)
+    FAIL(e, "'%s' object is not subscriptable", TYPE_TEXT(e, v->type));
   ir_value *in[2] = {v, em_expr(e, one, NULL)};
   return sugar_value(em_call_magic(e, "__getitem__", "aten::__getitem__", in, 2));
 }
@@ -214,7 +217,7 @@ static sugared index_items(emitter *e, const sugared *base, const ast_expr *x, c
   if (index->n == 1 && em_literal_int(index->items[0], &i)) {
     int64_t n = base->as.items.n;
     if (i < -n || i >= n)
-      FAIL(e, "Tuple index out of range. Tuple is length %lld, index is %lld", (long long)n, (long long)i);
+      FAIL(e, "Tuple index out of range. Tuple is length %lld and index is %lld", (long long)n, (long long)i);
     return base->as.items.items[i < 0 ? i + n : i];
   }
   return index_value(e, em_as_value(e, base), x, hint);
@@ -274,7 +277,8 @@ void em_del_subscript(emitter *e, const ast_expr *target)
   const ast_exprs *index = &target->as.subscript.index;
   ir_value *base = em_expr(e, target->as.subscript.base, NULL);
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
-    FAIL(e, "Only deletion of single elements of lists and dicts is supported");
+    FAIL(e, "del statements only support deletion at a single index, slicing is not supported (see "
+            "https://github.com/pytorch/pytorch/issues/31430)");
   if (base->type->kind == TYPE_TUPLE)
     FAIL(e, "%s does not support deletion of its elements", TYPE_TEXT(e, base->type));
   ir_value *in[2] = {base, em_expr(e, index->items[0], NULL)};

@@ -38,6 +38,7 @@ typedef struct emitter {
   source_range compiling; /* the call being compiled, whole: for errors in what it calls */
   return_info *ret;
   uint32_t loop_depth;
+  bool is_unrolling;     /* inside the body of a loop that is unrolled */
   uint32_t statement_end; /* of the if statement about to be compiled with its branches, or 0 */
   uint32_t n_scopes;     /* comprehensions so far: their variables' slots are numbered */
   bool fresh_names;      /* assigning a comprehension's target: always a new variable */
@@ -106,6 +107,7 @@ void em_set_var_type(emitter *e, const char *name, const type *t); /* without a 
 void em_set_var_error(emitter *e, const char *name, const char *why);
 bool em_get_var(emitter *e, const char *name, sugared *out); /* variables only */
 bool em_is_meaningful(const char *name); /* the author's, not _1 */
+void em_del_var(emitter *e, const ast_expr *x); /* del x */
 sugared em_get_name(emitter *e, const char *name);           /* or the resolver's; leaves when unknown */
 
 /* -- Matching (match.c) -- */
@@ -146,10 +148,16 @@ ir_value *em_module_tuple(emitter *e, ir_value *v); /* for slices */
 /* -- Calls (call.c, special.c) -- */
 sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint);
 sugared em_call(emitter *e, const ast_expr *x, const type *hint);
+/* self.tolist(): what it gives is said around it. */
+ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *hint);
 sugared em_special(emitter *e, special_form form, const ast_expr *x, const type *hint);
 /* a.op(b) when a is an object with the method, else the operator. */
 ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n);
 ir_value *em_cast_to(emitter *e, const char *op, const char *magic, ir_value *v);
+
+/* -- Refusals (refuse.c): what a function may not contain, for programs that Python wrote -- */
+void em_refuse_params(session *s, const ast_def *d);
+void em_refuse_body(session *s, const ast_def *d);
 
 /* -- Expressions (emit_expr.c, emit_literal.c, emit_index.c) -- */
 sugared em_sugared(emitter *e, const ast_expr *x, const type *hint);

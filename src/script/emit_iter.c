@@ -151,9 +151,11 @@ static void emit_unrolled(emitter *e, const sugared *it, const ast_expr *target,
     session_enter(e->s); /* polls: an unrolled loop over a large tuple is long */
     sugared item = em_iter_item(e, it, em_constant_int(e, i));
     assign_target(e, target, &item);
-    bool fresh = e->fresh_names;
+    bool fresh = e->fresh_names, unrolling = e->is_unrolling;
     e->fresh_names = false;
+    e->is_unrolling = true;
     body(e, arg);
+    e->is_unrolling = unrolling;
     e->fresh_names = fresh;
     session_leave(e->s);
   }
@@ -178,11 +180,12 @@ void em_loop(emitter *e, const sugared *it, const ast_expr *target,
   if (item.kind == SUGAR_TUPLE && target && target->kind == EXPR_NAME)
     item = sugar_value(em_as_value(e, &item));
   assign_target(e, target, &item);
-  bool fresh = e->fresh_names;
-  e->fresh_names = false;
+  bool fresh = e->fresh_names, unrolling = e->is_unrolling;
+  e->fresh_names = e->is_unrolling = false;
   e->loop_depth++;
   body(e, arg);
   e->loop_depth--;
+  e->is_unrolling = unrolling;
   e->fresh_names = fresh;
   em_pop_frame(e);
   e->before = old;

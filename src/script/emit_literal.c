@@ -13,6 +13,18 @@ bool em_literal_int(const ast_expr *x, int64_t *out)
 
 /* -- Lists -------------------------------------------------------------------------------------- */
 
+/* The first that does not go with those before it. */
+static const type *other_type(emitter *e, ir_value *const *v, uint32_t n)
+{
+  const type *t = v[0]->type;
+  for (uint32_t i = 1; i < n; i++) {
+    t = em_unify(e, t, v[i]->type, false);
+    if (!t)
+      return v[i]->type;
+  }
+  return v[0]->type;
+}
+
 /* The type that the values of a display share, a Union when there is none (keys: refused); the hint's element
  * type when all fit it. */
 static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const type *hint_elem,
@@ -33,8 +45,8 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
     t = type_union(&e->p->types, all, n);
   }
   if (!t)
-    FAIL(e, "%s must contain only a single type: the first is %s, but there is also %s", what,
-         TYPE_TEXT(e, v[0]->type), TYPE_TEXT(e, v[n - 1]->type));
+    FAIL(e, "%s must contain only a single type. Expected: %s but found %s instead", what, TYPE_TEXT(e, v[0]->type),
+         TYPE_TEXT(e, other_type(e, v, n)));
   return t;
 }
 
@@ -201,6 +213,8 @@ ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint)
     return emit_tuple(e, x, hint);
   case EXPR_DICT:
     return emit_dict(e, x, hint);
+  case EXPR_ELLIPSIS:
+    FAIL(e, "Cannot emit expr for: (dots)\n");
   default:
     FAIL(e, "this expression is not supported here");
   }

@@ -14,9 +14,11 @@ static void assign_items(emitter *e, const ast_expr *target, const ast_exprs *ta
   bool starred = star < targets->n;
   sugared *items;
   uint32_t n = em_as_items(e, v, starred ? 0 : targets->n, &items);
-  if (starred ? n + 1 < targets->n : n != targets->n)
-    session_fail(e->s, &target->at, "need %s%u values to unpack but found %u", starred ? "at least " : "",
+  if (n + starred < targets->n)
+    session_fail(e->s, &target->at, "need %s%u values to unpack but found only %u", starred ? "at least " : "",
                  targets->n - starred, n);
+  if (n > targets->n && !starred)
+    session_fail(e->s, &target->at, "too many values to unpack: need %u but found %u", targets->n, n);
   uint32_t n_star = starred ? n - (targets->n - 1) : 0;
   for (uint32_t i = 0, k = 0; i < targets->n; i++) {
     if (i != star) {
@@ -76,7 +78,7 @@ static void emit_assign(emitter *e, const ast_stmt *st)
       hint = base.as.value->type->cls->attrs[slot].type;
   }
   sugared v = em_sugared(e, st->as.assign.value, hint);
-  if (t && v.kind == SUGAR_VALUE)
+  if (t && v.kind == SUGAR_VALUE && !e->names->is_eager) /* archives write numbers as they come */
     v = sugar_value(em_convert(e, t, v.as.value, true));
   for (uint32_t i = 0; i < targets->n; i++)
     em_assign_to(e, targets->items[i], &v, t);
@@ -123,6 +125,8 @@ static ir_value *augment(emitter *e, ast_op op, ir_value *v, ir_value *with)
   }
   if (is_tensor(v->type) || v->type->kind == TYPE_LIST)
     return em_call_op(e, in_place_op(op), in, 2);
+  if (op == OP_MOD && v->type->kind != TYPE_STRING && e->names->is_eager)
+    name = "aten::fmod"; /* the sign is the left side's, unlike that of a % b: PyTorch's */
   return em_call_op(e, name, in, 2);
 }
 
@@ -329,9 +333,12 @@ static void emit_while(emitter *e, const ast_stmt *st)
   e->before = inside->ret;
   ir_block_add_input(e->s, inside, type_simple(TYPE_INT), NULL);
   em_push_frame(e, inside);
+  bool unrolling = e->is_unrolling;
+  e->is_unrolling = false;
   e->loop_depth++;
   em_block(e, &st->as.branch.body);
   e->loop_depth--;
+  e->is_unrolling = unrolling;
   em_pop_frame(e);
   e->before = old;
 }
@@ -352,6 +359,9 @@ static void emit_for(emitter *e, const ast_stmt *st)
 
 static void emit_exit_stmt(emitter *e, ir_kind kind, const char *word)
 {
+  if (e->is_unrolling)
+    FAIL(e, "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside "
+            "the body of these loops");
   if (e->loop_depth == 0)
     FAIL(e, "SyntaxError: '%s' outside loop", word);
   em_put_node(e, kind, NULL, 0, NULL);
@@ -372,6 +382,10 @@ static void emit_with(emitter *e, const ast_stmt *st)
     class_complete(e->s, v->type);
     if (!em_find_method(v->type, "__enter__", &enter) || !em_find_method(v->type, "__exit__", &leave))
       FAIL(e, "Object returned by with item expression does not define __enter__ and __exit__ methods");
+    if (enter->schema->n_args != 1)
+      FAIL(e, "__enter__ must have only one argument and one return value");
+    if (leave->schema->n_args != 4)
+      FAIL(e, "__exit__ must have four arguments");
     if (!enter->schema->returns[0].type)
       function_ensure(e->s, enter);
     sugared out = sugar_value(em_put_node(e, IR_ENTER, &v, 1, enter->schema->returns[0].type));
@@ -514,10 +528,13 @@ static void emit_def(emitter *e, const ast_stmt *st)
 static void emit_del(emitter *e, const ast_stmt *st)
 {
   for (uint32_t i = 0; i < st->as.del.n; i++) {
-    if (st->as.del.items[i]->kind != EXPR_SUBSCRIPT)
-      session_fail(e->s, &st->as.del.items[i]->at,
-                   "del statements are only supported for deleting indices of lists and dicts");
-    em_del_subscript(e, st->as.del.items[i]);
+    const ast_expr *x = st->as.del.items[i];
+    if (x->kind == EXPR_NAME)
+      em_del_var(e, x);
+    else if (x->kind == EXPR_SUBSCRIPT)
+      em_del_subscript(e, x);
+    else
+      session_fail(e->s, &x->at, "del statements are only supported for deleting indices of lists and dicts");
   }
 }
 

@@ -155,6 +155,13 @@ void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
   store(e, name, v.as.value, annotated ? annotated : v.as.value->type);
 }
 
+void em_del_var(emitter *e, const ast_expr *x)
+{
+  e->at = x->at;
+  em_get_name(e, x->as.name); /* it must be there */
+  put_var(e, e->frame, x->as.name)->error = "";
+}
+
 /* -- Loading ------------------------------------------------------------------------------------ */
 
 static ir_value *load(emitter *e, const char *slot, const type *t)
@@ -169,6 +176,8 @@ bool em_get_var(emitter *e, const char *name, sugared *out)
   const variable *v = em_find_var(e->frame, name);
   if (!v)
     return false;
+  if (v->error && !*v->error)
+    FAIL(e, "undefined value %s", name); /* deleted */
   if (v->error)
     FAIL(e, "%sand was used here", v->error);
   *out = v->type ? sugar_value(load(e, v->slot, v->type)) : v->sugar;

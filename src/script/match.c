@@ -231,9 +231,8 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   emitter *e = m->e;
   v = broadcast_scalar(e, arg, v);
   if (!match_vars(m, arg->type, v->type)) {
-    if (!m->why)
-      m->why = session_printf(e->s, "Could not match type %s to %s in argument '%s'",
-                              TYPE_TEXT(e, v->type), TYPE_TEXT(e, arg->type), arg->name);
+    m->why = session_printf(e->s, "Could not match type %s to %s in argument '%s': %s.", TYPE_TEXT(e, v->type),
+                            TYPE_TEXT(e, arg->type), arg->name, m->why ? m->why : "it is another type");
     return false;
   }
   const type *want = eval_vars(e, &m->env, arg->type);
@@ -243,8 +242,10 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   }
   v = em_convert(e, want, v, m->implicit);
   if (!type_is_subtype(v->type, want)) {
-    m->why = session_printf(e->s, "Expected a value of type '%s' for argument '%s' but instead found type '%s'.",
-                            TYPE_TEXT(e, want), arg->name, TYPE_TEXT(e, v->type));
+    m->why = session_printf(e->s, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s",
+                            TYPE_TEXT(e, want), arg->is_inferred ? " (inferred)" : "", arg->name, TYPE_TEXT(e, v->type),
+                            arg->is_inferred ? "\nInferred '" : "", arg->is_inferred ? arg->name : "",
+                            arg->is_inferred ? "' to be of type 'Tensor' because it was not annotated with an explicit type." : "");
     return false;
   }
   m->out[m->n++] = v;
@@ -573,7 +574,7 @@ ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_a
       memcpy(all.args + 1, a->args, a->n * sizeof *a->args);
   }
   if (f->state == FUNCTION_COMPILING)
-    FAIL(e, "function '%s' is called recursively. Recursive calls are not supported", f->name);
+    FAIL(e, "%s '%s' is called recursively. Recursive calls are not supported", f->self ? "method" : "function", f->name);
   if (!sc->returns[0].type || (e->names->is_eager && f->compile)) /* not annotated: the body says */
     function_ensure(e->s, f);
   ir_value **in = em_match_schema(e, sc, NULL, &all);

@@ -98,6 +98,8 @@ struct resolver {
                sugared *out);
   /* The type of a dotted name in an annotation, or NULL. */
   const type *(*type)(session *s, const resolver *r, const char *name, source_range at);
+  /* What a name of an annotation is called where it comes from ("L": "List"); may be NULL. */
+  const char *(*type_name)(session *s, const resolver *r, const char *name);
   /* What an object (SUGAR_VALUE) or class has beyond what its type knows; or NULL. */
   bool (*class_attr)(session *s, const resolver *r, const sugared *base, const char *name, source_range at, sugared *out);
   /* A parameter's default (new) in place of the text's; false: the text counts.  Or NULL. */

@@ -1,6 +1,7 @@
 /* script/special.c -- calls that no schema describes: annotate, range, getattr, fork ... */
 #include <string.h>
 
+#include "ops/lookup.h"
 #include "script/emit_int.h"
 
 static void check_count(emitter *e, const ast_expr *x, uint32_t least, uint32_t most)
@@ -266,6 +267,27 @@ static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
   return sugar_value(em_literal(e, &dict, hint));
 }
 
+ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *hint)
+{
+  static const type_kind kinds[] = {TYPE_INT, TYPE_FLOAT, TYPE_BOOL, TYPE_COMPLEX}; /* the operator's numbers for them */
+  check_count(e, x, 0, 0);
+  if (!hint)
+    FAIL(e, "Expected type hint for result of tolist()");
+  int64_t dims = 0;
+  const type *elem = hint;
+  for (; elem->kind == TYPE_LIST; elem = elem->elems[0])
+    dims++;
+  size_t k = 0;
+  while (k < COUNT_OF(kinds) && kinds[k] != elem->kind)
+    k++;
+  const op *o = session_op_find(e->s, STR("prim::tolist"), STR(""));
+  if (k == COUNT_OF(kinds) || !o)
+    FAIL(e, "%s is not one of the supported element types for tolist: int, float, complex, bool", TYPE_TEXT(e, elem));
+  ir_value *in[3] = {self, em_constant_int(e, dims), em_constant_int(e, (int64_t)k)};
+  ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, in, 3));
+  return ir_node_add_output(e->s, n, hint);
+}
+
 /* -- Tasks and effects -------------------------------------------------------------------------- */
 
 /* fork(f, args): the call becomes the body of a closure, which closures.c makes a function. */
@@ -308,7 +330,8 @@ static sugared emit_fork(emitter *e, const ast_expr *x)
 static sugared emit_print(emitter *e, const ast_expr *x)
 {
   uint32_t n = x->as.call.args.n;
-  check_count(e, x, 0, UINT32_MAX);
+  if (x->as.call.n_keywords)
+    FAIL(e, "print doesn't accept any keyword arguments");
   ir_value **in = session_array(e->s, ir_value *, n);
   for (uint32_t i = 0; i < n; i++)
     in[i] = em_expr(e, arg(x, i), NULL);

@@ -12,12 +12,14 @@ const char *em_sugar_name(emitter *e, const sugared *v)
   case SUGAR_BUILTIN: case SUGAR_CAST: case SUGAR_TENSOR_CAST:
     return "builtin";
   case SUGAR_SPECIAL:
-    return "special form";
+    return v->as.special == SPECIAL_PRINT ? "print" : "special form";
   case SUGAR_FUNCTION:
     return "function";
   case SUGAR_METHOD:
     return "method";
-  case SUGAR_CLASS: case SUGAR_NAMED_TUPLE: case SUGAR_ENUM:
+  case SUGAR_ENUM:
+    return "EnumClass";
+  case SUGAR_CLASS: case SUGAR_NAMED_TUPLE:
     return session_printf(e->s, "class '%s'", v->as.type->name);
   case SUGAR_EXCEPTION:
     return "exception";
@@ -63,7 +65,7 @@ ir_value *em_as_value(emitter *e, const sugared *v)
     return items_as_tuple(e, v);
   if (v->kind == SUGAR_CONSTANT && v->as.constant.is_global)
     FAIL(e, "python value of type '%s' cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
-            "consider passing it in as an argument or use a local varible instead. (`name: Final = ...` declares a constant)",
+            "consider passing it in as an argument or use a local variable instead. (`name: Final = ...` declares a constant)",
          v->as.constant.type->kind == TYPE_TUPLE ? "tuple" : TYPE_TEXT(e, v->as.constant.type));
   if (v->kind == SUGAR_CONSTANT)
     return em_constant_value(e, v->as.constant.value, v->as.constant.type);
@@ -97,6 +99,10 @@ static bool tensor_attr(emitter *e, ir_value *v, const char *name, sugared *out)
   if (prim || one_of(name, aten_properties, COUNT_OF(aten_properties))) {
     const char *op = session_printf(e->s, "%s::%s", prim ? "prim" : "aten", name);
     *out = sugar_value(em_call_op(e, op, &v, 1));
+    return true;
+  }
+  if (strcmp(name, "tolist") == 0) {
+    *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {"prim::tolist", v, NULL}};
     return true;
   }
   if (one_of(name, cast_methods, COUNT_OF(cast_methods))) {
@@ -146,6 +152,8 @@ static bool class_attr_of(emitter *e, ir_value *v, const char *name, sugared *ou
   function *f;
   if (em_find_method(t, name, &f)) {
     *out = (sugared){.kind = SUGAR_METHOD, .as.method = {v, f}};
+    if (f->is_static && t->cls->is_open)
+      return false; /* PyTorch knows a script class' static methods as the class' only */
     if (f->is_static)
       *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = f};
     return true;
@@ -330,8 +338,12 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
   sugared out;
   if (em_try_get_attr(e, base, name, &out))
     return out;
+  if (base->kind == SUGAR_ENUM)
+    FAIL(e, "'Enum<%s>' has no attribute '%s'", base->as.type->name, name);
   if (base->kind == SUGAR_VALUE) {
     const type *t = base->as.value->type;
+    if (t->kind == TYPE_ENUM)
+      FAIL(e, "'Enum<%s>' object has no attribute or method '%s'.", t->name, name);
     if (t->kind == TYPE_CLASS && t->cls && t->cls->is_module)
       no_module_attr(e, base->as.value, name);
     if (em_is_optional_like(t))
@@ -352,18 +364,24 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
 {
   const type *t = object->type;
   if (t->kind != TYPE_CLASS)
-    FAIL(e, "Tried to set an attribute: %s on a non-class: %s", name, TYPE_TEXT(e, t));
+    FAIL(e, t->kind == TYPE_ENUM ? "Tried to set an attribute: %s on a non-class: Enum<%s>"
+                                 : "Tried to set an attribute: %s on a non-class: %s", name, TYPE_TEXT(e, t));
   class_complete(e->s, t);
   int slot = class_attr_index(t, str_of(name));
   for (uint32_t i = 0; slot < 0 && i < t->cls->n_properties; i++) {
-    if (strcmp(t->cls->properties[i].name, name) == 0 && t->cls->properties[i].setter) {
+    if (strcmp(t->cls->properties[i].name, name) == 0) {
+      if (!t->cls->properties[i].setter)
+        FAIL(e, "Tried to set read-only attribute: %s", name);
       call_args a = {.args = &v, .n = 1};
       em_call_function(e, t->cls->properties[i].setter, object, &a);
       return;
     }
   }
-  if (slot < 0 && t->cls->is_open && e->f->self == t && strcmp(e->f->name, "__init__") == 0)
+  if (slot < 0 && t->cls->is_open && e->f->self == t && strcmp(e->f->name, "__init__") == 0) {
+    if (e->frame->parent)
+      FAIL(e, "First assignment cannot be in a control-flow block. Initialize the field at the top level first");
     slot = (int)class_add_attr(e->s, t, name, v->type);
+  }
   if (slot < 0)
     FAIL(e, "Tried to set nonexistent attribute: %s. Did you forget to initialize it in __init__()?", name);
   const type *want = t->cls->attrs[slot].type;

@@ -107,6 +107,8 @@ static const type *named_type(session *s, const resolver *r, const char *name, s
   const type *t = r->type ? r->type(s, r, name, at) : NULL;
   if (t)
     return t;
+  if (r->type_name)
+    name = r->type_name(s, r, name);
   for (size_t i = 0; i < COUNT_OF(simple_names); i++)
     if (strcmp(simple_names[i].name, name) == 0)
       return type_simple(simple_names[i].kind);
@@ -114,13 +116,14 @@ static const type *named_type(session *s, const resolver *r, const char *name, s
     if (strcmp(torch_names[i].name, name) == 0)
       return type_simple(torch_names[i].kind);
   type_store *ts = &r->program->types;
-  if (strcmp(name, "torch.Size") == 0)
+  if (strcmp(name, "torch.Size") == 0 && !r->is_eager)
     return made(s, type_list(ts, type_simple(TYPE_INT)));
-  if (strcmp(name, "List") == 0 || strcmp(name, "list") == 0 || strcmp(name, "Tuple") == 0 ||
-      strcmp(name, "Dict") == 0 || strcmp(name, "dict") == 0 || strcmp(name, "tuple") == 0 ||
-      strcmp(name, "Optional") == 0)
-    session_fail(s, &at, "Attempted to use %s without a contained type. Please add a contained type, e.g. "
-                         "%s[int]", name, name);
+  static const char *const generics[] = {"List", "Tuple", "Dict", "Optional", "Union", "Future"};
+  for (size_t i = 0; i < COUNT_OF(generics); i++)
+    if (strcmp(generics[i], name) == 0)
+      session_fail(s, &at, i == 2 ? "Attempted to use %s without contained types. Please add contained type, e.g. %s[int, int]"
+                                  : "Attempted to use %s without a contained type. Please add a contained type, e.g. %s[int]",
+                   name, name);
   session_fail(s, &at, "Unknown type name '%s'", name);
 }
 
@@ -163,9 +166,39 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
     return made(s, type_optional(ts, elems[0]));
   if (strcmp(last, "Future") == 0 || strcmp(last, "Await") == 0)
     return made(s, type_future(ts, elems[0]));
-  if (strcmp(last, "Final") == 0)
+  if (strcmp(last, "Final") == 0 && !r->is_eager)
     return elems[0];
   session_fail(s, &at, "Unknown type constructor %s", name);
+}
+
+/* Could `name` be a generic type?  Asked before its arguments are read. */
+static void check_generic(session *s, const char *name, source_range at)
+{
+  static const char *const names[] = {"Tuple", "tuple", "Union", "Dict", "dict", "List", "list", "Optional", "Future",
+                                      "Await", "RRef", "Final"};
+  const char *last = strrchr(name, '.');
+  last = last ? last + 1 : name;
+  for (size_t i = 0; i < COUNT_OF(names); i++)
+    if (strcmp(names[i], last) == 0)
+      return;
+  if (strncmp(last, "BroadcastingList", 16) != 0)
+    session_fail(s, &at, "Unknown type constructor %s", name);
+}
+
+/* What PyTorch calls an expression's kind. */
+static const char *kind_name(const ast_expr *x)
+{
+  switch ((int)x->kind) {
+  case EXPR_ELLIPSIS: return "dots";
+  case EXPR_LIST: return "list-literal";
+  case EXPR_TUPLE: return "tuple-literal";
+  case EXPR_DICT: return "dict-literal";
+  case EXPR_CALL: return "apply";
+  case EXPR_INT: case EXPR_FLOAT: case EXPR_IMAG: return "const";
+  case EXPR_TRUE: return "True";
+  case EXPR_FALSE: return "False";
+  default: return "expression";
+  }
 }
 
 static const type *subscript_type(session *s, const resolver *r, const ast_expr *x)
@@ -173,6 +206,9 @@ static const type *subscript_type(session *s, const resolver *r, const ast_expr 
   const char *name = dotted(s, x->as.subscript.base);
   if (!name)
     session_fail(s, &x->at, "Subscripted type must be a type identifier");
+  if (r->type_name)
+    name = r->type_name(s, r, name);
+  check_generic(s, name, x->at);
   const ast_exprs *index = &x->as.subscript.index;
   bool empty = index->n == 1 && index->items[0]->kind == EXPR_TUPLE && index->items[0]->as.items.n == 0;
   uint32_t n = empty ? 0 : index->n; /* Tuple[()] */
@@ -198,7 +234,7 @@ const type *resolve_type(session *s, const resolver *r, const ast_expr *x)
   } else {
     const char *name = dotted(s, x);
     if (!name)
-      session_fail(s, &x->at, "expected a type here");
+      session_fail(s, &x->at, "Expression of type %s cannot be used in a type expression", kind_name(x));
     t = named_type(s, r, name, x->at);
   }
   session_leave(s);

@@ -9,7 +9,7 @@
 #include "script/emit_int.h"
 #include "script/parser.h"
 
-typedef enum binding_kind { BOUND_MODULE, BOUND_IMPORT, BOUND_CONSTANT, BOUND_ALIAS, BOUND_DEF, BOUND_CLASS, BOUND_TUPLE } binding_kind;
+typedef enum binding_kind { BOUND_MODULE, BOUND_IMPORT, BOUND_TYPING, BOUND_CONSTANT, BOUND_ALIAS, BOUND_DEF, BOUND_CLASS, BOUND_TUPLE, BOUND_EXCEPTION, BOUND_VALUE } binding_kind;
 
 typedef struct binding { /* what a global name means; in the program's arena */
   binding_kind kind;
@@ -129,7 +129,7 @@ static unsigned marks_of(const ast_exprs *decorators)
 /* What stands for a body that is Python's: PyTorch's words. */
 static ast_stmts refusing_body(session *s, unit *u, const binding *b)
 {
-  static const char unused[] = "raise RuntimeError(\"Cannot call @unused methods\")\n",
+  static const char unused[] = "raise RuntimeError(\"This Python function is annotated to be ignored and cannot be run\")\n",
                     ignored[] = "raise NotImplementedError(\"an @ignore function is Python's: there is no Python here\")\n";
   const char *text = b->marks & MARK_UNUSED ? unused : ignored;
   return parse_source(s, program_add_source(s, u->p, b->name, text, strlen(text)), 0);
@@ -150,8 +150,6 @@ static void declare(session *s, unit *u, function *f, const ast_def *d, unsigned
 {
   binding *b = session_alloc_in(s, &u->p->mem, sizeof *b);
   *b = (binding){.kind = BOUND_DEF, .name = f->name, .at = d->at, .marks = marks};
-  if (d->is_async)
-    session_fail(s, &d->at, "async function definitions aren't supported");
   f->is_static = f->self && has_decorator(&d->decorators, "staticmethod");
   script_declare_function(s, f, d, &u->resolver);
   if (marks & (MARK_UNUSED | MARK_IGNORE) && !f->schema->returns[0].type)
@@ -215,8 +213,6 @@ static void read_methods(session *s, unit *u, type *t, const ast_stmts *body)
       continue;
     const ast_def *d = st->as.def;
     bool is_setter = has_decorator(&d->decorators, "setter");
-    if (has_decorator(&d->decorators, "classmethod"))
-      session_fail(s, &d->at, "class methods are not supported: use a static method or a function");
     if (is_setter || has_decorator(&d->decorators, "property")) {
       add_property(s, u, t, d, is_setter);
       continue;
@@ -231,13 +227,7 @@ static void read_methods(session *s, unit *u, type *t, const ast_stmts *body)
 /* b->type is set before methods are declared: their signatures may name the class. */
 static void read_class(session *s, unit *u, binding *b, const char *qualified, const ast_class *cls)
 {
-  bool is_interface = b->marks & MARK_INTERFACE;
-  for (uint32_t i = 0; i < cls->bases.n && !is_interface; i++) {
-    const ast_expr *base = cls->bases.items[i];
-    if (strcmp(base->kind == EXPR_NAME ? base->as.name : base->kind == EXPR_ATTR ? base->as.attr.name : "", "object") != 0)
-      session_fail(s, &cls->name_at, "TorchScript class '%s' does not support inheritance yet. Please directly inherit from "
-                                     "'object'.", cls->name);
-  }
+  bool is_interface = b->marks & MARK_INTERFACE; /* other bases mean nothing: only a class' own methods are its methods */
   type *t = program_add_class(s, u->p, is_interface ? TYPE_INTERFACE : TYPE_CLASS, qualified);
   t->cls->is_module_interface = is_interface && class_has_base(cls, "Module");
   t->cls->is_open = !is_interface;
@@ -320,7 +310,6 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
 {
   unit *u = unit_of(r);
   binding *b = table_get(&u->names, str_of(name));
-  (void)at;
   if (!b && (strcmp(name, "torch") == 0 || strcmp(name, "math") == 0)) { /* known without an import */
     *out = (sugared){.kind = SUGAR_TORCH, .as.name = name[0] == 't' ? "torch" : "math"};
     return true;
@@ -332,15 +321,32 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
     *out = (sugared){.kind = SUGAR_TORCH, .as.name = b->path};
     return true;
   case BOUND_IMPORT:
-    return imported(s, u, b->path, out);
+    if (!imported(s, u, b->path, out))
+      return false;
+    if (out->kind == SUGAR_CONSTANT)
+      out->as.constant.is_global = true;
+    return true;
+  case BOUND_TYPING:
+    return false;
+  case BOUND_VALUE:
+    session_fail(s, &at, "python value of type '%s' cannot be used as a value. Perhaps it is a closed over global variable? If so, "
+                         "please consider passing it in as an argument or use a local variable instead.", b->path);
   case BOUND_CONSTANT:
     *out = (sugared){.kind = SUGAR_CONSTANT, .as.constant = {b->constant, b->type, !(b->marks & MARK_FINAL)}};
     return true;
   case BOUND_ALIAS:
+    if (em_constant_path(s, r, parse_expr_range(s, b->at, 0), out)) { /* F = torch.nn.functional, DT = torch.float32 */
+      if (out->kind == SUGAR_CONSTANT)
+        out->as.constant.is_global = true;
+      return true;
+    }
     *out = (sugared){.kind = SUGAR_TYPE, .as.type = resolve_type(s, r, parse_expr_range(s, b->at, 0))};
     return true;
   case BOUND_DEF:
     *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = unit_function(s, u, b)};
+    return true;
+  case BOUND_EXCEPTION:
+    *out = (sugared){.kind = SUGAR_EXCEPTION, .as.name = b->path};
     return true;
   case BOUND_CLASS: case BOUND_TUPLE:
     *out = sugar_of_class(unit_class(s, u, b));
@@ -355,6 +361,23 @@ static bool unit_attr(session *s, const resolver *r, const sugared *base, const 
   (void)at;
   return base->kind == SUGAR_TORCH && (torch_class(s, unit_of(r), base->as.name, name, out) ||
                                        resolve_torch_attr(s, base->as.name, name, out));
+}
+
+/* What typing and its like define by the name, whatever a text calls it: "L" of `from typing import List as L`. */
+static const char *typing_name(const unit *u, const char *name)
+{
+  static const char *const modules[] = {"typing.", "typing_extensions.", "collections.", "collections.abc."};
+  const binding *b = table_get(&u->names, str_of(name));
+  for (size_t i = 0; b && b->kind == BOUND_TYPING && i < COUNT_OF(modules); i++)
+    if (strncmp(b->path, modules[i], strlen(modules[i])) == 0)
+      return b->path + strlen(modules[i]);
+  return name;
+}
+
+static const char *unit_type_name(session *s, const resolver *r, const char *name)
+{
+  (void)s;
+  return typing_name(unit_of(r), name);
 }
 
 static const type *unit_type(session *s, const resolver *r, const char *name, source_range at)
@@ -373,7 +396,8 @@ static const type *unit_type(session *s, const resolver *r, const char *name, so
 
 static bool is_known_module(const char *path)
 {
-  return strcmp(path, "torch") == 0 || strncmp(path, "torch.", 6) == 0 || strcmp(path, "math") == 0;
+  return strcmp(path, "torch") == 0 || strncmp(path, "torch.", 6) == 0 || strcmp(path, "math") == 0 ||
+         strncmp(path, "math.", 5) == 0;
 }
 
 /* Names of typing, enum and other modules mean something where they are used: as types, bases, decorators. */
@@ -384,6 +408,8 @@ static void read_import(session *s, unit *u, const ast_stmt *st)
     const char *path = st->as.import.from ? session_printf(s, "%s.%s", st->as.import.module ? st->as.import.module : "",
                                                            a->name)
                                           : a->name;
+    if (st->as.import.from && a->as_name && strcmp(a->as_name, a->name) != 0 && !is_known_module(path))
+      bind(s, u, BOUND_TYPING, a->as_name, st->at)->path = keep(s, u, path);
     if (!is_known_module(path) || strcmp(a->name, "*") == 0)
       continue;
     const char *as = a->as_name ? a->as_name : a->name;
@@ -459,7 +485,22 @@ static void read_assign(session *s, unit *u, const ast_stmt *st)
       bind(s, u, BOUND_ALIAS, t->as.name, value->at);
     else if (makes_named_tuple(value))
       bind(s, u, BOUND_TUPLE, t->as.name, value->at);
+    else
+      bind(s, u, BOUND_VALUE, t->as.name, value->at)->path = value->kind == EXPR_LIST ? "list" : value->kind == EXPR_DICT ? "dict" : "object";
   }
+}
+
+/* A class of exceptions: derived from Python's, or from one of the text's. */
+static bool is_exception(const unit *u, const ast_class *cls)
+{
+  for (uint32_t i = 0; i < cls->bases.n; i++) {
+    const char *name = cls->bases.items[i]->kind == EXPR_NAME ? cls->bases.items[i]->as.name : "";
+    const binding *b = table_get(&u->names, str_of(name));
+    sugared v;
+    if (b ? b->kind == BOUND_EXCEPTION : resolve_builtin_name(name, &v) && v.kind == SUGAR_EXCEPTION)
+      return true;
+  }
+  return false;
 }
 
 static void read_class_statement(session *s, unit *u, const ast_class *cls)
@@ -468,7 +509,10 @@ static void read_class_statement(session *s, unit *u, const ast_class *cls)
     session_fail(s, &cls->name_at, "class '%s' is a module: its attributes exist in Python only, so that a text alone does "
                                    "not say what it is. Give an instance of it to rushlight.script() in Python",
                  cls->name);
-  bind(s, u, BOUND_CLASS, cls->name, cls->at)->marks = marks_of(&cls->decorators);
+  binding *b = bind(s, u, is_exception(u, cls) ? BOUND_EXCEPTION : BOUND_CLASS, cls->name, cls->at);
+  b->marks = marks_of(&cls->decorators);
+  if (b->kind == BOUND_EXCEPTION)
+    b->path = keep(s, u, session_printf(s, "__main__.%s", cls->name));
 }
 
 static void read_statement(session *s, unit *u, const ast_stmt *st)
@@ -481,6 +525,8 @@ static void read_statement(session *s, unit *u, const ast_stmt *st)
     read_assign(s, u, st);
     break;
   case STMT_DEF:
+    if (st->as.def->is_async)
+      session_fail_status(s, RUSH_ERAISED, UNSUPPORTED_NODE, &st->as.def->at, "async function definitions aren't supported");
     bind(s, u, BOUND_DEF, st->as.def->name, st->as.def->at)->marks = marks_of(&st->as.def->decorators);
     break;
   case STMT_CLASS:
@@ -573,7 +619,7 @@ static unit *new_unit(session *s, program *p)
   u->p = p;
   table_init(&u->names, p->ctx);
   table_init(&u->torch_names, p->ctx);
-  u->resolver = (resolver){.arg = u, .program = p, .value = unit_value, .attr = unit_attr, .type = unit_type, .is_eager = true};
+  u->resolver = (resolver){.arg = u, .program = p, .value = unit_value, .attr = unit_attr, .type = unit_type, .type_name = unit_type_name, .is_eager = true, .is_live = true};
   p->front = u;
   p->front_free = free_unit;
   read_prelude(s, u);
