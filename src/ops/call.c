@@ -347,12 +347,14 @@ static rush_status special_call(rush_call *c) { return nested_call(c, run_known)
 /* Some bit of `watch` is set. */
 static rush_status watched_call(rush_call *c)
 {
-  bool is_profiled = c->cx->watch & CALL_PROFILED;
+  bool is_profiled = c->cx->watch & CALL_PROFILED, outside = is_profiled && profile_is_outside(c->cx);
   uint32_t event = is_profiled ? profile_begin_op(c) : PROFILE_NONE;
   rush_status st = c->cx->watch & CALL_SPECIAL ? special_call(c) : run(c);
 
   if (is_profiled)
     profile_end(c->cx, event);
+  if (outside && st == RUSH_OK)
+    profile_called_op(c);
   return st;
 }
 

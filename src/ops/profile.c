@@ -36,6 +36,7 @@ typedef struct profile {
   mutex lock;
   uint32_t number; /* of the last start; 0: never */
   bool on;
+  call_hook *hooks;
   size_t limit, n;
   uint64_t n_dropped;
   event **chunks; /* of CHUNK_EVENTS; room for the limit */
@@ -111,6 +112,13 @@ static profile *make_profile(context *c)
   return context_slot_publish_steal(c, SLOT_HOOKS, p, destroy);
 }
 
+/* Calls that start from now on know whether somebody watches. */
+static void tell_calls(profile *p)
+{
+  p->number += p->number == 0; /* 0 says that nobody does */
+  context_set_profile(p->ctx, p->on || p->hooks ? p->number : 0);
+}
+
 rush_status profile_start(context *c, size_t limit, rush_error *err)
 {
   profile *p = make_profile(c);
@@ -128,8 +136,8 @@ rush_status profile_start(context *c, size_t limit, rush_error *err)
   p->limit = limit;
   if (!p->on)
     p->n_chunks = 0;
-  p->number += p->number == UINT32_MAX ? 2 : 1; /* 0 says that none is on */
-  context_set_profile(c, p->on ? p->number : 0);
+  p->number++;
+  tell_calls(p);
   mutex_unlock(&p->lock);
   return p->on ? RUSH_OK : error_nomem(err);
 }
@@ -142,8 +150,63 @@ void profile_stop(context *c)
     return;
   mutex_lock(&p->lock);
   p->on = false;
-  context_set_profile(c, 0);
+  tell_calls(p);
   mutex_unlock(&p->lock);
+}
+
+/* -- Hooks ------------------------------------------------------------------------------------------------ */
+
+rush_status profile_add_hook(context *c, call_hook *h, rush_error *err)
+{
+  profile *p = make_profile(c);
+
+  if (!p)
+    return error_nomem(err);
+  h->thread = pthread_self();
+  mutex_lock(&p->lock);
+  h->next = p->hooks;
+  p->hooks = h;
+  tell_calls(p);
+  mutex_unlock(&p->lock);
+  return RUSH_OK;
+}
+
+void profile_remove_hook(context *c, call_hook *h)
+{
+  profile *p = profile_of(c);
+  call_hook **at = &p->hooks;
+
+  mutex_lock(&p->lock);
+  while (*at != h)
+    at = &(*at)->next;
+  *at = h->next;
+  tell_calls(p);
+  mutex_unlock(&p->lock);
+}
+
+/* A thread's hooks come and go in that thread only: they stay while this call returns. */
+static call_hook *next_hook(context *c, call_hook *h)
+{
+  profile *p = profile_of(c);
+
+  mutex_lock(&p->lock);
+  h = h ? h->next : p->hooks;
+  while (h && !pthread_equal(h->thread, pthread_self()))
+    h = h->next;
+  mutex_unlock(&p->lock);
+  return h;
+}
+
+void profile_called_op(rush_call *c)
+{
+  for (call_hook *h = NULL; (h = next_hook(c->cx->ctx, h)) != NULL;)
+    h->op(h->user, c);
+}
+
+void profile_called_function(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args, rush_value *result)
+{
+  for (call_hook *h = NULL; (h = next_hook(cx->ctx, h)) != NULL;)
+    h->function(h->user, function, args, n_args, result);
 }
 
 /* -- Names, inputs, places -------------------------------------------------------------------------------- */

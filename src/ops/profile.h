@@ -2,7 +2,7 @@
  *
  * One a context, in SLOT_HOOKS, made at the first start and kept until the context ends.  op_call and the
  * interpreter's frames begin and end events where the call's `watch` says so: while no profile is on that is
- * the one branch which calls take anyhow.  Events of one thread nest; an event that began is in the record at
+ * the one branch which calls take anyhow.  Hooks (the tracer's) are told of calls by the same branch.  Events of one thread nest; an event that began is in the record at
  * once, and a limit on their number bounds it: what comes later is counted as dropped.
  *
  * Names, inputs and places are kept once each (`items`), so an event is small.  A place is the innermost line
@@ -14,7 +14,26 @@
 #ifndef RUSH_OPS_PROFILE_H
 #define RUSH_OPS_PROFILE_H
 
+#include <pthread.h>
+
 #include "ops/call.h"
+
+/* What else wants to know of calls: told, in the thread that added it, of each one that comes from outside (not from a
+ * program or an operator's body) and succeeded.  It lives until it is removed. */
+typedef struct call_hook {
+  struct call_hook *next;
+  pthread_t thread;
+  void *user;
+  void (*op)(void *user, rush_call *c); /* may mark results: rush_value.aux */
+  void (*function)(void *user, void *function, const rush_value *args, uint32_t n_args, rush_value *result);
+} call_hook;
+/* Fills in the thread. */
+rush_status profile_add_hook(context *c, call_hook *h, rush_error *err) RUSH_CHECKED;
+void profile_remove_hook(context *c, call_hook *h);
+void profile_called_op(rush_call *c);
+void profile_called_function(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args, rush_value *result);
+/* Does the next call come from outside? */
+static inline bool profile_is_outside(const call_ctx *cx) { return cx->profile_depth == 0; }
 
 #define PROFILE_NONE UINT32_MAX /* an event that was dropped */
 

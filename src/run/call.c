@@ -1,5 +1,6 @@
 /* run/call.c -- from a function to its code, and calls from outside. */
 #include "passes/passes.h"
+#include "ops/profile.h"
 #include "run/stack.h"
 
 /* -- Code of a function ------------------------------------------------------------------------- */
@@ -116,6 +117,8 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
   cx->frames = NULL;
   cx->grad_mode = grad_mode;
   stack_free(&s);
+  if (UNLIKELY(cx->watch & CALL_PROFILED) && st == RUSH_OK && c->function && profile_is_outside(cx))
+    profile_called_function(cx, c->function, args, c->n_args, result);
   return st;
 }
 

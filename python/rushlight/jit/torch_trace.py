@@ -1,0 +1,711 @@
+"""Recording what PyTorch computes.
+
+PyTorch runs the function on real tensors; a dispatch mode above autograd sees each operator with its overload and complete
+arguments, before it is taken apart, and writes it into a record (record.py).  Sizes come back as tensors of no dimension,
+so that arithmetic on them is recorded too; where the binding takes such a tensor as a number, it asks for its item, and
+gets a symbolic integer or float that remembers the tensor.  Questions that no operator stands behind (size, bool, item ...)
+are methods of torch.Tensor, replaced while a trace is on; other threads get the originals.
+
+This is the only file that reaches into PyTorch's internals for tracing: the PreDispatch key and its Python dispatcher,
+the tracing state that torch's own Python code asks about, and the map of module names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._ops
+from torch._dispatch.python import enable_python_dispatcher
+from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
+from torch.jit import TracerWarning
+
+from .record import Node, Record, Value
+
+_here = threading.local()
+_patch_lock = threading.RLock()
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__))
+_DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
+
+DTYPES = {
+    "uint8": (0, "Byte"), "int8": (1, "Char"), "int16": (2, "Short"), "int32": (3, "Int"), "int64": (4, "Long"),
+    "float16": (5, "Half"), "float32": (6, "Float"), "float64": (7, "Double"), "complex32": (8, "ComplexHalf"),
+    "complex64": (9, "ComplexFloat"), "complex128": (10, "ComplexDouble"), "bool": (11, "Bool"), "qint8": (12, "QInt8"),
+    "quint8": (13, "QUInt8"), "qint32": (14, "QInt32"), "bfloat16": (15, "BFloat16"), "float8_e5m2": (23, "Float8_e5m2"),
+    "float8_e4m3fn": (24, "Float8_e4m3fn"), "uint16": (27, "UInt16"), "uint32": (28, "UInt32"), "uint64": (29, "UInt64"),
+}
+DTYPE_NUMBERS = {getattr(torch, name): row[0] for name, row in DTYPES.items()}
+DTYPE_NAMES = {getattr(torch, name): row[1] for name, row in DTYPES.items()}
+LAYOUTS = {torch.strided: 0, torch.sparse_coo: 1, torch.sparse_csr: 2, torch._mkldnn: 3}
+MEMORY_FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1, torch.channels_last: 2, torch.channels_last_3d: 3}
+# Given through the schema as numbers; what a Python value of each kind is called in the text.
+KINDS = {
+    "IntType": "int", "SymIntType": "int", "FloatType": "float", "BoolType": "bool", "NumberType": "Scalar",
+    "StringType": "str", "DeviceObjType": "Device", "LayoutType": "int", "MemoryFormatType": "int", "ScalarTypeType": "int",
+    "SymFloatType": "float", "SymBoolType": "bool", "TensorType": "Tensor", "GeneratorType": "Generator", "QSchemeType": "int",
+}
+WHAT_IS_LOST = (
+    "might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be treated as "
+    "a constant in the future. This means that the trace might not generalize to other inputs!"
+)
+ONLY_CONSTANTS = (
+    "results are registered as constants in the trace. You can safely ignore this warning if you use this function to create "
+    "tensors out of constant variables that would be the same every time you call this function. In any other case, this might "
+    "cause the trace to be incorrect."
+)
+# They give their argument when it is a constant: what torch.tensor(...) does to what it made.
+KEEPING = {"aten::lift_fresh", "aten::detach_", "aten::lift"}
+
+
+def current() -> Tracer | None:
+    """The trace that this thread records now."""
+    tracer: Tracer | None = getattr(_here, "tracer", None)
+    return tracer if tracer is not None and tracer.paused == 0 else None
+
+
+def tensor_type(t: torch.Tensor) -> str:
+    """"Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"."""
+    if t.layout != torch.strided or t.dtype not in DTYPE_NAMES or t.is_nested or t.is_quantized:
+        return "Tensor"
+    sizes = "".join(f"{int(n)}, " for n in t.size())
+    strides = f"strides=[{', '.join(str(int(n)) for n in t.stride())}], " if t.dim() else ""
+    return f"{DTYPE_NAMES[t.dtype]}({sizes}{strides}requires_grad={int(t.requires_grad)}, device={t.device})"
+
+
+def quoted(text: str) -> str:
+    """A text as graphs have it."""
+    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return '"' + "".join(escapes.get(c, c) for c in text) + '"'
+
+
+def float_text(value: float) -> str:
+    text = repr(float(value))
+    return text[:-1] if text.endswith(".0") else text
+
+
+class SymbolicNumber:
+    """The node of a torch.SymInt or SymFloat: the number of a traced tensor."""
+
+    def __init__(self, tracer: Tracer, tensor: torch.Tensor, number: Any) -> None:
+        self.tracer, self.tensor, self.number = tracer, tensor, number
+
+    def is_int(self) -> bool:
+        return isinstance(self.number, int)
+
+    def is_float(self) -> bool:
+        return isinstance(self.number, float)
+
+    def is_bool(self) -> bool:
+        return False
+
+    def is_symbolic(self) -> bool:
+        return True
+
+    def is_nested_int(self) -> bool:
+        return False
+
+    def is_constant(self) -> bool:
+        return False
+
+    def has_hint(self) -> bool:
+        return True
+
+    @property
+    def hint(self) -> Any:
+        return self.number
+
+    def maybe_as_int(self) -> None:
+        return None
+
+    def maybe_as_float(self) -> None:
+        return None
+
+    def nested_int(self) -> None:
+        return None
+
+    def guard_int(self, file: str, line: int) -> int:
+        """The binding takes a number after all: the operator that it calls next may remember where it came from."""
+        self.tracer.given.append((self, instruction()))
+        return self.number
+
+    guard_float = guard_int
+
+    def int_(self) -> int:
+        return int(self.number)
+
+    def str(self) -> str:
+        return str(self.number)
+
+    _graph_repr = __repr__ = str
+
+    def clone(self) -> SymbolicNumber:
+        return self
+
+
+class Size(tuple):
+    """x.shape while tracing: its items are tensors."""
+
+    @property
+    def __class__(self) -> type:  # isinstance(x.shape, torch.Size)
+        return torch.Size
+
+    def numel(self) -> Any:
+        made: Any = 1
+        for n in self:
+            made = n * made
+        return made
+
+    def __getitem__(self, i: Any) -> Any:
+        made = super().__getitem__(i)
+        return Size(made) if isinstance(i, slice) else made
+
+    def __add__(self, other: Any) -> Size:
+        return Size((*self, *other))
+
+    def __radd__(self, other: Any) -> Size:
+        return Size((*other, *self))
+
+
+class Mode(ProxyTorchDispatchMode):
+    """Where PyTorch's dispatcher calls us: a mode of the PreDispatch key, which takes this class only."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # no wrapper around __torch_dispatch__
+
+    def __enter__(self) -> Mode:
+        torch._ops._set_mode_pre_dispatch(self)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        torch._ops.unset_mode_pre_dispatch(torch._C._TorchDispatchModeKey.PROXY)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        tracer = self.tracer
+        if tracer.paused:
+            return func(*args, **(kwargs or {}))
+        return tracer.dispatched(func, args, kwargs or {})
+
+
+class Tracer:
+    """One trace over torch code."""
+
+    def __init__(self) -> None:
+        self.record = Record()
+        self.values: dict[int, Value] = {}   # by id of the tensor
+        self.alive: list[Any] = []           # so that ids stay theirs
+        self.paused = 0
+        self.given: list[tuple[SymbolicNumber, Any]] = []
+        self.memory: dict[tuple, Value] = {}  # by what a tensor is a view of, and how
+
+    # -- Tensors and their values ----------------------------------------------------------------------------
+
+    def bind(self, tensor: torch.Tensor, value: Value) -> None:
+        self.values[id(tensor)] = value
+        self.alive.append(tensor)
+        if tensor.layout == torch.strided:
+            self.memory[self.place(tensor)] = value
+
+    @staticmethod
+    def place(tensor: torch.Tensor) -> tuple:
+        base = torch._C.TensorBase
+        return (
+            tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(base.size(tensor)), base.stride(tensor), tensor.dtype,
+        )
+
+    def find(self, tensor: torch.Tensor) -> Value | None:
+        """The value of a tensor.  PyTorch's factories give another object than their operator did: same memory, same value."""
+        found = self.values.get(id(tensor))
+        if found is None and tensor.layout == torch.strided and not tensor.is_nested:
+            with self.pause():
+                found = self.memory.get(self.place(tensor)) if tensor.numel() else None
+            if found is not None:
+                self.values[id(tensor)] = found
+                self.alive.append(tensor)
+        return found
+
+    def known(self, tensor: Any) -> bool:
+        return self.find(tensor) is not None
+
+    def value(self, tensor: torch.Tensor) -> Value:
+        """The same; an unknown one is a constant from now on."""
+        found = self.find(tensor)
+        if found is None:
+            if tensor.requires_grad:
+                with self.pause():
+                    shown = str(tensor.detach())
+                raise RuntimeError(
+                    "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
+                    f"detaching the gradient\nTensor:\n{shown}"
+                )
+            found = self.record.tensor(tensor, self.type_of(tensor))
+            self.bind(tensor, found)
+        return found
+
+    def type_of(self, tensor: torch.Tensor) -> str:
+        with self.pause():
+            return tensor_type(tensor)
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        self.paused += 1
+        try:
+            yield
+        finally:
+            self.paused -= 1
+
+    # -- Operators ---------------------------------------------------------------------------------------------
+
+    def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """One operator: computed, and recorded."""
+        name = func._schema.name if hasattr(func, "_schema") else ""
+        given, self.given = self.given, []
+        if given:
+            at = instruction()
+            given = [g for g in given if g[1] == at]
+        if name in ("aten::item", "aten::_local_scalar_dense") and self.known(args[0]):
+            return self.item(args[0])
+        with self.pause():
+            plain_args, plain_kwargs = concrete(args), concrete(kwargs)
+            schema = getattr(func, "_schema", None)
+            skip = schema is None or not self.is_worth_recording(schema)
+            keeps = name in KEEPING and not self.known(args[0])
+            before = None if skip or keeps else self.inputs(schema, args, kwargs, given)
+            result = func(*plain_args, **plain_kwargs)
+        if skip or keeps:
+            return result
+        assert before is not None and schema is not None
+        self.add(schema, before, result)
+        return result
+
+    def item(self, tensor: torch.Tensor) -> Any:
+        with self.pause():
+            number = tensor.item()
+        node = SymbolicNumber(self, tensor, number)
+        self.alive.append(tensor)
+        if isinstance(number, bool):
+            return number
+        if isinstance(number, int):
+            return torch.SymInt(node)
+        return torch.SymFloat(node) if isinstance(number, float) else number
+
+    @staticmethod
+    def is_worth_recording(schema: Any) -> bool:
+        """Does it give tensors, or write?"""
+        if schema.is_mutable:
+            return True
+        kinds = (r.type for r in schema.returns)
+        return any(k.kind() == "TensorType" or (k.kind() == "ListType" and "Tensor" in str(k)) or "Tensor" in str(k) for k in kinds)
+
+    def inputs(self, schema: Any, args: tuple, kwargs: dict, given: list[tuple[SymbolicNumber, Any]]) -> list[Value]:
+        where = location()
+        made = []
+        for i, argument in enumerate(schema.arguments):
+            if i < len(args) and not argument.kwarg_only:
+                value = args[i]
+            elif argument.name in kwargs:
+                value = kwargs[argument.name]
+            else:
+                value = argument.default_value
+            if given and type(value) in (int, float) and argument.type.kind() in KINDS:
+                match = next((g for g in given if g[0].number == value), None)
+                if match is not None:
+                    given.remove(match)
+                    value = torch.SymInt(match[0]) if isinstance(value, int) else torch.SymFloat(match[0])
+            made.append(self.argument(value, argument.type, where))
+        return made
+
+    def argument(self, value: Any, kind: Any, where: str) -> Value:
+        """What the schema takes, as a value of the graph."""
+        record, name = self.record, kind.kind()
+        if name == "OptionalType":
+            if value is None:
+                return record.literal("NoneType", None)
+            return self.argument(value, kind.getElementType(), where)
+        if value is None:
+            return record.literal("NoneType", None)
+        if name == "ListType":
+            inner = kind.getElementType()
+            if not isinstance(value, (list, tuple)):
+                value = [value]
+            items = [self.argument(v, inner, where) for v in value]
+            return record.one("prim::ListConstruct", items, f"{element_text(inner)}[]")
+        if isinstance(value, torch.Tensor):
+            return self.value(value)
+        if isinstance(value, (torch.SymInt, torch.SymFloat)):
+            return self.symbolic(value, name)
+        if name == "TensorType":
+            return self.number_tensor(value)
+        return self.literal(value, name, where)
+
+    def symbolic(self, value: Any, kind: str) -> Value:
+        node = value.node
+        if not isinstance(node, SymbolicNumber):
+            return self.literal(node.hint, kind, "")
+        tensor = self.value(node.tensor)
+        if kind in ("IntType", "SymIntType"):
+            return self.record.one("aten::Int", [tensor], "int")
+        if kind in ("FloatType", "SymFloatType"):
+            return self.record.one("aten::Float", [tensor], "float")
+        if kind == "TensorType":
+            return tensor
+        return self.record.one("aten::ScalarImplicit", [tensor], "Scalar")
+
+    def number_tensor(self, value: Any) -> Value:
+        """A Python number where a tensor goes."""
+        with self.pause():
+            tensor = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+        return self.record.tensor(tensor, tensor_type(tensor))
+
+    def literal(self, value: Any, kind: str, where: str) -> Value:
+        record = self.record
+        if isinstance(value, torch.dtype):
+            return record.literal("int", str(DTYPE_NUMBERS[value]), where)
+        if isinstance(value, torch.layout):
+            return record.literal("int", str(LAYOUTS.get(value, 0)), where)
+        if isinstance(value, torch.memory_format):
+            return record.literal("int", str(MEMORY_FORMATS[value]), where)
+        if isinstance(value, torch.device) or kind == "DeviceObjType":
+            return record.literal("Device", quoted(str(value)), where)
+        if isinstance(value, str):
+            return record.literal("str", quoted(value), where)
+        if isinstance(value, bool):
+            if kind in ("IntType", "SymIntType"):
+                return record.literal("int", str(int(value)), where)
+            return record.literal("bool", str(int(value)), where)
+        if isinstance(value, int) and kind not in ("FloatType", "SymFloatType"):
+            return record.literal("int", str(value), where)
+        if isinstance(value, (int, float)):
+            return record.literal("float", float_text(value), where)
+        if isinstance(value, complex):
+            return record.literal("complex", f"{value.real!r}{'+' if value.imag >= 0 or value.imag != value.imag else ''}{value.imag!r}j", where)
+        if isinstance(value, torch.Generator):
+            return record.literal("NoneType", None)
+        raise RuntimeError(f"a {type(value).__name__} cannot be recorded in a trace")
+
+    def add(self, schema: Any, inputs: list[Value], result: Any) -> None:
+        results = [result] if len(schema.returns) == 1 else list(result) if schema.returns else []
+        types, lists = [], []
+        for returned, value in zip(schema.returns, results, strict=True):
+            if isinstance(value, torch.Tensor):
+                types.append(self.type_of(value))
+            elif isinstance(value, (list, tuple)):
+                types.append("Tensor[]" if not returned.type.kind() == "ListType" else f"{element_text(returned.type.getElementType())}[]")
+            else:
+                types.append("Tensor" if returned.type.kind() in ("TensorType", "OptionalType") else KINDS.get(returned.type.kind(), "Tensor"))
+        node = self.record.node(schema.name, inputs, types, "", location())
+        node.mutates = schema.is_mutable or not schema.returns
+        node.is_random = is_random(schema)
+        for output, value in zip(node.outputs, results, strict=True):
+            if isinstance(value, torch.Tensor):
+                self.bind(value, output)
+            elif isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
+                lists.append((output, value))
+        for output, value in lists:
+            unpacked = self.record.node("prim::ListUnpack", [output], [self.type_of(t) for t in value])
+            for one, t in zip(unpacked.outputs, value, strict=True):
+                self.bind(t, one)
+        if not schema.returns and schema.is_mutable:
+            self.written_lists(schema)
+
+    def written_lists(self, schema: Any) -> None:
+        """_foreach_add_ and the like write to tensors that keep their values."""
+
+    # -- Questions ---------------------------------------------------------------------------------------------
+
+    def size(self, tensor: torch.Tensor, dim: int) -> Any:
+        """One size, as a tensor."""
+        with self.pause():
+            n_dims = torch._C.TensorBase.dim(tensor)
+            n = torch._C.TensorBase.size(tensor, dim)
+            dim = dim + n_dims if dim < 0 else dim
+            made = torch.tensor(n)
+        number = self.record.literal("int", str(dim), location())
+        n_value = self.record.one("aten::size", [self.value(tensor), number], "int", "", location())
+        self.bind(made, self.record.one("prim::NumToTensor", [n_value], "Long(requires_grad=0, device=cpu)"))
+        return made
+
+    def numel(self, tensor: torch.Tensor) -> Any:
+        with self.pause():
+            made = torch.tensor(torch._C.TensorBase.numel(tensor))
+        n_value = self.record.one("aten::numel", [self.value(tensor)], "int", "", location())
+        self.bind(made, self.record.one("prim::NumToTensor", [n_value], "Long(requires_grad=0, device=cpu)"))
+        return made
+
+    def number_of(self, index: Any) -> Any:
+        """The symbolic number of a traced tensor of no dimension; None for anything else."""
+        if not isinstance(index, torch.Tensor) or not self.known(index):
+            return None
+        with self.pause():
+            is_number = torch._C.TensorBase.dim(index) == 0 and index.dtype in (torch.int64, torch.int32, torch.int16, torch.int8)
+        return self.item(index) if is_number else None
+
+    def viewed(self, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+        """tensor[index]: the view that traced numbers in the index make, and what is left of the index."""
+        items = list(index) if isinstance(index, tuple) else [index]
+        bounds = [[i.start, i.stop, i.step] if isinstance(i, slice) else [i] for i in items]
+        if not any(self.number_of(b) is not None for group in bounds for b in group):
+            return tensor, index
+        aten = torch.ops.aten
+        skipped = torch._C.TensorBase.dim(tensor) - sum(consumed(i) for i in items)
+        dim, rest = 0, []
+        for item, group in zip(items, bounds, strict=True):
+            numbers = [b if (n := self.number_of(b)) is None else n for b in group]
+            if isinstance(item, slice):
+                if any(isinstance(n, torch.SymInt) for n in numbers):
+                    start, stop, step = numbers
+                    tensor = aten.slice.Tensor(tensor, dim, 0 if start is None else start, stop, 1 if step is None else step)
+                    item = slice(None)
+            elif isinstance(numbers[0], torch.SymInt):
+                tensor = aten.select.int(tensor, dim, numbers[0])
+                continue
+            rest.append(item)
+            dim += skipped if item is Ellipsis else 0 if item is None else consumed(item)
+        trivial = all(i is Ellipsis or i == slice(None) for i in rest if not isinstance(i, torch.Tensor)) and not any(
+            isinstance(i, torch.Tensor) for i in rest
+        )
+        return tensor, (Ellipsis,) if trivial else tuple(rest)
+
+    # -- Scopes: what torch.nn.Module asks its tracing state -----------------------------------------------------
+
+    def push_scope(self, name: str) -> None:
+        if self.paused:
+            return
+        self.record.open(name.partition(".")[2])
+
+    def pop_scope(self) -> None:
+        if not self.paused and self.record.frame is not self.record.root:
+            self.record.close()
+
+
+def consumed(item: Any) -> int:
+    """How many dimensions of a tensor an index takes."""
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    return torch._C.TensorBase.dim(item) if isinstance(item, torch.Tensor) and item.dtype in (torch.bool, torch.uint8) else 1
+
+
+def instruction() -> tuple[int, int]:
+    """Where the traced program is: tells whether a number was asked for by the call that follows."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, *_DISPATCH)):
+        frame = frame.f_back
+    return (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
+
+
+def is_random(schema: Any) -> bool:
+    packet = getattr(torch.ops, schema.name.partition("::")[0])
+    overload = getattr(getattr(packet, schema.name.partition("::")[2]), schema.overload_name or "default")
+    return torch.Tag.nondeterministic_seeded in overload.tags
+
+
+def element_text(kind: Any) -> str:
+    name = kind.kind()
+    if name == "OptionalType":
+        return element_text(kind.getElementType()) + "?"
+    return KINDS.get(name, str(kind))
+
+
+def concrete(value: Any) -> Any:
+    """Without symbolic numbers."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat)) and isinstance(value.node, SymbolicNumber):
+        return value.node.number
+    if type(value) in (list, tuple):
+        return type(value)(concrete(v) for v in value)
+    if type(value) is dict:
+        return {k: concrete(v) for k, v in value.items()}
+    return value
+
+
+def location() -> str:
+    """The innermost line of Python that is neither ours nor PyTorch's dispatcher's: "file.py:12:0"."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_PACKAGE, *_DISPATCH)):
+            return f"{file}:{frame.f_lineno}:0"
+        frame = frame.f_back
+    return ""
+
+
+# -- What is replaced while a trace is on -------------------------------------------------------------------------
+
+
+def lost(what: str, to: str) -> str:
+    return f"Converting a tensor to a Python {to} {WHAT_IS_LOST}"
+
+
+def warn(text: str) -> None:
+    """At the line that did it: outside this package and torch's Python files."""
+    level, frame = 2, sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, _TORCH)):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, TracerWarning, stacklevel=level + 1)
+
+
+
+
+def _converting(original: Callable, to: str) -> Callable:
+    def method(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if tracer is None:
+            return original(self, *args, **kwargs)
+        if to:
+            warn(lost("", to))
+        with tracer.pause():
+            return original(self, *args, **kwargs)
+
+    method.__name__ = getattr(original, "__name__", "method")
+    return method
+
+
+def _creating(original: Callable, name: str) -> Callable:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if tracer is None:
+            return original(*args, **kwargs)
+        if args and isinstance(args[0], torch.Tensor) and name == "torch.as_tensor":
+            return original(*args, **kwargs)
+        warn(f"{name} {ONLY_CONSTANTS}")
+        data = args[0] if args else kwargs.get("data")
+        traced = _traced_numbers(tracer, data)
+        if traced is not None and name != "torch.from_numpy":
+            options = {k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None}
+            return traced.to(**options) if options else traced.clone() if traced is data else traced
+        return original(*args, **kwargs)
+
+    function.__name__ = name.rpartition(".")[2]
+    return function
+
+
+def _traced_numbers(tracer: Tracer, data: Any) -> torch.Tensor | None:
+    """torch.tensor([x.size(0), 3]): stacked, so that the sizes stay values."""
+    if isinstance(data, torch.Tensor):
+        return data if tracer.known(data) else None
+    if not isinstance(data, (list, tuple)) or not any(isinstance(d, torch.Tensor) and tracer.known(d) for d in data):
+        return None
+    return torch.stack([d if isinstance(d, torch.Tensor) else torch.scalar_tensor(d, dtype=torch.int64) for d in data])
+
+
+def _size(self: torch.Tensor, dim: Any = None) -> Any:
+    tracer = current()
+    if tracer is None or not tracer.known(self):
+        return torch._C.TensorBase.size(self) if dim is None else torch._C.TensorBase.size(self, dim)
+    if dim is not None:
+        return tracer.size(self, int(dim) if not isinstance(dim, torch.Tensor) else dim.__index__())
+    return Size(tracer.size(self, d) for d in range(torch._C.TensorBase.dim(self)))
+
+
+def _numel(self: torch.Tensor) -> Any:
+    tracer = current()
+    if tracer is None or not tracer.known(self):
+        return torch._C.TensorBase.numel(self)
+    return tracer.numel(self)
+
+
+def _getitem(self: torch.Tensor, index: Any) -> Any:
+    tracer = current()
+    if tracer is None:
+        return torch._C.TensorBase.__getitem__(self, index)
+    view, rest = tracer.viewed(self, index)
+    return view if rest == (Ellipsis,) and view is not self else torch._C.TensorBase.__getitem__(view, rest)
+
+
+def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
+    tracer = current()
+    view, rest = tracer.viewed(self, index) if tracer else (self, index)
+    torch._C.TensorBase.__setitem__(view, rest, value)
+
+
+def _index(self: torch.Tensor) -> int:
+    """What range() and lists ask; and the binding, where the operator that it calls next may remember the tensor."""
+    tracer = current()
+    if tracer is None:
+        return torch._C.TensorBase.__index__(self)
+    with tracer.pause():
+        number = torch._C.TensorBase.__index__(self)
+    if tracer.known(self):
+        tracer.given.append((SymbolicNumber(tracer, self, number), instruction()))
+    return number
+
+
+def _replacements() -> list[tuple[Any, str, Any]]:
+    tensor, base = torch.Tensor, torch._C.TensorBase
+    shape = property(_size, doc=base.shape.__doc__)
+    rows: list[tuple[Any, str, Any]] = [
+        (tensor, "size", _size), (tensor, "shape", shape), (tensor, "numel", _numel), (tensor, "nelement", _numel),
+        (tensor, "__getitem__", _getitem), (tensor, "__setitem__", _setitem), (torch, "numel", _numel), (tensor, "__index__", _index),
+        (torch._C, "_get_tracing_state", current), (torch._C, "_is_tracing", lambda: current() is not None),
+    ]
+    for name, to in (
+        ("__bool__", "boolean"), ("__nonzero__", "boolean"), ("__int__", "integer"), ("__float__", "float"),
+        ("item", "number"), ("tolist", "list"), ("numpy", "NumPy array"), ("__complex__", "complex"), ("__repr__", ""),
+    ):
+        if hasattr(tensor, name):
+            rows.append((tensor, name, _converting(getattr(tensor, name), to)))
+    for name in ("tensor", "as_tensor", "from_numpy"):
+        rows.append((torch, name, _creating(getattr(torch, name), f"torch.{name}")))
+    return rows
+
+
+_n_tracing = 0
+_originals: list[tuple[Any, str, Any]] = []
+_ABSENT = object()
+
+
+def _install() -> None:
+    global _n_tracing
+    with _patch_lock:
+        _n_tracing += 1
+        if _n_tracing > 1:
+            return
+        for owner, name, made in _replacements():
+            _originals.append((owner, name, vars(owner).get(name, _ABSENT)))
+            setattr(owner, name, made)
+
+
+def _uninstall() -> None:
+    global _n_tracing
+    with _patch_lock:
+        _n_tracing -= 1
+        if _n_tracing:
+            return
+        while _originals:
+            owner, name, value = _originals.pop()
+            if value is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
+@contextlib.contextmanager
+def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
+    """Record what this thread computes.  modules: names of nn.Modules whose calls become frames."""
+    if getattr(_here, "tracer", None) is not None:
+        raise RuntimeError("Can't trace while a trace is being recorded")
+    _install()
+    _here.tracer = tracer
+    names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()
+    torch.jit._trace._trace_module_map = modules
+    torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not a program's
+    try:
+        with enable_python_dispatcher(), Mode(tracer):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        torch.jit._trace._trace_module_map = names
+        _here.tracer = None
+        _uninstall()
+
+
+__all__ = ["Node", "Size", "TracerWarning", "Tracer", "current", "tracing"]
