@@ -139,6 +139,29 @@ RUSH_API rush_status rush_function_dump(rush_function *f, rush_dump what, char *
 /* A new module whose method "forward" is the function. */
 RUSH_API rush_status rush_function_module(rush_function *f, rush_module **out, rush_error *err) RUSH_CHECKED;
 
+/* A function whose graph is this text, in PyTorch's notation: free (self NULL), or a method whose first input is the object.
+ * constants[n_constants] are the tensors of `%c : Tensor = prim::Constant[value=<Tensor>]()`, in order.  The graph is verified. */
+RUSH_API rush_status rush_unit_define_graph(rush_unit *u, const char *name, const rush_type *self, const char *graph,
+                                            const rush_value *constants, size_t n_constants, rush_function **out,
+                                            rush_error *err) RUSH_CHECKED;
+
+/* -- Tracing -------------------------------------------------------------------------------------------- */
+
+/* From begin to end every call of an operator (rush_op_call, rush_op_run) and of a program's function that this thread makes in the context
+ * is recorded, and becomes a function of the inputs.  Values are told apart by identity: tensors, and lists, tuples and dicts of them. A
+ * tensor that neither came in nor was given by a recorded call is a constant.  Numbers that recorded operators gave (aten::size ...) stay
+ * values as long as the rush_value is handed on as it is; what C code computes of them is a constant.  Functions of programs stay calls.
+ * Views, and operators that write, mean what they mean when they run again. */
+typedef struct rush_trace rush_trace;
+/* names may be NULL, and so may each of them.  One thread; traces of other threads or nested ones do not disturb it. */
+RUSH_API rush_status rush_trace_begin(rush_context *c, const rush_value *inputs, const char *const *names, size_t n, rush_trace **out,
+                                      rush_error *err) RUSH_CHECKED;
+/* The end, and of the trace too, also when it fails: *out, new, is a module whose forward takes n inputs and gives the output, or a tuple
+ * where there are several.  The thread that began it. */
+RUSH_API rush_status rush_trace_end(rush_trace *t, const rush_value *outputs, size_t n_outputs, rush_module **out,
+                                    rush_error *err) RUSH_CHECKED;
+RUSH_API void rush_trace_cancel(rush_trace *t); /* NULL: nothing */
+
 /* -- Types -------------------------------------------------------------------------------------------- */
 
 typedef enum rush_type_kind {

@@ -47,4 +47,8 @@ PyObject *py_function_wrap(py_unit *u, rush_function *f); /* new */
 
 int py_add_script_types(PyObject *m, py_state *state);
 
+/* -- trace.c ------------------------------------------------------------------------------------------ */
+
+int py_add_trace(PyObject *m);
+
 #endif

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "api/api_int.h"
+#include "archive/module.h"
 #include "script/host.h"
+#include "script/trace.h"
 
 /* A unit is its program. */
 static program *program_of_unit(rush_unit *u) { return (program *)u; }
@@ -115,6 +117,23 @@ rush_status rush_unit_define(rush_unit *u, const rush_function_def *def, rush_fu
   if (def->struct_bytes != sizeof(*def))
     return error_set(err, RUSH_EARGUMENT, "rush_function_def has %zu bytes here, the caller says %zu", sizeof(*def), def->struct_bytes);
   TRY(run_job(program_of_unit(u), err, define, &j));
+  *out = (rush_function *)j.result;
+  return RUSH_OK;
+}
+
+static void define_graph(session *s, unit_job *j)
+{
+  const char *name = j->b ? j->a : script_host_unique(s, j->p, j->a);
+
+  j->result = script_define_graph(s, j->p, j->b, name, j->c, j->d, (uint32_t)j->n);
+}
+
+rush_status rush_unit_define_graph(rush_unit *u, const char *name, const rush_type *self, const char *graph, const rush_value *constants,
+                                   size_t n_constants, rush_function **out, rush_error *err)
+{
+  unit_job j = {.a = name, .b = in(self), .c = graph, .d = (void *)(uintptr_t)constants, .n = n_constants};
+
+  TRY(run_job(program_of_unit(u), err, define_graph, &j));
   *out = (rush_function *)j.result;
   return RUSH_OK;
 }
@@ -526,3 +545,38 @@ rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const r
   *out = value_heap_steal(RUSH_TAG_TUPLE, tuple);
   return RUSH_OK;
 }
+
+/* -- Tracing -------------------------------------------------------------------------------------------- */
+
+rush_status rush_trace_begin(rush_context *c, const rush_value *inputs, const char *const *names, size_t n, rush_trace **out, rush_error *err)
+{
+  call_ctx cx;
+  trace *t;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(trace_begin(cx.ctx, inputs, names, (uint32_t)n, &t, err));
+  *out = (rush_trace *)t;
+  return RUSH_OK;
+}
+
+rush_status rush_trace_end(rush_trace *given, const rush_value *outputs, size_t n_outputs, rush_module **out, rush_error *err)
+{
+  trace *t = (trace *)given;
+  context *c = context_retain(trace_context(t));
+  rush_value object;
+  program *p;
+  call_ctx cx;
+  rush_status st = api_begin(&cx, c, err);
+
+  if (st != RUSH_OK)
+    trace_drop(t);
+  else if ((st = trace_end_steal(&cx, t, outputs, (uint32_t)n_outputs, &p, &object)) == RUSH_OK) {
+    st = module_around(&cx, p, object, out);
+    value_release(object);
+    program_release(p);
+  }
+  context_release(c);
+  return st;
+}
+
+void rush_trace_cancel(rush_trace *t) { trace_drop((trace *)t); }

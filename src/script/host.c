@@ -352,6 +352,8 @@ static const char *unique_name(session *s, host_unit *u, const char *name)
   return fresh;
 }
 
+const char *script_host_unique(session *s, program *p, const char *name) { return unique_name(s, unit_of(p), name); }
+
 /* -- Functions ---------------------------------------------------------------------------------- */
 
 static const line_index *lines_of(session *s, host_unit *u, const source *src)

@@ -10,6 +10,8 @@
 
 program *script_host_new(session *s, const rush_host *host); /* new */
 void script_host_enter(session *s, program *p);
+/* The name, or with a part that makes it new. */
+const char *script_host_unique(session *s, program *p, const char *name);
 function *script_host_define(session *s, program *p, const rush_function_def *def);
 /* The body, and everything that was declared on the way. */
 void script_host_compile(session *s, function *f);

@@ -260,6 +260,8 @@ rush_status trace_begin(context *c, const rush_value *inputs, const char *const 
   return RUSH_OK;
 }
 
+context *trace_context(const trace *t) { return t->ctx; }
+
 static void stop(trace *t)
 {
   if (t->is_on)
@@ -325,25 +327,6 @@ static ir_value *constant(builder *b, rush_value v)
   return put(b, ir_constant_new(b->s, b->g, v, NULL), NULL);
 }
 
-/* A module or object of a program: an attribute of ours. */
-static ir_value *held_object(builder *b, rush_value v)
-{
-  uint32_t i = 0;
-
-  while (i < b->n_held && b->held[i].as.object != v.as.object)
-    i++;
-  const char *name = session_printf(b->s, "m%u", i);
-  if (i == b->n_held) {
-    b->held[b->n_held++] = v;
-    class_add_attr(b->s, b->cls, name, v.as.object->type);
-    hold_program(b, v.as.object->type->cls->program);
-  }
-  ir_value *self = ir_block_input(b->g->block, 0);
-  ir_node *n = ir_node_new(b->s, b->g, IR_GET_ATTR, &self, 1);
-  ir_attr_set_string(b->s, n, "name", name);
-  return put(b, n, v.as.object->type);
-}
-
 /* Programs whose functions are called live as long as ours. */
 typedef struct called {
   program *program;
@@ -364,6 +347,25 @@ static void hold_program(builder *b, program *p)
   called *c = session_alloc_in(b->s, &b->p->mem, sizeof *c);
   *c = (called){program_retain(p), b->p->front};
   b->p->front = c;
+}
+
+/* A module or object of a program: an attribute of ours. */
+static ir_value *held_object(builder *b, rush_value v)
+{
+  uint32_t i = 0;
+
+  while (i < b->n_held && b->held[i].as.object != v.as.object)
+    i++;
+  const char *name = session_printf(b->s, "m%u", i);
+  if (i == b->n_held) {
+    b->held[b->n_held++] = v;
+    class_add_attr(b->s, b->cls, name, v.as.object->type);
+    hold_program(b, v.as.object->type->cls->program);
+  }
+  ir_value *self = ir_block_input(b->g->block, 0);
+  ir_node *n = ir_node_new(b->s, b->g, IR_GET_ATTR, &self, 1);
+  ir_attr_set_string(b->s, n, "name", name);
+  return put(b, n, v.as.object->type);
 }
 
 static ir_value *value_of(builder *b, uint32_t id);

@@ -16,6 +16,7 @@ typedef struct trace trace;
 /* inputs: tensors, and lists, tuples and dicts of them; names may be NULL.  *out is new. */
 rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n, trace **out,
                         rush_error *err) RUSH_CHECKED;
+context *trace_context(const trace *t);
 /* The recording ends and *t is freed, also on failure.  Several outputs are a tuple.  *object (new) has the function as its method "forward". */
 rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, uint32_t n, program **out, rush_value *object) RUSH_CHECKED;
 void trace_drop(trace *t); /* NULL: nothing */
