@@ -33,12 +33,14 @@ from .decorators import (
 )
 from .door import door
 from .functions import ScriptFunction
+from .tracing import TracingCheckError, trace, trace_module
 
 __all__ = [
     "Attribute",
     "Error",
     "Final",
     "ScriptFunction",
+    "TracingCheckError",
     "annotate",
     "export",
     "ignore",
@@ -48,6 +50,8 @@ __all__ = [
     "optimized_execution",
     "script",
     "script_if_tracing",
+    "trace",
+    "trace_module",
     "set_fusion_strategy",
     "unused",
 ]

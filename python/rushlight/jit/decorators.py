@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -106,11 +107,11 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """Is torch.jit.trace running?"""
-    import sys
+    """Is a trace being recorded, by `trace` or torch.jit.trace?"""
+    from .tracing import is_recording
 
     torch = sys.modules.get("torch")
-    return bool(torch is not None and torch.jit.is_tracing())
+    return is_recording() or bool(torch is not None and torch.jit.is_tracing())
 
 
 def script_if_tracing(fn: Any) -> Any:

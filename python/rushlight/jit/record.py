@@ -135,7 +135,7 @@ class Record:
         return value
 
     def attribute(self, path: str, type: str) -> Value:
-        """What is found in the traced module by this path."""
+        """What is found in the traced module by this path; a submodule has no type yet."""
         if path not in self.attributes:
             value = self.attributes[path] = Value(type, None, path.rpartition(".")[2])
             value.path = path
@@ -192,23 +192,22 @@ class Record:
                 assert source.parent is not None
                 source = source.parent
 
-    def connect(self, frame: Frame, calls: dict[tuple[str, str], int], module_type: Any) -> None:
+    def connect(self, frame: Frame, name: Any) -> None:
         """Inputs and outputs of all frames; names of their methods: forward, forward1 ..."""
         for item in frame.items:
             if isinstance(item, Frame):
-                n = calls.get((item.path, "forward"), 0)
-                calls[item.path, "forward"] = n + 1
-                item.method = f"forward{n}" if n else "forward"
-                self.connect(item, calls, module_type)
-                self.share(self.attribute(item.path, module_type(item.path)), frame)
+                item.method = name(item.path, "forward")
+                self.connect(item, name)
+                self.share(self.attribute(item.path, ""), frame)
             else:
                 for value in item.inputs:
                     self.share(value, frame)
 
-    def functions(self, output: Value, module_type: Any, is_method: bool) -> list[Function]:
-        """Callees first; the last one is the traced function itself.  module_type(path) names a module's type."""
+    def functions(self, output: Value, module_type: Any, is_method: bool, name: Any = None) -> list[Function]:
+        """Callees first; the last one is the traced function itself.  module_type(path) names a module's type, name(path, wanted)
+        a method of it that is not there yet."""
         self.drop_dead(output)
-        self.connect(self.root, {}, module_type)
+        self.connect(self.root, name or _counted())
         self.share(output, self.root)
         made: list[Function] = []
         self._finish(self.root, [output], module_type, is_method, made)
@@ -220,6 +219,17 @@ class Record:
                 self._finish(item, list(item.outputs), module_type, True, made)
         inputs = self.inputs if frame is self.root else list(frame.inputs)
         made.append(Function(self, frame, inputs, outputs, module_type, is_method))
+
+
+def _counted() -> Any:
+    """forward, forward1, forward2 ... of each module."""
+    calls: dict[str, int] = {}
+
+    def name(path: str, wanted: str) -> str:
+        n = calls[path] = calls.get(path, -1) + 1
+        return f"{wanted}{n}" if n else wanted
+
+    return name
 
 
 def _is_inside(frame: Frame, outer: Frame) -> bool:
@@ -238,6 +248,7 @@ class Function:
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
         self.lines: list[str] = []
+        self.line_of: dict[Node, str] = {}
         self.constants: list[Any] = []
         self.loaded: dict[str, str] = {}
         self.n = 0
@@ -246,7 +257,7 @@ class Function:
         self.arguments: list[str] = []
         for value in inputs:
             self.arguments.append(self.define(value))
-            parameters.append(f"{self.arguments[-1]} : {value.type}")
+            parameters.append(f"{self.arguments[-1]} : {value.type or module_type(value.path)}")
         for item in frame.items:
             if isinstance(item, Frame):
                 self.call(item)
@@ -294,7 +305,7 @@ class Function:
         if value in self.names:
             return self.names[value]
         if value.path is not None:
-            self.names[value] = self.load(value.path, value.type)
+            self.names[value] = self.load(value.path, value.type or self.module_type(value.path))
         elif value.constant is not None:
             self.constants.append(self.record.constants[value.constant])
             made = self.define(value)
@@ -306,10 +317,11 @@ class Function:
         outputs = ", ".join(f"{self.define(v)} : {v.type}" for v in node.outputs)
         attributes = f"[{node.attributes}]" if node.attributes else ""
         where = f" # {node.where}" if node.where else ""
-        self.lines.append(f"{outputs}{' = ' if outputs else ''}{node.kind}{attributes}({inputs}){where}")
+        self.line_of[node] = f"{outputs}{' = ' if outputs else ''}{node.kind}{attributes}({inputs}){where}"
+        self.lines.append(self.line_of[node])
 
     def call(self, frame: Frame) -> None:
-        owner = self.use(self.record.attribute(frame.path, self.module_type(frame.path)))
+        owner = self.use(self.record.attribute(frame.path, ""))
         inputs = ", ".join([owner, *(self.use(v) for v in frame.inputs)])
         outputs = list(frame.outputs)
         made = f'prim::CallMethod[name="{frame.method}"]({inputs})'

@@ -216,6 +216,10 @@ class Tracer:
         if tensor.layout == torch.strided:
             self.memory[self.place(tensor)] = value
 
+    def bind_attribute(self, path: str, tensor: torch.Tensor) -> None:
+        """A parameter or buffer of the traced module."""
+        self.bind(tensor, self.record.attribute(path, "Tensor"))
+
     @staticmethod
     def place(tensor: torch.Tensor) -> tuple:
         base = torch._C.TensorBase
@@ -405,7 +409,8 @@ class Tracer:
                 types.append("Tensor" if returned.type.kind() in ("TensorType", "OptionalType") else KINDS.get(returned.type.kind(), "Tensor"))
         node = self.record.node(schema.name, inputs, types, "", location())
         node.mutates = schema.is_mutable or not schema.returns
-        node.is_random = is_random(schema)
+        node.is_random = is_random(schema) and not (schema.name.endswith("dropout") and inputs[-1].node is not None
+                                                    and inputs[-1].node.attributes == "value=0")
         for output, value in zip(node.outputs, results, strict=True):
             if isinstance(value, torch.Tensor):
                 self.bind(value, output)
@@ -692,7 +697,7 @@ def _uninstall() -> None:
 def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
     """Record what this thread computes.  modules: names of nn.Modules whose calls become frames."""
     if getattr(_here, "tracer", None) is not None:
-        raise RuntimeError("Can't trace while a trace is being recorded")
+        raise RuntimeError("Tracing can't be nested")
     _install()
     _here.tracer = tracer
     names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()

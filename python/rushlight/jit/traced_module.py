@@ -1,0 +1,115 @@
+"""Modules made by tracing: a class and an object for each nn.Module, methods from what was recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .. import _rushlight
+from . import kinds
+from .door import door
+from .tracing import Checker, Recording, _Options, _as_tuple, clone_inputs
+
+_PARAMETER, _BUFFER = 1, 2
+
+
+class Built:
+    """The program's side of an nn.Module: its types and its object, those of submodules with it."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.door = door()
+        self.made: dict[int, tuple[Any, Any]] = {}  # by id of the nn.Module
+        self.paths: dict[str, torch.nn.Module] = {}
+        self.type, self.object = self.build(module, "")
+
+    def build(self, module: torch.nn.Module, path: str) -> tuple[Any, Any]:
+        self.paths[path] = module
+        for name, child in module._modules.items():
+            if child is not None:
+                self.build(child, f"{path}.{name}" if path else name)
+        if id(module) not in self.made:
+            self.made[id(module)] = self.build_one(module)
+        return self.made[id(module)]
+
+    def build_one(self, module: torch.nn.Module) -> tuple[Any, Any]:
+        unit = self.door.unit
+        if isinstance(module, _rushlight.Module):
+            return unit.type_of_object(module), module
+        cls = type(module)
+        made = unit.add_class(f"__torch__.{cls.__module__}.{cls.__name__}".replace("__main__.", ""), kinds.C_MODULE, None)
+        tensor, boolean = unit.make_type(kinds.T_TENSOR), unit.make_type(kinds.T_BOOL)
+        optional = self.door.types.optional_of(tensor)
+        slots = []
+        for entries, kind in ((module._parameters, _PARAMETER), (module._buffers, _BUFFER)):
+            for name, value in entries.items():
+                made.add_attr(name, tensor if value is not None else optional, kind)
+                slots.append((name, value))
+        made.add_attr("training", boolean, 0)
+        slots.append(("training", module.training))
+        for name, child in module._modules.items():
+            if child is not None:
+                child_type, child_object = self.made[id(child)]
+                made.add_attr(name, child_type, 0)
+                slots.append((name, child_object))
+        instance = made.create()
+        for name, value in slots:
+            unit.set_attr(instance, name, value)
+        return made, instance
+
+    def type_name(self, path: str) -> str:
+        return self.made[id(self.paths[path])][0].qualified
+
+    def add(self, recording: Recording, method: str) -> None:
+        """The recorded functions, as methods."""
+        record = recording.tracer.record
+        renamed: dict[tuple[str, str], str] = {}
+        functions = record.functions(recording.output, self.type_name, True, self.free_name(renamed))
+        functions[-1].name = method
+        for made in functions:
+            cls = self.made[id(self.paths[made.path])][0]
+            _rushlight.define_graph(self.door.unit, made.name, cls, made.text, tuple(made.constants))
+
+    def free_name(self, renamed: dict[tuple[str, str], str]) -> Any:
+        taken: set[tuple[str, str]] = set()
+
+        def name(path: str, wanted: str) -> str:
+            cls = self.made[id(self.paths[path])][0]
+            n, found = 0, wanted
+            while found in cls.methods or (cls.qualified, found) in taken:
+                n += 1
+                found = f"{wanted}{n}"
+            taken.add((cls.qualified, found))
+            return found
+
+        return name
+
+
+def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Options, module_class: Any) -> Any:
+    built = Built(module)
+    names: dict[Any, str] = {}
+    for path, child in built.paths.items():
+        if path:
+            names[child] = f"__module.{path}"
+    tensors = [(path, t) for path, t in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))]
+    checks = []
+    for method, given in inputs.items():
+        func = module if method == "forward" else getattr(module, method)
+        signature = module.forward if method == "forward" else func
+        given = given if options.named else _as_tuple(given, torch)
+
+        def record(values: Any, func: Any = func, signature: Any = signature) -> Recording:
+            return Recording(func, values, options, names, tensors, signature)
+
+        kept = clone_inputs(given) if options.check else None
+        recording = record(given)
+        built.add(recording, method)
+        checks.append((func, method, kept, recording, record))
+    made = built.door.unit.module_of(built.object)
+    if options.check:
+        for func, method, kept, recording, record in checks:
+            again = [c[method] for c in options.check_inputs] if options.check_inputs is not None else [kept]
+            for values in again:
+                values = values if options.named else _as_tuple(values, torch)
+                Checker(options).run(func, values, getattr(made, method), recording, record)
+    return made

@@ -1,0 +1,530 @@
+"""Programs from example inputs: `trace` and `trace_module`, in the manners of torch.jit.
+
+Over torch code PyTorch computes, and torch_trace.py records; code of rushlight.Tensors alone is recorded by the C library.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import _rushlight
+from .door import door
+from .functions import ScriptFunction
+from .names import qualified_name
+
+__all__ = ["TopLevelTracedModule", "TracedModule", "TracerWarning", "TracingCheckError", "trace", "trace_module"]
+
+STRICT = (
+    "Encountering a {0} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container "
+    "structure does not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use a "
+    "`tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass "
+    "strict=False to trace() to allow this behavior."
+)
+OUTPUTS = "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions"
+
+
+class TracingCheckError(Exception):
+    """A trace that was made again differs."""
+
+    def __init__(self, graph_diff_error: str | None, tensor_compare_error: str | None, extra_msg: str | None = None) -> None:
+        self.message = "Tracing failed sanity checks!\n"
+        if extra_msg is not None:
+            self.message += extra_msg + "\n"
+        if graph_diff_error is not None:
+            self.message += "ERROR: Graphs differed across invocations!\n" + _indent(graph_diff_error) + "\n"
+        if tensor_compare_error is not None:
+            self.message += (
+                "ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates that the tracer "
+                "has encountered untraceable code.\n" + _indent(tensor_compare_error) + "\n"
+            )
+        super().__init__(self.message)
+
+
+def _indent(text: str) -> str:
+    return "\n".join("\t" + line for line in text.split("\n"))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TracerWarning":
+        return tracer_warning()
+    if name in ("TracedModule", "TopLevelTracedModule"):
+        from . import traced_module
+
+        return getattr(traced_module, name)
+    raise AttributeError(name)
+
+
+class _TracerWarning(Warning):
+    """Something that the trace cannot follow."""
+
+
+def tracer_warning() -> type[Warning]:
+    """The class of a trace's warnings: torch's where it is there."""
+    torch = sys.modules.get("torch")
+    return torch.jit.TracerWarning if torch is not None and hasattr(torch, "jit") else _TracerWarning
+
+
+def is_recording() -> bool:
+    """Is a trace being recorded by this thread?"""
+    module = sys.modules.get(f"{__package__}.torch_trace")
+    return (module is not None and module.current() is not None) or _rushlight_traces > 0
+
+
+_rushlight_traces = 0
+
+
+# -- trace and trace_module ------------------------------------------------------------------------------------------
+
+
+def trace(
+    func: Any,
+    example_inputs: Any = None,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_kwarg_inputs: Any = None,
+    _store_inputs: bool = True,
+) -> Any:
+    """What `func` does with the example inputs as a program: a ScriptFunction, or a module for a torch.nn.Module."""
+    if optimize is not None:
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=2
+        )
+    if isinstance(func, _rushlight.Module):
+        warnings.warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2)
+        return func
+    torch = sys.modules.get("torch")
+    named = example_kwarg_inputs is not None or example_inputs is None
+    if named and not isinstance(example_kwarg_inputs, dict):
+        raise RuntimeError("example_kwarg_inputs should be a dict")
+    inputs = example_kwarg_inputs if named else example_inputs
+    module = _module_of(func, torch)
+    if module is not None:
+        owner, method = module
+        return trace_module(
+            owner, {method: inputs}, None, check_trace, _wrap_checks(check_inputs, method), check_tolerance, strict, _force_outplace,
+            _module_class, _compilation_unit, example_inputs_is_kwarg=named, _store_inputs=_store_inputs,
+        )
+    if not named:
+        inputs = _as_tuple(inputs, torch)
+    options = _Options(check_trace, check_inputs, check_tolerance, strict, named, _force_outplace)
+    if _only_ours(inputs):
+        return _trace_ours(func, inputs, options)
+    return _trace_function(func, inputs, options)
+
+
+def trace_module(
+    mod: Any,
+    inputs: Any,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_inputs_is_kwarg: bool = False,
+    _store_inputs: bool = True,
+) -> Any:
+    """A module whose methods are traced with the inputs that stand under their names."""
+    import torch
+
+    if optimize is not None:
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=2
+        )
+    if not isinstance(mod, torch.nn.Module):
+        raise AttributeError("expected torch.nn.Module as the first argument")
+    if not isinstance(inputs, dict):
+        raise AttributeError("expected a dictionary of (method_name, input) pairs")
+    if isinstance(mod, _rushlight.Module):
+        return mod
+    from . import traced_module
+
+    options = _Options(check_trace, check_inputs, check_tolerance, strict, example_inputs_is_kwarg, _force_outplace)
+    return traced_module.trace_methods(mod, inputs, options, _module_class)
+
+
+class _Options:
+    def __init__(self, check: bool, check_inputs: Any, tolerance: float, strict: bool, named: bool, outplace: bool) -> None:
+        self.check, self.check_inputs, self.tolerance, self.strict, self.named = check, check_inputs, tolerance, strict, named
+        self.outplace = outplace
+
+
+def _wrap_checks(check_inputs: Any, method: str) -> Any:
+    return None if check_inputs is None else [{method: given} for given in check_inputs]
+
+
+def _module_of(func: Any, torch: Any) -> tuple[Any, str] | None:
+    """(module, method) when that is what is traced."""
+    if torch is None:
+        return None
+    if isinstance(func, torch.nn.Module):
+        return func, "forward"
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, torch.nn.Module) and func.__name__ == "forward":
+        return owner, "forward"
+    return None
+
+
+def _as_tuple(inputs: Any, torch: Any) -> tuple[Any, ...]:
+    if isinstance(inputs, (_rushlight.Tensor, dict)) or (torch is not None and isinstance(inputs, torch.Tensor)):
+        return (inputs,)
+    return tuple(inputs)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in _leaves(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in _leaves(item)]
+    return [value]
+
+
+def _only_ours(inputs: Any) -> bool:
+    """Is everything that came in ours?  Then PyTorch has no part in it."""
+    found = _leaves(inputs)
+    return bool(found) and all(isinstance(leaf, _rushlight.Tensor) for leaf in found) or (not found and "torch" not in sys.modules)
+
+
+def argument_names(func: Any) -> list[str]:
+    """Names of the parameters that are given by place; none behind *args."""
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except (ValueError, TypeError):
+        return []
+    names = []
+    for p in parameters:
+        if p.kind != p.POSITIONAL_OR_KEYWORD:
+            continue
+        names.append(p.name)
+    return names
+
+
+# -- Code of rushlight.Tensors ------------------------------------------------------------------------------------------
+
+
+def _trace_ours(func: Any, inputs: Any, options: _Options) -> Any:
+    global _rushlight_traces
+    given = tuple(inputs.values()) if options.named else inputs
+    names = tuple(inputs) if options.named else tuple(argument_names(func))[: len(given)]
+    recorded = _rushlight.trace_begin(given, names)
+    _rushlight_traces += 1
+    try:
+        result = func(**inputs) if options.named else func(*given)
+    finally:
+        _rushlight_traces -= 1
+    _check_output(result, options.strict)
+    return _rushlight.trace_end(recorded, (result,))
+
+
+def _check_output(result: Any, strict: bool) -> None:
+    if result is None:
+        raise RuntimeError(
+            "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
+        )
+    if isinstance(result, (list, dict)):
+        if strict:
+            raise RuntimeError(STRICT.format(type(result).__name__))
+        for item in result.values() if isinstance(result, dict) else result:
+            _check_output(item, strict)
+    elif isinstance(result, tuple):
+        for item in result:
+            _check_output(item, strict)
+    elif not isinstance(result, _rushlight.Tensor):
+        raise RuntimeError(OUTPUTS)
+
+
+# -- Code of torch ----------------------------------------------------------------------------------------------------------
+
+
+def type_text(value: Any) -> str:
+    """What the tracer calls a value's type in messages."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return "Tensor"
+    if isinstance(value, dict):
+        return f"Dict[{type_text(next(iter(value)))}, {type_text(next(iter(value.values())))}]" if value else "Dict[str, Tensor]"
+    if isinstance(value, tuple):
+        return f"Tuple[{', '.join(type_text(v) for v in value)}]"
+    if isinstance(value, list):
+        return f"List[{type_text(value[0]) if value else 'Tensor'}]"
+    return "NoneType" if value is None else type(value).__name__
+
+
+class Recording:
+    """One run of a callable on example inputs, recorded."""
+
+    def __init__(self, func: Callable[..., Any], inputs: Any, options: _Options, modules: dict[Any, str], paths: Any = (),
+                 signature: Any = None) -> None:
+        from . import torch_trace
+
+        self.torch = __import__("torch")
+        self.tracer = tracer = torch_trace.Tracer()
+        self.tensor_type = torch_trace.tensor_type
+        for path, tensor in paths:
+            tracer.bind_attribute(path, tensor)
+        names = list(inputs) if options.named else argument_names(signature or func)
+        values = list(inputs.values()) if options.named else list(inputs)
+        if not all(_can_be_traced(v) for v in values):
+            raise RuntimeError(
+                f"Type '{type_text(tuple(values))}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and "
+                "Tuples of Tensors can be traced"
+            )
+        given = [self.input(value, names[i] if i < len(names) else "input") for i, value in enumerate(values)]
+        with torch_trace.tracing(tracer, modules):
+            result = func(**dict(zip(names, given, strict=True))) if options.named else func(*given)
+            if result is None:
+                raise RuntimeError(
+                    "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
+                )
+        self.result = result
+        self.output = self.output_value(result, options.strict)
+
+    def input(self, value: Any, name: str) -> Any:
+        record = self.tracer.record
+        made = record.input(name, self.type_of(value))
+        return self.unpack(value, made)
+
+    def type_of(self, value: Any) -> str:
+        """A value's type as graphs have it."""
+        if isinstance(value, self.torch.Tensor):
+            return self.tensor_type(value)
+        if isinstance(value, tuple):
+            return f"({', '.join(self.type_of(v) for v in value)})"
+        if isinstance(value, list):
+            return f"{self.plain_type(value[0]) if value else 'Tensor'}[]"
+        if isinstance(value, dict):
+            key, item = next(iter(value.items()), ("", None))
+            return f"Dict({'str' if isinstance(key, str) else type(key).__name__}, {self.plain_type(item) if item is not None else 'Tensor'})"
+        raise RuntimeError(OUTPUTS)
+
+    def plain_type(self, value: Any) -> str:
+        from .record import erase
+
+        return erase(self.type_of(value))
+
+    def unpack(self, value: Any, made: Any) -> Any:
+        """The tensors in `value` have values from now on; what the function is given."""
+        tracer = self.tracer
+        if isinstance(value, self.torch.Tensor):
+            if tracer.known(value):
+                value = value.view(value.size()) if value.layout == self.torch.strided else value.detach()
+            tracer.bind(value, made)
+            return value
+        if isinstance(value, dict):
+            items = {}
+            for key, item in value.items():
+                name = tracer.literal(key, "StringType" if isinstance(key, str) else "IntType", "")
+                items[key] = self.unpack(item, tracer.record.one("aten::__getitem__", [made, name], self.type_of(item)))
+            return type(value)(items)
+        kind = "prim::TupleUnpack" if isinstance(value, tuple) else "prim::ListUnpack"
+        node = tracer.record.node(kind, [made], [self.type_of(v) for v in value])
+        parts = [self.unpack(v, o) for v, o in zip(value, node.outputs, strict=True)]
+        if isinstance(value, list):
+            return parts
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+    def output_value(self, value: Any, strict: bool) -> Any:
+        tracer = self.tracer
+        if isinstance(value, self.torch.Tensor):
+            return tracer.value(value)
+        if isinstance(value, (list, dict)) and strict:
+            raise RuntimeError(STRICT.format("dict" if isinstance(value, dict) else "list"))
+        if isinstance(value, dict):
+            kinds_of = {self.plain_type(v) for v in value.values()}
+            if len(kinds_of) > 1:
+                raise RuntimeError(
+                    f"Tracer cannot infer type of {value}\n:Dictionary inputs to traced functions must have consistent type. Found "
+                    + " and ".join(type_text(v) for v in list(value.values())[:2])
+                )
+            items = []
+            for key, item in value.items():
+                items.append(tracer.literal(key, "StringType" if isinstance(key, str) else "IntType", ""))
+                items.append(self.output_value(item, strict))
+            return tracer.record.one("prim::DictConstruct", items, self.type_of(value))
+        if isinstance(value, (list, tuple)):
+            parts = [self.output_value(v, strict) for v in value]
+            kind = "prim::TupleConstruct" if isinstance(value, tuple) else "prim::ListConstruct"
+            return tracer.record.one(kind, parts, self.plain_type(value))
+        raise RuntimeError(OUTPUTS)
+
+    @functools.cached_property
+    def neutral(self) -> list[Any]:
+        """The functions, with paths for the names of modules' types."""
+        return self.tracer.record.functions(self.output, lambda path: f"__module.{path}" if path else "__module", False)
+
+    def plain_text(self) -> str:
+        """All graphs, without what is known of sizes."""
+        from .record import erase
+
+        return "".join(_shown(f, erase) for f in self.neutral)
+
+    def random_lines(self) -> list[str]:
+        """The traced function's own nodes that draw random numbers."""
+        made = self.neutral[-1]
+        return [line for node, line in made.line_of.items() if node.is_random]
+
+    def constants(self) -> list[Any]:
+        return [tensor for f in self.neutral for tensor in f.constants]
+
+
+def _shown(made: Any, erase: Any) -> str:
+    """A function's graph; constants of one element are shown."""
+    left = iter(made.constants)
+    lines = []
+    for line in made.text.splitlines():
+        head, mark, where = line.partition(" # ")
+        if head.endswith("[value=<Tensor>]()"):
+            tensor = next(left)
+            if tensor.numel() == 1 and not tensor.is_complex():
+                head = head.replace("<Tensor>", f"{{{tensor.item():g}}}")
+        name, equals, rest = head.partition(" = ")
+        lines.append((erase(name) + equals + rest if equals else erase(head)) + mark + where + "\n")
+    return "".join(lines)
+
+
+def _can_be_traced(value: Any) -> bool:
+    import torch
+
+    return all(isinstance(leaf, torch.Tensor) for leaf in _leaves(value))
+
+
+def clone_inputs(inputs: Any) -> Any:
+    """The inputs apart from the caller's, so that writing to them does not count twice."""
+    import torch
+
+    def clone(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            made = value.detach().clone(memory_format=None if value.is_mkldnn else torch.preserve_format) if value.layout == torch.strided else value.detach().clone()
+            return made.requires_grad_(value.requires_grad) if made.is_floating_point() or made.is_complex() else made
+        if isinstance(value, dict):
+            return type(value)((k, clone(v)) for k, v in value.items())
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*(clone(v) for v in value))
+        return type(value)(clone(v) for v in value) if isinstance(value, (list, tuple)) else value
+
+    return clone(inputs)
+
+
+def _function_name(func: Any) -> str:
+    if isinstance(func, functools.partial):
+        func = func.func
+    try:
+        return qualified_name(func)
+    except (RuntimeError, AttributeError):
+        return "__torch__." + type(func).__name__
+
+
+def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
+    kept = clone_inputs(inputs) if options.check else None
+    recording = Recording(func, inputs, options, {})
+    record = recording.tracer.record
+    *_, made = record.functions(recording.output, lambda path: "", False)
+    function = ScriptFunction(_rushlight.define_graph(door().unit, _function_name(func), None, made.text, tuple(made.constants)))
+    function._rush_adopt(func)
+    function._rush_is_traced = True
+    if options.check:
+        check = Checker(options)
+        again = options.check_inputs if options.check_inputs is not None else [kept]
+        for given in again:
+            given = given if options.named else _as_tuple(given, recording.torch)
+            check.run(func, given, function, recording, lambda g: Recording(func, g, options, {}))
+    return function
+
+
+# -- Checks -----------------------------------------------------------------------------------------------------------------
+
+
+class Checker:
+    """Traces again and compares: the graphs, then what traced function, Python and second trace give."""
+
+    def __init__(self, options: _Options) -> None:
+        self.options = options
+
+    def run(self, func: Any, inputs: Any, traced: Any, first: Recording, record: Callable[[Any], Recording]) -> None:
+        import torch
+
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", tracer_warning())
+            again = record(clone_inputs(inputs))
+        self.compare_graphs(first, again)
+        if first.random_lines():
+            shown = "\n".join("\t" + line for line in first.random_lines())
+            self.warn(
+                f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n{shown}\nThis may cause "
+                "errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()"
+            )
+        with torch.no_grad():
+            ours = self.call(traced, clone_inputs(inputs), "trace")
+            theirs = self.call(func, clone_inputs(inputs), "Python function")
+            if ours is None or theirs is None:
+                return
+            self.compare(ours, theirs, "Python function")
+
+    def warn(self, text: str) -> None:
+        warnings.warn(text, tracer_warning(), stacklevel=6)
+
+    def call(self, callee: Any, inputs: Any, what: str) -> Any:
+        try:
+            out = callee(**inputs) if self.options.named else callee(*inputs)
+        except Exception as error:  # noqa: BLE001
+            told = f"Encountered an exception while running the {what} with test inputs.\nException:\n{_indent(str(error))}"
+            raise TracingCheckError(None, None, extra_msg=told) from error
+        return _leaves(out)
+
+    def compare(self, ours: list[Any], theirs: list[Any], what: str) -> None:
+        import torch
+
+        for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
+            if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+                continue
+            try:
+                if a.is_quantized:
+                    a, b = a.dequantize(), b.dequantize()
+                wide = (lambda t: t) if a.is_complex() or b.is_complex() else torch.Tensor.double
+                atol = torch.testing._comparison.default_tolerances(a, b)[1]
+                torch.testing.assert_close(wide(a), wide(b), rtol=self.options.tolerance, atol=atol, equal_nan=True)
+            except AssertionError as error:
+                self.warn(
+                    f"Output nr {i + 1}. of the traced function does not match the corresponding output of the {what}. Detailed error:\n{error}"
+                )
+
+    def compare_graphs(self, first: Recording, again: Recording) -> None:
+        ours, theirs = first.plain_text(), again.plain_text()
+        graph_error = tensor_error = None
+        if ours != theirs:
+            lines = difflib.ndiff(ours.splitlines(True), theirs.splitlines(True))
+            graph_error = "Graph diff:\n" + _indent("".join(lines).strip()) + "\n"
+            for a, b in zip(ours.splitlines(), theirs.splitlines(), strict=False):
+                if a != b:
+                    graph_error += "First diverging operator:\nNode diff:\n" + _indent("".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip()) + "\n"
+                    break
+        tensor_error = self.compare_constants(first, again)
+        if graph_error is not None or tensor_error is not None:
+            raise TracingCheckError(graph_error, tensor_error)
+
+    def compare_constants(self, first: Recording, again: Recording) -> str | None:
+        import torch
+
+        for a, b in zip(first.constants(), again.constants(), strict=False):
+            try:
+                torch.testing.assert_close(a, b, equal_nan=True)
+            except AssertionError as error:
+                return f"Node:\n{_indent('%c : Tensor = prim::Constant[value=<Tensor>]()')}\nComparison exception: {_indent(str(error))}"
+        return None
+
+
