@@ -84,6 +84,8 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
   py_args a;
   rush_status status;
 
+  if (st->call_hook && py_hooked_call(st, owner, name, args, n_args, kwnames, &out))
+    return out;
   if (py_args_convert(&call, args, n_args, kwnames, &a) < 0) {
     py_call_end(&call);
     return NULL;

@@ -20,6 +20,7 @@ typedef struct py_state {
   PyObject *errors;        /* name -> class of exceptions that are not Python's own; or NULL */
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
   PyObject *module_class;  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
+  PyObject *call_hook;     /* while Python traces: told of calls of functions and methods first; or NULL */
   PyObject *error;         /* rushlight.Error: what a program raised */
   PyObject *dtypes[30];    /* dtype objects by number, or NULL */
   PyObject *torch_names;   /* dtype, layout, memory format -> number; filled at first use of torch */
@@ -29,6 +30,10 @@ typedef struct py_state {
   const struct py_exchange *exchange; /* torch's (exchange.h), or NULL */
   const struct py_layout *layout;     /* its tensors' (layout.h), or NULL */
 } py_state;
+
+/* Has the hook made the call (method NULL: of a Function)?  1, with the result or NULL and an exception; else 0. */
+int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args, size_t n_args, PyObject *kwnames,
+                   PyObject **out);
 
 py_state *py_state_of(PyObject *self); /* of any object whose type is ours */
 

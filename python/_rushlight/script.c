@@ -39,6 +39,8 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
   rush_value result;
   py_args a;
 
+  if (st->call_hook && py_hooked_call(st, self, NULL, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, &out))
+    return out;
   if (py_args_bind(&call, f->function, dot ? dot + 1 : rush_function_name(f->function), 0, args, (size_t)PyVectorcall_NARGS(nargsf),
                    kwnames, &a) < 0) {
     py_call_end(&call);

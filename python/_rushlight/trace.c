@@ -105,13 +105,42 @@ static PyObject *trace_end(py_state *st, PyObject *args)
   return out;
 }
 
+int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args, size_t n_args, PyObject *kwnames,
+                   PyObject **out)
+{
+  PyObject *list = PyTuple_New((Py_ssize_t)n_args), *named = PyDict_New();
+
+  for (size_t i = 0; list && i < n_args; i++)
+    PyTuple_SET_ITEM(list, (Py_ssize_t)i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; named && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+    if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, i), args[n_args + (size_t)i]) < 0)
+      Py_CLEAR(named);
+  *out = list && named ? PyObject_CallFunction(st->call_hook, "OzOO", callee, method, list, named) : NULL;
+  Py_XDECREF(list);
+  Py_XDECREF(named);
+  if (*out != Py_NotImplemented)
+    return 1;
+  Py_CLEAR(*out);
+  return 0;
+}
+
+/* set_call_hook(f or None): f(callee, method, args, kwargs) gives a result or NotImplemented */
+static PyObject *set_call_hook(py_state *st, PyObject *f)
+{
+  Py_XSETREF(st->call_hook, f == Py_None ? NULL : Py_NewRef(f));
+  Py_RETURN_NONE;
+}
+
 static py_state *state_of(PyObject *module) { return PyModule_GetState(module); }
 
 static PyObject *py_define_graph(PyObject *m, PyObject *args) { return define_graph(state_of(m), args); }
 static PyObject *py_trace_begin(PyObject *m, PyObject *args) { return trace_begin(state_of(m), args); }
 static PyObject *py_trace_end(PyObject *m, PyObject *args) { return trace_end(state_of(m), args); }
 
+static PyObject *py_set_call_hook(PyObject *m, PyObject *f) { return set_call_hook(state_of(m), f); }
+
 static PyMethodDef functions[] = {
+    {"set_call_hook", py_set_call_hook, METH_O, "set_call_hook(f): f(callee, method, args, kwargs) is asked before programs are called"},
     {"define_graph", py_define_graph, METH_VARARGS, "define_graph(unit, name, type, text, constants): a Function whose graph is the text"},
     {"trace_begin", py_trace_begin, METH_VARARGS, "trace_begin(inputs, names): record the calls of operators that follow"},
     {"trace_end", py_trace_end, METH_VARARGS, "trace_end(trace, outputs): what was recorded, a Module"},

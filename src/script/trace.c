@@ -244,7 +244,7 @@ rush_status trace_begin(context *c, const rush_value *inputs, const char *const 
     const char *name = names && names[i] ? names[i] : "input";
     char *copy = t->names ? mem_alloc(c, strlen(name) + 1) : NULL;
     if (copy)
-      t->names[i] = strcpy(copy, name);
+      t->names[i] = memcpy(copy, name, strlen(name) + 1);
     t->failed |= !copy;
     add_item(t, ORIGIN_INPUT, i, 0, inputs[i]);
   }
@@ -465,7 +465,7 @@ static schema *schema_of(session *s, program *p, const char *name, const ir_grap
     const ir_value *v = ir_block_input(g->block, i);
     const char *given = v->name ? v->name : session_printf(s, "argument_%u", i);
     char *copy = session_alloc_in(s, &p->mem, strlen(given) + 1);
-    strcpy(copy, given);
+    memcpy(copy, given, strlen(given));
     sc->args[i] = (schema_arg){.name = i == 0 && is_method ? "self" : copy, .type = v->type};
   }
   return sc;

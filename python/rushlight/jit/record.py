@@ -57,7 +57,7 @@ class Frame:
 
 
 def erase(type: str) -> str:
-    """"(Float(2, strides=[1]), Long())" is "(Tensor, Tensor)"."""
+    """ "(Float(2, strides=[1]), Long())" is "(Tensor, Tensor)"."""
     made, i = "", 0
     while i < len(type):
         start = i
@@ -81,8 +81,27 @@ def erase(type: str) -> str:
 
 
 SCALAR_TYPES = {
-    "Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "ComplexHalf", "ComplexFloat", "ComplexDouble", "Bool",
-    "QInt8", "QUInt8", "QInt32", "BFloat16", "UInt16", "UInt32", "UInt64", "Float8_e5m2", "Float8_e4m3fn",
+    "Byte",
+    "Char",
+    "Short",
+    "Int",
+    "Long",
+    "Half",
+    "Float",
+    "Double",
+    "ComplexHalf",
+    "ComplexFloat",
+    "ComplexDouble",
+    "Bool",
+    "QInt8",
+    "QUInt8",
+    "QInt32",
+    "BFloat16",
+    "UInt16",
+    "UInt32",
+    "UInt64",
+    "Float8_e5m2",
+    "Float8_e4m3fn",
 }
 
 
@@ -204,8 +223,8 @@ class Record:
                     self.share(value, frame)
 
     def functions(self, output: Value, module_type: Any, is_method: bool, name: Any = None) -> list[Function]:
-        """Callees first; the last one is the traced function itself.  module_type(path) names a module's type, name(path, wanted)
-        a method of it that is not there yet."""
+        """Callees first; the last one is the traced function itself.  module_type(path) names a module's type,
+        name(path, wanted) a method of it that is not there yet."""
         self.drop_dead(output)
         self.connect(self.root, name or _counted())
         self.share(output, self.root)
@@ -242,7 +261,9 @@ def _is_inside(frame: Frame, outer: Frame) -> bool:
 class Function:
     """One frame as a function: `text` is its graph, `constants` the tensors of its prim::Constants in order."""
 
-    def __init__(self, record: Record, frame: Frame, inputs: list[Value], outputs: list[Value], module_type: Any, is_method: bool) -> None:
+    def __init__(
+        self, record: Record, frame: Frame, inputs: list[Value], outputs: list[Value], module_type: Any, is_method: bool
+    ) -> None:
         self.record, self.frame, self.module_type = record, frame, module_type
         self.path, self.name = frame.path, frame.method
         self.names: dict[Value, str] = {}

@@ -13,6 +13,7 @@ the tracing state that torch's own Python code asks about, and the map of module
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import sys
 import threading
@@ -26,6 +27,8 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.jit import TracerWarning
 
+from .. import _rushlight
+from .door import door
 from .record import Node, Record, Value
 
 _here = threading.local()
@@ -35,11 +38,27 @@ _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 _DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
 
 DTYPES = {
-    "uint8": (0, "Byte"), "int8": (1, "Char"), "int16": (2, "Short"), "int32": (3, "Int"), "int64": (4, "Long"),
-    "float16": (5, "Half"), "float32": (6, "Float"), "float64": (7, "Double"), "complex32": (8, "ComplexHalf"),
-    "complex64": (9, "ComplexFloat"), "complex128": (10, "ComplexDouble"), "bool": (11, "Bool"), "qint8": (12, "QInt8"),
-    "quint8": (13, "QUInt8"), "qint32": (14, "QInt32"), "bfloat16": (15, "BFloat16"), "float8_e5m2": (23, "Float8_e5m2"),
-    "float8_e4m3fn": (24, "Float8_e4m3fn"), "uint16": (27, "UInt16"), "uint32": (28, "UInt32"), "uint64": (29, "UInt64"),
+    "uint8": (0, "Byte"),
+    "int8": (1, "Char"),
+    "int16": (2, "Short"),
+    "int32": (3, "Int"),
+    "int64": (4, "Long"),
+    "float16": (5, "Half"),
+    "float32": (6, "Float"),
+    "float64": (7, "Double"),
+    "complex32": (8, "ComplexHalf"),
+    "complex64": (9, "ComplexFloat"),
+    "complex128": (10, "ComplexDouble"),
+    "bool": (11, "Bool"),
+    "qint8": (12, "QInt8"),
+    "quint8": (13, "QUInt8"),
+    "qint32": (14, "QInt32"),
+    "bfloat16": (15, "BFloat16"),
+    "float8_e5m2": (23, "Float8_e5m2"),
+    "float8_e4m3fn": (24, "Float8_e4m3fn"),
+    "uint16": (27, "UInt16"),
+    "uint32": (28, "UInt32"),
+    "uint64": (29, "UInt64"),
 }
 DTYPE_NUMBERS = {getattr(torch, name): row[0] for name, row in DTYPES.items()}
 DTYPE_NAMES = {getattr(torch, name): row[1] for name, row in DTYPES.items()}
@@ -47,9 +66,21 @@ LAYOUTS = {torch.strided: 0, torch.sparse_coo: 1, torch.sparse_csr: 2, torch._mk
 MEMORY_FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1, torch.channels_last: 2, torch.channels_last_3d: 3}
 # Given through the schema as numbers; what a Python value of each kind is called in the text.
 KINDS = {
-    "IntType": "int", "SymIntType": "int", "FloatType": "float", "BoolType": "bool", "NumberType": "Scalar",
-    "StringType": "str", "DeviceObjType": "Device", "LayoutType": "int", "MemoryFormatType": "int", "ScalarTypeType": "int",
-    "SymFloatType": "float", "SymBoolType": "bool", "TensorType": "Tensor", "GeneratorType": "Generator", "QSchemeType": "int",
+    "IntType": "int",
+    "SymIntType": "int",
+    "FloatType": "float",
+    "BoolType": "bool",
+    "NumberType": "Scalar",
+    "StringType": "str",
+    "DeviceObjType": "Device",
+    "LayoutType": "int",
+    "MemoryFormatType": "int",
+    "ScalarTypeType": "int",
+    "SymFloatType": "float",
+    "SymBoolType": "bool",
+    "TensorType": "Tensor",
+    "GeneratorType": "Generator",
+    "QSchemeType": "int",
 }
 WHAT_IS_LOST = (
     "might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be treated as "
@@ -71,7 +102,7 @@ def current() -> Tracer | None:
 
 
 def tensor_type(t: torch.Tensor) -> str:
-    """"Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"."""
+    """ "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"."""
     if t.layout != torch.strided or t.dtype not in DTYPE_NAMES or t.is_nested or t.is_quantized:
         return "Tensor"
     sizes = "".join(f"{int(n)}, " for n in t.size())
@@ -202,10 +233,11 @@ class Tracer:
 
     def __init__(self) -> None:
         self.record = Record()
-        self.values: dict[int, Value] = {}   # by id of the tensor
-        self.alive: list[Any] = []           # so that ids stay theirs
+        self.values: dict[int, Value] = {}  # by id of the tensor
+        self.alive: list[Any] = []  # so that ids stay theirs
         self.paused = 0
         self.given: list[tuple[SymbolicNumber, Any]] = []
+        self.programs: dict[int, str] = {}  # paths of submodules that are programs, by id
         self.memory: dict[tuple, Value] = {}  # by what a tensor is a view of, and how
 
     # -- Tensors and their values ----------------------------------------------------------------------------
@@ -224,7 +256,11 @@ class Tracer:
     def place(tensor: torch.Tensor) -> tuple:
         base = torch._C.TensorBase
         return (
-            tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(base.size(tensor)), base.stride(tensor), tensor.dtype,
+            tensor.untyped_storage()._cdata,
+            tensor.storage_offset(),
+            tuple(base.size(tensor)),
+            base.stride(tensor),
+            tensor.dtype,
         )
 
     def find(self, tensor: torch.Tensor) -> Value | None:
@@ -309,7 +345,9 @@ class Tracer:
         if schema.is_mutable:
             return True
         kinds = (r.type for r in schema.returns)
-        return any(k.kind() == "TensorType" or (k.kind() == "ListType" and "Tensor" in str(k)) or "Tensor" in str(k) for k in kinds)
+        return any(
+            k.kind() == "TensorType" or (k.kind() == "ListType" and "Tensor" in str(k)) or "Tensor" in str(k) for k in kinds
+        )
 
     def inputs(self, schema: Any, args: tuple, kwargs: dict, given: list[tuple[SymbolicNumber, Any]]) -> list[Value]:
         where = location()
@@ -392,7 +430,9 @@ class Tracer:
         if isinstance(value, (int, float)):
             return record.literal("float", float_text(value), where)
         if isinstance(value, complex):
-            return record.literal("complex", f"{value.real!r}{'+' if value.imag >= 0 or value.imag != value.imag else ''}{value.imag!r}j", where)
+            return record.literal(
+                "complex", f"{value.real!r}{'+' if value.imag >= 0 or value.imag != value.imag else ''}{value.imag!r}j", where
+            )
         if isinstance(value, torch.Generator):
             return record.literal("NoneType", None)
         raise RuntimeError(f"a {type(value).__name__} cannot be recorded in a trace")
@@ -404,13 +444,22 @@ class Tracer:
             if isinstance(value, torch.Tensor):
                 types.append(self.type_of(value))
             elif isinstance(value, (list, tuple)):
-                types.append("Tensor[]" if not returned.type.kind() == "ListType" else f"{element_text(returned.type.getElementType())}[]")
+                types.append(
+                    "Tensor[]"
+                    if not returned.type.kind() == "ListType"
+                    else f"{element_text(returned.type.getElementType())}[]"
+                )
             else:
-                types.append("Tensor" if returned.type.kind() in ("TensorType", "OptionalType") else KINDS.get(returned.type.kind(), "Tensor"))
+                types.append(
+                    "Tensor"
+                    if returned.type.kind() in ("TensorType", "OptionalType")
+                    else KINDS.get(returned.type.kind(), "Tensor")
+                )
         node = self.record.node(schema.name, inputs, types, "", location())
         node.mutates = schema.is_mutable or not schema.returns
-        node.is_random = is_random(schema) and not (schema.name.endswith("dropout") and inputs[-1].node is not None
-                                                    and inputs[-1].node.attributes == "value=0")
+        node.is_random = is_random(schema) and not (
+            schema.name.endswith("dropout") and inputs[-1].node is not None and inputs[-1].node.attributes == "value=0"
+        )
         for output, value in zip(node.outputs, results, strict=True):
             if isinstance(value, torch.Tensor):
                 self.bind(value, output)
@@ -420,11 +469,87 @@ class Tracer:
             unpacked = self.record.node("prim::ListUnpack", [output], [self.type_of(t) for t in value])
             for one, t in zip(unpacked.outputs, value, strict=True):
                 self.bind(t, one)
-        if not schema.returns and schema.is_mutable:
-            self.written_lists(schema)
 
-    def written_lists(self, schema: Any) -> None:
-        """_foreach_add_ and the like write to tensors that keep their values."""
+    # -- Calls of programs ---------------------------------------------------------------------------------------
+
+    def scripted(self, callee: Any, method: str | None, args: tuple, kwargs: dict) -> Any:
+        """A call of a compiled function or module: computed, and recorded as a call."""
+        if method is None:
+            declared, attributes, owner = callee, f"name={quoted(callee.qualified_name)}", []
+        else:
+            path = self.programs.get(id(callee))
+            if path is None:
+                raise RuntimeError("a scripted module that is called while tracing must be a submodule of the traced module")
+            declared = door().unit.type_of_object(callee).method(method)
+            attributes, owner = f"name={quoted(method)}", [self.record.attribute(path, "")]
+        arguments = declared.arguments[len(owner) :]
+        given = dict(zip((a[0] for a in arguments), args, strict=False)) | kwargs
+        original = getattr(callee, "_torchdynamo_inline", None)
+        values, plain = list(owner), {}
+        for name, kind, _, _ in arguments:
+            if name not in given:
+                given[name] = inspect.signature(original).parameters[name].default if original else None
+            values.append(self.python_value(given[name], kind))
+            plain[name] = self.python_number(given[name], str(kind))
+        with self.pause():
+            result = (callee if method is None else callee._program_method(method))(**plain)
+        node = self.record.node(
+            "prim::CallFunction" if method is None else "prim::CallMethod",
+            values,
+            [str(declared.result)],
+            attributes,
+            location(),
+        )
+        node.mutates = True
+        self.bind_result(result, node.outputs[0])
+        return result
+
+    @staticmethod
+    def python_number(value: Any, kind: str) -> Any:
+        if isinstance(value, torch.Tensor) and kind in ("int", "float", "bool"):
+            return value.item()
+        return value
+
+    def python_value(self, value: Any, kind: Any) -> Value:
+        """An argument of a program's function."""
+        text = str(kind)
+        if isinstance(value, torch.Tensor):
+            number = {"int": "aten::Int", "float": "aten::Float", "bool": "aten::Bool"}.get(text)
+            return self.record.one(number, [self.value(value)], text) if number else self.value(value)
+        elems = kind.elems
+        if text.endswith("?"):
+            return self.record.literal("NoneType", None) if value is None else self.python_value(value, elems[0])
+        if isinstance(value, (list, tuple)) and elems:
+            parts = [self.python_value(v, elems[i] if text.startswith("(") else elems[0]) for i, v in enumerate(value)]
+            return self.record.one("prim::ListConstruct" if text.endswith("]") else "prim::TupleConstruct", parts, text)
+        if isinstance(value, dict):
+            parts = [self.python_value(v, elems[i]) for item in value.items() for i, v in enumerate(item)]
+            return self.record.one("prim::DictConstruct", parts, text)
+        return (
+            self.literal(value, "FloatType" if text == "float" else "AnyType", "")
+            if value is not None
+            else self.record.literal("NoneType", None)
+        )
+
+    def bind_result(self, result: Any, value: Value) -> None:
+        if isinstance(result, torch.Tensor):
+            self.bind(result, value)
+        elif (
+            isinstance(result, (list, tuple))
+            and result
+            and any(isinstance(leaf, (torch.Tensor, list, tuple, dict)) for leaf in result)
+        ):
+            kind = "prim::TupleUnpack" if isinstance(result, tuple) else "prim::ListUnpack"
+            types = split_types(value.type) if isinstance(result, tuple) else [value.type[:-2]] * len(result)
+            node = self.record.node(kind, [value], types)
+            for item, output in zip(result, node.outputs, strict=True):
+                self.bind_result(item, output)
+        elif isinstance(result, dict):
+            for key, item in result.items():
+                name = self.literal(key, "StringType" if isinstance(key, str) else "IntType", "")
+                self.bind_result(
+                    item, self.record.one("aten::__getitem__", [value, name], split_types(value.type.removeprefix("Dict"))[1])
+                )
 
     # -- Questions ---------------------------------------------------------------------------------------------
 
@@ -452,7 +577,12 @@ class Tracer:
         if not isinstance(index, torch.Tensor) or not self.known(index):
             return None
         with self.pause():
-            is_number = torch._C.TensorBase.dim(index) == 0 and index.dtype in (torch.int64, torch.int32, torch.int16, torch.int8)
+            is_number = torch._C.TensorBase.dim(index) == 0 and index.dtype in (
+                torch.int64,
+                torch.int32,
+                torch.int16,
+                torch.int8,
+            )
         return self.item(index) if is_number else None
 
     def viewed(self, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
@@ -514,6 +644,23 @@ def is_random(schema: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in overload.tags
 
 
+def scripted(callee: Any, method: str | None, args: tuple, kwargs: dict) -> Any:
+    """What the extension asks before it calls a program."""
+    tracer = current()
+    return NotImplemented if tracer is None else tracer.scripted(callee, method, args, kwargs)
+
+
+def split_types(text: str) -> list[str]:
+    """ "(Tensor, (int, int))": its parts."""
+    parts, depth, start = [], 0, 1
+    for i, c in enumerate(text):
+        depth += (c in "([") - (c in ")]")
+        if (c == "," and depth == 1) or (c == ")" and depth == 0):
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [p for p in parts if p]
+
+
 def element_text(kind: Any) -> str:
     name = kind.kind()
     if name == "OptionalType":
@@ -556,8 +703,6 @@ def warn(text: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, _TORCH)):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, TracerWarning, stacklevel=level + 1)
-
-
 
 
 def _converting(original: Callable, to: str) -> Callable:
@@ -648,13 +793,27 @@ def _replacements() -> list[tuple[Any, str, Any]]:
     tensor, base = torch.Tensor, torch._C.TensorBase
     shape = property(_size, doc=base.shape.__doc__)
     rows: list[tuple[Any, str, Any]] = [
-        (tensor, "size", _size), (tensor, "shape", shape), (tensor, "numel", _numel), (tensor, "nelement", _numel),
-        (tensor, "__getitem__", _getitem), (tensor, "__setitem__", _setitem), (torch, "numel", _numel), (tensor, "__index__", _index),
-        (torch._C, "_get_tracing_state", current), (torch._C, "_is_tracing", lambda: current() is not None),
+        (tensor, "size", _size),
+        (tensor, "shape", shape),
+        (tensor, "numel", _numel),
+        (tensor, "nelement", _numel),
+        (tensor, "__getitem__", _getitem),
+        (tensor, "__setitem__", _setitem),
+        (torch, "numel", _numel),
+        (tensor, "__index__", _index),
+        (torch._C, "_get_tracing_state", current),
+        (torch._C, "_is_tracing", lambda: current() is not None),
     ]
     for name, to in (
-        ("__bool__", "boolean"), ("__nonzero__", "boolean"), ("__int__", "integer"), ("__float__", "float"),
-        ("item", "number"), ("tolist", "list"), ("numpy", "NumPy array"), ("__complex__", "complex"), ("__repr__", ""),
+        ("__bool__", "boolean"),
+        ("__nonzero__", "boolean"),
+        ("__int__", "integer"),
+        ("__float__", "float"),
+        ("item", "number"),
+        ("tolist", "list"),
+        ("numpy", "NumPy array"),
+        ("__complex__", "complex"),
+        ("__repr__", ""),
     ):
         if hasattr(tensor, name):
             rows.append((tensor, name, _converting(getattr(tensor, name), to)))
@@ -674,6 +833,7 @@ def _install() -> None:
         _n_tracing += 1
         if _n_tracing > 1:
             return
+        _rushlight.set_call_hook(scripted)
         for owner, name, made in _replacements():
             _originals.append((owner, name, vars(owner).get(name, _ABSENT)))
             setattr(owner, name, made)
@@ -685,6 +845,7 @@ def _uninstall() -> None:
         _n_tracing -= 1
         if _n_tracing:
             return
+        _rushlight.set_call_hook(None)
         while _originals:
             owner, name, value = _originals.pop()
             if value is _ABSENT:

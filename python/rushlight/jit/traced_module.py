@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from .. import _rushlight
-from . import kinds
+from . import kinds, torch_modules
 from .door import door
-from .tracing import Checker, Recording, _Options, _as_tuple, clone_inputs
+from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs
 
 _PARAMETER, _BUFFER = 1, 2
 
@@ -85,13 +85,28 @@ class Built:
         return name
 
 
+class TracedModule(torch_modules.ScriptModule):
+    """A module made by tracing."""
+
+    _disable_script_meta = True
+
+
+class TopLevelTracedModule(TracedModule):
+    """What `trace` returns for a module."""
+
+    _disable_script_meta = True
+
+
 def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Options, module_class: Any) -> Any:
     built = Built(module)
     names: dict[Any, str] = {}
     for path, child in built.paths.items():
         if path:
             names[child] = f"__module.{path}"
-    tensors = [(path, t) for path, t in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))]
+    tensors = [
+        (path, t)
+        for path, t in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))
+    ]
     checks = []
     for method, given in inputs.items():
         func = module if method == "forward" else getattr(module, method)
@@ -105,7 +120,8 @@ def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Opt
         recording = record(given)
         built.add(recording, method)
         checks.append((func, method, kept, recording, record))
-    made = built.door.unit.module_of(built.object)
+    made = TopLevelTracedModule()
+    made._become(built.door.unit.module_of(built.object))
     if options.check:
         for func, method, kept, recording, record in checks:
             again = [c[method] for c in options.check_inputs] if options.check_inputs is not None else [kept]

@@ -18,14 +18,15 @@ from .door import door
 from .functions import ScriptFunction
 from .names import qualified_name
 
-__all__ = ["TopLevelTracedModule", "TracedModule", "TracerWarning", "TracingCheckError", "trace", "trace_module"]
+__all__ = ["TracingCheckError", "trace", "trace_module"]
 
 STRICT = (
     "Encountering a {0} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container "
-    "structure does not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use a "
-    "`tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass "
+    "structure does not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use "
+    "a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass "
     "strict=False to trace() to allow this behavior."
 )
+NOTHING = "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
 OUTPUTS = "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions"
 
 
@@ -40,8 +41,8 @@ class TracingCheckError(Exception):
             self.message += "ERROR: Graphs differed across invocations!\n" + _indent(graph_diff_error) + "\n"
         if tensor_compare_error is not None:
             self.message += (
-                "ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates that the tracer "
-                "has encountered untraceable code.\n" + _indent(tensor_compare_error) + "\n"
+                "ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates that the "
+                "tracer has encountered untraceable code.\n" + _indent(tensor_compare_error) + "\n"
             )
         super().__init__(self.message)
 
@@ -99,10 +100,14 @@ def trace(
     """What `func` does with the example inputs as a program: a ScriptFunction, or a module for a torch.nn.Module."""
     if optimize is not None:
         warnings.warn(
-            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=2
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=2,
         )
     if isinstance(func, _rushlight.Module):
-        warnings.warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2)
+        warnings.warn(
+            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2
+        )
         return func
     torch = sys.modules.get("torch")
     named = example_kwarg_inputs is not None or example_inputs is None
@@ -113,8 +118,18 @@ def trace(
     if module is not None:
         owner, method = module
         return trace_module(
-            owner, {method: inputs}, None, check_trace, _wrap_checks(check_inputs, method), check_tolerance, strict, _force_outplace,
-            _module_class, _compilation_unit, example_inputs_is_kwarg=named, _store_inputs=_store_inputs,
+            owner,
+            {method: inputs},
+            None,
+            check_trace,
+            _wrap_checks(check_inputs, method),
+            check_tolerance,
+            strict,
+            _force_outplace,
+            _module_class,
+            _compilation_unit,
+            example_inputs_is_kwarg=named,
+            _store_inputs=_store_inputs,
         )
     if not named:
         inputs = _as_tuple(inputs, torch)
@@ -143,7 +158,9 @@ def trace_module(
 
     if optimize is not None:
         warnings.warn(
-            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=2
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=2,
         )
     if not isinstance(mod, torch.nn.Module):
         raise AttributeError("expected torch.nn.Module as the first argument")
@@ -196,7 +213,9 @@ def _leaves(value: Any) -> list[Any]:
 def _only_ours(inputs: Any) -> bool:
     """Is everything that came in ours?  Then PyTorch has no part in it."""
     found = _leaves(inputs)
-    return bool(found) and all(isinstance(leaf, _rushlight.Tensor) for leaf in found) or (not found and "torch" not in sys.modules)
+    return (
+        bool(found) and all(isinstance(leaf, _rushlight.Tensor) for leaf in found) or (not found and "torch" not in sys.modules)
+    )
 
 
 def argument_names(func: Any) -> list[str]:
@@ -232,9 +251,7 @@ def _trace_ours(func: Any, inputs: Any, options: _Options) -> Any:
 
 def _check_output(result: Any, strict: bool) -> None:
     if result is None:
-        raise RuntimeError(
-            "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
-        )
+        raise RuntimeError(NOTHING)
     if isinstance(result, (list, dict)):
         if strict:
             raise RuntimeError(STRICT.format(type(result).__name__))
@@ -257,7 +274,9 @@ def type_text(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return "Tensor"
     if isinstance(value, dict):
-        return f"Dict[{type_text(next(iter(value)))}, {type_text(next(iter(value.values())))}]" if value else "Dict[str, Tensor]"
+        return (
+            f"Dict[{type_text(next(iter(value)))}, {type_text(next(iter(value.values())))}]" if value else "Dict[str, Tensor]"
+        )
     if isinstance(value, tuple):
         return f"Tuple[{', '.join(type_text(v) for v in value)}]"
     if isinstance(value, list):
@@ -268,8 +287,15 @@ def type_text(value: Any) -> str:
 class Recording:
     """One run of a callable on example inputs, recorded."""
 
-    def __init__(self, func: Callable[..., Any], inputs: Any, options: _Options, modules: dict[Any, str], paths: Any = (),
-                 signature: Any = None) -> None:
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        inputs: Any,
+        options: _Options,
+        modules: dict[Any, str],
+        paths: Any = (),
+        signature: Any = None,
+    ) -> None:
         from . import torch_trace
 
         self.torch = __import__("torch")
@@ -277,6 +303,9 @@ class Recording:
         self.tensor_type = torch_trace.tensor_type
         for path, tensor in paths:
             tracer.bind_attribute(path, tensor)
+        for module, path in modules.items():
+            if isinstance(module, _rushlight.Module):
+                tracer.programs[id(module)] = path.partition(".")[2]
         names = list(inputs) if options.named else argument_names(signature or func)
         values = list(inputs.values()) if options.named else list(inputs)
         if not all(_can_be_traced(v) for v in values):
@@ -288,9 +317,7 @@ class Recording:
         with torch_trace.tracing(tracer, modules):
             result = func(**dict(zip(names, given, strict=True))) if options.named else func(*given)
             if result is None:
-                raise RuntimeError(
-                    "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
-                )
+                raise RuntimeError(NOTHING)
         self.result = result
         self.output = self.output_value(result, options.strict)
 
@@ -309,7 +336,8 @@ class Recording:
             return f"{self.plain_type(value[0]) if value else 'Tensor'}[]"
         if isinstance(value, dict):
             key, item = next(iter(value.items()), ("", None))
-            return f"Dict({'str' if isinstance(key, str) else type(key).__name__}, {self.plain_type(item) if item is not None else 'Tensor'})"
+            held = self.plain_type(item) if item is not None else "Tensor"
+            return f"Dict({'str' if isinstance(key, str) else type(key).__name__}, {held})"
         raise RuntimeError(OUTPUTS)
 
     def plain_type(self, value: Any) -> str:
@@ -348,8 +376,8 @@ class Recording:
             kinds_of = {self.plain_type(v) for v in value.values()}
             if len(kinds_of) > 1:
                 raise RuntimeError(
-                    f"Tracer cannot infer type of {value}\n:Dictionary inputs to traced functions must have consistent type. Found "
-                    + " and ".join(type_text(v) for v in list(value.values())[:2])
+                    f"Tracer cannot infer type of {value}\n:Dictionary inputs to traced functions must have consistent type. "
+                    "Found " + " and ".join(type_text(v) for v in list(value.values())[:2])
                 )
             items = []
             for key, item in value.items():
@@ -409,7 +437,11 @@ def clone_inputs(inputs: Any) -> Any:
 
     def clone(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            made = value.detach().clone(memory_format=None if value.is_mkldnn else torch.preserve_format) if value.layout == torch.strided else value.detach().clone()
+            made = (
+                value.detach().clone(memory_format=None if value.is_mkldnn else torch.preserve_format)
+                if value.layout == torch.strided
+                else value.detach().clone()
+            )
             return made.requires_grad_(value.requires_grad) if made.is_floating_point() or made.is_complex() else made
         if isinstance(value, dict):
             return type(value)((k, clone(v)) for k, v in value.items())
@@ -434,7 +466,9 @@ def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
     recording = Recording(func, inputs, options, {})
     record = recording.tracer.record
     *_, made = record.functions(recording.output, lambda path: "", False)
-    function = ScriptFunction(_rushlight.define_graph(door().unit, _function_name(func), None, made.text, tuple(made.constants)))
+    function = ScriptFunction(
+        _rushlight.define_graph(door().unit, _function_name(func), None, made.text, tuple(made.constants))
+    )
     function._rush_adopt(func)
     function._rush_is_traced = True
     if options.check:
@@ -500,7 +534,8 @@ class Checker:
                 torch.testing.assert_close(wide(a), wide(b), rtol=self.options.tolerance, atol=atol, equal_nan=True)
             except AssertionError as error:
                 self.warn(
-                    f"Output nr {i + 1}. of the traced function does not match the corresponding output of the {what}. Detailed error:\n{error}"
+                    f"Output nr {i + 1}. of the traced function does not match the corresponding output of the {what}. "
+                    f"Detailed error:\n{error}"
                 )
 
     def compare_graphs(self, first: Recording, again: Recording) -> None:
@@ -511,7 +546,11 @@ class Checker:
             graph_error = "Graph diff:\n" + _indent("".join(lines).strip()) + "\n"
             for a, b in zip(ours.splitlines(), theirs.splitlines(), strict=False):
                 if a != b:
-                    graph_error += "First diverging operator:\nNode diff:\n" + _indent("".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip()) + "\n"
+                    graph_error += (
+                        "First diverging operator:\nNode diff:\n"
+                        + _indent("".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip())
+                        + "\n"
+                    )
                     break
         tensor_error = self.compare_constants(first, again)
         if graph_error is not None or tensor_error is not None:
@@ -524,7 +563,6 @@ class Checker:
             try:
                 torch.testing.assert_close(a, b, equal_nan=True)
             except AssertionError as error:
-                return f"Node:\n{_indent('%c : Tensor = prim::Constant[value=<Tensor>]()')}\nComparison exception: {_indent(str(error))}"
+                node = _indent("%c : Tensor = prim::Constant[value=<Tensor>]()")
+                return f"Node:\n{node}\nComparison exception: {_indent(str(error))}"
         return None
-
-
