@@ -1,0 +1,363 @@
+"""Random programs (random_programs.py) run by rushlight, PyTorch and CPython, which must agree: values, printed text, errors.
+
+    python tests/python/random_run.py [--first 1] [--count 500] [--jobs 2] [--no-torch] [--census] [--until-found]
+
+A program that differs is made smaller, statement by statement and expression by expression, while the difference stays, and
+printed.  Programs run in processes of their own, so that one that crashes is named too.  --no-torch leaves PyTorch out: to
+look for faults quickly.  Its last line counts programs, calls, calls that raised, and differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import faulthandler
+import io
+import itertools
+import json
+import linecache
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import random_programs
+
+NUMBERS = itertools.count()
+HERE = pathlib.Path(__file__).resolve().parent
+BATCH = 500    # programs a process
+SECONDS = 120  # that a program may take, made smaller too
+# What CPython raises where TorchScript says RuntimeError and a text.
+TEXTS = (
+    ("list index out of range", "IndexError"), ("basic_string::at", "IndexError"), ("pop from empty list", "IndexError"),
+    ("is not in list", "ValueError"), ("not in list", "ValueError"), ("invalid literal", "ValueError"), ("division by 0", "ZeroDivisionError"),
+    ("KeyError", "KeyError"), ("integer division or modulo by zero", "ZeroDivisionError"), ("stoll", "ValueError"),
+)
+# PyTorch's interpreter moves a value out of its register at its last use by the text: in a loop that is too early
+# when the block around it gives the value on (`if a: x = f(); for i in ..: d = {0: x}` makes None of x).
+ALONE = "PyTorch alone differs"
+ALONE_AT_MOST = 0.003  # of all programs
+Outcome = tuple  # ("value", repr, printed), ("raised", class, printed), ("refused", message)
+
+
+def plain(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple(plain(i) for i in x)
+    if isinstance(x, list):
+        return [plain(i) for i in x]
+    if isinstance(x, dict):
+        return {k: plain(v) for k, v in x.items()}
+    return x
+
+
+def last_line(e: BaseException) -> str:
+    lines = [line for line in str(e).splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+def class_of(e: BaseException) -> str:
+    """The Python class of an error, of a TorchScript one too."""
+    if type(e).__module__ == "builtins" and type(e) is not RuntimeError:
+        return type(e).__name__
+    line = last_line(e)
+    named = re.match(r"(?:RuntimeError: )?builtins\.(\w+):|RuntimeError: (AssertionError)\b", line)
+    if named:
+        return named[1] or named[2]
+    for text, name in TEXTS:
+        if text in line:
+            return name
+    return "RuntimeError"
+
+
+def outcomes(f: Callable[..., Any], calls: list[tuple]) -> list[Outcome]:
+    out = []
+    for args in calls:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            try:
+                got: tuple = ("value", re.sub(r"<\S+ object at 0x\w+>", "<object>", repr(plain(f(*copy.deepcopy(args))))))
+            except Exception as e:  # noqa: BLE001
+                got = ("raised", class_of(e))
+        out.append((*got, printed.getvalue()))
+    return out
+
+
+def python_module(text: str) -> types.ModuleType:
+    name = f"random_program{next(NUMBERS)}"  # a new one each time: PyTorch keeps classes by their names
+    m = types.ModuleType(name)
+    m.__file__ = f"/{name}.py"
+    linecache.cache[m.__file__] = (len(text), None, text.splitlines(True), m.__file__)
+    sys.modules[name] = m
+    exec(compile(text, m.__file__, "exec", dont_inherit=True), m.__dict__)
+    return m
+
+
+def by_python(text: str, calls: list[tuple]) -> list[Outcome]:
+    return outcomes(python_module(text).main, calls)
+
+
+def by_torch(text: str, calls: list[tuple]) -> list[Outcome]:
+    import torch
+
+    try:
+        f = torch.jit.script(python_module(text).main)
+    except Exception as e:  # noqa: BLE001
+        return [("refused", f"{type(e).__name__}: {e}")]
+    finally:
+        linecache.cache.clear()
+    with torch.jit.optimized_execution(False):
+        return outcomes(f, calls)
+
+
+def by_rushlight(text: str, calls: list[tuple]) -> list[Outcome]:
+    import rushlight
+
+    path = pathlib.Path(tempfile.gettempdir()) / f"random_program{os.getpid()}.py"
+    path.write_text(text, encoding="utf-8")
+    try:
+        f = rushlight.load(str(path)).main
+        f.graph  # noqa: B018 -- compiles it
+    except Exception as e:  # noqa: BLE001
+        return [("refused", f"{type(e).__name__}: {e}")]
+    finally:
+        path.unlink()
+    return outcomes(f, calls)
+
+
+def reason(message: str) -> str:
+    """What of a message stays when the program gets smaller."""
+    lines = [line.strip() for line in message.splitlines() if len(line) > 16]
+    return re.sub(r"'[^']*'|\\d+", "_", lines[0] if lines else message)[:60]
+
+
+def difference(text: str, calls: list[tuple], use_torch: bool) -> tuple[str, list[Any]]:
+    """What differs, or "", and the three answers."""
+    answers = [by_python(text, calls), by_rushlight(text, calls)]
+    kind = ""
+    if use_torch:
+        answers.append(by_torch(text, calls))
+        if answers[2][0][0] == "refused":
+            kind = "PyTorch refuses: " + reason(answers[2][0][1])
+        elif answers[0] != answers[2] == answers[1]:
+            kind = "CPython alone differs"  # the generator's fault
+        elif answers[0] != answers[2] and answers[0] == answers[1]:
+            kind = ALONE
+    if not kind and answers[1][0][0] == "refused":
+        kind = "rushlight refuses: " + reason(answers[1][0][1])
+    if not kind and answers[0] != answers[1]:
+        kind = "rushlight differs"
+    return kind, answers
+
+
+# -- Making a program smaller ------------------------------------------------------------------------
+
+
+def expressions(tree: ast.AST) -> list[ast.expr]:
+    """All but types."""
+    types_: set[int] = set()
+    for n in ast.walk(tree):
+        for field in ("annotation", "returns"):
+            if getattr(n, field, None):
+                types_.update(id(x) for x in ast.walk(getattr(n, field)))
+    return [n for n in ast.walk(tree) if isinstance(n, ast.expr) and id(n) not in types_]
+
+
+def smaller(tree: ast.Module) -> Iterator[ast.Module]:
+    """Each program that one step makes of the tree: coarse steps first."""
+    def bodies(t: ast.AST) -> Iterator[list]:
+        for node in ast.walk(t):
+            for field in ("body", "orelse"):
+                body = getattr(node, field, None)
+                if isinstance(body, list) and body:
+                    yield body
+    n_bodies = len(list(bodies(tree)))
+    for b in range(n_bodies):
+        n = len(list(bodies(tree))[b])
+        for i in range(n - 1, -1, -1):
+            c = copy.deepcopy(tree)
+            body = list(bodies(c))[b]
+            gone = body.pop(i)
+            if not body:
+                body.append(ast.Pass())
+                if isinstance(gone, ast.Pass):
+                    continue
+            yield c
+            if isinstance(gone, (ast.If, ast.For, ast.While)):
+                c = copy.deepcopy(tree)
+                body = list(bodies(c))[b]
+                body[i : i + 1] = body[i].body
+                yield c
+    for k, node in enumerate(expressions(tree)):
+        parts: list[Any] = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
+        if isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Load) and node.elts:
+            parts += [type(node)(node.elts[:j] + node.elts[j + 1 :], ast.Load()) for j in range(len(node.elts))]
+        for part in parts:
+            c = copy.deepcopy(tree)
+            target = expressions(c)[k]
+            for parent in ast.walk(c):
+                for field, value in ast.iter_fields(parent):
+                    if value is target:
+                        setattr(parent, field, copy.deepcopy(part))
+                    elif isinstance(value, list) and target in value:
+                        value[value.index(target)] = copy.deepcopy(part)
+            yield c
+
+
+def shrink(text: str, calls: list[tuple], kind: str, use_torch: bool, seconds: float = 20.0) -> tuple[str, list[tuple]]:
+    """While the same kind of difference stays; CPython must still run it."""
+    end = time.monotonic() + seconds
+    same = lambda t, c: attempt(t, c, use_torch) == kind  # noqa: E731
+    for call in calls:
+        if same(text, [call]):
+            calls = [call]
+            break
+    again = True
+    while again and time.monotonic() < end:
+        again = False
+        for c in smaller(ast.parse(text)):
+            if time.monotonic() > end:
+                break
+            try:
+                new = ast.unparse(ast.fix_missing_locations(c))
+            except Exception:  # noqa: BLE001
+                continue
+            if len(new) < len(text) and same(new, calls):
+                text, again = new, True
+                break
+    return text, calls
+
+
+def attempt(text: str, calls: list[tuple], use_torch: bool) -> str:
+    try:
+        answers = by_python(text, calls)
+    except Exception:  # noqa: BLE001
+        return "invalid"
+    if any(a[0] == "raised" and a[1] in ("NameError", "UnboundLocalError", "AttributeError", "TypeError") for a in answers):
+        return "invalid"
+    return difference(text, calls, use_torch)[0]
+
+
+# -- Many programs -----------------------------------------------------------------------------------
+
+
+def worker(first: int, count: int, use_torch: bool) -> None:
+    """One process: a line of JSON a program."""
+    for seed in range(first, first + count):
+        faulthandler.dump_traceback_later(SECONDS, exit=True)  # a program that hangs is named like one that crashes
+        print(json.dumps({"seed": seed}), flush=True)
+        p = random_programs.program(seed)
+        kind, answers = difference(p.text, p.calls, use_torch)
+        line: dict[str, Any] = {"done": seed, "raised": sum(a[0] == "raised" for a in answers[0]), "calls": len(p.calls), "census": p.census}
+        if kind.startswith("PyTorch"):  # the generator's fault
+            line |= {"kind": kind, "text": p.text, "inputs": repr(p.calls), "answers": [repr(a)[:1500] for a in answers]}
+        elif kind:
+            text, calls = shrink(p.text, p.calls, kind, use_torch)
+            with contextlib.suppress(Exception):
+                answers = difference(text, calls, use_torch)[1]
+            line |= {"kind": kind, "text": text, "inputs": repr(calls), "answers": [repr(a)[:1500] for a in answers]}
+        print(json.dumps(line), flush=True)
+
+
+class Totals:
+    def __init__(self) -> None:
+        self.programs = self.calls = self.raised = 0
+        self.census: Counter = Counter()
+        self.found: list[dict[str, Any]] = []
+        self.alone: list[dict[str, Any]] = []
+
+
+def run_batch(first: int, count: int, use_torch: bool) -> subprocess.Popen:
+    command = [sys.executable, str(HERE / "random_run.py"), "--worker", str(first), str(count)] + ["--no-torch"] * (not use_torch)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def read_batch(process: subprocess.Popen, totals: Totals) -> int:
+    """Returns the last seed it began, or 0 when it ended well."""
+    out, err = process.communicate()
+    begun = 0
+    for text in out.splitlines():
+        if not text.startswith("{"):
+            continue
+        line = json.loads(text)
+        if "seed" in line:
+            begun = line["seed"]
+            continue
+        begun = 0
+        totals.programs += 1
+        totals.calls += line["calls"]
+        totals.raised += line["raised"]
+        totals.census.update(line["census"])
+        if "kind" in line:
+            (totals.alone if line["kind"] == ALONE else totals.found).append(line)
+    if process.returncode and not begun or "Error" in err[-300:]:
+        raise RuntimeError(f"a worker failed: {err[-2000:]}")
+    if begun:
+        totals.found.append({"done": begun, "kind": f"the process ended with {process.returncode}", "inputs": err[-1500:], "answers": [],
+                             "text": random_programs.program(begun).text})
+    return begun
+
+
+def run(first: int, count: int, jobs: int = 1, use_torch: bool = True, until_found: bool = False, batch: int = BATCH) -> Totals:
+    totals = Totals()
+    todo = [(i, min(batch, first + count - i)) for i in range(first, first + count, batch)][::-1]
+    going: list[tuple[int, int, subprocess.Popen]] = []
+    while todo or going:
+        while todo and len(going) < jobs:
+            i, n = todo.pop()
+            going.append((i, n, run_batch(i, n, use_torch)))
+        i, n, process = going.pop(0)
+        stopped = read_batch(process, totals)
+        if stopped and i + n > stopped + 1:
+            todo.append((stopped + 1, i + n - stopped - 1))
+        if until_found and totals.found or len(totals.found) > 20:
+            for _, _, other in going:
+                other.kill()
+            break
+    return totals
+
+
+def report(found: dict[str, Any]) -> str:
+    answers = "\n".join(f"  {name:10} {a}" for name, a in zip(("CPython", "rushlight", "PyTorch"), found["answers"]))
+    return f"seed {found['done']}: {found['kind']}\n{found['text']}\ncalled with {found['inputs']}\n{answers}\n"
+
+
+def census_table(census: Counter) -> str:
+    cells = [f"{what:38} {n:>8}" for what, n in sorted(census.items())]
+    rows = (len(cells) + 1) // 2
+    return "\n".join("   ".join(cells[i::rows]) for i in range(rows))
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--worker"]:
+        worker(int(sys.argv[2]), int(sys.argv[3]), "--no-torch" not in sys.argv)
+        return 0
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--first", type=int, default=1)
+    p.add_argument("--count", type=int, default=500)
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--no-torch", action="store_true")
+    p.add_argument("--census", action="store_true")
+    p.add_argument("--alone", action="store_true", help="print programs where PyTorch stands alone, too")
+    p.add_argument("--until-found", action="store_true")
+    o = p.parse_args()
+    totals = run(o.first, o.count, o.jobs, not o.no_torch, o.until_found, min(BATCH, max(1, o.count // o.jobs)))
+    if o.census:
+        print(census_table(totals.census))
+    for f in totals.found + (totals.alone if o.alone else []):
+        print(report(f))
+    print(f"seeds {o.first}..{o.first + o.count - 1}: {totals.programs} programs, {totals.calls} calls, {totals.raised} raised, "
+          f"{len(totals.found)} differ, PyTorch alone differs in {len(totals.alone)}{' (PyTorch left out)' if o.no_torch else ''}")
+    return 1 if totals.found or len(totals.alone) > max(2, ALONE_AT_MOST * totals.programs) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
