@@ -46,6 +46,8 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
     --shapes 2 $([ -d "$corpus" ] && echo --corpus "$corpus")
   step "operators, all samples, forms and layouts" env PYTHONPATH=build-nightly/python "$python" tests/python/op_walk.py \
     --jobs "$jobs" --layouts 2
+  step "20,000 random programs, by three interpreters" env PYTHONPATH=build-nightly/python "$python" tests/python/random_run.py \
+    --today --count 20000 --jobs "$jobs" --census
   step "gradients, all samples" env PYTHONPATH=build-nightly/python "$python" tests/python/grad_walk.py
 else
   echo "skipped: same bits, gradients: no torch here"

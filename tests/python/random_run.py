@@ -1,6 +1,6 @@
 """Random programs (random_programs.py) run by rushlight, PyTorch and CPython, which must agree: values, printed text, errors.
 
-    python tests/python/random_run.py [--first 1] [--count 500] [--jobs 2] [--no-torch] [--census] [--until-found]
+    python tests/python/random_run.py [--first 1 | --today] [--count 500] [--jobs 2] [--no-torch] [--census] [--until-found]
 
 A program that differs is made smaller, statement by statement and expression by expression, while the difference stays, and
 printed.  Programs run in processes of their own, so that one that crashes is named too.  --no-torch leaves PyTorch out: to
@@ -34,18 +34,26 @@ import random_programs
 
 NUMBERS = itertools.count()
 HERE = pathlib.Path(__file__).resolve().parent
-BATCH = 500    # programs a process
+BATCH = 500  # programs a process
 SECONDS = 120  # that a program may take, made smaller too
 # What CPython raises where TorchScript says RuntimeError and a text.
 TEXTS = (
-    ("list index out of range", "IndexError"), ("basic_string::at", "IndexError"), ("pop from empty list", "IndexError"),
-    ("is not in list", "ValueError"), ("not in list", "ValueError"), ("invalid literal", "ValueError"), ("division by 0", "ZeroDivisionError"),
-    ("KeyError", "KeyError"), ("integer division or modulo by zero", "ZeroDivisionError"), ("stoll", "ValueError"),
+    ("list index out of range", "IndexError"),
+    ("basic_string::at", "IndexError"),
+    ("pop from empty list", "IndexError"),
+    ("is not in list", "ValueError"),
+    ("not in list", "ValueError"),
+    ("invalid literal", "ValueError"),
+    ("division by 0", "ZeroDivisionError"),
+    ("KeyError", "KeyError"),
+    ("integer division or modulo by zero", "ZeroDivisionError"),
+    ("stoll", "ValueError"),
 )
 # PyTorch's interpreter moves a value out of its register at its last use by the text: in a loop that is too early
 # when the block around it gives the value on (`if a: x = f(); for i in ..: d = {0: x}` makes None of x).
 ALONE = "PyTorch alone differs"
 ALONE_AT_MOST = 0.003  # of all programs
+ADDRESS = re.compile(r"<\S+ object at 0x\w+>")
 Outcome = tuple  # ("value", repr, printed), ("raised", class, printed), ("refused", message)
 
 
@@ -84,10 +92,10 @@ def outcomes(f: Callable[..., Any], calls: list[tuple]) -> list[Outcome]:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             try:
-                got: tuple = ("value", re.sub(r"<\S+ object at 0x\w+>", "<object>", repr(plain(f(*copy.deepcopy(args))))))
+                got: tuple = ("value", ADDRESS.sub("<object>", repr(plain(f(*copy.deepcopy(args))))))
             except Exception as e:  # noqa: BLE001
                 got = ("raised", class_of(e))
-        out.append((*got, printed.getvalue()))
+        out.append((*got, ADDRESS.sub("<object>", printed.getvalue())))
     return out
 
 
@@ -173,12 +181,14 @@ def expressions(tree: ast.AST) -> list[ast.expr]:
 
 def smaller(tree: ast.Module) -> Iterator[ast.Module]:
     """Each program that one step makes of the tree: coarse steps first."""
+
     def bodies(t: ast.AST) -> Iterator[list]:
         for node in ast.walk(t):
             for field in ("body", "orelse"):
                 body = getattr(node, field, None)
                 if isinstance(body, list) and body:
                     yield body
+
     n_bodies = len(list(bodies(tree)))
     for b in range(n_bodies):
         n = len(list(bodies(tree))[b])
@@ -256,7 +266,12 @@ def worker(first: int, count: int, use_torch: bool) -> None:
         print(json.dumps({"seed": seed}), flush=True)
         p = random_programs.program(seed)
         kind, answers = difference(p.text, p.calls, use_torch)
-        line: dict[str, Any] = {"done": seed, "raised": sum(a[0] == "raised" for a in answers[0]), "calls": len(p.calls), "census": p.census}
+        line: dict[str, Any] = {
+            "done": seed,
+            "raised": sum(a[0] == "raised" for a in answers[0]),
+            "calls": len(p.calls),
+            "census": p.census,
+        }
         if kind.startswith("PyTorch"):  # the generator's fault
             line |= {"kind": kind, "text": p.text, "inputs": repr(p.calls), "answers": [repr(a)[:1500] for a in answers]}
         elif kind:
@@ -276,7 +291,9 @@ class Totals:
 
 
 def run_batch(first: int, count: int, use_torch: bool) -> subprocess.Popen:
-    command = [sys.executable, str(HERE / "random_run.py"), "--worker", str(first), str(count)] + ["--no-torch"] * (not use_torch)
+    command = [sys.executable, str(HERE / "random_run.py"), "--worker", str(first), str(count)] + ["--no-torch"] * (
+        not use_torch
+    )
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -301,8 +318,15 @@ def read_batch(process: subprocess.Popen, totals: Totals) -> int:
     if process.returncode and not begun or "Error" in err[-300:]:
         raise RuntimeError(f"a worker failed: {err[-2000:]}")
     if begun:
-        totals.found.append({"done": begun, "kind": f"the process ended with {process.returncode}", "inputs": err[-1500:], "answers": [],
-                             "text": random_programs.program(begun).text})
+        totals.found.append(
+            {
+                "done": begun,
+                "kind": f"the process ended with {process.returncode}",
+                "inputs": err[-1500:],
+                "answers": [],
+                "text": random_programs.program(begun).text,
+            }
+        )
     return begun
 
 
@@ -326,7 +350,9 @@ def run(first: int, count: int, jobs: int = 1, use_torch: bool = True, until_fou
 
 
 def report(found: dict[str, Any]) -> str:
-    answers = "\n".join(f"  {name:10} {a}" for name, a in zip(("CPython", "rushlight", "PyTorch"), found["answers"]))
+    answers = "\n".join(
+        f"  {name:10} {a}" for name, a in zip(("CPython", "rushlight", "PyTorch"), found["answers"], strict=False)
+    )
     return f"seed {found['done']}: {found['kind']}\n{found['text']}\ncalled with {found['inputs']}\n{answers}\n"
 
 
@@ -342,6 +368,7 @@ def main() -> int:
         return 0
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--first", type=int, default=1)
+    p.add_argument("--today", action="store_true", help="seeds that each day has for itself")
     p.add_argument("--count", type=int, default=500)
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--no-torch", action="store_true")
@@ -349,13 +376,17 @@ def main() -> int:
     p.add_argument("--alone", action="store_true", help="print programs where PyTorch stands alone, too")
     p.add_argument("--until-found", action="store_true")
     o = p.parse_args()
+    if o.today:
+        o.first = int(time.time()) // 86400 % 10000 * 100000
     totals = run(o.first, o.count, o.jobs, not o.no_torch, o.until_found, min(BATCH, max(1, o.count // o.jobs)))
     if o.census:
         print(census_table(totals.census))
     for f in totals.found + (totals.alone if o.alone else []):
         print(report(f))
-    print(f"seeds {o.first}..{o.first + o.count - 1}: {totals.programs} programs, {totals.calls} calls, {totals.raised} raised, "
-          f"{len(totals.found)} differ, PyTorch alone differs in {len(totals.alone)}{' (PyTorch left out)' if o.no_torch else ''}")
+    print(
+        f"seeds {o.first}..{o.first + o.count - 1}: {totals.programs} programs, {totals.calls} calls, {totals.raised} raised, "
+        f"{len(totals.found)} differ, PyTorch alone differs in {len(totals.alone)}{' (PyTorch left out)' if o.no_torch else ''}"
+    )
     return 1 if totals.found or len(totals.alone) > max(2, ALONE_AT_MOST * totals.programs) else 0
 
 
