@@ -232,6 +232,36 @@ static PyObject *method_new(py_state *st, PyObject *owner, const char *name)
 
 /* -- Modules ---------------------------------------------------------------------------------------------- */
 
+/* One Module for one object: what a program gives back is what Python has already. */
+static void module_enrol(py_module *m)
+{
+  PyObject *key = PyLong_FromVoidPtr(rush_module_value(m->module).as.heap), *at = PyLong_FromVoidPtr(m);
+
+  if (!m->state->modules)
+    m->state->modules = PyDict_New();
+  if (!key || !at || !m->state->modules || PyDict_SetItem(m->state->modules, key, at) < 0)
+    PyErr_Clear(); /* only identity is lost */
+  Py_XDECREF(key);
+  Py_XDECREF(at);
+}
+static py_module *module_enrolled(py_state *st, rush_value object)
+{
+  PyObject *key = PyLong_FromVoidPtr(object.as.heap);
+  PyObject *at = key && st->modules ? PyDict_GetItem(st->modules, key) : NULL;
+
+  Py_XDECREF(key);
+  return at ? PyLong_AsVoidPtr(at) : NULL;
+}
+static void module_leave(py_module *m)
+{
+  if (!m->module || module_enrolled(m->state, rush_module_value(m->module)) != m)
+    return;
+  PyObject *key = PyLong_FromVoidPtr(rush_module_value(m->module).as.heap);
+  if (!key || PyDict_DelItem(m->state->modules, key) < 0)
+    PyErr_Clear();
+  Py_XDECREF(key);
+}
+
 static int module_traverse(PyObject *self, visitproc visit, void *arg)
 {
   Py_VISIT(Py_TYPE(self));
@@ -248,6 +278,7 @@ static void module_dealloc(PyObject *self)
   PyTypeObject *type = Py_TYPE(self);
 
   PyObject_GC_UnTrack(self);
+  module_leave((py_module *)self);
   module_clear(self);
   rush_module_release(((py_module *)self)->module);
   type->tp_free(self);
@@ -279,6 +310,7 @@ static PyObject *module_make(py_state *st, PyTypeObject *type, rush_module *stea
   }
   m->module = steal;
   m->state = st;
+  module_enrol(m);
   PyObject *construct = PyObject_GetAttrString((PyObject *)type, "_construct");
   PyObject *done = construct ? PyObject_CallOneArg(construct, (PyObject *)m) : NULL;
   if (!construct && PyErr_ExceptionMatches(PyExc_AttributeError)) {
@@ -294,9 +326,12 @@ static PyObject *module_make(py_state *st, PyTypeObject *type, rush_module *stea
 
 PyObject *py_module_wrap(py_state *st, rush_value object, rush_module *root)
 {
+  py_module *there = module_enrolled(st, object);
   rush_error err = RUSH_ERROR_INIT;
   rush_module *m;
 
+  if (there)
+    return Py_NewRef((PyObject *)there);
   if (rush_module_around(st->context, object, root, &m, &err) != RUSH_OK)
     return py_raise(st, &err);
   return module_make(st, st->module_class ? (PyTypeObject *)st->module_class : st->module_type, m);
@@ -522,8 +557,10 @@ static PyObject *module_adopt(PyObject *self, PyObject *other)
     return PyErr_Format(PyExc_TypeError, "_adopt() takes a module");
   if (rush_module_around(m->state->context, rush_module_value(from->module), from->module, &made, &err) != RUSH_OK)
     return py_raise(m->state, &err);
+  module_leave(m);
   rush_module_release(m->module);
   m->module = made;
+  module_enrol(m);
   Py_XSETREF(m->cache, from->cache ? PyDict_Copy(from->cache) : NULL);
   Py_RETURN_NONE;
 }

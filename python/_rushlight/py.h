@@ -19,6 +19,7 @@ typedef struct py_state {
   PyObject *class_types;   /* and that class -> its Type */
   PyObject *errors;        /* name -> class of exceptions that are not Python's own; or NULL */
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
+  PyObject *modules;       /* address of a module's object -> of the Module that stands for it */
   PyObject *module_class;  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
   PyObject *call_hook;     /* while Python traces: told of calls of functions and methods first; or NULL */
   PyObject *error;         /* rushlight.Error: what a program raised */

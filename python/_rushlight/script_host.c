@@ -161,6 +161,7 @@ static int read_parts(py_unit *u, PyObject *answer, PyObject **owner, rush_name 
   case RUSH_NAME_HOST_CALL: case RUSH_NAME_UNUSED:
     out->text = text_item(answer, 2);
     out->message = out->kind == RUSH_NAME_UNUSED ? text_item(answer, 3) : NULL;
+    out->flag = out->kind == RUSH_NAME_HOST_CALL && n > 3 && PyTuple_GET_ITEM(answer, 3) == Py_True;
     out->object = Py_NewRef(first);
     return out->text ? 0 : -1;
   case RUSH_NAME_UNKNOWN:

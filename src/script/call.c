@@ -175,7 +175,7 @@ static ir_value *call_host_op(emitter *e, const sugared *fn, const call_args *a)
     em_raise_message(e, em_constant_str(e, fn->as.host.message, strlen(fn->as.host.message)), NULL);
     return em_put_node(e, IR_UNINITIALIZED, NULL, 0, o->schema->n_returns ? o->schema->returns[0].type : type_simple(TYPE_NONE));
   }
-  ir_value **in = em_match_schema(e, o->schema, NULL, a);
+  ir_value **in = em_match_schema(e, o->schema, fn->as.host.self, a);
   ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, in, o->schema->n_args));
   return n->n_outputs ? n->outputs[0] : em_constant_none(e);
 }

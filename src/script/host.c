@@ -235,7 +235,7 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
     return true;
   case RUSH_NAME_HOST_CALL: case RUSH_NAME_UNUSED:
     keep_object(s, u, n->object);
-    *out = (sugared){.kind = SUGAR_HOST_CALL, .as.host = {host_op_of(s, u, n), NULL}};
+    *out = (sugared){.kind = SUGAR_HOST_CALL, .as.host = {host_op_of(s, u, n), NULL, n->flag && base ? base->as.value : NULL}};
     if (n->kind == RUSH_NAME_UNUSED)
       out->as.host.message = session_strdup(s, n->message ? n->message : "");
     return true;
@@ -290,9 +290,15 @@ static bool host_class_attr(session *s, const resolver *r, const sugared *base, 
 /* Of modules: a name that means nothing may come with the reason. */
 static bool host_member(session *s, const resolver *r, ir_value *self, const char *name, source_range at, sugared *out, const char **why)
 {
+  host_function *hf = r->arg;
+  rush_name n = {.kind = RUSH_NAME_UNKNOWN};
   sugared base = {.kind = SUGAR_VALUE, .as.value = self};
-  (void)why;
-  return host_class_attr(s, r, &base, name, at, out);
+  rush_status st = hf->u->host.class_attr(hf->u->host.user, self->type->cls->object, name, &n, s->cx->err);
+  if (st == RUSH_OK && n.kind == RUSH_NAME_HIDDEN) {
+    *why = session_strdup(s, n.text);
+    n.kind = RUSH_NAME_UNKNOWN;
+  }
+  return answer(s, hf->u, st, &n, &base, at, out);
 }
 
 static const type *host_type(session *s, const resolver *r, const char *name, source_range at)

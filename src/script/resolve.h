@@ -82,7 +82,7 @@ typedef struct sugared {
       bool is_global; /* a variable of Python's: defaults may use it, bodies may not */
     } constant;
     struct { void *object; const char *name; } thing;
-    struct { const struct op *op; const char *message; } host; /* message: a call raises it instead; or NULL */
+    struct { const struct op *op; const char *message; ir_value *self; } host; /* message: a call raises it instead; or NULL; self: its first argument */
     struct { function **functions; ir_value *self; const char *name; uint32_t n; uint16_t index; bool flag; } overloads;
   } as;
 } sugared;

@@ -1,1 +1,691 @@
-"""Modules of torch as programs."""
+"""Modules of torch as programs: a type from the live module, its methods from their sources, and an object that shares its state.
+
+Modules that look alike (attributes, types, constants, submodules, hooks) share a type; methods are compiled once for a type.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import textwrap
+import types as python_types
+import typing
+import warnings
+import weakref
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import torch
+
+from .. import _rushlight
+from . import kinds, marks
+from .decorators import Attribute
+from .door import Door, door
+from .functions import ScriptFunction
+from .names import qualified_name
+from .scope import Scope
+from .sources import unwrapped
+from .torch_modules import RecursiveScriptModule, ScriptMethodStub
+
+LIST, DICT, PARAMETER_LIST, PARAMETER_DICT = 1, 2, 3, 4
+_nn = torch.nn
+_CONTAINERS = (
+    (_nn.ModuleDict, DICT),
+    (_nn.ModuleList, LIST),
+    (_nn.Sequential, LIST),
+    (_nn.ParameterList, PARAMETER_LIST),
+    (_nn.ParameterDict, PARAMETER_DICT),
+)
+_CONSTANTS = (int, float, bool, str, complex, type(None), torch.device, torch.layout, torch.dtype, torch.qscheme, torch.memory_format)
+_SKIPPED = {  # of a module's __dict__
+    "_version", "_parameters", "_buffers", "_non_persistent_buffers_set", "_backward_hooks", "_backward_pre_hooks", "_forward_hooks",
+    "_forward_hooks_with_kwargs", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called",
+    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_modules",
+    "_initializing", "dump_patches", "_is_full_backward_hook",
+}  # fmt: skip
+
+
+# -- What is known of a Python class ----------------------------------------------------------------------
+
+
+class ClassFacts:
+    """What modules of a class have in common: read once."""
+
+    def __init__(self, cls: type) -> None:
+        self.annotations: dict[str, Any] = getattr(cls, "__annotations__", {}) or {}
+        if cls.__name__ == "QuantWrapper":
+            self.annotations = {}
+        module = sys.modules.get(cls.__module__)
+        self.scope = Scope(names=getattr(module, "__dict__", {}))
+        self.unused = list(getattr(cls, "__jit_unused_properties__", ()))
+        self.ignored_names = set(getattr(cls, "__jit_ignored_attributes__", ()))
+        self.container = next((kind for base, kind in _CONTAINERS if issubclass(cls, base)), 0)
+        self.constants = set(getattr(cls, "__constants__", ()))
+        self.constants |= {name for name, ann in self.annotations.items() if _is_final(ann)}
+        self.properties: list[tuple[str, Any]] = []
+        self.exported: list[str] = []
+        self.kept: list[str] = []  # ignored methods: Python's
+        self.copied: list[str] = []  # of containers: Python's where the program has none
+        self.overloaded: dict[str, list[Any]] = {}
+        self._read_members(cls)
+
+    def _read_members(self, cls: Any) -> None:
+        base = _nn.Module.__dict__
+        for name in sorted({name for c in cls.__mro__ if c is not object and c is not _nn.Module for name in c.__dict__}):
+            member = next(c.__dict__[name] for c in cls.__mro__ if name in c.__dict__)
+            if base.get(name) is member:
+                continue
+            if isinstance(member, property):
+                if name not in self.unused and name not in self.ignored_names and not marks.is_ignored(member.fget):
+                    self.properties.append((name, member))
+                continue
+            fn = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+            if not isinstance(fn, FunctionType):
+                continue
+            mark = marks.modifier(fn)
+            if mark == marks.EXPORT:
+                self.exported.append(name)
+            elif marks.is_ignored(fn):
+                self.kept.append(name)
+            elif mark == marks.COPY_TO_SCRIPT_WRAPPER:
+                self.copied.append(name)
+            if fn.__module__ and not fn.__module__.startswith("torch.nn.modules"):
+                declared = _method_overloads(fn, cls)
+                if declared:
+                    self.overloaded[name] = declared
+
+
+def _method_overloads(fn: Any, cls: type) -> list[Any]:
+    for c in cls.__mro__:
+        found = marks.method_overloads(fn, c.__name__) or marks.method_overloads(fn, c.__qualname__)
+        if found:
+            return found
+    return []
+
+
+def _is_final(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return annotation.split("[")[0].rpartition(".")[2] == "Final"
+    return annotation is typing.Final or typing.get_origin(annotation) is typing.Final
+
+
+def _final_inner(annotation: Any) -> Any:
+    if isinstance(annotation, str) and annotation.endswith("]"):
+        return annotation[annotation.index("[") + 1 : -1]
+    args = typing.get_args(annotation)
+    return args[0] if args else None
+
+
+# -- Concrete types -----------------------------------------------------------------------------------------
+
+
+class ConcreteType:
+    """The type of modules that look alike, and what their Python modules mean beside it."""
+
+    def __init__(self, store: Modules, py_class: Any, facts: ClassFacts) -> None:
+        self.store = store
+        self.py_class = py_class
+        self.facts = facts
+        self.type: Any = None
+        self.attributes: list[tuple[str, Any, int]] = []
+        self.modules: list[tuple[str, Any]] = []  # (name, ConcreteType, or a Type)
+        self.constants: dict[str, Any] = {}
+        self.functions: dict[str, Any] = {}  # name -> an answer of kinds
+        self.failed: dict[str, str] = {}
+        self.ignored: set[str] = set()
+        self.hooks: tuple[Any, ...] = ()
+        self.pre_hooks: tuple[Any, ...] = ()
+        self.compiled = False
+        self.hook_functions: tuple[list[Any], list[Any]] = ([], [])
+        self.overloads: dict[str, list[Any]] = {}
+        self.pending: dict[str, Any] = {}
+
+    def key(self) -> Any:
+        return (
+            tuple(self.attributes),
+            tuple((name, id(t)) for name, t in self.modules),
+            tuple(sorted((name, type(v).__name__, repr(v)) for name, v in self.constants.items())),
+            tuple(sorted((name, id(answer[1]) if answer[0] == kinds.FUNCTION else answer[1]) for name, answer in self.functions.items())),
+            tuple(sorted(self.failed)),
+            tuple(sorted(self.ignored)),
+            tuple(map(id, self.hooks)),
+            tuple(map(id, self.pre_hooks)),
+        )
+
+    # the compiler asks for what the type lacks
+    def _rush_attribute(self, name: str) -> Any:
+        if name in self.overloads:
+            return (kinds.OVERLOADS, self.overloads[name])
+        if name in self.functions:
+            return self.functions[name]
+        member = _class_member(self.py_class, name)
+        if isinstance(member, staticmethod):
+            return self.store.door.names.of(member.__func__)
+        if isinstance(member, FunctionType):
+            return self._method(name, member)
+        if isinstance(member, property) and marks.is_ignored(member.fget):
+            self.failed.setdefault(name, "(This property was marked as unused or ignored)")
+        prefix = f"Module '{self.py_class.__name__}' has no attribute '{name}' "
+        if name in self.failed:
+            return (kinds.HIDDEN, self.failed[name])
+        if name in self.ignored or name in self.facts.ignored_names:
+            return (kinds.HIDDEN, "(This attribute was ignored during compilation)")
+        return None if prefix else None
+
+    def _method(self, name: str, fn: Any) -> Any:
+        d = self.store.door
+        if marks.is_ignored(fn):
+            schema = self._host_schema(fn)
+            if marks.is_dropped(fn):
+                return (kinds.UNUSED, fn, _without_self(schema), "This Python function is annotated to be ignored and cannot be run")
+            return (kinds.HOST_CALL, fn, schema, True)
+        return (kinds.METHOD, d.define(unwrapped(fn), name, self_type=self.type))
+
+    def _host_schema(self, fn: Any) -> str:
+        inner = unwrapped(fn)
+        declared = self.store.door.define(inner, qualified_name(fn), drop_body="")
+        args = [f"{t} {name}" for name, t, _, _ in declared.arguments]
+        return f"^{fn.__name__}({', '.join(['Any self', *args[1:]])}) -> {declared.result or 'Tensor'}"
+
+
+def _without_self(schema: str) -> str:
+    return schema.replace("(Any self, ", "(", 1).replace("(Any self)", "()", 1)
+
+
+def _class_member(cls: Any, name: str) -> Any:
+    for c in cls.__mro__:
+        if name in c.__dict__:
+            return c.__dict__[name]
+    return None
+
+
+def _failed_to_convert(value: Any, why: str, inferred: bool) -> str:
+    more = "Its type was inferred; try adding a type annotation for the attribute." if inferred else ""
+    return (
+        f"(This attribute exists on the Python module, but we failed to convert Python type: '{torch.typename(type(value))}' "
+        f"to a TorchScript type. {why}. {more})"
+    )
+
+
+def _valid_constant(name: str, value: Any, owner: str) -> Any:
+    if isinstance(value, _CONSTANTS):
+        return value
+    if isinstance(value, tuple | list):
+        return tuple(_valid_constant(name, v, owner) for v in value)
+    names = ", ".join(torch.typename(t) for t in _CONSTANTS)
+    raise TypeError(
+        f"'{torch.typename(type(value))}' object in attribute '{owner}.{name}' is not a valid constant.\n"
+        "Valid constants are:\n1. a nn.ModuleList\n2. a value of type {" + names + "}\n3. a list or tuple of (2)\n"
+    )
+
+
+class Modules:
+    """The concrete types of one door."""
+
+    def __init__(self, d: Door) -> None:
+        self.door = d
+        self._facts: weakref.WeakKeyDictionary[type, ClassFacts] = weakref.WeakKeyDictionary()
+        self._types: weakref.WeakKeyDictionary[type, dict[Any, ConcreteType]] = weakref.WeakKeyDictionary()
+        self._recent: list[ConcreteType] = []
+        self._depth = 0
+        self._foreign: list[Any] = []  # loaded modules that are parts of ours: their programs must stay
+        self._made: dict[int, Any] = {}  # of one script(): Python module -> its program
+
+    def facts(self, cls: type) -> ClassFacts:
+        found = self._facts.get(cls)
+        if found is None:
+            found = self._facts[cls] = ClassFacts(cls)
+        return found
+
+    # -- from a live module to its type ------------------------------------------------------------------
+
+    def concrete(self, module: Any, share: bool = True) -> ConcreteType:
+        _check_initialized(module)
+        own = module.__dict__.get("_concrete_type")
+        if isinstance(own, ConcreteType):
+            return own
+        cls = type(module)
+        c = ConcreteType(self, cls, self.facts(cls))
+        self._read(c, module, share)
+        key = c.key()
+        known = self._types.setdefault(cls, {})
+        if share and key in known:
+            return known[key]
+        self._make_type(c)
+        if share:
+            known[key] = c
+        self._recent.append(c)
+        return c
+
+    def _make_type(self, c: ConcreteType) -> None:
+        t = c.type = self.door.unit.add_class(qualified_name(c.py_class), kinds.C_MODULE, c, c.facts.container)
+        for name, of, flags in c.attributes:
+            t.add_attr(name, of, flags)
+        for name, sub in c.modules:
+            t.add_attr(name, sub.type if isinstance(sub, ConcreteType) else sub, 0)
+        for name, value in c.constants.items():
+            t.add_constant(name, value)
+
+    def _read(self, c: ConcreteType, module: Any, share: bool) -> None:
+        facts, added = c.facts, set()
+        skip = facts.ignored_names | set(module.__dict__.get("__jit_ignored_attributes__", ()))
+        c.ignored = skip
+        for flag, slots in ((kinds.PARAMETER, module._parameters), (kinds.BUFFER, module._buffers)):
+            for name, value in slots.items():
+                if name in skip:
+                    continue
+                t = self._type_of(facts, name, value)[0]
+                if isinstance(t, str):
+                    raise RuntimeError(f"Error inferring type for {name}: {value}: {t}")
+                c.attributes.append((name, t, flag))
+                added.add(name)
+        for name, value in module._modules.items():
+            if name not in skip:
+                self._read_module(c, name, value, share)
+                added.add(name)
+        self._read_constants(c, module, added)
+        for name, value in module.__dict__.items():
+            if name not in _SKIPPED and not name.startswith("__") and name not in skip and name not in added:
+                self._read_attribute(c, name, value)
+        c.hooks = tuple(module._forward_hooks.values())
+        c.pre_hooks = tuple(module._forward_pre_hooks.values())
+
+    def _read_module(self, c: ConcreteType, name: str, value: Any, share: bool) -> None:
+        annotation = c.facts.annotations.get(name)
+        if annotation is not None and isinstance(annotation, type | str):
+            t = self._annotated(c.facts, name, annotation)
+            if t is not None and _is_interface(t):
+                c.modules.append((name, t))
+                return
+        if value is None:
+            c.attributes.append((name, self.door.types.simple(kinds.T_NONE), 0))
+            return
+        if isinstance(value, _rushlight.Module) and value._is_script:
+            own = value.__dict__.get("_concrete_type")
+            if not isinstance(own, ConcreteType):
+                self._foreign.append(value)
+            c.modules.append((name, own if isinstance(own, ConcreteType) else self.door.unit.type_of_object(value)))
+            return
+        c.modules.append((name, self.concrete(value, share)))
+
+    def _read_constants(self, c: ConcreteType, module: Any, added: set[str]) -> None:
+        names = c.facts.constants | set(module.__dict__.get("__constants__", ()))
+        for name in sorted(names):
+            if name in added:
+                what = "submodule" if name in module._modules else "buffer" if name in module._buffers else "parameter"
+                warnings.warn(
+                    f"'{name}' was found in ScriptModule constants,  but it is a non-constant {what}. Consider removing it.", stacklevel=2
+                )
+            elif not hasattr(module, name):
+                warnings.warn(
+                    f"'{name}' was found in ScriptModule constants, but was not actually set in __init__. Consider removing it.",
+                    stacklevel=2,
+                )
+            else:
+                c.constants[name] = _valid_constant(name, getattr(module, name), c.py_class.__name__)
+                added.add(name)
+
+    def _read_attribute(self, c: ConcreteType, name: str, value: Any) -> None:
+        if isinstance(value, bool | int | float | str) and name not in c.facts.annotations:
+            c.attributes.append((name, self.door.types.infer(value), 0))
+            return
+        if isinstance(value, FunctionType):
+            try:
+                c.functions[name] = (kinds.FUNCTION, self.door.function(value))
+            except Exception as error:  # noqa: BLE001 -- told when the program asks for it
+                c.failed[name] = (
+                    "(This function exists as an attribute on the Python module, but we failed to compile it to a TorchScript function. "
+                    f"\nThe error stack is reproduced here:\n{error}"
+                )
+            return
+        if isinstance(value, _rushlight.Function):
+            c.functions[name] = (kinds.FUNCTION, value)
+            return
+        if isinstance(value, BuiltinFunctionType) or isinstance(value, torch._ops.OpOverloadPacket):
+            answer = self.door.names.of(value)
+            if answer is not None and answer[0] in (kinds.OPERATOR, kinds.PATH):
+                c.functions[name] = answer
+                return
+        t, inferred = self._type_of(c.facts, name, value)
+        if isinstance(t, str) or t is None:
+            c.failed[name] = _failed_to_convert(value, t or "its annotation means no type", inferred)
+        else:
+            c.attributes.append((name, t, 0))
+
+    def _annotated(self, facts: ClassFacts, name: str, annotation: Any) -> Any:
+        if _is_final(annotation):
+            annotation = _final_inner(annotation)
+        t = self.door.types.of(annotation, facts.scope)
+        if t is None and isinstance(annotation, type) and not issubclass(annotation, _nn.Module):
+            raise RuntimeError(f"Unknown type annotation: '{annotation}' of attribute '{name}'")
+        return t
+
+    def _type_of(self, facts: ClassFacts, name: str, value: Any) -> tuple[Any, bool]:
+        """(its Type or why there is none, was it inferred?)"""
+        annotation = facts.annotations.get(name)
+        try:
+            if annotation is not None:
+                t = self._annotated(facts, name, annotation)
+                if t is not None:
+                    return t, False
+            if isinstance(value, Attribute | torch.jit.Attribute):
+                t = self.door.types.of(value.type, facts.scope)
+                return (t, False) if t is not None else (f"Unknown type: '{value.type}'", False)
+        except RuntimeError as error:
+            raise RuntimeError(f"Error inferring type for {name}: {value}: {error}") from error
+        if isinstance(value, torch.Tensor):
+            return self.door.types.simple(kinds.T_TENSOR), True
+        if value is None:
+            return self.door.types.simple(kinds.T_NONE), True
+        return self.door.types.infer(value), True
+
+    # -- from a type to its methods ------------------------------------------------------------------------
+
+    def stubs(self, module: Any) -> list[tuple[str, Any]]:
+        """(name, function) of the methods to compile."""
+        facts, names = self.facts(type(module)), []
+        forward = getattr(module, "forward", None)
+        if forward is not None and not marks.is_ignored(forward) and getattr(forward, "__func__", None) is not _nn.Module.forward:
+            names.append("forward")
+        names += [name for name in facts.exported if name not in names]
+        for name, value in module.__dict__.items():
+            if isinstance(value, python_types.MethodType) and marks.modifier(value) == marks.EXPORT:
+                names.append(name)
+        return [(name, _function_of(module, name)) for name in names if name not in facts.overloaded]
+
+    def compile(self, c: ConcreteType, module: Any, stubs: list[tuple[str, Any]]) -> None:
+        """Methods, properties and hooks: once for a type."""
+        if c.compiled:
+            return
+        c.compiled = True
+        made, d, t = [], self.door, c.type
+        for name, declarations in c.facts.overloaded.items():
+            fn = _function_of(module, name)
+            c.overloads[name] = []
+            for i, declaration in enumerate(declarations):
+                f = d.define(unwrapped(fn), f"{name}__{i}", self_type=t, signature=declaration)
+                c.overloads[name].append(f)
+                made.append(f)
+        for name, stub in stubs:
+            made.append(self._define(t, name, stub))
+        for name, member in c.facts.properties:
+            getter = d.define(unwrapped(member.fget), f"__{name}_getter", self_type=t)
+            setter = d.define(unwrapped(member.fset), f"__{name}_setter", self_type=t) if member.fset is not None else None
+            t.add_property(name, getter, setter)
+            made += [getter] if setter is None else [getter, setter]
+        for f in made:
+            f.compile()
+        self._compile_hooks(c)
+        self._compile_container(c, module)
+
+    def _define(self, t: Any, name: str, stub: Any) -> Any:
+        if isinstance(stub, TextStub):
+            return stub.define(self.door, t)
+        if isinstance(stub, ScriptMethodStub):
+            fn = unwrapped(stub.original_method)
+            scope = Scope(fn)
+            scope.locals = stub.resolution_callback
+            return self.door.define(fn, name, self_type=t, scope=scope)
+        if not isinstance(stub, FunctionType):
+            raise RuntimeError(f"Could not get the source of method '{name}' of type {type(stub).__name__}")
+        return self.door.define(unwrapped(stub), name, self_type=t)
+
+    def _compile_hooks(self, c: ConcreteType) -> None:
+        seen: dict[str, Any] = {}
+        for hooks, pre in ((c.hooks, False), (c.pre_hooks, True)):
+            for hook in hooks:
+                name = hook.__name__
+                if seen.setdefault(name, hook) is not hook:
+                    raise RuntimeError(
+                        f"Hook '{name}' on {c.py_class.__name__} has at least two different python definitions. "
+                        "Please use unique names for all hooks."
+                    )
+                f = self.door.define(unwrapped(hook), name, self_type=c.type, flags=kinds.HOOK)
+                c.type.add_hook(f, pre)
+                f.compile()
+                c.hook_functions[pre].append(f)
+
+    def _compile_container(self, c: ConcreteType, module: Any) -> None:
+        if c.facts.container not in (LIST, DICT) or not isinstance(module, _nn.ModuleList | _nn.Sequential | _nn.ModuleDict):
+            return
+        have = set(c.type.methods)
+        text = ""
+        if "__len__" not in have:
+            text += f"def __len__(self):\n   return {len(module)}\n"
+        if c.facts.container == DICT and "__contains__" not in have:
+            keys = list(module.keys())
+            text += f"def __contains__(self, key: str):\n   return {f'key in {keys!r}' if keys else 'False'}\n"
+        if text:
+            for f in define_text(self.door, c.type, text, Scope(names={})):
+                f.compile()
+
+    # -- from a type to an object ----------------------------------------------------------------------------
+
+    def create(self, module: Any, c: ConcreteType, stubs: Any = None) -> Any:
+        """The program of a module: its state is shared."""
+        known = self._made.get(id(module))
+        if known is not None:
+            return known
+        make_stubs = stubs or self.stubs
+        script = self.door.unit.module_of(c.type.create())
+        self._made[id(module)] = script
+        self._made[-id(module)] = module
+        skip = _SKIPPED
+        for name, t, flags in c.attributes:
+            value = getattr(module, name) if name not in skip else module.__dict__[name]
+            if isinstance(value, Attribute | torch.jit.Attribute):
+                value = value.value
+            self._fill(script, name, value, flags)
+        for name, sub in c.modules:
+            script._set(name, self._submodule(getattr(module, name), sub, make_stubs))
+        self.compile(c, module, make_stubs(module))
+        self._dress(script, module, c)
+        return script
+
+    def _fill(self, script: Any, name: str, value: Any, flags: int) -> None:
+        if isinstance(value, torch.Tensor):
+            script._set(name, value)
+            return
+        try:
+            self.door.unit.set_attr(script, name, value)
+        except RuntimeError as error:
+            raise RuntimeError(f"Could not cast attribute '{name}' to its type: {error}") from error
+
+    def _submodule(self, value: Any, sub: Any, stubs: Any) -> Any:
+        if isinstance(value, _rushlight.Module) and value._is_script:
+            return value
+        if isinstance(sub, ConcreteType):
+            return self.create(value, sub, stubs)
+        return self._by_interface(value, sub)
+
+    def _by_interface(self, module: Any, interface: Any) -> Any:
+        """A module that is used through an interface: the interface's methods are compiled."""
+        c = self.concrete(module)
+        names = list(interface.methods)
+        made = self.create(module, c, lambda m: [(n, _function_of(m, n)) for n in names] if m is module else self.stubs(m))
+        for name in names:
+            if c.type.method(name) is None:
+                self._define(c.type, name, _function_of(module, name)).compile()
+        return made
+
+    def _dress(self, script: Any, module: Any, c: ConcreteType) -> None:
+        """What Python sees beside the program: ignored methods and attributes, names of containers, hooks."""
+        own = script.__dict__
+        own["_concrete_type"] = c
+        for name in c.facts.kept:
+            own[name] = python_types.MethodType(_class_member(c.py_class, name), script) if isinstance(
+                _class_member(c.py_class, name), FunctionType) else getattr(module, name)
+        for name in c.ignored:
+            if hasattr(module, name):
+                own[name] = getattr(module, name)
+        for name in c.facts.copied:
+            if not (name.startswith("__") and name.endswith("__")) and name not in c.type.methods:
+                own[name] = python_types.MethodType(_class_member(c.py_class, name), script)
+        for name in c.constants:
+            own.setdefault(name, c.constants[name])
+        for name, answer in c.functions.items():
+            own.setdefault(name, module.__dict__.get(name, answer[1]))
+        if c.hooks or c.pre_hooks:
+            script._is_hooked = True
+            for i, f in enumerate(c.hook_functions[1]):
+                script._forward_pre_hooks[i] = f
+            for i, f in enumerate(c.hook_functions[0]):
+                script._forward_hooks[i] = f
+
+    def outermost(self, body: Any) -> Any:
+        """Types of a script() that failed are forgotten."""
+        if self._depth == 0:
+            self._recent, self._made = [], {}
+        self._depth += 1
+        try:
+            return self.door.outermost(body)
+        except BaseException:
+            if self._depth == 1:
+                for c in self._recent:
+                    known = self._types.get(c.py_class, {})
+                    for key in [k for k, v in known.items() if v is c]:
+                        del known[key]
+                    if c.type is not None:
+                        c.type.forget()
+            raise
+        finally:
+            self._depth -= 1
+            if self._depth == 0:
+                self._recent, self._made = [], {}
+
+
+def _is_interface(t: Any) -> bool:
+    return t.kind == kinds.T_INTERFACE
+
+
+def _function_of(module: Any, name: str) -> Any:
+    item = getattr(module, name, None)
+    if item is None:
+        raise AttributeError(f"module has no attribute '{name}'")
+    return getattr(item, "__func__", item)
+
+
+def _check_initialized(module: Any) -> None:
+    if "_parameters" not in module.__dict__ and not (isinstance(module, _rushlight.Module) and module._is_script):
+        raise RuntimeError(
+            f"'{torch.typename(type(module))}' has not been initialized, did you forget to call 'super()'?"
+        )
+    lazy = getattr(torch.nn.parameter, "UninitializedTensorMixin", ())
+    for name, value in module._parameters.items():
+        if lazy and isinstance(value, lazy):
+            raise RuntimeError(
+                f"'{torch.typename(type(module))}' has uninitialized parameters {name}. Did you forget to run a forward pass?"
+            )
+
+
+# -- Texts ------------------------------------------------------------------------------------------------------
+
+
+class TextStub:
+    """A method that `define` gave as text before the module was a program."""
+
+    def __init__(self, text: str, scope: Scope) -> None:
+        self.text, self.scope = text, scope
+
+    def define(self, d: Door, t: Any) -> Any:
+        return define_text(d, t, self.text, self.scope)[0]
+
+
+def define_text(d: Door, t: Any, text: str, scope: Scope, name: str = "<string>") -> list[Any]:
+    """Declares the methods that a text has."""
+    text = textwrap.dedent(text)
+    source = d.sources.of_text(name, text)
+    try:
+        lines = [(node.lineno, node.name) for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    except SyntaxError as error:
+        raise RuntimeError(f"expected a def: {error}") from error
+    return [d.unit.define(method, source, line, scope, t) for line, method in lines]
+
+
+def define(module: Any, text: str, frames_up: int = 2) -> None:
+    """ScriptModule.define."""
+    frame = sys._getframe(frames_up)
+    scope = Scope(names=frame.f_globals, local_names=dict(frame.f_locals))
+    d = door()
+    if not module._is_script:
+        for node in ast.parse(textwrap.dedent(text)).body:
+            if isinstance(node, ast.FunctionDef):
+                stubs = type(module).__dict__.get("_script_stubs")
+                if stubs is None:
+                    stubs = type(module)._script_stubs = {}
+                stubs[node.name] = TextStub(ast.unparse(node), scope)
+        module.__dict__["_defined_in_init"] = True
+        return
+    for f in define_text(d, d.unit.type_of_object(module), text, scope):
+        f.compile()
+
+
+# -- The doors -----------------------------------------------------------------------------------------------------
+
+_modules: Modules | None = None
+
+
+def modules() -> Modules:
+    """The concrete types of the process's door."""
+    global _modules
+    if _modules is None or _modules.door is not door():
+        _modules = Modules(door())
+    return _modules
+
+
+def _prepared(module: Any, memo: dict[int, Any]) -> Any:
+    """Modules may say what stands for them in programs."""
+    if not isinstance(module, _nn.Module) or isinstance(module, _rushlight.Module):
+        return module
+    if id(module) in memo:
+        return memo[id(module)]
+    made = memo[id(module)] = module.__prepare_scriptable__() if hasattr(module, "__prepare_scriptable__") else module
+    for name, child in list(made._modules.items()):
+        new = _prepared(child, memo)
+        if new is not child:
+            made._modules[name] = new
+    return made
+
+
+def script_module(module: Any, share_types: bool = True) -> Any:
+    """rushlight.script of a torch.nn.Module."""
+    if isinstance(module, _rushlight.Module) and module._is_script:
+        return module
+    module = _prepared(module, {})
+    m = modules()
+    return m.outermost(lambda: m.create(module, m.concrete(module, share_types)))
+
+
+def finish_script_module(module: Any) -> None:
+    """A user's subclass of ScriptModule after its __init__: the methods marked by script_method become its program."""
+    m = modules()
+
+    def stubs(of: Any) -> list[tuple[str, Any]]:
+        if of is module or isinstance(of, torch_script_base()):
+            return sorted(type(of)._script_stubs.items())
+        return m.stubs(of)
+
+    share = not module.__dict__.pop("_defined_in_init", False)
+    made = m.outermost(lambda: m.create(module, m.concrete(module, share), stubs))
+    c = made.__dict__["_concrete_type"]
+    for name, _, _ in c.attributes:
+        module.__dict__.pop(name, None)
+    module._become(made)
+    for name, value in made.__dict__.items():
+        if name not in module.__dict__ or name == "_concrete_type":
+            module.__dict__[name] = value
+
+
+def torch_script_base() -> Any:
+    from .torch_modules import ScriptModule
+
+    return ScriptModule
+
+
+def script_method(fn: Any) -> Any:
+    """Marks a method of a ScriptModule's subclass as part of its program."""
+    frame = sys._getframe(2)
+    return ScriptMethodStub(dict(frame.f_locals), fn)
+
+
+__all__ = ["RecursiveScriptModule", "ScriptFunction", "define", "script_method", "script_module"]

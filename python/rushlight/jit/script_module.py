@@ -160,6 +160,10 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return [getattr(self, name) for name in self.methods()]
 
     @property
+    def _rush_is_scripted(self) -> bool:
+        return self._is_script
+
+    @property
     def _c(self) -> Any:
         return CModule(self)
 
