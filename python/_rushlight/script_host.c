@@ -255,7 +255,8 @@ static rush_status ask_default(void *user, void *scope, const char *name, const 
   if (!answer) {
     st = fail_with_python(err);
   } else if (PyTuple_Check(answer) && PyTuple_GET_SIZE(answer) == 1) {
-    int result = py_to_value_as(&call, PyTuple_GET_ITEM(answer, 0), type, out);
+    bool none = PyTuple_GET_ITEM(answer, 0) == Py_None && rush_type_kind_of(type) == RUSH_TYPE_TENSOR;
+    int result = none ? 1 : py_to_value_as(&call, PyTuple_GET_ITEM(answer, 0), type, out);
     if (result > 0) {
       rush_error ignored = RUSH_ERROR_INIT;
       char *want = NULL;

@@ -45,7 +45,7 @@ __all__ = [
     "EnumValue",
     "Error",
     "ScriptMethod",
-    "ScriptModule",
+    "ScriptModule",  # noqa: F405 -- __getattr__ knows it
     "ScriptObject",
     "Tensor",
     "__version__",

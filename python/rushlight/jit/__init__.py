@@ -50,9 +50,10 @@ __all__ = [
     "optimized_execution",
     "script",
     "script_if_tracing",
+    "script_method",
+    "set_fusion_strategy",
     "trace",
     "trace_module",
-    "set_fusion_strategy",
     "unused",
 ]
 
@@ -80,6 +81,23 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     if isinstance(obj, type):
         return _script_class(obj, torch)
     return _script_other(obj)
+
+
+def script_method(fn: Any) -> Any:
+    """Marks a method of a subclass of ScriptModule as part of its program."""
+    from .torch_modules import ScriptMethodStub
+
+    frame = sys._getframe(1)
+    names: dict[str, Any] = dict(frame.f_back.f_locals) if frame.f_back is not None else {}
+    return ScriptMethodStub(names, fn)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ScriptModule", "RecursiveScriptModule"):
+        import rushlight
+
+        return getattr(rushlight, name)
+    raise AttributeError(f"module 'rushlight.jit' has no attribute '{name}'")
 
 
 def _script_function(fn: Any) -> ScriptFunction:

@@ -89,10 +89,9 @@ class ClassFacts:
                 self.kept.append(name)
             elif mark == marks.COPY_TO_SCRIPT_WRAPPER:
                 self.copied.append(name)
-            if fn.__module__ and not fn.__module__.startswith("torch.nn.modules"):
-                declared = _method_overloads(fn, cls)
-                if declared:
-                    self.overloaded[name] = declared
+            declared = _method_overloads(fn, cls)
+            if declared:
+                self.overloaded[name] = declared
 
 
 def _method_overloads(fn: Any, cls: type) -> list[Any]:
@@ -682,10 +681,4 @@ def torch_script_base() -> Any:
     return ScriptModule
 
 
-def script_method(fn: Any) -> Any:
-    """Marks a method of a ScriptModule's subclass as part of its program."""
-    frame = sys._getframe(2)
-    return ScriptMethodStub(dict(frame.f_locals), fn)
-
-
-__all__ = ["RecursiveScriptModule", "ScriptFunction", "define", "script_method", "script_module"]
+__all__ = ["RecursiveScriptModule", "ScriptFunction", "define", "script_module"]
