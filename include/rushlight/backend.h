@@ -31,6 +31,13 @@
  * Graphs are PyTorch IR (docs/architecture.md): blocks of nodes in order; what is read here is borrowed and
  * lives as long as the pass runs, or, for a node given to `prepare`, as long as the state.
  *
+ * Graphs as data (the part of the table from graph_create on; docs/ir.md).  A rush_graph is the caller's own: made empty,
+ * from text, or as a copy of a program's function.  Blocks, nodes and values belong to their graph and are borrowed
+ * from it until it is released; `const` in their handles says nothing about the graph.  A destroyed node (or an erased
+ * input or output) stays memory until then: node_is_live and value_is_live tell, functions that change refuse it.
+ * Functions that change check what they are given (RUSH_EARGUMENT) and then do it all or not at all; whether the whole
+ * still makes sense says graph_lint.  One thread at a time works on a graph; different graphs are independent.
+ *
  * Words of ownership (new, borrowed, steals): rushlight.h.  Version: `struct_bytes` grows at the end only;
  * RUSH_BACKEND_ABI changes when something else does. */
 #ifndef RUSHLIGHT_BACKEND_H
@@ -55,6 +62,10 @@ typedef struct rush_node rush_node;
 typedef struct rush_block rush_block;
 typedef struct rush_graph_value rush_graph_value; /* what a node gives or takes; every one is defined once */
 typedef struct rush_pass rush_pass;               /* one run of a pass over one graph */
+typedef struct rush_graph rush_graph;             /* a graph that a caller owns, with the types it uses */
+typedef struct rush_type rush_type;               /* a type that a caller owns */
+typedef struct rush_aliases rush_aliases;         /* what alias_analyse found */
+typedef struct rush_builder rush_builder;         /* builds a graph call by call, with one sticky error */
 
 /* Where a description is written, piece by piece. */
 typedef void rush_write_fn(void *to, const char *text, size_t n_bytes);
@@ -176,6 +187,135 @@ typedef struct rush_backend_api {
    * strides and requires_grad, of others their value's kind.  Two calls with the same bytes have the
    * same facts.  Writes at most `max` bytes and returns how many it needs. */
   size_t (*call_spec)(const rush_call *call, void *out, size_t max);
+
+  /* -- Graphs as data.  Texts given by `char **out` are freed with rush_free_text. -- */
+
+  /* Empty: no inputs, nodes, outputs. */
+  rush_status (*graph_create)(rush_context *c, rush_graph **out, rush_error *err);
+  /* From IR text, as graph_text gives it.  Named types (classes) are those of `scope`'s program (NULL: there are none);
+   * tensor_constants: constants printed as <Tensor> become tensors of zeros, else they are refused. */
+  rush_status (*graph_parse)(rush_context *c, const char *text, bool tensor_constants, const rush_graph *scope,
+                             rush_graph **out, rush_error *err);
+  /* A copy of the graph of a module's method (NULL: "forward"), or of a method of an object, or (method NULL) of a function
+   * that is a value. */
+  rush_status (*graph_of_method)(rush_module *m, const char *method, rush_graph **out, rush_error *err);
+  rush_status (*graph_of_value)(rush_context *c, rush_value v, const char *method, rush_graph **out, rush_error *err);
+  rush_status (*graph_copy)(const rush_graph *g, rush_graph **out, rush_error *err);
+  void (*graph_release)(rush_graph *g); /* NULL: nothing */
+  const rush_block *(*graph_block)(const rush_graph *g);
+  /* As PyTorch prints it; `ranges`: with `# file:line:column`. */
+  rush_status (*graph_text)(const rush_graph *g, bool ranges, char **out, rush_error *err);
+  rush_status (*graph_dot)(const rush_graph *g, const char *name, char **out, rush_error *err);
+  /* Every rule that a graph must keep; RUSH_EINTERNAL's message says which one is broken, and where. */
+  rush_status (*graph_lint)(rush_graph *g, rush_error *err);
+  /* Run it (after a lint, on a copy): complete arguments.  *result, new: None, a value, or a tuple of several. */
+  rush_status (*graph_call)(rush_graph *g, const rush_value *args, size_t n_args, rush_value *result, rush_error *err);
+  /* A pass by name. */
+  rush_status (*graph_run_pass)(rush_graph *g, const char *name, rush_error *err);
+  /* New nodes of graph_insert* go before this node; block_return(b): at the end of b.  At first, the end of the graph. */
+  const rush_node *(*graph_insert_point)(const rush_graph *g);
+  rush_status (*graph_set_insert_point)(rush_graph *g, const rush_node *before, rush_error *err);
+  /* A call of an operator at the insert point: overload, defaults and conversions as TorchScript chooses them.
+   * args[i] is values[i] where that is not NULL, else the constant constants[i].  The last n_named ones have names.
+   * Several results are one tuple, none is None. */
+  rush_status (*graph_insert)(rush_graph *g, const char *op, const rush_graph_value *const *values, const rush_value *constants,
+                              size_t n_args, const char *const *names, size_t n_named, const rush_graph_value **out,
+                              rush_error *err);
+  /* type NULL: the value's own. */
+  rush_status (*graph_insert_constant)(rush_graph *g, rush_value v, const rush_type *type, const rush_graph_value **out,
+                                       rush_error *err);
+  rush_status (*graph_insert_node)(rush_graph *g, const rush_node *n, rush_error *err);
+  rush_graph *(*pass_graph)(const rush_pass *pass); /* borrowed: for passes that change more than groups */
+
+  /* -- Blocks -- */
+
+  rush_graph *(*block_graph)(const rush_block *b);          /* borrowed */
+  const rush_node *(*block_owner)(const rush_block *b);     /* NULL: the graph's own block */
+  const rush_node *(*block_param)(const rush_block *b);     /* its outputs are the block's inputs */
+  const rush_node *(*block_return)(const rush_block *b);    /* its inputs are the block's outputs */
+  const rush_node *(*block_last)(const rush_block *b);      /* NULL: empty */
+  /* The next node of that kind behind `after` (NULL: from the start); nested: inside of nodes too.  NULL: no more. */
+  const rush_node *(*block_find)(const rush_block *b, const char *kind, bool nested, const rush_node *after);
+
+  /* -- Nodes -- */
+
+  /* Unlinked, of a kind ("prim::If", "aten::add"), with n_outputs outputs of type Tensor. */
+  rush_status (*node_create)(rush_graph *g, const char *kind, const rush_graph_value *const *inputs, size_t n_inputs,
+                             size_t n_outputs, const rush_node **out, rush_error *err);
+  bool (*node_is_live)(const rush_node *n);                 /* it was not destroyed */
+  rush_graph *(*node_graph)(const rush_node *n);            /* borrowed */
+  const rush_block *(*node_owner)(const rush_node *n);      /* NULL: it is in no block */
+  const rush_node *(*node_prev)(const rush_node *n);        /* NULL: the first one */
+  /* The schema that the inputs fit, new text; RUSH_EARGUMENT: there is none. */
+  rush_status (*node_schema)(const rush_node *n, char **out, rush_error *err);
+  rush_status (*node_text)(const rush_node *n, char **out, rush_error *err);
+  /* Where it comes from, new text: "file.py:3:4", or "". */
+  rush_status (*node_source)(const rush_node *n, char **out, rush_error *err);
+  /* Link an unlinked node, or move a linked one, before (after) another.  block_return(b) is the end of a block. */
+  rush_status (*node_insert)(const rush_node *n, const rush_node *at, bool after, rush_error *err);
+  rush_status (*node_move)(const rush_node *n, const rush_node *at, bool after, rush_error *err);
+  /* Its outputs must have no uses left; nodes inside go with it. */
+  rush_status (*node_destroy)(const rush_node *n, rush_error *err);
+  rush_status (*node_is_before)(const rush_node *a, const rush_node *b, bool *out, rush_error *err);
+  /* i at most the number of inputs. */
+  rush_status (*node_insert_input)(const rush_node *n, size_t i, const rush_graph_value *v, rush_error *err);
+  rush_status (*node_set_input)(const rush_node *n, size_t i, const rush_graph_value *v, rush_error *err);
+  rush_status (*node_remove_input)(const rush_node *n, size_t i, rush_error *err);
+  rush_status (*node_replace_input)(const rush_node *n, const rush_graph_value *from, const rush_graph_value *to, rush_error *err);
+  /* type NULL: Tensor; name NULL: none. */
+  rush_status (*node_insert_output)(const rush_node *n, size_t i, const rush_type *type, const char *name,
+                                    const rush_graph_value **out, rush_error *err);
+  rush_status (*node_remove_output)(const rush_node *n, size_t i, rush_error *err); /* without uses */
+  rush_status (*node_add_block)(const rush_node *n, const rush_block **out, rush_error *err);
+  rush_status (*node_erase_block)(const rush_node *n, size_t i, rush_error *err);
+  /* The input that the operator's schema calls so. */
+  rush_status (*node_named_input)(const rush_node *n, const char *name, const rush_graph_value **out, rush_error *err);
+  /* Attributes in the order of setting; of prim::Constant "value".  Kinds as PyTorch's: i f s t c ty, is fs ss ts tys, g, ival. */
+  const char *(*node_attr_name)(const rush_node *n, size_t i); /* NULL: no more */
+  const char *(*node_attr_kind)(const rush_node *n, const char *name); /* static; NULL: there is none */
+  rush_status (*node_attr)(const rush_node *n, const char *name, rush_value *out, rush_error *err); /* new; not of types, graphs */
+  size_t (*node_attr_n_types)(const rush_node *n, const char *name);
+  const rush_type *(*node_attr_type)(const rush_node *n, const char *name, size_t i); /* new */
+  /* A graph attribute, or the subgraph of a fork or a group ("Subgraph"), copied. */
+  rush_status (*node_attr_graph)(const rush_node *n, const char *name, rush_graph **out, rush_error *err);
+  rush_status (*node_set_attr)(const rush_node *n, const char *name, const char *kind, rush_value v, rush_error *err);
+  rush_status (*node_set_attr_types)(const rush_node *n, const char *name, const rush_type *const *types, size_t n_types,
+                                     rush_error *err);
+  rush_status (*node_remove_attr)(const rush_node *n, const char *name, rush_error *err);
+  rush_status (*node_copy_attrs)(const rush_node *n, const rush_node *from, rush_error *err);
+
+  /* -- Values -- */
+
+  bool (*value_is_live)(const rush_graph_value *v);
+  const rush_node *(*value_node)(const rush_graph_value *v); /* that gives it; a block's input: block_param */
+  size_t (*value_offset)(const rush_graph_value *v);         /* among the node's outputs */
+  const char *(*value_name)(const rush_graph_value *v);      /* debug name, or NULL: it prints as its id */
+  /* Made unique: an older owner of the name is renamed x.1, x.2 ... "": none. */
+  rush_status (*value_set_name)(const rush_graph_value *v, const char *name, rush_error *err);
+  const rush_type *(*value_type)(const rush_graph_value *v); /* new; NULL without memory */
+  rush_status (*value_set_type)(const rush_graph_value *v, const rush_type *t, rush_error *err);
+  size_t (*value_n_uses)(const rush_graph_value *v);
+  /* Use i: its node (NULL: no more), and which of that node's inputs it is. */
+  const rush_node *(*value_use)(const rush_graph_value *v, size_t i, size_t *input);
+  /* after NULL: all; else only the uses by nodes behind `after`. */
+  rush_status (*value_replace_uses)(const rush_graph_value *v, const rush_graph_value *by, const rush_node *after, rush_error *err);
+
+  /* -- Types -- */
+
+  /* "int[]", "Dict(str, Tensor)", "Tensor?" as graphs print them; classes are found in scope's program (NULL: none). */
+  rush_status (*type_parse)(rush_context *c, const char *text, const rush_graph *scope, const rush_type **out, rush_error *err);
+  void (*type_release)(const rush_type *t);
+  const char *(*type_kind)(const rush_type *t); /* "TensorType", "ListType" ... */
+  /* As graphs print it, or (annotation) as Python writes it: "List[int]". */
+  rush_status (*type_text)(rush_context *c, const rush_type *t, bool annotation, char **out, rush_error *err);
+  size_t (*type_n_elems)(const rush_type *t);
+  const rush_type *(*type_elem)(const rush_type *t, size_t i); /* new */
+  const char *(*type_field)(const rush_type *t, size_t i);     /* name of a NamedTuple's field, or NULL */
+  const char *(*type_name)(const rush_type *t);                /* qualified, of classes and their like; or NULL */
+  bool (*type_equal)(const rush_type *a, const rush_type *b);
+  bool (*type_is_subtype)(const rush_type *a, const rush_type *b);
+  /* The smallest type above both that TorchScript gives; *out NULL: there is none. */
+  rush_status (*type_unify)(rush_context *c, const rush_type *a, const rush_type *b, bool to_union, const rush_type **out, rush_error *err);
 } rush_backend_api;
 
 /* Static; NULL when this library does not have that version. */

@@ -241,9 +241,11 @@ static void dump_body(session *s, void *arg)
   case RUSH_DUMP_SCHEMA:
     each_method(s, job, show_schema);
     break;
-  case RUSH_DUMP_DOT:
-    show_dot(s, need_method(s, job->m, job->method), job->out);
+  case RUSH_DUMP_DOT: {
+    const function *f = need_method(s, job->m, job->method);
+    show_dot(s, f->name, f->graph, job->out);
     break;
+  }
   case RUSH_DUMP_DIGEST:
     show_digest(s, job->m, job->out);
     break;

@@ -404,14 +404,14 @@ static void dot_block(dot *d, const ir_block *b)
   session_leave(d->s);
 }
 
-void show_dot(session *s, const function *f, text_buf *out)
+void show_dot(session *s, const char *name, const ir_graph *g, text_buf *out)
 {
   dot d = {.s = s, .out = out};
 
   text_puts(out, "digraph \"");
-  put_quoted(out, f->name);
+  put_quoted(out, name);
   text_puts(out, "\" {\n  node [shape=box, fontname=\"monospace\"];\n");
-  dot_block(&d, f->graph->block);
+  dot_block(&d, g->block);
   text_puts(out, "}\n");
 }
 

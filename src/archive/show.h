@@ -7,7 +7,7 @@
 void show_summary(session *s, module *m, text_buf *out);
 /* One method's, or (NULL) all that an archive would hold.  Exported programs: `def forward(self, x): ...` in PyTorch's manner. */
 void show_code(session *s, module *m, const char *method, text_buf *out);
-void show_dot(session *s, const function *f, text_buf *out);
+void show_dot(session *s, const char *name, const ir_graph *g, text_buf *out);
 void show_digest(session *s, module *m, text_buf *out);
 /* The program as JSON (the form is told in show_json.c): what `method` reaches, or NULL: every method. */
 void show_json(session *s, module *m, const char *method, text_buf *out);

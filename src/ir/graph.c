@@ -36,6 +36,8 @@ void ir_graph_free(ir_graph *g)
     mem_free(c, g->constants, g->cap_constants * sizeof(rush_value));
   table_free(&g->names);
   table_free(&g->suffixes);
+  for (struct kept_types *k = g->kept; k; k = k->next)
+    type_store_release(k->types);
   arena_free(&g->mem);
   if (!g->types_borrowed)
     type_store_release(g->types);
@@ -50,6 +52,19 @@ void ir_graph_borrow_types(ir_graph *g)
     return;
   g->types_borrowed = true;
   type_store_release(g->types);
+}
+
+void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts)
+{
+  struct kept_types *k = g->kept;
+
+  while (k && k->types != ts)
+    k = k->next;
+  if (!ts || ts == g->types || k)
+    return;
+  k = session_alloc_in(s, &g->mem, sizeof *k);
+  *k = (struct kept_types){type_store_retain(ts), g->kept};
+  g->kept = k;
 }
 
 /* -- Block signatures --------------------------------------------------------------------------- */
@@ -366,6 +381,8 @@ ir_graph *ir_graph_copy(session *s, const ir_graph *g)
   ir_graph *to = ir_graph_new(s, g->types);
 
   session_defer(s, ir_graph_free_deferred, to);
+  for (const struct kept_types *k = g->kept; k; k = k->next)
+    ir_graph_keep_types(s, to, k->types);
   copy_block_body(copier_new(s, to), to->block, g->block);
   if (to->next_origin < g->next_origin)
     to->next_origin = g->next_origin;

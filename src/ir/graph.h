@@ -121,6 +121,7 @@ struct ir_node {
   ir_block **blocks;
   uint32_t n_inputs, n_outputs, n_blocks, cap_inputs, cap_outputs, cap_blocks;
   uint32_t constant;  /* IR_CONSTANT: index into the graph's pool */
+  bool destroyed;     /* its memory stays until the graph goes: handles of it can be told */
   struct function *function; /* IR_CALL_FUNCTION, IR_FORK, IR_CLOSURE: ir/program.h */
   ir_attr *attrs;
   source_range range;
@@ -144,8 +145,10 @@ struct ir_graph {
   rush_value *constants; /* retained */
   uint32_t n_constants, cap_constants;
   uint32_t next_id, next_origin;
+  ir_node *insert_at; /* new nodes of tools go before this one; NULL: at the end */
   table names;       /* debug name -> value */
   table suffixes;    /* base of a name -> last number tried for it */
+  struct kept_types { type_store *types; struct kept_types *next; } *kept; /* of other types that values have: retained */
   bool types_borrowed; /* owned by what `types` belongs to: retaining it would be a cycle */
 };
 
@@ -156,6 +159,8 @@ void ir_graph_free(ir_graph *g);
 void ir_graph_free_deferred(void *g); /* for session_defer */
 /* The graph becomes part of what owns its type store (a program): it stops retaining it. */
 void ir_graph_borrow_types(ir_graph *g);
+/* A type of another program comes into the graph: its store is retained. */
+void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts);
 ir_graph *ir_graph_copy(session *s, const ir_graph *g); /* new; origins kept */
 static inline ir_node *ir_block_first(const ir_block *b) { return b->ret->next; } /* == b->ret when empty */
 static inline ir_node *ir_block_last(const ir_block *b) { return b->ret->prev; }
@@ -181,6 +186,7 @@ ir_node *ir_node_new(session *s, ir_graph *g, ir_kind kind, ir_value *const *inp
 /* Operator node with outputs typed by the schema where they are concrete (else set the types). */
 ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *inputs, uint32_t n_inputs);
 ir_value *ir_node_add_output(session *s, ir_node *n, const type *t);
+ir_value *ir_node_insert_output(session *s, ir_node *n, uint32_t at, const type *t);
 void ir_node_add_input(session *s, ir_node *n, ir_value *v);
 void ir_node_insert_input(session *s, ir_node *n, uint32_t at, ir_value *v);
 void ir_node_remove_input(ir_node *n, uint32_t i);
@@ -202,6 +208,18 @@ bool ir_node_is_before(const ir_node *a, const ir_node *b);
 const char *ir_node_kind_name(const ir_node *n); /* "aten::add", "prim::If" */
 bool ir_kind_of_name(str name, ir_kind *out); /* of the fixed kinds; false: none */
 bool ir_node_is_op(const ir_node *n, const char *name); /* by qualified name, any overload */
+/* A node by the name of its kind, as graph text has it: a fixed kind, or an operator that ir_node_resolve looks for. */
+ir_node *ir_node_new_named(session *s, ir_graph *g, str name);
+/* Name the overload that the inputs fit, in the order of registration; one that fits still stays.  None: the node becomes
+ * (or stays) IR_UNKNOWN_OP.  Other kinds are left alone. */
+void ir_node_resolve(session *s, ir_node *n);
+void ir_graph_resolve(session *s, ir_graph *g); /* all nodes */
+/* Is no output of it, or of a node inside it, used outside?  Then it can be destroyed. */
+bool ir_node_is_unused(const ir_node *n);
+/* Is the block inside the node (at any depth)? */
+bool ir_block_is_inside(const ir_block *b, const ir_node *n);
+/* The next node of that kind's name behind `after` (NULL: from the start), in the order of printing; NULL: none. */
+ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const ir_node *after);
 
 void ir_value_replace_all_uses(ir_value *from, ir_value *to);
 void ir_value_set_name(session *s, ir_value *v, const char *name); /* made unique: x, x.1, x.2 ... */
@@ -245,6 +263,7 @@ bool ir_node_is_subgraph(const ir_node *n);
 /* Graph text back to a graph.  Named types are looked up when `ts` is a program's.  Operators are found by name
  * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
 ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */
+const type *ir_parse_type(session *s, type_store *ts, const char *text);
 /* Could the node's inputs be the complete arguments of this schema?  Types are compared without conversions. */
 bool ir_node_fits_schema(const ir_node *n, const schema *sc);
 /* Leaves the session naming the first broken rule (and `pass`, when not NULL). */

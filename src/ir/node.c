@@ -1,5 +1,6 @@
 /* ir/node.c -- nodes, their order in a block, and the uses of values. */
 #include "ir/graph.h"
+#include "ops/lookup.h"
 
 /* Orders are handed out ORDER_GAP apart; an insert between neighbours halves a gap.  A used-up gap
  * renumbers the block, at most once per 32 inserts at one spot.  Rejected: plain indices (every insert
@@ -105,18 +106,26 @@ ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *i
   return n;
 }
 
-ir_value *ir_node_add_output(session *s, ir_node *n, const type *t)
+ir_value *ir_node_insert_output(session *s, ir_node *n, uint32_t at, const type *t)
 {
+  ASSERT(at <= n->n_outputs, "no such place for an output");
   ir_graph *g = n->graph;
   ir_value *v = session_alloc_in(s, &g->mem, sizeof *v);
 
   v->node = n;
-  v->index = n->n_outputs;
   v->id = g->next_id++;
   v->type = t;
   n->outputs = grow_pointers(s, g, n->outputs, n->n_outputs, &n->cap_outputs);
-  n->outputs[n->n_outputs++] = v;
+  memmove(n->outputs + at + 1, n->outputs + at, (n->n_outputs - at) * sizeof(void *));
+  n->outputs[at] = v;
+  for (n->n_outputs++; at < n->n_outputs; at++)
+    n->outputs[at]->index = at;
   return v;
+}
+
+ir_value *ir_node_add_output(session *s, ir_node *n, const type *t)
+{
+  return ir_node_insert_output(s, n, n->n_outputs, t);
 }
 
 void ir_node_insert_input(session *s, ir_node *n, uint32_t at, ir_value *v)
@@ -237,6 +246,8 @@ void ir_node_unlink(ir_node *n)
 
   n->prev->next = n->next;
   n->next->prev = n->prev;
+  if (n->graph->insert_at == n)
+    n->graph->insert_at = n->next;
   n->prev = n->next = NULL; /* a stale walk fails at once, not later */
   n->block = NULL;
 }
@@ -295,13 +306,33 @@ static void unset_inputs(ir_node *n)
     ir_node_set_input(n, i, NULL);
 }
 
-static void destroy_block(ir_block *b)
+static void unset_block(ir_block *b);
+
+/* All inside first: what stands in a wrong order is destroyed as well. */
+static void unset_all(ir_node *n)
+{
+  unset_inputs(n);
+  for (uint32_t i = 0; i < n->n_blocks; i++)
+    unset_block(n->blocks[i]);
+}
+
+static void unset_block(ir_block *b)
 {
   unset_inputs(b->ret);
+  for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
+    unset_all(n);
+}
+
+static void destroy_block(ir_block *b)
+{
+  unset_block(b);
   while (ir_block_last(b) != b->ret)
     ir_node_destroy(ir_block_last(b));
   for (uint32_t i = 0; i < b->param->n_outputs; i++)
     forget_name(b->param->outputs[i]);
+  if (b->graph->insert_at == b->ret)
+    b->graph->insert_at = NULL;
+  b->param->destroyed = b->ret->destroyed = true;
 }
 
 void ir_node_destroy_block(ir_node *n, uint32_t i)
@@ -321,8 +352,69 @@ void ir_node_destroy(ir_node *n)
     ASSERT(!n->outputs[i]->uses, "destroying a node whose output is used");
     forget_name(n->outputs[i]);
   }
+  n->destroyed = true;
   if (n->block)
     ir_node_unlink(n);
+}
+
+static bool used_outside(const ir_node *of, const ir_node *n)
+{
+  for (uint32_t i = 0; i < of->n_outputs; i++)
+    for (const ir_use *u = of->outputs[i]->uses; u; u = u->next)
+      if (!ir_block_is_inside(u->user->block, n))
+        return true;
+  for (uint32_t i = 0; i < of->n_blocks; i++) {
+    const ir_block *b = of->blocks[i];
+
+    if (used_outside(b->param, n))
+      return true;
+    for (const ir_node *m = ir_block_first(b); m != b->ret; m = m->next)
+      if (used_outside(m, n))
+        return true;
+  }
+  return false;
+}
+
+bool ir_node_is_unused(const ir_node *n) { return !used_outside(n, n); }
+
+bool ir_block_is_inside(const ir_block *b, const ir_node *n)
+{
+  for (; b; b = b->owner ? b->owner->block : NULL)
+    if (b->owner == n)
+      return true;
+  return false;
+}
+
+/* The node printed behind n, inside the block `top`; NULL: the end. */
+static ir_node *next_in_text(const ir_block *top, const ir_node *n, bool nested)
+{
+  for (uint32_t i = 0; nested && i < n->n_blocks; i++)
+    if (ir_block_first(n->blocks[i]) != n->blocks[i]->ret)
+      return ir_block_first(n->blocks[i]);
+  while (n->next == n->block->ret) {
+    const ir_block *b = n->block;
+    const ir_node *owner = b->owner;
+    bool behind = false;
+
+    if (b == top || !owner)
+      return NULL;
+    for (uint32_t i = 0; i < owner->n_blocks; i++) {
+      if (behind && ir_block_first(owner->blocks[i]) != owner->blocks[i]->ret)
+        return ir_block_first(owner->blocks[i]);
+      behind = behind || owner->blocks[i] == b;
+    }
+    n = owner;
+  }
+  return n->next;
+}
+
+ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const ir_node *after)
+{
+  ir_node *n = after ? next_in_text(b, after, nested) : ir_block_first(b) == b->ret ? NULL : ir_block_first(b);
+
+  while (n && strcmp(ir_node_kind_name(n), kind) != 0)
+    n = next_in_text(b, n, nested);
+  return n;
 }
 
 /* -- Kinds -------------------------------------------------------------------------------------- */
@@ -356,3 +448,67 @@ bool ir_node_is_op(const ir_node *n, const char *name)
 {
   return n->kind == IR_OP && strcmp(n->op->schema->name, name) == 0;
 }
+
+static const char *const higher_order_names[] = {"cond", "while_loop", "map", "scan"};
+
+static ir_kind kind_of(str name)
+{
+  ir_kind kind;
+
+  for (size_t i = 0; i < COUNT_OF(higher_order_names); i++)
+    if (str_is(name, higher_order_names[i]))
+      return IR_HIGHER_ORDER;
+  if (ir_kind_of_name(name, &kind))
+    return kind;
+  for (size_t i = name.len; i > 0; i--) { /* prim::fork_0: a kind and a number */
+    if (name.p[i - 1] == '_' && i < name.len && ir_kind_of_name((str){name.p, i - 1}, &kind))
+      return kind;
+    if (name.p[i - 1] < '0' || name.p[i - 1] > '9')
+      break;
+  }
+  return IR_UNKNOWN_OP;
+}
+
+ir_node *ir_node_new_named(session *s, ir_graph *g, str name)
+{
+  ir_node *n = ir_node_new(s, g, kind_of(name), NULL, 0);
+
+  if (n->kind == IR_HIGHER_ORDER || n->kind == IR_UNKNOWN_OP)
+    ir_attr_set_string(s, n, "name", session_strndup(s, name.p, name.len));
+  if (n->kind == IR_CONSTANT) /* no value: None */
+    n->constant = ir_graph_add_constant(s, g, value_none());
+  return n;
+}
+
+void ir_node_resolve(session *s, ir_node *n)
+{
+  uint32_t k = 0;
+
+  if ((n->kind != IR_UNKNOWN_OP && n->kind != IR_OP) || (n->kind == IR_OP && ir_node_fits_schema(n, n->op->schema)))
+    return;
+  const char *name = ir_node_kind_name(n);
+  const op *const *ops = session_op_overloads(s, str_of(name), &k);
+
+  for (uint32_t i = 0; i < k; i++)
+    if (ir_node_fits_schema(n, ops[i]->schema)) {
+      n->op = ops[i];
+      n->kind = IR_OP;
+      return;
+    }
+  if (n->kind == IR_OP)
+    ir_attr_set_string(s, n, "name", name);
+  n->kind = IR_UNKNOWN_OP;
+}
+
+static void resolve_block(session *s, ir_block *b)
+{
+  session_enter(s);
+  for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    ir_node_resolve(s, n);
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      resolve_block(s, n->blocks[i]);
+  }
+  session_leave(s);
+}
+
+void ir_graph_resolve(session *s, ir_graph *g) { resolve_block(s, g->block); }

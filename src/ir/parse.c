@@ -9,7 +9,6 @@
  * Numbers of unnamed values are kept, so that printing gives the same text.  Indentation means
  * nothing: a block ends with its `-> (...)`. */
 #include "ir/parse_int.h"
-#include "ops/lookup.h"
 
 #include <stdlib.h>
 
@@ -104,50 +103,6 @@ typedef struct pending_output { /* written before the node it belongs to */
   const type *type;
 } pending_output;
 
-/* The overload whose arguments the inputs fit, in the order of registration. */
-static const op *pick_overload(ir_parser *p, str name, const ir_node *n)
-{
-  uint32_t k = 0;
-  const op *const *ops = session_op_overloads(p->s, name, &k);
-
-  for (uint32_t i = 0; i < k; i++)
-    if (ir_node_fits_schema(n, ops[i]->schema))
-      return ops[i];
-  return NULL;
-}
-
-static void resolve_kind(ir_parser *p, ir_node *n, str name)
-{
-  if (n->kind != IR_UNKNOWN_OP)
-    return;
-  n->op = pick_overload(p, name, n);
-  if (n->op)
-    n->kind = IR_OP;
-  else
-    ir_attr_set_string(p->s, n, "name", session_strndup(p->s, name.p, name.len));
-}
-
-static const char *const higher_order_names[] = {"cond", "while_loop", "map", "scan"};
-
-static ir_kind kind_of(str *name)
-{
-  ir_kind kind;
-
-  for (size_t i = 0; i < COUNT_OF(higher_order_names); i++)
-    if (str_is(*name, higher_order_names[i]))
-      return IR_HIGHER_ORDER;
-  if (ir_kind_of_name(*name, &kind))
-    return kind;
-  for (size_t i = name->len; i > 0; i--) { /* prim::fork_0: a kind and a number */
-    if (name->p[i - 1] == '_' && i < name->len &&
-        ir_kind_of_name((str){name->p, i - 1}, &kind))
-      return kind;
-    if (name->p[i - 1] < '0' || name->p[i - 1] > '9')
-      break;
-  }
-  return IR_UNKNOWN_OP;
-}
-
 static void parse_block(ir_parser *p, ir_block *b)
 {
   session_enter(p->s);
@@ -201,19 +156,14 @@ void parse_node(ir_parser *p, ir_block *b)
 
   if (!name.len)
     parse_fail(p, "expected an operator");
-  ir_kind kind = kind_of(&name);
-  ir_node *n = ir_node_new(p->s, p->g, kind, NULL, 0);
+  ir_node *n = ir_node_new_named(p->s, p->g, name);
 
-  if (kind == IR_HIGHER_ORDER)
-    ir_attr_set_string(p->s, n, "name", session_strndup(p->s, name.p, name.len));
-  if (kind == IR_CONSTANT) /* no value: None */
-    n->constant = ir_graph_add_constant(p->s, p->g, value_none());
   if (parse_accept(p, "["))
     parse_attrs(p, n, n_outs ? outs[0].type : NULL);
   parse_inputs(p, n);
-  resolve_kind(p, n, name);
+  ir_node_resolve(p->s, n);
   ir_node_append(n, b);
-  if (name.p[name.len - 1] >= '0' && name.p[name.len - 1] <= '9' && kind != IR_UNKNOWN_OP)
+  if (name.p[name.len - 1] >= '0' && name.p[name.len - 1] <= '9' && n->kind != IR_UNKNOWN_OP && n->kind != IR_OP)
     put(p->s, &p->groups, name, n);
   parse_blocks(p, n);
   for (uint32_t i = 0; i < n_outs; i++)
@@ -286,4 +236,17 @@ ir_graph *ir_parse(session *s, type_store *ts, const char *text)
   renumber_named(p, p->g->block);
   p->g->next_id = p->max_id;
   return session_keep(s, p->g);
+}
+
+const type *ir_parse_type(session *s, type_store *ts, const char *text)
+{
+  ir_parser *p = session_new(s, ir_parser);
+
+  *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text};
+  const type *t = parse_type(p);
+
+  parse_space(p);
+  if (*p->at)
+    parse_fail(p, "text after the end of the type");
+  return t;
 }

@@ -140,6 +140,16 @@ static uint32_t parse_types(ir_parser *p, const char *end, const type ***out,
   return n;
 }
 
+static void *alloc_in_store(ir_parser *p, size_t n_bytes)
+{
+  mutex_lock(&p->ts->lock);
+  void *at = arena_alloc(&p->ts->mem, n_bytes);
+  mutex_unlock(&p->ts->lock);
+  if (!at)
+    session_check(p->s, call_nomem(p->s->cx));
+  return memset(at, 0, n_bytes);
+}
+
 static const type *parse_named_tuple(ir_parser *p)
 {
   const type **elems;
@@ -152,12 +162,10 @@ static const type *parse_named_tuple(ir_parser *p)
   if (!t)
     session_check(p->s, call_nomem(p->s->cx));
   if (fields) {
-    const char **copy = session_alloc_in(p->s, &p->g->mem, (n + 1) * sizeof *copy);
+    const char **copy = alloc_in_store(p, (n + 1) * sizeof *copy);
     for (uint32_t i = 0; i < n; i++) {
       size_t len = fields[i] ? strlen(fields[i]) : 0;
-      char *text = session_alloc_in(p->s, &p->g->mem, len + 1);
-      memcpy(text, fields[i] ? fields[i] : "", len);
-      copy[i] = text;
+      copy[i] = memcpy(alloc_in_store(p, len + 1), fields[i] ? fields[i] : "", len);
     }
     t->fields = copy;
   }
@@ -195,10 +203,20 @@ static const type *parse_bracketed(ir_parser *p, str word)
   const type **elems;
 
   if (str_is(word, "Dict")) {
-    parse_expect(p, "(");
-    if (parse_types(p, ")", &elems, NULL) != 2)
+    const char *end = parse_peek(p, "[") ? "]" : ")";
+    parse_expect(p, *end == ']' ? "[" : "(");
+    if (parse_types(p, end, &elems, NULL) != 2)
       parse_fail(p, "Dict takes two types");
     return checked(p, type_dict(p->ts, elems[0], elems[1]));
+  }
+  if (str_is(word, "List") || str_is(word, "Optional") || str_is(word, "Tuple")) { /* as Python writes them */
+    parse_expect(p, "[");
+    uint32_t n = parse_types(p, "]", &elems, NULL);
+    if (*word.p != 'T' && n != 1)
+      parse_fail(p, "%.*s takes one type", (int)word.len, word.p);
+    return checked(p, *word.p == 'T'   ? type_tuple(p->ts, elems, n)
+                      : *word.p == 'L' ? type_list(p->ts, elems[0])
+                                       : type_optional(p->ts, elems[0]));
   }
   if (str_is(word, "Union")) {
     parse_expect(p, parse_peek(p, "[") ? "[" : "(");
