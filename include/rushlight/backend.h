@@ -65,6 +65,7 @@ typedef struct rush_pass rush_pass;               /* one run of a pass over one 
 typedef struct rush_graph rush_graph;             /* a graph that a caller owns, with the types it uses */
 typedef struct rush_type rush_type;               /* a type that a caller owns */
 typedef struct rush_aliases rush_aliases;         /* what alias_analyse found */
+typedef struct rush_function rush_function;       /* of script.h */
 typedef struct rush_builder rush_builder;         /* builds a graph call by call, with one sticky error */
 
 /* Where a description is written, piece by piece. */
@@ -196,10 +197,10 @@ typedef struct rush_backend_api {
    * tensor_constants: constants printed as <Tensor> become tensors of zeros, else they are refused. */
   rush_status (*graph_parse)(rush_context *c, const char *text, bool tensor_constants, const rush_graph *scope,
                              rush_graph **out, rush_error *err);
-  /* A copy of the graph of a module's method (NULL: "forward"), or of a method of an object, or (method NULL) of a function
-   * that is a value. */
+  /* A copy of the graph of a module's method (NULL: "forward"), of a method of an object, of a function. */
   rush_status (*graph_of_method)(rush_module *m, const char *method, rush_graph **out, rush_error *err);
   rush_status (*graph_of_value)(rush_context *c, rush_value v, const char *method, rush_graph **out, rush_error *err);
+  rush_status (*graph_of_function)(rush_function *f, rush_graph **out, rush_error *err);
   rush_status (*graph_copy)(const rush_graph *g, rush_graph **out, rush_error *err);
   void (*graph_release)(rush_graph *g); /* NULL: nothing */
   const rush_block *(*graph_block)(const rush_graph *g);
@@ -225,6 +226,9 @@ typedef struct rush_backend_api {
   rush_status (*graph_insert_constant)(rush_graph *g, rush_value v, const rush_type *type, const rush_graph_value **out,
                                        rush_error *err);
   rush_status (*graph_insert_node)(rush_graph *g, const rush_node *n, rush_error *err);
+  /* The nodes of another graph, copied to the insert point, its inputs replaced; outputs[]: what its outputs became. */
+  rush_status (*graph_insert_graph)(rush_graph *g, const rush_graph *from, const rush_graph_value *const *inputs, size_t n_inputs,
+                                    const rush_graph_value **outputs, rush_error *err);
   rush_graph *(*pass_graph)(const rush_pass *pass); /* borrowed: for passes that change more than groups */
 
   /* -- Blocks -- */
@@ -246,10 +250,10 @@ typedef struct rush_backend_api {
   rush_graph *(*node_graph)(const rush_node *n);            /* borrowed */
   const rush_block *(*node_owner)(const rush_node *n);      /* NULL: it is in no block */
   const rush_node *(*node_prev)(const rush_node *n);        /* NULL: the first one */
-  /* The schema that the inputs fit, new text; RUSH_EARGUMENT: there is none. */
+  /* The schema that the inputs fit, or "(no schema)". */
   rush_status (*node_schema)(const rush_node *n, char **out, rush_error *err);
   rush_status (*node_text)(const rush_node *n, char **out, rush_error *err);
-  /* Where it comes from, new text: "file.py:3:4", or "". */
+  /* Where it comes from: the lines around, with a mark, as in tracebacks; or "". */
   rush_status (*node_source)(const rush_node *n, char **out, rush_error *err);
   /* Link an unlinked node, or move a linked one, before (after) another.  block_return(b) is the end of a block. */
   rush_status (*node_insert)(const rush_node *n, const rush_node *at, bool after, rush_error *err);
@@ -304,6 +308,9 @@ typedef struct rush_backend_api {
 
   /* "int[]", "Dict(str, Tensor)", "Tensor?" as graphs print them; classes are found in scope's program (NULL: none). */
   rush_status (*type_parse)(rush_context *c, const char *text, const rush_graph *scope, const rush_type **out, rush_error *err);
+  /* By kind: "IntType", or with elements "ListType", "OptionalType", "DictType", "TupleType", "UnionType", "FutureType". */
+  rush_status (*type_make)(rush_context *c, const char *kind, const rush_type *const *elems, size_t n_elems,
+                           const rush_type **out, rush_error *err);
   void (*type_release)(const rush_type *t);
   const char *(*type_kind)(const rush_type *t); /* "TensorType", "ListType" ... */
   /* As graphs print it, or (annotation) as Python writes it: "List[int]". */

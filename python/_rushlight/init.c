@@ -1,4 +1,5 @@
 /* The extension module: its functions, its state, its callbacks from the library. */
+#include "ir.h"
 #include "script.h"
 
 #include <string.h>
@@ -524,7 +525,8 @@ static int module_exec(PyObject *m)
   st->error = PyErr_NewExceptionWithDoc("rushlight.Error", "What a program raised.", PyExc_RuntimeError, NULL);
   if (!st->error || PyModule_AddObjectRef(m, "Error", st->error) < 0)
     return -1;
-  if (py_add_tensor_type(m, st) < 0 || py_add_module_types(m, st) < 0 || py_add_script_types(m, st) < 0 || py_add_trace(m) < 0 || add_dtypes(m, st) < 0)
+  if (py_add_tensor_type(m, st) < 0 || py_add_module_types(m, st) < 0 || py_add_script_types(m, st) < 0 || py_add_trace(m) < 0 ||
+      py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
     return -1;
   return PyModule_AddStringConstant(m, "__version__", rush_version());
 }
@@ -561,6 +563,13 @@ static PyMethodDef functions[] = {
     {"memory_stats", py_memory_stats, METH_NOARGS, "bytes in use, at most, cached, packed; the limit; allocations and cache hits"},
     {"reset_peak_memory_stats", py_reset_peak, METH_NOARGS, "the peak of memory_stats() becomes what is in use now"},
     {"empty_cache", py_empty_cache, METH_NOARGS, "give free blocks that are kept for reuse back to the system"},
+    {"parse_ir", (PyCFunction)(void (*)(void))py_parse_ir, METH_VARARGS | METH_KEYWORDS,
+     "parse_ir(text, parse_tensor_constants=False, scope=None): a Graph of IR text"},
+    {"parse_type", py_parse_type, METH_VARARGS, "parse_type(text, scope=None): a Type"},
+    {"function_graph", py_function_graph, METH_VARARGS, "function_graph(function, inlined): a Graph"},
+    {"make_type", py_make_type, METH_VARARGS, "make_type(kind, elements)"},
+    {"unify_types", py_unify_types, METH_VARARGS, "unify_types(a, b, to_union=False): the type above both, or None"},
+    {"register_types", py_register_types, METH_O, "classes of types by kind"},
     {NULL, NULL, 0, NULL}};
 
 /* The context lives until the process ends: tensors handed out may outlive the module object. */

@@ -1,5 +1,5 @@
 /* The extension's functions, and the types of modules, their methods, script objects and enum members. */
-#include "py.h"
+#include "ir.h"
 
 #include <string.h>
 
@@ -189,13 +189,21 @@ static PyObject *dump(py_module *self, rush_dump what, const char *method)
 }
 static PyObject *method_graph(PyObject *self, void *unused)
 {
-  py_module *module = method_module((py_method *)self);
+  py_method *m = (py_method *)self;
 
   (void)unused;
-  return module ? dump(module, RUSH_DUMP_GRAPH, ((py_method *)self)->name) : NULL;
+  return py_method_graph(m->state, m->owner, m->name, false);
+}
+static PyObject *method_inlined_graph(PyObject *self, void *unused)
+{
+  py_method *m = (py_method *)self;
+
+  (void)unused;
+  return py_method_graph(m->state, m->owner, m->name, true);
 }
 static PyGetSetDef method_getset[] = {{"schema", method_schema, NULL, "the method's schema as text", NULL},
-                                      {"graph", method_graph, NULL, "the method's IR as text", NULL},
+                                      {"graph", method_graph, NULL, "a copy of the method's graph", NULL},
+                                      {"inlined_graph", method_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
                                       {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef method_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(py_method, vectorcall), READONLY, NULL},
@@ -711,10 +719,15 @@ static PyObject *module_code(PyObject *self, void *unused)
   (void)unused;
   return dump((py_module *)self, RUSH_DUMP_CODE, "forward");
 }
+static PyObject *module_inlined_graph(PyObject *self, void *unused)
+{
+  (void)unused;
+  return py_method_graph(((py_module *)self)->state, self, "forward", true);
+}
 static PyObject *module_graph(PyObject *self, void *unused)
 {
   (void)unused;
-  return dump((py_module *)self, RUSH_DUMP_GRAPH, "forward");
+  return py_method_graph(((py_module *)self)->state, self, "forward", false);
 }
 static PyObject *module_repr(PyObject *self)
 {
@@ -741,9 +754,10 @@ static PyMethodDef module_methods_table[] = {
     {"copy", module_copy, METH_NOARGS, "another instance with state of its own"},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef module_getset[] = {{"code", module_code, NULL, "TorchScript source", NULL},
-                                      {"graph", module_graph, NULL, "IR of forward as text", NULL},
                                       {"_is_script", module_is_script, NULL, "is there a program?", NULL},
                                       {"_class_name", module_class_name, NULL, "qualified name of the module's class", NULL},
+                                      {"graph", module_graph, NULL, "a copy of forward's graph", NULL},
+                                      {"inlined_graph", module_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
                                       {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef module_members[] = {
     {"_is_hooked", T_BOOL, offsetof(py_module, is_hooked), 0, "calls go through Python's _call_impl"}, {NULL, 0, 0, 0, NULL}};

@@ -9,6 +9,7 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "rushlight/backend.h"
 #include "rushlight/rushlight.h"
 
 typedef struct py_state {
@@ -22,6 +23,9 @@ typedef struct py_state {
   PyObject *modules;       /* address of a module's object -> of the Module that stands for it */
   PyObject *module_class;  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
   PyObject *call_hook;     /* while Python traces: told of calls of functions and methods first; or NULL */
+  PyTypeObject *ir_types[5]; /* Graph, Block, Node, Value, Type: ir.h */
+  PyObject *type_classes;  /* kind of type -> class, or NULL */
+  const rush_backend_api *api;
   PyObject *error;         /* rushlight.Error: what a program raised */
   PyObject *dtypes[30];    /* dtype objects by number, or NULL */
   PyObject *torch_names;   /* dtype, layout, memory format -> number; filled at first use of torch */

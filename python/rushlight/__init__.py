@@ -11,13 +11,17 @@ import os
 import sys
 from typing import Any, BinaryIO
 
-from . import _rushlight, archives, jit, methods, ops, profiler
+from . import _rushlight, archives, ir, jit, methods, ops, profiler
 from ._rushlight import (
+    Block,
     EnumValue,
     Error,
+    Graph,
+    Node,
     ScriptMethod,
     ScriptObject,
     Tensor,
+    Value,
     __version__,
     as_tensor,
     compile_counters,
@@ -30,6 +34,7 @@ from ._rushlight import (
     load_value,
     manual_seed,
     memory_stats,
+    parse_ir,
     reset_peak_memory_stats,
     set_cpu,
     set_num_threads,
@@ -42,12 +47,16 @@ from .jit.script_module import ScriptModule as _ScriptModule
 
 __all__ = [
     *_jit_names,
+    "Block",
     "EnumValue",
     "Error",
+    "Graph",
+    "Node",
     "ScriptMethod",
     "ScriptModule",  # noqa: F405 -- __getattr__ knows it
     "ScriptObject",
     "Tensor",
+    "Value",
     "__version__",
     "as_tensor",
     "compile_counters",
@@ -57,12 +66,14 @@ __all__ = [
     "get_cpu",
     "get_num_threads",
     "get_rng_state",
+    "ir",
     "jit",
     "load",
     "load_value",
     "manual_seed",
     "memory_stats",
     "ops",
+    "parse_ir",
     "profiler",
     "reset_peak_memory_stats",
     "save",

@@ -7,15 +7,20 @@ from typing import Any, BinaryIO
 
 from typing_extensions import Self
 
+from . import ir as ir
 from . import jit as jit
 from . import ops as ops
 from . import profiler as profiler
+from ._rushlight import Block as Block
 from ._rushlight import EnumValue as EnumValue
 from ._rushlight import Error as Error
+from ._rushlight import Graph as Graph
 from ._rushlight import Module as _Module
+from ._rushlight import Node as Node
 from ._rushlight import ScriptMethod as ScriptMethod
 from ._rushlight import ScriptObject as ScriptObject
 from ._rushlight import Tensor as Tensor
+from ._rushlight import Value as Value
 from ._rushlight import __version__ as __version__
 from ._rushlight import as_tensor as as_tensor
 from ._rushlight import bfloat16 as bfloat16
@@ -44,6 +49,7 @@ from ._rushlight import int64 as int64
 from ._rushlight import load_value as load_value
 from ._rushlight import manual_seed as manual_seed
 from ._rushlight import memory_stats as memory_stats
+from ._rushlight import parse_ir as parse_ir
 from ._rushlight import qint8 as qint8
 from ._rushlight import qint32 as qint32
 from ._rushlight import quint4x2 as quint4x2

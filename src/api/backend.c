@@ -3,6 +3,7 @@
 
 #include "api/api_int.h"
 #include "api/backend_int.h"
+#include "api/ir_int.h"
 
 static rush_status register_op(rush_context *c, const rush_op_def *def, rush_error *err)
 {
@@ -122,6 +123,9 @@ static const rush_backend_api functions = {
     .call_n_results = graph_call_n_results,
     .call_run_group = graph_call_run_group,
     .call_spec = graph_call_spec,
+#define IR_ROW(name) .name = api_##name,
+    IR_API(IR_ROW)
+#undef IR_ROW
 };
 
 const rush_backend_api *rush_backend(uint32_t abi) { return abi == RUSH_BACKEND_ABI ? &functions : NULL; }

@@ -29,8 +29,6 @@ static void count_use(reach *r, const ir_node *n)
   if (n->kind == IR_OP)
     name = n->op->schema->overload[0] ? session_printf(r->s, "%s.%s", n->op->schema->name, n->op->schema->overload)
                                       : n->op->schema->name;
-  else if (n->kind == IR_UNKNOWN_OP)
-    name = ir_attr_string(n, "name");
   op_use *u = table_get(&r->uses, str_of(name));
   if (!u) {
     u = session_new(r->s, op_use);

@@ -680,7 +680,7 @@ static void read_unknown(ex_reader *r, const ex_node *n)
     if (n->args[i].value)
       in[n_in++] = n->args[i].value;
   ir_node *node = ir_node_new(r->s, r->g, IR_UNKNOWN_OP, in, n_in);
-  ir_attr_set_string(r->s, node, "name", session_printf(r->s, "%.*s", (int)n->target.len, n->target.p));
+  ir_attr_set_string(r->s, node, "_kind", session_printf(r->s, "%.*s", (int)n->target.len, n->target.p));
   ex_output_names(r, n->outputs, &n_out);
   for (uint32_t i = 0; i < n_out; i++)
     ir_node_add_output(r->s, node, type_simple(TYPE_TENSOR));

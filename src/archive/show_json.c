@@ -269,7 +269,7 @@ static void put_node(writer *w, const ir_node *n, text_buf *t)
     text_printf(w->out, "\"op\":%u", index_of_op(w, n->op));
   } else {
     text_puts(w->out, "\"kind\":");
-    put_str(w->out, n->kind == IR_UNKNOWN_OP ? ir_attr_string(n, "name") : ir_node_kind_name(n));
+    put_str(w->out, ir_node_kind_name(n));
   }
   text_putc(w->out, ',');
   put_inputs(w, "in", n);

@@ -313,19 +313,21 @@ static void copy_output(copier *c, ir_node *n, ir_value *from)
   map_value(c, from, v);
 }
 
-static void copy_attrs(copier *c, ir_node *n, const ir_node *from)
+void ir_node_copy_attrs(session *s, ir_node *n, const ir_node *from)
 {
+  if (from->kind == IR_CONSTANT)
+    n->constant = ir_graph_add_constant(s, n->graph, ir_constant_value(from));
   for (const ir_attr *a = from->attrs; a; a = a->next) {
     switch (a->kind) {
-    case ATTR_INT: ir_attr_set_int(c->s, n, a->name, a->as.i); break;
-    case ATTR_FLOAT: ir_attr_set_float(c->s, n, a->name, a->as.d); break;
-    case ATTR_STRING: ir_attr_set_string(c->s, n, a->name, a->as.s); break;
+    case ATTR_INT: ir_attr_set_int(s, n, a->name, a->as.i); break;
+    case ATTR_FLOAT: ir_attr_set_float(s, n, a->name, a->as.d); break;
+    case ATTR_STRING: ir_attr_set_string(s, n, a->name, a->as.s); break;
     case ATTR_TYPES:
-      ir_attr_set_types(c->s, n, a->name, a->as.t.types, a->as.t.n_types);
+      ir_attr_set_types(s, n, a->name, a->as.t.types, a->as.t.n_types);
       break;
-    case ATTR_INTS: ir_attr_set_ints(c->s, n, a->name, a->as.ints.v, a->as.ints.n); break;
-    case ATTR_VALUE: ir_attr_set_value(c->s, n, a->name, a->as.value); break;
-    case ATTR_GRAPH: ir_attr_set(c->s, n, a->name, ATTR_GRAPH)->as.graph = a->as.graph; break;
+    case ATTR_INTS: ir_attr_set_ints(s, n, a->name, a->as.ints.v, a->as.ints.n); break;
+    case ATTR_VALUE: ir_attr_set_value(s, n, a->name, a->as.value); break;
+    case ATTR_GRAPH: ir_attr_set(s, n, a->name, ATTR_GRAPH)->as.graph = a->as.graph; break;
     }
   }
 }
@@ -342,15 +344,13 @@ static ir_node *copy_node(copier *c, const ir_node *from)
   n->function = from->function;
   n->range = from->range;
   n->meta = from->meta;
-  if (from->kind == IR_CONSTANT)
-    n->constant = ir_graph_add_constant(c->s, c->to, ir_constant_value(from));
   for (uint32_t i = 0; i < from->n_inputs; i++)
     ir_node_add_input(c->s, n, mapped(c, ir_node_input(from, i)));
   for (uint32_t i = 0; i < from->n_blocks; i++)
     copy_block_body(c, ir_node_add_block(c->s, n), from->blocks[i]);
   for (uint32_t i = 0; i < from->n_outputs; i++)
     copy_output(c, n, from->outputs[i]);
-  copy_attrs(c, n, from);
+  ir_node_copy_attrs(c->s, n, from);
   session_leave(c->s);
   return n;
 }

@@ -68,7 +68,7 @@ typedef struct ir_attr ir_attr;
   X(DIFFERENTIABLE_GRAPH, "prim::DifferentiableGraph")                                              \
   X(GROUP, "prim::FusionGroup")                                                                     \
   X(HIGHER_ORDER, "higher_order") /* attr "name": cond, map, scan...; blocks */                     \
-  X(UNKNOWN_OP, "")               /* an operator of no known schema: attr "name" */
+  X(UNKNOWN_OP, "")               /* an operator of no known schema: attr "_kind" */
 
 typedef enum ir_kind {
 #define IR_ENUM(symbol, name) IR_##symbol,
@@ -243,6 +243,8 @@ void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *con
 void ir_attr_set_float(session *s, ir_node *n, const char *name, double v);
 void ir_attr_set_ints(session *s, ir_node *n, const char *name, const int64_t *v, uint32_t k);
 void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v);
+/* All of them, a constant's value too. */
+void ir_node_copy_attrs(session *s, ir_node *n, const ir_node *from);
 /* The attribute of that name, made when it is new; the caller fills `as`. */
 ir_attr *ir_attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind);
 static inline const char *ir_attr_string(const ir_node *n, const char *name)
@@ -258,11 +260,14 @@ void ir_print_node(text_buf *out, const ir_node *n);
 /* Constants as both texts write them: 1., 0.10000000000000001; "a\n". */
 void ir_print_float(text_buf *out, double d);
 void ir_print_quoted(text_buf *out, str s);
+void ir_print_node_with(text_buf *out, const ir_node *n, bool with_ranges);
 /* A fork, or a group (also one of an operator from outside), whose block takes all it uses as inputs: printed after the graph, `with prim::fork_0 = graph(...)`. */
 bool ir_node_is_subgraph(const ir_node *n);
 /* Graph text back to a graph.  Named types are looked up when `ts` is a program's.  Operators are found by name
  * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
 ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */
+/* tensor_constants: what prints as <Tensor> becomes zeros of the type before it, instead of being refused. */
+ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, bool tensor_constants);
 const type *ir_parse_type(session *s, type_store *ts, const char *text);
 /* Could the node's inputs be the complete arguments of this schema?  Types are compared without conversions. */
 bool ir_node_fits_schema(const ir_node *n, const schema *sc);

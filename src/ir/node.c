@@ -429,7 +429,9 @@ const char *ir_node_kind_name(const ir_node *n)
 {
   if (n->kind == IR_OP)
     return n->op->schema->name;
-  if (n->kind == IR_UNKNOWN_OP || n->kind == IR_HIGHER_ORDER)
+  if (n->kind == IR_UNKNOWN_OP)
+    return ir_attr_string(n, "_kind");
+  if (n->kind == IR_HIGHER_ORDER)
     return ir_attr_string(n, "name");
   return kind_names[n->kind];
 }
@@ -474,7 +476,7 @@ ir_node *ir_node_new_named(session *s, ir_graph *g, str name)
   ir_node *n = ir_node_new(s, g, kind_of(name), NULL, 0);
 
   if (n->kind == IR_HIGHER_ORDER || n->kind == IR_UNKNOWN_OP)
-    ir_attr_set_string(s, n, "name", session_strndup(s, name.p, name.len));
+    ir_attr_set_string(s, n, n->kind == IR_UNKNOWN_OP ? "_kind" : "name", session_strndup(s, name.p, name.len));
   if (n->kind == IR_CONSTANT) /* no value: None */
     n->constant = ir_graph_add_constant(s, g, value_none());
   return n;
@@ -496,7 +498,7 @@ void ir_node_resolve(session *s, ir_node *n)
       return;
     }
   if (n->kind == IR_OP)
-    ir_attr_set_string(s, n, "name", name);
+    ir_attr_set_string(s, n, "_kind", name);
   n->kind = IR_UNKNOWN_OP;
 }
 

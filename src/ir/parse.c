@@ -167,7 +167,7 @@ void parse_node(ir_parser *p, ir_block *b)
     put(p->s, &p->groups, name, n);
   parse_blocks(p, n);
   for (uint32_t i = 0; i < n_outs; i++)
-    define(p, outs[i].name, ir_node_add_output(p->s, n, kind == IR_CONSTANT ? plain(outs[i].type) : outs[i].type));
+    define(p, outs[i].name, ir_node_add_output(p->s, n, n->kind == IR_CONSTANT ? plain(outs[i].type) : outs[i].type));
 }
 
 /* -- Graphs ------------------------------------------------------------------------------------- */
@@ -218,11 +218,13 @@ static void renumber_named(ir_parser *p, ir_block *b)
   }
 }
 
-ir_graph *ir_parse(session *s, type_store *ts, const char *text)
+ir_graph *ir_parse(session *s, type_store *ts, const char *text) { return ir_parse_with(s, ts, text, false); }
+
+ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, bool tensor_constants)
 {
   ir_parser *p = session_new(s, ir_parser);
 
-  *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text, .g = ir_graph_new(s, ts)};
+  *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text, .g = ir_graph_new(s, ts), .tensor_constants = tensor_constants};
   session_defer(s, ir_graph_free_deferred, p->g);
   table_init(&p->values, s->cx->ctx);
   table_init(&p->groups, s->cx->ctx);

@@ -9,6 +9,8 @@
 
 /* -- Words -------------------------------------------------------------------------------------- */
 
+static void release_source(void *src) { source_release(src); }
+
 _Noreturn void parse_fail(ir_parser *p, const char *fmt, ...)
 {
   uint32_t line = 1, column = 1;
@@ -22,7 +24,13 @@ _Noreturn void parse_fail(ir_parser *p, const char *fmt, ...)
   va_start(ap, fmt);
   vsnprintf(message, sizeof message, fmt, ap);
   va_end(ap);
-  session_fail(p->s, NULL, "graph text, line %u, column %u: %s", line, column, message);
+  source *src = source_new(p->s->cx->ctx, NULL, p->text, strlen(p->text));
+  if (!src)
+    session_check(p->s, call_nomem(p->s->cx));
+  session_defer(p->s, release_source, src);
+  uint32_t at = (uint32_t)(p->at - p->text);
+  source_range here = {src, at, at + (at < src->len)};
+  session_fail(p->s, &here, "graph text, line %u, column %u: %s", line, column, message);
 }
 
 void parse_space(ir_parser *p)

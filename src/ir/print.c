@@ -226,7 +226,7 @@ static void print_attr(text_buf *out, const ir_attr *a)
 
 static void print_attrs(text_buf *out, const ir_node *n)
 {
-  bool named = n->kind == IR_UNKNOWN_OP || n->kind == IR_HIGHER_ORDER; /* "name" is the kind */
+  bool named = n->kind == IR_HIGHER_ORDER; /* "name" is the kind */
   const char *open = "[";
 
   if (n->function) {
@@ -460,9 +460,11 @@ void ir_print(text_buf *out, const ir_graph *g, bool with_ranges)
     mem_free(out->ctx, p.groups, p.cap_groups * sizeof *p.groups);
 }
 
-void ir_print_node(text_buf *out, const ir_node *n)
+void ir_print_node(text_buf *out, const ir_node *n) { ir_print_node_with(out, n, false); }
+
+void ir_print_node_with(text_buf *out, const ir_node *n, bool with_ranges)
 {
-  printer p = {.out = out};
+  printer p = {.out = out, .ranges = with_ranges};
 
   print_node(&p, n, 0);
   if (p.groups)

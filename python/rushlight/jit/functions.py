@@ -25,11 +25,11 @@ class ScriptFunction(_rushlight.Function):
 
     @property
     def graph(self) -> Any:
-        return self.graph_text
+        return _rushlight.function_graph(self, False)
 
     @property
     def inlined_graph(self) -> Any:
-        return self.graph_text
+        return _rushlight.function_graph(self, True)
 
     @property
     def code(self) -> str:

@@ -150,8 +150,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     @property
     def inlined_graph(self) -> Any:
-        """forward's graph."""
-        return self.forward.graph
+        """forward's graph, calls replaced by what they call."""
+        return self.forward.inlined_graph
 
     def _method_names(self) -> list[str]:
         return list(self.methods())

@@ -1,0 +1,629 @@
+"""Graphs of PyTorch's IR as objects: `Graph`, `Block`, `Node`, `Value`, `Use` and types, with the manners of torch._C's.
+
+>>> g = rushlight.parse_ir("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
+>>> [n.kind() for n in g.nodes()]
+['aten::relu']
+
+A handle keeps its graph alive.  A node that was destroyed says so when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import _rushlight
+from ._rushlight import Block, Graph, Node, Value, make_type, parse_ir, parse_type, unify_types
+from ._rushlight import GraphType as Type
+
+__all__ = ["Block", "Graph", "Node", "Type", "Use", "Value", "parse_ir", "parse_type", "unify_types"]
+
+
+class Use:
+    """One input of a node: `user` takes the value as input `offset`."""
+
+    __slots__ = ("offset", "user")
+
+    def __init__(self, user: Node, offset: int) -> None:
+        self.user = user
+        self.offset = offset
+
+    def isAfter(self, other: Use) -> bool:
+        """Does this use run after the other?"""
+        return self.offset > other.offset if self.user == other.user else other.user.isBefore(self.user)
+
+    def __repr__(self) -> str:
+        return f"Use(user={self.user!r}, offset={self.offset})"
+
+
+def _only(items: list, what: str, node: Node) -> Any:
+    if len(items) != 1:
+        raise RuntimeError(
+            f"Tried to access a single {what} on node '{node.kind()}' which has {len(items)} {what}s."
+            f" You may consider using node.{what}s() instead."
+        )
+    return items[0]
+
+
+def _at(items: list, i: int) -> Any:
+    if not 0 <= i < len(items):
+        raise RuntimeError(f"ArrayRef: invalid index Index = {i}; Length = {len(items)}")
+    return items[i]
+
+
+# -- Nodes -------------------------------------------------------------------------------------------------
+
+
+class _Node:
+    def inputs(self) -> Iterator[Value]:
+        """The values it takes."""
+        return iter(self._inputs())
+
+    def outputs(self) -> Iterator[Value]:
+        """The values it gives."""
+        return iter(self._outputs())
+
+    def blocks(self) -> Iterator[Block]:
+        """Its nested blocks."""
+        return iter(self._blocks())
+
+    def inputsSize(self) -> int:
+        return len(self._inputs())
+
+    def outputsSize(self) -> int:
+        return len(self._outputs())
+
+    def hasMultipleOutputs(self) -> bool:
+        return len(self._outputs()) > 1
+
+    def inputsAt(self, i: int) -> Value:
+        return _at(self._inputs(), i)
+
+    def outputsAt(self, i: int) -> Value:
+        return _at(self._outputs(), i)
+
+    def input(self) -> Value:
+        """The only input."""
+        return _only(self._inputs(), "input", self)
+
+    def output(self) -> Value:
+        """The only output."""
+        return _only(self._outputs(), "output", self)
+
+    def addInput(self, value: Value) -> Value:
+        self._set_input(len(self._inputs()), value, True)
+        return value
+
+    def insertInput(self, i: int, value: Value) -> Value:
+        self._set_input(i, value, True)
+        return value
+
+    def replaceInput(self, i: int, value: Value) -> Value:
+        """Input i becomes `value`; what it was is returned."""
+        old = self.inputsAt(i)
+        self._set_input(i, value, False)
+        return old
+
+    def removeAllInputs(self) -> None:
+        for i in range(len(self._inputs()) - 1, -1, -1):
+            self.removeInput(i)
+
+    def addOutput(self) -> Value:
+        return self.insertOutput(len(self._outputs()))
+
+    def replaceAllUsesWith(self, other: Node) -> None:
+        """Output by output."""
+        mine, theirs = self._outputs(), other._outputs()
+        if len(mine) != len(theirs):
+            raise RuntimeError(f"{len(mine)} outputs cannot be replaced by {len(theirs)}")
+        for a, b in zip(mine, theirs, strict=True):
+            a.replaceAllUsesWith(b)
+
+    def hasUses(self) -> bool:
+        return any(v._uses() for v in self._outputs())
+
+    def insertBefore(self, other: Node) -> Node:
+        self._place(other, False, False)
+        return self
+
+    def insertAfter(self, other: Node) -> Node:
+        self._place(other, True, False)
+        return self
+
+    def moveBefore(self, other: Node) -> None:
+        self._place(other, False, True)
+
+    def moveAfter(self, other: Node) -> None:
+        self._place(other, True, True)
+
+    def isAfter(self, other: Node) -> bool:
+        return other.isBefore(self)
+
+    def matches(self, schema: str) -> bool:
+        """Is this the node's schema?"""
+        return "".join(self.schema().split()) == "".join(schema.split())
+
+    def isNondeterministic(self) -> bool:
+        schema = self.schema()
+        return "rand" in schema or "dropout" in schema or "bernoulli" in schema or "normal" in schema or "multinomial" in schema
+
+    def mustBeNone(self) -> bool:
+        """Is it None, whatever happens?"""
+        outputs = self._outputs()
+        return (
+            (self.kind() == "prim::Constant" and not self.hasAttributes())
+            or self.kind() == "prim::AutogradZero"
+            or (len(outputs) == 1 and outputs[0].type().kind() == "NoneType")
+        )
+
+    def is_constant(self, name: str) -> bool:
+        """Is the argument of that name a constant?"""
+        return self.namedInput(name)._constant() is not None
+
+    def get(self, name: str) -> Any:
+        """The value of the argument of that name, when it is a constant; else None."""
+        found = self.namedInput(name)._constant()
+        return found[0] if found else None
+
+    def sourceRange(self) -> str:
+        """The lines that it comes from, with a mark."""
+        return self._source()
+
+    def scopeName(self) -> str:
+        return ""
+
+    def getModuleHierarchy(self) -> str:
+        return ""
+
+    def copyMetadata(self, other: Node) -> Node:
+        return self
+
+    def dump(self) -> None:
+        print(self, end="")
+
+    # Attributes: n.i("name"), n.i_("name", 3) and so on, a pair a kind.
+
+    def hasAttributes(self) -> bool:
+        return bool(self.attributeNames())
+
+    def hasAttribute(self, name: str) -> bool:
+        return self._attr_kind(name) is not None
+
+    def kindOf(self, name: str) -> str:
+        kind = self._attr_kind(name)
+        if kind is None:
+            raise RuntimeError(f"required keyword attribute '{name}' is undefined")
+        return kind
+
+    def removeAttribute(self, name: str) -> Node:
+        self._remove_attr(name)
+        return self
+
+    def copyAttributes(self, other: Node) -> Node:
+        self._copy_attrs(other)
+        return self
+
+
+def _getter(kind: str) -> Callable[[Node, str], Any]:
+    def get(self: Node, name: str) -> Any:
+        have = self._attr_kind(name)
+        plain = self._attr(name)
+        if have != kind and not (kind == "ival" and have not in ("g", "ty", "tys")):
+            raise RuntimeError(f"required keyword attribute '{name}' has the wrong type")
+        if kind == "i":
+            return int(plain)
+        return plain[0] if kind == "ty" else plain
+
+    return get
+
+
+def _setter(kind: str) -> Callable[[Node, str, Any], Node]:
+    convert = {"i": int, "f": float, "s": str, "is": lambda v: [int(x) for x in v], "fs": lambda v: [float(x) for x in v]}
+
+    def set_(self: Node, name: str, value: Any) -> Node:
+        value = [value] if kind == "ty" else convert.get(kind, lambda v: v)(value)
+        self._set_attr(name, kind, value)
+        return self
+
+    return set_
+
+
+for _kind in ("f", "fs", "c", "s", "ss", "i", "is", "g", "ival", "t", "ts", "ty", "tys"):
+    setattr(_Node, _kind, _getter(_kind))
+    if _kind != "g":
+        setattr(_Node, _kind + "_", _setter(_kind))
+
+
+# -- Values ------------------------------------------------------------------------------------------------
+
+
+class _Value:
+    def uses(self) -> list[Use]:
+        """Who takes it."""
+        return [Use(node, i) for node, i in self._uses()]
+
+    def hasUses(self) -> bool:
+        return bool(self._uses())
+
+    def replaceAllUsesWith(self, other: Value) -> None:
+        self._replace_uses(other)
+
+    def replaceAllUsesAfterNodeWith(self, node: Node, other: Value) -> None:
+        self._replace_uses(other, node)
+
+    def toIValue(self) -> Any:
+        """What it is, when it is a constant; else None."""
+        found = self._constant()
+        return found[0] if found else None
+
+    def isConstant(self) -> bool:
+        return self._constant() is not None
+
+    def setTypeAs(self, other: Value) -> Value:
+        return self.setType(other.type())
+
+    def copyMetadata(self, other: Value) -> Value:
+        return self.setType(other.type())
+
+    def inferTypeFrom(self, value: Any) -> Value:
+        return self.setType(parse_type("Tensor"))
+
+    def isCompleteTensor(self) -> bool:
+        """Are dtype, sizes and strides known before it runs?  Types here are not refined: no."""
+        return False
+
+    def requires_grad(self) -> bool:
+        return False
+
+    requiresGrad = requires_grad
+
+
+# -- Blocks and graphs -------------------------------------------------------------------------------------
+
+
+class _Block:
+    def inputs(self) -> Iterator[Value]:
+        return self.paramNode().outputs()
+
+    def outputs(self) -> Iterator[Value]:
+        return self.returnNode().inputs()
+
+    def addInputToBlock(self, name: str = "") -> Value:
+        params = self.paramNode()
+        return params.insertOutput(params.outputsSize(), None, name)
+
+    addInput = addInputToBlock
+
+    def insertInput(self, i: int, name: str = "") -> Value:
+        return self.paramNode().insertOutput(i, None, name)
+
+    def eraseInput(self, i: int) -> None:
+        self.paramNode().eraseOutput(i)
+
+    def registerOutput(self, value: Value) -> int:
+        end = self.returnNode()
+        end.addInput(value)
+        return end.inputsSize() - 1
+
+    def insertOutput(self, i: int, value: Value) -> int:
+        self.returnNode().insertInput(i, value)
+        return i
+
+    def eraseOutput(self, i: int) -> None:
+        self.returnNode().removeInput(i)
+
+    def replaceOutput(self, i: int, value: Value) -> Value:
+        return self.returnNode().replaceInput(i, value)
+
+    def appendNode(self, node: Node) -> Node:
+        return node.insertBefore(self.returnNode())
+
+    def prependNode(self, node: Node) -> Node:
+        return node.insertBefore(next(self.nodes(), None) or self.returnNode())
+
+    def addNode(self, kind: str, inputs: list[Value]) -> Node:
+        return self.appendNode(self.owningGraph().create(kind, inputs))
+
+
+class _Graph:
+    def inputs(self) -> Iterator[Value]:
+        return self.param_node().outputs()
+
+    def outputs(self) -> Iterator[Value]:
+        return self.return_node().inputs()
+
+    def addInput(self, name: str = "") -> Value:
+        return self.block().addInputToBlock(name)
+
+    def insertInput(self, i: int, name: str = "") -> Value:
+        return self.block().insertInput(i, name)
+
+    def eraseInput(self, i: int) -> None:
+        self.param_node().eraseOutput(i)
+
+    def permuteInputs(self, order: list[int]) -> None:
+        """Input i becomes what input order[i] was."""
+        old = list(self.inputs())
+        if sorted(order) != list(range(len(old))):
+            raise RuntimeError("permuteInputs takes each input once")
+        names = [v.debugName() for v in old]
+        new = []
+        for i in order:
+            value = self.addInput().setType(old[i].type())
+            old[i].replaceAllUsesWith(value)
+            new.append((value, names[i]))
+        for _ in old:
+            self.eraseInput(0)
+        for value, name in new:
+            if not name.isdigit():
+                value.setDebugName(name)
+
+    def registerOutput(self, value: Value) -> int:
+        return self.block().registerOutput(value)
+
+    def insertOutput(self, i: int, value: Value) -> int:
+        return self.block().insertOutput(i, value)
+
+    def eraseOutput(self, i: int) -> None:
+        self.return_node().removeInput(i)
+
+    def appendNode(self, node: Node) -> Node:
+        return self.block().appendNode(node)
+
+    def prependNode(self, node: Node) -> Node:
+        return self.block().prependNode(node)
+
+    def createClone(self, node: Node, value_map: Callable[[Value], Value]) -> Node:
+        """The node again, unlinked, with other inputs; without nested blocks."""
+        clone = self.create(node.kind(), [value_map(v) for v in node.inputs()], node.outputsSize())
+        clone.copyAttributes(node)
+        for new, old in zip(clone.outputs(), node.outputs(), strict=True):
+            new.setType(old.type())
+        return clone
+
+    @contextmanager
+    def insert_point_guard(self, at: Node | Block) -> Iterator[None]:
+        """New nodes go there; afterwards where they went before."""
+        before = self.insertPoint()
+        self.setInsertPoint(at)
+        try:
+            yield
+        finally:
+            self.setInsertPoint(before)
+
+    def makeMultiOutputIntoTuple(self) -> None:
+        """Several outputs become one tuple."""
+        values = list(self.outputs())
+        if len(values) < 2:
+            return
+        pack = self.appendNode(self.create("prim::TupleConstruct", values))
+        pack.output().setType(TupleType([v.type() for v in values]))
+        for _ in values:
+            self.eraseOutput(0)
+        self.registerOutput(pack.output())
+
+    def dump(self) -> None:
+        print(self, end="")
+
+
+# -- Types -------------------------------------------------------------------------------------------------
+
+
+def _type(kind: str, elems: list[Type]) -> Type:
+    return make_type(kind, elems)
+
+
+class _Simple(Type):
+    __slots__ = ()
+
+    def __new__(cls) -> Type:
+        return _type(cls.__name__, [])
+
+    @classmethod
+    def get(cls) -> Type:
+        """The type."""
+        return _type(cls.__name__, [])
+
+
+class _Of(Type):
+    __slots__ = ()
+
+    def __new__(cls, elem: Type) -> Type:
+        return _type(cls.__name__, [elem])
+
+    def getElementType(self) -> Type:
+        return self.containedTypes()[0]
+
+
+class TensorType(_Simple):
+    """Tensor, with nothing known of it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def getInferred(cls) -> Type:
+        return cls.get()
+
+    @classmethod
+    def create_from_tensor(cls, tensor: Any) -> Type:
+        return cls.get()
+
+    def dim(self) -> int | None:
+        return None
+
+    def sizes(self) -> list[int] | None:
+        return None
+
+    def varyingSizes(self) -> list[int | None] | None:
+        return None
+
+    def strides(self) -> list[int] | None:
+        return None
+
+    def scalarType(self) -> str | None:
+        return None
+
+    def dtype(self) -> Any:
+        return None
+
+    def device(self) -> Any:
+        return None
+
+    def undefined(self) -> bool | None:
+        return None
+
+    def requires_grad(self) -> bool:
+        return False
+
+
+class ListType(_Of):
+    """A list of one type of elements."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def ofInts() -> Type:
+        return parse_type("int[]")
+
+    @staticmethod
+    def ofFloats() -> Type:
+        return parse_type("float[]")
+
+    @staticmethod
+    def ofBools() -> Type:
+        return parse_type("bool[]")
+
+    @staticmethod
+    def ofStrings() -> Type:
+        return parse_type("str[]")
+
+    @staticmethod
+    def ofTensors() -> Type:
+        return parse_type("Tensor[]")
+
+    @staticmethod
+    def ofComplexDoubles() -> Type:
+        return parse_type("complex[]")
+
+
+class OptionalType(_Of):
+    """A type, or None."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def ofTensor() -> Type:
+        return parse_type("Tensor?")
+
+
+class FutureType(_Of):
+    """What fork gives."""
+
+    __slots__ = ()
+
+
+class RRefType(_Of):
+    """A reference to a value elsewhere."""
+
+    __slots__ = ()
+
+
+class AwaitType(_Of):
+    """What awaitable gives."""
+
+    __slots__ = ()
+
+
+class DictType(Type):
+    """A dict of one type of keys and one of values."""
+
+    __slots__ = ()
+
+    def __new__(cls, key: Type, value: Type) -> Type:
+        return _type("DictType", [key, value])
+
+    def getKeyType(self) -> Type:
+        return self.containedTypes()[0]
+
+    def getValueType(self) -> Type:
+        return self.containedTypes()[1]
+
+
+class TupleType(Type):
+    """A tuple, perhaps with named fields."""
+
+    __slots__ = ()
+
+    def __new__(cls, elements: list[Type]) -> Type:
+        return _type("TupleType", list(elements))
+
+    def elements(self) -> list[Type]:
+        return self.containedTypes()
+
+
+class UnionType(Type):
+    """One of several types."""
+
+    __slots__ = ()
+
+    def __new__(cls, types: list[Type]) -> Type:
+        return _type("UnionType", list(types))
+
+
+class _Named(Type):
+    __slots__ = ()
+
+    def name(self) -> str:
+        return (self._name() or "").rpartition(".")[2]
+
+    def qualified_name(self) -> str:
+        return self._name() or ""
+
+
+class ClassType(_Named):
+    """A class of a program."""
+
+    __slots__ = ()
+
+
+class InterfaceType(_Named):
+    """An interface of a program."""
+
+    __slots__ = ()
+
+
+class EnumType(_Named):
+    """An enum of a program."""
+
+    __slots__ = ()
+
+
+_classes: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        *(TensorType, ListType, OptionalType, FutureType, RRefType, AwaitType, DictType, TupleType, UnionType),
+        *(ClassType, InterfaceType, EnumType),
+    )
+}
+for _name in (
+    *("AnyType", "NoneType", "BoolType", "IntType", "FloatType", "ComplexType", "NumberType", "StringType", "DeviceObjType"),
+    *("GeneratorType", "StorageType", "StreamObjType", "CapsuleType", "PyObjectType", "QuantizerType", "SymIntType"),
+    *("SymFloatType", "SymBoolType", "AnyListType", "AnyTupleType", "AnyClassType", "AnyEnumType", "LayoutType"),
+    *("ScalarTypeType", "MemoryFormatType", "QSchemeType"),
+):
+    _classes[_name] = globals()[_name] = type(_name, (_Simple,), {"__slots__": (), "__module__": __name__})
+    _classes[_name].__doc__ = f"The type of {_name.removesuffix('Type').lower()} values."
+__all__ += sorted(_classes)
+
+
+def install() -> None:
+    """Give the extension's types the methods above."""
+    for to, of in ((Graph, _Graph), (Block, _Block), (Node, _Node), (Value, _Value)):
+        for name, member in vars(of).items():
+            if not name.startswith("__") or name == "__iter__":
+                setattr(to, name, member)
+    _rushlight.register_types(_classes)
+
+
+install()

@@ -1,0 +1,370 @@
+/* api/ir_attr.c -- graphs as data: attributes of nodes; values. */
+#include "api/ir_int.h"
+#include "ir/build.h"
+
+/* -- Attributes ------------------------------------------------------------------------------------------ */
+
+/* What is stored beside the node's own facts: its name where it has no kind, marks between passes. */
+static bool is_hidden(const ir_node *n, const ir_attr *a)
+{
+  return a->name[0] == '_' || (n->kind == IR_HIGHER_ORDER && strcmp(a->name, "name") == 0);
+}
+
+static const ir_attr *find(const ir_node *n, const char *name)
+{
+  const ir_attr *a = ir_attr_find(n, name);
+
+  return a && !is_hidden(n, a) ? a : NULL;
+}
+
+/* The value attribute of a constant that is not None is kept apart. */
+static bool constant_of(const ir_node *n, const char *name, rush_value *out)
+{
+  if (n->kind != IR_CONSTANT || strcmp(name, "value") != 0)
+    return false;
+  *out = ir_constant_value(n);
+  return out->tag != RUSH_TAG_NONE;
+}
+
+static bool has_graph(const ir_node *n, const char *name)
+{
+  return strcmp(name, "Subgraph") == 0 && ir_node_is_subgraph(n);
+}
+
+const char *api_node_attr_name(const rush_node *node, size_t i)
+{
+  const ir_node *n = node_in(node);
+  rush_value v;
+
+  if (constant_of(n, "value", &v) && i-- == 0)
+    return "value";
+  if (n->function && i-- == 0)
+    return "name";
+  for (const ir_attr *a = n->attrs; a; a = a->next)
+    if (!is_hidden(n, a) && i-- == 0)
+      return a->name;
+  return has_graph(n, "Subgraph") && i == 0 ? "Subgraph" : NULL;
+}
+
+static const char *kind_of_value(rush_value v)
+{
+  switch ((rush_tag)v.tag) {
+  case RUSH_TAG_TENSOR: return "t";
+  case RUSH_TAG_BOOL:
+  case RUSH_TAG_INT: return "i";
+  case RUSH_TAG_FLOAT: return "f";
+  case RUSH_TAG_COMPLEX: return "c";
+  case RUSH_TAG_STRING:
+  case RUSH_TAG_DEVICE: return "s";
+  default: return "ival";
+  }
+}
+
+/* Lists of what attributes hold are lists of them; all else is a value. */
+static const char *kind_of_list(rush_value v)
+{
+  if (v.tag != RUSH_TAG_LIST)
+    return kind_of_value(v);
+  switch ((int)v.as.list->elem->kind) {
+  case TYPE_INT: return "is";
+  case TYPE_FLOAT: return "fs";
+  case TYPE_STRING: return "ss";
+  case TYPE_TENSOR: return "ts";
+  default: return "ival";
+  }
+}
+
+const char *api_node_attr_kind(const rush_node *node, const char *name)
+{
+  const ir_node *n = node_in(node);
+  const ir_attr *a = find(n, name);
+  rush_value v;
+
+  if (constant_of(n, name, &v))
+    return kind_of_value(v);
+  if (n->function && strcmp(name, "name") == 0)
+    return "s";
+  if (!a)
+    return has_graph(n, name) ? "g" : NULL;
+  switch (a->kind) {
+  case ATTR_INT: return "i";
+  case ATTR_FLOAT: return "f";
+  case ATTR_STRING: return "s";
+  case ATTR_TYPES: return strcmp(name, "types") == 0 || a->as.t.n_types != 1 ? "tys" : "ty";
+  case ATTR_VALUE: return kind_of_list(a->as.value);
+  case ATTR_GRAPH: return "g";
+  case ATTR_INTS: return "is";
+  }
+  return NULL;
+}
+
+static rush_status text_value(call_ctx *cx, const char *text, rush_value *out)
+{
+  return string_new(cx, text, strlen(text), out);
+}
+
+rush_status api_node_attr(const rush_node *node, const char *name, rush_value *out, rush_error *err)
+{
+  const ir_node *n = node_in(node);
+  const ir_attr *a = find(n, name);
+  rush_value v;
+  call_ctx cx;
+
+  TRY(ir_need_node(n, err));
+  TRY(api_begin(&cx, n->graph->ctx, err));
+  if (constant_of(n, name, &v)) {
+    *out = value_retain(v);
+    return RUSH_OK;
+  }
+  if (n->function && strcmp(name, "name") == 0)
+    return text_value(&cx, n->function->qualified, out);
+  if (a && a->kind == ATTR_INT)
+    *out = value_int(a->as.i);
+  else if (a && a->kind == ATTR_FLOAT)
+    *out = value_float(a->as.d);
+  else if (a && a->kind == ATTR_STRING)
+    return text_value(&cx, a->as.s, out);
+  else if (a && a->kind == ATTR_INTS)
+    return list_of_ints(&cx, a->as.ints.v, a->as.ints.n, out);
+  else if (a && a->kind == ATTR_VALUE)
+    *out = value_retain(a->as.value);
+  else
+    return ir_misuse(err, "%s has no attribute '%s' that is a value", ir_node_kind_name(n), name);
+  return RUSH_OK;
+}
+
+size_t api_node_attr_n_types(const rush_node *n, const char *name)
+{
+  const ir_attr *a = find(node_in(n), name);
+
+  return a && a->kind == ATTR_TYPES ? a->as.t.n_types : 0;
+}
+
+const rush_type *api_node_attr_type(const rush_node *n, const char *name, size_t i)
+{
+  const ir_attr *a = find(node_in(n), name);
+
+  return a && a->kind == ATTR_TYPES && i < a->as.t.n_types ? type_handle(a->as.t.types[i]) : NULL;
+}
+
+static void copy_graph(session *s, edit *e)
+{
+  const ir_attr *a = find(e->n, e->text);
+
+  if (a && a->kind == ATTR_GRAPH) {
+    e->made = ir_graph_copy(s, a->as.graph);
+    return;
+  }
+  if (!has_graph(e->n, e->text))
+    session_fail_status(s, RUSH_EARGUMENT, "RuntimeError", NULL, "%s has no graph '%s'", ir_node_kind_name(e->n), e->text);
+  ir_graph *g = ir_graph_new(s, e->g->types);
+  session_defer(s, ir_graph_free_deferred, g);
+  for (const struct kept_types *k = e->g->kept; k; k = k->next)
+    ir_graph_keep_types(s, g, k->types);
+  ir_block_copy_into(s, g->block, e->n->blocks[0]);
+  e->made = session_keep(s, g);
+}
+
+rush_status api_node_attr_graph(const rush_node *n, const char *name, rush_graph **out, rush_error *err)
+{
+  edit e = {.n = node_in(n), .text = name};
+
+  TRY(ir_need_node(e.n, err));
+  TRY(ir_edit(e.n->graph, copy_graph, &e, err));
+  *out = graph_out(e.made);
+  return RUSH_OK;
+}
+
+static void set_attr(session *s, edit *e)
+{
+  ir_node *n = e->n;
+  rush_value v = e->value;
+
+  if (n->kind == IR_CONSTANT && strcmp(e->text, "value") == 0) {
+    const type *t = n->n_outputs && type_contains_value(n->outputs[0]->type, v) ? n->outputs[0]->type : NULL;
+    n->constant = build_constant(s, e->g, v, t)->constant;
+    return;
+  }
+  switch ((rush_tag)v.tag) {
+  case RUSH_TAG_INT: ir_attr_set_int(s, n, e->text, v.as.i); break;
+  case RUSH_TAG_FLOAT: ir_attr_set_float(s, n, e->text, v.as.d); break;
+  case RUSH_TAG_STRING: ir_attr_set_string(s, n, e->text, v.as.string->text); break;
+  default: { /* as a constant has it: lists know their elements */
+    ir_node *c = build_constant(s, e->g, v, NULL);
+    const rush_list *l = v.tag == RUSH_TAG_LIST ? ir_constant_value(c).as.list : NULL;
+
+    if (l && (!l->n ? e->flag : l->items[0].tag == RUSH_TAG_INT)) {
+      int64_t *ints = session_array(s, int64_t, l->n);
+      for (size_t i = 0; i < l->n; i++)
+        ints[i] = l->items[i].as.i;
+      ir_attr_set_ints(s, n, e->text, ints, (uint32_t)l->n);
+    } else {
+      ir_attr_set_value(s, n, e->text, ir_constant_value(c));
+    }
+  }
+  }
+}
+
+rush_status api_node_set_attr(const rush_node *n, const char *name, const char *kind, rush_value v, rush_error *err)
+{
+  edit e = {.n = node_in(n), .text = name, .value = v, .flag = strcmp(kind, "is") == 0};
+
+  TRY(ir_need_node(e.n, err));
+  if (!*name || *name == '_' || e.n->function || e.n->kind == IR_PARAM || e.n->kind == IR_RETURN)
+    return ir_misuse(err, "'%s' cannot be an attribute of %s", name, ir_node_kind_name(e.n));
+  if (strcmp(kind, "f") == 0 && v.tag == RUSH_TAG_INT)
+    e.value = value_float((double)v.as.i);
+  return ir_edit(e.n->graph, set_attr, &e, err);
+}
+
+typedef struct types_job {
+  edit e;
+  const type **types;
+  const rush_type *const *from;
+} types_job;
+
+static void set_types(session *s, edit *e)
+{
+  types_job *j = (types_job *)(void *)e;
+  const type **types = session_array(s, const type *, e->i);
+
+  for (size_t i = 0; i < e->i; i++) {
+    types[i] = type_in(j->from[i]);
+    ir_graph_keep_types(s, e->g, types[i]->store);
+  }
+  ir_attr_set_types(s, e->n, e->text, types, (uint32_t)e->i);
+}
+
+rush_status api_node_set_attr_types(const rush_node *n, const char *name, const rush_type *const *types, size_t n_types,
+                                    rush_error *err)
+{
+  types_job j = {.e = {.n = node_in(n), .text = name, .i = n_types}, .from = types};
+
+  TRY(ir_need_node(j.e.n, err));
+  return ir_edit(j.e.n->graph, set_types, &j.e, err);
+}
+
+rush_status api_node_remove_attr(const rush_node *node, const char *name, rush_error *err)
+{
+  ir_node *n = node_in(node);
+
+  TRY(ir_need_node(n, err));
+  if (!find(n, name))
+    return ir_misuse(err, "%s has no attribute '%s' that can be removed", ir_node_kind_name(n), name);
+  for (ir_attr **a = &n->attrs; *a; a = &(*a)->next)
+    if (strcmp((*a)->name, name) == 0) {
+      *a = (*a)->next;
+      break;
+    }
+  return RUSH_OK;
+}
+
+static void copy_attrs(session *s, edit *e)
+{
+  for (const struct kept_types *k = e->at->graph->kept; k; k = k->next)
+    ir_graph_keep_types(s, e->g, k->types);
+  ir_graph_keep_types(s, e->g, e->at->graph->types);
+  ir_node_copy_attrs(s, e->n, e->at);
+}
+
+rush_status api_node_copy_attrs(const rush_node *n, const rush_node *from, rush_error *err)
+{
+  edit e = {.n = node_in(n), .at = node_in(from)};
+
+  TRY(ir_need_node(e.n, err));
+  TRY(ir_need_node(e.at, err));
+  if ((e.n->kind == IR_CONSTANT) != (e.at->kind == IR_CONSTANT) || e.at->function)
+    return ir_misuse(err, "attributes of %s do not go to %s", ir_node_kind_name(e.at), ir_node_kind_name(e.n));
+  return ir_edit(e.n->graph, copy_attrs, &e, err);
+}
+
+/* -- Values ---------------------------------------------------------------------------------------------- */
+
+bool api_value_is_live(const rush_graph_value *v) { return ir_value_is_live(value_in(v)); }
+const rush_node *api_value_node(const rush_graph_value *v) { return node_out(value_in(v)->node); }
+size_t api_value_offset(const rush_graph_value *v) { return value_in(v)->index; }
+const char *api_value_name(const rush_graph_value *v) { return value_in(v)->name; }
+const rush_type *api_value_type(const rush_graph_value *v) { return type_handle(value_in(v)->type); }
+
+static rush_status need_live(const ir_value *v, rush_error *err)
+{
+  return ir_need_value(v ? v->node->graph : NULL, v, err);
+}
+
+static void set_name(session *s, edit *e) { ir_value_set_name(s, e->v, e->text); }
+
+rush_status api_value_set_name(const rush_graph_value *v, const char *name, rush_error *err)
+{
+  edit e = {.v = value_in(v), .text = name};
+  size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$");
+
+  TRY(need_live(e.v, err));
+  if (name[n] || (*name && strspn(name, "0123456789") == n))
+    return ir_misuse(err, "Invalid name: '%s'", name);
+  return ir_edit(e.v->node->graph, set_name, &e, err);
+}
+
+static void set_type(session *s, edit *e)
+{
+  ir_graph_keep_types(s, e->g, e->t->store);
+  e->v->type = e->t;
+}
+
+rush_status api_value_set_type(const rush_graph_value *v, const rush_type *t, rush_error *err)
+{
+  edit e = {.v = value_in(v), .t = type_in(t)};
+
+  TRY(need_live(e.v, err));
+  return ir_edit(e.v->node->graph, set_type, &e, err);
+}
+
+size_t api_value_n_uses(const rush_graph_value *v)
+{
+  size_t n = 0;
+
+  for (const ir_use *u = value_in(v)->uses; u; u = u->next)
+    n++;
+  return n;
+}
+
+/* The list has the newest first. */
+const rush_node *api_value_use(const rush_graph_value *v, size_t i, size_t *input)
+{
+  size_t n = api_value_n_uses(v);
+  const ir_use *u = value_in(v)->uses;
+
+  if (i >= n)
+    return NULL;
+  for (size_t k = n - 1 - i; k; k--)
+    u = u->next;
+  for (uint32_t k = 0; k < u->user->n_inputs; k++)
+    if (u->user->inputs[k] == u)
+      *input = k;
+  return node_out(u->user);
+}
+
+rush_status api_value_replace_uses(const rush_graph_value *v, const rush_graph_value *by, const rush_node *after, rush_error *err)
+{
+  ir_value *from = value_in(v), *to = value_in(by);
+  const ir_node *start = node_in(after);
+
+  TRY(need_live(from, err));
+  TRY(ir_need_value(from->node->graph, to, err));
+  if (!start) {
+    ir_value_replace_all_uses(from, to);
+    return RUSH_OK;
+  }
+  TRY(ir_need_node(start, err));
+  if (!start->block || start->graph != from->node->graph)
+    return ir_misuse(err, "the node is in no block of this graph");
+  for (ir_use *u = from->uses, *next; u && from != to; u = next) {
+    next = u->next;
+    if (u->user->block && u->user != start && u->user->kind != IR_PARAM && ir_node_is_before(start, u->user))
+      for (uint32_t i = 0; i < u->user->n_inputs; i++)
+        if (u->user->inputs[i] == u) {
+          ir_node_set_input(u->user, i, to);
+          break;
+        }
+  }
+  return RUSH_OK;
+}

@@ -1,0 +1,147 @@
+/* api/ir_type.c -- types as handles. */
+#include "api/ir_int.h"
+
+static void parse(session *s, edit *e)
+{
+  type_store *ts = e->g ? e->g->types : type_store_of_context(s->cx->ctx);
+
+  if (!ts)
+    session_check(s, call_nomem(s->cx));
+  e->t = ir_parse_type(s, ts, e->text);
+}
+
+rush_status api_type_parse(rush_context *c, const char *text, const rush_graph *scope, const rush_type **out, rush_error *err)
+{
+  edit e = {.g = graph_in(scope), .text = text};
+
+  TRY(ir_edit_in(c, parse, &e, err));
+  *out = type_handle(e.t);
+  return RUSH_OK;
+}
+
+void api_type_release(const rush_type *t)
+{
+  if (t)
+    type_release(type_in(t));
+}
+
+/* As torch's kind() says it: by type_kind. */
+static const char *const kind_names[] = {
+      "AnyType", "NoneType", "TensorType", "BoolType", "IntType", "FloatType", "ComplexType", "NumberType",
+      "StringType", "DeviceObjType", "GeneratorType", "StorageType", "StreamObjType", "CapsuleType", "PyObjectType",
+      "QuantizerType", "ScalarTypeType", "LayoutType", "MemoryFormatType", "QSchemeType", "DimnameType", "SymIntType",
+      "SymFloatType", "SymBoolType", "AnyListType", "AnyTupleType", "AnyClassType", "AnyEnumType", "ListType",
+      "OptionalType", "DictType", "TupleType", "UnionType", "FutureType", "RRefType", "AwaitType", "VarType",
+      "ClassType", "InterfaceType", "EnumType", "FunctionType"};
+_Static_assert(COUNT_OF(kind_names) == TYPE_FUNCTION + 1, "a name for each kind of type");
+
+const char *api_type_kind(const rush_type *t) { return kind_names[type_in(t)->kind]; }
+
+static const type *of_kind(type_store *ts, type_kind kind, const type *const *elems, size_t n)
+{
+  switch ((int)kind) {
+  case TYPE_LIST: return n == 1 ? type_list(ts, elems[0]) : NULL;
+  case TYPE_OPTIONAL: return n == 1 ? type_optional(ts, elems[0]) : NULL;
+  case TYPE_DICT: return n == 2 ? type_dict(ts, elems[0], elems[1]) : NULL;
+  case TYPE_TUPLE: return type_tuple(ts, elems, (uint32_t)n);
+  case TYPE_UNION: return n ? type_union(ts, elems, (uint32_t)n) : NULL;
+  case TYPE_FUTURE:
+  case TYPE_RREF:
+  case TYPE_AWAIT: return n == 1 ? type_generic(ts, kind, elems[0]) : NULL;
+  default: return n == 0 && kind <= TYPE_ANY_ENUM ? type_simple(kind) : NULL;
+  }
+}
+
+/* A program's types first: they live while what is made of them does. */
+static type_store *store_of(context *c, const rush_type *const *elems, size_t n)
+{
+  type_store *of_context = type_store_of_context(c), *ts = of_context;
+
+  for (size_t i = 0; i < n; i++) {
+    type_store *own = type_in(elems[i])->store;
+
+    if (!own || own == of_context || own == ts)
+      continue;
+    if (ts != of_context)
+      return NULL;
+    ts = own;
+  }
+  return ts;
+}
+
+rush_status api_type_make(rush_context *c, const char *kind, const rush_type *const *elems, size_t n_elems,
+                          const rush_type **out, rush_error *err)
+{
+  size_t k = 0;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  while (k < COUNT_OF(kind_names) && strcmp(kind_names[k], kind) != 0)
+    k++;
+  type_store *ts = store_of(cx.ctx, elems, n_elems);
+  uint32_t n_refused = mem_n_refused(cx.ctx);
+  const type *t = ts ? of_kind(ts, (type_kind)k, (const type *const *)elems, n_elems) : NULL;
+  if (!t)
+    return n_refused != mem_n_refused(cx.ctx) ? error_nomem(err)
+                                              : ir_misuse(err, "no %s can be made of these %zu types", kind, n_elems);
+  *out = type_handle(t);
+  return RUSH_OK;
+}
+
+static void print(session *s, edit *e, text_buf *out)
+{
+  (void)s;
+  if (e->flag)
+    type_print_annotation(out, e->t);
+  else
+    type_print(out, e->t);
+}
+
+rush_status api_type_text(rush_context *c, const rush_type *t, bool annotation, char **out, rush_error *err)
+{
+  edit e = {.t = type_in(t), .flag = annotation};
+  text_buf text;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  text_init(&text, cx.ctx);
+  print(NULL, &e, &text);
+  return api_text(&cx, RUSH_OK, &text, out);
+}
+
+size_t api_type_n_elems(const rush_type *t) { return type_in(t)->n_elems; }
+
+const rush_type *api_type_elem(const rush_type *t, size_t i)
+{
+  return i < type_in(t)->n_elems ? type_handle(type_in(t)->elems[i]) : NULL;
+}
+
+const char *api_type_field(const rush_type *t, size_t i)
+{
+  const type *in = type_in(t);
+
+  return in->kind == TYPE_TUPLE && in->fields && i < in->n_elems ? in->fields[i] : NULL;
+}
+
+const char *api_type_name(const rush_type *t) { return type_in(t)->name; }
+bool api_type_equal(const rush_type *a, const rush_type *b) { return type_equal(type_in(a), type_in(b)); }
+bool api_type_is_subtype(const rush_type *a, const rush_type *b) { return type_is_subtype(type_in(a), type_in(b)); }
+
+rush_status api_type_unify(rush_context *c, const rush_type *a, const rush_type *b, bool to_union, const rush_type **out, rush_error *err)
+{
+  const type *x = type_in(a), *y = type_in(b);
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  type_store *context_types = type_store_of_context(cx.ctx);
+  /* What is made of both lives where a program's types are; the context's live always. */
+  type_store *ts = x->store && x->store != context_types ? x->store : y->store ? y->store : context_types;
+
+  if (!ts)
+    return error_nomem(err);
+  const type *t = type_is_subtype(x, y) ? y : type_is_subtype(y, x) ? x : NULL;
+  if (!t && (!y->store || y->store == ts || y->store == context_types))
+    t = type_unify(ts, x, y, to_union);
+  *out = t ? type_handle(t) : NULL;
+  return RUSH_OK;
+}
