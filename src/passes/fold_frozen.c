@@ -1,0 +1,257 @@
+/* passes/fold_frozen.c -- what can be done once weights are constants (freeze.h): scales and shifts after a convolution or a
+ * linear layer go into its weights, dropout that does not train goes.
+ *
+ * All of it moves roundings: results differ in the last bits. */
+#include "ir/facts.h"
+#include "passes/passes_int.h"
+
+/* -- Constants --------------------------------------------------------------------------------- */
+
+static rush_tensor *tensor_of(const ir_value *v)
+{
+  rush_value c;
+
+  return ir_value_as_constant(v, &c) && c.tag == RUSH_TAG_TENSOR ? c.as.tensor : NULL;
+}
+
+static rush_value value_of(const rush_tensor *t)
+{
+  return (rush_value){.tag = RUSH_TAG_TENSOR, .as.tensor = (rush_tensor *)(uintptr_t)t};
+}
+
+/* One operator now; held by the session.  Its refusal ends the folding. */
+static rush_value apply(session *s, const char *name, const char *overload, const rush_value *args, uint32_t n)
+{
+  rush_value out;
+
+  session_check(s, op_invoke_name(s->cx, name, overload, args, n, &out));
+  return pass_hold(s, out);
+}
+
+static rush_value apply2(session *s, const char *name, rush_value a, rush_value b)
+{
+  const rush_value args[2] = {a, b};
+
+  return apply(s, name, "Tensor", args, 2);
+}
+
+static rush_value add(session *s, rush_value a, rush_value b)
+{
+  const rush_value args[3] = {a, b, value_int(1)};
+
+  return apply(s, "aten::add", "Tensor", args, 3);
+}
+
+/* v of C elements as (C, 1, 1 ...) with n_dims dimensions. */
+static rush_value as_rows(session *s, rush_value v, int n_dims)
+{
+  int64_t sizes[TENSOR_MAX_DIMS] = {-1};
+  rush_value args[2] = {v};
+
+  for (int i = 1; i < n_dims; i++)
+    sizes[i] = 1;
+  session_check(s, list_of_ints(s->cx, sizes, (size_t)n_dims, &args[1]));
+  pass_hold(s, args[1]);
+  return apply(s, "aten::reshape", "", args, 2);
+}
+
+/* -- Layers ------------------------------------------------------------------------------------ */
+
+typedef struct layer { /* a convolution or linear layer whose result only `n` uses */
+  ir_node *node;
+  rush_tensor *weight, *bias; /* bias NULL: none */
+} layer;
+
+static bool is_conv(const ir_node *n)
+{
+  return ir_node_is_op(n, "aten::conv2d") || ir_node_is_op(n, "aten::conv1d") || ir_node_is_op(n, "aten::conv3d");
+}
+
+static bool layer_before(const ir_node *n, bool conv, layer *out)
+{
+  ir_node *made = n->n_inputs ? ir_node_input(n, 0)->node : NULL;
+
+  if (!made || made->block != n->block || !(conv ? is_conv(made) : ir_node_is_op(made, "aten::linear")))
+    return false;
+  const ir_use *use = made->outputs[0]->uses;
+  *out = (layer){made, tensor_of(ir_node_input(made, 1)), tensor_of(ir_node_input(made, 2))};
+  return use && !use->next && out->weight && dtype_is_float(out->weight->dtype) &&
+         (out->bias ? out->bias->dtype == out->weight->dtype : pass_is_none(ir_node_input(made, 2)));
+}
+
+/* The layer takes new weights and stands for n, whose name its constants tell. */
+static void replace(session *s, ir_node *n, const layer *l, rush_value weight, rush_value bias)
+{
+  ir_value *w = pass_put_constant(s, l->node, weight, type_simple(TYPE_TENSOR));
+  ir_value *b = pass_put_constant(s, l->node, bias, type_simple(TYPE_TENSOR));
+  const char *name = ir_node_input(l->node, 1)->name;
+  const char *what = strchr(ir_node_kind_name(n), ':') + 2;
+
+  what = strcmp(what, "batch_norm") == 0 ? "bn" : what;
+  if (name)
+    ir_value_set_name(s, w, session_printf(s, "%s_fused_%s", name, what));
+  ir_node_set_input(l->node, 1, w);
+  ir_node_set_input(l->node, 2, b);
+  ir_value *result = l->node->outputs[0];
+  l->node->outputs[0]->type = type_simple(TYPE_TENSOR);
+  pass_replace(n, &result);
+}
+
+/* -- Batch norm -------------------------------------------------------------------------------- */
+
+static bool channel_tensor(const ir_value *v, const layer *l, rush_tensor **out)
+{
+  *out = tensor_of(v);
+  return *out && (*out)->dtype == l->weight->dtype && (*out)->n_dims == 1 && (*out)->sizes[0] == l->weight->sizes[0];
+}
+
+static void fold_batch_norm(session *s, ir_node *n, bool conv)
+{
+  rush_tensor *w = NULL, *b = NULL, *mean, *var;
+  rush_value eps;
+  bool training;
+  layer l;
+
+  if (!ir_node_is_op(n, "aten::batch_norm") || !layer_before(n, conv, &l) || l.weight->n_dims < 2 ||
+      !channel_tensor(ir_node_input(n, 3), &l, &mean) || !channel_tensor(ir_node_input(n, 4), &l, &var) ||
+      !(pass_is_none(ir_node_input(n, 1)) || channel_tensor(ir_node_input(n, 1), &l, &w)) ||
+      !(pass_is_none(ir_node_input(n, 2)) || channel_tensor(ir_node_input(n, 2), &l, &b)) ||
+      !pass_is_constant_bool(ir_node_input(n, 5), &training) || training ||
+      !ir_value_as_constant(ir_node_input(n, 7), &eps) || eps.tag != RUSH_TAG_FLOAT)
+    return;
+  int n_dims = ir_facts_of(ir_node_input(l.node, 0)->type).n_dims;
+  if (!conv && n_dims >= 0 && n_dims != 2) /* the statistics are another dimension's */
+    return;
+  const rush_value shifted[3] = {value_of(var), eps, value_int(1)};
+  rush_value moved = apply(s, "aten::add", "Scalar", shifted, 3);
+  rush_value scale = apply(s, "aten::rsqrt", "", &moved, 1);
+  if (w)
+    scale = apply2(s, "aten::mul", value_of(w), scale);
+  rush_value weight = apply2(s, "aten::mul", value_of(l.weight), as_rows(s, scale, l.weight->n_dims));
+  rush_value minus_mean = value_of(mean);
+  minus_mean = apply(s, "aten::neg", "", &minus_mean, 1);
+  rush_value bias = l.bias ? add(s, value_of(l.bias), minus_mean) : minus_mean;
+  bias = apply2(s, "aten::mul", bias, scale);
+  if (b)
+    bias = add(s, bias, value_of(b));
+  replace(s, n, &l, weight, bias);
+}
+
+static void conv_bn(session *s, ir_node *n, void *arg)
+{
+  (void)arg;
+  fold_batch_norm(s, n, true);
+}
+
+static void linear_bn(session *s, ir_node *n, void *arg)
+{
+  (void)arg;
+  fold_batch_norm(s, n, false);
+}
+
+void pass_fold_frozen_conv_bn(session *s, ir_graph *g) { pass_each(s, g->block, conv_bn, NULL); }
+void pass_fold_frozen_linear_bn(session *s, ir_graph *g) { pass_each(s, g->block, linear_bn, NULL); }
+
+/* -- Arithmetic with constants -------------------------------------------------------------------- */
+
+/* Is t one number for each channel (or for all) of what the convolution gives? */
+static bool is_by_channel(const rush_tensor *t, const rush_tensor *weight)
+{
+  int at = t->n_dims - (weight->n_dims - 1); /* of the channels, which have n_dims - 2 dimensions behind them */
+
+  if (t->n_dims > weight->n_dims || (t->dtype != weight->dtype && t->n_dims > 0) || dtype_is_complex(t->dtype))
+    return false;
+  for (int i = 0; i < t->n_dims; i++)
+    if (t->sizes[i] != 1 && !(i == at && t->sizes[i] == weight->sizes[0]))
+      return false;
+  return true;
+}
+
+/* The constant operand as a tensor of one element, or one a channel. */
+static bool operand(session *s, const ir_value *v, const layer *l, rush_value *out)
+{
+  rush_value c;
+
+  if (!ir_value_as_constant(v, &c))
+    return false;
+  if (c.tag == RUSH_TAG_INT || c.tag == RUSH_TAG_FLOAT) {
+    rush_tensor *t;
+    session_check(s, tensor_from_scalar(s->cx, c.tag == RUSH_TAG_INT ? value_float((double)c.as.i) : c, l->weight->dtype, &t));
+    *out = pass_hold(s, value_tensor_steal(t));
+  } else if (c.tag == RUSH_TAG_TENSOR && c.as.tensor && is_by_channel(c.as.tensor, l->weight)) {
+    *out = c;
+  } else {
+    return false;
+  }
+  *out = as_rows(s, *out, 1);
+  return true;
+}
+
+/* A bias that adds nothing. */
+static rush_value zeros(session *s, const layer *l)
+{
+  const int64_t sizes[2] = {l->weight->sizes[0], -1};
+  rush_value args[3] = {value_of(l->weight)};
+
+  session_check(s, list_of_ints(s->cx, sizes, 2, &args[1]));
+  pass_hold(s, args[1]);
+  args[0] = apply(s, "aten::reshape", "", args, 2);
+  args[1] = value_int(1);
+  args[2] = value_int(0);
+  rush_value column = apply(s, "aten::select", "int", args, 3);
+  return apply(s, "aten::zeros_like", "", &column, 1);
+}
+
+static void conv_arithmetic(session *s, ir_node *n, void *arg)
+{
+  bool multiply = arg != NULL;
+  const char *names[2][2] = {{"aten::add", "aten::sub"}, {"aten::mul", "aten::div"}};
+  rush_value by, alpha = value_int(1);
+  layer l;
+
+  if (!ir_node_is_op(n, names[multiply][0]) && !ir_node_is_op(n, names[multiply][1]))
+    return;
+  bool second = ir_node_is_op(n, names[multiply][1]);
+  if (n->n_inputs != (multiply ? 2u : 3u) || !layer_before(n, true, &l) || l.weight->n_dims < 3 || l.weight->sizes[1] == 0 ||
+      (!multiply && !ir_value_as_constant(ir_node_input(n, 2), &alpha)) || !operand(s, ir_node_input(n, 1), &l, &by))
+    return;
+  rush_value bias = l.bias ? value_of(l.bias) : zeros(s, &l), weight = value_of(l.weight);
+  if (multiply) {
+    const char *op = names[1][second];
+    weight = apply2(s, op, weight, as_rows(s, by, l.weight->n_dims));
+    bias = apply2(s, op, bias, by);
+  } else {
+    const rush_value args[3] = {bias, by, alpha};
+    bias = apply(s, names[0][second], "Tensor", args, 3);
+  }
+  replace(s, n, &l, weight, bias);
+}
+
+void pass_fold_frozen_conv_add_or_sub(session *s, ir_graph *g) { pass_each(s, g->block, conv_arithmetic, NULL); }
+
+void pass_fold_frozen_conv_mul_or_div(session *s, ir_graph *g)
+{
+  bool multiply;
+
+  pass_each(s, g->block, conv_arithmetic, &multiply);
+}
+
+/* -- Dropout ----------------------------------------------------------------------------------- */
+
+static void drop(session *s, ir_node *n, void *arg)
+{
+  static const char *const names[] = {"aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_",
+                                      "aten::alpha_dropout", "aten::alpha_dropout_", "aten::feature_alpha_dropout"};
+  bool training;
+
+  (void)s;
+  (void)arg;
+  for (size_t i = 0; i < COUNT_OF(names); i++)
+    if (ir_node_is_op(n, names[i]) && pass_is_constant_bool(ir_node_input(n, 2), &training) && !training) {
+      ir_value *x = ir_node_input(n, 0); /* which is what the operator gives */
+      pass_replace(n, &x);
+      return;
+    }
+}
+
+void pass_remove_dropout(session *s, ir_graph *g) { pass_each(s, g->block, drop, NULL); }

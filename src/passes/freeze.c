@@ -1,0 +1,581 @@
+/* passes/freeze.c -- see freeze.h. */
+#include "passes/freeze.h"
+
+#include <stdio.h>
+
+#include "ir/alias.h"
+#include "passes/passes_int.h"
+
+enum slot_flags {
+  SLOT_SET = 1,    /* a method sets it */
+  SLOT_WRITTEN = 2, /* its memory is written to */
+  SLOT_KEPT = 4,   /* preserved */
+  SLOT_USED = 8    /* some frozen graph names it */
+};
+
+/* An object of a module (not of a script class: those are values). */
+typedef struct frozen {
+  rush_object *object;
+  struct frozen *parent; /* the first that led here; NULL: the root */
+  const char *name;      /* its attribute there */
+  const char *path;      /* "self.conv" */
+  uint8_t *slots;        /* slot_flags */
+  bool whole;            /* stays as it is: its uses are not followed */
+  const type *type;      /* the new class, when made */
+  rush_value made;       /* RUSH_TAG_NONE: not yet */
+  struct frozen *next;
+} frozen;
+
+typedef struct method {
+  frozen *self;
+  function *f;
+  ir_graph *g;
+  struct leaf *leaves; /* attributes that stand as inputs of g behind its own */
+  table objects;       /* value of g -> frozen */
+  struct method *next;
+} method;
+
+typedef struct leaf {
+  frozen *of;
+  uint32_t slot;
+  ir_value *param;
+  struct leaf *next;
+} leaf;
+
+typedef struct freezer {
+  session *s;
+  frozen *objects; /* newest first */
+  table by_object; /* object -> frozen */
+  method *methods; /* in order */
+  table written;   /* storages and containers that are written to */
+} freezer;
+
+/* -- Tables by pointer ------------------------------------------------------------------------- */
+
+static str key_of(const void *const *p) { return (str){(const char *)p, sizeof *p}; }
+
+static void *get(const table *t, const void *p) { return table_get(t, key_of(&p)); }
+
+static void put(session *s, table *t, const void *p, void *value)
+{
+  const void **key = session_alloc(s, sizeof *key);
+
+  *key = p;
+  if (!table_put(t, key_of(key), value))
+    session_check(s, call_nomem(s->cx));
+}
+
+static void free_table(void *t) { table_free(t); }
+
+static void begin_table(session *s, table *t)
+{
+  table_init(t, s->cx->ctx);
+  session_defer(s, free_table, t);
+}
+
+/* -- Objects ----------------------------------------------------------------------------------- */
+
+static const class_info *class_of(const frozen *f) { return f->object->type->cls; }
+
+static bool is_module(rush_value v)
+{
+  return v.tag == RUSH_TAG_OBJECT && v.as.object && v.as.object->type->cls && v.as.object->type->cls->is_module;
+}
+
+static frozen *object_of(freezer *z, rush_object *o, frozen *parent, const char *name)
+{
+  frozen *f = get(&z->by_object, o);
+
+  if (f)
+    return f;
+  f = session_new(z->s, frozen);
+  *f = (frozen){.object = o, .parent = parent, .name = name, .made = value_none(), .next = z->objects};
+  f->path = parent ? session_printf(z->s, "%s.%s", parent->path, name) : "self";
+  f->slots = session_array(z->s, uint8_t, class_of(f)->n_attrs);
+  z->objects = f;
+  put(z->s, &z->by_object, o, f);
+  return f;
+}
+
+static frozen *child_of(freezer *z, frozen *f, uint32_t slot)
+{
+  return object_of(z, f->object->slots[slot].as.object, f, class_of(f)->attrs[slot].name);
+}
+
+static void keep_whole(freezer *z, frozen *f)
+{
+  if (f->whole)
+    return;
+  f->whole = true;
+  session_enter(z->s);
+  for (uint32_t i = 0; i < class_of(f)->n_attrs; i++)
+    if (is_module(f->object->slots[i]))
+      keep_whole(z, child_of(z, f, i));
+  session_leave(z->s);
+}
+
+/* -- Following modules through a graph ----------------------------------------------------------- */
+
+typedef struct walk {
+  freezer *z;
+  method *m;
+  void (*leaf)(struct walk *w, ir_node *n, frozen *of, uint32_t slot); /* a GetAttr of no module */
+} walk;
+
+static frozen *tracked(const method *m, const ir_value *v) { return get(&m->objects, v); }
+
+static void visit(session *s, ir_node *n, void *arg)
+{
+  walk *w = arg;
+  frozen *of = n->n_inputs ? tracked(w->m, ir_node_input(n, 0)) : NULL;
+  bool attr = n->kind == IR_GET_ATTR || n->kind == IR_SET_ATTR;
+
+  for (uint32_t i = attr ? 1 : 0; i < n->n_inputs; i++) {
+    frozen *f = tracked(w->m, ir_node_input(n, i));
+    if (f)
+      keep_whole(w->z, f);
+  }
+  if (!of || !attr)
+    return;
+  int slot = class_attr_index(of->object->type, str_of(ir_attr_string(n, "name")));
+  if (slot < 0)
+    return;
+  if (n->kind == IR_SET_ATTR)
+    of->slots[slot] |= SLOT_SET;
+  else if (is_module(of->object->slots[slot]) && !(of->slots[slot] & SLOT_SET))
+    put(s, &w->m->objects, n->outputs[0], child_of(w->z, of, (uint32_t)slot));
+  else if (w->leaf && !of->whole)
+    w->leaf(w, n, of, (uint32_t)slot);
+}
+
+/* In the order of the text: a module is known before its attributes are asked for. */
+static void walk_block(walk *w, ir_block *b)
+{
+  session_enter(w->z->s);
+  for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    next = n->next;
+    uint32_t n_blocks = n->n_blocks;
+    visit(w->z->s, n, w);
+    for (uint32_t i = 0; i < n_blocks; i++)
+      walk_block(w, n->blocks[i]);
+  }
+  visit(w->z->s, b->ret, w);
+  session_leave(w->z->s);
+}
+
+static void walk_method(freezer *z, method *m, void (*leaf)(walk *, ir_node *, frozen *, uint32_t))
+{
+  walk w = {z, m, leaf};
+
+  table_free(&m->objects);
+  table_init(&m->objects, z->s->cx->ctx);
+  put(z->s, &m->objects, ir_block_input(m->g->block, 0), m->self);
+  walk_block(&w, m->g->block);
+}
+
+/* -- Numbers and texts --------------------------------------------------------------------------- */
+
+static bool is_plain(rush_value v)
+{
+  return v.tag == RUSH_TAG_NONE || v.tag == RUSH_TAG_BOOL || v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_FLOAT ||
+         v.tag == RUSH_TAG_COMPLEX || v.tag == RUSH_TAG_STRING || v.tag == RUSH_TAG_DEVICE || v.tag == RUSH_TAG_ENUM;
+}
+
+static bool stays(const frozen *of, uint32_t slot)
+{
+  return of->whole || of->slots[slot] & (SLOT_SET | SLOT_WRITTEN | SLOT_KEPT);
+}
+
+static void name_constant(session *s, ir_value *c, const frozen *of, uint32_t slot)
+{
+  ir_value_set_name(s, c, session_printf(s, "%s.%s", of->path, class_of(of)->attrs[slot].name));
+}
+
+static void fold_plain(walk *w, ir_node *n, frozen *of, uint32_t slot)
+{
+  rush_value v = of->object->slots[slot];
+
+  if (!is_plain(v) || stays(of, slot))
+    return;
+  ir_value *c = pass_put_constant(w->z->s, n, v, n->outputs[0]->type);
+  name_constant(w->z->s, c, of, slot);
+  pass_replace(n, &c);
+}
+
+static void fold_plain_attributes(freezer *z)
+{
+  for (int round = 0; round < 3; round++) {
+    for (frozen *f = z->objects; f; f = f->next)
+      for (uint32_t i = 0; i < class_of(f)->n_attrs; i++)
+        f->slots[i] &= (uint8_t)~SLOT_SET;
+    for (method *m = z->methods; m; m = m->next)
+      walk_method(z, m, NULL); /* what is set */
+    for (method *m = z->methods; m; m = m->next) {
+      walk_method(z, m, fold_plain);
+      pass_constant_propagation_immutable_types(z->s, m->g);
+      pass_peephole(z->s, m->g);
+      pass_lower_simple_tuples(z->s, m->g);
+    }
+  }
+}
+
+/* -- Tensors and containers ------------------------------------------------------------------------ */
+
+static bool is_folded(rush_value v, uint32_t depth)
+{
+  if (is_plain(v) || v.tag == RUSH_TAG_TENSOR)
+    return true;
+  if (depth == 0)
+    return false;
+  if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) {
+    size_t n = v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
+    const rush_value *items = v.tag == RUSH_TAG_LIST ? v.as.list->items : v.as.tuple->items;
+    for (size_t i = 0; i < n; i++)
+      if (!is_folded(items[i], depth - 1))
+        return false;
+    return true;
+  }
+  if (v.tag == RUSH_TAG_DICT) {
+    size_t pos = 0;
+    for (dict_entry *e; (e = dict_next(v.as.dict, &pos));)
+      if (!is_folded(e->value, depth - 1))
+        return false;
+    return true;
+  }
+  return false;
+}
+
+static void lift_leaf(walk *w, ir_node *n, frozen *of, uint32_t slot)
+{
+  session *s = w->z->s;
+  leaf *l = w->m->leaves;
+
+  if (stays(of, slot) || !is_folded(of->object->slots[slot], 8))
+    return;
+  while (l && (l->of != of || l->slot != slot))
+    l = l->next;
+  if (!l) {
+    l = session_new(s, leaf);
+    *l = (leaf){of, slot, ir_block_add_input(s, w->m->g->block, n->outputs[0]->type, NULL), w->m->leaves};
+    w->m->leaves = l;
+  }
+  pass_replace(n, &l->param);
+}
+
+/* fn(memory) for each piece of memory that v can reach, until it says true. */
+static bool any_memory(freezer *z, rush_value v, bool (*fn)(freezer *z, const void *memory))
+{
+  bool found = false;
+
+  session_enter(z->s);
+  if (v.tag == RUSH_TAG_TENSOR) {
+    found = v.as.tensor && v.as.tensor->st && fn(z, v.as.tensor->st);
+  } else if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) {
+    size_t n = v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
+    const rush_value *items = v.tag == RUSH_TAG_LIST ? v.as.list->items : v.as.tuple->items;
+    found = fn(z, v.as.heap);
+    for (size_t i = 0; i < n && !found; i++)
+      found = any_memory(z, items[i], fn);
+  } else if (v.tag == RUSH_TAG_DICT) {
+    size_t pos = 0;
+    found = fn(z, v.as.heap);
+    for (dict_entry *e; !found && (e = dict_next(v.as.dict, &pos));)
+      found = any_memory(z, e->value, fn);
+  }
+  session_leave(z->s);
+  return found;
+}
+
+static bool mark_written(freezer *z, const void *memory)
+{
+  put(z->s, &z->written, memory, z);
+  return false;
+}
+
+static bool was_written(freezer *z, const void *memory) { return get(&z->written, memory) != NULL; }
+
+/* Which of the attributes' memory the methods write to; modules that are not followed may write to all they have. */
+static void find_written(freezer *z)
+{
+  for (method *m = z->methods; m; m = m->next) {
+    const alias_info *a = alias_analyse(z->s, m->g, false);
+    for (leaf *l = m->leaves; l; l = l->next)
+      if (alias_is_written(a, l->param))
+        (void)any_memory(z, l->of->object->slots[l->slot], mark_written);
+  }
+  for (frozen *f = z->objects; f; f = f->next)
+    for (uint32_t i = 0; i < class_of(f)->n_attrs; i++)
+      if (f->whole)
+        (void)any_memory(z, f->object->slots[i], mark_written);
+}
+
+/* The value that the object has in m's graph, fetched at its beginning. */
+static ir_value *fetch(freezer *z, method *m, frozen *f, ir_node *first)
+{
+  if (f == m->self)
+    return ir_block_input(m->g->block, 0);
+  ir_value *from = fetch(z, m, f->parent, first);
+  ir_node *n = pass_put_node(z->s, first, IR_GET_ATTR, &from, 1, f->object->type);
+
+  ir_attr_set_string(z->s, n, "name", f->name);
+  return n->outputs[0];
+}
+
+/* Constants do not ask for gradients. */
+static rush_value constant_of(session *s, rush_value v)
+{
+  rush_tensor *t;
+
+  if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor || !tensor_requires_grad(v.as.tensor))
+    return v;
+  session_check(s, tensor_alias(s->cx, v.as.tensor, &t));
+  return pass_hold(s, value_tensor_steal(t));
+}
+
+static void place_leaf(freezer *z, method *m, leaf *l)
+{
+  session *s = z->s;
+  rush_value v = l->of->object->slots[l->slot];
+  ir_node *first = ir_block_first(m->g->block);
+  ir_value *is;
+
+  if (any_memory(z, v, was_written)) {
+    ir_value *from = fetch(z, m, l->of, first);
+    ir_node *n = pass_put_node(s, first, IR_GET_ATTR, &from, 1, l->param->type);
+    ir_attr_set_string(s, n, "name", class_of(l->of)->attrs[l->slot].name);
+    is = n->outputs[0];
+  } else {
+    is = pass_put_constant(s, first, constant_of(s, v), l->param->type);
+    name_constant(s, is, l->of, l->slot);
+  }
+  ir_value_replace_all_uses(l->param, is);
+}
+
+static void fold_memory(freezer *z)
+{
+  for (method *m = z->methods; m; m = m->next)
+    walk_method(z, m, lift_leaf);
+  find_written(z);
+  for (method *m = z->methods; m; m = m->next) {
+    uint32_t n_own = ir_block_n_inputs(m->g->block);
+    for (leaf *l = m->leaves; l; l = l->next, n_own--)
+      place_leaf(z, m, l);
+    while (ir_block_n_inputs(m->g->block) > n_own)
+      ir_block_remove_input(m->g->block, ir_block_n_inputs(m->g->block) - 1);
+    pass_run_by_name(z->s, m->g, "constant_propagation,peephole,lower_simple_tuples,cse,constant_pooling,dce");
+  }
+}
+
+/* -- What is left ---------------------------------------------------------------------------------- */
+
+static void use_slot(walk *w, ir_node *n, frozen *of, uint32_t slot)
+{
+  (void)w;
+  (void)n;
+  of->slots[slot] |= SLOT_USED;
+}
+
+static void mark_used(session *s, ir_node *n, void *arg)
+{
+  method *m = arg;
+  frozen *of = n->kind == IR_GET_ATTR || n->kind == IR_SET_ATTR ? tracked(m, ir_node_input(n, 0)) : NULL;
+  int slot = of ? class_attr_index(of->object->type, str_of(ir_attr_string(n, "name"))) : -1;
+
+  (void)s;
+  if (slot >= 0)
+    of->slots[slot] |= SLOT_USED;
+}
+
+/* "__torch__.___torch_mangle_3.M", a name that is free. */
+static const char *free_class_name(session *s, const program *p, const char *name)
+{
+  const char *dot = strrchr(name, '.');
+  int head = dot ? (int)(dot - name) : 0;
+  const char *mangled = strstr(name, ".___torch_mangle_"); /* one is enough */
+
+  if (mangled)
+    head = (int)(mangled - name);
+  for (uint32_t i = 0;; i++) {
+    const char *fresh = session_printf(s, "%.*s%s___torch_mangle_%u.%s", head, name, head ? "." : "", i, dot ? dot + 1 : name);
+    if (!program_find_class(p, str_of(fresh)))
+      return fresh;
+  }
+}
+
+static void copy_constants(session *s, const class_info *from, const type *to)
+{
+  for (uint32_t i = 0; i < from->n_constants; i++)
+    (void)class_add_constant(s, to, from->constants[i].name, from->constants[i].type, from->constants[i].constant);
+}
+
+/* The class and the object that are left of f. */
+static void make_object(freezer *z, frozen *f)
+{
+  session *s = z->s;
+  const class_info *ci = class_of(f);
+  rush_object *o;
+
+  if (f->type)
+    return;
+  if (f->whole) {
+    f->type = f->object->type;
+    f->made = value_heap_steal(RUSH_TAG_OBJECT, f->object);
+    return;
+  }
+  session_enter(s);
+  type *t = program_add_class(s, ci->program, TYPE_CLASS, free_class_name(s, ci->program, f->object->type->name));
+  f->type = t;
+  t->cls->is_module = true;
+  copy_constants(s, ci, t);
+  uint32_t *from = session_array(s, uint32_t, ci->n_attrs);
+  for (uint32_t i = 0; i < ci->n_attrs; i++) {
+    const class_attr *a = &ci->attrs[i];
+    if (!(f->slots[i] & (SLOT_USED | SLOT_KEPT)))
+      continue;
+    frozen *child = is_module(f->object->slots[i]) ? child_of(z, f, i) : NULL;
+    if (child)
+      make_object(z, child);
+    uint32_t at = class_add_attr(s, t, a->name, child ? child->type : a->type);
+    t->cls->attrs[at].is_parameter = a->is_parameter;
+    t->cls->attrs[at].is_buffer = a->is_buffer;
+    from[at] = i;
+  }
+  session_check(s, object_new(s->cx, t, t->cls->n_attrs, &o));
+  f->made = pass_hold(s, value_heap_steal(RUSH_TAG_OBJECT, o));
+  for (uint32_t i = 0; i < t->cls->n_attrs; i++) {
+    rush_value v = f->object->slots[from[i]];
+    o->slots[i] = value_retain(is_module(v) ? child_of(z, f, from[i])->made : v);
+  }
+  session_leave(s);
+}
+
+static void retype(session *s, ir_node *n, void *arg)
+{
+  method *m = arg;
+
+  (void)s;
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    const frozen *f = tracked(m, n->outputs[i]);
+    if (f)
+      n->outputs[i]->type = f->type;
+  }
+}
+
+static void make_method(freezer *z, method *m)
+{
+  session *s = z->s;
+  program *p = m->f->program;
+  schema *sc = session_alloc_in(s, &p->mem, sizeof *sc);
+
+  *sc = *m->f->schema;
+  sc->args = session_alloc_in(s, &p->mem, sc->n_args * sizeof *sc->args);
+  memcpy(sc->args, m->f->schema->args, sc->n_args * sizeof *sc->args);
+  sc->args[0].type = m->self->type;
+  pass_each(s, m->g->block, retype, m);
+  ir_block_input(m->g->block, 0)->type = m->self->type;
+  function *f = class_add_method(s, m->self->type, m->f->name);
+  f->schema = sc;
+  f->state = FUNCTION_COMPILED;
+  ir_verify(s, m->g, "freeze");
+  function_set_graph_steal(f, session_keep(s, m->g));
+}
+
+/* -- All ------------------------------------------------------------------------------------------- */
+
+static void add_method(freezer *z, frozen *self, function *f)
+{
+  method **end = &z->methods, *m;
+
+  for (; *end; end = &(*end)->next)
+    if ((*end)->f == f && (*end)->self == self)
+      return;
+  function_ensure(z->s, f);
+  if (!f->graph || f->is_static)
+    session_fail_status(z->s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' cannot be frozen", f->qualified);
+  m = *end = session_new(z->s, method);
+  *m = (method){.self = self, .f = f, .g = ir_graph_copy(z->s, f->graph)};
+  session_defer(z->s, ir_graph_free_deferred, m->g);
+  begin_table(z->s, &m->objects);
+  pass_inline(z->s, m->g);
+}
+
+/* An attribute or a method, of a submodule when there are dots. */
+static void preserve(freezer *z, frozen *root, const char *name)
+{
+  frozen *f = root;
+  str rest = str_of(name);
+
+  for (;;) {
+    const char *dot = memchr(rest.p, '.', rest.len);
+    str part = {rest.p, dot ? (size_t)(dot - rest.p) : rest.len};
+    int slot = class_attr_index(f->object->type, part);
+    function *method = slot < 0 && !dot ? class_find_method(f->object->type, part) : NULL;
+
+    if (method) {
+      add_method(z, f, method);
+      return;
+    }
+    if (slot < 0 || (dot && !is_module(f->object->slots[slot])))
+      session_fail_status(z->s, RUSH_ERAISED, "RuntimeError", NULL, "Unknown name: %s", name);
+    f->slots[slot] |= SLOT_KEPT;
+    if (!dot) {
+      if (is_module(f->object->slots[slot]))
+        keep_whole(z, child_of(z, f, (uint32_t)slot));
+      return;
+    }
+    f = child_of(z, f, (uint32_t)slot);
+    rest = (str){dot + 1, rest.len - part.len - 1};
+  }
+}
+
+rush_value freeze_object(session *s, rush_value object, const char *const *preserved, uint32_t n_preserved)
+{
+  freezer z = {.s = s};
+
+  begin_table(s, &z.by_object);
+  begin_table(s, &z.written);
+  class_complete(s, object.as.object->type);
+  frozen *root = object_of(&z, object.as.object, NULL, NULL);
+  function *forward = class_find_method(object.as.object->type, STR("forward"));
+  if (forward)
+    add_method(&z, root, forward);
+  for (uint32_t i = 0; i < n_preserved; i++)
+    preserve(&z, root, preserved[i]);
+  root->whole = false;
+  fold_plain_attributes(&z);
+  if (root->whole)
+    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "the module uses itself as a value: it cannot be frozen");
+  fold_memory(&z);
+  for (method *m = z.methods; m; m = m->next) {
+    walk_method(&z, m, use_slot);
+    pass_each(s, m->g->block, mark_used, m);
+  }
+  make_object(&z, root);
+  for (method *m = z.methods; m; m = m->next)
+    if (!m->self->type)
+      make_object(&z, m->self);
+  for (method *m = z.methods; m; m = m->next)
+    make_method(&z, m);
+  return root->made;
+}
+
+void freeze_optimize(session *s, ir_graph *g, bool numerics)
+{
+  pass_remove_dropout(s, g);
+  if (numerics)
+    pass_run_by_name(s, g, "fold_frozen_conv_bn,fold_frozen_conv_add_or_sub,fold_frozen_conv_mul_or_div,fold_frozen_linear_bn");
+  pass_run_by_name(s, g, "constant_propagation,constant_pooling,dce");
+}
+
+void freeze_replace_graph(session *s, function *f, ir_graph *g)
+{
+  function *old = program_add_closure(s, f->program, session_printf(s, "%s.before", f->qualified));
+
+  old->schema = f->schema;
+  old->state = FUNCTION_COMPILED;
+  old->graph = f->graph;
+  atomic_store_explicit(&old->code, atomic_load_explicit(&f->code, memory_order_acquire), memory_order_release);
+  f->graph = NULL;
+  function_set_graph_steal(f, g);
+  atomic_store_explicit(&f->code, NULL, memory_order_release);
+}
