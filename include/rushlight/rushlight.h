@@ -470,6 +470,26 @@ RUSH_API rush_status rush_module_copy(rush_module *m, rush_module **out, rush_er
 RUSH_API rush_status rush_module_around(rush_context *c, rush_value object, rush_module *root, rush_module **out,
                                         rush_error *err) RUSH_CHECKED;
 
+/* Start from RUSH_FREEZE_OPTIONS_INIT. */
+typedef struct rush_freeze_options {
+  size_t struct_bytes;          /* sizeof(rush_freeze_options) */
+  const char *const *preserved; /* names that stay: attributes and methods, "sub.weight" for a submodule's */
+  size_t n_preserved;
+  bool keep_numerics;           /* results keep their bits: batch norms stay out of weights */
+  bool fold_only;               /* attributes only: no rush_module_optimize_frozen afterwards */
+} rush_freeze_options;
+#define RUSH_FREEZE_OPTIONS_INIT {sizeof(rush_freeze_options), NULL, 0, false, false}
+
+/* A module (new) with the submodules of `m` inlined and the attributes that nothing writes to made constants, as
+ * torch.jit.freeze does; it has forward and what is preserved, and shares memory with `m`.  RUSH_ERAISED, a
+ * RuntimeError: `m` is in training mode, or has nothing of a preserved name.  RUSH_EUNSUPPORTED: exported programs. */
+RUSH_API rush_status rush_module_freeze(rush_module *m, const rush_freeze_options *options, rush_module **out,
+                                        rush_error *err) RUSH_CHECKED;
+/* What constants allow, over forward and the preserved methods of a frozen module: dropout goes, batch norms and
+ * arithmetic with constants go into the weights before them.  Not while `m` is called. */
+RUSH_API rush_status rush_module_optimize_frozen(rush_module *m, const rush_freeze_options *options,
+                                                 rush_error *err) RUSH_CHECKED;
+
 typedef enum rush_format { RUSH_FORMAT_TORCHSCRIPT, RUSH_FORMAT_EXPORT } rush_format;
 RUSH_API rush_format rush_module_format(const rush_module *m);
 /* May a call draw random numbers? */

@@ -118,6 +118,7 @@ int py_add_tensor_type(PyObject *m, py_state *state);
 PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
 int py_add_module_types(PyObject *m, py_state *state);
 PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
+PyObject *py_freeze(PyObject *m, PyObject *args);
 /* Around a call: torch's random state, so that torch.manual_seed counts; is torch.no_grad() on? */
 int py_sync_generator(py_state *state, bool into_torch);
 bool py_grad_is_disabled(py_state *state);

@@ -70,6 +70,18 @@ rush_status module_dump(call_ctx *cx, module *m, rush_dump what, const char *met
 /* A method's code, appended to `out`, and the tuple of its constants, new. */
 rush_status module_code(call_ctx *cx, module *m, const char *method, text_buf *out, rush_value *constants) RUSH_CHECKED;
 
+/* What never changes becomes part of the code (passes/freeze.h).  *out is new, of a class of its own, and shares memory
+ * with m. */
+typedef struct freeze_options {
+  const char *const *preserved; /* attributes and methods, besides forward */
+  size_t n_preserved;
+  bool optimize; /* module_optimize_frozen afterwards */
+  bool numerics; /* also where the last bits of results move */
+} freeze_options;
+rush_status module_freeze(call_ctx *cx, module *m, const freeze_options *options, module **out) RUSH_CHECKED;
+/* Rewrite the graphs of forward and the preserved methods; not while they are called. */
+rush_status module_optimize_frozen(call_ctx *cx, module *m, const freeze_options *options) RUSH_CHECKED;
+
 /* Walk parameters and buffers depth first as state_dict does; fn returns false to stop. */
 typedef bool module_visit(void *arg, const char *qualified, rush_value *slot, bool is_parameter);
 rush_status module_walk_state(call_ctx *cx, module *m, module_visit *fn, void *arg) RUSH_CHECKED;

@@ -65,12 +65,12 @@ bool pass_is_none(const ir_value *v)
   return ir_value_as_constant(v, &c) && c.tag == RUSH_TAG_NONE;
 }
 
-/* Containers and large tensors are equal only when they are one: they may be told apart. */
-bool pass_same_constant(const ir_node *a, const ir_node *b)
-{
-  rush_value x = ir_constant_value(a), y = ir_constant_value(b);
+static bool same_items(const rush_value *x, size_t n, const rush_value *y, size_t m);
 
-  if (x.tag != y.tag || !type_equal(a->outputs[0]->type, b->outputs[0]->type))
+/* Tensors and dicts are equal only when they are one. */
+static bool same_value(rush_value x, rush_value y)
+{
+  if (x.tag != y.tag)
     return false;
   switch (x.tag) {
   case RUSH_TAG_STRING:
@@ -79,9 +79,29 @@ bool pass_same_constant(const ir_node *a, const ir_node *b)
     return value_complex(x)->re == value_complex(y)->re && value_complex(x)->im == value_complex(y)->im;
   case RUSH_TAG_NONE:
     return true;
+  case RUSH_TAG_LIST:
+    return same_items(x.as.list->items, x.as.list->n, y.as.list->items, y.as.list->n);
+  case RUSH_TAG_TUPLE:
+    return same_items(x.as.tuple->items, x.as.tuple->n, y.as.tuple->items, y.as.tuple->n);
   default:
     return x.as.i == y.as.i;
   }
+}
+
+/* Nested containers are compared by identity. */
+static bool same_items(const rush_value *x, size_t n, const rush_value *y, size_t m)
+{
+  if (n != m)
+    return false;
+  for (size_t i = 0; i < n; i++)
+    if (x[i].tag == RUSH_TAG_LIST || x[i].tag == RUSH_TAG_TUPLE ? x[i].as.heap != y[i].as.heap : !same_value(x[i], y[i]))
+      return false;
+  return true;
+}
+
+bool pass_same_constant(const ir_node *a, const ir_node *b)
+{
+  return type_equal(a->outputs[0]->type, b->outputs[0]->type) && same_value(ir_constant_value(a), ir_constant_value(b));
 }
 
 uint64_t pass_constant_hash(const ir_node *n)
@@ -90,7 +110,9 @@ uint64_t pass_constant_hash(const ir_node *n)
 
   if (v.tag == RUSH_TAG_STRING)
     return hash_bytes(v.as.string->text, v.as.string->len);
-  if (v.tag == RUSH_TAG_COMPLEX || v.tag == RUSH_TAG_NONE)
+  if (v.tag == RUSH_TAG_LIST)
+    return v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_INT ? hash_bytes(&v.as.list->items[0].as.i, 8) + v.as.list->n : v.tag;
+  if (v.tag == RUSH_TAG_COMPLEX || v.tag == RUSH_TAG_NONE || v.tag == RUSH_TAG_TUPLE)
     return v.tag;
   return ((uint64_t)v.as.i ^ v.tag * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xd6e8feb86659fd93);
 }

@@ -1,9 +1,11 @@
 /* passes/constant_pooling.c -- one node for equal constants.  PyTorch's order: each kept one moves to the front of the
  * graph as it is met. */
+#include "ir/alias.h"
 #include "passes/passes_int.h"
 
 typedef struct pool {
   session *s;
+  const alias_info *alias; /* made with the first container */
   ir_node **nodes; /* hash table of the constants kept */
   uint32_t n, cap;
 } pool;
@@ -38,12 +40,24 @@ static ir_node *keep_constant(pool *p, ir_node *n)
   return NULL;
 }
 
+/* Containers stay apart when one that is constant is written to. */
+static bool can_share(pool *p, const ir_node *n)
+{
+  rush_value v = ir_constant_value(n);
+
+  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE)
+    return true;
+  if (!p->alias)
+    p->alias = alias_analyse_all(p->s, n->graph);
+  return !alias_is_written(p->alias, n->outputs[0]);
+}
+
 static void visit(session *s, ir_node *n, void *arg)
 {
   (void)s;
   if (n->kind != IR_CONSTANT)
     return;
-  ir_node *same = keep_constant(arg, n);
+  ir_node *same = can_share(arg, n) ? keep_constant(arg, n) : NULL;
   if (same) {
     ir_value_replace_all_uses(n->outputs[0], same->outputs[0]);
     ir_node_destroy(n);

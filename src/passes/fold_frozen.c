@@ -57,7 +57,7 @@ static rush_value as_rows(session *s, rush_value v, int n_dims)
 
 /* -- Layers ------------------------------------------------------------------------------------ */
 
-typedef struct layer { /* a convolution or linear layer whose result only `n` uses */
+typedef struct layer { /* a convolution or linear layer whose elements only one node uses */
   ir_node *node;
   rush_tensor *weight, *bias; /* bias NULL: none */
 } layer;
@@ -67,15 +67,33 @@ static bool is_conv(const ir_node *n)
   return ir_node_is_op(n, "aten::conv2d") || ir_node_is_op(n, "aten::conv1d") || ir_node_is_op(n, "aten::conv3d");
 }
 
+/* What it looks like, not what is in it. */
+static bool is_question(const ir_node *n)
+{
+  return ir_node_is_op(n, "aten::dim") || ir_node_is_op(n, "aten::size") || ir_node_is_op(n, "prim::dtype") ||
+         ir_node_is_op(n, "prim::device") || ir_node_is_op(n, "aten::len");
+}
+
+static bool is_only_user(const ir_node *n, const ir_value *v)
+{
+  uint32_t uses = 0;
+
+  for (const ir_use *u = v->uses; u; u = u->next) {
+    if (u->user != n && !is_question(u->user))
+      return false;
+    uses += u->user == n;
+  }
+  return uses == 1;
+}
+
 static bool layer_before(const ir_node *n, bool conv, layer *out)
 {
   ir_node *made = n->n_inputs ? ir_node_input(n, 0)->node : NULL;
 
   if (!made || made->block != n->block || !(conv ? is_conv(made) : ir_node_is_op(made, "aten::linear")))
     return false;
-  const ir_use *use = made->outputs[0]->uses;
   *out = (layer){made, tensor_of(ir_node_input(made, 1)), tensor_of(ir_node_input(made, 2))};
-  return use && !use->next && out->weight && dtype_is_float(out->weight->dtype) &&
+  return is_only_user(n, made->outputs[0]) && out->weight && dtype_is_float(out->weight->dtype) &&
          (out->bias ? out->bias->dtype == out->weight->dtype : pass_is_none(ir_node_input(made, 2)));
 }
 

@@ -329,7 +329,14 @@ static rush_value constant_of(session *s, rush_value v)
   if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor || !tensor_requires_grad(v.as.tensor))
     return v;
   session_check(s, tensor_alias(s->cx, v.as.tensor, &t));
+  t->h.flags &= (uint8_t)~TENSOR_REQUIRES_GRAD;
   return pass_hold(s, value_tensor_steal(t));
+}
+
+/* Of an attribute that may be None, but is not. */
+static const type *constant_type(const ir_value *v)
+{
+  return type_is(v->type, TYPE_OPTIONAL) ? NULL : v->type;
 }
 
 static void place_leaf(freezer *z, method *m, leaf *l)
@@ -345,7 +352,7 @@ static void place_leaf(freezer *z, method *m, leaf *l)
     ir_attr_set_string(s, n, "name", class_of(l->of)->attrs[l->slot].name);
     is = n->outputs[0];
   } else {
-    is = pass_put_constant(s, first, constant_of(s, v), l->param->type);
+    is = pass_put_constant(s, first, constant_of(s, v), constant_type(l->param));
     name_constant(s, is, l->of, l->slot);
   }
   ir_value_replace_all_uses(l->param, is);
@@ -362,7 +369,8 @@ static void fold_memory(freezer *z)
       place_leaf(z, m, l);
     while (ir_block_n_inputs(m->g->block) > n_own)
       ir_block_remove_input(m->g->block, ir_block_n_inputs(m->g->block) - 1);
-    pass_run_by_name(z->s, m->g, "constant_propagation,peephole,lower_simple_tuples,cse,constant_pooling,dce");
+    pass_run_by_name(z->s, m->g, "constant_propagation,constant_loop_unrolling,constant_propagation,peephole,"
+                     "constant_propagation,lower_simple_tuples,cse,constant_pooling,dce");
   }
 }
 
@@ -530,32 +538,33 @@ static void preserve(freezer *z, frozen *root, const char *name)
 
 rush_value freeze_object(session *s, rush_value object, const char *const *preserved, uint32_t n_preserved)
 {
-  freezer z = {.s = s};
+  freezer *z = session_new(s, freezer); /* its tables outlive this call */
 
-  begin_table(s, &z.by_object);
-  begin_table(s, &z.written);
+  z->s = s;
+  begin_table(s, &z->by_object);
+  begin_table(s, &z->written);
   class_complete(s, object.as.object->type);
-  frozen *root = object_of(&z, object.as.object, NULL, NULL);
+  frozen *root = object_of(z, object.as.object, NULL, NULL);
   function *forward = class_find_method(object.as.object->type, STR("forward"));
   if (forward)
-    add_method(&z, root, forward);
+    add_method(z, root, forward);
   for (uint32_t i = 0; i < n_preserved; i++)
-    preserve(&z, root, preserved[i]);
+    preserve(z, root, preserved[i]);
   root->whole = false;
-  fold_plain_attributes(&z);
+  fold_plain_attributes(z);
   if (root->whole)
     session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "the module uses itself as a value: it cannot be frozen");
-  fold_memory(&z);
-  for (method *m = z.methods; m; m = m->next) {
-    walk_method(&z, m, use_slot);
+  fold_memory(z);
+  for (method *m = z->methods; m; m = m->next) {
+    walk_method(z, m, use_slot);
     pass_each(s, m->g->block, mark_used, m);
   }
-  make_object(&z, root);
-  for (method *m = z.methods; m; m = m->next)
+  make_object(z, root);
+  for (method *m = z->methods; m; m = m->next)
     if (!m->self->type)
-      make_object(&z, m->self);
-  for (method *m = z.methods; m; m = m->next)
-    make_method(&z, m);
+      make_object(z, m->self);
+  for (method *m = z->methods; m; m = m->next)
+    make_method(z, m);
   return root->made;
 }
 

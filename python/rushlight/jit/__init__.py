@@ -32,6 +32,7 @@ from .decorators import (
     unused,
 )
 from .door import door
+from .freezing import freeze, optimize_for_inference, run_frozen_optimizations
 from .functions import ScriptFunction
 from .tracing import TracingCheckError, trace, trace_module
 
@@ -43,11 +44,14 @@ __all__ = [
     "TracingCheckError",
     "annotate",
     "export",
+    "freeze",
     "ignore",
     "interface",
     "is_scripting",
     "is_tracing",
+    "optimize_for_inference",
     "optimized_execution",
+    "run_frozen_optimizations",
     "script",
     "script_if_tracing",
     "script_method",

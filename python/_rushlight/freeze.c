@@ -1,0 +1,57 @@
+/* Freezing: the functions of jit/freezing.py. */
+#include "py.h"
+
+/* The texts of a tuple, borrowed from it; NULL with an exception. */
+static const char **names_of(PyObject *tuple)
+{
+  Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+  const char **out = PyMem_Calloc((size_t)n + 1, sizeof *out);
+
+  if (!out)
+    return (const char **)PyErr_NoMemory();
+  for (Py_ssize_t i = 0; i < n; i++)
+    if (!(out[i] = PyUnicode_AsUTF8(PyTuple_GET_ITEM(tuple, i)))) {
+      PyMem_Free(out);
+      return NULL;
+    }
+  return out;
+}
+
+/* freeze(module, names, numerics, optimize): optimize without folding when it is None. */
+PyObject *py_freeze(PyObject *m, PyObject *args)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_freeze_options options = RUSH_FREEZE_OPTIONS_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *of, *names, *optimize;
+  rush_module *made = NULL;
+  rush_status status;
+  int numerics;
+
+  if (!PyArg_ParseTuple(args, "O!O!pO", st->module_type, &of, &PyTuple_Type, &names, &numerics, &optimize))
+    return NULL;
+  const char **list = names_of(names);
+  if (!list)
+    return NULL;
+  options.preserved = list;
+  options.n_preserved = (size_t)PyTuple_GET_SIZE(names);
+  options.keep_numerics = !numerics;
+  options.fold_only = optimize == Py_False;
+  if (optimize == Py_None)
+    status = rush_module_optimize_frozen(((py_module *)of)->module, &options, &err);
+  else
+    status = rush_module_freeze(((py_module *)of)->module, &options, &made, &err);
+  PyMem_Free(list);
+  if (status != RUSH_OK)
+    return py_raise(st, &err);
+  if (!made)
+    Py_RETURN_NONE;
+  py_module *o = (py_module *)Py_TYPE(of)->tp_alloc(Py_TYPE(of), 0);
+  if (!o) {
+    rush_module_release(made);
+    return NULL;
+  }
+  o->module = made;
+  o->state = st;
+  return (PyObject *)o;
+}
