@@ -430,7 +430,25 @@ static rush_value parse_dict_value(ir_parser *p, const type *t)
   return v;
 }
 
-/* {3.5}, the type before it naming the dtype. */
+/* Of one element, with the dimensions that its type says. */
+static rush_value shaped(ir_parser *p, rush_value scalar, const char *type_at, int dtype)
+{
+  size_t n = strcspn(type_at, "(\n");
+  ir_facts f = ir_facts_none();
+  rush_tensor *t;
+
+  if (type_at[n] != '(' || !ir_facts_parse(type_at + n, dtype, &f) || f.n_dims < 1)
+    return scalar;
+  for (int i = 0; i < f.n_dims; i++) {
+    if (f.sizes[i] != 1)
+      return scalar;
+    f.strides[i] = 1;
+  }
+  session_check(p->s, tensor_as_strided(p->s->cx, scalar.as.tensor, f.n_dims, f.sizes, f.strides, 0, &t));
+  return scratch(p, value_tensor_steal(t));
+}
+
+/* {3.5}, the type before it naming the dtype and the dimensions. */
 static rush_value parse_tensor_value(ir_parser *p)
 {
   int dtype = DTYPE_NONE;
@@ -451,7 +469,8 @@ static rush_value parse_tensor_value(ir_parser *p)
   if (dtype == DTYPE_NONE)
     dtype = RUSH_FLOAT32;
   session_check(p->s, tensor_from_scalar(p->s->cx, value_float(d), dtype, &t));
-  return scratch(p, value_tensor_steal(t));
+  rush_value v = scratch(p, value_tensor_steal(t));
+  return p->type_at ? shaped(p, v, p->type_at, dtype) : v;
 }
 
 static rush_value parse_device_value(ir_parser *p)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pathlib
 import re
 
-import passes
 import pytest
 from conftest import TOP
+
+import passes
 
 
 @pytest.fixture(scope="module")

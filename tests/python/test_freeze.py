@@ -1,0 +1,109 @@
+"""Freezing: what is left of a module, that it computes the same, and that it refuses what torch.jit.freeze refuses."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+import rushlight
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.bn, self.drop, self.lin = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(), nn.Linear(4, 4)
+        self.k, self.steps = 3, [1, 2]
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):
+        y = self.drop(self.bn(self.conv(x)))
+        self.count += 1
+        for i in self.steps:
+            y = y + i
+        return y * self.k, self.count.clone()
+
+    @torch.jit.export
+    def other(self, x):
+        return self.lin(x)
+
+
+class Shared(nn.Module):
+    """One memory under two names, one of which is written to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("a", torch.arange(6.0))
+        self.register_buffer("b", self.a[2:])
+        self.register_buffer("c", torch.ones(4))
+
+    def forward(self, x):
+        self.a.add_(1)
+        return self.b + self.c + x
+
+
+def loaded(module: Any, path: pathlib.Path) -> Any:
+    torch.manual_seed(0)
+    for buffer in module.buffers():
+        if buffer.dtype.is_floating_point and not isinstance(module, Shared):
+            buffer.data.copy_(torch.rand_like(buffer) + 0.5)
+    torch.jit.script(module.eval()).save(str(path))
+    return rushlight.load(path)
+
+
+def test_weights_become_constants(tmp_path: pathlib.Path) -> None:
+    model = loaded(Net(), tmp_path / "m.pt")
+    twin, x = rushlight.load(tmp_path / "m.pt"), torch.randn(2, 3, 5, 5)
+    frozen = rushlight.freeze(model)
+    assert set(frozen.state_dict()) == {"count"} and not hasattr(frozen, "other") and not hasattr(frozen, "k")
+    for name in ("dropout", "batch_norm", "CallMethod", "prim::Loop", "aten::mul"):
+        assert name not in frozen.graph, name
+    for _ in range(2):
+        for mine, want in zip(frozen(x), twin(x)):
+            torch.testing.assert_close(torch.as_tensor(mine), torch.as_tensor(want), rtol=1e-4, atol=1e-4)
+
+
+def test_preserved(tmp_path: pathlib.Path) -> None:
+    model, x = loaded(Net(), tmp_path / "m.pt"), torch.randn(2, 3, 5, 5)
+    frozen = rushlight.freeze(model, ["other", "k", "conv.weight"], optimize_numerics=False)
+    assert "batch_norm" in frozen.graph and frozen.k == 3 and frozen.conv.weight.shape == (4, 3, 3, 3)
+    assert frozen(x)[0].shape == (2, 4, 3, 3)
+    first = torch.as_tensor(frozen(x)[0])
+    frozen.k = 6
+    torch.testing.assert_close(torch.as_tensor(frozen(x)[0]), first * 2)
+    assert torch.equal(torch.as_tensor(frozen.other(torch.ones(4))), torch.as_tensor(model.other(torch.ones(4))))
+
+
+def test_shared_memory_stays(tmp_path: pathlib.Path) -> None:
+    model = loaded(Shared(), tmp_path / "m.pt")
+    frozen, twin = rushlight.freeze(model), rushlight.load(tmp_path / "m.pt")
+    assert set(frozen.state_dict()) == {"a", "b"}
+    for _ in range(3):
+        assert torch.equal(torch.as_tensor(frozen(torch.ones(4))), torch.as_tensor(twin(torch.ones(4))))
+
+
+def test_refusals(tmp_path: pathlib.Path) -> None:
+    model = loaded(Net(), tmp_path / "m.pt")
+    for training, names in ((True, None), (False, ["no"])):
+        with pytest.raises(RuntimeError) as want:
+            torch.jit.freeze(torch.jit.script(Net()).train(training), names)
+        with pytest.raises(RuntimeError) as got:
+            rushlight.freeze(model.train(training), names)
+        assert str(got.value) == str(want.value)
+    with pytest.raises(RuntimeError, match="Freezing expects a ScriptModule as input"):
+        rushlight.freeze(Net())
+
+
+def test_optimize_for_inference(tmp_path: pathlib.Path) -> None:
+    model, x = loaded(Net(), tmp_path / "m.pt"), torch.randn(2, 3, 5, 5)
+    want = torch.as_tensor(rushlight.load(tmp_path / "m.pt")(x)[0])
+    fast = rushlight.optimize_for_inference(model)
+    assert "batch_norm" not in fast.graph
+    torch.testing.assert_close(torch.as_tensor(fast(x)[0]), want, rtol=1e-4, atol=1e-4)
+    plain = rushlight.freeze(rushlight.load(tmp_path / "m.pt"), optimize_numerics=False)
+    rushlight.run_frozen_optimizations(plain)
+    assert "batch_norm" not in plain.graph
+    torch.testing.assert_close(torch.as_tensor(plain(x)[0]), want, rtol=1e-4, atol=1e-4)
