@@ -30,6 +30,10 @@ PyObject *py_freeze(PyObject *m, PyObject *args)
 
   if (!PyArg_ParseTuple(args, "O!O!pO", st->module_type, &of, &PyTuple_Type, &names, &numerics, &optimize))
     return NULL;
+  if (!((py_module *)of)->module) {
+    PyErr_SetString(PyExc_RuntimeError, "the module has no program yet: its __init__ has not run");
+    return NULL;
+  }
   const char **list = names_of(names);
   if (!list)
     return NULL;
@@ -46,12 +50,5 @@ PyObject *py_freeze(PyObject *m, PyObject *args)
     return py_raise(st, &err);
   if (!made)
     Py_RETURN_NONE;
-  py_module *o = (py_module *)Py_TYPE(of)->tp_alloc(Py_TYPE(of), 0);
-  if (!o) {
-    rush_module_release(made);
-    return NULL;
-  }
-  o->module = made;
-  o->state = st;
-  return (PyObject *)o;
+  return py_module_wrap_steal(st, made);
 }

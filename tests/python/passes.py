@@ -1,7 +1,8 @@
 """The passes' cases: tests/passes/PASS/CASE.ir, graph text before and behind a line `---`.
 
-Lines that begin with `#` are the case's comment.  `# torch: NAME` compares with torch._C._jit_pass_NAME on the same text, up to the
-numbers of values; `# torch: NAME(x)` passes Python values; `# torch: no, WHY` does not.  `--update` writes what the passes give:
+Lines that begin with `#` are the case's comment.  `# torch: NAME` compares with torch._C._jit_pass_NAME on the same text, up
+to the numbers of values; `# torch: NAME(x)` passes Python values; `# torch: no, WHY` does not.  `--update` writes what the
+passes give:
 
     python tests/python/passes.py --update [PASS...]      then read the difference
 """

@@ -62,7 +62,7 @@ def test_weights_become_constants(tmp_path: pathlib.Path) -> None:
     for name in ("dropout", "batch_norm", "CallMethod", "prim::Loop", "aten::mul"):
         assert name not in frozen.graph, name
     for _ in range(2):
-        for mine, want in zip(frozen(x), twin(x)):
+        for mine, want in zip(frozen(x), twin(x), strict=True):
             torch.testing.assert_close(torch.as_tensor(mine), torch.as_tensor(want), rtol=1e-4, atol=1e-4)
 
 

@@ -10,7 +10,8 @@ from .. import _rushlight
 def _script_module(mod: Any, what: str) -> _rushlight.Module:
     if not isinstance(mod, _rushlight.Module):
         raise RuntimeError(
-            f"{what} expects a ScriptModule as input. Please use rushlight.script or rushlight.trace to script your 'nn.Module'."
+            f"{what} expects a ScriptModule as input. "
+            "Please use rushlight.script or rushlight.trace to script your 'nn.Module'."
         )
     return mod
 
