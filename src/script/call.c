@@ -144,6 +144,13 @@ static ir_value *call_value(emitter *e, ir_value *v, const call_args *a)
       return em_call_function(e, f, v, a);
     if (em_find_method(v->type, "forward", &f))
       return call_module(e, v, f, a);
+    if (v->type->cls->is_module && v->type->cls->object) { /* not compiled yet, or overloaded */
+      sugared self = sugar_value(v), fn = em_get_attr(e, &self, "forward");
+      if (fn.kind == SUGAR_METHOD)
+        return call_module(e, v, fn.as.method.function, a);
+      fn = em_call_sugared(e, &fn, a, NULL);
+      return em_as_value(e, &fn);
+    }
   }
   if (v->type->kind == TYPE_CLASS)
     FAIL(e, "'%s' object has no attribute or method '__call__'. Did you forget to initialize an attribute in __init__()?", v->type->name);

@@ -83,7 +83,7 @@ class Classes:
 
     def _named_tuple(self, cls: Any) -> Any:
         scope = Scope(names=getattr(sys.modules.get(cls.__module__), "__dict__", {}))
-        annotations = getattr(cls, "__annotations__", {})
+        annotations = {k: v for c in reversed(cls.__mro__) for k, v in c.__dict__.get("__annotations__", {}).items()}
         tensor = self._door.types.simple(kinds.T_TENSOR)
         defaults = getattr(cls, "_field_defaults", {})
         fields = []

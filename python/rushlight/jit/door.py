@@ -46,6 +46,21 @@ _FUNCTIONS = {
 }
 
 
+def host_schema_text(fn: Any, inner: Any, declared: Any, is_method: bool = False) -> str:
+    """The schema of a function that stays Python's, of its declaration; a method's self is of any type."""
+    args = ["Any self"] if is_method else []
+    scope = Scope(inner)
+    for name, t, has_default, _ in declared.arguments[len(args) :]:
+        text = f"{t} {name}"
+        given = scope.default(name) if has_default else None
+        if given is not None and (given[0] is None or isinstance(given[0], (bool, int, float))):
+            text += f"={given[0]!r}"
+        elif given is not None and isinstance(given[0], str):
+            text += '="' + given[0].replace("\\", "\\\\").replace('"', '\\"') + '"'
+        args.append(text)
+    return f"python::{fn.__name__}({', '.join(args)}) -> {declared.result or 'Tensor'}"
+
+
 class Door:
     """Compiles live functions and classes.  The extension calls `name` to `call`."""
 
@@ -147,9 +162,7 @@ class Door:
         known = self._schemas.get(fn)
         if known is None:
             inner = unwrapped(fn)
-            declared = self.define(inner, qualified_name(fn), drop_body="")
-            args = ", ".join(f"{t} {name}" for name, t, _, _ in declared.arguments)
-            known = f"^{fn.__name__}({args}) -> {declared.result or 'Tensor'}"
+            known = host_schema_text(fn, inner, self.define(inner, qualified_name(fn), drop_body=""))
             self._schemas[fn] = known
         return known
 

@@ -20,7 +20,7 @@ import torch
 from .. import _rushlight
 from . import kinds, marks
 from .decorators import Attribute
-from .door import Door, door
+from .door import Door, door, host_schema_text
 from .functions import ScriptFunction
 from .names import qualified_name
 from .scope import Scope
@@ -52,7 +52,8 @@ class ClassFacts:
     """What modules of a class have in common: read once."""
 
     def __init__(self, cls: type) -> None:
-        self.annotations: dict[str, Any] = getattr(cls, "__annotations__", {}) or {}
+        own = (c.__dict__.get("__annotations__") for c in cls.__mro__)  # as a look through an instance finds them
+        self.annotations: dict[str, Any] = next((a for a in own if a), {})
         if cls.__name__ == "QuantWrapper":
             self.annotations = {}
         module = sys.modules.get(cls.__module__)
@@ -182,9 +183,7 @@ class ConcreteType:
 
     def _host_schema(self, fn: Any) -> str:
         inner = unwrapped(fn)
-        declared = self.store.door.define(inner, qualified_name(fn), drop_body="")
-        args = [f"{t} {name}" for name, t, _, _ in declared.arguments]
-        return f"^{fn.__name__}({', '.join(['Any self', *args[1:]])}) -> {declared.result or 'Tensor'}"
+        return host_schema_text(fn, inner, self.store.door.define(inner, qualified_name(fn), drop_body=""), True)
 
 
 def _without_self(schema: str) -> str:
@@ -228,7 +227,6 @@ class Modules:
         self._recent: list[ConcreteType] = []
         self._depth = 0
         self._foreign: list[Any] = []  # loaded modules that are parts of ours: their programs must stay
-        self._made: dict[int, Any] = {}  # of one script(): Python module -> its program
 
     def facts(self, cls: type) -> ClassFacts:
         found = self._facts.get(cls)
@@ -376,7 +374,13 @@ class Modules:
             return self.door.types.simple(kinds.T_TENSOR), True
         if value is None:
             return self.door.types.simple(kinds.T_NONE), True
-        return self.door.types.infer(value), True
+        t = self.door.types.infer(value)
+        if isinstance(t, str) and not isinstance(value, (list, tuple, dict, type, torch.ScriptObject)):
+            try:  # an object of a class that can be compiled
+                return self.door.classes.type_of(type(value)) or t, True
+            except Exception as error:  # noqa: BLE001 -- told when the program asks for it
+                return f"{t}\n{error}", True
+        return t, True
 
     # -- from a type to its methods ------------------------------------------------------------------------
 
@@ -462,13 +466,8 @@ class Modules:
 
     def create(self, module: Any, c: ConcreteType, stubs: Any = None) -> Any:
         """The program of a module: its state is shared."""
-        known = self._made.get(id(module))
-        if known is not None:
-            return known
         make_stubs = stubs or self.stubs
         script = self.door.unit.module_of(c.type.create())
-        self._made[id(module)] = script
-        self._made[-id(module)] = module
         skip = _SKIPPED
         for name, t, flags in c.attributes:
             value = getattr(module, name) if name not in skip else module.__dict__[name]
@@ -534,7 +533,7 @@ class Modules:
     def outermost(self, body: Any) -> Any:
         """Types of a script() that failed are forgotten."""
         if self._depth == 0:
-            self._recent, self._made = [], {}
+            self._recent = []
         self._depth += 1
         try:
             return self.door.outermost(body)
@@ -550,11 +549,11 @@ class Modules:
         finally:
             self._depth -= 1
             if self._depth == 0:
-                self._recent, self._made = [], {}
+                self._recent = []
 
 
 def _is_interface(t: Any) -> bool:
-    return t.kind == kinds.T_INTERFACE
+    return t.kind_number == kinds.T_INTERFACE
 
 
 def _function_of(module: Any, name: str) -> Any:
