@@ -309,7 +309,7 @@ void show_code(session *s, module *m, const char *method, text_buf *out)
   function *f = module_find_method(m, str_of(method));
   if (!f)
     session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL, "the module has no method '%s'", method);
-  script_print_function(script_uses_new(s), out, f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
+  script_print_function(script_uses_new(s), script_text_new(s, out), f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
 }
 
 typedef struct code_job {
@@ -328,7 +328,7 @@ static void code_body(session *s, void *arg)
 
   if (!f || job->m->exported)
     session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL, "the module has no method '%s' in TorchScript", job->method);
-  script_print_function(uses, job->out, f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
+  script_print_function(uses, script_text_new(s, job->out), f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
   session_check(s, tuple_new(s->cx, NULL, uses->n_constants, &t));
   for (uint32_t i = 0; i < uses->n_constants; i++)
     t->items[i] = value_retain(uses->constants[i]);

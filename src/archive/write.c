@@ -7,6 +7,7 @@
 typedef struct code_file {
   const char *path;
   text_buf *text;
+  script_text *to;
 } code_file;
 
 typedef struct archive_writer {
@@ -22,7 +23,7 @@ typedef struct archive_writer {
 /* -- Code ------------------------------------------------------------------------------------------------ */
 
 /* The record for what is named so: __torch__.a.b.C is defined in code/__torch__/a/b.py. */
-static text_buf *file_of(archive_writer *a, const char *qualified)
+static script_text *file_of(archive_writer *a, const char *qualified)
 {
   const char *dot = strrchr(qualified, '.');
   const char *prefix = session_printf(a->s, "%.*s", (int)(dot ? dot - qualified : 0), qualified);
@@ -31,16 +32,18 @@ static text_buf *file_of(archive_writer *a, const char *qualified)
   if (!dot || strncmp(qualified, "__torch__.", 10) != 0)
     session_fail_status(a->s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' cannot be saved: it is not from Python", qualified);
   if (f)
-    return f->text;
+    return f->to;
   f = session_new(a->s, code_file);
   char *path = session_printf(a->s, "code/%s.py", prefix);
   for (char *c = path; c < path + 5 + strlen(prefix); c++)
     if (*c == '.')
       *c = '/';
-  *f = (code_file){path, session_text(a->s)};
+  f->path = path;
+  f->text = session_text(a->s);
+  f->to = script_text_new(a->s, f->text);
   if (!table_put(&a->by_prefix, str_of(prefix), f))
     session_check(a->s, call_nomem(a->s->cx));
-  return f->text;
+  return f->to;
 }
 
 static void print_code(archive_writer *a)

@@ -154,6 +154,9 @@ void function_set_graph_steal(function *f, ir_graph *g);
 int class_attr_index(const type *cls, str name);         /* slot, or -1 */
 const class_attr *class_constant(const type *cls, str name);
 function *class_find_method(const type *cls, str name);  /* NULL: none */
+/* Some value of the type (new), where it has one that can be made of nothing. */
+bool type_has_some_value(const type *t);
+rush_status value_some(call_ctx *cx, const type *t, rush_value *out) RUSH_CHECKED;
 /* Compile now if it was not (any thread; takes the program's lock). */
 void function_ensure(session *s, function *f);
 rush_status function_prepare(call_ctx *cx, function *f) RUSH_CHECKED; /* the same, run-time regime */

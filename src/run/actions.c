@@ -176,6 +176,12 @@ rush_status act_new_object(call_ctx *cx, frame *f, const site *s)
 {
   rush_object *o;
 
+  if (s->type->kind != TYPE_CLASS) { /* uninitialized(T) */
+    rush_value v;
+    TRY(value_some(cx, s->type, &v));
+    give(f, s, 0, v);
+    return RUSH_OK;
+  }
   if (!s->type->cls)
     return call_unsupported(cx, "objects of type %s", s->type->name);
   TRY(object_new(cx, s->type, s->type->cls->n_attrs, &o));

@@ -433,8 +433,11 @@ static void emit_node(coder *e, const ir_node *n)
     else
       put_unsupported(e, n, ir_node_kind_name(n));
     break;
-  case IR_CONSTANT:
-  case IR_UNINITIALIZED: break;
+  case IR_UNINITIALIZED:
+    if (!is_constant_node(n))
+      put_container(e, n, OPC_NEW_OBJECT);
+    break;
+  case IR_CONSTANT: break;
   case IR_PARAM:
   case IR_RETURN:
   case IR_WITH:

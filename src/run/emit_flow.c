@@ -145,7 +145,7 @@ static const ir_node *next_real(const ir_node *n)
 {
   do
     n = n->next;
-  while (n->kind == IR_CONSTANT || n->kind == IR_UNINITIALIZED);
+  while (is_constant_node(n));
   return n;
 }
 

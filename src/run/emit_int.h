@@ -93,4 +93,10 @@ bool left_to_jump(coder *e, const ir_node *n);
 /* -- emit.c -- */
 void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_dying);
 
+/* Needs no instruction.  What only a file calls uninitialized may be read, and is made when it runs. */
+static inline bool is_constant_node(const ir_node *n)
+{
+  return n->kind == IR_CONSTANT || (n->kind == IR_UNINITIALIZED && !ir_attr_find(n, "_checked"));
+}
+
 #endif

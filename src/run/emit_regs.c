@@ -232,7 +232,7 @@ static void number_constants(coder *e, const ir_block *b, bool in_frame)
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
     for (uint32_t i = 0; i < n->n_blocks; i++)
       number_constants(e, n->blocks[i], in_frame);
-    if (n->kind != IR_CONSTANT && n->kind != IR_UNINITIALIZED)
+    if (!is_constant_node(n))
       continue;
     rush_value v = n->kind == IR_CONSTANT ? ir_constant_value(n) : value_none();
     vinfo *i = info(e, n->outputs[0]);

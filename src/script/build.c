@@ -93,6 +93,11 @@ ir_value *em_unchecked_cast(emitter *e, ir_value *v, const type *t)
 void em_unpack_tuple(emitter *e, ir_value *v, ir_value **out)
 {
   const type *t = v->type;
+  if (v->node->kind == IR_TUPLE_CONSTRUCT && v->node->n_inputs == t->n_elems) {
+    for (uint32_t i = 0; i < t->n_elems; i++)
+      out[i] = ir_node_input(v->node, i);
+    return;
+  }
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_TUPLE_UNPACK, &v, 1));
   for (uint32_t i = 0; i < t->n_elems; i++)
     out[i] = ir_node_add_output(e->s, n, t->elems[i]);

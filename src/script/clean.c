@@ -184,4 +184,5 @@ void em_clean_emitted(session *s, ir_graph *g)
   lower_tuples(s, g->block);
   remove_unused(s, g->block);
   pool_constants(&p, g->block);
+  em_order_results(s, g->block);
 }

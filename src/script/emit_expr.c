@@ -52,10 +52,27 @@ static ir_value *join_tuples(emitter *e, ir_value *a, ir_value *b)
   return em_make_tuple(e, items, n + b->type->n_elems, NULL);
 }
 
+/* `1. - 2.j` is one number. */
+static ir_value *complex_literal(emitter *e, ast_op op, ir_value *const *in)
+{
+  rush_value re, im;
+  if ((op != OP_ADD && op != OP_SUB) || !ir_value_as_constant(in[0], &re) || !ir_value_as_constant(in[1], &im) ||
+      re.tag != RUSH_TAG_FLOAT || im.tag != RUSH_TAG_COMPLEX)
+    return NULL;
+  const complex_box *z = value_complex(im);
+  double sign = op == OP_ADD ? 1 : -1;
+  ir_value *v = em_constant_complex(e, sign * z->im);
+  value_complex(ir_constant_value(v->node))->re = re.as.d + sign * z->re;
+  return v;
+}
+
 static ir_value *emit_binary(emitter *e, const ast_expr *x)
 {
   ir_value *in[2] = {em_expr(e, x->as.pair.left, NULL), em_expr(e, x->as.pair.right, NULL)};
   e->at = x->at;
+  ir_value *number = complex_literal(e, x->op, in);
+  if (number)
+    return number;
   if (x->op == OP_ADD && in[0]->type->kind == TYPE_TUPLE && in[1]->type->kind == TYPE_TUPLE)
     return join_tuples(e, in[0], in[1]);
   if (x->op == OP_MOD && in[0]->type->kind == TYPE_STRING)
@@ -73,6 +90,9 @@ static ir_value *emit_unary(emitter *e, const ast_expr *x)
   if (x->op == OP_POS)
     FAIL(e, "unsupported unary operator: +");
   e->at = x->at;
+  rush_value c;
+  if (x->op == OP_NEG && ir_value_as_constant(v, &c) && c.tag == RUSH_TAG_FLOAT) /* -inf */
+    return em_constant_value(e, value_float(-c.as.d), type_simple(TYPE_FLOAT));
   return em_call_magic(e, operators[x->op].magic, operators[x->op].op, &v, 1);
 }
 

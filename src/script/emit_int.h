@@ -212,6 +212,7 @@ void em_lower_variables(session *s, ir_graph *g);       /* ssa.c */
 void em_lower_loop_exits(session *s, ir_graph *g);      /* exits.c: from within lower_variables */
 void em_lower_exits(session *s, ir_graph *g);           /* exits.c */
 void em_lift_closures(session *s, function *f, ir_graph *g); /* closures.c */
+void em_order_results(session *s, ir_block *b); /* order.c */
 void em_clean_emitted(session *s, ir_graph *g);         /* clean.c: dead code, constants first */
 
 #endif

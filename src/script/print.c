@@ -75,8 +75,8 @@ static const char *fresh_name(printer *p, const char *wanted)
   const char *name = wanted;
 
   while (table_get(&p->used, str_of(name)) || is_reserved(name)) {
-    uintptr_t number = (uintptr_t)table_get(&p->counts, str_of(name));
-    if (!table_put(&p->counts, str_of(name), (void *)(number + (number == 0) + 1)))
+    uintptr_t number = (uintptr_t)table_get(&p->to->counts, str_of(name));
+    if (!table_put(&p->to->counts, str_of(name), (void *)(number + (number == 0) + 1)))
       session_check(p->s, call_nomem(p->s->cx));
     name = session_printf(p->s, "%s%llu", wanted, (unsigned long long)(number ? number - 1 : 0));
   }
@@ -231,7 +231,7 @@ static void put_carried(printer *p, ir_node *n, ir_block *b)
 
     t->is_annotated |= is_choice(to->type);
     const char *name = t->text;
-    set_text(p, ir_block_input(b, i + 1), name, false);
+    set_text(p, ir_block_input(b, i + 1), name, true); /* declared outside */
     indent(p);
     text_puts(p->out, name);
     if (annotate) {
@@ -355,7 +355,7 @@ static void put_expression(printer *p, ir_node *n)
   if (text_failed(&p->line))
     session_check(p->s, call_nomem(p->s->cx));
   const char *text = session_strndup(p->s, text_str(&p->line), p->line.len);
-  if (!is_inline(n) || (is_constant_like(n) && is_long(p, text))) {
+  if (!is_inline(n) || (n->kind == IR_CONSTANT && is_long(p, text))) {
     put_definition(p, n, text);
     return;
   }
@@ -417,11 +417,31 @@ static void put_block(printer *p, ir_block *b, bool has_more)
   session_leave(p->s);
 }
 
+/* A function is a constant too. */
+static void put_function(printer *p, const ir_node *n)
+{
+  const char *key = session_printf(p->s, "%p %s", (void *)n->graph, n->function->qualified);
+  const char *name = script_use_function(p->uses, n->function);
+
+  if (table_get(&p->functions, str_of(key)))
+    return;
+  if (is_long(p, name)) {
+    const char *as = fresh_name(p, "_");
+    indent(p);
+    text_printf(p->out, "%s = %s\n", as, name);
+    name = as;
+  }
+  if (!table_put(&p->functions, str_of(key), (void *)name))
+    session_check(p->s, call_nomem(p->s->cx));
+}
+
 /* Constants in the order of their uses: long ones get names before all else. */
 static void put_constants(printer *p, ir_block *b)
 {
   session_enter(p->s);
   for (ir_node *n = ir_block_first(b);; n = n->next) {
+    if (n->kind == IR_CALL_FUNCTION)
+      put_function(p, n);
     for (uint32_t i = 0; i < n->n_inputs; i++) {
       ir_node *c = ir_node_input(n, i)->node;
       if (!is_constant_like(c) || (c->scratch & NODE_SEEN))
@@ -452,25 +472,38 @@ static void put_body(printer *p, ir_block *b)
 
 /* -- Functions ------------------------------------------------------------------------------------------------ */
 
+static void free_text(void *t) { table_free(&((script_text *)t)->counts); }
+
+script_text *script_text_new(session *s, text_buf *out)
+{
+  script_text *t = session_new(s, script_text);
+
+  t->out = out;
+  table_init(&t->counts, s->cx->ctx);
+  session_defer(s, free_text, t);
+  return t;
+}
+
 static void free_printer(void *arg)
 {
   printer *p = arg;
 
   table_free(&p->used);
-  table_free(&p->counts);
+  table_free(&p->functions);
   text_free(&p->line);
 }
 
-printer *printer_new(script_uses *u, text_buf *out, uint32_t level)
+printer *printer_new(script_uses *u, script_text *to, uint32_t level)
 {
   printer *p = session_new(u->s, printer);
 
   p->s = u->s;
   p->uses = u;
-  p->out = out;
+  p->to = to;
+  p->out = to->out;
   p->level = level;
   table_init(&p->used, u->s->cx->ctx);
-  table_init(&p->counts, u->s->cx->ctx);
+  table_init(&p->functions, u->s->cx->ctx);
   text_init(&p->line, u->s->cx->ctx);
   session_defer(u->s, free_printer, p);
   return p;
@@ -510,8 +543,8 @@ void print_function(printer *p, function *f, const char *name, script_self self,
   p->level--;
 }
 
-void script_print_function(script_uses *u, text_buf *out, function *f, const char *name, script_self self,
+void script_print_function(script_uses *u, script_text *to, function *f, const char *name, script_self self,
                            const char *cls)
 {
-  print_function(printer_new(u, out, 0), f, name, self, cls);
+  print_function(printer_new(u, to, 0), f, name, self, cls);
 }

@@ -33,16 +33,23 @@ script_uses *script_uses_new(session *s);
 void script_use_type(script_uses *u, const type *t); /* and the types in it */
 const char *script_use_function(script_uses *u, function *f); /* its name in texts */
 
+/* A text at work: numbers behind made-up names grow through all of it. */
+typedef struct script_text {
+  text_buf *out;
+  table counts; /* name -> next number + 1 */
+} script_text;
+script_text *script_text_new(session *s, text_buf *out); /* out: borrowed */
+
 /* How a function's first parameter is written. */
 typedef enum script_self { SELF_TYPED, SELF_BARE, SELF_ADDED } script_self;
 /* `def name(...)` with its body; compiles it.  name NULL: its own.  SELF_ADDED: a function without self
  * becomes a method of the class `cls`, otherwise cls is NULL. */
-void script_print_function(script_uses *u, text_buf *out, function *f, const char *name, script_self self,
+void script_print_function(script_uses *u, script_text *to, function *f, const char *name, script_self self,
                            const char *cls);
 /* A type's definition; nothing for classes written in C. */
-void script_print_type(script_uses *u, text_buf *out, const type *t);
+void script_print_type(script_uses *u, script_text *to, const type *t);
 /* The class (`name`: qualified) that a saved unit becomes: its functions as methods with self.  only (or NULL: all):
  * this one, as forward. */
-void script_print_unit(script_uses *u, text_buf *out, const type *t, const char *name, const char *only);
+void script_print_unit(script_uses *u, script_text *to, const type *t, const char *name, const char *only);
 
 #endif

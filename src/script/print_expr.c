@@ -404,12 +404,12 @@ static void put_isinstance(printer *p, text_buf *out, const ir_node *n)
   const ir_attr *types = ir_attr_find(n, "types");
   uint32_t n_types = types ? types->as.t.n_types : 0;
 
-  text_printf(out, "isinstance(%s, %s", print_use(p, ir_node_input(n, 0)), n_types == 1 ? "" : "[");
+  text_printf(out, "isinstance(%s, %s", print_use(p, ir_node_input(n, 0)), n_types == 1 ? "" : "(");
   for (uint32_t i = 0; i < n_types; i++) {
     text_puts(out, i ? ", " : "");
     print_annotation(p, out, types->as.t.types[i]);
   }
-  text_puts(out, n_types == 1 ? ")" : "])");
+  text_puts(out, n_types == 1 ? ")" : "))");
 }
 
 static int64_t int_attr(const ir_node *n, const char *name)
@@ -469,7 +469,7 @@ void print_expression(printer *p, text_buf *out, ir_node *n)
     break;
   case IR_GET_ATTR: put_get_attr(p, out, n); break;
   case IR_CALL_FUNCTION:
-    text_puts(out, script_use_function(p->uses, n->function));
+    text_puts(out, table_get(&p->functions, str_of(session_printf(p->s, "%p %s", (void *)n->graph, n->function->qualified))));
     put_call(p, out, n, 0);
     break;
   case IR_CALL_METHOD:

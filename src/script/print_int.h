@@ -13,10 +13,11 @@ typedef struct value_text { /* how a value is written where it is used */
 typedef struct printer {
   session *s;
   script_uses *uses;
-  text_buf *out;
+  script_text *to;
+  text_buf *out; /* to->out */
   uint32_t level;
   table used;   /* names */
-  table counts; /* name -> next number + 1 */
+  table functions; /* graph and qualified name -> how it is called there */
   text_buf line; /* the expression at work */
   value_text *values; /* by ir_value's scratch; 0: none */
   uint32_t n_values, cap_values;
@@ -29,7 +30,7 @@ enum { NODE_INLINE = 1, NODE_SEEN = 2, NODE_SPLIT = 2 /* bits */ };
 ir_graph *print_plan(printer *p, const ir_graph *g);
 static inline bool is_constant_like(const ir_node *n)
 {
-  return n->kind == IR_CONSTANT || n->kind == IR_UNINITIALIZED;
+  return n->kind == IR_CONSTANT;
 }
 static inline bool is_inline(const ir_node *n) { return (n->scratch & NODE_INLINE) != 0; }
 
@@ -45,7 +46,7 @@ void print_expression(printer *p, text_buf *out, ir_node *n);
 bool print_is_identifier(const char *name);
 
 /* -- Functions (print.c) -------------------------------------------------------------------------------------- */
-printer *printer_new(script_uses *u, text_buf *out, uint32_t level); /* one a function: names are its own */
+printer *printer_new(script_uses *u, script_text *to, uint32_t level); /* one a function: names are its own */
 void print_function(printer *p, function *f, const char *name, script_self self, const char *cls);
 
 #endif

@@ -42,7 +42,7 @@ static void inline_builtins(session *s, ir_block *b)
 /* Has a line of its own whoever uses it. */
 static bool is_statement(const ir_node *n)
 {
-  return n->kind == IR_FORK || n->kind == IR_ENTER || n->kind == IR_MODULE_CONTAINER_INDEX ||
+  return n->kind == IR_UNINITIALIZED || n->kind == IR_FORK || n->kind == IR_ENTER || n->kind == IR_MODULE_CONTAINER_INDEX ||
          n->kind == IR_TUPLE_UNPACK || n->kind == IR_LIST_UNPACK;
 }
 

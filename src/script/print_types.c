@@ -52,7 +52,7 @@ static void put_attrs(printer *p, const class_info *c)
 
 static void put_method(printer *p, function *f, const char *name, script_self self, const char *cls)
 {
-  print_function(printer_new(p->uses, p->out, 1), f, name, self, cls);
+  print_function(printer_new(p->uses, p->to, 1), f, name, self, cls);
 }
 
 /* A hook may be called several times: it is defined once. */
@@ -130,9 +130,9 @@ static void put_interface(printer *p, const type *t)
   }
 }
 
-void script_print_type(script_uses *u, text_buf *out, const type *t)
+void script_print_type(script_uses *u, script_text *to, const type *t)
 {
-  printer *p = printer_new(u, out, 0);
+  printer *p = printer_new(u, to, 0);
 
   if (t->cls)
     class_complete(u->s, t);
@@ -146,11 +146,11 @@ void script_print_type(script_uses *u, text_buf *out, const type *t)
     put_class(p, t);
 }
 
-void script_print_unit(script_uses *u, text_buf *out, const type *t, const char *name, const char *only)
+void script_print_unit(script_uses *u, script_text *to, const type *t, const char *name, const char *only)
 {
-  printer *p = printer_new(u, out, 0);
+  printer *p = printer_new(u, to, 0);
 
-  text_printf(out, "class %s(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n", last_name(name));
+  text_printf(to->out, "class %s(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n", last_name(name));
   for (uint32_t i = 0; i < t->cls->n_methods; i++) {
     function *f = t->cls->methods[i];
     bool chosen = only && strcmp(only, f->name) == 0;

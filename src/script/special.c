@@ -41,68 +41,17 @@ static ir_value *emit_unchecked_cast(emitter *e, const ast_expr *x)
   return v;
 }
 
-static ir_value *some_value_in(emitter *e, const type *t);
-
-/* Some value of the type: what a file calls uninitialized is never read in programs that PyTorch wrote,
- * but others may read it. */
-static ir_value *some_value(emitter *e, const type *t)
-{
-  ir_value *v;
-  switch ((int)type_runtime(t)->kind) {
-  case TYPE_INT: case TYPE_NUMBER:
-    return em_constant_int(e, 0);
-  case TYPE_FLOAT:
-    return em_constant_value(e, value_float(0), t);
-  case TYPE_BOOL:
-    return em_constant_bool(e, false);
-  case TYPE_STRING:
-    return em_constant_str(e, "", 0);
-  case TYPE_NONE: case TYPE_OPTIONAL: case TYPE_ANY:
-    return em_constant_none(e);
-  case TYPE_DEVICE:
-    return em_constant_value(e, value_device(0, -1), t);
-  case TYPE_LIST:
-    return em_make_list(e, t->elems[0], NULL, 0);
-  case TYPE_DICT:
-    return em_put_node(e, IR_DICT_CONSTRUCT, NULL, 0, t);
-  case TYPE_CLASS:
-    return t->cls ? em_put_node(e, IR_CREATE_OBJECT, NULL, 0, t) : NULL;
-  case TYPE_ENUM:
-    return t->cls && t->cls->n_members ? em_constant_value(e, t->cls->enum_members[0], t) : NULL;
-  case TYPE_UNION:
-    return some_value_in(e, t->elems[0]);
-  case TYPE_TENSOR:
-    v = em_make_list(e, type_simple(TYPE_INT), (ir_value *[1]){em_constant_int(e, 0)}, 1);
-    return em_call_op(e, "aten::zeros", &v, 1);
-  default:
-    return NULL;
-  }
-}
-
-static ir_value *some_tuple(emitter *e, const type *t)
-{
-  ir_value **items = session_array(e->s, ir_value *, t->n_elems);
-  for (uint32_t i = 0; i < t->n_elems; i++)
-    items[i] = some_value_in(e, t->elems[i]);
-  return em_make_tuple(e, items, t->n_elems, t);
-}
-
-static ir_value *some_value_in(emitter *e, const type *t)
-{
-  session_enter(e->s);
-  ir_value *v = t->kind == TYPE_TUPLE ? some_tuple(e, t) : some_value(e, t);
-  session_leave(e->s);
-  if (!v)
-    FAIL(e, "uninitialized(%s) is not supported", TYPE_TEXT(e, t));
-  return v;
-}
-
+/* What a file calls uninitialized is never read in programs that PyTorch wrote, but others may read it: it is some
+ * value of the type when it runs. */
 static ir_value *emit_uninitialized(emitter *e, const ast_expr *x)
 {
   check_count(e, x, 1, 1);
   const type *t = resolve_type(e->s, e->names, arg(x, 0));
-  ir_value *v = some_value_in(e, t);
-  return type_equal(v->type, t) ? v : em_unchecked_cast(e, v, t);
+  if (!type_has_some_value(t))
+    FAIL(e, "uninitialized(%s) is not supported", TYPE_TEXT(e, t));
+  ir_value *v = em_put_node(e, IR_UNINITIALIZED, NULL, 0, t);
+  ir_attr_set_int(e->s, v->node, "_checked", 1);
+  return v;
 }
 
 static sugared emit_create_object(emitter *e, const ast_expr *x)

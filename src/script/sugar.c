@@ -129,7 +129,10 @@ static ir_value *get_slot(emitter *e, ir_value *v, const class_attr *a)
 {
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_GET_ATTR, &v, 1));
   ir_attr_set_string(e->s, n, "name", a->name);
-  return ir_node_add_output(e->s, n, a->type);
+  ir_value *out = ir_node_add_output(e->s, n, a->type);
+  bool number = a->name[0] && strspn(a->name, "0123456789") == strlen(a->name);
+  ir_value_set_name(e->s, out, number ? session_printf(e->s, "_%s", a->name) : a->name);
+  return out;
 }
 
 bool em_find_method(const type *t, const char *name, function **out)
