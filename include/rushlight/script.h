@@ -38,7 +38,7 @@ typedef enum rush_name_kind {
   RUSH_NAME_VALUE,     /* value (new) and type (NULL: the value's own): a constant where it is used */
   RUSH_NAME_TUPLE,     /* items[n]: several names, unpacked at compile time */
   RUSH_NAME_OBJECT,    /* object: something of the host whose attributes host->attr knows; text: its kind, in messages */
-  RUSH_NAME_HOST_CALL, /* object and text, a schema "f(Tensor x) -> Tensor": stays in the host, a call runs host->call; flag: the
+  RUSH_NAME_HOST_CALL, /* object and functions[0], declared for its signature: stays in the host, a call runs host->call; flag: the
                         * value whose attribute was asked for is its first argument */
   RUSH_NAME_EXCEPTION, /* text: "builtins.ValueError" or a user's class */
   RUSH_NAME_METHOD,    /* functions[0], of the object whose attribute was asked for */

@@ -1,6 +1,8 @@
 /* The compiler's questions to Python: rush_host over the methods of a Python object. */
 #include "script.h"
 
+#include <frameobject.h>
+
 #include <string.h>
 
 /* -- Wrapping ------------------------------------------------------------------------------------------ */
@@ -28,6 +30,45 @@ PyObject *py_type_wrap(py_unit *u, const rush_type *t)
 
 /* -- Failures ------------------------------------------------------------------------------------------ */
 
+static const char *const front_end[] = {"FrontendError", "NotSupportedError", "UnsupportedNodeError"};
+
+/* "  file(line): function", a line for each frame of a traceback, innermost first. */
+static PyObject *places(PyObject *traceback)
+{
+  PyObject *text = PyUnicode_FromString("");
+
+  for (PyTracebackObject *t = (PyTracebackObject *)traceback; t && text; t = t->tb_next) {
+    PyCodeObject *code = PyFrame_GetCode(t->tb_frame);
+    PyObject *line = PyUnicode_FromFormat("  %U(%d): %U\n%U", code->co_filename, t->tb_lineno, code->co_name, text);
+    Py_DECREF(code);
+    Py_SETREF(text, line);
+  }
+  return text;
+}
+
+/* A pending exception of Python code that a program called, as PyTorch tells it: a RuntimeError that names it. */
+static rush_status fail_in_call(rush_error *err)
+{
+  PyObject *type, *value, *traceback;
+
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+    return rush_host_fail(err, RUSH_ERAISED, "RuntimeError", "interrupted");
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject *where = places(traceback && ((PyTracebackObject *)traceback)->tb_next ? (PyObject *)((PyTracebackObject *)traceback)->tb_next
+                                                                                   : traceback);
+  PyObject *text = value && where ? PyUnicode_FromFormat("%s: %S\n\nAt:\n%U", ((PyTypeObject *)type)->tp_name, value, where) : NULL;
+  const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
+  rush_status st = rush_host_fail(err, RUSH_ERAISED, "RuntimeError", message ? message : "a Python exception");
+  PyErr_Clear();
+  Py_XDECREF(where);
+  Py_XDECREF(text);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return st;
+}
+
 /* The pending exception as the compiler's error.  What is no Exception (KeyboardInterrupt) stays pending. */
 static rush_status fail_with_python(rush_error *err)
 {
@@ -40,8 +81,12 @@ static rush_status fail_with_python(rush_error *err)
   PyObject *text = value ? PyObject_Str(value) : NULL;
   const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
   const char *name = "RuntimeError";
+  const char *own = type ? ((PyTypeObject *)type)->tp_name : "";
   if (type && !(((PyTypeObject *)type)->tp_flags & Py_TPFLAGS_HEAPTYPE))
-    name = ((PyTypeObject *)type)->tp_name;
+    name = own;
+  for (size_t i = 0; i < sizeof front_end / sizeof *front_end; i++)
+    if (strcmp(own, front_end[i]) == 0)
+      name = front_end[i];
   rush_status st = rush_host_fail(err, RUSH_ERAISED, name, message ? message : "a Python exception");
   PyErr_Clear();
   Py_XDECREF(text);
@@ -159,11 +204,15 @@ static int read_parts(py_unit *u, PyObject *answer, PyObject **owner, rush_name 
     out->object = Py_NewRef(first);
     return 0;
   case RUSH_NAME_HOST_CALL: case RUSH_NAME_UNUSED:
-    out->text = text_item(answer, 2);
+  {
+    PyObject *one = n > 2 ? PyTuple_Pack(1, PyTuple_GET_ITEM(answer, 2)) : NULL;
+    int result = one ? function_items(u, one, owner, out) : -1;
+    Py_XDECREF(one);
     out->message = out->kind == RUSH_NAME_UNUSED ? text_item(answer, 3) : NULL;
     out->flag = out->kind == RUSH_NAME_HOST_CALL && n > 3 && PyTuple_GET_ITEM(answer, 3) == Py_True;
     out->object = Py_NewRef(first);
-    return out->text ? 0 : -1;
+    return result;
+  }
   case RUSH_NAME_UNKNOWN:
     return 0;
   }
@@ -308,7 +357,7 @@ static rush_status call_python(void *user, void *object, const rush_value *args,
     rush_error_clear(&ignored);
   }
   if (converted != 0)
-    st = fail_with_python(err);
+    st = fail_in_call(err);
   Py_XDECREF(answer);
   Py_XDECREF(tuple);
   py_call_end(&call);

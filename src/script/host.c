@@ -126,12 +126,19 @@ static rush_status call_host(rush_call *call)
 
 static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
 {
+  const function *f = (const function *)n->functions[0];
   host_op *h = session_alloc_in(s, &u->p->mem, sizeof *h);
-  schema *sc = schema_parse(s, &u->p->mem, &u->p->types, n->text);
+  schema *sc = session_alloc_in(s, &u->p->mem, sizeof *sc);
+  *sc = *f->schema;
+  sc->name = keep_text(s, u, session_printf(s, "^%s", f->name));
+  sc->returns = session_alloc_in(s, &u->p->mem, sizeof *sc->returns);
+  sc->returns[0] = f->schema->returns[0];
+  if (!sc->returns[0].type)
+    sc->returns[0].type = type_simple(TYPE_TENSOR);
   h->u = u;
   h->object = n->object;
-  h->result = sc->n_returns ? sc->returns[0].type : type_simple(TYPE_NONE);
-  h->def = (rush_op_def){.struct_bytes = sizeof h->def, .schema = n->text, .kernel = call_host, .user = h};
+  h->result = sc->returns[0].type;
+  h->def = (rush_op_def){.struct_bytes = sizeof h->def, .schema = sc->name, .kernel = call_host, .user = h};
   h->op = (op){.schema = sc, .kernel = call_host, .family = FAMILY_KERNEL, .effects = OP_SIDE_EFFECT | OP_NO_GRAD, .outside = &h->def,
                .ctx = u->p->ctx};
   return &h->op;

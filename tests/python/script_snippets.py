@@ -1,9 +1,5 @@
 """Texts of functions and classes for both compilers, each with calls.  A text defines `f`; a line `#: a, b` is a call of it."""
 
-HEAD = """
-from __future__ import annotations
-"""
-
 SNIPPETS = {
 "closure_constant": """
 def make(n: int):
@@ -25,13 +21,18 @@ f = make()
 """,
 "default_values": """
 N = 4
-def f(x, n: int = N, s: str = "abc", l: List[int] = [1, 2], o: Optional[float] = None, t: Tuple[int, int] = (1, 2)):
+def f(x, n: int = N, s: str = "abc", o: Optional[float] = None, t: Tuple[int, int] = (1, 2)):
     if o is not None:
         return x * o
-    return x + n + len(s) + len(l) + t[1]
+    return x + n + len(s) + t[1]
 #: torch.ones(2)
 #: torch.ones(2), 1
-#: torch.ones(2), 1, "q", [1], 2.0
+#: torch.ones(2), 1, "q", 2.0
+""",
+"default_mutable": """
+def f(x, l: List[int] = [1]):
+    return x
+#: torch.ones(1)
 """,
 "default_tensor_mismatch": """
 def f(x=1):
@@ -249,6 +250,7 @@ def f() -> int:
 """,
 "dataclass": """
 import dataclasses
+@torch.jit.script
 @dataclasses.dataclass
 class D:
     x: int
@@ -262,6 +264,7 @@ def f(n: int) -> Tuple[float, bool]:
 """,
 "dataclass_order": """
 import dataclasses
+@torch.jit.script
 @dataclasses.dataclass(order=True)
 class D:
     a: int
@@ -296,10 +299,9 @@ def f(x: int) -> int:
 """,
 "ignore": """
 @torch.jit.ignore
-def host(x: int, y: Tensor) -> Tensor:
+def host(x: int, y: torch.Tensor) -> torch.Tensor:
     print("python", x)
     return y + x
-from torch import Tensor
 def f(x: int):
     return host(x, torch.ones(2)) * 2
 #: 3
@@ -604,9 +606,8 @@ def f(x):
 #: torch.ones(1)
 """,
 "no_source_types": """
-def f(x: Foo):
+def f(x: "Foo"):
     return x
-class Foo: pass
 #: 3
 """,
 "unknown_type": """
@@ -655,9 +656,8 @@ def f(x: int, y: str):
 #: None, "b"
 """,
 "arg_conversions": """
-def f(a: float, b: bool, c: List[float], d: Dict[str, float], e: Tuple[int, float], g: Optional[Tensor]):
+def f(a: float, b: bool, c: List[float], d: Dict[str, float], e: Tuple[int, float], g: Optional[torch.Tensor]):
     return a, b, c, d, e
-from torch import Tensor
 #: 1, True, [1, 2.5], {"a": 1}, (1, 2), None
 #: 1, True, (1, 2), {}, (1, 2.0), torch.ones(1)
 #: True, 1, [], {}, [1, 2.0], None

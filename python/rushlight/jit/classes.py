@@ -62,7 +62,9 @@ class Classes:
     @staticmethod
     def _is_plain(cls: type) -> bool:
         """Could it be a script class: written in Python, of no base but object?"""
-        return len(cls.__mro__) == 2 and "__module__" in cls.__dict__ and not cls.__module__.startswith(("typing", "collections"))
+        routines = [m for m in cls.__dict__.values() if callable(m) or isinstance(m, (staticmethod, classmethod))]
+        return not marks.is_ignored(cls) and all(hasattr(m, "__code__") or hasattr(m, "__func__") for m in routines) and not issubclass(
+            cls, (tuple, list, dict))
 
     # -- Enums and NamedTuples -----------------------------------------------------------------------------
 

@@ -46,21 +46,6 @@ _FUNCTIONS = {
 }
 
 
-def host_schema_text(fn: Any, inner: Any, declared: Any, is_method: bool = False) -> str:
-    """The schema of a function that stays Python's, of its declaration; a method's self is of any type."""
-    args = ["Any self"] if is_method else []
-    scope = Scope(inner)
-    for name, t, has_default, _ in declared.arguments[len(args) :]:
-        text = f"{t} {name}"
-        given = scope.default(name) if has_default else None
-        if given is not None and (given[0] is None or isinstance(given[0], (bool, int, float))):
-            text += f"={given[0]!r}"
-        elif given is not None and isinstance(given[0], str):
-            text += '="' + given[0].replace("\\", "\\\\").replace('"', '\\"') + '"'
-        args.append(text)
-    return f"python::{fn.__name__}({', '.join(args)}) -> {declared.result or 'Tensor'}"
-
-
 class Door:
     """Compiles live functions and classes.  The extension calls `name` to `call`."""
 
@@ -73,8 +58,8 @@ class Door:
         self.types = Types(self.unit, self.classes)
         self.names = Names(self)
         self._functions: weakref.WeakKeyDictionary[Any, ScriptFunction] = weakref.WeakKeyDictionary()
-        self._overloaded: dict[str, list[ScriptFunction]] = {}
-        self._schemas: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._overloaded: dict[str, tuple[list[Any], list[ScriptFunction]]] = {}
+        self._declared: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._prelude: dict[Any, Any] = {}
         self._depth = 0
 
@@ -113,7 +98,14 @@ class Door:
         return self.classes.attribute(obj, name)
 
     def default(self, scope: Any, name: str, _type: Any) -> Any:
-        return scope.default(name)
+        found = scope.default(name)
+        if found is not None and isinstance(found[0], (list, dict)):
+            raise RuntimeError(
+                "Mutable default parameters are not supported because Python binds them to the function and they persist across function "
+                "calls.\n As a workaround, make the default None and instantiate the default parameter within the body of the function. "
+                f"Found {type(found[0])} on parameter {name}"
+            )
+        return found
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return fn(*args)
@@ -124,8 +116,7 @@ class Door:
                signature: Any = None) -> Any:
         """Declares a function under a qualified name, or a method under its own."""
         source, line = self.sources.of_function(fn)
-        more = self.sources.of_function(signature) if signature is not None else ()
-        return self.unit.define(name, source, line, scope or Scope(fn), self_type, flags, drop_body, *more)
+        return self.unit.define(name, source, line, scope or Scope(fn), self_type, flags, drop_body, *(signature or ()))
 
     def compiled(self, fn: Any) -> ScriptFunction:
         """A function's one ScriptFunction: declared, and compiled when it is called."""
@@ -144,26 +135,39 @@ class Door:
             name = qualified_name(fn)
         except (RuntimeError, AttributeError):
             return []
-        made = self._overloaded.setdefault(name, [])
+        known = self._overloaded.get(name)
         declarations = marks.overloads(name)
-        if declarations:
-            if fn in declarations:
-                raise RuntimeError(f"Implementation for the function \"{fn.__name__}\" is missing. Please make sure a definition is provided "
-                                   "and defined after all overload declarations.")
-            made.clear()
-            for i, declaration in enumerate(declarations):
-                f = self.define(unwrapped(fn), f"{name}__{i}", signature=declaration)
-                made.append(ScriptFunction(f))
-            marks.forget_overloads(name)
+        if known is not None and (known[0] == declarations or not declarations):
+            return known[1]
+        if not declarations:
+            return self._forgotten_overloads(fn, name)
+        if fn in declarations:
+            raise RuntimeError(
+                f"Implementation for the function \"{fn.__name__}\" is missing. Please make sure a definition is provided and defined "
+                "after all overload declarations."
+            )
+        made = [ScriptFunction(self.define(unwrapped(fn), f"{name}__{i}", signature=self.sources.of_function(d)))
+                for i, d in enumerate(declarations)]
+        self._overloaded[name] = (list(declarations), made)
         return made
 
-    def host_schema(self, fn: Any) -> str:
-        """The signature of a function that stays Python's."""
-        known = self._schemas.get(fn)
+    def _forgotten_overloads(self, fn: Any, name: str) -> list[ScriptFunction]:
+        """torch forgets declarations once it has compiled them: they stand above the function in its file."""
+        state = sys.modules.get("torch.jit._state")
+        if state is None or fn not in state._jit_function_overload_caching:
+            return []
+        inner = unwrapped(fn)
+        made = [ScriptFunction(self.define(inner, f"{name}__{i}", signature=place))
+                for i, place in enumerate(self.sources.overloads_above(inner))]
+        self._overloaded[name] = ([], made)
+        return made
+
+    def declared(self, fn: Any) -> Any:
+        """A function that stays Python's, for its signature."""
+        known = self._declared.get(fn)
         if known is None:
-            inner = unwrapped(fn)
-            known = host_schema_text(fn, inner, self.define(inner, qualified_name(fn), drop_body=""))
-            self._schemas[fn] = known
+            known = self.define(unwrapped(fn), qualified_name(fn), drop_body="")
+            self._declared[fn] = known
         return known
 
     def prelude_function(self, path: str) -> Any:

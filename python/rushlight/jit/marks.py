@@ -60,13 +60,6 @@ def overloads(qualified: str) -> list[Any]:
     return own or theirs or []
 
 
-def forget_overloads(qualified: str) -> None:
-    _overloads.pop(qualified, None)
-    internal = torch_internal()
-    if internal is not None:
-        internal._overloaded_fns.pop(qualified, None)
-
-
 def add_method_overload(qualified: str, class_name: str, fn: Any) -> None:
     _method_overloads.setdefault(qualified, {}).setdefault(class_name, []).append(fn)
 

@@ -12,7 +12,8 @@ from collections import OrderedDict
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from . import kinds, marks
+from .. import _rushlight
+from . import frontend, kinds, marks
 
 # Python functions that are operators: where they are found, and the operator when its name differs.
 _OPERATORS = """
@@ -130,7 +131,9 @@ class Names:
         special |= {id(torch.no_grad), id(torch.autocast), id(torch.enable_grad)}
         for path in _OPERATOR_MODULES:
             for name, obj in vars(_at(path)).items():
-                if callable(obj) and not isinstance(obj, type) and id(obj) not in special:
+                if not callable(obj) or id(obj) in special:
+                    continue
+                if not isinstance(obj, type) or _rushlight.has_operator("aten::" + name):
                     self._learn(obj, (kinds.OPERATOR, "aten::" + ("segment_reduce" if name == "_segment_reduce" else name)))
         self._door.use_torch_errors(torch)
         self._constants = (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.qscheme)
@@ -155,6 +158,8 @@ class Names:
             return (kinds.OBJECT, obj, "module")
         if obj is None:
             return (kinds.VALUE, None) if constant else None
+        if self._ops_types and isinstance(obj, self._ops_types):
+            return (kinds.OBJECT, obj, "module")
         own = getattr(obj, "_rush_meaning", None)
         if own is not None and not isinstance(obj, type):
             return own(self)
@@ -174,8 +179,6 @@ class Names:
         if kind is BuiltinFunctionType:
             raise RuntimeError(f"Python builtin {obj!r} is currently not supported in Torchscript:")
         if self._torch is not None:
-            if isinstance(obj, self._ops_types):
-                return (kinds.OBJECT, obj, "module")
             if isinstance(obj, self._packet):
                 return (kinds.OPERATOR, obj._qualified_op_name)
             if isinstance(obj, self._script_functions):
@@ -194,7 +197,7 @@ class Names:
             functions = [door.compiled(table[name]) for name in ("if_false", "if_true")]
             return (kinds.DISPATCH, functions, table["arg_name"], table["index"], bool(table["default"]))
         if hasattr(fn, "__script_if_tracing_wrapper"):
-            fn = fn.__original_fn
+            fn = getattr(fn, "__original_fn")  # noqa: B009 -- not this class's
         if hasattr(fn, "__script_unsupported"):
             raise RuntimeError("TorchScript error: " + fn.__script_unsupported)
         if marks.is_ignored(fn):
@@ -205,10 +208,10 @@ class Names:
         return (kinds.FUNCTION, door.compiled(fn))
 
     def _ignored(self, fn: Any) -> Any:
-        schema = self._door.host_schema(fn)
+        declared = self._door.declared(fn)
         if marks.is_dropped(fn):
-            return (kinds.UNUSED, fn, schema, "This Python function is annotated to be ignored and cannot be run")
-        return (kinds.HOST_CALL, fn, schema)
+            return (kinds.UNUSED, fn, declared, "This Python function is annotated to be ignored and cannot be run")
+        return (kinds.HOST_CALL, fn, declared)
 
     def _class(self, cls: Any) -> Any:
         if issubclass(cls, BaseException):
@@ -224,7 +227,7 @@ class Names:
             return (kinds.TYPE, t)
         torch = self._torch
         if torch is not None and issubclass(cls, torch.nn.Module):
-            raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
+            raise frontend.FrontendError(f"Cannot instantiate class '{cls.__name__}' in a script function")
         return (kinds.OBJECT, cls, cls.__name__)
 
     def attribute(self, obj: Any, name: str) -> Any:

@@ -40,5 +40,21 @@ class Sources:
             self._files[file] = known
         return known[1], code.co_firstlineno
 
+    def overloads_above(self, fn: FunctionType) -> list[Any]:
+        """(source, line) of each "@_overload def name" that stands above the function in its file."""
+        source, line = self.of_function(fn)
+        lines = self._files[fn.__code__.co_filename][0]
+        found, decorated = [], 0
+        for i, text in enumerate(lines[: line - 1], 1):
+            word = text.strip()
+            if word.startswith("@"):
+                decorated = i if word.rpartition(".")[2].lstrip("@") in ("overload", "_overload") else 0
+            elif word.startswith(f"def {fn.__name__}(") and decorated:
+                found.append((source, decorated))
+                decorated = 0
+            elif word and not word.startswith("#"):
+                decorated = 0
+        return found
+
     def of_text(self, name: str, text: str, first_line: int = 1) -> Any:
         return self._unit.add_source(name, text, first_line)
