@@ -32,8 +32,8 @@ typedef enum rush_name_kind {
   RUSH_NAME_OPERATOR,  /* text: "aten::relu" */
   RUSH_NAME_FUNCTION,  /* functions[0] */
   RUSH_NAME_OVERLOADS, /* functions[n]: the first that takes the arguments */
-  RUSH_NAME_DISPATCH,  /* functions[1] where the argument `text` (or number `index`, or `flag` when it is not given), a constant, is true, else
-                        * functions[0] */
+  RUSH_NAME_DISPATCH,  /* items[1] where the argument `text` (or number `index`, or `flag` when it is not given), a constant, is true, else
+                        * items[0] */
   RUSH_NAME_TYPE,      /* type: a class to construct, a NamedTuple, an Enum, or an annotation used as a value */
   RUSH_NAME_VALUE,     /* value (new) and type (NULL: the value's own): a constant where it is used */
   RUSH_NAME_TUPLE,     /* items[n]: several names, unpacked at compile time */

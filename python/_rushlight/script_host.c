@@ -189,7 +189,7 @@ static int read_parts(py_unit *u, PyObject *answer, PyObject **owner, rush_name 
     out->text = text_item(answer, 2);
     out->index = n > 3 ? PyLong_AsLongLong(PyTuple_GET_ITEM(answer, 3)) : 0;
     out->flag = n > 4 && PyTuple_GET_ITEM(answer, 4) == Py_True;
-    return out->text ? function_items(u, first, owner, out) : -1;
+    return out->text ? name_items(u, first, owner, out) : -1;
   case RUSH_NAME_TYPE:
     if (!PyObject_TypeCheck(first, u->state->type_type))
       break;

@@ -188,24 +188,21 @@ static ir_value *call_host_op(emitter *e, const sugared *fn, const call_args *a)
 }
 
 /* Which of two functions a constant argument chooses. */
-static function *dispatched(emitter *e, const sugared *fn, const call_args *a)
+static const sugared *dispatched(emitter *e, const sugared *fn, const call_args *a)
 {
-  const ir_value *chosen = fn->as.overloads.index < a->n ? a->args[fn->as.overloads.index] : NULL;
-  rush_value v = value_bool(fn->as.overloads.flag);
+  const ir_value *chosen = fn->as.dispatch.index < a->n ? a->args[fn->as.dispatch.index] : NULL;
+  rush_value v = value_bool(fn->as.dispatch.flag);
   for (uint32_t i = 0; i < a->n_kwargs; i++)
-    if (strcmp(a->kwargs[i].name, fn->as.overloads.name) == 0)
+    if (strcmp(a->kwargs[i].name, fn->as.dispatch.name) == 0)
       chosen = a->kwargs[i].value;
   if (chosen && (!ir_value_as_constant(chosen, &v) || v.tag != RUSH_TAG_BOOL))
-    FAIL(e, "argument '%s' must be a constant here: it chooses the function", fn->as.overloads.name);
-  function *f = fn->as.overloads.functions[v.as.b ? 1 : 0];
-  function_ensure(e->s, f);
-  return f;
+    FAIL(e, "argument '%s' must be a constant here: it chooses the function", fn->as.dispatch.name);
+  return &fn->as.dispatch.items[v.as.b ? 1 : 0];
 }
 
 sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint)
 {
   ir_value *out;
-  (void)hint;
   switch (fn->kind) {
   case SUGAR_VALUE:
     return sugar_value(call_value(e, fn->as.value, a));
@@ -232,7 +229,7 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
   case SUGAR_OVERLOADS:
     return sugar_value(em_call_overloads(e, fn->as.overloads.functions, fn->as.overloads.n, fn->as.overloads.self, a));
   case SUGAR_DISPATCH:
-    return sugar_value(em_call_function(e, dispatched(e, fn, a), NULL, a));
+    return em_call_sugared(e, dispatched(e, fn, a), a, hint);
   default:
     FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
   }

@@ -201,17 +201,26 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
   case RUSH_NAME_METHOD:
     *out = (sugared){.kind = SUGAR_METHOD, .as.method = {base ? base->as.value : NULL, (function *)n->functions[0]}};
     return true;
-  case RUSH_NAME_OVERLOADS: case RUSH_NAME_DISPATCH: {
+  case RUSH_NAME_DISPATCH: {
+    sugared *items = session_array(s, sugared, 2);
+    for (size_t i = 0; i < 2 && n->n == 2; i++) {
+      lend(s, u, n->items[i].owner);
+      if (n->items[i].kind == RUSH_NAME_FUNCTION) /* compiled when it is chosen */
+        items[i] = (sugared){.kind = SUGAR_FUNCTION, .as.function = (function *)n->items[i].functions[0]};
+      else if (!to_sugar(s, u, &n->items[i], base, at, &items[i]))
+        return false;
+    }
+    *out = (sugared){.kind = SUGAR_DISPATCH, .as.dispatch = {items, session_strdup(s, n->text), (uint16_t)n->index, n->flag}};
+    return n->n == 2;
+  }
+  case RUSH_NAME_OVERLOADS: {
     function **list = session_array(s, function *, n->n);
     for (size_t i = 0; i < n->n; i++)
       list[i] = (function *)n->functions[i];
-    *out = (sugared){.kind = n->kind == RUSH_NAME_DISPATCH ? SUGAR_DISPATCH : SUGAR_OVERLOADS};
+    *out = (sugared){.kind = SUGAR_OVERLOADS};
     out->as.overloads.functions = list;
     out->as.overloads.n = (uint32_t)n->n;
     out->as.overloads.self = base && base->kind == SUGAR_VALUE ? base->as.value : NULL;
-    out->as.overloads.name = n->text ? session_strdup(s, n->text) : "";
-    out->as.overloads.index = (uint16_t)n->index;
-    out->as.overloads.flag = n->flag;
     return true;
   }
   case RUSH_NAME_TYPE:

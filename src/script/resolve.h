@@ -60,7 +60,7 @@ typedef enum sugar_kind {
   SUGAR_HOST_OBJECT, /* as.thing: of a host language; its attributes come through resolver->attr */
   SUGAR_HOST_CALL,   /* as.host: an operator that calls the host */
   SUGAR_OVERLOADS,   /* as.overloads: the first function that takes the arguments */
-  SUGAR_DISPATCH     /* as.overloads: functions[1] where a constant argument is true, else functions[0] */
+  SUGAR_DISPATCH     /* as.dispatch: items[1] where a constant argument is true, else items[0] */
 } sugar_kind;
 
 typedef struct sugared {
@@ -83,7 +83,8 @@ typedef struct sugared {
     } constant;
     struct { void *object; const char *name; } thing;
     struct { const struct op *op; const char *message; ir_value *self; } host; /* message: a call raises it instead; or NULL; self: its first argument */
-    struct { function **functions; ir_value *self; const char *name; uint32_t n; uint16_t index; bool flag; } overloads;
+    struct { function **functions; ir_value *self; uint32_t n; } overloads;
+    struct { const struct sugared *items; const char *name; uint16_t index; bool flag; } dispatch;
   } as;
 } sugared;
 

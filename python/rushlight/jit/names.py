@@ -194,8 +194,8 @@ class Names:
         table = marks.boolean_dispatch(fn)
         door = self._door
         if table is not None:
-            functions = [door.compiled(table[name]) for name in ("if_false", "if_true")]
-            return (kinds.DISPATCH, functions, table["arg_name"], table["index"], bool(table["default"]))
+            both = tuple(self._function(table[name]) for name in ("if_false", "if_true"))
+            return (kinds.DISPATCH, both, table["arg_name"], table["index"], bool(table["default"]))
         if hasattr(fn, "__script_if_tracing_wrapper"):
             fn = getattr(fn, "__original_fn")  # noqa: B009 -- not this class's
         if hasattr(fn, "__script_unsupported"):
