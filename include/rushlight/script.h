@@ -72,7 +72,7 @@ typedef struct rush_host {
   rush_status (*type)(void *user, void *scope, const char *dotted, const rush_type **out, rush_error *err);
   /* What objects of a class have beyond attributes, constants and methods; `object` is the class's. */
   rush_status (*class_attr)(void *user, void *object, const char *name, rush_name *out, rush_error *err);
-  /* The default of a parameter, of its type; UNSET: what the text says. */
+  /* The default of a parameter, of its type; UNSET: what the text says, UNSET whose aux is 1: there is none after all. */
   rush_status (*default_value)(void *user, void *scope, const char *name, const rush_type *type, rush_value *out, rush_error *err);
   /* A call of RUSH_NAME_HOST_CALL at run time; *result is new and of `type`. */
   rush_status (*call)(void *user, void *object, const rush_value *args, size_t n, const rush_type *type, rush_value *result,
@@ -131,6 +131,8 @@ typedef struct rush_argument {
 /* Parameters (a method's self is one). */
 RUSH_API size_t rush_function_n_args(const rush_function *f);
 RUSH_API bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out);
+/* May parameter i be an undefined tensor, a RUSH_TAG_TENSOR that is NULL?  Operators refuse these: it may when it is only given back. */
+RUSH_API bool rush_function_takes_undefined(rush_function *f, size_t i);
 /* May a call draw random numbers?  Compiles the body. */
 RUSH_API bool rush_function_is_random(rush_function *f);
 /* NULL while it is not annotated and the body not compiled. */

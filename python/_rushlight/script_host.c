@@ -291,7 +291,7 @@ static rush_status ask_type(void *user, void *scope, const char *dotted, const r
   return st;
 }
 
-/* The host gives (object,), or None. */
+/* The host gives (object,), None, or NotImplemented for a default that is none of this overload. */
 static rush_status ask_default(void *user, void *scope, const char *name, const rush_type *type, rush_value *out, rush_error *err)
 {
   py_unit *u = user;
@@ -303,6 +303,8 @@ static rush_status ask_default(void *user, void *scope, const char *name, const 
 
   if (!answer) {
     st = fail_with_python(err);
+  } else if (answer == Py_NotImplemented) {
+    out->aux = 1;
   } else if (PyTuple_Check(answer) && PyTuple_GET_SIZE(answer) == 1) {
     bool none = PyTuple_GET_ITEM(answer, 0) == Py_None && rush_type_kind_of(type) == RUSH_TYPE_TENSOR;
     int result = none ? 1 : py_to_value_as(&call, PyTuple_GET_ITEM(answer, 0), type, out);

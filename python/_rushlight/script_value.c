@@ -395,12 +395,6 @@ static int future_as(py_call *call, PyObject *o, rush_value *out)
 
 static int tensor_as(py_call *call, PyObject *o, rush_value *out)
 {
-  if (o == Py_None) { /* undefined, as PyTorch takes it */
-    *out = rush_value_none();
-    out->tag = RUSH_TAG_TENSOR;
-    out->as.tensor = NULL;
-    return 0;
-  }
   if (PyNumber_Check(o) && !is_tensor(call, o) && !PyObject_CheckBuffer(o) && !PyObject_HasAttrString(o, "__dlpack__"))
     return 1;
   return plain_as(call, o, out, RUSH_TAG_TENSOR);
@@ -574,7 +568,16 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
       fail_schema(call, f, "%s() is missing value for argument '%s'.", name, arg.name);
       goto fail;
     }
-    int result = arg.fixed_len && (PyLong_Check(o) || PyFloat_Check(o)) ? py_to_value(call, o, &v) : py_to_value_as(call, o, arg.type, &v);
+    bool undefined = false; /* None, as PyTorch takes it */
+    if (o == Py_None && arg.type && rush_type_kind_of(arg.type) == RUSH_TYPE_TENSOR) {
+      Py_BEGIN_ALLOW_THREADS
+      undefined = rush_function_takes_undefined(f, i);
+      Py_END_ALLOW_THREADS
+      v = rush_value_none();
+      v.tag = undefined ? RUSH_TAG_TENSOR : RUSH_TAG_NONE;
+      v.as.heap = NULL;
+    }
+    int result = undefined ? 0 : arg.fixed_len && (PyLong_Check(o) || PyFloat_Check(o)) ? py_to_value(call, o, &v) : py_to_value_as(call, o, arg.type, &v);
     if (result != 0) {
       if (result > 0)
         fail_cast(call, f, name, &arg, o, i - skip);

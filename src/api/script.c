@@ -165,6 +165,15 @@ rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t
   return function_call_bound(&cx, f, NULL, args, (uint32_t)n_args, kwargs, (uint32_t)n_named, result);
 }
 
+static void ask_undefined(session *s, unit_job *j) { j->flags = script_host_takes_undefined(s, j->d, j->n); }
+
+bool rush_function_takes_undefined(rush_function *f, size_t i)
+{
+  unit_job j = {.d = f, .n = i};
+
+  return run_job(function_in(f)->program, NULL, ask_undefined, &j) == RUSH_OK && j.flags;
+}
+
 static void ask_random(session *s, unit_job *j) { j->flags = script_host_is_random(s, j->d); }
 
 bool rush_function_is_random(rush_function *f)
@@ -183,7 +192,7 @@ bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out)
   if (i >= sc->n_args)
     return false;
   *out = (rush_argument){sc->args[i].name, out_type(sc->args[i].type), sc->args[i].has_default, sc->args[i].kwarg_only, sc->args[i].fixed_len,
-                         script_host_is_inferred(function_in(f), i)};
+                         sc->args[i].is_inferred};
   return true;
 }
 const rush_type *rush_function_result(const rush_function *f) { return out_type(function_in(f)->schema->returns[0].type); }

@@ -228,7 +228,7 @@ static bool live_default(session *s, const resolver *r, const ast_param *param, 
   rush_value v;
   if (!r->default_value || !r->default_value(s, r, param->name, t, param->default_value->at, &v))
     return false;
-  if (t == out->type) {
+  if (t == out->type || v.tag == RUSH_TAG_UNSET) {
     out->default_value = v;
     return true;
   }
@@ -270,8 +270,8 @@ static void declare_param(session *s, function *f, const ast_param *param, const
     session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->at, "%s", varargs);
   if (!live_default(s, r, param, out))
     out->default_value = value_retain(em_evaluate_constant(s, r, param->default_value, out->type));
-  out->has_default = true;
-  if (!type_contains_value(out->type, out->default_value))
+  out->has_default = out->default_value.tag != RUSH_TAG_UNSET;
+  if (out->has_default && !type_contains_value(out->type, out->default_value))
     session_fail(s, &param->default_value->at, "Expected a default value of type %s%s on parameter \"%s\".%s%s%s",
                  type_text(s, out->type), out->is_inferred ? " (inferred)" : "", param->name,
                  out->is_inferred ? "Because \"" : "", out->is_inferred ? param->name : "",

@@ -36,7 +36,6 @@ typedef struct host_function { /* compile_arg */
   uint32_t start; /* of "def" */
   void *scope;
   const char *drop_body;
-  uint64_t inferred; /* bit i: parameter i has no annotation */
   resolver names;
 } host_function;
 
@@ -336,7 +335,7 @@ static bool host_default(session *s, const resolver *r, const char *name, const 
   if (!hf->u->host.default_value)
     return false;
   check_host(s, hf->u->host.default_value(hf->u->host.user, hf->scope, name, (const rush_type *)t, &v, s->cx->err), at);
-  if (v.tag == RUSH_TAG_UNSET)
+  if (v.tag == RUSH_TAG_UNSET && v.aux == 0)
     return false;
   *out = v;
   return true;
@@ -478,8 +477,6 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   f->self = self;
   f->is_static = def->is_static;
   script_declare_function(s, f, d, &hf->names);
-  for (uint32_t i = 0; i < d->n_params && i < 64; i++)
-    hf->inferred |= (uint64_t)!d->params[i].type << i;
   if (def->is_declared_only)
     return f;
   f->compile = compile_body;
@@ -487,12 +484,6 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   if (self)
     add_pending(s, u, f);
   return f;
-}
-
-bool script_host_is_inferred(const function *f, size_t i)
-{
-  const host_function *hf = f->compile == compile_body ? f->compile_arg : NULL;
-  return hf && i < 64 && (hf->inferred >> i & 1);
 }
 
 /* What was declared on the way to a failure is forgotten: it would fail again with whatever comes next. */
@@ -555,6 +546,17 @@ static bool draws(session *s, reached **seen, function *f)
   *seen = r;
   function_ensure(s, f);
   return f->graph && block_draws(s, seen, f->graph->block);
+}
+
+bool script_host_takes_undefined(session *s, function *f, size_t i)
+{
+  function_ensure(s, f);
+  if (!f->graph || i >= ir_block_n_inputs(f->graph->block))
+    return false;
+  for (const ir_use *u = ir_block_input(f->graph->block, (uint32_t)i)->uses; u; u = u->next)
+    if (u->user != f->graph->block->ret)
+      return false;
+  return true;
 }
 
 bool script_host_is_random(session *s, function *f)

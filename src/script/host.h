@@ -20,8 +20,8 @@ void script_host_add_property(session *s, const type *t, const char *name, funct
 void script_host_add_hook(session *s, const type *t, function *f, bool pre);
 void script_host_add_member(session *s, const type *t, const char *name, rush_value v);
 void script_host_add_field(session *s, const type *t, const char *name, const type *field, const rush_value *default_value);
-/* Has the parameter no annotation? */
-bool script_host_is_inferred(const function *f, size_t i);
+/* Is the parameter only given back? */
+bool script_host_takes_undefined(session *s, function *f, size_t i);
 /* May a call draw random numbers? */
 bool script_host_is_random(session *s, function *f);
 /* A class whose one method "forward" is the function (with a self that it ignores). */

@@ -97,7 +97,7 @@ class Door:
             return own(name)
         return self.classes.attribute(obj, name)
 
-    def default(self, scope: Any, name: str, _type: Any) -> Any:
+    def default(self, scope: Any, name: str, t: Any) -> Any:
         found = scope.default(name)
         if found is not None and isinstance(found[0], (list, dict)):
             raise RuntimeError(
@@ -105,6 +105,11 @@ class Door:
                 "calls.\n As a workaround, make the default None and instantiate the default parameter within the body of the function. "
                 f"Found {type(found[0])} on parameter {name}"
             )
+        if found is not None and scope.is_overload:
+            try:
+                self.unit.convert(found[0], t)
+            except TypeError:
+                return NotImplemented
         return found
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -116,7 +121,9 @@ class Door:
                signature: Any = None) -> Any:
         """Declares a function under a qualified name, or a method under its own."""
         source, line = self.sources.of_function(fn)
-        return self.unit.define(name, source, line, scope or Scope(fn), self_type, flags, drop_body, *(signature or ()))
+        scope = scope or Scope(fn)
+        scope.is_overload = signature is not None
+        return self.unit.define(name, source, line, scope, self_type, flags, drop_body, *(signature or ()))
 
     def compiled(self, fn: Any) -> ScriptFunction:
         """A function's one ScriptFunction: declared, and compiled when it is called."""

@@ -12,10 +12,11 @@ _MISSING = object()
 class Scope:
     """Names as live Python code sees them, and the defaults of the function that it is of."""
 
-    __slots__ = ("cells", "fn", "globals", "locals")
+    __slots__ = ("cells", "fn", "globals", "is_overload", "locals")
 
     def __init__(self, fn: FunctionType | None = None, names: dict[str, Any] | None = None, local_names: dict[str, Any] | None = None) -> None:
         self.fn = fn
+        self.is_overload = False  # defaults that are not of a parameter's type are none
         self.globals = fn.__globals__ if fn is not None else names or {}
         self.locals = local_names
         self.cells = None
