@@ -134,6 +134,11 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
   sc->returns[0] = f->schema->returns[0];
   if (!sc->returns[0].type)
     sc->returns[0].type = type_simple(TYPE_TENSOR);
+  if (n->flag && sc->n_args) { /* a method's self: whatever it is */
+    sc->args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *sc->args);
+    memcpy(sc->args, f->schema->args, sc->n_args * sizeof *sc->args);
+    sc->args[0].type = type_simple(TYPE_ANY);
+  }
   h->u = u;
   h->object = n->object;
   h->result = sc->returns[0].type;

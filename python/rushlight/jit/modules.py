@@ -20,7 +20,7 @@ import torch
 from .. import _rushlight
 from . import kinds, marks
 from .decorators import Attribute
-from .door import Door, door, host_schema_text
+from .door import Door, door
 from .functions import ScriptFunction
 from .names import qualified_name
 from .scope import Scope
@@ -175,19 +175,12 @@ class ConcreteType:
     def _method(self, name: str, fn: Any) -> Any:
         d = self.store.door
         if marks.is_ignored(fn):
-            schema = self._host_schema(fn)
+            declared = d.declared(fn)
             if marks.is_dropped(fn):
-                return (kinds.UNUSED, fn, _without_self(schema), "This Python function is annotated to be ignored and cannot be run")
-            return (kinds.HOST_CALL, fn, schema, True)
+                return (kinds.UNUSED, fn, declared, "This Python function is annotated to be ignored and cannot be run")
+            return (kinds.HOST_CALL, fn, declared, True)
         return (kinds.METHOD, d.define(unwrapped(fn), name, self_type=self.type))
 
-    def _host_schema(self, fn: Any) -> str:
-        inner = unwrapped(fn)
-        return host_schema_text(fn, inner, self.store.door.define(inner, qualified_name(fn), drop_body=""), True)
-
-
-def _without_self(schema: str) -> str:
-    return schema.replace("(Any self, ", "(", 1).replace("(Any self)", "()", 1)
 
 
 def _class_member(cls: Any, name: str) -> Any:
@@ -406,7 +399,7 @@ class Modules:
             fn = _function_of(module, name)
             c.overloads[name] = []
             for i, declaration in enumerate(declarations):
-                f = d.define(unwrapped(fn), f"{name}__{i}", self_type=t, signature=declaration)
+                f = d.define(unwrapped(fn), f"{name}__{i}", self_type=t, signature=d.sources.of_function(declaration))
                 c.overloads[name].append(f)
                 made.append(f)
         for name, stub in stubs:
