@@ -76,7 +76,7 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
                              PyObject *kwnames)
 {
   rush_module *module = PyObject_TypeCheck(owner, st->module_type) ? ((py_module *)owner)->module : NULL;
-  py_call call = {.state = st};
+  py_call call = {.state = st, .strict_text = true};
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
   rush_value result;

@@ -225,13 +225,21 @@ static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_
   text_init(&want, cx->ctx);
   text_init(&got, cx->ctx);
   type_print_annotation(&want, sc->args[i].type);
+  if (sc->args[i].is_inferred)
+    text_puts(&want, " (inferred)");
   type_store *ts = type_store_of_context(cx->ctx);
   const type *t = ts ? type_of_value(ts, v) : NULL;
-  if (t)
+  const char *python = v.tag == RUSH_TAG_LIST ? "list" : v.tag == RUSH_TAG_TUPLE ? "tuple" : v.tag == RUSH_TAG_DICT ? "dict" : NULL;
+  if (python) /* as Python calls it */
+    text_puts(&got, python);
+  else if (t)
     type_print_annotation(&got, t);
+  text_puts(&got, "'.");
+  if (sc->args[i].is_inferred)
+    text_printf(&got, "\nInferred '%s' to be of type 'Tensor' because it was not annotated with an explicit type.", sc->args[i].name);
   rush_status st = error_set_type(
       cx->err, RUSH_EARGUMENT, "RuntimeError",
-      "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s'.\nPosition: %u", sc->name,
+      "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s\nPosition: %u", sc->name,
       text_str(&want), sc->args[i].name, text_str(&got), i);
   text_free(&want);
   text_free(&got);
@@ -294,7 +302,7 @@ static bool numbers_are_tensors(const schema *sc)
   static const char *const names[] = {"add",        "sub",         "mul",          "div", "divide", "multiply", "subtract",
                                       "true_divide", "floor_divide", "copy"};
   if (strncmp(sc->name, "aten::", 6) != 0)
-    return strstr(sc->name, "::") == NULL; /* a method */
+    return false;
   const char *name = sc->name + 6;
   size_t n = strlen(name);
   n -= n > 0 && name[n - 1] == '_';
@@ -307,6 +315,24 @@ static bool numbers_are_tensors(const schema *sc)
 static bool wants_tensor(const type *t)
 {
   return t->kind == TYPE_TENSOR || (t->kind == TYPE_OPTIONAL && t->elems[0]->kind == TYPE_TENSOR);
+}
+
+/* What PyTorch takes from Python for a method's argument, but not for an operator's: 1 for True, a list for a tuple. */
+static rush_status bind_for_method(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out)
+{
+  if (t->kind == TYPE_BOOL && v.tag == RUSH_TAG_INT) {
+    *out = value_bool(v.as.i != 0);
+    *fits = true;
+  } else if (t->kind == TYPE_TUPLE && v.tag == RUSH_TAG_LIST && v.as.list->n == t->n_elems) {
+    rush_tuple *items;
+    TRY(tuple_new(cx, NULL, t->n_elems, &items));
+    for (uint32_t i = 0; i < t->n_elems; i++)
+      items->items[i] = value_retain(v.as.list->items[i]);
+    rush_status st = bind_tuple(cx, t, items, fits, out);
+    value_release(value_heap_steal(RUSH_TAG_TUPLE, items));
+    return st;
+  }
+  return RUSH_OK;
 }
 
 rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
@@ -339,6 +365,8 @@ rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, 
     bool fits = false;
     if (!(is_number(v) && wants_tensor(a->type) && !numbers_are_tensors(sc)))
       st = bind_value(cx, a->type, a->fixed_len, v, &fits, &made);
+    if (st == RUSH_OK && !fits && !strstr(sc->name, "::"))
+      st = bind_for_method(cx, a->type, v, &fits, &made);
     if (st == RUSH_OK && !fits)
       st = refuse_type(cx, sc, i, v);
     if (st != RUSH_OK)

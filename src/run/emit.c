@@ -16,6 +16,14 @@ static const struct typed_row {
 #include "run/opcodes.def"
 };
 
+/* PyTorch takes x == x for true before it runs, also of a NaN: compared by its bits. */
+static opcode with_itself(const ir_node *n, opcode op)
+{
+  if (n->n_inputs != 2 || ir_node_input(n, 0) != ir_node_input(n, 1))
+    return op;
+  return op == OPC_EQ_FLOAT ? OPC_EQ_INT : op == OPC_NE_FLOAT ? OPC_NE_INT : op;
+}
+
 opcode opcode_of(const ir_node *n)
 {
   if (n->kind != IR_OP || n->n_outputs != 1 || n->n_inputs > 2)
@@ -27,7 +35,7 @@ opcode opcode_of(const ir_node *n)
   for (size_t i = 0; i < COUNT_OF(typed_rows); i++)
     if (strcmp(sc->name, typed_rows[i].name) == 0 &&
         strcmp(sc->overload, typed_rows[i].overload) == 0)
-      return typed_rows[i].op;
+      return with_itself(n, typed_rows[i].op);
   return N_OPCODES;
 }
 

@@ -110,6 +110,9 @@ static ir_value *emit_list(emitter *e, const ast_expr *x, const type *hint)
     return out;
   }
   const type *t = common_type(e, v, n, elem, "Lists");
+  if (elem && e->names->is_eager && !type_is_subtype(t, elem))
+    FAIL(e, "List type annotation `%s` did not match the types of the given list elements, which were unified to %s",
+         TYPE_TEXT(e, list), TYPE_TEXT(e, t));
   for (uint32_t i = 0; i < n; i++)
     if (em_is_empty_list_literal(v[i]))
       v[i] = em_convert(e, t, v[i], false);

@@ -622,6 +622,16 @@ static ast_stmt *parse_compound(parser *p)
   }
 }
 
+/* `match x:` looks like a name followed by something. */
+static _Noreturn void fail_line_end(parser *p, const ast_stmts *out)
+{
+  const ast_stmt *st = out->items[out->n - 1];
+  const ast_expr *x = st->kind == STMT_EXPR ? st->as.expr : NULL;
+  if (x && x->kind == EXPR_NAME && strcmp(x->as.name, "match") == 0)
+    session_fail_status(p->s, RUSH_ERAISED, "UnsupportedNodeError", &st->at, "Match aren't supported");
+  parser_fail_expected(p, "the end of the line");
+}
+
 /* One compound statement, or a line of simple ones. */
 static void parse_statement(parser *p, ast_stmts *out)
 {
@@ -635,7 +645,7 @@ static void parse_statement(parser *p, ast_stmts *out)
       PUSH(p, out->items, out->n, st);
     } while (parser_accept(p, TK_SEMICOLON) && !at_token(p, TK_NEWLINE));
     if (!parser_accept(p, TK_NEWLINE) && !at_token(p, TK_EOF))
-      parser_fail_expected(p, "the end of the line");
+      fail_line_end(p, out);
   }
   session_leave(p->s);
 }

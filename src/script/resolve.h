@@ -52,6 +52,7 @@ typedef enum sugar_kind {
   SUGAR_CONSTANTS,   /* CONSTANTS */
   SUGAR_CONSTANT,    /* as.constant: a value that becomes a node where it is used */
   SUGAR_TYPE,        /* as.type: an annotation used as a value */
+  SUGAR_PYTHON_VALUE, /* as.name: its class; nothing can be done with it */
   SUGAR_TUPLE,       /* as.items: unpacked at compile time */
   SUGAR_RANGE,       /* as.range */
   SUGAR_ITERATION,   /* as.items: zip and enumerate */

@@ -9,8 +9,12 @@ const char *em_sugar_name(emitter *e, const sugared *v)
   switch (v->kind) {
   case SUGAR_VALUE:
     return session_printf(e->s, "value of type '%s'", TYPE_TEXT(e, v->as.value->type));
-  case SUGAR_BUILTIN: case SUGAR_CAST: case SUGAR_TENSOR_CAST:
-    return "builtin";
+  case SUGAR_CAST: { /* Python's magic method of that name */
+    const char *op = v->as.builtin.name + 6;
+    return session_printf(e->s, "__%c%s__", op[0] | 0x20, op + 1);
+  }
+  case SUGAR_BUILTIN: case SUGAR_TENSOR_CAST:
+    return v->kind == SUGAR_BUILTIN && strcmp(v->as.builtin.name, "aten::len") == 0 ? "__len__" : "builtin";
   case SUGAR_SPECIAL:
     return v->as.special == SPECIAL_PRINT ? "print" : "special form";
   case SUGAR_FUNCTION:
@@ -29,6 +33,8 @@ const char *em_sugar_name(emitter *e, const sugared *v)
     return "constant";
   case SUGAR_TYPE:
     return "type";
+  case SUGAR_PYTHON_VALUE:
+    return session_printf(e->s, "python value of type '%s'", v->as.name);
   case SUGAR_TUPLE:
     return "tuple";
   case SUGAR_RANGE:
@@ -67,6 +73,9 @@ ir_value *em_as_value(emitter *e, const sugared *v)
     FAIL(e, "python value of type '%s' cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
             "consider passing it in as an argument or use a local variable instead. (`name: Final = ...` declares a constant)",
          v->as.constant.type->kind == TYPE_TUPLE ? "tuple" : TYPE_TEXT(e, v->as.constant.type));
+  if (v->kind == SUGAR_PYTHON_VALUE)
+    FAIL(e, "%s cannot be used as a value. Perhaps it is a closed over global variable? If so, please consider passing it in as an "
+            "argument or use a local variable instead.", em_sugar_name(e, v));
   if (v->kind == SUGAR_CONSTANT)
     return em_constant_value(e, v->as.constant.value, v->as.constant.type);
   FAIL(e, "%s cannot be used as a value%s", em_sugar_name(e, v),
@@ -336,11 +345,22 @@ static _Noreturn void no_module_attr(emitter *e, ir_value *v, const char *name)
   FAIL(e, "Module '%s' has no attribute '%s' %s", dot ? dot + 1 : v->type->name, name, why ? why : "");
 }
 
+/* A parameter that is a Tensor because nothing says what it is? */
+static bool is_inferred(const emitter *e, const ir_value *v)
+{
+  if (v->node->kind != IR_LOAD)
+    return false;
+  int i = schema_arg_index(e->f->schema, str_of(ir_attr_string(v->node, "name")));
+  return i >= 0 && e->f->schema->args[i].is_inferred;
+}
+
 sugared em_get_attr(emitter *e, const sugared *base, const char *name)
 {
   sugared out;
   if (em_try_get_attr(e, base, name, &out))
     return out;
+  if (base->kind == SUGAR_PYTHON_VALUE || base->kind == SUGAR_EXCEPTION)
+    FAIL(e, "attribute lookup is not defined on %s", base->kind == SUGAR_EXCEPTION ? "exception message" : em_sugar_name(e, base));
   if (base->kind == SUGAR_ENUM)
     FAIL(e, "'Enum<%s>' has no attribute '%s'", base->as.type->name, name);
   if (base->kind == SUGAR_VALUE) {
@@ -355,7 +375,8 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
     if (t->kind == TYPE_CLASS)
       FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?",
            TYPE_TEXT(e, t), name);
-    FAIL(e, "'%s' object has no attribute or method '%s'.", TYPE_TEXT(e, t), name);
+    FAIL(e, "'%s%s' object has no attribute or method '%s'.", TYPE_TEXT(e, t), is_inferred(e, base->as.value) ? " (inferred)" : "",
+         name);
   }
   if (base->kind == SUGAR_HOST_OBJECT && strcmp(base->as.thing.name, "module") != 0)
     FAIL(e, "attribute lookup is not defined on %s", em_sugar_name(e, base));

@@ -303,7 +303,7 @@ static bool imported(session *s, unit *u, const char *path, sugared *out)
   if (!dot)
     return false;
   const char *base = session_printf(s, "%.*s", (int)(dot - path), path);
-  return torch_class(s, u, base, dot + 1, out) || resolve_torch_attr(s, base, dot + 1, out);
+  return torch_class(s, u, base, dot + 1, out) || script_functional(s, u->p, base, dot + 1, out) || resolve_torch_attr(s, base, dot + 1, out);
 }
 
 static bool unit_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
@@ -315,7 +315,7 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
     return true;
   }
   if (!b)
-    return false;
+    return script_python_name(s, u->p, name, at, out);
   switch (b->kind) {
   case BOUND_MODULE:
     *out = (sugared){.kind = SUGAR_TORCH, .as.name = b->path};
@@ -329,8 +329,8 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
   case BOUND_TYPING:
     return false;
   case BOUND_VALUE:
-    session_fail(s, &at, "python value of type '%s' cannot be used as a value. Perhaps it is a closed over global variable? If so, "
-                         "please consider passing it in as an argument or use a local variable instead.", b->path);
+    *out = (sugared){.kind = SUGAR_PYTHON_VALUE, .as.name = b->path};
+    return true;
   case BOUND_CONSTANT:
     *out = (sugared){.kind = SUGAR_CONSTANT, .as.constant = {b->constant, b->type, !(b->marks & MARK_FINAL)}};
     return true;
@@ -360,6 +360,7 @@ static bool unit_attr(session *s, const resolver *r, const sugared *base, const 
 {
   (void)at;
   return base->kind == SUGAR_TORCH && (torch_class(s, unit_of(r), base->as.name, name, out) ||
+                                       script_functional(s, r->program, base->as.name, name, out) ||
                                        resolve_torch_attr(s, base->as.name, name, out));
 }
 
@@ -471,6 +472,17 @@ static bool makes_named_tuple(const ast_expr *x)
   return strcmp(name, "namedtuple") == 0 || strcmp(name, "NamedTuple") == 0;
 }
 
+/* The class of what only Python can make. */
+static const char *kind_of(const ast_expr *x)
+{
+  const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
+  return fn && fn->kind == EXPR_NAME   ? fn->as.name
+         : fn && fn->kind == EXPR_ATTR ? fn->as.attr.name
+         : x->kind == EXPR_LIST        ? "list"
+         : x->kind == EXPR_DICT        ? "dict"
+                                       : "object";
+}
+
 static void read_assign(session *s, unit *u, const ast_stmt *st)
 {
   const ast_expr *value = st->as.assign.value;
@@ -486,7 +498,7 @@ static void read_assign(session *s, unit *u, const ast_stmt *st)
     else if (makes_named_tuple(value))
       bind(s, u, BOUND_TUPLE, t->as.name, value->at);
     else
-      bind(s, u, BOUND_VALUE, t->as.name, value->at)->path = value->kind == EXPR_LIST ? "list" : value->kind == EXPR_DICT ? "dict" : "object";
+      bind(s, u, BOUND_VALUE, t->as.name, value->at)->path = keep(s, u, kind_of(value));
   }
 }
 
