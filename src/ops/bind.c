@@ -317,11 +317,15 @@ static bool wants_tensor(const type *t)
   return t->kind == TYPE_TENSOR || (t->kind == TYPE_OPTIONAL && t->elems[0]->kind == TYPE_TENSOR);
 }
 
-/* What PyTorch takes from Python for a method's argument, but not for an operator's: 1 for True, a list for a tuple. */
+/* What PyTorch takes from Python for a method's argument, but not for an operator's: 1 for True, a list for a tuple,
+ * None for a tensor. */
 static rush_status bind_for_method(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out)
 {
   if (t->kind == TYPE_BOOL && v.tag == RUSH_TAG_INT) {
     *out = value_bool(v.as.i != 0);
+    *fits = true;
+  } else if (t->kind == TYPE_TENSOR && value_is_none(v)) {
+    *out = (rush_value){.tag = RUSH_TAG_TENSOR}; /* an undefined one, which operators refuse */
     *fits = true;
   } else if (t->kind == TYPE_TUPLE && v.tag == RUSH_TAG_LIST && v.as.list->n == t->n_elems) {
     rush_tuple *items;

@@ -358,9 +358,31 @@ static rush_status watched_call(rush_call *c)
   return st;
 }
 
+/* Is it an undefined tensor: None where a program was promised a tensor? */
+static inline bool is_undefined(const rush_call *c, uint32_t i)
+{
+  return c->args[i].tag == RUSH_TAG_TENSOR && !c->args[i].as.tensor;
+}
+
+/* Kernels count on tensors where the schema says Tensor. */
+static rush_status check_defined(const rush_call *c)
+{
+  const schema *sc = c->op->schema;
+  for (uint32_t i = 0; i < c->n_args && i < sc->n_args; i++)
+    if (is_undefined(c, i) && sc->args[i].type->kind == TYPE_TENSOR)
+      return call_fail(c->cx, "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #%u '%s'", i,
+                       sc->args[i].name);
+  return RUSH_OK;
+}
+
 rush_status op_call(rush_call *c)
 {
-  rush_status st = UNLIKELY(c->cx->watch) ? watched_call(c) : run(c);
+  bool undefined = false;
+  for (uint32_t i = 0; i < c->n_args; i++)
+    undefined |= is_undefined(c, i);
+  rush_status st = undefined ? check_defined(c) : RUSH_OK;
+  if (st == RUSH_OK)
+    st = UNLIKELY(c->cx->watch) ? watched_call(c) : run(c);
   if (UNLIKELY(call_is_watched(c->cx)) && st == RUSH_OK) /* a kernel that broke off (call_over) left nothing of use */
     st = call_poll(c->cx);
   if (UNLIKELY(st != RUSH_OK))
