@@ -11,9 +11,42 @@ static uint32_t input_index(const ir_use *u)
   return i;
 }
 
+static uint32_t depth(const ir_node *n)
+{
+  uint32_t d = 0;
+
+  for (; n->block->owner; n = n->block->owner)
+    d++;
+  return d;
+}
+
+/* As in the text: blocks of one node stand one behind the other. */
+static bool node_is_before(const ir_node *a, const ir_node *b)
+{
+  uint32_t deep_a = depth(a), deep_b = depth(b);
+
+  for (; deep_a > deep_b; deep_a--)
+    if ((a = a->block->owner) == b)
+      return false;
+  for (; deep_b > deep_a; deep_b--)
+    if ((b = b->block->owner) == a)
+      return true;
+  while (a->block != b->block && a->block->owner != b->block->owner) {
+    a = a->block->owner;
+    b = b->block->owner;
+  }
+  if (a->block == b->block)
+    return a->order < b->order;
+  const ir_node *owner = a->block->owner;
+  uint32_t i = 0;
+  while (owner->blocks[i] != a->block && owner->blocks[i] != b->block)
+    i++;
+  return owner->blocks[i] == a->block;
+}
+
 static bool use_is_before(const ir_use *a, const ir_use *b)
 {
-  return a->user == b->user ? input_index(a) < input_index(b) : ir_node_is_before(a->user, b->user);
+  return a->user == b->user ? input_index(a) < input_index(b) : node_is_before(a->user, b->user);
 }
 
 static const ir_use *first_use(const ir_value *v)

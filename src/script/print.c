@@ -60,13 +60,31 @@ static bool is_reserved(const char *name)
       "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
       "False", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "None", "nonlocal", "not", "or",
       "pass", "raise", "return", "True", "try", "with", "while", "yield", "uninitialized", "unchecked_cast",
-      /* what the text itself may call */
-      "torch", "annotate", "range", "isinstance", "int", "float", "bool", "str", "print", "sorted"};
+      "torch", "annotate"};
 
   for (size_t i = 0; i < COUNT_OF(words); i++)
     if (strcmp(words[i], name) == 0)
       return true;
   return false;
+}
+
+/* What the text itself calls is no variable's name. */
+static void reserve_calls(printer *p, const ir_block *b)
+{
+  static const struct { const char *op, *word; } words[] = {
+      {"aten::Int", "int"}, {"aten::Float", "float"}, {"aten::Bool", "bool"}, {"aten::str", "str"}, {"aten::sorted", "sorted"},
+      {"prim::Print", "print"}, {"prim::Loop", "range"}, {"prim::isinstance", "isinstance"}};
+
+  session_enter(p->s);
+  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    const char *kind = ir_node_kind_name(n);
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+      if (strcmp(kind, words[i].op) == 0 && !table_put(&p->used, str_of(words[i].word), (void *)words[i].word))
+        session_check(p->s, call_nomem(p->s->cx));
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      reserve_calls(p, n->blocks[i]);
+  }
+  session_leave(p->s);
 }
 
 /* The name itself, or with a number behind it when it is taken. */
@@ -318,6 +336,7 @@ static void put_fork(printer *p, ir_node *n)
     session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, &n->range, "a fork of this kind cannot be written as TorchScript");
   function_ensure(p->s, n->function);
   ir_graph *g = print_plan(p, n->function->graph);
+  reserve_calls(p, g->block);
   indent(p);
   text_printf(p->out, "def %s():\n", name);
   for (uint32_t i = 0; i < n->n_inputs; i++)
@@ -516,6 +535,7 @@ void print_function(printer *p, function *f, const char *name, script_self self,
   if (!f->graph)
     session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' has no TorchScript code", f->qualified);
   ir_graph *g = print_plan(p, f->graph);
+  reserve_calls(p, g->block);
   indent(p);
   text_printf(p->out, "def %s(", name ? name : f->name);
   if (self == SELF_ADDED) {
