@@ -260,6 +260,8 @@ RUSH_API rush_status rush_object_create(rush_context *c, const rush_type *t, rus
 RUSH_API const rush_type *rush_object_type(rush_value object);
 /* A module around an object of the unit, which saves, prints and is called like a loaded one: new. */
 RUSH_API rush_status rush_module_of_object(rush_unit *u, rush_value object, rush_module **out, rush_error *err) RUSH_CHECKED;
+/* The result of a future that a call returned, or its task's error: new. */
+RUSH_API rush_status rush_future_result(rush_context *c, rush_value future, rush_value *out, rush_error *err) RUSH_CHECKED;
 /* A NamedTuple from its items: new. */
 RUSH_API rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const rush_value *items, size_t n, rush_value *out,
                                              rush_error *err) RUSH_CHECKED;

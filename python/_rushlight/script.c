@@ -887,7 +887,26 @@ static PyObject *unit_set_error(PyObject *self, PyObject *args)
   Py_RETURN_NONE;
 }
 
+/* future_result(object): what a Future holds; raises what its task raised. */
+static PyObject *unit_future_result(PyObject *self, PyObject *o)
+{
+  py_state *st = ((py_unit *)self)->state;
+  py_call call = {.state = st};
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value v;
+
+  if (!PyObject_TypeCheck(o, st->object_type))
+    return PyErr_Format(PyExc_TypeError, "expected a ScriptObject, not %s", Py_TYPE(o)->tp_name);
+  if (rush_future_result(st->context, ((py_object *)o)->value, &v, &err) != RUSH_OK)
+    return py_raise(st, &err);
+  PyObject *out = py_from_value(&call, v);
+  rush_value_release(v);
+  py_call_end(&call);
+  return out;
+}
+
 static PyMethodDef unit_methods[] = {
+    {"future_result", unit_future_result, METH_O, "what a Future holds; raises what its task raised"},
     {"set_error", unit_set_error, METH_VARARGS, "set_error(name, class): what errors of that class are raised as"},
     {"add_source", unit_add_source, METH_VARARGS, "add_source(file, text, first_line=1)"},
     {"define", unit_define, METH_VARARGS, "define(name, source, line, scope, self=None, flags=0, drop_body=None): a Function"},

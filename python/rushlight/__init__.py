@@ -106,6 +106,8 @@ def __getattr__(name: str) -> Any:
         return _module_class(False)
     if name == "RecursiveScriptModule":
         return _module_class()
+    if name == "isinstance":
+        return jit.isinstance
     raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
 
 

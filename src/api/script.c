@@ -589,3 +589,11 @@ rush_status rush_trace_end(rush_trace *given, const rush_value *outputs, size_t 
 }
 
 void rush_trace_cancel(rush_trace *t) { trace_drop((trace *)t); }
+
+rush_status rush_future_result(rush_context *c, rush_value future, rush_value *out, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  return future_result(&cx, future, out);
+}

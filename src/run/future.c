@@ -134,3 +134,17 @@ rush_status future_raise(call_ctx *cx, const future *f)
     return error_set(cx->err, f->status, "a forked task failed");
   return error_set_type(cx->err, f->status, f->error_type, "%s", f->message.as.string->text);
 }
+
+rush_status future_result(call_ctx *cx, rush_value v, rush_value *out)
+{
+  const future *f = v.tag == RUSH_TAG_FUTURE ? v.as.heap : NULL;
+
+  if (!f)
+    return error_set_type(cx->err, RUSH_EARGUMENT, "TypeError", "this value is no Future");
+  if (f->state == FUTURE_FAILED)
+    return future_raise(cx, f);
+  if (f->state != FUTURE_DONE)
+    return call_fail(cx, "the task of this Future has not run");
+  *out = value_retain(f->result);
+  return RUSH_OK;
+}

@@ -10,8 +10,6 @@ from __future__ import annotations
 import enum
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -34,21 +32,40 @@ from .decorators import (
 from .door import door
 from .freezing import freeze, optimize_for_inference, run_frozen_optimizations
 from .functions import ScriptFunction
+from .futures import Future, fork, wait
+from .objects import RecursiveScriptClass
+from .runtime import (
+    enable_onednn_fusion,
+    fuser,
+    onednn_fusion_enabled,
+    optimized_execution,
+    set_fusion_strategy,
+    strict_fusion,
+)
+from .runtime import isinstance_ as _isinstance
 from .tracing import TracingCheckError, trace, trace_module
+from .unit import CompilationUnit
 
 __all__ = [
     "Attribute",
+    "CompilationUnit",
     "Error",
     "Final",
+    "Future",
+    "RecursiveScriptClass",
     "ScriptFunction",
     "TracingCheckError",
     "annotate",
+    "enable_onednn_fusion",
     "export",
+    "fork",
     "freeze",
+    "fuser",
     "ignore",
     "interface",
     "is_scripting",
     "is_tracing",
+    "onednn_fusion_enabled",
     "optimize_for_inference",
     "optimized_execution",
     "run_frozen_optimizations",
@@ -56,9 +73,11 @@ __all__ = [
     "script_if_tracing",
     "script_method",
     "set_fusion_strategy",
+    "strict_fusion",
     "trace",
     "trace_module",
     "unused",
+    "wait",
 ]
 
 
@@ -96,11 +115,28 @@ def script_method(fn: Any) -> Any:
     return ScriptMethodStub(names, fn)
 
 
+def _unwrap_optional(x: Any) -> Any:
+    assert x is not None, "Unwrapping null optional"
+    return x
+
+
+# names that would hide Python's own in this module, and torch.jit's older ones
+_BY_NAME = {"isinstance": _isinstance, "_fork": fork, "_wait": wait, "_script_if_tracing": script_if_tracing,
+            "_set_fusion_strategy": set_fusion_strategy}
+
+
 def __getattr__(name: str) -> Any:
     if name in ("ScriptModule", "RecursiveScriptModule"):
         import rushlight
 
         return getattr(rushlight, name)
+    if name in ("load", "save"):
+        import rushlight
+
+        return getattr(rushlight, name)
+    found = _BY_NAME.get(name)
+    if found is not None:
+        return found
     raise AttributeError(f"module 'rushlight.jit' has no attribute '{name}'")
 
 
@@ -137,14 +173,3 @@ def _script_other(obj: Any) -> Any:
     from .objects import script_object
 
     return script_object(obj)
-
-
-@contextmanager
-def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Has no effect: results do not depend on it."""
-    yield
-
-
-def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Has no effect here: gives back what was given."""
-    return strategy

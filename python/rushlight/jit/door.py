@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from .. import _rushlight
-from . import frontend, kinds, marks
+from . import decorators, frontend, futures, kinds, marks, runtime
 from .classes import Classes
 from .functions import ScriptFunction
 from .names import Names, qualified_name
@@ -65,6 +65,10 @@ class Door:
 
         for name in ("FrontendError", "NotSupportedError", "UnsupportedNodeError"):
             self.unit.set_error(name, getattr(frontend, name))
+        self.unit.set_wrapper(futures.wrap)
+        for obj, form in ((decorators.annotate, "annotate"), (decorators.is_scripting, "is_scripting"), (decorators.is_tracing, "is_tracing"),
+                          (futures.fork, "fork"), (futures.wait, "wait"), (runtime.isinstance_, "isinstance")):
+            self.names.learn_form(obj, f"torch.jit.{form}")
 
     def use_torch_errors(self, torch: Any) -> None:
         """Where torch is, its classes of errors catch ours as well."""

@@ -10,6 +10,39 @@ from .. import _rushlight
 _GRAPH_OPTIMIZED = 8  # RUSH_DUMP_OPTIMIZED
 
 
+class Argument:
+    """A parameter or a result in a schema."""
+
+    def __init__(self, name: str, type: Any, has_default: bool = False, kwarg_only: bool = False) -> None:
+        self.name, self.type, self.kwarg_only = name, type, kwarg_only
+        self._has_default = has_default
+
+    def has_default_value(self) -> bool:
+        return self._has_default
+
+
+class FunctionSchema(str):
+    """A signature: its text, with its parts."""
+
+    of: Any
+
+    @property
+    def name(self) -> str:
+        return self.of.name
+
+    @property
+    def overload_name(self) -> str:
+        return ""
+
+    @property
+    def arguments(self) -> list[Argument]:
+        return [Argument(*a) for a in self.of.arguments]
+
+    @property
+    def returns(self) -> list[Argument]:
+        return [Argument("", self.of.result)]
+
+
 class ScriptFunction(_rushlight.Function):
     """A function that was compiled; called like the one that it was made of."""
 
@@ -33,11 +66,19 @@ class ScriptFunction(_rushlight.Function):
 
     @property
     def code(self) -> str:
-        return self.as_module().code
+        text = self.as_module().code
+        head = "def forward(self"
+        at = text.find(head)
+        if at < 0:
+            return text
+        rest = text[at + len(head) :]
+        return text[:at] + f"def {self.name}(" + rest.removeprefix(",").lstrip()
 
     @property
-    def schema(self) -> str:
-        return self.schema_text
+    def schema(self) -> FunctionSchema:
+        made = FunctionSchema(self.schema_text)
+        made.of = self
+        return made
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         """The graph that runs, after a call with these arguments."""

@@ -1,0 +1,71 @@
+"""Tasks: fork, wait and Future outside of programs, and futures that programs return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Future(Generic[T]):
+    """The result of a task, which is there: tasks run when they are forked, or when the call that forked them returns."""
+
+    def __init__(self, result: Any = None, *, _c: Any = None, error: BaseException | None = None) -> None:
+        self._c = _c
+        self._result = result
+        self._error = error
+        self._is_set = _c is not None or result is not None or error is not None
+
+    def done(self) -> bool:
+        return self._is_set
+
+    def wait(self) -> T:
+        if self._c is not None:
+            from .door import door
+
+            self._result, self._c = door().unit.future_result(self._c), None
+        if self._error is not None:
+            raise self._error
+        if not self._is_set:
+            raise RuntimeError("nobody set the result of this Future")
+        return self._result
+
+    def value(self) -> T:
+        return self.wait()
+
+    def set_result(self, result: Any) -> None:
+        self._result, self._is_set = result, True
+
+    def set_exception(self, error: BaseException) -> None:
+        self._error, self._is_set = error, True
+
+    def add_done_callback(self, callback: Callable[[Future[T]], Any]) -> None:
+        callback(self)
+
+    def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
+        return _run(callback, (self,), {})
+
+
+def _run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[Any]:
+    made: Future[Any] = Future()
+    try:
+        made.set_result(fn(*args, **kwargs))
+    except Exception as e:  # noqa: BLE001 -- raised again by wait
+        made.set_exception(e)
+    return made
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    """Runs func now; in programs, a task of its own."""
+    return _run(func, args, kwargs)
+
+
+def wait(future: Any) -> Any:
+    """A task's result; raises what it raised."""
+    return future.wait()
+
+
+def wrap(obj: Any, kind: str) -> Any:
+    """What Python sees of a result that is a future."""
+    return Future(_c=obj) if kind == "future" else obj
