@@ -63,20 +63,35 @@ from ._rushlight import uint16 as uint16
 from ._rushlight import uint32 as uint32
 from ._rushlight import uint64 as uint64
 from .jit import Attribute as Attribute
+from .jit import CompilationUnit as CompilationUnit
 from .jit import Final as Final
+from .jit import Future as Future
+from .jit import RecursiveScriptClass as RecursiveScriptClass
 from .jit import ScriptFunction as ScriptFunction
+from .jit import TracingCheckError as TracingCheckError
 from .jit import annotate as annotate
+from .jit import enable_onednn_fusion as enable_onednn_fusion
 from .jit import export as export
+from .jit import fork as fork
+from .jit import freeze as freeze
+from .jit import fuser as fuser
 from .jit import ignore as ignore
 from .jit import interface as interface
 from .jit import is_scripting as is_scripting
 from .jit import is_tracing as is_tracing
+from .jit import onednn_fusion_enabled as onednn_fusion_enabled
+from .jit import optimize_for_inference as optimize_for_inference
 from .jit import optimized_execution as optimized_execution
+from .jit import run_frozen_optimizations as run_frozen_optimizations
 from .jit import script as script
 from .jit import script_if_tracing as script_if_tracing
 from .jit import script_method as script_method
 from .jit import set_fusion_strategy as set_fusion_strategy
+from .jit import strict_fusion as strict_fusion
+from .jit import trace as trace
+from .jit import trace_module as trace_module
 from .jit import unused as unused
+from .jit import wait as wait
 
 _bool = builtins.bool
 _dtype = dtype

@@ -88,7 +88,9 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     """
     if optimize is not None:
         warnings.warn(
-            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=2
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=2,
         )
     if isinstance(obj, ScriptFunction) or getattr(obj, "_rush_is_scripted", False):
         return obj
@@ -121,8 +123,13 @@ def _unwrap_optional(x: Any) -> Any:
 
 
 # names that would hide Python's own in this module, and torch.jit's older ones
-_BY_NAME = {"isinstance": _isinstance, "_fork": fork, "_wait": wait, "_script_if_tracing": script_if_tracing,
-            "_set_fusion_strategy": set_fusion_strategy}
+_BY_NAME = {
+    "isinstance": _isinstance,
+    "_fork": fork,
+    "_wait": wait,
+    "_script_if_tracing": script_if_tracing,
+    "_set_fusion_strategy": set_fusion_strategy,
+}
 
 
 def __getattr__(name: str) -> Any:

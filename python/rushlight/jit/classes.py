@@ -63,8 +63,11 @@ class Classes:
     def _is_plain(cls: type) -> bool:
         """Could it be a script class: written in Python, of no base but object?"""
         routines = [m for m in cls.__dict__.values() if callable(m) or isinstance(m, (staticmethod, classmethod))]
-        return not marks.is_ignored(cls) and all(hasattr(m, "__code__") or hasattr(m, "__func__") for m in routines) and not issubclass(
-            cls, (tuple, list, dict))
+        return (
+            not marks.is_ignored(cls)
+            and all(hasattr(m, "__code__") or hasattr(m, "__func__") for m in routines)
+            and not issubclass(cls, (tuple, list, dict))
+        )
 
     # -- Enums and NamedTuples -----------------------------------------------------------------------------
 
@@ -75,8 +78,10 @@ class Classes:
         first = type(members[0].value)
         for i, m in enumerate(members):
             if type(m.value) is not first:
-                raise RuntimeError(f"Could not unify type list since element {i} of type {type(m.value).__name__} did not match the types "
-                                   f"before it ({first.__name__})")
+                raise RuntimeError(
+                    f"Could not unify type list since element {i} of type {type(m.value).__name__} did not match the types "
+                    f"before it ({first.__name__})"
+                )
         t = self._door.unit.add_class(qualified_name(cls), kinds.C_ENUM, cls)
         for name, member in cls.__members__.items():
             t.add_member(name, member.value)
@@ -148,7 +153,12 @@ class Classes:
         elif isinstance(member, FunctionType) and not marks.is_ignored(member):
             define(unwrapped(member), name, self_type=t)
         elif isinstance(member, FunctionType) and marks.is_dropped(member):
-            define(unwrapped(member), name, self_type=t, drop_body="This Python function is annotated to be ignored and cannot be run")
+            define(
+                unwrapped(member),
+                name,
+                self_type=t,
+                drop_body="This Python function is annotated to be ignored and cannot be run",
+            )
 
     def attribute(self, cls: Any, name: str) -> Any:
         """What an object of the class has that its type does not know."""

@@ -52,7 +52,12 @@ def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
     if params.eq and "__eq__" in cls.__dict__ and getattr(cls.__dict__["__eq__"], "__code__", None) is not None:
         texts["__eq__"] = _compare("__eq__", cls, "==", "True")
     if params.order:
-        for name, op, last in (("__lt__", "<", "False"), ("__le__", "<", "True"), ("__gt__", ">", "False"), ("__ge__", ">", "True")):
+        for name, op, last in (
+            ("__lt__", "<", "False"),
+            ("__le__", "<", "True"),
+            ("__gt__", ">", "False"),
+            ("__ge__", ">", "True"),
+        ):
             texts[name] = _compare(name, cls, op, last)
     for name, text in texts.items():
         own = cls.__dict__.get(name)

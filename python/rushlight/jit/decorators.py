@@ -11,7 +11,18 @@ from typing import Any, Final, TypeVar
 from . import marks
 from .names import qualified_name
 
-__all__ = ["Attribute", "Final", "annotate", "export", "ignore", "interface", "is_scripting", "is_tracing", "script_if_tracing", "unused"]
+__all__ = [
+    "Attribute",
+    "Final",
+    "annotate",
+    "export",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "script_if_tracing",
+    "unused",
+]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -61,7 +72,9 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
         raise RuntimeError(f"Argument to @torch.jit.ignore must be a bool or a function but got {drop}")
     drop_on_export = kwargs.pop("drop_on_export", None)
     if drop_on_export:
-        warnings.warn("ignore(drop_on_export=True) has been deprecated. Use torch.jit.unused instead.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "ignore(drop_on_export=True) has been deprecated. Use torch.jit.unused instead.", FutureWarning, stacklevel=2
+        )
         drop = drop_on_export
     elif drop:
         warnings.warn("ignore(True) has been deprecated. Use torch.jit.unused instead.", FutureWarning, stacklevel=2)
@@ -96,7 +109,9 @@ def interface(cls: Any) -> Any:
         raise RuntimeError("interface must be applied to a class")
     names = [c.__name__ for c in cls.__mro__]
     if len(names) != (3 if "Module" in names else 2):
-        raise RuntimeError("TorchScript interface does not support inheritance yet. Please directly inherit from 'object' or 'nn.Module'.")
+        raise RuntimeError(
+            "TorchScript interface does not support inheritance yet. Please directly inherit from 'object' or 'nn.Module'."
+        )
     cls.__torch_script_interface__ = qualified_name(cls)
     return cls
 

@@ -38,11 +38,17 @@ _FUNCTIONS = {
     "torch.nn.modules.utils._list_with_default": [
         "def list_with_default(out_size: List[int], defaults: List[int]):\n    assert len(defaults) > len(out_size)\n    return out_size\n"
     ],
-    "torch.nn.functional.assert_int_or_pair": ["def _assert_int_or_pair(vals: List[int], name: str, message: str):\n    pass\n"],
-    "torch._assert": ["def _assert(condition: bool, message: str):\n    assert condition, message\n",
-                      "def _assert(condition: Tensor, message: str):\n    assert bool(condition), message\n"],
-    **{f"torch.nn.modules.utils.{name}": [_NTUPLE.format(name, n, t) for t in ("float", "int")]
-       for n, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1)},
+    "torch.nn.functional.assert_int_or_pair": [
+        "def _assert_int_or_pair(vals: List[int], name: str, message: str):\n    pass\n"
+    ],
+    "torch._assert": [
+        "def _assert(condition: bool, message: str):\n    assert condition, message\n",
+        "def _assert(condition: Tensor, message: str):\n    assert bool(condition), message\n",
+    ],
+    **{
+        f"torch.nn.modules.utils.{name}": [_NTUPLE.format(name, n, t) for t in ("float", "int")]
+        for n, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1)
+    },
 }
 
 
@@ -66,8 +72,14 @@ class Door:
         for name in ("FrontendError", "NotSupportedError", "UnsupportedNodeError"):
             self.unit.set_error(name, getattr(frontend, name))
         self.unit.set_wrapper(futures.wrap)
-        for obj, form in ((decorators.annotate, "annotate"), (decorators.is_scripting, "is_scripting"), (decorators.is_tracing, "is_tracing"),
-                          (futures.fork, "fork"), (futures.wait, "wait"), (runtime.isinstance_, "isinstance")):
+        for obj, form in (
+            (decorators.annotate, "annotate"),
+            (decorators.is_scripting, "is_scripting"),
+            (decorators.is_tracing, "is_tracing"),
+            (futures.fork, "fork"),
+            (futures.wait, "wait"),
+            (runtime.isinstance_, "isinstance"),
+        ):
             self.names.learn_form(obj, f"torch.jit.{form}")
 
     def use_torch_errors(self, torch: Any) -> None:
@@ -77,7 +89,9 @@ class Door:
             if hasattr(theirs, name):
                 plain = {"__init__": Exception.__init__, "__str__": Exception.__str__, "__module__": "rushlight.jit.frontend"}
                 self.unit.set_error(name, type(name, (getattr(theirs, name),), plain))
-        both = type("Error", (_rushlight.Error, torch.jit.Error), {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__})
+        both = type(
+            "Error", (_rushlight.Error, torch.jit.Error), {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__}
+        )
         self.unit.set_error("Error", both)
 
     # -- the compiler's questions ---------------------------------------------------------------------------
@@ -121,8 +135,16 @@ class Door:
 
     # -- compiling --------------------------------------------------------------------------------------------
 
-    def define(self, fn: Any, name: str, self_type: Any = None, flags: int = 0, drop_body: str | None = None, scope: Any = None,
-               signature: Any = None) -> Any:
+    def define(
+        self,
+        fn: Any,
+        name: str,
+        self_type: Any = None,
+        flags: int = 0,
+        drop_body: str | None = None,
+        scope: Any = None,
+        signature: Any = None,
+    ) -> Any:
         """Declares a function under a qualified name, or a method under its own."""
         source, line = self.sources.of_function(fn)
         scope = scope or Scope(fn)
@@ -154,11 +176,13 @@ class Door:
             return self._forgotten_overloads(fn, name)
         if fn in declarations:
             raise RuntimeError(
-                f"Implementation for the function \"{fn.__name__}\" is missing. Please make sure a definition is provided and defined "
+                f'Implementation for the function "{fn.__name__}" is missing. Please make sure a definition is provided and defined '
                 "after all overload declarations."
             )
-        made = [ScriptFunction(self.define(unwrapped(fn), f"{name}__{i}", signature=self.sources.of_function(d)))
-                for i, d in enumerate(declarations)]
+        made = [
+            ScriptFunction(self.define(unwrapped(fn), f"{name}__{i}", signature=self.sources.of_function(d)))
+            for i, d in enumerate(declarations)
+        ]
         self._overloaded[name] = (list(declarations), made)
         return made
 
@@ -168,8 +192,10 @@ class Door:
         if state is None or fn not in state._jit_function_overload_caching:
             return []
         inner = unwrapped(fn)
-        made = [ScriptFunction(self.define(inner, f"{name}__{i}", signature=place))
-                for i, place in enumerate(self.sources.overloads_above(inner))]
+        made = [
+            ScriptFunction(self.define(inner, f"{name}__{i}", signature=place))
+            for i, place in enumerate(self.sources.overloads_above(inner))
+        ]
         self._overloaded[name] = ([], made)
         return made
 

@@ -26,25 +26,76 @@ torch._C._set_grad_enabled=set_grad_enabled torch.is_grad_enabled torch.set_grad
 torch.jit._unwrap_optional torch.jit._script._unwrap_optional
 """
 # Modules whose every callable is the operator of its name; of torch's, these stay the Python functions they are.
-_OPERATOR_MODULES = ("torch", "torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._nested", "torch._C._sparse",
-                     "torch._C._special")
+_OPERATOR_MODULES = (
+    "torch",
+    "torch._C._nn",
+    "torch._C._fft",
+    "torch._C._linalg",
+    "torch._C._nested",
+    "torch._C._sparse",
+    "torch._C._special",
+)
 _PYTHON_FUNCTIONS = ("stft", "istft", "lu", "cdist", "norm", "unique", "unique_consecutive", "tensordot")
-_MATH = ("ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh atanh cosh sinh tanh acos asin "
-         "atan atan2 cos sin tan acosh fmod modf factorial frexp isinf degrees radians ldexp gcd isfinite")
+_MATH = (
+    "ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh atanh cosh sinh tanh acos asin "
+    "atan atan2 cos sin tan acosh fmod modf factorial frexp isinf degrees radians ldexp gcd isfinite"
+)
 _CMATH = "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh cosh tanh asinh acosh atanh"
 # What has a form of its own in the language.
 _FORMS = {
-    "torch.jit.annotate": "torch.jit.annotate", "torch.jit.isinstance": "torch.jit.isinstance", "torch.jit.fork": "torch.jit.fork",
-    "torch.jit._fork": "torch.jit.fork", "torch.jit.wait": "torch.jit.wait", "torch.jit._wait": "torch.jit.wait",
-    "torch.jit.is_scripting": "torch.jit.is_scripting", "torch._jit_internal.is_scripting": "torch.jit.is_scripting",
-    "torch.jit.is_tracing": "torch.jit.is_tracing", "torch._jit_internal.is_tracing": "torch.jit.is_tracing",
-    "torch._C._has_torch_function": "torch.jit.is_tracing", "torch._C._has_torch_function_unary": "torch.jit.is_tracing",
-    "torch._C._has_torch_function_variadic": "torch.jit.is_tracing", "torch._C._is_tracing": "torch.jit.is_tracing",
-    "torch.jit._trace.is_tracing": "torch.jit.is_tracing", "torch._jit_internal._isinstance": "torch.jit.isinstance",
+    "torch.jit.annotate": "torch.jit.annotate",
+    "torch.jit.isinstance": "torch.jit.isinstance",
+    "torch.jit.fork": "torch.jit.fork",
+    "torch.jit._fork": "torch.jit.fork",
+    "torch.jit.wait": "torch.jit.wait",
+    "torch.jit._wait": "torch.jit.wait",
+    "torch.jit.is_scripting": "torch.jit.is_scripting",
+    "torch._jit_internal.is_scripting": "torch.jit.is_scripting",
+    "torch.jit.is_tracing": "torch.jit.is_tracing",
+    "torch._jit_internal.is_tracing": "torch.jit.is_tracing",
+    "torch._C._has_torch_function": "torch.jit.is_tracing",
+    "torch._C._has_torch_function_unary": "torch.jit.is_tracing",
+    "torch._C._has_torch_function_variadic": "torch.jit.is_tracing",
+    "torch._C._is_tracing": "torch.jit.is_tracing",
+    "torch.jit._trace.is_tracing": "torch.jit.is_tracing",
+    "torch._jit_internal._isinstance": "torch.jit.isinstance",
 }
-_BUILTINS = ("len", "range", "zip", "enumerate", "print", "isinstance", "hasattr", "getattr", "min", "max", "abs", "all", "any", "divmod",
-             "sum", "ord", "chr", "bin", "hex", "oct", "pow", "round", "sorted", "hash", "id", "int", "float", "bool", "str", "complex",
-             "list", "tuple", "dict", "super")
+_BUILTINS = (
+    "len",
+    "range",
+    "zip",
+    "enumerate",
+    "print",
+    "isinstance",
+    "hasattr",
+    "getattr",
+    "min",
+    "max",
+    "abs",
+    "all",
+    "any",
+    "divmod",
+    "sum",
+    "ord",
+    "chr",
+    "bin",
+    "hex",
+    "oct",
+    "pow",
+    "round",
+    "sorted",
+    "hash",
+    "id",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "complex",
+    "list",
+    "tuple",
+    "dict",
+    "super",
+)
 
 
 def qualified_name(obj: Any) -> str:
@@ -121,7 +172,7 @@ class Names:
             if obj is not None:
                 self._learn(obj, (kinds.PATH, form))
         for path in self._door.prelude_paths():
-            self._learn(_at(path), path) # made when it is met
+            self._learn(_at(path), path)  # made when it is met
         for row in _OPERATORS.split():
             path, _, name = row.partition("=")
             obj = _at(path)
@@ -136,7 +187,18 @@ class Names:
                 if not isinstance(obj, type) or _rushlight.has_operator("aten::" + name):
                     self._learn(obj, (kinds.OPERATOR, "aten::" + ("segment_reduce" if name == "_segment_reduce" else name)))
         self._door.use_torch_errors(torch)
-        self._constants = (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.qscheme)
+        self._constants = (
+            bool,
+            int,
+            float,
+            complex,
+            str,
+            torch.dtype,
+            torch.device,
+            torch.layout,
+            torch.memory_format,
+            torch.qscheme,
+        )
         self._ops_types = (type(torch.ops), type(torch.ops.aten))
         self._packet = torch._ops.OpOverloadPacket
         self._script_functions = (torch.jit.ScriptFunction,)

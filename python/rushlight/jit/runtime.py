@@ -17,7 +17,9 @@ def _has(obj: Any, target: Any) -> bool:
     if origin is None:
         if target in (typing.List, typing.Dict, typing.Tuple, typing.Optional, list, dict, tuple):  # noqa: UP006
             name = getattr(target, "_name", None) or target.__name__.capitalize()
-            raise RuntimeError(f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]")
+            raise RuntimeError(
+                f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+            )
         return obj is None if target is None else isinstance(obj, target)
     if origin in (Union, getattr(types, "UnionType", Union)):
         return any(_has(obj, a) for a in args)

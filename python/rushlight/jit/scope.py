@@ -14,7 +14,9 @@ class Scope:
 
     __slots__ = ("cells", "fn", "globals", "is_overload", "locals")
 
-    def __init__(self, fn: FunctionType | None = None, names: dict[str, Any] | None = None, local_names: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, fn: FunctionType | None = None, names: dict[str, Any] | None = None, local_names: dict[str, Any] | None = None
+    ) -> None:
         self.fn = fn
         self.is_overload = False  # defaults that are not of a parameter's type are none
         self.globals = fn.__globals__ if fn is not None else names or {}

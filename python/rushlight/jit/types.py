@@ -11,8 +11,16 @@ from typing import Any, Union
 
 from . import kinds
 
-_SIMPLE = {int: kinds.T_INT, float: kinds.T_FLOAT, bool: kinds.T_BOOL, str: kinds.T_STRING, complex: kinds.T_COMPLEX, None: kinds.T_NONE,
-           type(None): kinds.T_NONE, Any: kinds.T_ANY}
+_SIMPLE = {
+    int: kinds.T_INT,
+    float: kinds.T_FLOAT,
+    bool: kinds.T_BOOL,
+    str: kinds.T_STRING,
+    complex: kinds.T_COMPLEX,
+    None: kinds.T_NONE,
+    type(None): kinds.T_NONE,
+    Any: kinds.T_ANY,
+}
 _CONTAINERS = {list: kinds.T_LIST, dict: kinds.T_DICT, collections.OrderedDict: kinds.T_DICT, tuple: kinds.T_TUPLE}
 
 
@@ -52,9 +60,18 @@ class Types:
             return
         self._has_torch = True
         make = self.unit.make_type
-        named = {torch.Tensor: kinds.T_TENSOR, torch.nn.Parameter: kinds.T_TENSOR, torch.device: kinds.T_DEVICE, torch.dtype: kinds.T_INT,
-                 torch.layout: kinds.T_INT, torch.memory_format: kinds.T_INT, torch.qscheme: kinds.T_INT, torch.Generator: kinds.T_GENERATOR,
-                 torch.Stream: kinds.T_STREAM, torch.SymInt: kinds.T_INT}
+        named = {
+            torch.Tensor: kinds.T_TENSOR,
+            torch.nn.Parameter: kinds.T_TENSOR,
+            torch.device: kinds.T_DEVICE,
+            torch.dtype: kinds.T_INT,
+            torch.layout: kinds.T_INT,
+            torch.memory_format: kinds.T_INT,
+            torch.qscheme: kinds.T_INT,
+            torch.Generator: kinds.T_GENERATOR,
+            torch.Stream: kinds.T_STREAM,
+            torch.SymInt: kinds.T_INT,
+        }
         for key, kind in named.items():
             self._known[key] = make(kind)
         self._known[torch.Size] = self.list_of(make(kinds.T_INT))

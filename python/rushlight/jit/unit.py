@@ -46,8 +46,11 @@ class CompilationUnit:
         """More functions; a name that is there already is an error."""
         frame = sys._getframe(_frames_up + 1)
         known: dict[str, ScriptFunction] = self.__dict__["_functions"]
-        scope = _Callback(rcb, dict(known)) if rcb is not None else Scope(
-            names=frame.f_globals, local_names={**known, **frame.f_locals})
+        scope = (
+            _Callback(rcb, dict(known))
+            if rcb is not None
+            else Scope(names=frame.f_globals, local_names={**known, **frame.f_locals})
+        )
         del frame
         d = door()
         made = d.outermost(lambda: self._compile(d, lang, scope))
@@ -60,8 +63,9 @@ class CompilationUnit:
             line = lang.count("\n", 0, other.start()) + 1
             word = re.match(r"\w+|.", other.group())
             raise RuntimeError(
-                f"expected def but found {word.group() if word else ''!r} here:\n  File \"<string>\", line {line}\n{other.group()}\n"
-                f"{'~' * len(word.group() if word else '')} <--- HERE\n")
+                f'expected def but found {word.group() if word else ""!r} here:\n  File "<string>", line {line}\n{other.group()}\n'
+                f"{'~' * len(word.group() if word else '')} <--- HERE\n"
+            )
         source = d.sources.of_text("<string>", lang)
         made: dict[str, ScriptFunction] = {}
         for found in _DEF.finditer(lang):
