@@ -91,6 +91,14 @@ ONLY_CONSTANTS = (
     "tensors out of constant variables that would be the same every time you call this function. In any other case, this might "
     "cause the trace to be incorrect."
 )
+# Recorded as what they are made of, as torch.jit.trace does.
+TAKEN_APART = {
+    f"aten::{name}"
+    for name in (
+        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+        "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
+    )
+}  # fmt: skip
 # They give their argument when it is a constant: what torch.tensor(...) does to what it made.
 KEEPING = {"aten::lift_fresh", "aten::detach_", "aten::lift"}
 
@@ -209,6 +217,7 @@ class Mode(ProxyTorchDispatchMode):
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        tracer.mode = self
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -236,6 +245,7 @@ class Tracer:
         self.values: dict[int, Value] = {}  # by id of the tensor
         self.alive: list[Any] = []  # so that ids stay theirs
         self.paused = 0
+        self.mode: Mode | None = None
         self.given: list[tuple[SymbolicNumber, Any]] = []
         self.programs: dict[int, str] = {}  # paths of submodules that are programs, by id
         self.memory: dict[tuple, Value] = {}  # by what a tensor is a view of, and how
@@ -268,7 +278,7 @@ class Tracer:
         found = self.values.get(id(tensor))
         if found is None and tensor.layout == torch.strided and not tensor.is_nested:
             with self.pause():
-                found = self.memory.get(self.place(tensor)) if tensor.numel() else None
+                found = self.memory.get(self.place(tensor))
             if found is not None:
                 self.values[id(tensor)] = found
                 self.alive.append(tensor)
@@ -315,6 +325,9 @@ class Tracer:
             given = [g for g in given if g[1] == at]
         if name in ("aten::item", "aten::_local_scalar_dense") and self.known(args[0]):
             return self.item(args[0])
+        if name in TAKEN_APART:
+            with self.mode or contextlib.nullcontext():
+                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         with self.pause():
             plain_args, plain_kwargs = concrete(args), concrete(kwargs)
             schema = getattr(func, "_schema", None)
@@ -455,7 +468,11 @@ class Tracer:
                     if returned.type.kind() in ("TensorType", "OptionalType")
                     else KINDS.get(returned.type.kind(), "Tensor")
                 )
-        node = self.record.node(schema.name, inputs, types, "", location())
+        kind = schema.name
+        if kind == "aten::convolution":  # what it calls; the rest is about cuDNN
+            kind = "aten::_convolution"
+            inputs = inputs + [self.record.literal("bool", text) for text in "0011"]
+        node = self.record.node(kind, inputs, types, "", location())
         node.mutates = schema.is_mutable or not schema.returns
         node.is_random = is_random(schema) and not (
             schema.name.endswith("dropout") and inputs[-1].node is not None and inputs[-1].node.attributes == "value=0"
@@ -693,8 +710,8 @@ def location() -> str:
 # -- What is replaced while a trace is on -------------------------------------------------------------------------
 
 
-def lost(what: str, to: str) -> str:
-    return f"Converting a tensor to a Python {to} {WHAT_IS_LOST}"
+def lost(to: str) -> str:
+    return f"Converting a tensor to a {'' if to.startswith('NumPy') else 'Python '}{to} {WHAT_IS_LOST}"
 
 
 def warn(text: str) -> None:
@@ -711,7 +728,7 @@ def _converting(original: Callable, to: str) -> Callable:
         if tracer is None:
             return original(self, *args, **kwargs)
         if to:
-            warn(lost("", to))
+            warn(lost(to))
         with tracer.pause():
             return original(self, *args, **kwargs)
 
