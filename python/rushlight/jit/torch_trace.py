@@ -319,13 +319,13 @@ class Tracer:
     def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """One operator: computed, and recorded."""
         name = func._schema.name if hasattr(func, "_schema") else ""
+        if name in ("aten::item", "aten::_local_scalar_dense") and self.known(args[0]):
+            return self.item(args[0])
         given, self.given = self.given, []
         if given:
             at = instruction()
             given = [g for g in given if g[1] == at]
-        if name in ("aten::item", "aten::_local_scalar_dense") and self.known(args[0]):
-            return self.item(args[0])
-        if name in TAKEN_APART:
+        if name in TAKEN_APART and not given:
             with self.mode or contextlib.nullcontext():
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         with self.pause():
@@ -372,11 +372,8 @@ class Tracer:
                 value = kwargs[argument.name]
             else:
                 value = argument.default_value
-            if given and type(value) in (int, float) and argument.type.kind() in KINDS:
-                match = next((g for g in given if g[0].number == value), None)
-                if match is not None:
-                    given.remove(match)
-                    value = torch.SymInt(match[0]) if isinstance(value, int) else torch.SymFloat(match[0])
+            if given:
+                value = linked(value, given)
             made.append(self.argument(value, argument.type, where))
         return made
 
@@ -661,6 +658,20 @@ def is_random(schema: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in overload.tags
 
 
+def linked(value: Any, given: list[tuple[SymbolicNumber, Any]]) -> Any:
+    """Numbers that the call's arguments were asked for, as what remembers their tensors."""
+    if type(value) in (list, tuple):
+        return [linked(v, given) for v in value]
+    if type(value) not in (int, float):
+        return value
+    match = next((g for g in given if g[0].number == value), None)
+    if match is None:
+        return value
+    given.remove(match)
+    given.append(match)  # the last choice for the next number
+    return torch.SymInt(match[0]) if isinstance(value, int) else torch.SymFloat(match[0])
+
+
 def scripted(callee: Any, method: str | None, args: tuple, kwargs: dict) -> Any:
     """What the extension asks before it calls a program."""
     tracer = current()
@@ -755,6 +766,44 @@ def _creating(original: Callable, name: str) -> Callable:
     return function
 
 
+def _taking_sizes(original: Callable) -> Callable:
+    """interpolate computes sizes as floats while tracing; the binding takes ints."""
+
+    def integers(tracer: Tracer, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [integers(tracer, v) for v in value]
+        if not isinstance(value, torch.Tensor) or not tracer.known(value):
+            return value
+        with tracer.pause():
+            if torch._C.TensorBase.dim(value) or not value.is_floating_point():
+                return value
+            made = torch.tensor(int(value))
+        tracer.values[id(made)] = tracer.value(value)
+        tracer.alive.append(made)
+        return made
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if tracer is None:
+            return original(*args, **kwargs)
+        args = (*args[:1], *(integers(tracer, a) for a in args[1:]))
+        return original(*args, **{k: integers(tracer, v) for k, v in kwargs.items()})
+
+    return function
+
+
+def _scripted_by_torch(original: Callable) -> Callable:
+    """torch.jit.script's functions: ours of the same Python function, so that the call stays one."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        fn = getattr(self, "_torchdynamo_inline", None)
+        if current() is None or not inspect.isfunction(fn):
+            return original(self, *args, **kwargs)
+        return door().function(fn)(*args, **kwargs)
+
+    return call
+
+
 def _traced_numbers(tracer: Tracer, data: Any) -> torch.Tensor | None:
     """torch.tensor([x.size(0), 3]): stacked, so that the sizes stay values."""
     if isinstance(data, torch.Tensor):
@@ -817,6 +866,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (tensor, "__getitem__", _getitem),
         (tensor, "__setitem__", _setitem),
         (torch, "numel", _numel),
+        (torch.jit.ScriptFunction, "__call__", _scripted_by_torch(torch.jit.ScriptFunction.__call__)),
         (tensor, "__index__", _index),
         (torch._C, "_get_tracing_state", current),
         (torch._C, "_is_tracing", lambda: current() is not None),
@@ -834,6 +884,9 @@ def _replacements() -> list[tuple[Any, str, Any]]:
     ):
         if hasattr(tensor, name):
             rows.append((tensor, name, _converting(getattr(tensor, name), to)))
+    sized = [(torch._C._nn, name) for name in dir(torch._C._nn) if name.startswith(("upsample_", "adaptive_"))]
+    for owner, name in [*sized, (torch, "adaptive_avg_pool1d")]:
+        rows.append((owner, name, _taking_sizes(getattr(owner, name))))
     for name in ("tensor", "as_tensor", "from_numpy"):
         rows.append((torch, name, _creating(getattr(torch, name), f"torch.{name}")))
     return rows
