@@ -108,6 +108,10 @@ def __getattr__(name: str) -> Any:
         return _module_class()
     if name == "isinstance":
         return jit.isinstance
+    if name in ("TopLevelTracedModule", "TracedModule", "TracerWarning"):
+        from .jit import tracing
+
+        return getattr(tracing, name)
     raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
 
 

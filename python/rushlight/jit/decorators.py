@@ -126,7 +126,7 @@ def is_tracing() -> bool:
     from .tracing import is_recording
 
     torch = sys.modules.get("torch")
-    return is_recording() or bool(torch is not None and torch.jit.is_tracing())
+    return is_recording() or bool(torch is not None and torch._C._is_tracing())
 
 
 def script_if_tracing(fn: Any) -> Any:

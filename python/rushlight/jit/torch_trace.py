@@ -25,7 +25,7 @@ import torch
 import torch._ops
 from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
-from torch.jit import TracerWarning
+from torch.jit._trace import TracerWarning
 
 from .. import _rushlight
 from .door import door
@@ -244,6 +244,7 @@ class Tracer:
         self.record = Record()
         self.values: dict[int, Value] = {}  # by id of the tensor
         self.alive: list[Any] = []  # so that ids stay theirs
+        self.outplace = False
         self.paused = 0
         self.mode: Mode | None = None
         self.given: list[tuple[SymbolicNumber, Any]] = []
@@ -469,8 +470,11 @@ class Tracer:
         if kind == "aten::convolution":  # what it calls; the rest is about cuDNN
             kind = "aten::_convolution"
             inputs = inputs + [self.record.literal("bool", text) for text in "0011"]
+        writes = schema.is_mutable or not schema.returns
+        if self.outplace and writes and kind.endswith("_") and hasattr(torch.ops.aten, kind[6:-1]):
+            kind, writes = kind[:-1], False
         node = self.record.node(kind, inputs, types, "", location())
-        node.mutates = schema.is_mutable or not schema.returns
+        node.mutates = writes
         node.is_random = is_random(schema) and not (
             schema.name.endswith("dropout") and inputs[-1].node is not None and inputs[-1].node.attributes == "value=0"
         )
@@ -866,7 +870,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (tensor, "__getitem__", _getitem),
         (tensor, "__setitem__", _setitem),
         (torch, "numel", _numel),
-        (torch.jit.ScriptFunction, "__call__", _scripted_by_torch(torch.jit.ScriptFunction.__call__)),
+        (torch._C.ScriptFunction, "__call__", _scripted_by_torch(torch._C.ScriptFunction.__call__)),
         (tensor, "__index__", _index),
         (torch._C, "_get_tracing_state", current),
         (torch._C, "_is_tracing", lambda: current() is not None),

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .. import _rushlight
-from . import kinds, torch_modules
+from . import kinds, marks, torch_modules
 from .door import door
 from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs
 
@@ -25,6 +25,8 @@ class Built:
 
     def build(self, module: torch.nn.Module, path: str) -> tuple[Any, Any]:
         self.paths[path] = module
+        if id(module) not in self.made and exported(module):
+            self.build_with_exports(module)
         for name, child in module._modules.items():
             if child is not None:
                 self.build(child, f"{path}.{name}" if path else name)
@@ -32,8 +34,25 @@ class Built:
             self.made[id(module)] = self.build_one(module)
         return self.made[id(module)]
 
+    def build_with_exports(self, module: torch.nn.Module) -> None:
+        """A module with methods that are to be compiled."""
+        from .modules import modules
+
+        def stubs(of: Any) -> list[tuple[str, Any]]:
+            return [(name, getattr(of, name).__func__) for name in exported(of)]
+
+        store = modules()
+        script = store.outermost(lambda: store.create(module, store.concrete(module, False), stubs))
+        for path, child in module.named_modules():
+            made = script
+            for name in filter(None, path.split(".")):
+                made = made._slot(name)
+            self.made[id(child)] = self.door.unit.type_of_object(made), made
+
     def build_one(self, module: torch.nn.Module) -> tuple[Any, Any]:
         unit = self.door.unit
+        if module._backward_hooks:
+            raise ValueError(f"Modules that have backward hooks assigned can't be compiled: {module}")
         if isinstance(module, _rushlight.Module):
             return unit.type_of_object(module), module
         cls = type(module)
@@ -85,10 +104,37 @@ class Built:
         return name
 
 
+def exported(module: torch.nn.Module) -> list[str]:
+    """Names of methods marked by `export`."""
+    if isinstance(module, _rushlight.Module):
+        return []
+    found = []
+    for cls in type(module).__mro__:
+        found += [n for n, f in vars(cls).items() if callable(f) and marks.modifier(f) == marks.EXPORT and n not in found]
+    return found
+
+
+def shown(module: Any, name: str) -> str:
+    """As torch shows traced modules."""
+    lines = [f"({child}): {shown(m, m.original_name)}" for child, m in module.named_children()]
+    inner = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
+    return (
+        f"{name}(\n  original_name={module.original_name}{inner}\n)"
+        if lines
+        else f"{name}(original_name={module.original_name})"
+    )
+
+
 class TracedModule(torch_modules.ScriptModule):
     """A module made by tracing."""
 
     _disable_script_meta = True
+
+    def _get_name(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return shown(self, self._name)
 
 
 class TopLevelTracedModule(TracedModule):
@@ -121,7 +167,8 @@ def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Opt
         built.add(recording, method)
         checks.append((func, method, kept, recording, record))
     made = TopLevelTracedModule()
-    made._become(built.door.unit.module_of(built.object))
+    made._become(built.object if isinstance(built.object, _rushlight.Module) else built.door.unit.module_of(built.object))
+    made.__dict__["_name"] = type(module).__name__
     if options.check:
         for func, method, kept, recording, record in checks:
             again = [c[method] for c in options.check_inputs] if options.check_inputs is not None else [kept]

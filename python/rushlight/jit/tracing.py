@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import _rushlight
+from .. import _rushlight, ops
 from .door import door
 from .functions import ScriptFunction
 from .names import qualified_name
@@ -21,7 +21,7 @@ from .names import qualified_name
 __all__ = ["TracingCheckError", "trace", "trace_module"]
 
 STRICT = (
-    "Encountering a {0} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container "
+    "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only valid if the container "
     "structure does not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use "
     "a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass "
     "strict=False to trace() to allow this behavior."
@@ -68,7 +68,7 @@ class _TracerWarning(Warning):
 def tracer_warning() -> type[Warning]:
     """The class of a trace's warnings: torch's where it is there."""
     torch = sys.modules.get("torch")
-    return torch.jit.TracerWarning if torch is not None and hasattr(torch, "jit") else _TracerWarning
+    return torch.jit._trace.TracerWarning if torch is not None and hasattr(torch, "jit") else _TracerWarning
 
 
 def is_recording() -> bool:
@@ -237,6 +237,19 @@ def argument_names(func: Any) -> list[str]:
 
 def _trace_ours(func: Any, inputs: Any, options: _Options) -> Any:
     global _rushlight_traces
+    seen: set[int] = set()
+
+    def apart(value: Any) -> Any:
+        """One tensor that comes in twice is two."""
+        if isinstance(value, (list, tuple)):
+            return type(value)(apart(v) for v in value)
+        if isinstance(value, dict):
+            return {k: apart(v) for k, v in value.items()}
+        made = ops.aten.alias(value) if id(value) in seen else value
+        seen.add(id(value))
+        return made
+
+    inputs = apart(inputs)
     given = tuple(inputs.values()) if options.named else inputs
     names = tuple(inputs) if options.named else tuple(argument_names(func))[: len(given)]
     recorded = _rushlight.trace_begin(given, names)
@@ -253,8 +266,8 @@ def _check_output(result: Any, strict: bool) -> None:
     if result is None:
         raise RuntimeError(NOTHING)
     if isinstance(result, (list, dict)):
-        if strict:
-            raise RuntimeError(STRICT.format(type(result).__name__))
+        if strict and isinstance(result, dict):
+            raise RuntimeError(STRICT)
         for item in result.values() if isinstance(result, dict) else result:
             _check_output(item, strict)
     elif isinstance(result, tuple):
@@ -300,6 +313,7 @@ class Recording:
 
         self.torch = __import__("torch")
         self.tracer = tracer = torch_trace.Tracer()
+        tracer.outplace = options.outplace
         self.tensor_type = torch_trace.tensor_type
         for path, tensor in paths:
             tracer.bind_attribute(path, tensor)
@@ -370,8 +384,10 @@ class Recording:
         tracer = self.tracer
         if isinstance(value, self.torch.Tensor):
             return tracer.value(value)
-        if isinstance(value, (list, dict)) and strict:
-            raise RuntimeError(STRICT.format("dict" if isinstance(value, dict) else "list"))
+        if strict and isinstance(value, dict):
+            raise RuntimeError(STRICT)
+        if isinstance(value, list) and not all(isinstance(v, self.torch.Tensor) for v in value):
+            raise RuntimeError(OUTPUTS)
         if isinstance(value, dict):
             kinds_of = {self.plain_type(v) for v in value.values()}
             if len(kinds_of) > 1:
