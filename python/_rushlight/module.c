@@ -1,4 +1,6 @@
 /* The extension's functions, and the types of modules, their methods, script objects and enum members. */
+#include "layout.h"
+#include "script.h"
 #include "ir.h"
 
 #include <string.h>
@@ -71,6 +73,8 @@ bool py_grad_is_disabled(py_state *st)
   return off;
 }
 
+static int module_refresh(py_module *m);
+
 /* `owner` is a module or a script object. */
 static PyObject *call_method(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
                              PyObject *kwnames)
@@ -86,7 +90,12 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
 
   if (st->call_hook && py_hooked_call(st, owner, name, args, n_args, kwnames, &out))
     return out;
-  if (py_args_convert(&call, args, n_args, kwnames, &a) < 0) {
+  if (module && module_refresh((py_module *)owner) < 0)
+    return NULL;
+  rush_function *f = module && rush_module_format(module) != RUSH_FORMAT_TORCHSCRIPT
+                         ? NULL
+                         : rush_class_method(rush_object_type(module ? rush_module_value(module) : ((py_object *)owner)->value), name);
+  if ((f ? py_args_bind(&call, f, name, 1, args, n_args, kwnames, &a) : py_args_convert(&call, args, n_args, kwnames, &a)) < 0) {
     py_call_end(&call);
     return NULL;
   }
@@ -364,19 +373,40 @@ static bool has_method(py_module *m, const char *name)
   return false;
 }
 
-/* What an object of the cache must still stand for. */
-static PyObject *identity_of(rush_value v) { return PyLong_FromVoidPtr(v.as.heap); }
+/* Where a tensor of torch's has its elements; NULL: not known. */
+static void *elements_of(py_state *st, PyObject *o)
+{
+  py_geometry g;
 
+  if (!st->torch_tensor || !st->layout || !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) || !py_layout_read(st->layout, o, &g))
+    return NULL;
+  return g.data;
+}
+
+/* The object stands for the attribute as long as its value is v: what (object, our tensor, address of its elements) remembers. */
 static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value v)
 {
-  PyObject *id = identity_of(v), *entry = id ? PyTuple_Pack(2, o, id) : NULL;
+  PyObject *tensor = v.tag == RUSH_TAG_TENSOR ? py_tensor_wrap(m->state, v) : Py_NewRef(Py_None);
+  PyObject *at = tensor ? PyLong_FromVoidPtr(elements_of(m->state, o)) : NULL;
+  PyObject *entry = at ? PyTuple_Pack(3, o, tensor, at) : NULL;
 
   if (!m->cache)
     m->cache = PyDict_New();
   int result = entry && m->cache ? PyDict_SetItem(m->cache, name, entry) : -1;
-  Py_XDECREF(id);
+  Py_XDECREF(tensor);
+  Py_XDECREF(at);
   Py_XDECREF(entry);
   return result;
+}
+
+static bool stands_for(py_state *st, PyObject *entry, rush_value v)
+{
+  PyObject *o = PyTuple_GET_ITEM(entry, 0), *tensor = PyTuple_GET_ITEM(entry, 1);
+
+  if (tensor != Py_None)
+    return v.tag == RUSH_TAG_TENSOR && ((py_tensor *)tensor)->value.as.tensor == v.as.tensor;
+  return v.tag == RUSH_TAG_OBJECT && PyObject_TypeCheck(o, st->module_type) && ((py_module *)o)->module &&
+         rush_module_value(((py_module *)o)->module).as.heap == v.as.heap;
 }
 
 /* The object that stood for the attribute before, new; NULL without an exception. */
@@ -384,9 +414,36 @@ static PyObject *module_recall(py_module *m, PyObject *name, rush_value v)
 {
   PyObject *entry = m->cache ? PyDict_GetItem(m->cache, name) : NULL;
 
-  if (!entry || PyLong_AsVoidPtr(PyTuple_GET_ITEM(entry, 1)) != v.as.heap)
-    return NULL;
-  return Py_NewRef(PyTuple_GET_ITEM(entry, 0));
+  return entry && stands_for(m->state, entry, v) ? Py_NewRef(PyTuple_GET_ITEM(entry, 0)) : NULL;
+}
+
+static int set_slot(py_module *m, PyObject *name, PyObject *o);
+
+/* Tensors of torch's may have got other memory (`p.data = ...`, `module.to(...)`): the program follows. */
+static int module_refresh(py_module *m)
+{
+  PyObject *name, *entry;
+  Py_ssize_t i = 0;
+
+  if (!m->cache || Py_EnterRecursiveCall(" in a module's submodules"))
+    return m->cache ? -1 : 0;
+  int result = 0;
+  while (result == 0 && PyDict_Next(m->cache, &i, &name, &entry)) {
+    PyObject *o = PyTuple_GET_ITEM(entry, 0);
+    if (PyTuple_GET_ITEM(entry, 1) == Py_None) {
+      result = module_refresh((py_module *)o);
+      continue;
+    }
+    void *at = elements_of(m->state, o), *was = PyLong_AsVoidPtr(PyTuple_GET_ITEM(entry, 2));
+    if (at == was || !at)
+      continue;
+    rush_value v = rush_object_attr(rush_module_value(m->module), PyUnicode_AsUTF8(name));
+    if (stands_for(m->state, entry, v))
+      result = set_slot(m, name, o); /* the key is there: the dict keeps its form */
+    rush_value_release(v);
+  }
+  Py_LeaveRecursiveCall();
+  return result;
 }
 
 /* The attribute as an object: parameters and submodules are the same at every look.  A tensor that is looked at through torch is
@@ -492,23 +549,52 @@ static bool has_slot(py_module *m, const char *name)
 static int set_slot(py_module *m, PyObject *name, PyObject *o)
 {
   rush_value object = rush_module_value(m->module);
+  bool torchs = py_find_torch(m->state) && PyObject_TypeCheck(o, (PyTypeObject *)m->state->torch_tensor);
+  PyObject *alias = torchs ? PyObject_CallMethod(o, "detach", NULL) : Py_NewRef(o); /* keeps the memory, whatever happens to o */
+  int set = alias ? set_attr(m->state, object, name, alias) : -1;
 
-  if (set_attr(m->state, object, name, o) < 0)
+  Py_XDECREF(alias);
+  if (set < 0)
     return -1;
   rush_value v = rush_object_attr(object, PyUnicode_AsUTF8(name));
+  if (torchs && v.tag == RUSH_TAG_TENSOR && v.as.tensor) {
+    PyObject *grad = PyObject_GetAttr(o, m->state->name_requires_grad);
+    rush_tensor_set_requires_grad(v.as.tensor, grad == Py_True);
+    PyErr_Clear();
+    Py_XDECREF(grad);
+  }
   int result = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v) ? module_remember(m, name, o, v) : 0;
+  rush_value_release(v);
+  return result;
+}
+/* The very value that another module has for the same object. */
+static int share_slot(py_module *m, PyObject *name, PyObject *o, py_module *like, const char *there)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value v = rush_object_attr(rush_module_value(like->module), there);
+  int result = 0;
+
+  if (v.tag == RUSH_TAG_UNSET || rush_object_set_attr(m->state->context, rush_module_value(m->module), PyUnicode_AsUTF8(name), v, &err) != RUSH_OK) {
+    py_raise(m->state, &err);
+    result = -1;
+  }
+  if (result == 0)
+    result = module_remember(m, name, o, v);
   rush_value_release(v);
   return result;
 }
 /* Set an attribute of the program: False when it has none of this name.  (No tp_setattro: then nn.Module could not be a base.) */
 static PyObject *module_set(PyObject *self, PyObject *args)
 {
-  py_module *m = (py_module *)self;
+  py_module *m = (py_module *)self, *like = NULL;
   PyObject *name, *o;
+  const char *there = NULL;
 
-  if (!PyArg_ParseTuple(args, "UO", &name, &o))
+  if (!PyArg_ParseTuple(args, "UO|O!s", &name, &o, m->state->module_type, &like, &there))
     return NULL;
   const char *text = PyUnicode_AsUTF8(name);
+  if (like && there && like->module && text)
+    return share_slot(m, name, o, like, there) < 0 ? NULL : Py_NewRef(Py_True);
   if (!m->module || !text || (text[0] == '_' && text[1] == '_') || !has_slot(m, text))
     return text ? Py_NewRef(Py_False) : NULL;
   return set_slot(m, name, o) < 0 ? NULL : Py_NewRef(Py_True);
@@ -530,7 +616,7 @@ static PyObject *module_program_method(PyObject *self, PyObject *name)
 
   if (!text)
     return NULL;
-  if (!m->module || !has_method(m, text)) {
+  if (!m->module || !(has_method(m, text) || rush_object_has_method(rush_module_value(m->module), text))) {
     PyErr_SetObject(PyExc_AttributeError, name);
     return NULL;
   }

@@ -580,7 +580,7 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
     int result = undefined ? 0 : arg.fixed_len && (PyLong_Check(o) || PyFloat_Check(o)) ? py_to_value(call, o, &v) : py_to_value_as(call, o, arg.type, &v);
     if (result != 0) {
       if (result > 0)
-        fail_cast(call, f, name, &arg, o, i - skip);
+        fail_cast(call, f, name, &arg, o, i);
       goto fail;
     }
     if (out->n_args == i - skip)
@@ -589,7 +589,7 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
       out->named[out->n_named++] = (rush_named_value){arg.name, v};
   }
   if (used < n_args) {
-    fail_schema(call, f, "%s() expected at most %zu argument(s) but received %zu argument(s).", name, n - skip, n_args + n_named);
+    fail_schema(call, f, "%s() expected at most %zu argument(s) but received %zu argument(s).", name, n, skip + n_args + n_named);
     goto fail;
   }
   if (used_named < n_named) {

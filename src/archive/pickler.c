@@ -60,9 +60,14 @@ static void put_op(pickler *p, pickle_opcode code) { pickle_op(p->w, code); }
 
 static uint32_t storage_number(pickler *p, storage *st)
 {
-  str key = memo_key(p, 'n', st);
+  bool foreign = st->origin == STORAGE_FOREIGN && st->n_bytes; /* the caller's memory may have come as several storages */
+  str key = memo_key(p, 'n', foreign ? st->data : (void *)st);
   uintptr_t known = (uintptr_t)table_get(&p->memo, key);
 
+  if (known && foreign && p->storages[known - 1]->n_bytes < st->n_bytes) {
+    key = memo_key(p, 'n', st);
+    known = (uintptr_t)table_get(&p->memo, key);
+  }
   if (known)
     return (uint32_t)(known - 1);
   if (p->n_storages == p->cap_storages) {

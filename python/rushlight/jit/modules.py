@@ -22,6 +22,7 @@ from . import kinds, marks
 from .decorators import Attribute
 from .door import Door, door
 from .functions import ScriptFunction
+from .hooks import check_hook, check_pre_hook
 from .names import qualified_name
 from .scope import Scope
 from .sources import unwrapped
@@ -36,7 +37,7 @@ _CONTAINERS = (
     (_nn.ParameterList, PARAMETER_LIST),
     (_nn.ParameterDict, PARAMETER_DICT),
 )
-_CONSTANTS = (int, float, bool, str, complex, type(None), torch.device, torch.layout, torch.dtype, torch.qscheme, torch.memory_format)
+_CONSTANTS = (bool, float, int, str, type(None), torch.device, torch.layout, torch.dtype, torch.qscheme)
 _SKIPPED = {  # of a module's __dict__
     "_version", "_parameters", "_buffers", "_non_persistent_buffers_set", "_backward_hooks", "_backward_pre_hooks", "_forward_hooks",
     "_forward_hooks_with_kwargs", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called",
@@ -46,6 +47,9 @@ _SKIPPED = {  # of a module's __dict__
 
 
 # -- What is known of a Python class ----------------------------------------------------------------------
+
+
+_FOUNDATION = {object, *RecursiveScriptModule.__mro__}  # what users' classes derive from
 
 
 class ClassFacts:
@@ -72,7 +76,8 @@ class ClassFacts:
 
     def _read_members(self, cls: Any) -> None:
         base = _nn.Module.__dict__
-        for name in sorted({name for c in cls.__mro__ if c is not object and c is not _nn.Module for name in c.__dict__}):
+        own = [c for c in cls.__mro__ if c not in _FOUNDATION]
+        for name in sorted({name for c in own for name in c.__dict__}):
             member = next(c.__dict__[name] for c in cls.__mro__ if name in c.__dict__)
             if base.get(name) is member:
                 continue
@@ -186,7 +191,7 @@ class ConcreteType:
 def _class_member(cls: Any, name: str) -> Any:
     for c in cls.__mro__:
         if name in c.__dict__:
-            return c.__dict__[name]
+            return None if c in _FOUNDATION and c is not _nn.Module else c.__dict__[name]
     return None
 
 
@@ -199,13 +204,13 @@ def _failed_to_convert(value: Any, why: str, inferred: bool) -> str:
 
 
 def _valid_constant(name: str, value: Any, owner: str) -> Any:
-    if isinstance(value, _CONSTANTS):
+    if isinstance(value, (*_CONSTANTS, complex, torch.memory_format)):
         return value
     if isinstance(value, tuple | list):
         return tuple(_valid_constant(name, v, owner) for v in value)
     names = ", ".join(torch.typename(t) for t in _CONSTANTS)
     raise TypeError(
-        f"'{torch.typename(type(value))}' object in attribute '{owner}.{name}' is not a valid constant.\n"
+        f"\n'{torch.typename(type(value))}' object in attribute '{owner}.{name}' is not a valid constant.\n"
         "Valid constants are:\n1. a nn.ModuleList\n2. a value of type {" + names + "}\n3. a list or tuple of (2)\n"
     )
 
@@ -218,6 +223,7 @@ class Modules:
         self._facts: weakref.WeakKeyDictionary[type, ClassFacts] = weakref.WeakKeyDictionary()
         self._types: weakref.WeakKeyDictionary[type, dict[Any, ConcreteType]] = weakref.WeakKeyDictionary()
         self._recent: list[ConcreteType] = []
+        self._tensors: dict[int, Any] = {}  # of one script(): a tensor -> where its value is, for tied ones
         self._depth = 0
         self._foreign: list[Any] = []  # loaded modules that are parts of ours: their programs must stay
 
@@ -427,19 +433,29 @@ class Modules:
         return self.door.define(unwrapped(stub), name, self_type=t)
 
     def _compile_hooks(self, c: ConcreteType) -> None:
+        forward = c.type.method("forward")
+        if not (c.hooks or c.pre_hooks) or forward is None:
+            return
+        inputs, output = [t for _, t, _, _ in forward.arguments[1:]], forward.result
         seen: dict[str, Any] = {}
-        for hooks, pre in ((c.hooks, False), (c.pre_hooks, True)):
-            for hook in hooks:
-                name = hook.__name__
-                if seen.setdefault(name, hook) is not hook:
-                    raise RuntimeError(
-                        f"Hook '{name}' on {c.py_class.__name__} has at least two different python definitions. "
-                        "Please use unique names for all hooks."
-                    )
-                f = self.door.define(unwrapped(hook), name, self_type=c.type, flags=kinds.HOOK)
-                c.type.add_hook(f, pre)
+        for hook, pre in [*((hook, False) for hook in c.hooks), *((hook, True) for hook in c.pre_hooks)]:
+            name = hook.__name__
+            if seen.setdefault(name, hook) is not hook:
+                raise RuntimeError(
+                    f"Hook '{name}' on {c.py_class.__name__} has at least two different python definitions. "
+                    "Please use unique names for all hooks."
+                )
+            fn = unwrapped(hook)
+            f = self.door.define(fn, name, self_type=c.type, flags=kinds.HOOK)
+            if pre:
+                check_pre_hook(f, name, c.py_class.__name__, inputs, f.result is not None)
                 f.compile()
-                c.hook_functions[pre].append(f)
+            else:
+                check_hook(f, name, c.py_class.__name__, inputs, output)
+                f.compile()
+                output = f.result
+            c.type.add_hook(f, pre)
+            c.hook_functions[pre].append(f)
 
     def _compile_container(self, c: ConcreteType, module: Any) -> None:
         if c.facts.container not in (LIST, DICT) or not isinstance(module, _nn.ModuleList | _nn.Sequential | _nn.ModuleDict):
@@ -475,7 +491,12 @@ class Modules:
 
     def _fill(self, script: Any, name: str, value: Any, flags: int) -> None:
         if isinstance(value, torch.Tensor):
-            script._set(name, value)
+            known = self._tensors.get(id(value))
+            if known is None:
+                self._tensors[id(value)] = (script, name)
+                script._set(name, value)
+            else:
+                script._set(name, value, *known)
             return
         try:
             self.door.unit.set_attr(script, name, value)
@@ -526,7 +547,7 @@ class Modules:
     def outermost(self, body: Any) -> Any:
         """Types of a script() that failed are forgotten."""
         if self._depth == 0:
-            self._recent = []
+            self._recent, self._tensors = [], {}
         self._depth += 1
         try:
             return self.door.outermost(body)
@@ -542,7 +563,7 @@ class Modules:
         finally:
             self._depth -= 1
             if self._depth == 0:
-                self._recent = []
+                self._recent, self._tensors = [], {}
 
 
 def _is_interface(t: Any) -> bool:
@@ -557,7 +578,9 @@ def _function_of(module: Any, name: str) -> Any:
 
 
 def _check_initialized(module: Any) -> None:
-    if "_parameters" not in module.__dict__ and not (isinstance(module, _rushlight.Module) and module._is_script):
+    if isinstance(module, _rushlight.Module) and module._is_script:
+        return
+    if "_parameters" not in module.__dict__:
         raise RuntimeError(
             f"'{torch.typename(type(module))}' has not been initialized, did you forget to call 'super()'?"
         )
@@ -630,6 +653,7 @@ def _prepared(module: Any, memo: dict[int, Any]) -> Any:
         return module
     if id(module) in memo:
         return memo[id(module)]
+    _check_initialized(module)
     made = memo[id(module)] = module.__prepare_scriptable__() if hasattr(module, "__prepare_scriptable__") else module
     for name, child in list(made._modules.items()):
         new = _prepared(child, memo)

@@ -198,17 +198,17 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(
-            f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined! "
-            "Save modules with rushlight.save"
+            f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined!"
         )
 
     # -- Python's names ---------------------------------------------------------------------------------
 
-    def _own(self, name: str) -> Any:
-        """A magic method of the program."""
-        if name not in self.methods():
-            raise NotImplementedError
-        return self._program_method(name)
+    def _has(self, name: str) -> bool:
+        """Is it a method of the program, also where only the language calls it?"""
+        try:
+            return self._program_method(name) is not None
+        except AttributeError:
+            return False
 
     def _container(self) -> list[tuple[str, Any]] | None:
         """(key, module) of a module that holds others in order."""
@@ -218,7 +218,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return None
 
     def __len__(self) -> int:
-        if "__len__" in self.methods():
+        if self._has("__len__"):
             return self._program_method("__len__")()
         held = self._container() if self.original_name in CONTAINERS else None
         if held is None:
@@ -232,7 +232,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return iter([name for name, _ in held] if self.original_name == "ModuleDict" else [module for _, module in held])
 
     def __getitem__(self, index: Any) -> Any:
-        if "__getitem__" in self.methods():
+        if self._has("__getitem__"):
             return self._program_method("__getitem__")(index)
         held = self._container() if self.original_name in CONTAINERS else None
         if held is None:
@@ -240,7 +240,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return dict(held)[index] if self.original_name == "ModuleDict" else [module for _, module in held][index]
 
     def __contains__(self, item: Any) -> bool:
-        if "__contains__" in self.methods():
+        if self._has("__contains__"):
             return self._program_method("__contains__")(item)
         if self.original_name not in CONTAINERS:
             raise NotImplementedError
@@ -288,6 +288,11 @@ class CModule:
 
     def _get_methods(self) -> list[Any]:
         return self._module._get_methods()
+
+    def _type(self) -> Any:
+        from .door import door
+
+        return door().unit.type_of_object(self._module)
 
     def hasattr(self, name: str) -> bool:
         return any(name == have for have, _ in self._module._slots())

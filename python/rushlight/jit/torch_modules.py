@@ -71,7 +71,11 @@ class _View(dict[str, Any]):
                 return
         elif name not in self:
             raise RuntimeError(f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}")
-        self._of._set(name, value)
+        try:
+            self._of._set(name, value)
+        except TypeError as error:
+            what = value._class_name if isinstance(value, _rushlight.Module) else value
+            raise RuntimeError(f"Could not assign '{name}': object of type {what} is not compatible with interface: {error}") from None
 
     def __delitem__(self, name: str) -> None:
         raise RuntimeError(f"cannot delete '{name}' of a ScriptModule")
@@ -111,7 +115,7 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
                 delattr(cls, key)
                 cls._script_stubs[value.original_method.__name__] = value
                 cls._script_functions = {**getattr(cls, "_script_functions", {}), key: value.original_method}
-        if getattr(cls, "_disable_script_meta", False):
+        if cls.__dict__.get("_disable_script_meta", False):
             return
         cls._wrap_init()
 
@@ -209,6 +213,8 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
     def __getattr__(self, name: str) -> Any:
         if not self._is_script:
             return torch.nn.Module.__getattr__(self, name)
+        if not name.startswith("__") and self._has(f"__{name}_getter"):
+            return self._program_method(f"__{name}_getter")()
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -223,16 +229,25 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             if kind & MODULE:
                 self._modules[name] = value
             else:
-                self._set(name, value)
+                self._assign(name, value)
             return
         concrete = self.__dict__.get("_concrete_type")
         if concrete is not None and name in concrete.constants:
-            raise AttributeError(f"Cannot mutate TorchScript constant value: '{name}'. Value: '{value}'")
+            raise RuntimeError(f"Can't set constant '{name}' which has value:{concrete.constants[name]}")
+        if self._has(f"__{name}_setter"):
+            self._program_method(f"__{name}_setter")(value)
+            return
         if isinstance(value, torch.nn.Parameter):
             self._parameters[name] = value
         if isinstance(value, torch.nn.Module) and not isinstance(value, _rushlight.Module):
             self._modules[name] = value
         object.__setattr__(self, name, value)
+
+    def _assign(self, name: str, value: Any) -> None:
+        try:
+            self._set(name, value)
+        except TypeError as error:
+            raise RuntimeError(f"Could not cast attribute '{name}' to its type: Unable to cast {value!r}: {error}") from None
 
     def __delattr__(self, name: str) -> None:
         if self._is_script:
