@@ -458,17 +458,23 @@ static int text_to_value(py_call *call, PyObject *o, rush_value *out)
   return 0;
 }
 
-/* A device of torch's: "cpu", "cpu:0". */
+/* A device of torch's: "cpu", "cuda:1". */
 static int device_to_value(PyObject *o, rush_value *out)
 {
-  PyObject *type = PyObject_GetAttrString(o, "type");
-  int is_cpu = type && PyUnicode_Check(type) ? PyUnicode_CompareWithASCIIString(type, "cpu") == 0 : 0;
+  static const struct { const char *name; int kind; } kinds[] = {{"cpu", 0}, {"cuda", 1}, {"mps", 13}, {"meta", 14}};
+  PyObject *type = PyObject_GetAttrString(o, "type"), *index = PyObject_GetAttrString(o, "index");
+  long i = index && PyLong_Check(index) ? PyLong_AsLong(index) : -1;
+  int kind = 1; /* others have no memory here either */
 
+  for (size_t k = 0; type && PyUnicode_Check(type) && k < sizeof kinds / sizeof *kinds; k++)
+    if (PyUnicode_CompareWithASCIIString(type, kinds[k].name) == 0)
+      kind = kinds[k].kind;
   PyErr_Clear();
   *out = rush_value_none();
   out->tag = RUSH_TAG_DEVICE;
-  out->as.i = (int64_t)(is_cpu ? 0 : 1) << 32 | (uint32_t)-1;
+  out->as.i = (int64_t)kind << 32 | (uint32_t)i;
   Py_XDECREF(type);
+  Py_XDECREF(index);
   return 0;
 }
 

@@ -230,6 +230,8 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
     return sugar_value(em_call_overloads(e, fn->as.overloads.functions, fn->as.overloads.n, fn->as.overloads.self, a));
   case SUGAR_DISPATCH:
     return em_call_sugared(e, dispatched(e, fn, a), a, hint);
+  case SUGAR_EXCEPTION:
+    FAIL(e, "exception message cannot be used as a value");
   default:
     FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
   }

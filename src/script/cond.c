@@ -23,27 +23,27 @@ static const type *refined(const refinement *list, const char *name)
   return NULL;
 }
 
-/* What both say holds: the later one's word counts. */
+/* What both say holds; where they say different things of a name nothing is known of it, as in PyTorch. */
 static refinement *both(emitter *e, const refinement *a, const refinement *b)
 {
   refinement *out = NULL;
-  for (; a; a = a->next)
-    if (!refined(b, a->name))
-      out = add_refinement(e, out, a->name, a->type);
+  for (const refinement *r = a; r; r = r->next)
+    if (!refined(b, r->name) || type_equal(refined(b, r->name), r->type))
+      out = add_refinement(e, out, r->name, r->type);
   for (; b; b = b->next)
-    out = add_refinement(e, out, b->name, b->type);
+    if (!refined(a, b->name))
+      out = add_refinement(e, out, b->name, b->type);
   return out;
 }
 
-/* What either says: only names of both, with the unified type. */
+/* What either says: only where both say the same. */
 static refinement *either(emitter *e, const refinement *a, const refinement *b)
 {
   refinement *out = NULL;
   for (; a; a = a->next) {
     const type *other = refined(b, a->name);
-    const type *t = other ? em_unify(e, a->type, other, false) : NULL;
-    if (t)
-      out = add_refinement(e, out, a->name, t);
+    if (other && type_equal(other, a->type))
+      out = add_refinement(e, out, a->name, a->type);
   }
   return out;
 }
@@ -71,11 +71,14 @@ ir_value *em_to_bool(emitter *e, ir_value *v)
   if (v->type->kind == TYPE_BOOL)
     return v;
   sugared cast = {.kind = SUGAR_CAST, .as.builtin = {"aten::Bool", NULL, type_simple(TYPE_BOOL)}};
+  static const type_kind kinds[] = {TYPE_TENSOR, TYPE_INT, TYPE_FLOAT, TYPE_NUMBER, TYPE_LIST, TYPE_STRING, TYPE_DICT};
   function *f;
   if (v->type->kind == TYPE_CLASS)
     class_complete(e->s, v->type);
-  if (v->type->kind == TYPE_NONE || em_is_optional_like(v->type) ||
-      (v->type->kind == TYPE_CLASS && !em_find_method(v->type, "__bool__", &f)))
+  bool fits = v->type->kind == TYPE_CLASS && em_find_method(v->type, "__bool__", &f);
+  for (size_t i = 0; i < COUNT_OF(kinds); i++)
+    fits |= type_runtime(v->type)->kind == kinds[i];
+  if (!fits)
     FAIL(e, "Could not cast value of type %s to bool", TYPE_TEXT(e, v->type));
   call_args a = {.args = &v, .n = 1};
   sugared out = em_call_sugared(e, &cast, &a, NULL);

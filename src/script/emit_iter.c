@@ -254,7 +254,7 @@ ir_value *em_list_comp(emitter *e, const ast_expr *x, const type *hint)
     hint = hint->elems[0];
   bool typed = hint && hint->kind == TYPE_LIST;
   const type *elem = typed ? hint->elems[0] : NULL;
-  comprehension c = {x, em_make_list(e, typed ? elem : type_simple(TYPE_TENSOR), NULL, 0), elem, typed};
+  comprehension c = {x, em_make_list(e, typed ? elem : type_simple(TYPE_TENSOR), NULL, 0), e->names->is_eager ? NULL : elem, typed};
   return emit_comp(e, x, &c, append_element);
 }
 

@@ -54,6 +54,8 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
 static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *const *hints,
                              uint32_t n_hints, uint32_t *n_out)
 {
+  if (e->names->is_eager) /* what is expected of a whole display says nothing of its items in PyTorch */
+    n_hints = 0;
   ir_value **v = NULL;
   uint32_t n = 0, cap = 0;
   for (uint32_t i = 0; i < items->n; i++) {
@@ -137,11 +139,13 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
   uint32_t n = x->as.dict.keys.n;
   ir_value **keys = session_array(e->s, ir_value *, n), **values = session_array(e->s, ir_value *, n);
   ir_value **all = session_array(e->s, ir_value *, (size_t)n * 2);
+  const type *const none[2] = {NULL, NULL};
   for (uint32_t i = 0; i < n; i++) {
     if (!x->as.dict.keys.items[i])
       REFUSE(e, &x->at, NOT_SUPPORTED, "Dict expansion (e.g. `{**dict}`) is not supported");
-    keys[i] = all[2 * i] = em_expr(e, x->as.dict.keys.items[i], t ? t->elems[0] : NULL);
-    values[i] = em_expr(e, x->as.dict.values.items[i], t ? t->elems[1] : NULL);
+    const type *const *hints = t && !e->names->is_eager ? t->elems : none;
+    keys[i] = all[2 * i] = em_expr(e, x->as.dict.keys.items[i], hints[0]);
+    values[i] = em_expr(e, x->as.dict.values.items[i], hints[1]);
     all[2 * i + 1] = values[i];
   }
   e->at = x->at;
@@ -151,6 +155,10 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
     key = common_type(e, keys, n, t ? key : NULL, "Dict keys");
     value = common_type(e, values, n, t ? value : NULL, "Dict values");
   }
+  bool fits[2] = {!t || type_is_subtype(key, t->elems[0]), !t || type_is_subtype(value, t->elems[1])};
+  if (e->names->is_eager && !(fits[0] && fits[1]))
+    FAIL(e, "Type annotation was inferred to be `%s`, but the type of %s given by the dict literal is %s", TYPE_TEXT(e, t),
+         fits[0] ? "values" : "keys", TYPE_TEXT(e, fits[0] ? value : key));
   resolve_check_key(e->s, key, e->at);
   const type *made = type_dict(&e->p->types, key, value);
   if (!made)
@@ -195,7 +203,7 @@ ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint)
 {
   switch (x->kind) {
   case EXPR_INT:
-    if (x->op == OP_NEG)
+    if (x->op == OP_NEG || (e->names->is_eager && x->as.integer == INT64_MIN)) /* Python's tree has the minus apart */
       FAIL(e, "Integral constant out of range (must fit in a signed 64 bit integer)");
     return em_constant_int(e, x->as.integer);
   case EXPR_FLOAT:

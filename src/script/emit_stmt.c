@@ -365,7 +365,7 @@ static void emit_exit_stmt(emitter *e, ir_kind kind, const char *word)
   if (e->loop_depth == 0)
     FAIL(e, "SyntaxError: '%s' outside loop", word);
   em_put_node(e, kind, NULL, 0, NULL);
-  e->frame->exits = true;
+  e->frame->exits = !e->names->is_eager; /* PyTorch looks at what follows, and at the variables of both branches */
 }
 
 /* -- With --------------------------------------------------------------------------------------- */

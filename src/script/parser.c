@@ -96,11 +96,10 @@ static void apply_signature_comment(parser *p, ast_def *d)
     parser_fail_expected(&sub, "the end of the type comment");
   if (dots)
     return;
-  uint32_t first = d->n_params == n + 1 ? 1 : 0; /* self has no type in a comment */
+  uint32_t first = d->n_params == n + 1 && strcmp(d->params[0].name, "self") == 0 ? 1 : 0; /* self has no type in a comment */
   if (d->n_params != n + first) {
     source_range at = parser_range_from(&sub, start);
-    session_fail(p->s, &at, "the type comment has %u parameters but the function has %u", n,
-                 d->n_params);
+    session_fail(p->s, &at, "Number of type annotations (%u) did not match the number of function parameters (%u)", n, d->n_params);
   }
   for (uint32_t i = 0; i < n; i++)
     d->params[first + i].type = types[i];

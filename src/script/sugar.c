@@ -40,7 +40,7 @@ const char *em_sugar_name(emitter *e, const sugared *v)
   case SUGAR_RANGE:
     return "range";
   case SUGAR_ITERATION:
-    return "iterable";
+    return "iterabletree";
   case SUGAR_CLOSURE:
     return "closure";
   case SUGAR_MODULE_VIEW:
@@ -92,7 +92,7 @@ static const char *const prim_properties[] = {
 };
 static const char *const aten_properties[] = {"is_leaf", "mT", "mH", "real", "imag", "retains_grad"};
 static const char *const cast_methods[] = {"byte", "char", "double", "float", "cfloat", "cdouble", "int",
-                                           "long", "short", "bool", "half", "bfloat16"};
+                                           "long", "short", "half", "bfloat16"};
 
 static bool one_of(const char *name, const char *const *names, size_t n)
 {

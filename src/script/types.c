@@ -162,8 +162,9 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
     session_fail(s, &at, "%s takes a different number of type arguments: got %u", name, n);
   if (strcmp(last, "List") == 0 || strcmp(last, "list") == 0 || strncmp(last, "BroadcastingList", 16) == 0)
     return made(s, type_list(ts, elems[0]));
+  const type *or_none[2] = {elems[0], type_simple(TYPE_NONE)};
   if (strcmp(last, "Optional") == 0)
-    return made(s, type_optional(ts, elems[0]));
+    return made(s, elems[0]->kind == TYPE_UNION ? type_union(ts, or_none, 2) : type_optional(ts, elems[0]));
   if (strcmp(last, "Future") == 0 || strcmp(last, "Await") == 0)
     return made(s, type_future(ts, elems[0]));
   if (strcmp(last, "Final") == 0 && !r->is_eager)
