@@ -93,9 +93,7 @@ size_t ir_facts_parse(const char *text, int dtype, ir_facts *out)
   }
   if (*p != ')')
     return 0;
-  if (!ranked && !f.on_cpu && f.requires_grad < 0 && p != text + 1)
-    return 0;
-  if (!ranked && f.dtype == DTYPE_NONE)
+  if (!ranked) /* of a tensor without dimensions, or of one whose dimensions are not known: PyTorch writes both so */
     f.n_dims = p == text + 1 ? 0 : -1;
   f.strided |= f.n_dims == 0;
   *out = f;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "passes/passes.h"
+#include "run/code.h"
 #include "script/unit.h"
 
 typedef struct job {
@@ -84,7 +85,7 @@ int main(int argc, char **argv)
       printf("%s\t%s\t%s\n", graph_passes[i].name, graph_passes[i].what, graph_passes[i].flags & PASS_SIGNATURE ? "signature" : "");
     return 0;
   }
-  if (argc < 2 || context_new(NULL, &c, NULL) != RUSH_OK)
+  if (argc < 2 || context_new(NULL, &c, NULL) != RUSH_OK || run_init(c, NULL) != RUSH_OK)
     return 2;
   char *text = read_all(stdin), *at = text;
   while (at && *at) {

@@ -67,4 +67,4 @@ def test_large_graphs(tool: pathlib.Path) -> None:
     for name in passes.listed(tool):
         times = [int(t.rsplit("# ", 1)[1].split()[0]) for t in passes.run(tool, name, [small, large], timed=True)]
         assert times[1] < 1e9, f"{name} took {times[1] / 1e9:.2f} s"
-        assert times[1] < 25 * times[0] + 1e8, f"{name}: {times}"
+        assert times[1] < 50 * times[0] + 3e8, f"{name}: {times}"

@@ -1,0 +1,200 @@
+/* passes/batch_mm.c -- several matrix products of one matrix become one product.
+ *
+ *   mm(a, w), mm(b, w), mm(c, w)  ->  rows of mm(cat([a, b, c], 0), w)
+ *   mm(x, a), mm(x, b), mm(x, c)  ->  columns of mm(x, cat([a, b, c], 1))
+ *
+ * Sizes are asked for when it runs, so nothing need be known of them.  FEWEST products at least, in one block, whose
+ * operands nobody writes to, all made before the first result is used.  Sums may be rounded in another order. */
+#include "ir/alias.h"
+#include "ops/lookup.h"
+#include "passes/passes_int.h"
+
+#include <stdlib.h>
+
+#define FEWEST 4
+
+typedef struct product {
+  ir_node *n;
+  uint32_t at; /* in the block */
+} product;
+
+typedef struct batcher {
+  session *s;
+  alias_info *alias;
+  product *v;
+  uint32_t n, cap;
+  uint32_t shared; /* the operand that is the same: 0 or 1 */
+} batcher;
+
+static void add_product(batcher *b, ir_node *n)
+{
+  if (b->n == b->cap) {
+    product *fresh = session_array(b->s, product, 2 * b->cap + 16);
+    if (b->n)
+      memcpy(fresh, b->v, b->n * sizeof *fresh);
+    b->v = fresh;
+    b->cap = 2 * b->cap + 16;
+  }
+  b->v[b->n] = (product){n, b->n};
+  b->n++;
+}
+
+static int by_first(const void *a, const void *b)
+{
+  const product *x = a, *y = b;
+  uintptr_t p = (uintptr_t)ir_node_input(x->n, 0), q = (uintptr_t)ir_node_input(y->n, 0);
+
+  return p != q ? (p < q ? -1 : 1) : x->at < y->at ? -1 : 1;
+}
+
+static int by_second(const void *a, const void *b)
+{
+  const product *x = a, *y = b;
+  uintptr_t p = (uintptr_t)ir_node_input(x->n, 1), q = (uintptr_t)ir_node_input(y->n, 1);
+
+  return p != q ? (p < q ? -1 : 1) : x->at < y->at ? -1 : 1;
+}
+
+/* The last node of the block that makes an operand of it. */
+static uint64_t made_at(const ir_node *n)
+{
+  uint64_t last = 0;
+
+  for (uint32_t i = 0; i < 2; i++) {
+    const ir_node *m = ir_node_input(n, i)->node;
+    if (m->block == n->block && m->kind != IR_PARAM && m->order > last)
+      last = m->order;
+  }
+  return last;
+}
+
+static uint64_t used_at(const ir_node *n)
+{
+  uint64_t first = UINT64_MAX;
+
+  for (const ir_use *u = n->outputs[0]->uses; u; u = u->next) {
+    const ir_node *m = u->user;
+    while (m->block != n->block)
+      m = m->block->owner;
+    if (m->order < first)
+      first = m->order;
+  }
+  return first;
+}
+
+/* v[0 .. n) as one product before `pos`. */
+static void join(batcher *b, product *v, uint32_t n, ir_node *pos)
+{
+  session *s = b->s;
+  int64_t dim = b->shared ? 0 : 1;
+  ir_value **parts = session_array(s, ir_value *, n), **sizes = session_array(s, ir_value *, n);
+  ir_value *along = pass_put_int(s, pos, dim), *same = ir_node_input(v[0].n, b->shared);
+  const type *ints = session_type(s, type_list(pos->graph->types, type_simple(TYPE_INT)));
+  const type *tensors = session_type(s, type_list(pos->graph->types, type_simple(TYPE_TENSOR)));
+
+  for (uint32_t i = 0; i < n; i++) {
+    parts[i] = ir_node_input(v[i].n, 1 - b->shared);
+    sizes[i] = pass_put_op(s, pos, "aten::size", "int", (ir_value *[]){parts[i], along}, 2)->outputs[0];
+  }
+  ir_value *list = pass_put_node(s, pos, IR_LIST_CONSTRUCT, parts, n, tensors)->outputs[0];
+  ir_value *all = pass_put_op(s, pos, "aten::cat", "", (ir_value *[]){list, along}, 2)->outputs[0];
+  ir_value *factors[2] = {b->shared ? all : same, b->shared ? same : all};
+  ir_value *result = pass_put_op(s, pos, "aten::mm", "", factors, 2)->outputs[0];
+  ir_value *cuts = pass_put_node(s, pos, IR_LIST_CONSTRUCT, sizes, n, ints)->outputs[0];
+  ir_value *pieces = pass_put_op(s, pos, "aten::split_with_sizes", "", (ir_value *[]){result, cuts, along}, 3)->outputs[0];
+  ir_node *unpack = pass_put_node(s, pos, IR_LIST_UNPACK, &pieces, 1, NULL);
+  for (uint32_t i = 0; i < n; i++)
+    (void)ir_node_add_output(s, unpack, type_simple(TYPE_TENSOR));
+  for (uint32_t i = 0; i < n; i++) {
+    ir_value *piece = unpack->outputs[i];
+    if (!b->shared) { /* columns of a row-major matrix: as the product would have given them */
+      ir_value *format = pass_put_int(s, pos, 0);
+      piece = pass_put_op(s, pos, "aten::contiguous", "", (ir_value *[]){piece, format}, 2)->outputs[0];
+    }
+    pass_replace(v[i].n, &piece);
+    v[i].n = NULL;
+  }
+}
+
+/* Is n's operand the result of one of these?  They are in order, and the last that could be it was made last. */
+static bool uses_one(const product *v, uint32_t k, const ir_node *n, uint32_t operand)
+{
+  const ir_node *made = ir_node_input(n, operand)->node;
+  uint32_t lo = 0, hi = k;
+
+  while (lo < hi && made->block == n->block) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    if (v[mid].n == made)
+      return true;
+    if (v[mid].n->order < made->order)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return false;
+}
+
+/* Products with one operand in common: as many as are all made before the first of them is used. */
+static void join_some(batcher *b, product *v, uint32_t n)
+{
+  for (uint32_t from = 0; from + FEWEST <= n;) {
+    uint64_t last = made_at(v[from].n), first = used_at(v[from].n);
+    uint32_t k = 1;
+    for (; from + k < n; k++) {
+      uint64_t made = made_at(v[from + k].n), used = used_at(v[from + k].n);
+      if ((made > last ? made : last) >= (used < first ? used : first) || uses_one(v + from, k, v[from + k].n, 1 - b->shared))
+        break;
+      last = made > last ? made : last;
+      first = used < first ? used : first;
+    }
+    if (k >= FEWEST) {
+      ir_node *pos = v[from + k - 1].n; /* behind its operands, but perhaps behind a use: then before that */
+      for (uint32_t i = 0; i < k; i++)
+        if (v[from + i].n->order > last && v[from + i].n->order < pos->order)
+          pos = v[from + i].n;
+      if (pos->order > last && pos->order < first) {
+        ir_node *mark = pass_put_node(b->s, pos, IR_UNINITIALIZED, NULL, 0, type_simple(TYPE_NONE));
+        join(b, v + from, k, mark);
+        ir_node_destroy(mark);
+      }
+    }
+    from += k;
+  }
+}
+
+static bool is_product(const batcher *b, const ir_node *n)
+{
+  return ir_node_is_op(n, "aten::mm") && n->n_inputs == 2 && n->outputs[0]->uses &&
+         !alias_is_written(b->alias, ir_node_input(n, 0)) && !alias_is_written(b->alias, ir_node_input(n, 1)) &&
+         !alias_is_written(b->alias, n->outputs[0]);
+}
+
+static void batch_block(batcher *b, ir_block *block)
+{
+  session_enter(b->s);
+  for (b->shared = 2; b->shared-- > 0;) {
+    b->n = 0;
+    for (ir_node *n = ir_block_first(block); n != block->ret; n = n->next)
+      if (is_product(b, n))
+        add_product(b, n);
+    if (b->n > 1)
+      qsort(b->v, b->n, sizeof *b->v, b->shared ? by_second : by_first);
+    for (uint32_t i = 0, end; i < b->n; i = end) {
+      const ir_value *same = ir_node_input(b->v[i].n, b->shared);
+      for (end = i + 1; end < b->n && ir_node_input(b->v[end].n, b->shared) == same; end++)
+        continue;
+      join_some(b, b->v + i, end - i);
+    }
+  }
+  for (ir_node *n = ir_block_first(block); n != block->ret; n = n->next)
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      batch_block(b, n->blocks[i]);
+  session_leave(b->s);
+}
+
+void pass_batch_mm(session *s, ir_graph *g)
+{
+  batcher b = {.s = s, .alias = alias_analyse_all(s, g)};
+
+  batch_block(&b, g->block);
+}

@@ -1,0 +1,346 @@
+/* passes/remove_mutation.c -- lists and tensors that are made, then changed, are made as they end.
+ *
+ * Lists: appends (inserts, pops, items set) that come before every other use of a list made in the same block.  Tensors:
+ * an in-place operator on a tensor that an operator of the same block has just made, whose memory nothing else has met yet:
+ * later uses take the result of the operator that makes a new tensor. */
+#include "ir/facts.h"
+#include "ops/lookup.h"
+#include "passes/passes_int.h"
+
+#include <stdlib.h>
+
+/* -- Lists ------------------------------------------------------------------------------------- */
+
+typedef struct items {
+  session *s;
+  ir_value **v;
+  uint32_t n, cap;
+} items;
+
+static void insert_item(items *l, uint32_t at, ir_value *v)
+{
+  if (l->n == l->cap) {
+    ir_value **fresh = session_array(l->s, ir_value *, 2 * l->cap + 8);
+    if (l->n)
+      memcpy(fresh, l->v, l->n * sizeof *fresh);
+    l->v = fresh;
+    l->cap = 2 * l->cap + 8;
+  }
+  memmove(l->v + at + 1, l->v + at, (l->n - at) * sizeof *l->v);
+  l->v[at] = v;
+  l->n++;
+}
+
+static bool place_of(const ir_node *n, uint32_t arg, uint32_t size, uint32_t *out)
+{
+  int64_t i;
+
+  if (!pass_is_constant_int(ir_node_input(n, arg), &i))
+    return false;
+  i += i < 0 ? size : 0;
+  if (i < 0 || i >= size)
+    return false;
+  *out = (uint32_t)i;
+  return true;
+}
+
+/* Do to `l` what n does to its list; false: n is something else, or fails. */
+static bool apply(items *l, ir_node *n)
+{
+  uint32_t at;
+
+  if (ir_node_is_op(n, "aten::append") && n->n_inputs == 2) {
+    insert_item(l, l->n, ir_node_input(n, 1));
+  } else if (ir_node_is_op(n, "aten::insert") && n->n_inputs == 3) {
+    int64_t i;
+    if (!pass_is_constant_int(ir_node_input(n, 1), &i))
+      return false;
+    i += i < 0 ? l->n : 0;
+    insert_item(l, i < 0 ? 0 : i > l->n ? l->n : (uint32_t)i, ir_node_input(n, 2));
+  } else if (ir_node_is_op(n, "aten::_set_item") && n->n_inputs == 3 && place_of(n, 1, l->n, &at)) {
+    l->v[at] = ir_node_input(n, 2);
+  } else if (ir_node_is_op(n, "aten::pop") && n->n_inputs == 2 && place_of(n, 1, l->n, &at)) {
+    ir_value_replace_all_uses(n->outputs[0], l->v[at]);
+    memmove(l->v + at, l->v + at + 1, (l->n - at - 1) * sizeof *l->v);
+    l->n--;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/* The node of b in which n is. */
+static ir_node *ancestor_in(const ir_block *b, ir_node *n)
+{
+  while (n && n->block != b)
+    n = n->block->owner;
+  return n;
+}
+
+static int by_order(const void *a, const void *b)
+{
+  const ir_node *x = *(ir_node *const *)a, *y = *(ir_node *const *)b;
+
+  return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void settle_list(session *s, ir_node *made)
+{
+  ir_value *list = made->outputs[0];
+  uint32_t n_uses = 0, n_done = 0;
+
+  for (const ir_use *u = list->uses; u; u = u->next)
+    n_uses++;
+  if (n_uses == 0 || !type_is(list->type, TYPE_LIST))
+    return;
+  ir_node **users = session_array(s, ir_node *, n_uses);
+  n_uses = 0;
+  for (const ir_use *u = list->uses; u; u = u->next)
+    users[n_uses++] = ancestor_in(made->block, u->user);
+  qsort(users, n_uses, sizeof *users, by_order);
+  items l = {.s = s};
+  for (uint32_t i = 0; i < made->n_inputs; i++)
+    insert_item(&l, l.n, ir_node_input(made, i));
+  while (n_done < n_uses && users[n_done]->kind == IR_OP && users[n_done]->n_inputs && ir_node_input(users[n_done], 0) == list &&
+         (n_done + 1 == n_uses || users[n_done + 1] != users[n_done])) {
+    ir_node *n = users[n_done];
+    bool returns_list = n->n_outputs == 1 && n->outputs[0]->uses && !ir_node_is_op(n, "aten::pop");
+    if (!apply(&l, n))
+      break;
+    n_done++;
+    if (returns_list) /* its users come before the next change, perhaps */
+      break;
+  }
+  if (n_done == 0)
+    return;
+  ir_value *now = pass_put_node(s, users[n_done - 1], IR_LIST_CONSTRUCT, l.v, l.n, list->type)->outputs[0];
+  for (uint32_t i = 0; i < n_done; i++) {
+    if (users[i]->n_outputs == 1 && users[i]->outputs[0]->uses)
+      ir_value_replace_all_uses(users[i]->outputs[0], now);
+    ir_node_destroy(users[i]);
+  }
+  ir_value_replace_all_uses(list, now);
+  if (list->name) {
+    const char *name = session_strdup(s, list->name);
+    ir_value_set_name(s, list, NULL);
+    ir_value_set_name(s, now, name);
+  }
+  ir_node_destroy(made);
+}
+
+typedef struct found {
+  ir_node *n;
+  struct found *next;
+} found;
+
+/* Newest first: the last lists of the text come first. */
+static void find_lists(session *s, ir_node *n, void *arg)
+{
+  found **all = arg, *one;
+
+  if (n->kind != IR_LIST_CONSTRUCT)
+    return;
+  one = session_new(s, found);
+  *one = (found){n, *all};
+  *all = one;
+}
+
+void pass_remove_list_mutation(session *s, ir_graph *g)
+{
+  found *all = NULL;
+
+  pass_each(s, g->block, find_lists, &all);
+  for (; all; all = all->next)
+    settle_list(s, all->n);
+}
+
+/* -- Tensors ----------------------------------------------------------------------------------- */
+
+/* Is argument i only read, and shares no result its memory? */
+static bool only_reads(const ir_node *n, uint32_t i)
+{
+  const schema *sc;
+
+  if (n->kind != IR_OP || n->n_blocks || n->op->effects & (OP_RETURNS_ARG | OP_SIDE_EFFECT) || n->op->family == FAMILY_VIEW)
+    return false;
+  sc = n->op->schema;
+  if (i >= sc->n_args || sc->args[i].is_write || sc->args[i].elem_write || sc->args[i].alias_before)
+    return false;
+  for (uint32_t k = 0; k < n->n_outputs; k++)
+    if (k >= sc->n_returns || sc->returns[k].alias_before & ALIAS_WILDCARD)
+      return false;
+  return true;
+}
+
+/* Made by an operator that gives memory of its own. */
+static bool is_fresh(const ir_value *v)
+{
+  const ir_node *n = v->node;
+
+  return n->kind == IR_OP && !n->op->outside && pass_is_pure(n) && n->op->family != FAMILY_VIEW &&
+         !(n->op->effects & OP_RETURNS_ARG) && v->index < n->op->schema->n_returns &&
+         !n->op->schema->returns[v->index].alias_before && type_is(v->type, TYPE_TENSOR);
+}
+
+/* Could the new tensor have another dtype than the old one: is there another tensor that could promote? */
+static bool may_promote(const ir_node *n)
+{
+  int dtype = ir_facts_of(ir_node_input(n, 0)->type).dtype;
+
+  for (uint32_t i = 1; i < n->n_inputs; i++) {
+    const ir_value *v = ir_node_input(n, i);
+    int other = ir_facts_of(v->type).dtype;
+    if (type_is(v->type, TYPE_TENSOR) && v != ir_node_input(n, 0) && (other == DTYPE_NONE || other != dtype))
+      return true;
+  }
+  return false;
+}
+
+static ir_node *functional(session *s, ir_node *n)
+{
+  ir_value *in[16], *none;
+  bool fill = ir_node_is_op(n, "aten::fill_") && n->n_inputs == 2, zero = ir_node_is_op(n, "aten::zero_");
+
+  if (n->n_inputs > 16)
+    return NULL;
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    in[i] = ir_node_input(n, i);
+  if (!fill && !zero) {
+    const op *base = n->op->base;
+    if (!base || base->schema->n_args != n->n_inputs || base->schema->n_returns != 1)
+      return NULL;
+    return pass_put_op(s, n, base->schema->name, base->schema->overload, in, n->n_inputs);
+  }
+  if (fill && type_is(in[1]->type, TYPE_TENSOR))
+    return NULL;
+  uint32_t k = fill ? 2 : 1;
+  ir_node *dtype = pass_put_op(s, n, "prim::dtype", "", in, 1);
+  none = pass_put_constant(s, n, value_none(), type_simple(TYPE_NONE));
+  in[k] = dtype ? dtype->outputs[0] : none;
+  for (uint32_t i = 1; i < 5; i++)
+    in[k + i] = none;
+  return pass_put_op(s, n, fill ? "aten::full_like" : "aten::zeros_like", "", in, k + 5);
+}
+
+/* n writes to its first argument, in the block in which x was made, and gives it back. */
+static bool is_change(const ir_node *n, const ir_block *b)
+{
+  return n->kind == IR_OP && n->block == b && n->n_outputs == 1 && !(n->op->effects & OP_RANDOM) &&
+         (n->op->variant == VARIANT_INPLACE || ir_node_is_op(n, "aten::fill_") || ir_node_is_op(n, "aten::zero_"));
+}
+
+typedef struct use_list { /* of one tensor, under all names that its changes give it */
+  session *s;
+  const ir_block *block;
+  struct one_use { ir_use *use; uint64_t order; } *v;
+  uint32_t n, cap;
+} use_list;
+
+static void add_uses(use_list *l, const ir_value *v)
+{
+  for (ir_use *u = v->uses; u; u = u->next) {
+    if (l->n == l->cap) {
+      struct one_use *fresh = session_array(l->s, struct one_use, 2 * l->cap + 8);
+      if (l->n)
+        memcpy(fresh, l->v, l->n * sizeof *fresh);
+      l->v = fresh;
+      l->cap = 2 * l->cap + 8;
+    }
+    l->v[l->n++] = (struct one_use){u, ancestor_in(l->block, u->user)->order};
+  }
+}
+
+static int by_use_order(const void *a, const void *b)
+{
+  const struct one_use *x = a, *y = b;
+
+  return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static uint32_t index_of(const ir_use *u)
+{
+  uint32_t i = 0;
+
+  while (u->user->inputs[i] != u)
+    i++;
+  return i;
+}
+
+/* What x is after the change n, or NULL: n stays. */
+static ir_value *changed(session *s, ir_node *n, ir_value *x)
+{
+  bool promotes = may_promote(n);
+  ir_node *made = functional(s, n);
+
+  if (!made || !promotes)
+    return made ? made->outputs[0] : NULL;
+  ir_value *in[2] = {made->outputs[0], x};
+  return pass_put_op(s, n, "aten::type_as", "", in, 2)->outputs[0];
+}
+
+/* In the order of the text each use takes what x is by then; from the first that may keep it on, changes stay. */
+static void settle_tensor(session *s, ir_value *x)
+{
+  use_list l = {.s = s, .block = x->node->block};
+  ir_value *now = x;
+  bool held = false, any = false;
+
+  add_uses(&l, x);
+  for (uint32_t i = 0; i < l.n; i++)
+    if (is_change(l.v[i].use->user, l.block) && index_of(l.v[i].use) == 0) {
+      add_uses(&l, l.v[i].use->user->outputs[0]);
+      any = true;
+    }
+  if (!any)
+    return;
+  qsort(l.v, l.n, sizeof *l.v, by_use_order);
+  for (uint32_t i = 0, end; i < l.n; i = end) {
+    bool change = false;
+    for (end = i; end < l.n && l.v[end].order == l.v[i].order; end++) {
+      ir_use *u = l.v[end].use;
+      uint32_t at = index_of(u);
+      ir_node_set_input(u->user, at, now);
+      if (is_change(u->user, l.block) && at == 0)
+        change = true;
+      else
+        held |= !only_reads(u->user, at);
+    }
+    ir_node *n = l.v[i].use->user;
+    ir_value *after = change && !held ? changed(s, n, now) : NULL;
+    if (after) {
+      ir_value_replace_all_uses(n->outputs[0], after);
+      ir_node_destroy(n);
+      now = after;
+    }
+    held |= change && !after;
+  }
+}
+
+static void find_fresh(session *s, ir_node *n, void *arg)
+{
+  found **all = arg, *one;
+
+  if (n->n_outputs == 0 || !is_fresh(n->outputs[0]))
+    return;
+  one = session_new(s, found);
+  *one = (found){n, *all};
+  *all = one;
+}
+
+/* Settling removes nodes: those to settle are found before. */
+void pass_remove_tensor_mutation(session *s, ir_graph *g)
+{
+  found *all = NULL;
+
+  pass_each(s, g->block, find_fresh, &all);
+  for (; all; all = all->next)
+    for (uint32_t i = 0; i < all->n->n_outputs; i++)
+      if (all->n->outputs[i]->uses && is_fresh(all->n->outputs[i]))
+        settle_tensor(s, all->n->outputs[i]);
+}
+
+void pass_remove_mutation(session *s, ir_graph *g)
+{
+  pass_remove_list_mutation(s, g);
+  pass_remove_tensor_mutation(s, g);
+}
