@@ -66,6 +66,7 @@ typedef struct rush_graph rush_graph;             /* a graph that a caller owns,
 typedef struct rush_type rush_type;               /* a type that a caller owns */
 typedef struct rush_aliases rush_aliases;         /* what alias_analyse found */
 typedef struct rush_function rush_function;       /* of script.h */
+typedef struct rush_match rush_match;             /* a place where a pattern was found */
 typedef struct rush_builder rush_builder;         /* builds a graph call by call, with one sticky error */
 
 /* Where a description is written, piece by piece. */
@@ -323,6 +324,39 @@ typedef struct rush_backend_api {
   bool (*type_is_subtype)(const rush_type *a, const rush_type *b);
   /* The smallest type above both that TorchScript gives; *out NULL: there is none. */
   rush_status (*type_unify)(rush_context *c, const rush_type *a, const rush_type *b, bool to_union, const rush_type **out, rush_error *err);
+
+  /* -- Tools -- */
+
+  /* What may share memory with what, as the graph is now; values made later are answered for with "perhaps". */
+  rush_status (*alias_analyse)(rush_graph *g, rush_aliases **out, rush_error *err);
+  void (*alias_release)(rush_aliases *a);
+  /* May they be one thing, or (contained) may one, or something in it, be something in the other? */
+  bool (*alias_may)(const rush_aliases *a, const rush_graph_value *x, const rush_graph_value *y, bool contained);
+  /* Does the graph write to what v may be or hold? */
+  bool (*alias_has_writers)(const rush_aliases *a, const rush_graph_value *v);
+  /* Move n before (after) `at`, a node of the same block, and with it what has to go along, if the graph then means what it
+   * meant.  *done: it could be.  try_only: leave all where it is. */
+  rush_status (*node_move_if_valid)(const rush_node *n, const rush_node *at, bool after, bool try_only, bool *done, rush_error *err);
+  /* Every place where the pattern (a graph without blocks) stands, last node by last node; found: called for each; false ends the
+   * search.  The match is borrowed for the call. */
+  rush_status (*graph_match)(rush_graph *g, rush_graph *pattern, bool (*found)(void *user, const rush_match *m), void *user,
+                             rush_error *err);
+  const rush_node *(*match_anchor)(const rush_match *m); /* what stands for the node that makes the pattern's first output */
+  const rush_graph_value *(*match_value)(const rush_match *m, const rush_graph_value *of_pattern);
+  /* Replace what the pattern finds, without overlaps, where accept (NULL: everywhere) says so; *n: how often. */
+  rush_status (*graph_rewrite)(rush_graph *g, rush_graph *pattern, const rush_graph *by,
+                               bool (*accept)(void *user, const rush_match *m), void *user, size_t *n, rush_error *err);
+
+  /* -- Building: a graph call by call.  The first failure sticks: what comes after it does nothing and gives NULL, and
+   * build_end says it. -- */
+
+  rush_builder *(*build_begin)(rush_graph *g); /* new; adds at the graph's insert point; NULL without memory */
+  const rush_graph_value *(*build_input)(rush_builder *b, const char *name, const char *type);
+  const rush_graph_value *(*build_constant)(rush_builder *b, rush_value v);
+  const rush_graph_value *(*build_call)(rush_builder *b, const char *op, const rush_graph_value *const *args, size_t n_args);
+  void (*build_output)(rush_builder *b, const rush_graph_value *v);
+  bool (*build_failed)(const rush_builder *b);
+  rush_status (*build_end)(rush_builder *b, rush_error *err); /* releases b */
 } rush_backend_api;
 
 /* Static; NULL when this library does not have that version. */

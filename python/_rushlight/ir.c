@@ -45,6 +45,7 @@ PyObject *py_graph_steal(py_state *st, rush_graph *g)
 
 static PyObject *node_of(PyObject *o, const rush_node *n) { return make(ST(o), PY_NODE, GRAPH(o), n); }
 static PyObject *value_of(PyObject *o, const rush_graph_value *v) { return make(ST(o), PY_VALUE, GRAPH(o), v); }
+PyObject *py_ir_value(PyObject *graph, const rush_graph_value *v) { return value_of(graph, v); }
 static PyObject *block_of(PyObject *o, const rush_block *b) { return make(ST(o), PY_BLOCK, GRAPH(o), b); }
 
 static void ir_dealloc(PyObject *self)

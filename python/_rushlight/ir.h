@@ -25,6 +25,13 @@ PyObject *py_parse_type(PyObject *m, PyObject *args);
 PyObject *py_function_graph(PyObject *m, PyObject *args);
 PyObject *py_make_type(PyObject *m, PyObject *args);
 PyObject *py_unify_types(PyObject *m, PyObject *args);
+PyObject *py_alias_analyse(PyObject *m, PyObject *graph);
+PyObject *py_alias_query(PyObject *m, PyObject *args);
+PyObject *py_move_if_valid(PyObject *m, PyObject *args);
+PyObject *py_graph_match(PyObject *m, PyObject *args);
+PyObject *py_graph_rewrite(PyObject *m, PyObject *args);
+
+PyObject *py_ir_value(PyObject *graph, const rush_graph_value *v); /* of that Graph; new */
 PyObject *py_method_graph(py_state *st, PyObject *owner, const char *name, bool inlined);
 
 #endif

@@ -17,7 +17,10 @@ from . import _rushlight
 from ._rushlight import Block, Graph, Node, Value, make_type, parse_ir, parse_type, unify_types
 from ._rushlight import GraphType as Type
 
-__all__ = ["Block", "Graph", "Node", "Type", "Use", "Value", "parse_ir", "parse_type", "unify_types"]
+__all__ = [
+    *("AliasDb", "Block", "Graph", "Node", "SubgraphRewriter", "SymbolicVariable", "Type", "Use", "Value"),
+    *("find_matches", "parse_ir", "parse_type", "unify_types"),
+]
 
 
 class Use:
@@ -392,6 +395,13 @@ class _Graph:
         finally:
             self.setInsertPoint(before)
 
+    def alias_db(self, isFrozen: bool = False, descend_function_calls: bool = False) -> AliasDb:
+        """What may share memory with what."""
+        return AliasDb(self)
+
+    def dump_alias_db(self) -> None:
+        self.alias_db().dump()
+
     def makeMultiOutputIntoTuple(self) -> None:
         """Several outputs become one tuple."""
         values = list(self.outputs())
@@ -405,6 +415,149 @@ class _Graph:
 
     def dump(self) -> None:
         print(self, end="")
+
+
+# -- Tools -------------------------------------------------------------------------------------------------
+
+
+class AliasDb:
+    """What may share memory with what in a graph, as it was when this was made."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._found = _rushlight.alias_analyse(graph)
+
+    def may_alias(self, a: Value, b: Value) -> bool:
+        """May they be one thing?"""
+        return _rushlight.alias_query(self._found, a, b, False)
+
+    def may_contain_alias(self, a: Value, b: Value) -> bool:
+        """May one, or something in it, be something in the other?"""
+        return _rushlight.alias_query(self._found, a, b, True)
+
+    def has_writers(self, of: Value | Node) -> bool:
+        """Is what the value (or what the node takes and gives) may be or hold written to by the graph?"""
+        if isinstance(of, Value):
+            return _rushlight.alias_query(self._found, of, None, False)
+        return any(self.has_writers(v) for v in (*of.inputs(), *of.outputs()))
+
+    def is_mutable(self, node: Node) -> bool:
+        """Does its operator write to an argument?"""
+        return "!" in node.schema()
+
+    def move_before_topologically_valid(self, node: Node, at: Node) -> bool:
+        """Move it, and what must come before it, if the graph then means the same."""
+        return _rushlight.move_if_valid(node, at, False, False)
+
+    def move_after_topologically_valid(self, node: Node, at: Node) -> bool:
+        """Move it, and what must come after it, if the graph then means the same."""
+        return _rushlight.move_if_valid(node, at, True, False)
+
+    def could_move_before_topologically(self, node: Node, at: Node) -> bool:
+        return _rushlight.move_if_valid(node, at, False, True)
+
+    def could_move_after_topologically(self, node: Node, at: Node) -> bool:
+        return _rushlight.move_if_valid(node, at, True, True)
+
+    def __str__(self) -> str:
+        values = [v for n in (self._graph.param_node(), *_all_nodes(self._graph)) for v in n.outputs()]
+        lines = []
+        for i, v in enumerate(values):
+            others = [f"%{w.debugName()}" for w in values[:i] if self.may_contain_alias(v, w)]
+            if others:
+                lines.append(f"%{v.debugName()} may share memory with {', '.join(others)}")
+        written = [f"%{v.debugName()}" for v in values if self.has_writers(v)]
+        return "\n".join(["===1. GRAPH===", str(self._graph), "===2. ALIAS DB===", *lines, "===3. Writes===", *written]) + "\n"
+
+    def dump(self) -> None:
+        print(self, end="")
+
+
+def _all_nodes(of: Graph | Block) -> Iterator[Node]:
+    for node in of.nodes():
+        yield node
+        for block in node.blocks():
+            yield from _all_nodes(block)
+
+
+def find_matches(pattern: str | Graph, graph: Graph) -> list[dict[str, Value]]:
+    """Where the pattern (a graph, or its text) stands in the graph: its values, by the names that the pattern has."""
+    return _rushlight.graph_match(graph, parse_ir(pattern) if isinstance(pattern, str) else pattern)
+
+
+class SubgraphRewriter:
+    """Replaces patterns, given as graphs' texts, in graphs."""
+
+    def __init__(self) -> None:
+        self._patterns: list[tuple[Graph, Graph]] = []
+
+    def RegisterRewritePattern(self, pattern: str, replacement: str, value_names: Any = None) -> SubgraphRewriter:
+        """What the pattern finds becomes the replacement; both have the same numbers of inputs and outputs."""
+        self._patterns.append((parse_ir(pattern), parse_ir(replacement)))
+        return self
+
+    def runOnGraph(self, graph: Graph, filters: Callable[[dict[str, Value]], bool] | None = None) -> int:
+        """Pattern by pattern; filters says of a match (values by name) whether it is replaced.  How many were."""
+        return sum(_rushlight.graph_rewrite(graph, a, b, filters) for a, b in self._patterns)
+
+    run = runOnGraph
+
+
+class SymbolicVariable:
+    """A value that operators and methods extend the graph with: (x + 1).tanh() inserts two calls."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    @staticmethod
+    def asNewInput(graph: Graph, name: str = "", type: str | Type = "Tensor") -> SymbolicVariable:
+        """A new input of the graph."""
+        value = graph.addInput(name)
+        return SymbolicVariable(value.setType(parse_type(type, graph) if isinstance(type, str) else type))
+
+    def value(self) -> Value:
+        return self._value
+
+    def addAsOutput(self) -> None:
+        """It becomes an output of the graph."""
+        self._value.owningGraph().registerOutput(self._value)
+
+    def call(self, op: str, *args: Any, **kwargs: Any) -> SymbolicVariable:
+        """Insert the operator with this value first."""
+        plain = [a._value if isinstance(a, SymbolicVariable) else a for a in (self, *args)]
+        named = {k: a._value if isinstance(a, SymbolicVariable) else a for k, a in kwargs.items()}
+        return SymbolicVariable(self._value.owningGraph().insert(op, plain, **named))
+
+    def __getattr__(self, name: str) -> Callable[..., SymbolicVariable]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: self.call("aten::" + name, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"SymbolicVariable({self._value!r})"
+
+
+def _binary(op: str, swapped: bool = False) -> Callable[[SymbolicVariable, Any], SymbolicVariable]:
+    def method(self: SymbolicVariable, other: Any) -> SymbolicVariable:
+        if not swapped:
+            return self.call(op, other)
+        graph = self._value.owningGraph()
+        return SymbolicVariable(graph.insert(op, [other, self._value]))
+
+    return method
+
+
+for _name, _op in (
+    *(("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("mod", "remainder"), ("pow", "pow")),
+    *(("matmul", "matmul"), ("floordiv", "floor_divide"), ("and", "__and__"), ("or", "__or__"), ("xor", "__xor__")),
+):
+    setattr(SymbolicVariable, f"__{_name}__", _binary("aten::" + _op))
+    setattr(SymbolicVariable, f"__r{_name}__", _binary("aten::" + _op, True))
+for _name in ("lt", "le", "gt", "ge"):
+    setattr(SymbolicVariable, f"__{_name}__", _binary("aten::" + _name))
+setattr(SymbolicVariable, "__neg__", lambda self: self.call("aten::neg"))  # noqa: B010
 
 
 # -- Types -------------------------------------------------------------------------------------------------

@@ -72,10 +72,13 @@ class _Search:
             first = at if first < 0 else first
             column = at - (self.text.rfind("\n", 0, at) + 1)
             line_end = self.text.find("\n", at)
-            below = self.text[line_end + 1 :].split("\n", 1)[0] if line_end >= 0 else ""
-            mark = below[column : column + len(check.text)]
-            around = below[column - 1 : column] + below[column + len(check.text) : column + len(check.text) + 1]
-            if len(mark) == len(check.text) and not mark.strip("~^") and not set(around) & set("~^"):
+            place = line_end + 1 + column
+            end = place + len(check.text)
+            if line_end < 0 or end >= len(self.text):
+                break
+            if not self.text[place:end].strip("~^"):
+                self.absent(check, place - 1, place, "~")
+                self.absent(check, end, end + 1, "~")
                 return at, at + len(check.text)
             at = self.text.find(check.text, at + 1)
         raise RuntimeError(
@@ -104,12 +107,11 @@ class _Search:
                     f"{_excerpt(self.text, before, 1)}From {check}\n"
                 )
             return found.span()
+        if check.kind == "CHECK-NEXT":
+            before = self.find(check, before, None, "\n") + 1
         at = self.find(check, before)
-        if check.kind == "CHECK-SAME":
+        if check.kind in ("CHECK-SAME", "CHECK-NEXT"):
             self.absent(check, before, at, "\n")
-        elif check.kind == "CHECK-NEXT":
-            line_end = self.find(check, before, at, "\n")
-            self.absent(check, line_end + 1, at, "\n")
         return at, at + len(check.text)
 
     def run(self, groups: list[list[_Check]]) -> None:

@@ -67,7 +67,10 @@ rush_status ir_need_value(const ir_graph *g, const ir_value *v, rush_error *err)
   X(node_copy_attrs) X(value_is_live) X(value_node) X(value_offset) X(value_name) X(value_set_name) X(value_type)    \
   X(value_set_type) X(value_n_uses) X(value_use) X(value_replace_uses) X(type_parse) X(type_release) X(type_kind)    \
   X(type_text) X(type_n_elems) X(type_elem) X(type_field) X(type_name) X(type_equal) X(type_is_subtype)              \
-  X(type_unify) X(type_make) X(graph_insert_graph)
+  X(type_unify) X(type_make) X(graph_insert_graph) X(alias_analyse)         \
+  X(alias_release) X(alias_may) X(alias_has_writers) X(node_move_if_valid) X(graph_match) X(match_anchor)            \
+  X(match_value) X(graph_rewrite) X(build_begin) X(build_input) X(build_constant) X(build_call) X(build_output)      \
+  X(build_failed) X(build_end)
 
 /* -- ir_graph.c: making, reading, blocks -- */
 rush_status api_graph_create(rush_context *c, rush_graph **out, rush_error *err);
@@ -164,5 +167,25 @@ const char *api_type_name(const rush_type *t);
 bool api_type_equal(const rush_type *a, const rush_type *b);
 bool api_type_is_subtype(const rush_type *a, const rush_type *b);
 rush_status api_type_unify(rush_context *c, const rush_type *a, const rush_type *b, bool to_union, const rush_type **out, rush_error *err);
+
+/* -- ir_tools.c -- */
+rush_status api_alias_analyse(rush_graph *g, rush_aliases **out, rush_error *err);
+void api_alias_release(rush_aliases *a);
+bool api_alias_may(const rush_aliases *a, const rush_graph_value *x, const rush_graph_value *y, bool contained);
+bool api_alias_has_writers(const rush_aliases *a, const rush_graph_value *v);
+rush_status api_node_move_if_valid(const rush_node *n, const rush_node *at, bool after, bool try_only, bool *done, rush_error *err);
+rush_status api_graph_match(rush_graph *g, rush_graph *pattern, bool (*found)(void *user, const rush_match *m), void *user,
+                            rush_error *err);
+const rush_node *api_match_anchor(const rush_match *m);
+const rush_graph_value *api_match_value(const rush_match *m, const rush_graph_value *of_pattern);
+rush_status api_graph_rewrite(rush_graph *g, rush_graph *pattern, const rush_graph *by,
+                              bool (*accept)(void *user, const rush_match *m), void *user, size_t *n, rush_error *err);
+rush_builder *api_build_begin(rush_graph *g);
+const rush_graph_value *api_build_input(rush_builder *b, const char *name, const char *type);
+const rush_graph_value *api_build_constant(rush_builder *b, rush_value v);
+const rush_graph_value *api_build_call(rush_builder *b, const char *op, const rush_graph_value *const *args, size_t n_args);
+void api_build_output(rush_builder *b, const rush_graph_value *v);
+bool api_build_failed(const rush_builder *b);
+rush_status api_build_end(rush_builder *b, rush_error *err);
 
 #endif
