@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _rushlight
-from ._rushlight import Block, Graph, Node, Value, make_type, parse_ir, parse_type, unify_types
+from ._rushlight import Block, Graph, Node, Value, make_type, parse_ir, parse_type
 from ._rushlight import GraphType as Type
 
 __all__ = [

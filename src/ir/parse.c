@@ -69,7 +69,9 @@ static void define(ir_parser *p, str name, ir_value *v)
 
 static const type *typed(ir_parser *p)
 {
-  return parse_accept(p, ":") ? parse_type(p) : type_simple(TYPE_TENSOR);
+  if (!parse_accept(p, ":"))
+    return type_simple(TYPE_TENSOR);
+  return parse_accept_word(p, "Function") ? NULL : parse_type(p); /* a constant: see parse_function */
 }
 
 /* `%a : T, %b : U` up to `end`. */
@@ -79,16 +81,63 @@ static void parse_params(ir_parser *p, ir_block *b)
   while (!parse_accept(p, ")")) {
     str name = value_name(p);
 
-    define(p, name, ir_block_add_input(p->s, b, typed(p), NULL));
+    const type *t = typed(p);
+    if (!t)
+      parse_fail(p, "functions are no inputs");
+    define(p, name, ir_block_add_input(p->s, b, t, NULL));
     if (!parse_peek(p, ")"))
       parse_expect(p, ",");
   }
   parse_expect(p, ":");
 }
 
+/* %3 : Function = prim::Constant[name="f"](): no node of ours, calls know their functions. */
+typedef struct callee {
+  function *f;
+  int64_t id, at; /* its number, and how many nodes stand before it */
+} callee;
+
+static void parse_function(ir_parser *p, const ir_block *b, str name)
+{
+  callee *c = session_new(p->s, callee);
+
+  parse_expect(p, "[name=");
+  c->f = parse_function_name(p);
+  parse_expect(p, "](");
+  parse_expect(p, ")");
+  c->id = all_digits(name) ? (int64_t)strtoul(session_strndup(p->s, name.p, name.len), NULL, 10) : p->max_id;
+  if (c->id >= p->max_id)
+    p->max_id = (uint32_t)c->id + 1;
+  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
+    c->at++;
+  if (table_get(&p->values, name) || table_get(&p->functions, name))
+    parse_fail(p, "%%%.*s is defined twice", (int)name.len, name.p);
+  put(p->s, &p->functions, name, c);
+}
+
+/* A call's first input may be its function. */
+static void parse_callee(ir_parser *p, ir_node *n)
+{
+  const char *at = p->at;
+
+  if (n->kind != IR_CALL_FUNCTION || n->function || !parse_peek(p, "%"))
+    return;
+  const callee *c = table_get(&p->functions, value_name(p));
+  if (!c) {
+    p->at = at;
+    return;
+  }
+  n->function = c->f;
+  ir_attr_set_int(p->s, n, "_fn", c->id);
+  ir_attr_set_int(p->s, n, "_at", c->at);
+  if (!parse_peek(p, ")"))
+    parse_expect(p, ",");
+}
+
 static void parse_inputs(ir_parser *p, ir_node *n)
 {
   parse_expect(p, "(");
+  parse_callee(p, n);
   while (!parse_accept(p, ")")) {
     ir_node_add_input(p->s, n, use(p));
     if (!parse_peek(p, ")"))
@@ -156,6 +205,15 @@ void parse_node(ir_parser *p, ir_block *b)
 
   if (!name.len)
     parse_fail(p, "expected an operator");
+  bool of_function = false;
+  for (uint32_t i = 0; i < n_outs; i++)
+    of_function = of_function || !outs[i].type;
+  if (of_function) {
+    if (n_outs != 1 || !str_is(name, "prim::Constant"))
+      parse_fail(p, "only constants have the type Function");
+    parse_function(p, b, outs[0].name);
+    return;
+  }
   ir_node *n = ir_node_new_named(p->s, p->g, name);
 
   if (parse_accept(p, "["))
@@ -193,6 +251,8 @@ static void parse_group(ir_parser *p)
   p->in_group = true;
   table_free(&p->values);
   table_init(&p->values, p->s->cx->ctx);
+  table_free(&p->functions);
+  table_init(&p->functions, p->s->cx->ctx);
   parse_graph_block(p, ir_node_add_block(p->s, n));
 }
 
@@ -201,6 +261,7 @@ static void parser_free(void *arg)
   ir_parser *p = arg;
 
   table_free(&p->values);
+  table_free(&p->functions);
   table_free(&p->groups);
 }
 
@@ -227,6 +288,7 @@ ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, bool tenso
   *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text, .g = ir_graph_new(s, ts), .tensor_constants = tensor_constants};
   session_defer(s, ir_graph_free_deferred, p->g);
   table_init(&p->values, s->cx->ctx);
+  table_init(&p->functions, s->cx->ctx);
   table_init(&p->groups, s->cx->ctx);
   session_defer(s, parser_free, p);
   parse_graph_block(p, p->g->block);

@@ -557,17 +557,35 @@ static void parse_list_attr(ir_parser *p, ir_node *n, const char *name)
   ir_attr_set_ints(p->s, n, name, ints, k);
 }
 
+/* By its qualified name, or by its own where no other function has it. */
+static function *find_function(ir_parser *p, str name)
+{
+  const program *prog = program_of_types(p->ts);
+  function *f = prog ? program_find_function(prog, name) : NULL, *found = NULL;
+
+  if (f)
+    return f;
+  for (f = prog ? prog->all_functions : NULL; f; f = f->next)
+    if (!f->self && str_is(name, f->name)) {
+      if (found)
+        parse_fail(p, "several functions are called '%s'", name.p);
+      found = f;
+    }
+  if (!found)
+    parse_fail(p, "unknown function '%s'", name.p);
+  return found;
+}
+
+function *parse_function_name(ir_parser *p) { return find_function(p, parse_quoted(p)); }
+
 static void parse_attr(ir_parser *p, ir_node *n, const char *name)
 {
   if (parse_peek(p, "\"")) {
     str text = parse_quoted(p);
-    const program *prog = program_of_types(p->ts);
     bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_CLOSURE;
 
     if (function && strcmp(name, "name") == 0) {
-      n->function = prog ? program_find_function(prog, text) : NULL;
-      if (!n->function)
-        parse_fail(p, "unknown function '%s'", text.p);
+      n->function = find_function(p, text);
       return;
     }
     ir_attr_set_string(p->s, n, name, text.p);

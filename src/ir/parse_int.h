@@ -12,6 +12,7 @@ typedef struct ir_parser {
   const char *text, *at; /* NUL-terminated */
   ir_graph *g;
   table values; /* name -> ir_value of the graph being read */
+  table functions; /* name of a constant that is a function -> pending_callee */
   table groups; /* "prim::fork_0" -> its node */
   uint32_t max_id;
   bool in_group; /* reading a `with` */
@@ -31,6 +32,7 @@ void parse_word_expect(ir_parser *p, const char *word);
 const type *parse_type(ir_parser *p);
 /* After '['; the type of the node's first output says what a constant is. */
 void parse_attrs(ir_parser *p, ir_node *n, const type *out);
+function *parse_function_name(ir_parser *p); /* quoted */
 void parse_node(ir_parser *p, ir_block *b);
 
 #endif

@@ -12,6 +12,12 @@ typedef struct printer {
   bool ranges;
   const ir_node **groups; /* nodes whose block prints after the graph, as PyTorch's subgraphs */
   uint32_t n_groups, cap_groups;
+  struct callee { /* functions that the graph being printed calls: PyTorch has a constant for each */
+    const function *f;
+    uint32_t id, at; /* its number; how many nodes stand before it */
+    uint32_t origin; /* of the first call */
+  } *callees;
+  uint32_t n_callees, cap_callees, n_made; /* n_made: numbers given so far, over all graphs of the text */
 } printer;
 
 static void print_block_nodes(printer *p, const ir_block *b, int level);
@@ -229,7 +235,7 @@ static void print_attrs(text_buf *out, const ir_node *n)
   bool named = n->kind == IR_HIGHER_ORDER; /* "name" is the kind */
   const char *open = "[";
 
-  if (n->function) {
+  if (n->function && n->kind != IR_CALL_FUNCTION) {
     text_printf(out, "[name=\"%s\"", n->function->qualified);
     open = ", ";
   }
@@ -322,9 +328,22 @@ static void print_typed(text_buf *out, ir_value *const *values, uint32_t n, cons
   }
 }
 
-static void print_inputs(text_buf *out, const ir_node *n)
+static const struct callee *callee_of(const printer *p, const ir_node *n)
 {
+  for (uint32_t i = 0; i < p->n_callees && n->kind == IR_CALL_FUNCTION; i++)
+    if (p->callees[i].f == n->function)
+      return &p->callees[i];
+  return NULL;
+}
+
+static void print_inputs(const printer *p, const ir_node *n)
+{
+  text_buf *out = p->out;
+  const struct callee *c = callee_of(p, n);
+
   text_putc(out, '(');
+  if (c)
+    text_printf(out, "%%%u%s", c->id, n->n_inputs ? ", " : "");
   for (uint32_t i = 0; i < n->n_inputs; i++) {
     text_puts(out, i ? ", " : "");
     print_name(out, ir_node_input(n, i));
@@ -379,6 +398,73 @@ bool ir_node_is_subgraph(const ir_node *n)
          !captures(n->blocks[0], n->blocks[0]);
 }
 
+/* -- Functions that are called ------------------------------------------------------------------- */
+
+/* Where the constant stands: where a text said it does, else as PyTorch's pass puts it, before what was made earlier. */
+static uint32_t place_of(const ir_block *b, const ir_node *call)
+{
+  const ir_attr *a = ir_attr_find(call, "_at");
+  uint32_t at = 0;
+
+  if (a)
+    return (uint32_t)a->as.i;
+  for (const ir_node *n = ir_block_first(b); n->kind == IR_CONSTANT && n->origin > call->origin; n = n->next)
+    at++;
+  return at;
+}
+
+static void add_callee(printer *p, const ir_block *b, const ir_node *n)
+{
+  const ir_attr *id = ir_attr_find(n, "_fn");
+
+  if (callee_of(p, n))
+    return;
+  if (p->n_callees == p->cap_callees) {
+    uint32_t cap = p->cap_callees ? p->cap_callees * 2 : 4;
+    struct callee *fresh = mem_realloc(p->out->ctx, p->callees, p->cap_callees * sizeof *fresh, cap * sizeof *fresh);
+    if (!fresh) {
+      p->out->failed = true;
+      return;
+    }
+    p->callees = fresh;
+    p->cap_callees = cap;
+  }
+  struct callee c = {n->function, id ? (uint32_t)id->as.i : n->graph->next_id + p->n_made++, place_of(b, n), n->origin};
+  uint32_t i = p->n_callees++;
+
+  for (; i > 0 && (p->callees[i - 1].at > c.at || (p->callees[i - 1].at == c.at && p->callees[i - 1].origin < c.origin)); i--)
+    p->callees[i] = p->callees[i - 1];
+  p->callees[i] = c;
+}
+
+static void find_callees(printer *p, const ir_block *top, const ir_block *b)
+{
+  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    if (n->kind == IR_CALL_FUNCTION && n->function)
+      add_callee(p, top, n);
+    for (uint32_t i = 0; i < n->n_blocks && !ir_node_is_subgraph(n); i++)
+      find_callees(p, top, n->blocks[i]);
+  }
+}
+
+/* The function's own name, or the long one where that would not tell it from others. */
+static const char *callee_name(const function *f)
+{
+  for (const function *o = f->program->all_functions; o; o = o->next)
+    if (o != f && !o->self && strcmp(o->name, f->name) == 0)
+      return f->qualified;
+  return f->name;
+}
+
+static void print_callees(printer *p, uint32_t at, bool last)
+{
+  for (uint32_t i = 0; i < p->n_callees; i++)
+    if (p->callees[i].at == at || (last && p->callees[i].at > at)) {
+      indent(p->out, 1);
+      text_printf(p->out, "%%%u : Function = prim::Constant[name=\"%s\"]()\n", p->callees[i].id, callee_name(p->callees[i].f));
+    }
+}
+
 /* Remember the group; false without memory (then the text has failed). */
 static bool add_group(printer *p, const ir_node *n)
 {
@@ -411,7 +497,7 @@ static void print_node(printer *p, const ir_node *n, int level)
   if (n->kind == IR_CONSTANT)
     print_constant(out, ir_constant_value(n));
   print_attrs(out, n);
-  print_inputs(out, n);
+  print_inputs(p, n);
   if (p->ranges)
     print_range(out, &n->range);
   text_putc(out, '\n');
@@ -425,7 +511,7 @@ static void print_node(printer *p, const ir_node *n, int level)
     print_block_nodes(p, b, level + 2);
     indent(out, level + 2);
     text_puts(out, "-> ");
-    print_inputs(out, b->ret);
+    print_inputs(p, b->ret);
     text_putc(out, '\n');
   }
 }
@@ -441,10 +527,26 @@ static void print_graph_block(printer *p, const ir_block *b)
   text_puts(p->out, "graph(");
   print_typed(p->out, b->param->outputs, b->param->n_outputs, ",\n      ");
   text_puts(p->out, "):\n");
-  print_block_nodes(p, b, 1);
+  p->n_callees = 0;
+  find_callees(p, b, b);
+  uint32_t i = 0;
+  for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    if (p->n_callees)
+      print_callees(p, i++, false);
+    print_node(p, n, 1);
+  }
+  print_callees(p, i, true);
   text_puts(p->out, "  return ");
-  print_inputs(p->out, b->ret);
+  print_inputs(p, b->ret);
   text_putc(p->out, '\n');
+}
+
+static void free_printer(printer *p)
+{
+  if (p->groups)
+    mem_free(p->out->ctx, p->groups, p->cap_groups * sizeof *p->groups);
+  if (p->callees)
+    mem_free(p->out->ctx, p->callees, p->cap_callees * sizeof *p->callees);
 }
 
 void ir_print(text_buf *out, const ir_graph *g, bool with_ranges)
@@ -456,8 +558,7 @@ void ir_print(text_buf *out, const ir_graph *g, bool with_ranges)
     text_printf(out, "with %s_%u = ", ir_node_kind_name(p.groups[i]), i);
     print_graph_block(&p, p.groups[i]->blocks[0]);
   }
-  if (p.groups)
-    mem_free(out->ctx, p.groups, p.cap_groups * sizeof *p.groups);
+  free_printer(&p);
 }
 
 void ir_print_node(text_buf *out, const ir_node *n) { ir_print_node_with(out, n, false); }
@@ -466,7 +567,8 @@ void ir_print_node_with(text_buf *out, const ir_node *n, bool with_ranges)
 {
   printer p = {.out = out, .ranges = with_ranges};
 
+  if (n->kind == IR_CALL_FUNCTION && n->function && n->block)
+    add_callee(&p, n->graph->block, n);
   print_node(&p, n, 0);
-  if (p.groups)
-    mem_free(out->ctx, p.groups, p.cap_groups * sizeof *p.groups);
+  free_printer(&p);
 }

@@ -33,6 +33,34 @@ ir_value *em_constant_int(emitter *e, int64_t v)
   return em_constant_value(e, value_int(v), type_simple(TYPE_INT));
 }
 
+static bool in_closure(const ir_node *n)
+{
+  for (const ir_block *b = n->block; b && b->owner; b = b->owner->block)
+    if (b->owner->kind == IR_CLOSURE)
+      return true;
+  return false;
+}
+
+ir_value *em_literal_number(emitter *e, rush_value v, const type *t)
+{
+  if (!e->literals || in_closure(e->before)) /* a closure takes nothing from outside for it */
+    return em_constant_value(e, v, t);
+  struct { uint64_t tag; int64_t bits; } *key = session_alloc(e->s, sizeof *key);
+  key->tag = v.tag;
+  key->bits = v.as.i;
+  str name = {(const char *)key, sizeof *key};
+  ir_node *n = table_get(e->literals, name);
+  if (!n) {
+    n = ir_constant_new(e->s, e->g, v, t);
+    n->range = e->at;
+    ir_node *first = ir_block_first(e->g->block);
+    ir_node_insert_before(n, first);
+    if (!table_put(e->literals, name, n))
+      session_check(e->s, call_nomem(e->s->cx));
+  }
+  return n->outputs[0];
+}
+
 ir_value *em_constant_bool(emitter *e, bool v)
 {
   return em_constant_value(e, value_bool(v), type_simple(TYPE_BOOL));

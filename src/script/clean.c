@@ -57,6 +57,32 @@ static bool is_removable(const ir_node *n)
   return true;
 }
 
+/* A list or dict that is filled and never read: the calls that fill it. */
+static bool is_filling(const ir_use *u)
+{
+  static const char *const names[] = {"aten::append", "aten::_set_item", "aten::extend", "aten::insert", "aten::clear"};
+  const ir_node *n = u->user;
+
+  if (n->kind != IR_OP || n->inputs[0] != u || (n->n_outputs && n->outputs[0]->uses))
+    return false;
+  for (size_t i = 0; i < COUNT_OF(names); i++)
+    if (strcmp(n->op->schema->name, names[i]) == 0 && (i != 1 || type_is(u->value->type, TYPE_DICT)))
+      return true;
+  return false;
+}
+
+static bool forget_filled(ir_value *v)
+{
+  bool any = v->uses != NULL;
+
+  for (const ir_use *u = v->uses; u; u = u->next)
+    if (!is_filling(u))
+      return false;
+  while (v->uses)
+    ir_node_destroy(v->uses->user);
+  return any;
+}
+
 /* Results of branches that nobody reads, and what a loop carries for nobody. */
 static void cut_results(ir_node *n)
 {
@@ -77,18 +103,24 @@ static void cut_results(ir_node *n)
   }
 }
 
-static void remove_unused(session *s, ir_block *b)
+/* Has it to be done again? */
+static bool remove_unused(session *s, ir_block *b)
 {
+  bool again = false;
+
   session_enter(s);
   for (ir_node *n = ir_block_last(b), *prev; n != b->ret; n = prev) {
     prev = n->prev;
     cut_results(n);
     for (uint32_t i = 0; i < n->n_blocks; i++)
-      remove_unused(s, n->blocks[i]);
+      again |= remove_unused(s, n->blocks[i]);
+    if (n->kind == IR_LIST_CONSTRUCT || n->kind == IR_DICT_CONSTRUCT)
+      again |= forget_filled(n->outputs[0]);
     if (is_removable(n))
       ir_node_destroy(n);
   }
   session_leave(s);
+  return again;
 }
 
 /* -- Constants ---------------------------------------------------------------------------------- */
@@ -182,7 +214,8 @@ void em_clean_emitted(session *s, ir_graph *g)
 {
   pool p = {.s = s};
   lower_tuples(s, g->block);
-  remove_unused(s, g->block);
+  while (remove_unused(s, g->block))
+    ;
   pool_constants(&p, g->block);
   em_order_results(s, g->block);
 }

@@ -341,12 +341,17 @@ static void finish_return(emitter *e, const ast_def *def)
   em_put_node(e, IR_RETURN_STMT, &none, 1, NULL);
 }
 
+static void free_table(void *t) { table_free(t); }
+
 void script_emit_function(session *s, function *f, const ast_def *def, const resolver *r)
 {
   ir_graph *g = ir_graph_new(s, &f->program->types);
   session_defer(s, ir_graph_free_deferred, g);
   return_info ret = {f->schema->returns[0].type, NULL};
   emitter e = {.s = s, .f = f, .p = f->program, .g = g, .names = r, .ret = &ret, .at = def->at, .compiling = def->at};
+  e.literals = session_new(s, table);
+  table_init(e.literals, s->cx->ctx);
+  session_defer(s, free_table, e.literals);
   const char *owner = f->self && f->self->name ? strrchr(f->self->name, '.') : NULL;
   trail why = {.name = owner ? session_printf(s, "%s.%s", owner + 1, f->name) : f->name, .at = &e.compiling};
   session_push_trail(s, &why);

@@ -40,6 +40,7 @@ typedef struct emitter {
   uint32_t loop_depth;
   bool is_unrolling;     /* inside the body of a loop that is unrolled */
   uint32_t statement_end; /* of the if statement about to be compiled with its branches, or 0 */
+  table *literals;       /* numbers of the source: tag and bits -> the node, at the graph's front; or NULL */
   uint32_t n_scopes;     /* comprehensions so far: their variables' slots are numbered */
   bool fresh_names;      /* assigning a comprehension's target: always a new variable */
 } emitter;
@@ -85,6 +86,8 @@ bool em_constant_path(session *s, const resolver *r, const ast_expr *x, sugared 
 ir_node *em_put(emitter *e, ir_node *n); /* insert at the insertion point, with the range */
 ir_value *em_put_node(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out);
 ir_value *em_constant_int(emitter *e, int64_t v);
+/* A number that the source writes: PyTorch puts it to the graph's front, once. */
+ir_value *em_literal_number(emitter *e, rush_value v, const type *t);
 ir_value *em_constant_bool(emitter *e, bool v);
 ir_value *em_constant_none(emitter *e);
 ir_value *em_constant_str(emitter *e, const char *text, size_t len);

@@ -1,4 +1,6 @@
 /* script/emit_literal.c -- constants and displays. */
+#include <math.h>
+
 #include <string.h>
 
 #include "script/emit_int.h"
@@ -205,9 +207,13 @@ ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint)
   case EXPR_INT:
     if (x->op == OP_NEG || (e->names->is_eager && x->as.integer == INT64_MIN)) /* Python's tree has the minus apart */
       FAIL(e, "Integral constant out of range (must fit in a signed 64 bit integer)");
-    return em_constant_int(e, x->as.integer);
+    return x->as.integer < 0 && e->names->is_eager /* to PyTorch the neg of a literal, computed later */
+               ? em_constant_int(e, x->as.integer)
+               : em_literal_number(e, value_int(x->as.integer), type_simple(TYPE_INT));
   case EXPR_FLOAT:
-    return em_constant_value(e, value_float(x->as.number), type_simple(TYPE_FLOAT));
+    return signbit(x->as.number) && e->names->is_eager
+               ? em_constant_value(e, value_float(x->as.number), type_simple(TYPE_FLOAT))
+               : em_literal_number(e, value_float(x->as.number), type_simple(TYPE_FLOAT));
   case EXPR_IMAG:
     return em_constant_complex(e, x->as.number);
   case EXPR_STRING:

@@ -167,8 +167,12 @@ void em_del_var(emitter *e, const ast_expr *x)
 static ir_value *load(emitter *e, const char *slot, const type *t)
 {
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOAD, NULL, 0));
+  ir_value *v = ir_node_add_output(e->s, n, t);
+
   ir_attr_set_string(e->s, n, "name", slot);
-  return ir_node_add_output(e->s, n, t);
+  if (em_is_meaningful(slot)) /* as PyTorch: what had the name before is x.1 then */
+    ir_value_set_name(e->s, v, slot);
+  return v;
 }
 
 bool em_get_var(emitter *e, const char *name, sugared *out)

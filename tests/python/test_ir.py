@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import pathlib
+import re
+
 import pytest
 import rushlight
+from conftest import TOP
+from rushlight.testing import FileCheck
 
 torch = pytest.importorskip("torch")
 
@@ -98,3 +104,110 @@ def test_types():
     assert ir.unify_types(ir.IntType.get(), ir.StringType.get()) is None
     with pytest.raises(RuntimeError, match="unknown type"):
         ir.parse_type("Foo")
+
+
+def canonical(text: str) -> str:
+    """Without places in sources, values numbered in the order of the text."""
+    numbers: dict[str, str] = {}
+    text = re.sub(r" #[^\n]*", "", text)
+    return re.sub(r"%[A-Za-z0-9_.]+", lambda m: numbers.setdefault(m[0], f"%{len(numbers)}"), text)
+
+
+def load_source(path: pathlib.Path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_simple_lstm_prints_as_torch_prints_it():
+    source = load_source(TOP / "tests" / "data" / "simple_lstm.py")
+    ours = rushlight.script(source.simple_lstm)
+    for name in ("lstm_cell", "simple_lstm"):
+        theirs = torch.jit.script(getattr(source, name)).graph
+        assert canonical(str(rushlight.script(getattr(source, name)).graph)) == canonical(str(theirs)), name
+    torch.manual_seed(0)
+    hidden = torch.randn(2, 3), torch.randn(2, 3)
+    args = torch.randn(5, 2, 4), hidden, torch.randn(12, 4), torch.randn(12, 3), torch.randn(12), torch.randn(12)
+    for a, b in zip(ours(*args), source.simple_lstm(*args), strict=True):
+        torch.testing.assert_close(a, b)
+    again = rushlight.parse_ir(str(ours.graph), scope=ours.graph)
+    assert str(rushlight.parse_ir(str(again), scope=again)) == str(again)
+    for a, b in zip(again(*args), ours(*args), strict=True):
+        assert torch.equal(a, b)
+    FileCheck().check("prim::Loop").check_next("block0").check_not("aten::mm").check("CallFunction").run(ours.graph)
+    FileCheck().check_count("aten::mm", 2, exactly=True).check_not("CallFunction").run(ours.inlined_graph)
+
+
+ADDMM = """graph(%a, %b, %c, %one):
+  %m = aten::mm(%a, %b)
+  %s = aten::add(%m, %c, %one)
+  return (%s)"""
+LINEAR = """graph(%a : Tensor, %b : Tensor, %c : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %m : Tensor = aten::mm(%a, %b)
+  %s : Tensor = aten::add(%m, %c, %1)
+  %v : Tensor = aten::t(%s)
+  %w : Tensor = aten::add_(%v, %c, %1)
+  %z : Tensor = aten::relu(%s)
+  %l : Tensor[] = prim::ListConstruct(%z, %a)
+  return (%z, %l)"""
+
+
+def test_patterns_are_found_and_replaced():
+    graph = rushlight.parse_ir(LINEAR)
+    args = [torch.randn(3, 3) for _ in range(3)]
+    before = graph(*args)[0]
+    (found,) = rushlight.ir.find_matches(ADDMM, graph)
+    assert {k: v.debugName() for k, v in found.items()} == {
+        k: k if k != "one" else "1" for k in ("a", "b", "c", "one", "m", "s")
+    }
+    rewriter = rushlight.ir.SubgraphRewriter().RegisterRewritePattern(
+        ADDMM, "graph(%a, %b, %c, %one):\n  %s = aten::addmm(%c, %a, %b, %one, %one)\n  return (%s)"
+    )
+    assert rewriter.run(graph, lambda match: False) == 0
+    assert rewriter.run(graph) == 1 and rewriter.run(graph) == 0
+    graph.lint()
+    FileCheck().check_not("aten::mm").check("aten::addmm").check_not("aten::mm").run(graph)
+    torch.testing.assert_close(graph(*args)[0], before)
+    wider = rushlight.parse_ir(LINEAR.replace("return (%z, %l)", "return (%z, %m)"))
+    assert rewriter.run(wider) == 0  # the product is used outside
+
+
+def test_aliases_and_moves():
+    graph = rushlight.parse_ir(LINEAR)
+    v = {x.debugName(): x for n in (graph.param_node(), *graph.nodes()) for x in n.outputs()}
+    db = graph.alias_db()
+    assert db.may_alias(v["s"], v["v"]) and not db.may_alias(v["m"], v["s"]) and not db.may_alias(v["l"], v["a"])
+    assert db.may_contain_alias(v["l"], v["a"])
+    assert db.has_writers(v["s"]) and db.has_writers(v["v"]) and not db.has_writers(v["m"])
+    relu, t, mm = (graph.findNode(f"aten::{name}") for name in ("relu", "t", "mm"))
+    assert not db.could_move_before_topologically(relu, t)  # it reads what add_ writes
+    assert not db.could_move_after_topologically(mm, graph.findNode("aten::add_"))
+    text = str(graph)
+    assert db.could_move_after_topologically(t, t) and str(graph) == text
+    one = next(graph.nodes())
+    assert db.move_before_topologically_valid(graph.findNode("prim::ListConstruct"), graph.return_node())
+    assert not db.move_after_topologically_valid(one, graph.findNode("aten::add"))
+    graph.lint()
+
+
+def test_building_by_hand():
+    graph = rushlight.Graph()
+    x = rushlight.ir.SymbolicVariable.asNewInput(graph, "x")
+    n = rushlight.ir.SymbolicVariable.asNewInput(graph, "n", "int")
+    ((2 * x + n).tanh() @ x.t()).addAsOutput()
+    graph.lint()
+    value = torch.randn(2, 2)
+    torch.testing.assert_close(graph(value, 3), torch.tanh(2 * value + 3) @ value.t())
+    with pytest.raises(RuntimeError, match="Unknown builtin op: aten::nonsense"):
+        x.nonsense()
+    branch = graph.create("prim::If", [graph.insertConstant(True)], 1)
+    for scale in (2, 3):
+        with graph.insert_point_guard(branch.addBlock()):
+            list(branch.blocks())[-1].registerOutput(graph.insert("aten::mul", [x.value(), scale]))
+    graph.insertNode(branch)
+    graph.eraseOutput(0)
+    graph.registerOutput(branch.output())
+    graph.lint()
+    assert torch.equal(graph(value, 0), value * 2)
