@@ -41,7 +41,7 @@ void table_init(table *t, context *c) { *t = (table){.ctx = c}; }
 void table_free(table *t)
 {
   mem_free(t->ctx, t->entries, t->cap * sizeof *t->entries);
-  mem_free(t->ctx, t->slots, t->n_slots * sizeof *t->slots);
+  mem_free(t->ctx, t->slots, 2 * (size_t)t->n_slots * sizeof *t->slots);
   table_init(t, t->ctx);
 }
 
@@ -51,21 +51,25 @@ static table_entry *find(const table *t, str key, uint64_t hash)
   if (!t->n_slots)
     return NULL;
   uint32_t mask = t->n_slots - 1;
-  for (uint32_t i = (uint32_t)hash & mask; t->slots[i]; i = (i + 1) & mask) {
-    table_entry *e = &t->entries[t->slots[i] - 1];
-    if (e->hash == hash && e->value && str_eq(e->key, key))
+  uint32_t tag = (uint32_t)(hash >> 32);
+  for (uint32_t i = (uint32_t)hash & mask; t->slots[2 * i]; i = (i + 1) & mask) {
+    table_entry *e = &t->entries[t->slots[2 * i] - 1];
+    if (t->slots[2 * i + 1] == tag && e->hash == hash && e->value && str_eq(e->key, key))
       return e;
   }
   return NULL;
 }
 
+/* A slot is two numbers: entry + 1, and half of its hash, so that a search reads entries that are likely the key's. */
 static void slot_fill(table *t, uint32_t index)
 {
   uint32_t mask = t->n_slots - 1;
-  uint32_t i = (uint32_t)t->entries[index].hash & mask;
-  while (t->slots[i])
+  uint64_t hash = t->entries[index].hash;
+  uint32_t i = (uint32_t)hash & mask;
+  while (t->slots[2 * i])
     i = (i + 1) & mask;
-  t->slots[i] = index + 1;
+  t->slots[2 * i] = index + 1;
+  t->slots[2 * i + 1] = (uint32_t)(hash >> 32);
 }
 
 /* Room for one entry more.  Removed entries are dropped here, where every slot is filled anew. */
@@ -79,10 +83,10 @@ static bool grow(table *t)
   }
   uint32_t cap = n_slots / 4 * 3;
   table_entry *entries = mem_alloc(t->ctx, cap * sizeof *entries);
-  uint32_t *slots = mem_alloc_zero(t->ctx, n_slots * sizeof *slots);
+  uint32_t *slots = mem_alloc_zero(t->ctx, 2 * (size_t)n_slots * sizeof *slots);
   if (!entries || !slots) {
     mem_free(t->ctx, entries, cap * sizeof *entries);
-    mem_free(t->ctx, slots, n_slots * sizeof *slots);
+    mem_free(t->ctx, slots, 2 * (size_t)n_slots * sizeof *slots);
     return false;
   }
   uint32_t n = 0;
@@ -90,7 +94,7 @@ static bool grow(table *t)
     if (t->entries[i].value)
       entries[n++] = t->entries[i];
   mem_free(t->ctx, t->entries, t->cap * sizeof *t->entries);
-  mem_free(t->ctx, t->slots, t->n_slots * sizeof *t->slots);
+  mem_free(t->ctx, t->slots, 2 * (size_t)t->n_slots * sizeof *t->slots);
   t->entries = entries;
   t->slots = slots;
   t->n = t->n_live = n;

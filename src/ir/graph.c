@@ -110,7 +110,7 @@ static void name_put(session *s, table *t, const char *name, void *value)
 
 /* "x.2" for "x.1", "x.1" for "x": the next that is free.  The last number tried per base is kept, so
  * that a thousand values of one name cost a thousand steps. */
-static const char *free_name(session *s, ir_graph *g, const char *name)
+static const char *free_name(session *s, ir_graph *g, const char *name) /* which lives as long as the graph */
 {
   const char *dot = strrchr(name, '.');
   bool numbered = dot && strlen(dot + 1) < 18 && is_number(dot + 1);
@@ -123,11 +123,16 @@ static const char *free_name(session *s, ir_graph *g, const char *name)
   if (seen && seen + 1 > n)
     n = seen + 1;
   do {
-    int len = snprintf(digits, sizeof digits, ".%llu", (unsigned long long)n++);
+    char *end = digits + sizeof digits, *p = end;
+    *--p = 0;
+    for (uintptr_t rest = n++; rest || !*p; rest /= 10)
+      *--p = (char)('0' + rest % 10);
+    *--p = '.';
     memcpy(fresh, base.p, base.len);
-    memcpy(fresh + base.len, digits, (size_t)len + 1);
+    memcpy(fresh + base.len, p, (size_t)(end - p));
   } while (table_get(&g->names, str_of(fresh)));
-  name_put(s, &g->suffixes, copy_text(s, g, base.p, base.len), (void *)n);
+  if (!table_put(&g->suffixes, base, (void *)n))
+    session_check(s, call_nomem(s->cx));
   return fresh;
 }
 
@@ -148,12 +153,8 @@ void ir_value_set_name(session *s, ir_value *v, const char *name)
   ir_value *owner = table_get(&g->names, str_of(name));
 
   if (owner) {
-    const char *fresh = free_name(s, g, name);
-    const char *freed = owner->name;
-
-    table_remove(&g->names, str_of(freed));
-    owner->name = fresh;
-    name_put(s, &g->names, fresh, owner);
+    owner->name = free_name(s, g, owner->name);
+    name_put(s, &g->names, owner->name, owner); /* its old name is the new value's */
   }
   v->name = copy_text(s, g, name, strlen(name));
   name_put(s, &g->names, v->name, v);

@@ -6,6 +6,7 @@
  * renumbers the block, at most once per 32 inserts at one spot.  Rejected: plain indices (every insert
  * O(n)), walking (every query O(n)). */
 #define ORDER_GAP (UINT64_C(1) << 32)
+#define ORDER_FIRST (UINT64_C(1) << 62) /* constants go in front one by one: room for as many */
 
 /* -- Uses --------------------------------------------------------------------------------------- */
 
@@ -201,22 +202,26 @@ ir_block *ir_block_new(session *s, ir_graph *g, ir_node *owner)
 
 static void renumber(ir_block *b)
 {
-  uint64_t order = 0;
+  uint64_t order = ORDER_FIRST;
 
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
     n->order = order += ORDER_GAP;
 }
 
 /* Pick an order between the neighbours'.  The return node counts as 0 on the left of the first node
- * and as UINT64_MAX on the right of the last. */
+ * and as UINT64_MAX on the right of the last.  At the ends a whole gap is taken: halving would use them up. */
 static void place(ir_node *n)
 {
   const ir_node *ret = n->block->ret;
   uint64_t lo = n->prev == ret ? 0 : n->prev->order;
   uint64_t hi = n->next->order;
 
-  if (n->next == ret && hi - lo > ORDER_GAP)
-    n->order = lo + ORDER_GAP; /* append: do not halve the far end */
+  if (n->next == ret && n->prev == ret)
+    n->order = ORDER_FIRST;
+  else if (n->next == ret && hi - lo > ORDER_GAP)
+    n->order = lo + ORDER_GAP;
+  else if (n->prev == ret && hi > ORDER_GAP)
+    n->order = hi - ORDER_GAP;
   else if (hi - lo > 1)
     n->order = lo + (hi - lo) / 2;
   else

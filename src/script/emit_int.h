@@ -2,6 +2,7 @@
 #ifndef RUSH_SCRIPT_EMIT_INT_H
 #define RUSH_SCRIPT_EMIT_INT_H
 
+#include "script/names.h"
 #include "script/emit.h"
 
 typedef struct variable { /* of one frame */
@@ -9,14 +10,15 @@ typedef struct variable { /* of one frame */
   const char *slot; /* its name in loads and stores: `name`, but for comprehensions' own */
   const type *type; /* of the stored value, or NULL for compile-time values */
   sugared sugar;    /* when type is NULL */
+  ir_value *value;   /* what it holds while no inner block may have changed that, or NULL */
   const char *error; /* why it cannot be read here (a branch did not set it), or NULL */
 } variable;
 
 typedef struct frame { /* the variables of one block */
   struct frame *parent;
   ir_block *block;
-  variable *vars; /* sorted by name: PyTorch's order of carried values */
-  uint32_t n, cap;
+  name_set names;
+  variable *vars; /* in the order of `names` */
   bool exits;       /* return, break, continue or raise ends the block */
   bool is_function; /* outermost frame of a function or closure */
 } frame;

@@ -251,13 +251,11 @@ static void join_branches(emitter *e, const source_range *at, frame *const *bran
 {
   if (branch[0]->exits && branch[1]->exits)
     return;
-  for (uint32_t a = 0, b = 0; a < branch[0]->n || b < branch[1]->n;) {
-    int order = a == branch[0]->n   ? 1
-                : b == branch[1]->n ? -1
-                                    : strcmp(branch[0]->vars[a].name, branch[1]->vars[b].name);
-    const variable *v = order <= 0 ? &branch[0]->vars[a] : &branch[1]->vars[b];
-    a += order <= 0;
-    b += order >= 0;
+  uint32_t n;
+  const char **names = names_sorted(e->s, &branch[0]->names, &branch[1]->names, &n);
+  for (uint32_t i = 0; i < n; i++) {
+    const variable *v = em_find_var_here(branch[0], names[i]);
+    v = v ? v : em_find_var_here(branch[1], names[i]);
     join_variable(e, at, branch, v->name, v->slot);
   }
 }

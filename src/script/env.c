@@ -16,36 +16,32 @@ frame *em_push_frame(emitter *e, ir_block *b)
   return f;
 }
 
-void em_pop_frame(emitter *e) { e->frame = e->frame->parent; }
-
-/* -- Sorted arrays ------------------------------------------------------------------------------ */
-
-/* The index of the first variable whose name is not below `name`. */
-static uint32_t lower_bound(const frame *f, const char *name)
+/* What the block stored, loads behind it must ask for. */
+void em_pop_frame(emitter *e)
 {
-  uint32_t lo = 0, hi = f->n;
-  while (lo < hi) {
-    uint32_t mid = lo + (hi - lo) / 2;
-    if (strcmp(f->vars[mid].name, name) < 0)
-      lo = mid + 1;
-    else
-      hi = mid;
+  const frame *f = e->frame;
+
+  e->frame = f->parent;
+  for (uint32_t i = 0; f->parent && i < f->names.n; i++) {
+    variable *outer = em_find_var(f->parent, f->names.names[i]);
+    if (outer)
+      outer->value = NULL;
   }
-  return lo;
 }
 
 variable *em_find_var_here(frame *f, const char *name)
 {
-  uint32_t i = lower_bound(f, name);
-  return i < f->n && strcmp(f->vars[i].name, name) == 0 ? &f->vars[i] : NULL;
+  int32_t i = name_find(&f->names, name, name_hash(name));
+  return i >= 0 ? &f->vars[i] : NULL;
 }
 
 variable *em_find_var(frame *f, const char *name)
 {
+  uint32_t hash = name_hash(name);
   for (; f; f = f->parent) {
-    variable *v = em_find_var_here(f, name);
-    if (v)
-      return v;
+    int32_t i = name_find(&f->names, name, hash);
+    if (i >= 0)
+      return &f->vars[i];
   }
   return NULL;
 }
@@ -53,26 +49,25 @@ variable *em_find_var(frame *f, const char *name)
 /* The variable of this frame, fresh when it is new; its old content is gone but for the slot. */
 static variable *put_var(emitter *e, frame *f, const char *name)
 {
-  uint32_t i = lower_bound(f, name);
-  if (i == f->n || strcmp(f->vars[i].name, name) != 0) {
-    if (f->n == f->cap) {
-      variable *grown = session_array(e->s, variable, f->cap ? f->cap * 2 : 8);
-      if (f->n)
-        memcpy(grown, f->vars, f->n * sizeof *grown);
-      f->vars = grown;
-      f->cap = f->cap ? f->cap * 2 : 8;
-    }
-    memmove(f->vars + i + 1, f->vars + i, (f->n - i) * sizeof *f->vars);
-    f->vars[i] = (variable){.name = ""}; /* found by nobody while its slot is chosen */
-    f->n++;
-  }
+  const variable *old = em_find_var(f, name);
   const char *slot = name;
   if (e->fresh_names)
     slot = session_printf(e->s, "%s %u", name, e->n_scopes);
-  else if (em_find_var(f, name) && em_find_var(f, name)->slot)
-    slot = em_find_var(f, name)->slot;
-  f->vars[i] = (variable){.name = name, .slot = slot};
-  return &f->vars[i];
+  else if (old && old->slot)
+    slot = old->slot;
+  uint32_t hash = name_hash(name), n = f->names.n;
+  int32_t at = name_find(&f->names, name, hash);
+  if (at < 0) {
+    if (name_add(e->s, &f->names, name, hash)) {
+      variable *grown = session_array(e->s, variable, f->names.cap);
+      if (n)
+        memcpy(grown, f->vars, n * sizeof *grown);
+      f->vars = grown;
+    }
+    at = (int32_t)n;
+  }
+  f->vars[at] = (variable){.name = name, .slot = slot};
+  return &f->vars[at];
 }
 
 void em_set_var_type(emitter *e, const char *name, const type *t) { put_var(e, e->frame, name)->type = t; }
@@ -102,6 +97,7 @@ static void store(emitter *e, const char *name, ir_value *v, const type *t)
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
   variable *var = put_var(e, e->frame, name);
   var->type = t;
+  var->value = v->type == t && v->name && em_is_meaningful(name) ? v : NULL;
   ir_attr_set_string(e->s, n, "name", var->slot);
 }
 
@@ -137,12 +133,23 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
   return converted;
 }
 
+/* `x = y`: PyTorch loads y and names what it loaded x, which is gone later; an older x stays renamed. */
+static void take_name(emitter *e, const char *name)
+{
+  ir_node *n = ir_node_new(e->s, e->g, IR_UNINITIALIZED, NULL, 0);
+  ir_value_set_name(e->s, ir_node_add_output(e->s, n, type_simple(TYPE_NONE)), name);
+  ir_node_insert_before(n, e->before);
+  ir_node_destroy(n);
+}
+
 void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
 {
   const variable *outer = e->fresh_names ? NULL : find_outer(e->frame, name);
   if (v.kind == SUGAR_VALUE && !v.as.value->name && em_is_meaningful(name) &&
       v.as.value->node->block == e->frame->block)
     ir_value_set_name(e->s, v.as.value, name);
+  else if (v.kind == SUGAR_VALUE && v.as.value->name && em_is_meaningful(name))
+    take_name(e, name);
   if (outer)
     v = sugar_value(convert_to_outer(e, name, outer, &v, annotated));
   if (v.kind != SUGAR_VALUE) {
@@ -184,7 +191,12 @@ bool em_get_var(emitter *e, const char *name, sugared *out)
     FAIL(e, "undefined value %s", name); /* deleted */
   if (v->error)
     FAIL(e, "%sand was used here", v->error);
-  *out = v->type ? sugar_value(load(e, v->slot, v->type)) : v->sugar;
+  if (!v->type)
+    *out = v->sugar;
+  else if (v->value && v->value->node->block == e->frame->block && em_find_var_here(e->frame, name) == v)
+    *out = sugar_value(v->value);
+  else
+    *out = sugar_value(load(e, v->slot, v->type));
   return true;
 }
 
@@ -194,7 +206,7 @@ static const char *nearest(emitter *e, const char *name)
   const char *best = NULL;
   size_t len = strlen(name), best_common = 1;
   for (const frame *f = e->frame; f; f = f->parent) {
-    for (uint32_t i = 0; i < f->n; i++) {
+    for (uint32_t i = 0; i < f->names.n; i++) {
       size_t common = 0;
       while (common < len && f->vars[i].name[common] == name[common])
         common++;

@@ -22,10 +22,13 @@ typedef struct attempt { /* matching one schema */
   type_env env;
   bool implicit;    /* conversions are allowed */
   bool lists; /* separate arguments may be the last list */
-  const char *why;  /* it does not fit */
+  bool explain;     /* say why it does not fit: costs more than to find out */
+  const char *why;
   ir_value **out;   /* arguments, in schema order */
   uint32_t n;
 } attempt;
+
+#define WHY(m, ...) ((void)((m)->explain && ((m)->why = session_printf((m)->e->s, __VA_ARGS__))))
 
 /* A schema's spelling of a type as what values have: ScalarType is int, SymInt[] is List[int]. */
 static const type *formal_type(emitter *e, const type *t)
@@ -67,7 +70,7 @@ static bool bind_var(attempt *m, const char *name, const type *actual)
   }
   const type *both = em_unify(m->e, m->env.types[i], actual, false);
   if (!both) {
-    m->why = session_printf(m->e->s, "Type variable '%s' previously matched to type %s is matched to type %s",
+    WHY(m, "Type variable '%s' previously matched to type %s is matched to type %s",
                             name, TYPE_TEXT(m->e, m->env.types[i]), TYPE_TEXT(m->e, actual));
     return false;
   }
@@ -100,7 +103,7 @@ static bool match_vars(attempt *m, const type *formal, const type *actual)
     return elem && match_vars(m, formal->elems[0], elem);
   }
   if (formal->kind != actual->kind || formal->n_elems != actual->n_elems) {
-    m->why = session_printf(m->e->s, "Cannot match %s to %s", TYPE_TEXT(m->e, formal),
+    WHY(m, "Cannot match %s to %s", TYPE_TEXT(m->e, formal),
                             TYPE_TEXT(m->e, actual));
     return false;
   }
@@ -231,18 +234,18 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   emitter *e = m->e;
   v = broadcast_scalar(e, arg, v);
   if (!match_vars(m, arg->type, v->type)) {
-    m->why = session_printf(e->s, "Could not match type %s to %s in argument '%s': %s.", TYPE_TEXT(e, v->type),
+    WHY(m, "Could not match type %s to %s in argument '%s': %s.", TYPE_TEXT(e, v->type),
                             TYPE_TEXT(e, arg->type), arg->name, m->why ? m->why : "it is another type");
     return false;
   }
   const type *want = eval_vars(e, &m->env, arg->type);
   if (!want) {
-    m->why = session_printf(e->s, "Type variables of argument '%s' could not be inferred", arg->name);
+    WHY(m, "Type variables of argument '%s' could not be inferred", arg->name);
     return false;
   }
   v = em_convert(e, want, v, m->implicit);
   if (!type_is_subtype(v->type, want)) {
-    m->why = session_printf(e->s, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s",
+    WHY(m, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s",
                             TYPE_TEXT(e, want), arg->is_inferred ? " (inferred)" : "", arg->name, TYPE_TEXT(e, v->type),
                             arg->is_inferred ? "\nInferred '" : "", arg->is_inferred ? arg->name : "",
                             arg->is_inferred ? "' to be of type 'Tensor' because it was not annotated with an explicit type." : "");
@@ -271,7 +274,7 @@ static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, ui
   for (uint32_t i = 0; i < n; i++) {
     items[i] = em_convert(e, elem, v[i], m->implicit);
     if (!type_is_subtype(items[i]->type, elem)) {
-      m->why = session_printf(e->s, "Expected a value of type '%s' for argument '%s' but instead found type '%s'.",
+      WHY(m, "Expected a value of type '%s' for argument '%s' but instead found type '%s'.",
                               TYPE_TEXT(e, formal_type(e, arg->type)), arg->name,
                               TYPE_TEXT(e, v[0]->type));
       return false;
@@ -313,7 +316,7 @@ static bool check_kwargs(attempt *m, const schema *sc, const call_args *a)
 {
   for (uint32_t i = 0; i < a->n_kwargs; i++) {
     if (schema_arg_index(sc, str_of(a->kwargs[i].name)) < 0) {
-      m->why = session_printf(m->e->s, "Unknown keyword argument '%s'.", a->kwargs[i].name);
+      WHY(m, "Unknown keyword argument '%s'.", a->kwargs[i].name);
       return false;
     }
   }
@@ -333,7 +336,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
       self = NULL;
     } else if (!arg->kwarg_only && used < a->n) {
       if (kw) {
-        m->why = session_printf(e->s, "Argument '%s' specified twice in schema", arg->name);
+        WHY(m, "Argument '%s' specified twice in schema", arg->name);
         return false;
       }
       if (m->lists && rest_is_list(m, sc, i, a->args[used])) {
@@ -349,7 +352,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
     } else if (arg->has_default) {
       v = em_constant_value(e, arg->default_value, default_type(e, arg));
     } else {
-      m->why = session_printf(e->s, "Argument %s not provided.", arg->name);
+      WHY(m, "Argument %s not provided.", arg->name);
       return false;
     }
     if (!match_arg(m, arg, v))
@@ -362,7 +365,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
   for (; sc->is_vararg && used < a->n; used++)
     m->out[m->n++] = a->args[used];
   if (used < a->n) {
-    m->why = session_printf(e->s, "Expected at most %u arguments but found %u positional arguments.",
+    WHY(m, "Expected at most %u arguments but found %u positional arguments.",
                             sc->n_args, a->n);
     return false;
   }
@@ -375,14 +378,15 @@ static void roll_back(emitter *e, const ir_node *mark)
     ir_node_destroy(e->before->prev);
 }
 
-/* What a match may do: nothing, take separate arguments as the last list, or convert as well. */
-typedef enum match_mode { MATCH_EXACT, MATCH_LISTS, MATCH_IMPLICIT } match_mode;
+/* What a match may do: nothing, take separate arguments as the last list, or convert as well;
+ * and say why not. */
+typedef enum match_mode { MATCH_EXACT, MATCH_LISTS, MATCH_IMPLICIT, MATCH_EXPLAIN } match_mode;
 
 static bool attempt_schema(attempt *m, emitter *e, const schema *sc, ir_value *self, const call_args *a,
                            match_mode mode)
 {
   const ir_node *mark = e->before->prev;
-  *m = (attempt){.e = e, .implicit = mode == MATCH_IMPLICIT, .lists = mode != MATCH_EXACT};
+  *m = (attempt){.e = e, .implicit = mode >= MATCH_IMPLICIT, .lists = mode != MATCH_EXACT, .explain = mode == MATCH_EXPLAIN};
   m->out = session_array(e->s, ir_value *, sc->n_args + a->n + 1);
   if (try_match(m, sc, self, a))
     return true;
@@ -401,7 +405,7 @@ static const char *schema_text(emitter *e, const schema *sc)
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a)
 {
   attempt m;
-  if (!attempt_schema(&m, e, sc, self, a, MATCH_IMPLICIT))
+  if (!attempt_schema(&m, e, sc, self, a, MATCH_IMPLICIT) && !attempt_schema(&m, e, sc, self, a, MATCH_EXPLAIN))
     FAIL(e, "\n%s:\n%s\n", schema_text(e, sc), m.why);
   return m.out;
 }
@@ -458,7 +462,7 @@ static _Noreturn void fail_overloads(emitter *e, const op *const *ops, uint32_t 
   text_puts(b, n > 1 ? "Arguments for call are not valid.\nThe following variants are available:\n" : "");
   for (uint32_t i = 0; i < n; i++) {
     attempt m;
-    if (!attempt_schema(&m, e, ops[i]->schema, self, a, MATCH_IMPLICIT)) {
+    if (!attempt_schema(&m, e, ops[i]->schema, self, a, MATCH_EXPLAIN)) {
       text_puts(b, n > 1 ? "  \n  " : "\n");
       schema_print(b, ops[i]->schema);
       text_printf(b, n > 1 ? ":\n  %s\n" : ":\n%s\n", m.why ? m.why : "it does not fit");
@@ -611,7 +615,7 @@ ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value
   text_puts(b, "Arguments for call are not valid.\nThe following variants are available:\n");
   for (uint32_t i = 0; i < n; i++) {
     attempt m;
-    if (attempt_schema(&m, e, f[i]->schema, NULL, &all, MATCH_IMPLICIT))
+    if (attempt_schema(&m, e, f[i]->schema, NULL, &all, MATCH_EXPLAIN))
       continue;
     text_puts(b, "  \n  ");
     schema_print(b, f[i]->schema);

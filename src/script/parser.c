@@ -210,7 +210,8 @@ static void parse_def_body(parser *p, ast_def *d)
     parser_fail_expected(p, "an indented block");
   apply_signature_comment(p, d);
   if (p->flags & PARSE_SKIP_BODIES) {
-    lexer_skip_block(&p->lx);
+    if (!(p->flags & PARSE_HEAD_ONLY))
+      lexer_skip_block(&p->lx);
     d->body_skipped = true;
     return;
   }
@@ -677,7 +678,7 @@ ast_def *parse_def_at(session *s, const source *src, uint32_t start, unsigned fl
 
 ast_def *parse_def_head(session *s, const source *src, uint32_t start, unsigned flags)
 {
-  parser p = {.s = s, .flags = flags | PARSE_SKIP_BODIES};
+  parser p = {.s = s, .flags = flags | PARSE_SKIP_BODIES | PARSE_HEAD_ONLY};
   lexer_init(&p.lx, s, src, start, (uint32_t)src->len);
   return parse_def(&p);
 }

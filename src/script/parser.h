@@ -14,7 +14,8 @@
 
 typedef enum parse_flags {
   PARSE_SKIP_BODIES = 1, /* bodies of functions at top level and in classes */
-  PARSE_RAW_BYTES = 2    /* archives: "\303" is a byte; in Python text it is a code point */
+  PARSE_RAW_BYTES = 2,   /* archives: "\303" is a byte; in Python text it is a code point */
+  PARSE_HEAD_ONLY = 4    /* of one function: nothing is read behind its signature */
 } parse_flags;
 
 /* A whole file. */

@@ -14,59 +14,42 @@
 /* -- Scopes ------------------------------------------------------------------------------------- */
 
 typedef struct slot {
-  const char *name;
   const type *type;
   ir_value *value; /* erase only */
 } slot;
 typedef struct scope {
   struct scope *parent;
-  slot *slots; /* sorted by name */
-  uint32_t n, cap;
+  name_set names;
+  slot *slots; /* in the order of `names` */
 } scope;
 
-static slot *find_here(const scope *sc, const char *name)
+static slot *find_hashed(const scope *sc, const char *name, uint32_t hash)
 {
-  uint32_t lo = 0, hi = sc->n;
-  while (lo < hi) {
-    uint32_t mid = lo + (hi - lo) / 2;
-    int order = strcmp(sc->slots[mid].name, name);
-    if (order == 0)
-      return &sc->slots[mid];
-    if (order < 0)
-      lo = mid + 1;
-    else
-      hi = mid;
+  for (; sc; sc = sc->parent) {
+    int32_t i = name_find(&sc->names, name, hash);
+    if (i >= 0)
+      return &sc->slots[i];
   }
   return NULL;
 }
 
-static slot *find(const scope *sc, const char *name)
-{
-  slot *found = NULL;
-  for (; sc && !found; sc = sc->parent)
-    found = find_here(sc, name);
-  return found;
-}
+static slot *find(const scope *sc, const char *name) { return find_hashed(sc, name, name_hash(name)); }
 
 static void set(session *s, scope *sc, const char *name, const type *t, ir_value *v)
 {
-  slot *old = find_here(sc, name);
-  if (old) {
-    old->type = t;
-    old->value = v;
-    return;
+  uint32_t hash = name_hash(name);
+  int32_t at = name_find(&sc->names, name, hash);
+  if (at < 0) {
+    uint32_t n = sc->names.n;
+    if (name_add(s, &sc->names, name, hash)) {
+      slot *grown = session_array(s, slot, sc->names.cap);
+      if (n)
+        memcpy(grown, sc->slots, n * sizeof *grown);
+      sc->slots = grown;
+    }
+    at = (int32_t)n;
   }
-  if (sc->n == sc->cap) {
-    slot *grown = session_array(s, slot, sc->cap * 2 + 4);
-    if (sc->n)
-      memcpy(grown, sc->slots, sc->n * sizeof *grown);
-    sc->slots = grown;
-    sc->cap = sc->cap * 2 + 4;
-  }
-  uint32_t i = sc->n++;
-  for (; i > 0 && strcmp(sc->slots[i - 1].name, name) > 0; i--)
-    sc->slots[i] = sc->slots[i - 1];
-  sc->slots[i] = (slot){name, t, v};
+  sc->slots[at] = (slot){t, v};
 }
 
 /* -- Carry -------------------------------------------------------------------------------------- */
@@ -113,13 +96,10 @@ static void carry_if(session *s, ir_node *n, scope *sc)
 {
   scope *branch[2] = {carry_block(s, n->blocks[0], sc), carry_block(s, n->blocks[1], sc)};
   ir_node *last = n;
-  for (uint32_t a = 0, b = 0; a < branch[0]->n || b < branch[1]->n;) {
-    int order = a == branch[0]->n   ? 1
-                : b == branch[1]->n ? -1
-                                    : strcmp(branch[0]->slots[a].name, branch[1]->slots[b].name);
-    const char *name = order <= 0 ? branch[0]->slots[a].name : branch[1]->slots[b].name;
-    a += order <= 0;
-    b += order >= 0;
+  uint32_t n_names;
+  const char **names = names_sorted(s, &branch[0]->names, &branch[1]->names, &n_names);
+  for (uint32_t i = 0; i < n_names; i++) {
+    const char *name = names[i];
     const slot *yes = find(branch[0], name), *no = find(branch[1], name);
     if (!yes || !no)
       continue;
@@ -140,8 +120,10 @@ static void carry_loop(session *s, ir_node *n, scope *sc)
   ir_node *last = n;
   carry_block(s, n->blocks[1], sc);
   ir_node *first = ir_block_first(body);
-  for (uint32_t i = 0; i < inside->n; i++) {
-    const char *name = inside->slots[i].name;
+  uint32_t n_names;
+  const char **names = names_sorted(s, &inside->names, NULL, &n_names);
+  for (uint32_t i = 0; i < n_names; i++) {
+    const char *name = names[i];
     const slot *outer = find(sc, name);
     if (!outer)
       continue;
