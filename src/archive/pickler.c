@@ -86,14 +86,15 @@ static uint32_t storage_number(pickler *p, storage *st)
 
 static void put_storage(pickler *p, const rush_tensor *t)
 {
-  str key = memo_key(p, (char)(64 + t->dtype), t->st);
+  uint32_t number = storage_number(p, t->st);
+  str key = memo_key(p, (char)(64 + t->dtype), (void *)(uintptr_t)number);
 
   if (recall(p, key))
     return;
   put_op(p, PICKLE_OP_MARK);
   pickle_str(p->w, STR("storage"));
   put_global(p, session_printf(p->s, "torch.%sStorage", dtype_aten_name(t->dtype)));
-  pickle_str(p->w, str_of(session_printf(p->s, "%u", storage_number(p, t->st))));
+  pickle_str(p->w, str_of(session_printf(p->s, "%u", number)));
   pickle_str(p->w, STR("cpu"));
   pickle_int(p->w, (int64_t)(t->st->n_bytes / dtype_bytes(t->dtype)));
   put_op(p, PICKLE_OP_TUPLE);

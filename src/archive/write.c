@@ -53,7 +53,7 @@ static void print_code(archive_writer *a)
   for (uint32_t i = 0; i < a->uses->n; i++) { /* printing adds more */
     script_use use = a->uses->items[i];
     if (use.function)
-      script_print_function(a->uses, file_of(a, use.function->qualified), use.function, NULL, SELF_TYPED, NULL);
+      script_print_function(a->uses, file_of(a, use.name), use.function, use.name, SELF_TYPED, NULL);
     else if (use.type != a->unit)
       script_print_type(a->uses, file_of(a, use.type->name), use.type);
   }

@@ -3,7 +3,11 @@
 
 /* -- What texts refer to ------------------------------------------------------------------------------ */
 
-static void free_seen(void *u) { table_free(&((script_uses *)u)->seen); }
+static void free_seen(void *u)
+{
+  table_free(&((script_uses *)u)->seen);
+  table_free(&((script_uses *)u)->names);
+}
 
 script_uses *script_uses_new(session *s)
 {
@@ -12,16 +16,20 @@ script_uses *script_uses_new(session *s)
   u->s = s;
   u->version = 3; /* PyTorch's least */
   table_init(&u->seen, s->cx->ctx);
+  table_init(&u->names, s->cx->ctx);
   session_defer(s, free_seen, u);
   return u;
 }
 
+static void put(script_uses *u, table *t, const char *key, void *v)
+{
+  if (!table_put(t, str_of(key), v))
+    session_check(u->s, call_nomem(u->s->cx));
+}
+
 static void use(script_uses *u, const char *qualified, script_use what)
 {
-  if (table_get(&u->seen, str_of(qualified)))
-    return;
-  if (!table_put(&u->seen, str_of(qualified), (void *)qualified))
-    session_check(u->s, call_nomem(u->s->cx));
+  put(u, &u->seen, qualified, (void *)(uintptr_t)(u->n + 1));
   if (u->n == u->cap) {
     uint32_t cap = u->cap ? 2 * u->cap : 32;
     script_use *grown = session_array(u->s, script_use, cap);
@@ -38,17 +46,40 @@ void script_use_type(script_uses *u, const type *t)
   bool named = t->cls || (t->kind == TYPE_TUPLE && t->name);
 
   session_enter(u->s);
-  if (named)
-    use(u, t->name, (script_use){.type = t});
+  if (named && !table_get(&u->seen, str_of(t->name)))
+    use(u, t->name, (script_use){.type = t, .name = t->name});
   for (uint32_t i = 0; !named && i < t->n_elems; i++)
     script_use_type(u, t->elems[i]);
   session_leave(u->s);
 }
 
+/* A static method of a class is a function beside it: `C.f` is found as `f`, or `C_f` when there is an f. */
+static const char *function_name(script_uses *u, const function *f)
+{
+  const char *dot = strrchr(f->qualified, '.');
+  str owner = {f->qualified, dot ? (size_t)(dot - f->qualified) : 0};
+  const char *outer = owner.p + owner.len;
+
+  if ((f->self && !f->is_static) || !program_find_class(f->program, owner))
+    return f->qualified;
+  while (outer > owner.p && outer[-1] != '.')
+    outer--;
+  const char *name = session_printf(u->s, "%.*s%s", (int)(outer - owner.p), owner.p, dot + 1);
+  if (table_get(&u->names, str_of(name)) || program_find_class(f->program, str_of(name)) || program_find_function(f->program, str_of(name)))
+    name = session_printf(u->s, "%.*s_%s", (int)owner.len, owner.p, dot + 1);
+  return name;
+}
+
 const char *script_use_function(script_uses *u, function *f)
 {
-  use(u, f->qualified, (script_use){.function = f});
-  return f->qualified;
+  uintptr_t known = (uintptr_t)table_get(&u->seen, str_of(f->qualified));
+
+  if (known)
+    return u->items[known - 1].name;
+  const char *name = function_name(u, f);
+  put(u, &u->names, name, f);
+  use(u, f->qualified, (script_use){.function = f, .name = name});
+  return name;
 }
 
 /* -- Names ---------------------------------------------------------------------------------------------- */
@@ -231,13 +262,6 @@ static void put_if(printer *p, ir_node *n)
   }
 }
 
-static int constant_bool(const ir_value *v)
-{
-  rush_value c;
-
-  return ir_value_as_constant(v, &c) && c.tag == RUSH_TAG_BOOL ? c.as.b : -1;
-}
-
 /* Carried values: what the loop gives, its block takes and returns is one variable. */
 static void put_carried(printer *p, ir_node *n, ir_block *b)
 {
@@ -270,43 +294,15 @@ static void put_loop_body(printer *p, ir_block *b, uint32_t from)
   p->level--;
 }
 
-/* Both a count and a condition, which no statement has: a while loop that counts. */
-static void put_counted_while(printer *p, ir_node *n, ir_block *b)
-{
-  ir_value *i = ir_block_input(b, 0);
-  const char *go = fresh_name(p, "_"), *most = print_use(p, ir_node_input(n, 0)), *count;
-
-  name_value(p, i);
-  count = print_use(p, i);
-  indent(p);
-  text_printf(p->out, "%s = 0\n", count);
-  indent(p);
-  text_printf(p->out, "%s = torch.__and__(torch.gt(%s, 0), %s)\n", go, most, print_use(p, ir_node_input(n, 1)));
-  indent(p);
-  text_printf(p->out, "while %s:\n", go);
-  p->level++;
-  put_block(p, b, true);
-  put_assignment(p, b->param->outputs + 1, b->ret->inputs + 1, ir_block_n_inputs(b) - 1);
-  indent(p);
-  text_printf(p->out, "%s = torch.add(%s, 1)\n", count, count);
-  indent(p);
-  text_printf(p->out, "%s = torch.__and__(torch.lt(%s, %s), %s)\n", go, count, most, print_use(p, ir_block_output(b, 0)));
-  p->level--;
-}
-
 static void put_loop(printer *p, ir_node *n)
 {
   ir_block *b = n->blocks[0];
   ir_value *i = ir_block_input(b, 0);
   rush_value most;
+  /* Never both a count and a condition: print_plan saw to it. */
   bool counted = !ir_value_as_constant(ir_node_input(n, 0), &most) || most.as.i != INT64_MAX || ir_value_has_uses(i);
-  bool always = constant_bool(ir_node_input(n, 1)) == 1 && constant_bool(ir_block_output(b, 0)) == 1;
 
   put_carried(p, n, b);
-  if (counted && !always) {
-    put_counted_while(p, n, b);
-    return;
-  }
   name_value(p, i); /* of a while loop: its condition */
   if (counted) {
     indent(p);
@@ -537,7 +533,8 @@ void print_function(printer *p, function *f, const char *name, script_self self,
   ir_graph *g = print_plan(p, f->graph);
   reserve_calls(p, g->block);
   indent(p);
-  text_printf(p->out, "def %s(", name ? name : f->name);
+  const char *dot = name ? strrchr(name, '.') : NULL;
+  text_printf(p->out, "def %s(", dot ? dot + 1 : name ? name : f->name);
   if (self == SELF_ADDED) {
     text_printf(p->out, "%s: %s", fresh_name(p, "self"), cls);
   }

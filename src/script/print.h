@@ -15,6 +15,7 @@
 typedef struct script_use { /* one of the two */
   const type *type;         /* a class, NamedTuple, enum or interface */
   function *function;
+  const char *name;         /* qualified: how the texts call it */
 } script_use;
 
 typedef struct script_uses {
@@ -23,7 +24,8 @@ typedef struct script_uses {
   uint32_t n_constants, cap_constants;
   script_use *items;
   uint32_t n, cap;
-  table seen;      /* qualified names of items */
+  table seen;      /* qualified name -> index in items + 1 */
+  table names;     /* of functions in texts */
   int64_t version; /* the lowest archive version that the operators met need */
 } script_uses;
 
@@ -42,7 +44,7 @@ script_text *script_text_new(session *s, text_buf *out); /* out: borrowed */
 
 /* How a function's first parameter is written. */
 typedef enum script_self { SELF_TYPED, SELF_BARE, SELF_ADDED } script_self;
-/* `def name(...)` with its body; compiles it.  name NULL: its own.  SELF_ADDED: a function without self
+/* `def name(...)` with its body; compiles it.  name NULL: its own, else the last part of it counts.  SELF_ADDED: a function without self
  * becomes a method of the class `cls`, otherwise cls is NULL. */
 void script_print_function(script_uses *u, script_text *to, function *f, const char *name, script_self self,
                            const char *cls);

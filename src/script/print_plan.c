@@ -2,6 +2,7 @@
  *
  * A value used once, next to its use when nodes are read backwards, needs no name: what stands between would
  * otherwise run in another order.  Names that the author gave stay. */
+#include "ops/lookup.h"
 #include "script/print_int.h"
 
 /* -- The copy ------------------------------------------------------------------------------------- */
@@ -34,6 +35,69 @@ static void inline_builtins(session *s, ir_block *b)
   b->ret->scratch = 0;
   for (uint32_t i = 0; i < ir_block_n_inputs(b); i++)
     ir_block_input(b, i)->scratch = 0;
+  session_leave(s);
+}
+
+/* -- Loops -------------------------------------------------------------------------------------------- */
+
+static bool is_true(const ir_value *v)
+{
+  rush_value c;
+
+  return ir_value_as_constant(v, &c) && c.tag == RUSH_TAG_BOOL && c.as.b;
+}
+
+static ir_value *put_op(session *s, ir_node *before, const char *name, const char *overload, ir_value *a, ir_value *b)
+{
+  ir_node *n = ir_node_new_op(s, before->graph, session_op_find(s, str_of(name), str_of(overload)), (ir_value *[2]){a, b}, 2);
+
+  ir_node_insert_before(n, before);
+  return n->outputs[0];
+}
+
+static ir_value *put_int(session *s, ir_node *before, int64_t v)
+{
+  ir_node *n = ir_constant_new(s, before->graph, value_int(v), NULL);
+
+  ir_node_insert_before(n, before);
+  return n->outputs[0];
+}
+
+/* No statement has both a count and a condition (for with break): a while loop that counts. */
+static void count_by_hand(session *s, ir_node *n)
+{
+  ir_block *b = n->blocks[0];
+  ir_value *most = ir_node_input(n, 0), *i = ir_block_input(b, 0), *zero = put_int(s, n, 0), *one = put_int(s, n, 1);
+  ir_value *go = put_op(s, n, "aten::gt", "int", most, zero);
+
+  if (!is_true(ir_node_input(n, 1)))
+    go = put_op(s, n, "aten::__and__", "bool", go, ir_node_input(n, 1));
+  ir_node_set_input(n, 0, put_int(s, n, INT64_MAX));
+  ir_node_set_input(n, 1, go);
+  ir_node_add_output(s, n, i->type);
+  ir_node_add_input(s, n, zero);
+  ir_value *count = ir_block_add_input(s, b, i->type, NULL);
+  ir_value_replace_all_uses(i, count);
+  ir_value *next = put_op(s, b->ret, "aten::add", "int", count, one);
+  ir_block_add_output(s, b, next);
+  ir_value *more = put_op(s, b->ret, "aten::lt", "int", next, most);
+  ir_block_set_output(b, 0, put_op(s, b->ret, "aten::__and__", "bool", more, ir_block_output(b, 0)));
+}
+
+static void canonical_loops(session *s, ir_block *b)
+{
+  session_enter(s);
+  for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      canonical_loops(s, n->blocks[i]);
+    if (n->kind != IR_LOOP)
+      continue;
+    rush_value most;
+    bool counted = !ir_value_as_constant(ir_node_input(n, 0), &most) || most.as.i != INT64_MAX ||
+                   ir_value_has_uses(ir_block_input(n->blocks[0], 0));
+    if (counted && !(is_true(ir_node_input(n, 1)) && is_true(ir_block_output(n->blocks[0], 0))))
+      count_by_hand(s, n);
+  }
   session_leave(s);
 }
 
@@ -125,6 +189,7 @@ ir_graph *print_plan(printer *p, const ir_graph *g)
   ir_graph *copy = ir_graph_copy(p->s, g);
 
   session_defer(p->s, ir_graph_free_deferred, copy);
+  canonical_loops(p->s, copy->block);
   inline_builtins(p->s, copy->block);
   scan_block(p, copy->block);
   return copy;

@@ -57,6 +57,12 @@ def code_records(data: bytes) -> dict[str, list[str]]:
         }
 
 
+def records(data: bytes) -> dict[str, bytes]:
+    """All but where code came from, which is told more coarsely each time, and the hash of everything."""
+    with zipfile.ZipFile(io.BytesIO(data)) as z:
+        return {name: z.read(name) for name in z.namelist() if not name.endswith(("debug_pkl", "serialization_id"))}
+
+
 def version(data: bytes) -> list[bytes]:
     """The archive's version record."""
     with zipfile.ZipFile(io.BytesIO(data)) as z:
@@ -93,7 +99,7 @@ class Check:
         data = ours.save_to_buffer()
         self.say("same bytes twice", data == ours.save_to_buffer())
         again = rushlight.load(data)
-        self.say("same bytes saved again", again.save_to_buffer() == data)
+        self.say("same records saved again", records(again.save_to_buffer()) == records(data))
         for name in ours.methods():
             one, two = getattr(ours, name), getattr(again, name)
             self.say("graph", renamed(one.graph) == renamed(two.graph), name)
