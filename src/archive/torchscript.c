@@ -92,6 +92,11 @@ static bool original(call_ctx *cx, program *p, const source_range *at, source_ra
   return torchscript_original(cx, ((ts_reader *)p->files)->zip, at, out, src);
 }
 
+static uint32_t origins(session *s, program *p, const char *record, struct script_row **rows)
+{
+  return torchscript_origins(s, ((ts_reader *)p->files)->zip, record, rows);
+}
+
 static const type *find_class(unpickler *u, str qualified)
 {
   return script_import_type(u->s, ((ts_reader *)u->user)->program, qualified);
@@ -151,6 +156,7 @@ void torchscript_load(session *s, zip_archive *z, module *m)
   p->file = memcpy(session_alloc_in(s, &p->mem, n + 1), z->map->name, n);
   p->files_free = release_zip;
   p->original = original;
+  p->origins = origins;
   script_importer_attach(s, p, &r->files);
   r->is_legacy = zip_find(z, "model.json") != NULL;
   rush_value root;

@@ -7,12 +7,15 @@
 
 #include "archive/module.h"
 #include "formats/zip.h"
+#include "script/print.h"
 
 /* Fills program, object, format and extra files of `m`. */
 void torchscript_load(session *s, zip_archive *z, module *m);
 /* A torch.save archive of plain data: its data.pkl as a value, deferred to the session. */
 rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types);
 
+/* All that debug_pkl says of a code record (script/print.h's rows, by rising offset; the session owns their sources). */
+uint32_t torchscript_origins(session *s, const zip_archive *z, const char *record, script_row **out);
 /* The author's text behind a range of archived code (debug_pkl), for messages.  false: not known; *src is
  * new. */
 bool torchscript_original(call_ctx *cx, const zip_archive *z, const source_range *at, source_range *out, source **src);

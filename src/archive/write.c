@@ -1,6 +1,7 @@
 /* archive/write.c -- TorchScript archives out.  See write.h. */
 #include "archive/write.h"
 
+#include "archive/debug_write.h"
 #include "archive/pickler.h"
 #include "formats/zip_write.h"
 
@@ -41,6 +42,7 @@ static script_text *file_of(archive_writer *a, const char *qualified)
   f->path = path;
   f->text = session_text(a->s);
   f->to = script_text_new(a->s, f->text);
+  f->to->keeps_ranges = a->zip != NULL;
   if (!table_put(&a->by_prefix, str_of(prefix), f))
     session_check(a->s, call_nomem(a->s->cx));
   return f->to;
@@ -64,12 +66,19 @@ static void print_code(archive_writer *a)
   }
 }
 
-static void write_code(archive_writer *a)
+static void write_code(archive_writer *a, program *p)
 {
+  debug_writer *d = debug_writer_new(a->s, p);
+
   print_code(a);
   for (uint32_t i = 0; i < a->by_prefix.n; i++) {
     const code_file *f = a->by_prefix.entries[i].value;
+    script_row *rows;
+    uint32_t n = script_text_finish(a->s, f->to, &rows);
+    str ranges = debug_write(d, rows, n);
     zip_write_deflated(a->zip, f->path, text_str(f->text), f->text->len);
+    if (ranges.len)
+      zip_write_deflated(a->zip, session_printf(a->s, "%s.debug_pkl", f->path), ranges.p, ranges.len);
   }
 }
 
@@ -184,7 +193,7 @@ static void write_records(archive_writer *a, rush_value object)
   else
     pickler_put(p, object, NULL);
   write_pickle(a, p, "data");
-  write_code(a);
+  write_code(a, object.as.object->type->cls->program);
   write_constants(a);
   write_version(a);
   zip_write(a->zip, "byteorder", "little", 6);

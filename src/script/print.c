@@ -166,6 +166,53 @@ static void name_outputs(printer *p, const ir_node *n)
     name_value(p, n->outputs[i]);
 }
 
+/* -- Where texts come from ---------------------------------------------------------------------------------- */
+
+enum { MARK_BEGIN = 1, MARK_END = 2 };
+
+static void mark(printer *p, text_buf *out, const ir_node *n)
+{
+  script_text *t = p->to;
+
+  if (!t->keeps_ranges || !n->range.src)
+    return;
+  if (t->n_ranges == t->cap_ranges) {
+    uint32_t cap = t->cap_ranges ? 2 * t->cap_ranges : 64;
+    source_range *grown = session_array(p->s, source_range, cap);
+    if (t->n_ranges)
+      memcpy(grown, t->ranges, t->n_ranges * sizeof *grown);
+    t->ranges = grown;
+    t->cap_ranges = cap;
+  }
+  t->ranges[t->n_ranges] = n->range;
+  text_printf(out, "%c%u%c", MARK_BEGIN, t->n_ranges++, MARK_END);
+}
+
+uint32_t script_text_finish(session *s, script_text *t, script_row **rows)
+{
+  uint32_t n = 0, n_marks = 0;
+  size_t to = 0, len = t->out->len;
+  char *text = t->out->data;
+
+  for (size_t i = 0; i < len; i++)
+    n_marks += text[i] == MARK_BEGIN;
+  *rows = session_array(s, script_row, n_marks + 1);
+  for (size_t i = 0; i < len; i++) {
+    if (text[i] != MARK_BEGIN) {
+      text[to++] = text[i];
+      continue;
+    }
+    uint32_t number = 0;
+    while (text[++i] != MARK_END)
+      number = 10 * number + (uint32_t)(text[i] - '0');
+    (*rows)[n++] = (script_row){(uint32_t)to, t->ranges[number]};
+  }
+  t->out->len = to;
+  if (text)
+    text[to] = 0;
+  return n;
+}
+
 /* -- Assignments ------------------------------------------------------------------------------------------ */
 
 static void indent(printer *p)
@@ -206,7 +253,18 @@ static void put_definition(printer *p, ir_node *n, const char *text)
   text_putc(p->out, '\n');
 }
 
-static bool is_long(const printer *p, const char *text) { return strlen(text) + 2 * p->level >= 40; }
+/* Marks do not count. */
+static bool is_long(const printer *p, const char *text)
+{
+  size_t n = 2 * p->level;
+
+  for (; *text && n < 40; text++)
+    if (*text == MARK_BEGIN)
+      text = strchr(text, MARK_END);
+    else
+      n++;
+  return n >= 40;
+}
 
 /* A long expression gets a line of its own, and then so must all before it in the same statement: they run first. */
 static void split_line(printer *p, ir_value *v)
@@ -366,6 +424,8 @@ static void put_with(printer *p, ir_node *n)
 static void put_expression(printer *p, ir_node *n)
 {
   text_clear(&p->line);
+  if (!is_constant_like(n))
+    mark(p, &p->line, n);
   print_expression(p, &p->line, n);
   if (text_failed(&p->line))
     session_check(p->s, call_nomem(p->s->cx));
@@ -395,6 +455,8 @@ static void use_types(printer *p, const ir_node *n)
 static void put_node(printer *p, ir_node *n)
 {
   use_types(p, n);
+  if (n->n_blocks || n->n_outputs == 0)
+    mark(p, p->out, n);
   switch ((int)n->kind) {
   case IR_IF: put_if(p, n); break;
   case IR_LOOP: put_loop(p, n); break;

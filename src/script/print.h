@@ -39,8 +39,18 @@ const char *script_use_function(script_uses *u, function *f); /* its name in tex
 typedef struct script_text {
   text_buf *out;
   table counts; /* name -> next number + 1 */
+  source_range *ranges; /* where nodes came from: \1 NUMBER \2 stands before their text until script_text_finish */
+  uint32_t n_ranges, cap_ranges;
+  bool keeps_ranges; /* the caller's to set */
 } script_text;
 script_text *script_text_new(session *s, text_buf *out); /* out: borrowed */
+
+typedef struct script_row { /* the text from here on was printed for that range */
+  uint32_t offset;
+  source_range from;
+} script_row;
+/* Take the marks out of the text.  *rows by rising offset; their number. */
+uint32_t script_text_finish(session *s, script_text *t, script_row **rows);
 
 /* How a function's first parameter is written. */
 typedef enum script_self { SELF_TYPED, SELF_BARE, SELF_ADDED } script_self;

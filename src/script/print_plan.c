@@ -27,6 +27,8 @@ static void inline_builtins(session *s, ir_block *b)
     for (uint32_t i = 0; i < n->n_inputs; i++)
       in[i] = ir_node_input(n, i);
     ir_block_inline(s, n->function->graph->block, n, in, results);
+    for (ir_node *made = before->next; made != n; made = made->next)
+      made->range = n->range;
     for (uint32_t i = 0; i < n->n_outputs; i++)
       ir_value_replace_all_uses(n->outputs[i], results[i]);
     ir_node_destroy(n);

@@ -1,0 +1,181 @@
+/* archive/debug_write.c -- see debug_write.h. */
+#include "archive/debug_write.h"
+
+#include "formats/pickle_write.h"
+
+typedef struct known_file { /* of the archive that the program came from */
+  script_row *rows;
+  uint32_t n;
+} known_file;
+
+struct debug_writer {
+  session *s;
+  program *p;
+  table files; /* code record's name -> known_file */
+};
+
+typedef struct record { /* one debug_pkl being written */
+  debug_writer *d;
+  pickle_writer *w;
+  table lines;   /* text -> index + 1 */
+  table written; /* source -> memo number + 1 */
+} record;
+
+static void free_table(void *t) { table_free(t); }
+
+debug_writer *debug_writer_new(session *s, program *p)
+{
+  debug_writer *d = session_new(s, debug_writer);
+
+  d->s = s;
+  d->p = p;
+  table_init(&d->files, s->cx->ctx);
+  session_defer(s, free_table, &d->files);
+  return d;
+}
+
+static void put(session *s, table *t, str key, uintptr_t v)
+{
+  if (!table_put(t, key, (void *)v))
+    session_check(s, call_nomem(s->cx));
+}
+
+/* -- The author's text ------------------------------------------------------------------------------------ */
+
+static source_range archived_range(debug_writer *d, source_range at)
+{
+  known_file *f = table_get(&d->files, str_of(at.src->name));
+  source_range found = {NULL, 0, 0};
+
+  if (!f) {
+    f = session_new(d->s, known_file);
+    f->n = d->p->origins(d->s, d->p, at.src->name, &f->rows);
+    put(d->s, &d->files, str_of(at.src->name), (uintptr_t)f);
+  }
+  uint32_t lo = 0, hi = f->n; /* the last row that begins at or before the place */
+  while (lo < hi) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    if (f->rows[mid].offset <= at.start)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo ? f->rows[lo - 1].from : found;
+}
+
+static source_range author_range(debug_writer *d, source_range at)
+{
+  return d->p->origins && at.src->name && strncmp(at.src->name, "code/", 5) == 0 ? archived_range(d, at) : at;
+}
+
+/* -- Sources ------------------------------------------------------------------------------------------------- */
+
+static void add_text(record *r, const char *text, size_t n)
+{
+  const str line = {text, n};
+
+  if (!table_get(&r->lines, line))
+    put(r->d->s, &r->lines, line, r->lines.n + 1);
+}
+
+static size_t line_length(const char *p, const char *end)
+{
+  const char *newline = memchr(p, '\n', (size_t)(end - p));
+
+  return newline ? (size_t)(newline - p) + 1 : (size_t)(end - p);
+}
+
+static void collect(record *r, const source *src)
+{
+  for (const char *p = src->text, *end = p + src->len; p < end; p += line_length(p, end))
+    add_text(r, p, line_length(p, end));
+  add_text(r, src->name ? src->name : "", src->name ? strlen(src->name) : 0);
+}
+
+static int64_t text_index(const record *r, const char *text, size_t n)
+{
+  return (int64_t)(uintptr_t)table_get(&r->lines, (str){text, n}) - 1;
+}
+
+/* (build_intlist([lines]), file, first line) */
+static void put_source(record *r, const source *src)
+{
+  char *key = session_alloc(r->d->s, sizeof src);
+  memcpy(key, &src, sizeof src);
+  uintptr_t known = (uintptr_t)table_get(&r->written, (str){key, sizeof src});
+
+  if (known) {
+    pickle_get_memo(r->w, (uint32_t)(known - 1));
+    return;
+  }
+  pickle_op(r->w, PICKLE_OP_MARK);
+  pickle_global(r->w, STR("torch.jit._pickle"), STR("build_intlist"));
+  pickle_op(r->w, PICKLE_OP_MARK);
+  pickle_op(r->w, PICKLE_OP_EMPTY_LIST);
+  pickle_op(r->w, PICKLE_OP_MARK);
+  for (const char *p = src->text, *end = p + src->len; p < end; p += line_length(p, end))
+    pickle_int(r->w, text_index(r, p, line_length(p, end)));
+  pickle_op(r->w, PICKLE_OP_APPENDS);
+  pickle_op(r->w, PICKLE_OP_TUPLE);
+  pickle_op(r->w, PICKLE_OP_REDUCE);
+  pickle_int(r->w, text_index(r, src->name ? src->name : "", src->name ? strlen(src->name) : 0));
+  pickle_int(r->w, src->first_line);
+  pickle_op(r->w, PICKLE_OP_TUPLE);
+  put(r->d->s, &r->written, (str){key, sizeof src}, (uintptr_t)pickle_put(r->w) + 1);
+}
+
+static void put_row(record *r, const script_row *row)
+{
+  pickle_op(r->w, PICKLE_OP_MARK);
+  pickle_int(r->w, row->offset);
+  pickle_op(r->w, PICKLE_OP_MARK);
+  put_source(r, row->from.src);
+  pickle_int(r->w, row->from.start);
+  pickle_int(r->w, row->from.end);
+  pickle_op(r->w, PICKLE_OP_TUPLE);
+  pickle_int(r->w, 0);
+  pickle_op(r->w, PICKLE_OP_TUPLE);
+}
+
+/* -- The record ------------------------------------------------------------------------------------------------ */
+
+static void write_record(record *r, const script_row *rows, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++)
+    if (i == 0 || rows[i].from.src != rows[i - 1].from.src)
+      collect(r, rows[i].from.src);
+  pickle_op(r->w, PICKLE_OP_MARK);
+  pickle_str(r->w, STR("FORMAT_WITH_STRING_TABLE"));
+  pickle_op(r->w, PICKLE_OP_MARK);
+  for (uint32_t i = 0; i < r->lines.n; i++)
+    pickle_str(r->w, r->lines.entries[i].key);
+  pickle_op(r->w, PICKLE_OP_TUPLE);
+  pickle_op(r->w, PICKLE_OP_MARK);
+  for (uint32_t i = 0; i < n; i++)
+    put_row(r, &rows[i]);
+  pickle_op(r->w, PICKLE_OP_TUPLE);
+  pickle_op(r->w, PICKLE_OP_TUPLE);
+}
+
+str debug_write(debug_writer *d, const script_row *rows, uint32_t n)
+{
+  script_row *kept = session_array(d->s, script_row, n + 1);
+  record *r = session_new(d->s, record);
+  uint32_t n_kept = 0;
+
+  for (uint32_t i = 0; i < n; i++) {
+    const source_range from = author_range(d, rows[i].from);
+    if (from.src && (n_kept == 0 || memcmp(&kept[n_kept - 1].from, &from, sizeof from) != 0))
+      kept[n_kept++] = (script_row){rows[i].offset, from};
+  }
+  if (n_kept == 0)
+    return STR("");
+  r->d = d;
+  r->w = pickle_writer_new(d->s);
+  table_init(&r->lines, d->s->cx->ctx);
+  session_defer(d->s, free_table, &r->lines);
+  table_init(&r->written, d->s->cx->ctx);
+  session_defer(d->s, free_table, &r->written);
+  write_record(r, kept, n_kept);
+  return pickle_finish(r->w);
+}
