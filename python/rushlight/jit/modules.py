@@ -1,4 +1,4 @@
-"""Modules of torch as programs: a type from the live module, its methods from their sources, and an object that shares its state.
+"""Modules of torch as programs: a type from the live module, methods from their sources, an object that shares its state.
 
 Modules that look alike (attributes, types, constants, submodules, hooks) share a type; methods are compiled once for a type.
 """
@@ -101,6 +101,8 @@ class ClassFacts:
 
 
 def _method_overloads(fn: Any, cls: type) -> list[Any]:
+    if fn.__module__ is None or "." in fn.__name__:
+        return []
     for c in cls.__mro__:
         found = marks.method_overloads(fn, c.__name__) or marks.method_overloads(fn, c.__qualname__)
         if found:
@@ -150,7 +152,12 @@ class ConcreteType:
             tuple(self.attributes),
             tuple((name, id(t)) for name, t in self.modules),
             tuple(sorted((name, type(v).__name__, repr(v)) for name, v in self.constants.items())),
-            tuple(sorted((name, id(answer[1]) if answer[0] == kinds.FUNCTION else answer[1]) for name, answer in self.functions.items())),
+            tuple(
+                sorted(
+                    (name, id(answer[1]) if answer[0] == kinds.FUNCTION else answer[1])
+                    for name, answer in self.functions.items()
+                )
+            ),
             tuple(sorted(self.failed)),
             tuple(sorted(self.ignored)),
             tuple(map(id, self.hooks)),
@@ -168,14 +175,15 @@ class ConcreteType:
             return self.store.door.names.of(member.__func__)
         if isinstance(member, FunctionType):
             return self._method(name, member)
+        if isinstance(member, classmethod):
+            return self._method(name, member.__func__)
         if isinstance(member, property) and marks.is_ignored(member.fget):
             self.failed.setdefault(name, "(This property was marked as unused or ignored)")
-        prefix = f"Module '{self.py_class.__name__}' has no attribute '{name}' "
         if name in self.failed:
             return (kinds.HIDDEN, self.failed[name])
         if name in self.ignored or name in self.facts.ignored_names:
             return (kinds.HIDDEN, "(This attribute was ignored during compilation)")
-        return None if prefix else None
+        return None
 
     def _method(self, name: str, fn: Any) -> Any:
         d = self.store.door
@@ -185,7 +193,6 @@ class ConcreteType:
                 return (kinds.UNUSED, fn, declared, "This Python function is annotated to be ignored and cannot be run")
             return (kinds.HOST_CALL, fn, declared, True)
         return (kinds.METHOD, d.define(unwrapped(fn), name, self_type=self.type))
-
 
 
 def _class_member(cls: Any, name: str) -> Any:
@@ -310,7 +317,8 @@ class Modules:
             if name in added:
                 what = "submodule" if name in module._modules else "buffer" if name in module._buffers else "parameter"
                 warnings.warn(
-                    f"'{name}' was found in ScriptModule constants,  but it is a non-constant {what}. Consider removing it.", stacklevel=2
+                    f"'{name}' was found in ScriptModule constants,  but it is a non-constant {what}. Consider removing it.",
+                    stacklevel=2,
                 )
             elif not hasattr(module, name):
                 warnings.warn(
@@ -387,7 +395,11 @@ class Modules:
         """(name, function) of the methods to compile."""
         facts, names = self.facts(type(module)), []
         forward = getattr(module, "forward", None)
-        if forward is not None and not marks.is_ignored(forward) and getattr(forward, "__func__", None) is not _nn.Module.forward:
+        if (
+            forward is not None
+            and not marks.is_ignored(forward)
+            and getattr(forward, "__func__", None) is not _nn.Module.forward
+        ):
             names.append("forward")
         names += [name for name in facts.exported if name not in names]
         for name, value in module.__dict__.items():
@@ -478,7 +490,7 @@ class Modules:
         make_stubs = stubs or self.stubs
         script = self.door.unit.module_of(c.type.create())
         skip = _SKIPPED
-        for name, t, flags in c.attributes:
+        for name, _, flags in c.attributes:
             value = getattr(module, name) if name not in skip else module.__dict__[name]
             if isinstance(value, Attribute | torch.jit.Attribute):
                 value = value.value
@@ -525,8 +537,11 @@ class Modules:
         own = script.__dict__
         own["_concrete_type"] = c
         for name in c.facts.kept:
-            own[name] = python_types.MethodType(_class_member(c.py_class, name), script) if isinstance(
-                _class_member(c.py_class, name), FunctionType) else getattr(module, name)
+            own[name] = (
+                python_types.MethodType(_class_member(c.py_class, name), script)
+                if isinstance(_class_member(c.py_class, name), FunctionType)
+                else getattr(module, name)
+            )
         for name in c.ignored:
             if hasattr(module, name):
                 own[name] = getattr(module, name)
@@ -581,9 +596,7 @@ def _check_initialized(module: Any) -> None:
     if isinstance(module, _rushlight.Module) and module._is_script:
         return
     if "_parameters" not in module.__dict__:
-        raise RuntimeError(
-            f"'{torch.typename(type(module))}' has not been initialized, did you forget to call 'super()'?"
-        )
+        raise RuntimeError(f"'{torch.typename(type(module))}' has not been initialized, did you forget to call 'super()'?")
     lazy = getattr(torch.nn.parameter, "UninitializedTensorMixin", ())
     for name, value in module._parameters.items():
         if lazy and isinstance(value, lazy):

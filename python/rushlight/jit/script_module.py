@@ -197,9 +197,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise RuntimeError(
-            f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined!"
-        )
+        raise RuntimeError(f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined!")
 
     # -- Python's names ---------------------------------------------------------------------------------
 

@@ -75,7 +75,9 @@ class _View(dict[str, Any]):
             self._of._set(name, value)
         except TypeError as error:
             what = value._class_name if isinstance(value, _rushlight.Module) else value
-            raise RuntimeError(f"Could not assign '{name}': object of type {what} is not compatible with interface: {error}") from None
+            raise RuntimeError(
+                f"Could not assign '{name}': object of type {what} is not compatible with interface: {error}"
+            ) from None
 
     def __delitem__(self, name: str) -> None:
         raise RuntimeError(f"cannot delete '{name}' of a ScriptModule")
