@@ -458,21 +458,25 @@ static int text_to_value(py_call *call, PyObject *o, rush_value *out)
   return 0;
 }
 
-/* A device of torch's: "cpu", "cuda:1". */
+/* By PyTorch's numbers. */
+static const char *const device_names[] = {"cpu",    "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla",
+                                           "vulkan", "metal", "xpu",   "mps",    "meta",   "hpu",   "ve",  "lazy", "ipu",  "mtia"};
+
+/* A device of torch's: "cpu", "cpu:0". */
 static int device_to_value(PyObject *o, rush_value *out)
 {
-  static const struct { const char *name; int kind; } kinds[] = {{"cpu", 0}, {"cuda", 1}, {"mps", 13}, {"meta", 14}};
-  PyObject *type = PyObject_GetAttrString(o, "type"), *index = PyObject_GetAttrString(o, "index");
-  long i = index && PyLong_Check(index) ? PyLong_AsLong(index) : -1;
-  int kind = 1; /* others have no memory here either */
+  PyObject *type = PyObject_GetAttrString(o, "type");
+  PyObject *index = type ? PyObject_GetAttrString(o, "index") : NULL;
+  int64_t kind = type && PyUnicode_Check(type) ? -1 : 1;
 
-  for (size_t k = 0; type && PyUnicode_Check(type) && k < sizeof kinds / sizeof *kinds; k++)
-    if (PyUnicode_CompareWithASCIIString(type, kinds[k].name) == 0)
-      kind = kinds[k].kind;
+  for (size_t i = 0; kind < 0 && i < sizeof device_names / sizeof *device_names; i++)
+    if (PyUnicode_CompareWithASCIIString(type, device_names[i]) == 0)
+      kind = (int64_t)i;
+  long at = index && PyLong_Check(index) ? PyLong_AsLong(index) : -1;
   PyErr_Clear();
   *out = rush_value_none();
   out->tag = RUSH_TAG_DEVICE;
-  out->as.i = (int64_t)kind << 32 | (uint32_t)i;
+  out->as.i = (kind < 0 ? 1 : kind) << 32 | (uint32_t)(int32_t)at;
   Py_XDECREF(type);
   Py_XDECREF(index);
   return 0;
@@ -851,7 +855,9 @@ static PyObject *dict_out(py_call *call, rush_value v)
 static PyObject *device_out(py_call *call, rush_value v)
 {
   int32_t index = (int32_t)(uint32_t)v.as.i;
-  PyObject *name = index < 0 ? PyUnicode_FromString("cpu") : PyUnicode_FromFormat("cpu:%d", (int)index);
+  size_t kind = (size_t)(v.as.i >> 32);
+  const char *kind_name = kind < sizeof device_names / sizeof *device_names ? device_names[kind] : "privateuseone";
+  PyObject *name = index < 0 ? PyUnicode_FromString(kind_name) : PyUnicode_FromFormat("%s:%d", kind_name, (int)index);
 
   if (!name || !py_find_torch(call->state))
     return name;

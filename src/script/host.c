@@ -419,9 +419,8 @@ static uint32_t find_def(session *s, host_unit *u, const source *src, uint32_t l
       lexer_next(&lx);
     lexer_next(&lx);
   }
-  if (lx.cur.kind != TK_DEF && lx.cur.kind != TK_ASYNC) {
-    source_range at = {src, lx.cur.start, lx.cur.end};
-    session_fail(s, &at, "Expected a single top-level function");
+  if (lx.cur.kind != TK_DEF) {
+    session_fail(s, NULL, "Expected a single top-level function: %s:%u", src->name ? src->name : "?", line);
   }
   return lx.cur.start;
 }

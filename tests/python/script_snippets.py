@@ -922,4 +922,1140 @@ def f(x) -> torch.Size:
     return x.size()
 #: torch.ones(2, 3)
 """,
+"cls_sorted": """
+class Foo:
+    def __init__(self, x: int):
+        self.x = x
+    def __lt__(self, other: "Foo") -> bool:
+        return self.x < other.x
+def f():
+    l = [Foo(3), Foo(1), Foo(2)]
+    l.sort()
+    a = sorted(l, reverse=True) if False else sorted(l)
+    return l[0].x, a[2].x
+#:
+""",
+"cls_nolt": """
+class Foo:
+    def __init__(self, x: int):
+        self.x = x
+def f():
+    l = [Foo(3), Foo(1)]
+    l.sort()
+    return l[0].x
+#:
+""",
+"cls_str": """
+class Foo:
+    def __init__(self, x: int):
+        self.x = x
+    def __str__(self) -> str:
+        return "foo " + str(self.x)
+    def __int__(self) -> int:
+        return self.x
+    def __float__(self) -> float:
+        return float(self.x)
+    def __bool__(self) -> bool:
+        return self.x > 0
+def f():
+    a = Foo(3)
+    r = 0
+    if a:
+        r = 1
+    return str(a), int(a), float(a), bool(a), r
+#:
+""",
+"cls_ops": """
+class V:
+    def __init__(self, x: int):
+        self.x = x
+    def __sub__(self, o: int) -> int: return self.x - o
+    def __mul__(self, o: int) -> int: return self.x * o
+    def __truediv__(self, o: int) -> float: return self.x / o
+    def __mod__(self, o: int) -> int: return self.x % o
+    def __pow__(self, o: int) -> int: return self.x ** o
+    def __floordiv__(self, o: int) -> int: return self.x // o
+    def __ne__(self, o: int) -> bool: return self.x != o
+    def __le__(self, o: int) -> bool: return self.x <= o
+    def __ge__(self, o: int) -> bool: return self.x >= o
+    def __gt__(self, o: int) -> bool: return self.x > o
+    def __and__(self, o: int) -> int: return self.x & o
+    def __or__(self, o: int) -> int: return self.x | o
+    def __xor__(self, o: int) -> int: return self.x ^ o
+    def __neg__(self) -> int: return -self.x
+    def __call__(self, a: int) -> int: return self.x + a
+    def __setitem__(self, i: int, v: int): self.x = i + v
+    def __getitem__(self, i: int) -> int: return self.x * i
+def f(n: int):
+    v = V(n)
+    a = (v - 1, v * 2, v % 3, v ** 2, v // 2, v != 3, v <= 3, v >= 3, v > 2, v & 1, v | 8, v ^ 1, -v, v(5))
+    v[1] = 4
+    return a, v[2]
+#: 7
+""",
+"cls_opt_attr": """
+class Foo:
+    def __init__(self, x: Optional[int] = None):
+        self.x = x
+    def get(self) -> int:
+        x = self.x
+        if x is not None:
+            return x
+        return -1
+    def bad(self) -> int:
+        return 1
+def f(): return Foo().get(), Foo(3).get()
+#:
+""",
+"cls_attr_refine": """
+class Foo:
+    def __init__(self, x: Optional[int]):
+        self.x: Optional[int] = x
+    def get(self) -> int:
+        if self.x is not None:
+            return self.x
+        return -1
+def f(): return Foo(3).get()
+#:
+""",
+"cls_wrong_attr": """
+class Foo:
+    def __init__(self, x: int):
+        self.x = x
+    def set(self):
+        self.x = "a"
+def f():
+    a = Foo(1)
+    a.set()
+    return a.x
+#:
+""",
+"cls_new_attr": """
+class Foo:
+    def __init__(self, x: int):
+        self.x = x
+    def set(self):
+        self.y = 3
+def f():
+    a = Foo(1)
+    a.set()
+    return a.x
+#:
+""",
+"cls_cond_attr": """
+class Foo:
+    def __init__(self, x: int):
+        if x > 0:
+            self.x = x
+        else:
+            self.x = 0
+def f():
+    return Foo(1).x
+#:
+""",
+"cls_super": """
+class Foo(object):
+    def __init__(self, x: int):
+        super(Foo, self).__init__()
+        self.x = x
+def f():
+    return Foo(1).x
+#:
+""",
+"cls_self_ref": """
+class Node:
+    def __init__(self, v: int):
+        self.v = v
+        self.next: Optional["Node"] = None
+def f():
+    a = Node(1)
+    b = Node(2)
+    a.next = b
+    n = a.next
+    if n is not None:
+        return n.v
+    return 0
+#:
+""",
+"cls_in_containers": """
+class Foo:
+    def __init__(self, x: int):
+        self.x = x
+def g(l: List[Foo], d: Dict[str, Foo], t: Tuple[Foo, int]) -> int:
+    return l[0].x + d["a"].x + t[0].x
+def f():
+    a = Foo(2)
+    return g([a], {"a": a}, (a, 1))
+#:
+""",
+"cls_return_list": """
+class Foo:
+    def __init__(self, x: int):
+        self.x = x
+def f(l: List[Foo]) -> Dict[str, Foo]:
+    return {"a": l[0], "b": Foo(9)}
+#: [Foo(1), Foo(2)]
+""",
+"cls_default": """
+class Foo:
+    def __init__(self, x: int = 3, *, y: int):
+        self.x = x + y
+def f():
+    return Foo(y=2).x, Foo(1, y=1).x
+#:
+""",
+"cls_unused_method": """
+class Foo:
+    def __init__(self, x: int):
+        self.x = x
+    @torch.jit.unused
+    def bad(self, q):
+        return q.whatever()
+    @torch.jit.ignore
+    def ign(self, q: int) -> int:
+        return q
+def f():
+    return Foo(1).x
+#:
+""",
+"cls_unused_called": """
+class Foo:
+    def __init__(self, x: int):
+        self.x = x
+    @torch.jit.unused
+    def bad(self) -> int:
+        return 2
+def f():
+    return Foo(1).bad()
+#:
+""",
+"cls_const": """
+class Foo:
+    y = 3
+    def __init__(self, x: int):
+        self.x = x
+def f():
+    return Foo(1).y
+#:
+""",
+"cls_static_no_self": """
+class Foo:
+    def __init__(self): self.x = 1
+    @staticmethod
+    def a(x): return x + 1
+    def b(self, x): return Foo.a(x) + self.a(x)
+def f(x):
+    return Foo().b(x)
+#: torch.ones(1)
+""",
+"cls_classmethod": """
+class Foo:
+    def __init__(self): self.x = 1
+    @classmethod
+    def make(cls) -> int: return 3
+def f():
+    return Foo.make()
+#:
+""",
+"cls_property_set": """
+class Foo:
+    def __init__(self, x: int): self._x = x
+    @property
+    def x(self) -> int: return self._x
+    @x.setter
+    def x(self, v: int): self._x = v * 2
+def f():
+    a = Foo(1)
+    a.x = 5
+    return a.x
+#:
+""",
+"cls_missing_init_type": """
+class Foo:
+    def __init__(self, x):
+        self.x = x
+def f(n: int):
+    return Foo(n).x
+#: 3
+""",
+"cls_isinstance": """
+class A:
+    def __init__(self): self.x = 1
+class B:
+    def __init__(self): self.y = 2
+def f(x: Union[A, B]) -> int:
+    if isinstance(x, A):
+        return x.x
+    return x.y
+#: A()
+#: B()
+""",
+"cls_eq_missing": """
+class A:
+    def __init__(self): self.x = 1
+def f():
+    return A() == A()
+#:
+""",
+"cls_is": """
+class A:
+    def __init__(self): self.x = 1
+def f():
+    a = A()
+    b = a
+    return a is b, a is not A(), a is None
+#:
+""",
+"enum_types": """
+class C(Enum):
+    A = 1.5
+    B = 2.5
+def f(x: Optional[C] = None) -> float:
+    if x is None:
+        return 0.0
+    return x.value
+#:
+#: C.B
+""",
+"enum_wrong": """
+class C(Enum):
+    A = 1
+class D(Enum):
+    A = 1
+def f(x: C) -> bool:
+    return x == D.A
+#: C.A
+""",
+"enum_arg_wrong": """
+class C(Enum):
+    A = 1
+def f(x: C) -> C:
+    return x
+#: 1
+""",
+"enum_list_arg": """
+class C(Enum):
+    A = 1
+    B = 2
+def f(x: List[C], d: Dict[str, C]) -> List[C]:
+    x.append(d["q"])
+    return x
+#: [C.A], {"q": C.B}
+""",
+"enum_print": """
+class C(Enum):
+    A = 1
+def f(x: C):
+    print(x)
+    print(C.A)
+#: C.A
+""",
+"enum_missing": """
+class C(Enum):
+    A = 1
+def f() -> int:
+    return C.Z.value
+#:
+""",
+"intenum": """
+import enum
+class C(enum.IntEnum):
+    A = 1
+    B = 2
+def f(x: C) -> int:
+    return x.value + 1
+#: C.B
+""",
+"enum_default": """
+class C(Enum):
+    A = 1
+    B = 2
+def f(x: C = C.B) -> C:
+    return x
+#:
+""",
+"nt_default": """
+class P(NamedTuple):
+    a: int
+    b: List[int] = [1]
+    c: Optional[str] = None
+def f() -> P:
+    return P(3)
+#:
+""",
+"nt_kw": """
+class P(NamedTuple):
+    a: int
+    b: int = 2
+def f(x: int):
+    p = P(b=x, a=1)
+    a, b = p
+    return p.a + p[1] + a + b, len(p)
+#: 5
+""",
+"nt_missing": """
+class P(NamedTuple):
+    a: int
+    b: int
+def f():
+    return P(1)
+#:
+""",
+"nt_wrong": """
+class P(NamedTuple):
+    a: int
+def f():
+    return P("x")
+#:
+""",
+"nt_nested": """
+class P(NamedTuple):
+    a: int
+class Q(NamedTuple):
+    p: P
+    l: List[P]
+def f(q: Q) -> Q:
+    return Q(P(q.p.a + 1), q.l)
+#: Q(P(1), [P(2)])
+""",
+"union_ret": """
+def f(x: int) -> Union[int, str, List[int]]:
+    if x == 0:
+        return "zero"
+    if x == 1:
+        return [1]
+    return x
+#: 0
+#: 1
+#: 2
+""",
+"union_list": """
+def f(x: List[Union[int, str]]) -> int:
+    n = 0
+    for y in x:
+        if isinstance(y, int):
+            n += y
+        else:
+            n += len(y)
+    return n
+#: [1, "abc", 2]
+""",
+"union_dict": """
+def f() -> Dict[str, Union[int, str]]:
+    d: Dict[str, Union[int, str]] = {"a": 1, "b": "x"}
+    return d
+#:
+""",
+"union_bad": """
+def f(x: Union[int, str]) -> int:
+    return x + 1
+#: 1
+""",
+"union_none": """
+def f(x: Union[int, None, str]) -> int:
+    if x is None:
+        return 0
+    if isinstance(x, str):
+        return 1
+    return x
+#: None
+#: "a"
+#: 5
+""",
+"opt_bad": """
+def f(x: Optional[int]) -> int:
+    return x + 1
+#: 1
+""",
+"isinstance_tuple": """
+def f(x: Union[int, float, str]) -> str:
+    if isinstance(x, (int, float)):
+        return "number"
+    return x
+#: 1
+#: 2.5
+#: "a"
+""",
+"isinstance_list": """
+def f(x: Any):
+    return isinstance(x, list), isinstance(x, dict), isinstance(x, tuple)
+#: [1]
+#: {"a": 1}
+#: (1,)
+""",
+"builtins1": """
+def f(l: List[int], s: str):
+    return min(l), max(l), sum(l), abs(-3), any([True, False]), all([1, 0]), sorted(l), list(reversed(l)) if False else 0, divmod(7, 2), ord("a"), chr(98), hex(255), oct(8), bin(5), round(2.567), pow(2, 3), len(s)
+#: [3, 1, 2], "abc"
+""",
+"builtins2": """
+def f(l: List[int]):
+    return list(range(3)), tuple([1, 2]) if False else (1,), str([1, 2]), int("3"), float("2.5"), bool(0), int(True), float(3), complex(1, 2)
+#: [1]
+""",
+"strfmt": """
+def f(x: int, y: float, s: str):
+    return "{} {} {}".format(x, y, s), "%d-%s-%f" % (x, s, y), "%s" % s, "{0} {1}".format(x, s), "{:d}".format(x) if False else ""
+#: 1, 2.5, "q"
+""",
+"del_list": """
+def f(l: List[int]):
+    del l[0]
+    return l
+#: [1, 2, 3]
+""",
+"del_slice": """
+def f(l: List[int]):
+    del l[0:2]
+    return l
+#: [1, 2, 3]
+""",
+"list_ops": """
+def f(l: List[int]):
+    l.insert(1, 9)
+    x = l.pop()
+    y = l.pop(0)
+    l.reverse()
+    c = l.count(9)
+    i = l.index(9)
+    l.remove(9)
+    l2 = l.copy()
+    l.clear()
+    return l, l2, x, y, c, i, [1] * 3, [1] + [2], 2 in [1, 2], [1, 2] == [1, 2]
+#: [1, 2, 3, 4]
+""",
+"dict_ops": """
+def f(d: Dict[str, int]):
+    a = d.get("a")
+    b = d.get("z", 5)
+    k = list(d.keys())
+    v = list(d.values())
+    it = [x for x, _ in d.items()]
+    p = d.pop("a")
+    d.update({"q": 7})
+    s = d.setdefault("w", 3)
+    c = "q" in d
+    return a, b, k, v, it, p, s, c, len(d), d
+#: {"a": 1, "b": 2}
+""",
+"dict_missing": """
+def f(d: Dict[str, int]) -> int:
+    return d["nope"]
+#: {"a": 1}
+""",
+"list_index_err": """
+def f(l: List[int]) -> int:
+    return l[5]
+#: [1]
+""",
+"empty_list_append_wrong": """
+def f():
+    l = []
+    l.append(1)
+    return l
+#:
+""",
+"list_types": """
+def f():
+    return [1, "a"]
+#:
+""",
+"tuple_ops": """
+def f(t: Tuple[int, str, float]):
+    a, *b = t
+    return t[0], t[-1], t[1:], t + (1,), len(t), a, t == t, (1, 2) < (1, 3) if False else 0
+#: (1, "a", 2.5)
+""",
+"tuple_idx": """
+def f(t: Tuple[int, int], i: int):
+    return t[i]
+#: (1, 2), 1
+""",
+"tuple_idx_bad": """
+def f(t: Tuple[int, str], i: int):
+    return t[i]
+#: (1, "a"), 1
+""",
+"for_tuple": """
+def f(t: Tuple[int, str]):
+    n = 0
+    for x in t:
+        n += 1
+    return n
+#: (1, "a")
+""",
+"for_else_str": """
+def f(s: str):
+    r: List[str] = []
+    for i, c in enumerate(s, 1):
+        r.append(c + str(i))
+    for a, b in zip(s, [1, 2]):
+        r.append(a)
+    return r
+#: "abc"
+""",
+"for_dict": """
+def f(d: Dict[str, int]):
+    n = 0
+    for k in d:
+        n += d[k]
+    return n
+#: {"a": 1, "b": 2}
+""",
+"for_tensor": """
+def f(x):
+    r = torch.zeros(2)
+    for row in x:
+        r = r + row
+    return r
+#: torch.ones(3, 2)
+""",
+"nested_fn": """
+def f(x):
+    def g(y):
+        return y
+    return g(x)
+#: torch.ones(1)
+""",
+"try_": """
+def f(x):
+    try:
+        return x
+    except Exception:
+        return x
+#: torch.ones(1)
+""",
+"raise_only": """
+def f(x: int) -> int:
+    raise Exception("bad " + str(x))
+#: 1
+""",
+"raise_cond": """
+def f(x: int) -> int:
+    if x > 0:
+        raise NotImplementedError("neg")
+    elif x == 0:
+        raise KeyError("k")
+    else:
+        raise StopIteration
+#: 1
+#: 0
+#: -1
+""",
+"assert_msg": """
+def f(x: int):
+    assert x > 0, f"x was {x}"
+    assert x < 10
+    return x
+#: 0
+#: 11
+#: 5
+""",
+"with_two": """
+class C:
+    def __init__(self, n: int, l: List[int]):
+        self.n = n
+        self.l = l
+    def __enter__(self) -> int:
+        self.l.append(self.n)
+        return self.n
+    def __exit__(self, a: Any, b: Any, c: Any) -> None:
+        self.l.append(-self.n)
+def f() -> List[int]:
+    l = torch.jit.annotate(List[int], [])
+    with C(1, l) as a, C(2, l) as b:
+        l.append(a + b)
+    return l
+#:
+""",
+"with_return": """
+class C:
+    def __init__(self, l: List[int]):
+        self.l = l
+    def __enter__(self):
+        self.l.append(1)
+    def __exit__(self, a: Any, b: Any, c: Any):
+        self.l.append(2)
+def f(l: List[int]) -> int:
+    with C(l):
+        if len(l) > 0:
+            return 5
+    return 6
+#: []
+""",
+"with_bad": """
+class C:
+    def __init__(self):
+        self.x = 1
+def f(x):
+    with C():
+        return x
+#: torch.ones(1)
+""",
+"with_bad_exit": """
+class C:
+    def __init__(self):
+        self.x = 1
+    def __enter__(self): pass
+    def __exit__(self, a: int): pass
+def f(x):
+    with C():
+        return x
+#: torch.ones(1)
+""",
+"with_profiler": """
+def f(x):
+    with torch.autograd.profiler.record_function("q"):
+        y = x + 1
+    return y
+#: torch.ones(1)
+""",
+"hash_": """
+def f(x: int, y: str, z: float):
+    return hash(x) == hash(x), hash(y) == hash(y), hash(z) == hash(z)
+#: 1, "a", 2.5
+""",
+"complex_": """
+import cmath
+def f(x: complex):
+    return cmath.sqrt(x), x.real, x.imag, abs(x), cmath.phase(x), torch.tensor(x), complex(3), x == x, cmath.pi
+#: 3 + 4j
+""",
+"tensor_new": """
+def f(x):
+    return torch.tensor([1, 2]), torch.tensor([[1.5]]), torch.as_tensor(3), torch.ones([2], dtype=torch.long), torch.zeros_like(x), torch.arange(3), torch.full([2], 3.5), x.new_zeros(2), torch.empty(2).shape, torch.randn(2).dtype
+#: torch.ones(2)
+""",
+"device_attrs": """
+def f(x):
+    d = x.device
+    return d.type, d.index, d == torch.device("cpu"), torch.device("cuda:1"), str(d)
+#: torch.ones(1)
+""",
+"dtype_cmp": """
+def f(x):
+    if x.dtype == torch.float32:
+        return x.to(dtype=torch.int)
+    return x.double()
+#: torch.ones(1)
+""",
+"tolist": """
+def f(x):
+    a: List[float] = x.tolist()
+    return a, x.item()
+#: torch.ones(1)
+""",
+"method_chain": """
+def f(x):
+    return x.view(-1).add_(1).sum().item(), x.t().contiguous().permute(1, 0), x.size(), x.size(0), x.numel(), x.dim(), x.expand(2, 2), x.masked_fill(x > 1, 0.0)
+#: torch.ones(2, 2)
+""",
+"setitem": """
+def f(x):
+    x[0] = 5
+    x[1, 1] = 7
+    x[:, 0] += 1
+    x[x > 5] = 0
+    return x
+#: torch.ones(2, 2)
+""",
+"idx": """
+def f(x, i: int):
+    return x[i], x[i, ...], x[[0, 1]], x[torch.tensor([0])], x[:, None], x[-1:], x[True] if False else x
+#: torch.ones(2, 2), 1
+""",
+"chained": """
+def f(a: int, b: int, c: int):
+    return a < b < c, a == b != c, not a, a if a > b else c, a and b if False else a
+#: 1, 2, 3
+""",
+"aug": """
+def f(x: int, l: List[int], t):
+    x += 1
+    x -= 2
+    x *= 3
+    l += [1]
+    t *= 2
+    t /= 2
+    x %= 4
+    x <<= 1
+    x |= 8
+    return x, l, t
+#: 5, [0], torch.ones(1)
+""",
+"global_fn_attr": """
+class K:
+    pass
+K.v = 3
+def f(x):
+    return x + K.v
+#: torch.ones(1)
+""",
+"int_div": """
+def f(a: int, b: int):
+    return a / b, a // b, a % b, -a // b, float(a) // b
+#: 7, 2
+#: 1, 0
+""",
+"print_types": """
+def f(x):
+    print(1, 2.0, "s", True, None, [1.0, 2.0], (1, "a"), {"k": 1}, x)
+#: torch.ones(2)
+""",
+"typing_any_ret": """
+def f(x: int) -> Any:
+    if x > 0:
+        return x
+    return "neg"
+#: 1
+#: -1
+""",
+"annotation_var": """
+def f():
+    x: int = 3
+    y: List[int] = []
+    z: Optional[str] = None
+    w: Tuple[int, float] = (1, 2.0)
+    return x, y, z, w
+#:
+""",
+"annotation_bad": """
+def f():
+    x: int = "a"
+    return x
+#:
+""",
+"var_retype": """
+def f(x: int):
+    y = 1
+    if x > 0:
+        y = 2.5
+    return y
+#: 1
+""",
+"unset_var": """
+def f(x: int):
+    if x > 0:
+        y = 1
+    return y
+#: 1
+""",
+"call_noncallable": """
+def f(x: int):
+    return x(1)
+#: 1
+""",
+"attr_missing": """
+def f(x):
+    return x.foo
+#: torch.ones(1)
+""",
+"op_missing": """
+def f(x):
+    return torch.nonexistent(x)
+#: torch.ones(1)
+""",
+"op_args": """
+def f(x):
+    return torch.add(x, "a")
+#: torch.ones(1)
+""",
+"kw_unknown": """
+def g(x, a: int = 1): return x
+def f(x):
+    return g(x, b=2)
+#: torch.ones(1)
+""",
+"kw_missing": """
+def g(x, a: int): return x
+def f(x):
+    return g(x)
+#: torch.ones(1)
+""",
+"too_many": """
+def g(x): return x
+def f(x):
+    return g(x, x)
+#: torch.ones(1)
+""",
+"func_as_value": """
+def g(x): return x
+def f(x):
+    h = g
+    return h(x)
+#: torch.ones(1)
+""",
+"func_in_list": """
+def g(x): return x
+def f(x):
+    l = [g]
+    return x
+#: torch.ones(1)
+""",
+"nonbool_if": """
+def f(x: str):
+    if x:
+        return 1
+    return 0
+#: "a"
+#: ""
+""",
+"list_if": """
+def f(x: List[int]):
+    if x:
+        return 1
+    return 0
+#: [1]
+#: []
+""",
+"opt_if": """
+def f(x: Optional[int]):
+    if x:
+        return 1
+    return 0
+#: 1
+""",
+"ternary_types": """
+def f(x: int):
+    return 1 if x > 0 else "a"
+#: 1
+""",
+"import_in": """
+def f(x):
+    import math
+    return x
+#: torch.ones(1)
+""",
+"global_stmt": """
+def f(x):
+    global y
+    y = 1
+    return x
+#: torch.ones(1)
+""",
+"yield_": """
+def f(x):
+    yield x
+#: torch.ones(1)
+""",
+"starargs_call": """
+def g(a: int, b: int): return a + b
+def f(t: List[int]):
+    return g(*t)
+#: [1, 2]
+""",
+"set_lit": """
+def f():
+    return {1, 2}
+#:
+""",
+"lambda_": """
+def f(x):
+    g = lambda y: y
+    return g(x)
+#: torch.ones(1)
+""",
+"async_def": """
+async def f(x):
+    return x
+#: torch.ones(1)
+""",
+"decorator_ctx": """
+@torch.no_grad()
+def f(x):
+    return x + 1
+#: torch.ones(1)
+""",
+"method_bound": """
+class A:
+    def go(self, x):
+        return x + 1
+f = A().go
+#: torch.ones(1)
+""",
+"partial": """
+import functools
+def g(x, n: int): return x + n
+f = functools.partial(g, n=2)
+#: torch.ones(1)
+""",
+"callable_obj": """
+class A:
+    def __init__(self): self.n = 1
+    def __call__(self, x: int) -> int:
+        return x + self.n
+f = A()
+#: 3
+""",
+"shape_unpack": """
+def f(x):
+    a, b = x.shape
+    c, d = x.size()
+    return a + b + c + d
+#: torch.ones(2, 3)
+""",
+"multi_assign": """
+def f(x: int):
+    a = b = c = x
+    (d, e), g = (1, 2), 3
+    [h, i] = [4, 5]
+    return a, b, c, d, e, g, h, i
+#: 3
+""",
+"nested_list": """
+def f(x: List[List[int]]):
+    r: List[int] = []
+    for y in x:
+        for z in y:
+            r.append(z)
+    return r, [[i] for i in r], x[0][1]
+#: [[1, 2], [3]]
+""",
+"str_iter": """
+def f(s: str):
+    return [c for c in s], s[0], s[-1], s[1:], "a" in s, s * 2, s + "b", s == "abc", s < "b", len(s)
+#: "abc"
+""",
+"fstr": """
+def f(x: int, l: List[int], t: Tuple[int, str]):
+    return f"{x}{l}{t} {x + 1}"
+#: 1, [2], (3, "a")
+""",
+"wait_err": """
+def g(x: int) -> int:
+    raise ValueError("task")
+def f(x: int):
+    a = torch.jit.fork(g, x)
+    return torch.jit.wait(a)
+#: 1
+""",
+"fork_method": """
+class A:
+    def __init__(self): self.n = 1
+    def go(self, x: int) -> int:
+        return x + self.n
+def f(x: int):
+    a = A()
+    return torch.jit.wait(torch.jit.fork(a.go, x))
+#: 1
+""",
+"warn_twice": """
+import warnings
+def f(x: int):
+    for i in range(3):
+        warnings.warn("w" + str(i))
+    return x
+#: 1
+""",
+"export_fn": """
+@torch.jit.export
+def f(x): return x
+#: torch.ones(1)
+""",
+"ignore_top": """
+@torch.jit.ignore
+def f(x): return x
+#: torch.ones(1)
+""",
+"unused_top": """
+@torch.jit.unused
+def f(x): return x
+#: torch.ones(1)
+""",
+"bool_arith": """
+def f(a: bool, b: bool):
+    return a + b if False else 0, a & b, a | b, a ^ b, int(a) + int(b), a == b, not a
+#: True, False
+""",
+"inf_nan": """
+def f():
+    return float("inf"), float("-inf"), float("nan") != float("nan"), math.inf
+#:
+""",
+"nested_cls_def": """
+def f():
+    class A:
+        pass
+    return 1
+#:
+""",
+"rng": """
+def f(x):
+    return torch.nn.functional.dropout(x, 0.5, True), torch.bernoulli(x * 0.5), torch.randint(10, [3]), torch.randperm(4), torch.normal(0.0, 1.0, [2])
+#: torch.ones(4)
+""",
+"opt_chain": """
+def f(d: Dict[str, Optional[int]], l: List[Optional[int]]):
+    n = 0
+    x = d["a"]
+    if x is not None and l[0] is None:
+        n = x
+    return n
+#: {"a": 3}, [None]
+""",
+"final_var": """
+from typing import Final
+def f(x: int):
+    y: Final[int] = 3
+    return x + y
+#: 1
+""",
+"literal_types": """
+def f(x: "typing.List[int]"):
+    return x
+import typing
+#: [1]
+""",
+"seq_annotation": """
+from typing import Sequence
+def f(x: Sequence[int]):
+    return len(x)
+#: [1]
+""",
+"callable_annotation": """
+from typing import Callable
+def f(x: Callable[[int], int]):
+    return 1
+#: 1
+""",
+"set_annotation": """
+def f(x: set):
+    return 1
+#: {1}
+""",
+"np_annotation": """
+import numpy as np
+def f(x: np.ndarray):
+    return x
+#: np.ones(1)
+""",
+"numpy_args": """
+import numpy as np
+def f(x: float, n: int):
+    return x, n
+#: np.float64(1.5), np.int64(3)
+#: np.float32(1.5), np.int32(3)
+""",
+"tensor_scalar_args": """
+def f(x: float, n: int, b: bool):
+    return x, n, b
+#: torch.tensor(1.5), torch.tensor(3), torch.tensor(True)
+""",
+"parameter_arg": """
+def f(x):
+    return x * 2
+#: torch.nn.Parameter(torch.ones(2))
+""",
+"size_arg": """
+def f(x: List[int]):
+    return len(x)
+#: torch.ones(2, 3).shape
+""",
+"default_dict_arg": """
+import collections
+def f(d: Dict[str, int]):
+    return d
+#: collections.OrderedDict([("b", 1), ("a", 2)])
+#: collections.defaultdict(int, {"z": 1})
+""",
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import csv
+import importlib
 import importlib.util
 import itertools
 import pathlib
@@ -204,3 +206,106 @@ def test_snippet(name: str, tmp_path: pathlib.Path, capsys: Any) -> None:
     theirs = answers(torch.jit.script, SNIPPETS[name], tmp_path, capsys)
     ours = answers(rushlight.script, SNIPPETS[name], tmp_path, capsys)
     assert agree(ours, theirs), f"ours:   {ours}\ntheirs: {theirs}"
+
+
+# -- torch.nn.functional --------------------------------------------------------------------------------------
+
+X4 = "torch.randn(2, 3, 8, 8)"
+CALLS = {
+    "relu": "X", "relu6": "X", "elu": "X", "selu": "X", "celu": "X", "leaky_relu": "X", "gelu": "", "silu": "X", "mish": "X", "hardtanh": "X",
+    "hardswish": "X", "hardsigmoid": "X", "tanhshrink": "X", "softsign": "X", "softmin": "X, 1", "softmax": "X, 1", "log_softmax": "X, 1",
+    "glu": "torch.randn(2, 4)", "threshold": "X, 0.1, 2.0", "dropout": "X, 0.0, True", "alpha_dropout": "X, 0.0, True",
+    "max_pool2d": "X, 2", "max_pool1d": "torch.randn(1, 2, 8), 2", "max_pool2d_with_indices": "X, 2", "adaptive_avg_pool2d": "X, [2, 2]",
+    "adaptive_max_pool2d": "X, [2, 2]", "adaptive_max_pool2d_with_indices": "X, [3, 2]", "lp_pool2d": "X, 2.0, 2", "lp_pool1d": "X[0], 2.0, 2",
+    "batch_norm": "X, torch.zeros(3), torch.ones(3), None, None, False, 0.1, 1e-5", "instance_norm": "X", "layer_norm": "X, [8, 8]",
+    "group_norm": "X, 3", "rms_norm": "X, [8]", "local_response_norm": "X, 2", "normalize": "X", "embedding": "torch.tensor([1, 0]), torch.randn(3, 4)",
+    "embedding_bag": "torch.tensor([[1, 0]]), torch.randn(3, 4)", "cross_entropy": "torch.randn(3, 4), torch.tensor([0, 1, 2])",
+    "nll_loss": "torch.randn(3, 4), torch.tensor([0, 1, 2])", "mse_loss": "X, X * 2", "l1_loss": "X, X + 1", "smooth_l1_loss": "X, X + 1",
+    "huber_loss": "X, X + 2", "kl_div": "X, X.abs()", "binary_cross_entropy": "X.sigmoid(), X.sigmoid()",
+    "binary_cross_entropy_with_logits": "X, X.sigmoid()", "poisson_nll_loss": "X, X.abs()", "gaussian_nll_loss": "X, X, X.abs() + 1",
+    "cosine_embedding_loss": "torch.randn(3, 4), torch.randn(3, 4), torch.ones(3)", "hinge_embedding_loss": "X, torch.ones(2, 3, 8, 8)",
+    "margin_ranking_loss": "X, X + 1, torch.ones(2, 3, 8, 8)", "soft_margin_loss": "X, torch.ones(2, 3, 8, 8)", "multilabel_soft_margin_loss": "torch.randn(2, 3), torch.ones(2, 3)",
+    "triplet_margin_loss": "torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4)", "multi_margin_loss": "torch.randn(3, 4), torch.tensor([0, 1, 2])",
+    "pad": "X, [1, 1]", "interpolate": "X, None, 2.0", "upsample": "X, None, 2", "grid_sample": "X, torch.zeros(2, 4, 4, 2), 'bilinear', 'zeros', False",
+    "affine_grid": "torch.randn(2, 2, 3), [2, 3, 4, 4], False", "pairwise_distance": "torch.randn(3, 4), torch.randn(3, 4)",
+    "fold": "", "unfold": "X, [2, 2]", "one_hot": "", "linear": "", "bilinear": "",
+    "max_unpool2d": "torch.randn(1, 1, 2, 2), torch.tensor([[[[0, 2], [8, 10]]]]), [2, 2]", "gumbel_softmax": "", "feature_alpha_dropout": "X, 0.0",
+    "multi_head_attention_forward": "", "scaled_dot_product_attention": "",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_functional() -> None:
+    """Every Python function of torch.nn.functional is taken or refused as torch.jit.script does, and those with sample calls agree."""
+    import torch.nn.functional as functional
+
+    wrong, taken, called = [], 0, 0
+    for name in sorted(vars(functional)):
+        fn = getattr(functional, name)
+        if not isinstance(fn, type(test_functional)) or fn.__module__ != "torch.nn.functional":
+            continue
+        outcomes = []
+        for script in (torch.jit.script, rushlight.script):
+            try:
+                outcomes.append(script(fn))
+            except Exception as e:  # noqa: BLE001
+                outcomes.append(e)
+        theirs, ours = outcomes
+        refused = [isinstance(x, Exception) for x in outcomes]
+        if refused[0] != refused[1]:
+            wrong.append(f"{name}: {ours if refused[1] else 'taken'}"[:300])
+        if any(refused):
+            continue
+        taken += 1
+        if CALLS.get(name):
+            torch.manual_seed(0)
+            args = eval(f"({CALLS[name].replace('X', X4)},)", {"torch": torch})
+            called += 1
+            try:
+                got = plain(ours(*args))
+            except Exception as e:  # noqa: BLE001
+                got = str(e)
+            if got != plain(theirs(*args)):
+                wrong.append(f"{name}: {got} is not {plain(theirs(*args))}"[:400])
+    print(f"torch.nn.functional: {taken} functions taken, {called} called")
+    assert not wrong, "\n".join(wrong)
+
+
+# -- The language programs of the corpus ------------------------------------------------------------------------
+
+CORPUS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "corpus"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not CORPUS.exists(), reason="no ../shared/corpus here")
+def test_language_programs(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.syspath_prepend(str(CORPUS))
+    define = importlib.import_module("define")
+    programs: list[Any] = []
+    monkeypatch.setattr(define, "script", lambda name, target, *calls, **_: programs.append((name, target, calls)))
+    for file in sorted((CORPUS / "cases").glob("lang_*.py")):
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[file.stem] = module
+        spec.loader.exec_module(module)
+    wrong, n = [], 0
+    for name, target, calls in programs:
+        if isinstance(target, type) or target.__name__ == "<lambda>" or name == "numbers/infinities":  # nan == nan there
+            continue
+        n += 1
+        ours, theirs = rushlight.script(target), torch.jit.script(target)
+        for call in define.seeded(name, calls[0]) if len(calls) == 1 and not isinstance(calls[0], define.Call) else calls:
+            results = []
+            for f in (ours, theirs):
+                capsys.readouterr()
+                args = copy.deepcopy(call.args)
+                torch.manual_seed(call.seed or 0)
+                try:
+                    results.append((plain(f(*args, **call.kwargs)), plain(args), capsys.readouterr().out))
+                except Exception as e:  # noqa: BLE001
+                    results.append((key_of(e)[0], plain(args), capsys.readouterr().out))
+            if results[0] != results[1]:
+                wrong.append(f"{name}: {results[0]} is not {results[1]}"[:600])
+    print(f"language programs of the corpus through the Python door: {n}")
+    assert not wrong, "\n".join(wrong)

@@ -157,7 +157,7 @@ class Classes:
                 unwrapped(member),
                 name,
                 self_type=t,
-                drop_body="This Python function is annotated to be ignored and cannot be run",
+                drop_body="Cannot call @unused methods",
             )
 
     def attribute(self, cls: Any, name: str) -> Any:
@@ -167,4 +167,7 @@ class Classes:
             return None
         if isinstance(member, classmethod):
             return (kinds.HIDDEN, f"class method '{name}' cannot be called in TorchScript")
+        if member is not None and not callable(member) and not isinstance(member, (property, staticmethod)):
+            known = self._types[cls].qualified
+            return (kinds.HIDDEN, f"'{known}' object has no attribute or method '{name}'. '{name}' is defined as a class attribute.")
         return None

@@ -6,7 +6,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, Optional
 
 from .. import _rushlight
 from . import decorators, frontend, futures, kinds, marks, runtime
@@ -31,6 +31,19 @@ class {0}:
         torch.set_grad_enabled(self.prev)
 """
 
+
+_RECORD = """
+class {0}:
+    def __init__(self, name: str, args: Optional[str] = None) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        self.name = self.name
+
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        self.name = self.name
+"""
 
 # Functions of torch that are TorchScript of its own, by the path of the Python function: texts of one function each.
 _NTUPLE = "def {0}(x: BroadcastingList{1}[{2}]) -> List[{2}]:\n    return x\n"
@@ -220,13 +233,14 @@ class Door:
 
     def prelude_class(self, cls: Any) -> Any:
         torch = sys.modules.get("torch")
-        if torch is None or cls not in (torch.no_grad, torch.enable_grad):
+        if torch is None or cls not in (torch.no_grad, torch.enable_grad, torch.autograd.profiler.record_function):
             return None
         if cls not in self._prelude:
-            text = _PRELUDE.format(cls.__name__, cls is torch.enable_grad)
+            template = _RECORD if cls is torch.autograd.profiler.record_function else _PRELUDE
+            text = template.format(cls.__name__, cls is torch.enable_grad)
             t = self.unit.add_class(qualified_name(cls), kinds.C_SCRIPT, cls)
             source = self.sources.of_text("torch", text)
-            scope = Scope(names={"torch": torch, "Any": Any})
+            scope = Scope(names={"torch": torch, "Any": Any, "Optional": Optional})
             for line, name in ((3, "__init__"), (6, "__enter__"), (10, "__exit__")):
                 self.unit.define(name, source, line, scope, t)
             self._prelude[cls] = (kinds.TYPE, t)

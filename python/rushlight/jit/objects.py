@@ -22,6 +22,24 @@ class RecursiveScriptClass:
         door().unit.set_attr(self._c, name, value)
 
 
+def _forward(name: str) -> Any:
+    def method(self: RecursiveScriptClass, *args: Any) -> Any:
+        try:
+            found = getattr(self._c, name)
+        except AttributeError:
+            raise NotImplementedError from None
+        return found(*args)
+
+    method.__name__ = name
+    return method
+
+
+for _name in (
+    "iter len neg mul add sub pow truediv mod ne eq lt gt le ge and or xor contains getitem setitem call int float bool str enter exit"
+).split():
+    setattr(RecursiveScriptClass, f"__{_name}__", _forward(f"__{_name}__"))
+
+
 def script_object(obj: Any) -> RecursiveScriptClass:
     """The object's state in an object of its class."""
     d = door()
