@@ -260,13 +260,17 @@ def test_functional() -> None:
         if CALLS.get(name):
             torch.manual_seed(0)
             args = eval(f"({CALLS[name].replace('X', X4)},)", {"torch": torch})
+            try:
+                want = plain(theirs(*args))
+            except RuntimeError:  # PyTorch's own trouble with a number where a list is declared
+                continue
             called += 1
             try:
                 got = plain(ours(*args))
             except Exception as e:  # noqa: BLE001
                 got = str(e)
-            if got != plain(theirs(*args)):
-                wrong.append(f"{name}: {got} is not {plain(theirs(*args))}"[:400])
+            if got != want:
+                wrong.append(f"{name}: {got} is not {want}"[:400])
     print(f"torch.nn.functional: {taken} functions taken, {called} called")
     assert not wrong, "\n".join(wrong)
 
