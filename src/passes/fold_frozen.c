@@ -64,6 +64,10 @@ typedef struct layer { /* a convolution or linear layer whose elements only one 
 
 static bool is_conv(const ir_node *n)
 {
+  bool transposed;
+
+  if (ir_node_is_op(n, "aten::_convolution") || ir_node_is_op(n, "aten::convolution"))
+    return n->n_inputs > 6 && pass_is_constant_bool(ir_node_input(n, 6), &transposed) && !transposed;
   return ir_node_is_op(n, "aten::conv2d") || ir_node_is_op(n, "aten::conv1d") || ir_node_is_op(n, "aten::conv3d");
 }
 

@@ -553,7 +553,7 @@ rush_value freeze_object(session *s, rush_value object, const char *const *prese
   root->whole = false;
   fold_plain_attributes(z);
   if (root->whole)
-    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "the module uses itself as a value: it cannot be frozen");
+    session_fail_status(s, RUSH_ERAISED, "RuntimeError", NULL, "attempted to freeze a module that return itself");
   fold_memory(z);
   for (method *m = z->methods; m; m = m->next) {
     walk_method(z, m, use_slot);
@@ -571,7 +571,7 @@ rush_value freeze_object(session *s, rush_value object, const char *const *prese
 void freeze_optimize(session *s, ir_graph *g, bool numerics)
 {
   pass_remove_dropout(s, g);
-  if (numerics)
+  for (int round = 0; numerics && round < 2; round++) /* a sum behind a product waits for it */
     pass_run_by_name(s, g, "fold_frozen_conv_bn,fold_frozen_conv_add_or_sub,fold_frozen_conv_mul_or_div,fold_frozen_linear_bn");
   pass_run_by_name(s, g, "constant_propagation,constant_pooling,dce");
 }
