@@ -52,6 +52,15 @@ void pass_run_by_name(session *s, ir_graph *g, const char *names);
  * name, or a pass that changes what a graph takes. */
 rush_status pass_add_named(context *c, const char *names, rush_error *err) RUSH_CHECKED;
 
+/* -- For the front end -------------------------------------------------------------------------- */
+
+/* Is it the author's name of a variable, not _1? (ssa.c) */
+bool is_meaningful_name(const char *name);
+/* Break and continue become early ends of a loop's body; from within convert_to_ssa (exits.c). */
+void pass_loop_exits(session *s, ir_graph *g);
+/* Forked closures become functions of p, called after `owner`; `finish` cleans their graphs (closures.c). */
+void lift_closures(session *s, program *p, const char *owner, ir_graph *g, pass_fn *finish);
+
 /* -- group.c ------------------------------------------------------------------------------------- */
 
 /* backend.h's pass_group. */

@@ -6,6 +6,7 @@
 
 #include "base/trail.h"
 #include "ops/lookup.h"
+#include "passes/passes.h"
 #include "script/emit_int.h"
 
 /* -- Default values ----------------------------------------------------------------------------- */
@@ -364,9 +365,9 @@ void script_emit_function(session *s, function *f, const ast_def *def, const res
   finish_return(&e, def);
   if (!f->schema->returns[0].type)
     f->schema->returns[0].type = ret.merged ? ret.merged : type_simple(TYPE_NONE);
-  em_lower_variables(s, g);
-  em_lower_exits(s, g);
-  em_lift_closures(s, f, g);
+  pass_convert_to_ssa(s, g);
+  pass_transform_exits(s, g);
+  lift_closures(s, f->program, f->qualified, g, em_clean_emitted);
   em_clean_emitted(s, g);
   session_pop_trail(s);
   function_set_graph_steal(f, session_keep(s, g));

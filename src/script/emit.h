@@ -1,7 +1,7 @@
 /* script/emit.h -- from a function's tree to its graph.
  *
- *   typed tree --emit_*.c--> graph with Loads and Stores --ssa.c--> block parameters instead of
- *   variables --exits.c--> no early exits --closures.c--> forked functions of their own
+ *   typed tree --emit_*.c--> graph with Loads and Stores --passes/ssa.c--> block parameters instead of
+ *   variables --passes/exits.c--> no early exits --passes/closures.c--> forked functions of their own
  *
  * Emission follows PyTorch's rules for types, overloads and refinement, so that programs mean the same
  * and graphs look the same. */

@@ -111,7 +111,6 @@ void em_set_var(emitter *e, const char *name, sugared v, const type *annotated);
 void em_set_var_type(emitter *e, const char *name, const type *t); /* without a store */
 void em_set_var_error(emitter *e, const char *name, const char *why);
 bool em_get_var(emitter *e, const char *name, sugared *out); /* variables only */
-bool em_is_meaningful(const char *name); /* the author's, not _1 */
 void em_del_var(emitter *e, const ast_expr *x); /* del x */
 sugared em_get_name(emitter *e, const char *name);           /* or the resolver's; leaves when unknown */
 
@@ -213,10 +212,6 @@ void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void 
 void em_raise_message(emitter *e, ir_value *message, ir_value *class_name);
 
 /* -- Lowering, in this order -- */
-void em_lower_variables(session *s, ir_graph *g);       /* ssa.c */
-void em_lower_loop_exits(session *s, ir_graph *g);      /* exits.c: from within lower_variables */
-void em_lower_exits(session *s, ir_graph *g);           /* exits.c */
-void em_lift_closures(session *s, function *f, ir_graph *g); /* closures.c */
 void em_order_results(session *s, ir_block *b); /* order.c */
 void em_clean_emitted(session *s, ir_graph *g);         /* clean.c: dead code, constants first */
 

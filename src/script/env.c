@@ -1,10 +1,11 @@
 /* script/env.c -- variables: frames of names, one per block, as loads and stores.
  *
- * A variable that holds a graph value is stored and loaded by name; ssa.c later replaces both.  One
+ * A variable that holds a graph value is stored and loaded by name; passes/ssa.c later replaces both.  One
  * that holds something of compile time lives in the frame itself and cannot be assigned again inside
  * an inner block, because no value could carry it out. */
 #include <string.h>
 
+#include "passes/passes.h"
 #include "script/emit_int.h"
 
 frame *em_push_frame(emitter *e, ir_block *b)
@@ -80,18 +81,6 @@ void em_set_var_error(emitter *e, const char *name, const char *why)
 
 /* -- Storing ------------------------------------------------------------------------------------ */
 
-bool em_is_meaningful(const char *name)
-{
-  if (name[0] == '$' || strchr(name, ' ')) /* a comprehension's */
-    return false;
-  if (name[0] != '_')
-    return true;
-  for (const char *p = name + 1; *p; p++)
-    if (*p < '0' || *p > '9')
-      return true;
-  return false; /* _, _1, _23: the printer's own temporaries */
-}
-
 static void store(emitter *e, const char *name, ir_value *v, const type *t)
 {
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
@@ -145,7 +134,7 @@ static void take_name(emitter *e, const char *name)
 void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
 {
   const variable *outer = e->fresh_names ? NULL : find_outer(e->frame, name);
-  if (v.kind == SUGAR_VALUE && !v.as.value->name && em_is_meaningful(name) &&
+  if (v.kind == SUGAR_VALUE && !v.as.value->name && is_meaningful_name(name) &&
       v.as.value->node->block == e->frame->block)
     ir_value_set_name(e->s, v.as.value, name);
   else if (v.kind == SUGAR_VALUE && v.as.value->name && em_is_meaningful(name))

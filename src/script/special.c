@@ -239,7 +239,7 @@ ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *h
 
 /* -- Tasks and effects -------------------------------------------------------------------------- */
 
-/* fork(f, args): the call becomes the body of a closure, which closures.c makes a function. */
+/* fork(f, args): the call becomes the body of a closure, which passes/closures.c makes a function. */
 static sugared emit_fork(emitter *e, const ast_expr *x)
 {
   if (x->as.call.args.n == 0)

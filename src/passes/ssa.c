@@ -1,4 +1,4 @@
-/* script/ssa.c -- variables become values.
+/* passes/ssa.c -- variables become values.
  *
  *   carry:  what an If or a Loop assigns is passed through its outputs and a loop's block parameters,
  *           still as loads and stores at the borders;
@@ -9,7 +9,21 @@
  * Names are slots (see env.c).  Orders of carried variables follow PyTorch: sorted by name. */
 #include <string.h>
 
-#include "script/emit_int.h"
+#include "passes/passes_int.h"
+
+/* -- Names ------------------------------------------------------------------------------------ */
+
+bool is_meaningful_name(const char *name)
+{
+  if (name[0] == '$' || strchr(name, ' ')) /* a comprehension's */
+    return false;
+  if (name[0] != '_')
+    return true;
+  for (const char *p = name + 1; *p; p++)
+    if (*p < '0' || *p > '9')
+      return true;
+  return false; /* _, _1, _23: the printer's own temporaries */
+}
 
 /* -- Scopes ------------------------------------------------------------------------------------- */
 
@@ -77,7 +91,7 @@ static void add_block_output(session *s, ir_block *b, const char *name, const ty
 /* Named for the variable, but for those that the printer or a comprehension made up. */
 static ir_value *named(session *s, ir_value *v, const char *name)
 {
-  if (em_is_meaningful(name))
+  if (is_meaningful_name(name))
     ir_value_set_name(s, v, name);
   return v;
 }
@@ -181,7 +195,7 @@ static void inline_conditions(session *s, ir_block *b)
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
     for (uint32_t i = 0; i < n->n_blocks; i++)
       inline_conditions(s, n->blocks[i]);
-    if (n->kind == IR_LOOP)
+    if (n->kind == IR_LOOP && n->n_blocks == 2)
       inline_condition(s, n);
   }
   session_leave(s);
@@ -213,10 +227,12 @@ static void erase_block(session *s, ir_block *b, scope *outer)
   session_leave(s);
 }
 
-void em_lower_variables(session *s, ir_graph *g)
+void pass_inline_loop_condition(session *s, ir_graph *g) { inline_conditions(s, g->block); }
+
+void pass_convert_to_ssa(session *s, ir_graph *g)
 {
   carry_block(s, g->block, NULL);
-  em_lower_loop_exits(s, g);
+  pass_loop_exits(s, g);
   inline_conditions(s, g->block);
   erase_block(s, g->block, NULL);
 }

@@ -1,10 +1,10 @@
-/* script/exits.c -- return, break and continue become structure.
+/* passes/exits.c -- return, break and continue become structure.
  *
  * A block that may have exited yields two more things: a bool "has exited" and the values it exits
  * with; everything behind it moves into the else branch of an If on that bool.  First the ends of loop
  * bodies (break and continue), then returns.  The shapes are PyTorch's (its exit transform), so that
  * graphs compare.  Statuses are told apart by identity of three marker values. */
-#include "script/emit_int.h"
+#include "passes/passes_int.h"
 
 typedef enum exit_status { EXIT_WILL, EXIT_MIGHT, EXIT_WONT, EXIT_THROWS } exit_status;
 
@@ -78,7 +78,7 @@ static void lower_loop_block(session *s, ir_block *b, const ir_node *loop)
   session_leave(s);
 }
 
-void em_lower_loop_exits(session *s, ir_graph *g) { lower_loop_block(s, g->block, NULL); }
+void pass_loop_exits(session *s, ir_graph *g) { lower_loop_block(s, g->block, NULL); }
 
 /* -- Parts -------------------------------------------------------------------------------------- */
 
@@ -420,7 +420,7 @@ static void transform(session *s, ir_graph *g, ir_kind kind)
   transform_block(&x, g->block);
 }
 
-void em_lower_exits(session *s, ir_graph *g)
+void pass_transform_exits(session *s, ir_graph *g)
 {
   make_with_blocks(s, g->block);
   transform(s, g, IR_CONTINUE_STMT);

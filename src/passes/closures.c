@@ -1,9 +1,18 @@
-/* script/closures.c -- forked closures become functions of their own.
+/* passes/closures.c -- forked closures become functions of their own.
  *
  * What a closure reads from outside becomes the function's parameters and the fork's inputs. */
 #include <stdio.h>
 
-#include "script/emit_int.h"
+#include "passes/passes_int.h"
+
+typedef struct lifting {
+  session *s;
+  program *program;
+  const char *owner;
+  pass_fn *finish;
+} lifting;
+
+static void lift_block(lifting *l, ir_block *b);
 
 static bool is_inside(const ir_block *b, const ir_block *outer)
 {
@@ -54,11 +63,12 @@ static void capture_block(capture *c, ir_block *b)
   capture_inputs(c, b->ret);
 }
 
-static function *closure_function(session *s, function *f, ir_node *closure)
+static function *closure_function(lifting *l, ir_node *closure)
 {
+  session *s = l->s;
   ir_block *b = closure->blocks[0];
-  program *p = f->program;
-  function *out = program_add_closure(s, p, session_printf(s, "%s.__forked_function", f->qualified));
+  program *p = l->program;
+  function *out = program_add_closure(s, p, session_printf(s, "%s.__forked_function", l->owner));
   schema *sc = session_alloc_in(s, &p->mem, sizeof *sc);
   sc->name = out->name;
   sc->overload = "";
@@ -81,18 +91,19 @@ static function *closure_function(session *s, function *f, ir_node *closure)
   }
   ir_block_inline(s, b, g->block->ret, in, &result);
   ir_block_add_output(s, g->block, result);
-  em_lift_closures(s, f, g);
-  em_clean_emitted(s, g);
+  lift_block(l, g->block);
+  l->finish(s, g);
   function_set_graph_steal(out, session_keep(s, g));
   out->state = FUNCTION_COMPILED;
   return out;
 }
 
-static void lift(session *s, function *f, ir_node *closure)
+static void lift(lifting *l, ir_node *closure)
 {
+  session *s = l->s;
   capture c = {s, closure->blocks[0], NULL, 0};
   capture_block(&c, closure->blocks[0]);
-  function *body = closure_function(s, f, closure);
+  function *body = closure_function(l, closure);
   ir_value *out = closure->outputs[0];
   while (out->uses) {
     ir_node *user = out->uses->user;
@@ -106,17 +117,31 @@ static void lift(session *s, function *f, ir_node *closure)
   ir_node_destroy(closure);
 }
 
-static void lift_block(session *s, function *f, ir_block *b)
+static void lift_block(lifting *l, ir_block *b)
 {
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
     next = n->next;
     if (n->kind == IR_CLOSURE) {
-      lift(s, f, n);
+      lift(l, n);
       continue;
     }
     for (uint32_t i = 0; i < n->n_blocks; i++)
-      lift_block(s, f, n->blocks[i]);
+      lift_block(l, n->blocks[i]);
   }
 }
 
-void em_lift_closures(session *s, function *f, ir_graph *g) { lift_block(s, f, g->block); }
+void lift_closures(session *s, program *p, const char *owner, ir_graph *g, pass_fn *finish)
+{
+  lifting l = {s, p, owner, finish};
+
+  lift_block(&l, g->block);
+}
+
+void pass_lift_closures(session *s, ir_graph *g)
+{
+  program *p = program_of_types(g->types);
+
+  if (!p)
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "lift_closures needs a graph of a program");
+  lift_closures(s, p, "graph", g, pass_dce);
+}
