@@ -48,6 +48,8 @@ static void add_carried(session *s, ir_node *n, const ir_node *loop)
 static void lower_loop_stmt(session *s, ir_node *n, const ir_node *loop)
 {
   ir_value *cond;
+  if (!loop || loop->n_blocks < 2)
+    session_fail(s, &n->range, "break and continue stand in loops");
   ir_node *end = ir_node_new(s, n->graph, IR_CONTINUE_STMT, NULL, 0);
   end->range = n->range;
   ir_node_insert_before(end, n);

@@ -9,6 +9,7 @@
  * Names are slots (see env.c).  Orders of carried variables follow PyTorch: sorted by name. */
 #include <string.h>
 
+#include "passes/names.h"
 #include "passes/passes_int.h"
 
 /* -- Names ------------------------------------------------------------------------------------ */
@@ -132,6 +133,8 @@ static void carry_loop(session *s, ir_node *n, scope *sc)
   ir_block *body = n->blocks[0];
   scope *inside = carry_block(s, body, sc);
   ir_node *last = n;
+  if (n->n_blocks < 2) /* its condition is inlined: it was lowered before */
+    return;
   carry_block(s, n->blocks[1], sc);
   ir_node *first = ir_block_first(body);
   uint32_t n_names;

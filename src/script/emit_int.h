@@ -2,7 +2,7 @@
 #ifndef RUSH_SCRIPT_EMIT_INT_H
 #define RUSH_SCRIPT_EMIT_INT_H
 
-#include "script/names.h"
+#include "passes/names.h"
 #include "script/emit.h"
 
 typedef struct variable { /* of one frame */

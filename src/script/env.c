@@ -86,7 +86,7 @@ static void store(emitter *e, const char *name, ir_value *v, const type *t)
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
   variable *var = put_var(e, e->frame, name);
   var->type = t;
-  var->value = v->type == t && v->name && em_is_meaningful(name) ? v : NULL;
+  var->value = v->type == t && v->name && is_meaningful_name(name) ? v : NULL;
   ir_attr_set_string(e->s, n, "name", var->slot);
 }
 
@@ -137,7 +137,7 @@ void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
   if (v.kind == SUGAR_VALUE && !v.as.value->name && is_meaningful_name(name) &&
       v.as.value->node->block == e->frame->block)
     ir_value_set_name(e->s, v.as.value, name);
-  else if (v.kind == SUGAR_VALUE && v.as.value->name && em_is_meaningful(name))
+  else if (v.kind == SUGAR_VALUE && v.as.value->name && is_meaningful_name(name))
     take_name(e, name);
   if (outer)
     v = sugar_value(convert_to_outer(e, name, outer, &v, annotated));
@@ -166,7 +166,7 @@ static ir_value *load(emitter *e, const char *slot, const type *t)
   ir_value *v = ir_node_add_output(e->s, n, t);
 
   ir_attr_set_string(e->s, n, "name", slot);
-  if (em_is_meaningful(slot)) /* as PyTorch: what had the name before is x.1 then */
+  if (is_meaningful_name(slot)) /* as PyTorch: what had the name before is x.1 then */
     ir_value_set_name(e->s, v, slot);
   return v;
 }

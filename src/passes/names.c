@@ -1,5 +1,5 @@
-/* script/names.c -- see names.h. */
-#include "script/names.h"
+/* passes/names.c -- see names.h. */
+#include "passes/names.h"
 
 #include <stdlib.h>
 #include <string.h>

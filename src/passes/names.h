@@ -1,8 +1,8 @@
-/* script/names.h -- names to numbers: which slot of an array beside it a name has.
+/* passes/names.h -- names to numbers: which slot of an array beside it a name has.
  *
  * Small sets are searched in order, larger ones by hash.  Memory is the session's. */
-#ifndef RUSH_SCRIPT_NAMES_H
-#define RUSH_SCRIPT_NAMES_H
+#ifndef RUSH_PASSES_NAMES_H
+#define RUSH_PASSES_NAMES_H
 
 #include "base/session.h"
 
