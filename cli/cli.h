@@ -36,6 +36,7 @@ int cli_verify(cli *c);
 int cli_bench(cli *c);
 int cli_profile(cli *c);
 int cli_show(cli *c);
+int cli_script(cli *c);
 
 /* The exit code of a status. */
 int cli_exit(rush_status st);

@@ -8,7 +8,8 @@
 static const struct verb {
   const char *name;
   int (*run)(cli *c);
-} verbs[] = {{"run", cli_run}, {"verify", cli_verify}, {"bench", cli_bench}, {"profile", cli_profile}, {"show", cli_show}};
+} verbs[] = {{"run", cli_run}, {"verify", cli_verify}, {"bench", cli_bench}, {"profile", cli_profile}, {"show", cli_show},
+            {"script", cli_script}};
 
 int cli_exit(rush_status st)
 {

@@ -5,6 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_text(const char *path)
+{
+  size_t n = strlen(path);
+
+  return n > 3 && strcmp(path + n - 3, ".py") == 0;
+}
+
+/* Does FUNCTION stand behind FILE.py?  Words that are values come first. */
+static bool names_function(const cli *c)
+{
+  static const char *const values[] = {"None", "True", "False", "inf", "nan"};
+  const char *word = c->argc > 1 && is_text(c->argv[0]) ? c->argv[1] : "";
+
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    if (strcmp(word, values[i]) == 0)
+      return false;
+  return *word && (*word < '0' || *word > '9') &&
+         strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(word);
+}
+
 bool call_parse(cli *c, const char *verb, call_args *a, int *code)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -16,8 +36,9 @@ bool call_parse(cli *c, const char *verb, call_args *a, int *code)
     *code = cli_usage(verb, "there is no option '%s'", unknown);
     return false;
   }
-  a->method = method ? method : "forward";
-  for (int i = 1; i < c->argc; i++) {
+  bool is_named = !method && names_function(c);
+  a->method = method ? method : is_named ? c->argv[1] : "forward";
+  for (int i = is_named ? 2 : 1; i < c->argc; i++) {
     const char *text = c->argv[i];
     size_t name = cli_name_of(text);
     rush_value v;
@@ -86,6 +107,8 @@ int cli_run(cli *c)
     call_free(&a);
     return cli_report(c, &err);
   }
+  if (is_text(c->argv[0]) && strcmp(a.method, "forward") == 0 && rush_module_n_methods(m) == 1)
+    a.method = rush_module_method_name(m, 0); /* the file's only function */
   if (rush_module_call_named(m, a.method, a.args, a.n_args, a.named, a.n_named, &c->call, &result, &err) != RUSH_OK) {
     code = cli_report(c, &err);
   } else {

@@ -92,10 +92,13 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
     return out;
   if (module && module_refresh((py_module *)owner) < 0)
     return NULL;
-  rush_function *f = module && rush_module_format(module) != RUSH_FORMAT_TORCHSCRIPT
-                         ? NULL
-                         : rush_class_method(rush_object_type(module ? rush_module_value(module) : ((py_object *)owner)->value), name);
-  if ((f ? py_args_bind(&call, f, name, 1, args, n_args, kwnames, &a) : py_args_convert(&call, args, n_args, kwnames, &a)) < 0) {
+  const rush_type *t = module && rush_module_format(module) != RUSH_FORMAT_TORCHSCRIPT
+                           ? NULL
+                           : rush_object_type(module ? rush_module_value(module) : ((py_object *)owner)->value);
+  rush_function *f = t ? rush_class_method(t, name) : NULL;
+  rush_argument self;
+  int skip = f && rush_function_arg(f, 0, &self) && self.type == t; /* a text's functions have no self */
+  if ((f ? py_args_bind(&call, f, name, skip, args, n_args, kwnames, &a) : py_args_convert(&call, args, n_args, kwnames, &a)) < 0) {
     py_call_end(&call);
     return NULL;
   }

@@ -10,4 +10,7 @@
 const op *session_op_find(session *s, str name, str overload);
 const op *const *session_op_overloads(session *s, str name, uint32_t *n);
 
+/* Names of operators at most two letters away from one, nearest first; at most `max`. */
+uint32_t op_similar(str name, str *out, uint32_t max);
+
 #endif

@@ -331,6 +331,8 @@ static void finish_return(emitter *e, const ast_def *def)
   if (e->frame->exits)
     return;
   e->at = def->at;
+  if (e->names->is_eager && def->body.n)
+    e->at.end = em_end_of(def->body.items[def->body.n - 1]);
   if (t && t->kind != TYPE_NONE && !type_is_subtype(type_simple(TYPE_NONE), t))
     FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
   ir_value *none = em_constant_none(e);

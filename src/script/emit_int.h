@@ -127,6 +127,8 @@ ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value
 /* The arguments of a schema, complete and converted; leaves when they do not fit. */
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
 ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */
+/* "Here are some suggestions: ...": what an unknown operator could have meant. */
+const char *em_similar_ops(emitter *e, const char *name);
 /* Has the operator an overload whose self is of this type? */
 bool em_has_method(emitter *e, const char *name, const type *self);
 
@@ -174,6 +176,9 @@ void em_assign_subscript(emitter *e, const ast_expr *target, ir_value *v);
 void em_del_subscript(emitter *e, const ast_expr *target);
 const char *em_binary_op_name(ast_op op, const char **magic);
 bool em_literal_int(const ast_expr *x, int64_t *out);
+
+/* Where a statement's text ends, with its blocks (emit_stmt.c). */
+uint32_t em_end_of(const ast_stmt *st);
 
 /* -- Conditions (cond.c) -- */
 typedef struct refinement {

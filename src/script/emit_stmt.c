@@ -294,8 +294,7 @@ static void if_body(emitter *e, void *arg, bool yes)
   em_block(e, yes ? &st->as.branch.body : &st->as.branch.orelse);
 }
 
-/* Where a statement's text ends, with its blocks. */
-static uint32_t end_of(const ast_stmt *st)
+uint32_t em_end_of(const ast_stmt *st)
 {
   const ast_stmts *last = &(ast_stmts){NULL, 0};
   if (st->kind == STMT_IF || st->kind == STMT_WHILE)
@@ -304,13 +303,13 @@ static uint32_t end_of(const ast_stmt *st)
     last = &st->as.loop.body;
   else if (st->kind == STMT_WITH)
     last = &st->as.with.body;
-  return last->n ? end_of(last->items[last->n - 1]) : st->at.end;
+  return last->n ? em_end_of(last->items[last->n - 1]) : st->at.end;
 }
 
 static void emit_if(emitter *e, const ast_stmt *st)
 {
   condition c = em_cond(e, st->as.branch.cond);
-  e->statement_end = end_of(st);
+  e->statement_end = em_end_of(st);
   em_if_blocks(e, &c, if_body, (void *)st);
 }
 

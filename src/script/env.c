@@ -86,7 +86,9 @@ static void store(emitter *e, const char *name, ir_value *v, const type *t)
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
   variable *var = put_var(e, e->frame, name);
   var->type = t;
-  var->value = v->type == t && v->name && is_meaningful_name(name) ? v : NULL;
+  /* A variable is no literal: what is known of constants and of [] where they stand must not be known of it. */
+  bool is_literal = v->node->kind == IR_CONSTANT || v->node->kind == IR_LIST_CONSTRUCT;
+  var->value = v->type == t && v->name && is_meaningful_name(name) && !is_literal ? v : NULL;
   ir_attr_set_string(e->s, n, "name", var->slot);
 }
 

@@ -336,7 +336,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
       self = NULL;
     } else if (!arg->kwarg_only && used < a->n) {
       if (kw) {
-        WHY(m, "Argument '%s' specified twice in schema", arg->name);
+        WHY(m, "Keyword argument %s specified twice.", arg->name);
         return false;
       }
       if (m->lists && rest_is_list(m, sc, i, a->args[used])) {
@@ -533,14 +533,28 @@ bool em_has_method(emitter *e, const char *name, const type *self)
   return false;
 }
 
+const char *em_similar_ops(emitter *e, const char *name)
+{
+  str near[5];
+  uint32_t n = op_similar(str_of(name), near, COUNT_OF(near));
+  if (n == 0)
+    return session_printf(e->s, "Could not find any similar ops to %s. This op may not exist or may not be currently supported in "
+                                "TorchScript", name);
+  text_buf *b = session_text(e->s);
+  text_puts(b, "Here are some suggestions: ");
+  for (uint32_t i = 0; i < n; i++)
+    text_printf(b, "\n\t%.*s", (int)near[i].len, near[i].p);
+  text_puts(b, "\nThe original call is");
+  return session_take_text(e->s, b);
+}
+
 ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a)
 {
   uint32_t n;
   name = renamed(name);
   const op *const *ops = session_op_overloads(e->s, str_of(name), &n);
   if (n == 0)
-    FAIL(e, "Unknown builtin op: %s.\nCould not find any similar ops to %s. This op may not exist or may "
-            "not be currently supported in TorchScript", name, name);
+    FAIL(e, "Unknown builtin op: %s.\n%s", name, em_similar_ops(e, name));
   attempt m;
   for (int implicit = n == 1; implicit < 2; implicit++) {
     for (uint32_t i = 0; i < n; i++) {

@@ -348,10 +348,27 @@ static _Noreturn void no_module_attr(emitter *e, ir_value *v, const char *name)
 /* A parameter that is a Tensor because nothing says what it is? */
 static bool is_inferred(const emitter *e, const ir_value *v)
 {
-  if (v->node->kind != IR_LOAD)
-    return false;
-  int i = schema_arg_index(e->f->schema, str_of(ir_attr_string(v->node, "name")));
-  return i >= 0 && e->f->schema->args[i].is_inferred;
+  const schema *sc = e->f->schema;
+  int i = v->node->kind == IR_LOAD ? schema_arg_index(sc, str_of(ir_attr_string(v->node, "name"))) : -1;
+  for (uint32_t k = 0; i < 0 && k < sc->n_args && k < ir_block_n_inputs(e->g->block); k++)
+    if (ir_block_input(e->g->block, k) == v)
+      i = (int)k;
+  return i >= 0 && sc->args[i].is_inferred;
+}
+
+/* " Did you mean relu, prelu?": operators (methods of `self`, unless it is NULL), or nothing. */
+static const char *meant(emitter *e, const char *name, const type *self)
+{
+  str near[16];
+  uint32_t n = op_similar(str_of(session_printf(e->s, "aten::%s", name)), near, COUNT_OF(near)), n_said = 0;
+  const char *said = "";
+  for (uint32_t i = 0; i < n && n_said < 3; i++) {
+    const char *op = session_strndup(e->s, near[i].p, near[i].len);
+    if (strncmp(op, "aten::", 6) != 0 || op[6] == '_' || (self && !em_has_method(e, op, self)))
+      continue;
+    said = session_printf(e->s, "%s%s%s", said, n_said++ ? ", " : "", op + 6);
+  }
+  return n_said ? session_printf(e->s, "%s Did you mean %s?", self ? "" : ".", said) : "";
 }
 
 sugared em_get_attr(emitter *e, const sugared *base, const char *name)
@@ -375,13 +392,13 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
     if (t->kind == TYPE_CLASS)
       FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?",
            TYPE_TEXT(e, t), name);
-    FAIL(e, "'%s%s' object has no attribute or method '%s'.", TYPE_TEXT(e, t), is_inferred(e, base->as.value) ? " (inferred)" : "",
-         name);
+    FAIL(e, "'%s%s' object has no attribute or method '%s'.%s", TYPE_TEXT(e, t), is_inferred(e, base->as.value) ? " (inferred)" : "",
+         name, meant(e, name, t));
   }
   if (base->kind == SUGAR_HOST_OBJECT && strcmp(base->as.thing.name, "module") != 0)
     FAIL(e, "attribute lookup is not defined on %s", em_sugar_name(e, base));
-  FAIL(e, base->kind == SUGAR_TORCH || base->kind == SUGAR_HOST_OBJECT ? "object has no attribute %.0s%s" : "%s has no attribute '%s'",
-       em_sugar_name(e, base), name);
+  FAIL(e, base->kind == SUGAR_TORCH || base->kind == SUGAR_HOST_OBJECT ? "object has no attribute %.0s%s%s" : "%s has no attribute '%s'%s",
+       em_sugar_name(e, base), name, base->kind == SUGAR_TORCH && strncmp(base->as.name, "torch", 5) == 0 ? meant(e, name, NULL) : "");
 }
 
 void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
