@@ -1,5 +1,5 @@
 /* passes/named.c -- the library's own passes by name. */
-#include "passes/passes.h"
+#include "passes/passes_int.h"
 
 const graph_pass graph_passes[] = {
 #define PASS(name, flags, what) {#name, pass_##name, flags, what},
@@ -39,8 +39,39 @@ static bool next_name(const char **names, str *out)
   return true;
 }
 
+/* What the passes for emitted graphs count on; ir/verify.c is about finished ones. */
+static void check_emitted(session *s, ir_node *n, void *arg)
+{
+  bool ok = true;
+
+  (void)arg;
+  if (n->kind == IR_LOAD || n->kind == IR_STORE)
+    ok = ir_attr_string(n, "name") && (n->kind == IR_LOAD ? n->n_outputs == 1 : n->n_inputs == 1);
+  else if (n->kind == IR_IF)
+    ok = n->n_inputs == 1 && n->n_blocks == 2 && ir_block_n_outputs(n->blocks[0]) == n->n_outputs &&
+         ir_block_n_outputs(n->blocks[1]) == n->n_outputs;
+  else if (n->kind == IR_LOOP)
+    ok = n->n_inputs >= 1 && (n->n_blocks == 1 || (n->n_blocks == 2 && ir_block_n_outputs(n->blocks[1]) == 1)) &&
+         ir_block_n_inputs(n->blocks[0]) >= 1 && (n->n_blocks == 2 || ir_block_n_outputs(n->blocks[0]) >= 1);
+  else if (n->kind == IR_CLOSURE)
+    ok = n->n_blocks == 1 && n->n_outputs == 1 && ir_block_n_inputs(n->blocks[0]) == 0 && ir_block_n_outputs(n->blocks[0]) == 1;
+  else if (n->kind == IR_WITH)
+    ok = n->n_blocks == 2;
+  if (!ok)
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "the graph is broken: a %s is not as it is emitted", ir_node_kind_name(n));
+}
+
+static void check_before(session *s, ir_graph *g, const graph_pass *p)
+{
+  if (p->flags & PASS_EARLY)
+    pass_each(s, g->block, check_emitted, NULL);
+  else
+    ir_verify(s, g, p->name);
+}
+
 void pass_run_by_name(session *s, ir_graph *g, const char *names)
 {
+  bool checked = false;
   str name;
 
   while (next_name(&names, &name)) {
@@ -48,9 +79,13 @@ void pass_run_by_name(session *s, ir_graph *g, const char *names)
 
     if (!p)
       session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "there is no pass '%.*s'", (int)name.len, name.p);
+    if (!checked)
+      check_before(s, g, p);
+    checked = !(p->flags & PASS_EARLY); /* what follows lowering is checked once more */
     p->run(s, g);
 #ifndef NDEBUG
-    ir_verify(s, g, p->name);
+    if (!(p->flags & PASS_EARLY))
+      ir_verify(s, g, p->name);
 #endif
   }
 }

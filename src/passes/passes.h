@@ -30,7 +30,8 @@ ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report);
  * removes anything; it takes time O(n log n) at most. */
 typedef void pass_fn(session *s, ir_graph *g);
 enum pass_flags {
-  PASS_SIGNATURE = 1 /* the graph may take and give other values afterwards */
+  PASS_SIGNATURE = 1, /* the graph may take and give other values afterwards */
+  PASS_EARLY = 2      /* for graphs as the front end emits them: the verifier does not know them */
 };
 typedef struct graph_pass {
   const char *name; /* as torch._C._jit_pass_NAME, where PyTorch has it */
@@ -46,7 +47,7 @@ typedef struct graph_pass {
 extern const graph_pass graph_passes[]; /* sorted by name */
 extern const uint32_t n_graph_passes;
 const graph_pass *pass_find(const char *name); /* NULL: none */
-/* One pass, or several: "inline,dce".  Leaves the session when a name is unknown. */
+/* One pass, or several: "inline,dce".  Leaves the session when a name is unknown, or the graph is broken. */
 void pass_run_by_name(session *s, ir_graph *g, const char *names);
 /* Every function compiled from now on goes through these passes, before the others.  RUSH_EARGUMENT: an unknown
  * name, or a pass that changes what a graph takes. */
