@@ -2,7 +2,7 @@
 
 Lines that begin with `#` are the case's comment.  `# torch: NAME` compares with torch._C._jit_pass_NAME on the same text, up
 to the numbers of values; `# torch: NAME(x)` passes Python values; `# torch: no, WHY` does not.  `--update` writes what the
-passes give:
+passes give, and the table of docs/passes.md:
 
     python tests/python/passes.py --update [PASS...]      then read the difference
 """
@@ -75,6 +75,13 @@ def cases(name: str = "*") -> list[Case]:
     return [Case(path) for path in sorted(CASES.glob(f"{name}/*.ir"))]
 
 
+def write_table(build: pathlib.Path) -> None:
+    page = TOP / "docs" / "passes.md"
+    rows = "".join(f"| `{name}` | {what} |\n" for name, what in listed(build).items())
+    text = re.sub(r"^\| `\w+` \|.*\n", "", page.read_text(), flags=re.M)
+    page.write_text(text.replace("|---|---|\n", "|---|---|\n" + rows))
+
+
 if __name__ == "__main__":
     build = pathlib.Path(os.environ.get("RUSH_BUILD_DIR", TOP / "build")).resolve()
     names = [word for word in sys.argv[1:] if word != "--update"]
@@ -84,3 +91,5 @@ if __name__ == "__main__":
             print(f"{case.path.relative_to(TOP)} differs")
         if "--update" in sys.argv:
             case.write(got)
+    if "--update" in sys.argv:
+        write_table(build)
