@@ -142,7 +142,9 @@ static void find_unit(archive_writer *a, rush_value object)
   if (a->to->method && !class_find_method(t, str_of(a->to->method)))
     session_fail_status(a->s, RUSH_EARGUMENT, "AttributeError", NULL, "there is no function '%s'", a->to->method);
   a->only = a->to->method ? a->to->method : c->n_methods == 1 ? c->methods[0]->name : NULL;
-  bool taken = a->only || program_find_function(c->program, str_of(t->name));
+  const char *rest = t->name + strspn(t->name, "._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+  bool taken = a->only || *rest || strncmp(t->name, "__torch__.", 10) != 0 || (t->name[10] >= '0' && t->name[10] <= '9') ||
+               t->name[10] == 0 || program_find_function(c->program, str_of(t->name));
   a->unit_name = taken ? "__torch__.PlaceholderModule" : t->name;
 }
 

@@ -83,10 +83,32 @@ static bool forget_filled(ir_value *v)
   return any;
 }
 
+/* A result that is the same value whatever happens. */
+static void skip_result(const ir_node *n, uint32_t i)
+{
+  ir_value *v, *out = n->outputs[i];
+
+  if (n->kind == IR_LOOP) {
+    v = ir_node_input(n, i + 2);
+    ir_value *carried = ir_block_input(n->blocks[0], i + 1), *next = ir_block_output(n->blocks[0], i + 1);
+    if (next != carried && next != v)
+      return;
+    if (!type_equal(v->type, carried->type) || !type_equal(v->type, out->type))
+      return;
+    ir_value_replace_all_uses(carried, v);
+  } else {
+    v = ir_block_output(n->blocks[0], i);
+    if (v != ir_block_output(n->blocks[1], i) || !type_equal(v->type, out->type))
+      return;
+  }
+  ir_value_replace_all_uses(out, v);
+}
+
 /* Results of branches that nobody reads, and what a loop carries for nobody. */
 static void cut_results(ir_node *n)
 {
   for (uint32_t i = n->kind == IR_IF || n->kind == IR_LOOP ? n->n_outputs : 0; i-- > 0;) {
+    skip_result(n, i);
     if (n->outputs[i]->uses)
       continue;
     if (n->kind == IR_LOOP) {

@@ -57,12 +57,12 @@ static ir_value *complex_literal(emitter *e, ast_op op, ir_value *const *in)
 {
   rush_value re, im;
   if ((op != OP_ADD && op != OP_SUB) || !ir_value_as_constant(in[0], &re) || !ir_value_as_constant(in[1], &im) ||
-      re.tag != RUSH_TAG_FLOAT || im.tag != RUSH_TAG_COMPLEX)
+      (re.tag != RUSH_TAG_FLOAT && re.tag != RUSH_TAG_INT) || im.tag != RUSH_TAG_COMPLEX)
     return NULL;
   const complex_box *z = value_complex(im);
   double sign = op == OP_ADD ? 1 : -1;
   ir_value *v = em_constant_complex(e, sign * z->im);
-  value_complex(ir_constant_value(v->node))->re = re.as.d + sign * z->re;
+  value_complex(ir_constant_value(v->node))->re = (re.tag == RUSH_TAG_INT ? (double)re.as.i : re.as.d) + sign * z->re;
   return v;
 }
 

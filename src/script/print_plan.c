@@ -80,6 +80,7 @@ static void count_by_hand(session *s, ir_node *n)
   ir_node_add_input(s, n, zero);
   ir_value *count = ir_block_add_input(s, b, i->type, NULL);
   ir_value_replace_all_uses(i, count);
+  i->name = NULL; /* the condition's from here on */
   ir_value *next = put_op(s, b->ret, "aten::add", "int", count, one);
   ir_block_add_output(s, b, next);
   ir_value *more = put_op(s, b->ret, "aten::lt", "int", next, most);

@@ -1,0 +1,105 @@
+"""Archives out, in the manners of torch.jit; and every program of the corpus saved, opened by PyTorch and run there."""
+
+from __future__ import annotations
+
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import warnings
+
+import pytest
+import rushlight
+from test_corpus import corpus  # noqa: F401 -- a fixture
+
+torch = pytest.importorskip("torch")
+NIGHTLY = bool(os.environ.get("RUSHLIGHT_NIGHTLY"))
+
+TEXT = """
+import torch
+
+def scale(x: torch.Tensor, by: float = 2.0) -> torch.Tensor:
+    return x * by + torch.tensor([1.0, 2.0])
+"""
+
+
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> rushlight.ScriptModule:
+    path = tmp_path / "scale.py"
+    path.write_text(TEXT)
+    return rushlight.load(path)
+
+
+def test_every_program_of_the_corpus(corpus: pathlib.Path, corpus_tools: pathlib.Path) -> None:  # noqa: F811
+    tool = pathlib.Path(__file__).with_name("saving.py")
+    some = [] if NIGHTLY else ["--every", "9"]
+    run = subprocess.run(
+        [sys.executable, str(tool), str(corpus), "--corpus", str(corpus_tools), *some], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-1000:]
+
+
+def test_files_buffers_and_extra_files(model: rushlight.ScriptModule, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "out.pt"
+    rushlight.save(model, path, _extra_files={"a.txt": "text", "b": b"\x00\xff"})
+    buffer = io.BytesIO()
+    rushlight.save(model, buffer)
+    assert buffer.getvalue() == model.save_to_buffer()
+    model.save(str(tmp_path / "again.pt"), _extra_files={"a.txt": "text", "b": b"\x00\xff"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for load in (rushlight.load, torch.jit.load):
+            extra = {"a.txt": "", "b": "", "missing": ""}
+            loaded = load(str(path), _extra_files=extra)
+            assert extra == {"a.txt": b"text", "b": b"\x00\xff", "missing": b""}
+            assert torch.equal(loaded(torch.ones(2)), torch.tensor([3.0, 4.0]))
+    assert sorted(os.listdir(tmp_path)) == ["again.pt", "out.pt", "scale.py"]
+
+
+def test_code_with_constants(model: rushlight.ScriptModule) -> None:
+    loaded = rushlight.load(io.BytesIO(model.save_to_buffer()))
+    code, constants = loaded.code_with_constants
+    assert code == loaded.code and "def forward(self,\n    x: Tensor" in code
+    assert isinstance(constants.const_mapping, dict)
+
+
+def test_what_is_refused(model: rushlight.ScriptModule, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ValueError, match="does not exist"):
+        rushlight.load(str(tmp_path / "nothing.pt"))
+    with pytest.raises(ValueError, match="is a directory"):
+        rushlight.load(str(tmp_path))
+    with pytest.raises(RuntimeError, match="Parent directory .* does not exist"):
+        model.save(str(tmp_path / "no" / "x.pt"))
+    data = model.save_to_buffer()
+    rushlight.load(data, map_location="cpu")
+    rushlight.load(data, map_location=torch.device("cpu"))
+    for where, error in (("cuda:0", RuntimeError), ("meta", RuntimeError), ("bogus", RuntimeError), (3, ValueError)):
+        with pytest.raises(error):
+            rushlight.load(data, map_location=where)
+
+
+class Tied(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        self.second.weight = self.first.weight
+        self.row = self.first.weight[1]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x)) + self.row
+
+
+def test_shared_storages_stay_shared() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        out = io.BytesIO()
+        torch.jit.save(torch.jit.script(Tied()), out)
+        data = rushlight.load(out.getvalue()).save_to_buffer()
+        opened = torch.jit.load(io.BytesIO(data))
+    weight = opened.first.weight
+    assert weight.data_ptr() == opened.second.weight.data_ptr()
+    assert opened.row.data_ptr() == weight.data_ptr() + 12
+    again = rushlight.load(data)
+    again.first.weight.data.fill_(7.0)
+    assert again.second.weight[0, 0] == 7 and again.row[0] == 7
