@@ -174,3 +174,18 @@ def test_progress_is_for_terminals(command: str) -> None:
         seen += part
     os.close(ours)
     assert process.wait() == 0 and b"calls" in seen and seen.endswith(b"\r\x1b[K")
+
+
+def test_script_makes_an_archive(command: str, tmp_path: pathlib.Path) -> None:
+    source, archive = tmp_path / "twice.py", tmp_path / "twice.pt"
+    source.write_text("def twice(x: int):\n    return 2 * x\n")
+    done = subprocess.run([command, "script", source, "-o", archive], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for model in (source, archive):
+        done = subprocess.run([command, "run", model, "4"], capture_output=True, text=True, timeout=60)
+        assert done.stdout == "8\n", done.stderr
+    done = subprocess.run([command, "run", source, "twice", "5"], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "10\n", done.stderr
+    source.write_text("def twice(x: int) -> str:\n    return 2 * x\n")
+    done = subprocess.run([command, "script", source], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and f'File "{source}", line 2' in done.stderr

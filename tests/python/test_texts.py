@@ -1,4 +1,4 @@
-"""Snippets of the language (language/*.txt), from text here and by torch.jit.script there: accepted or refused alike, with the same
+"""Snippets of the language (language/*.txt), from text and by torch.jit.script: accepted or refused alike, with the same
 message, result, error and output.
 
 A table: snippets with a function f, between lines of `=`.  `#> ARGS` calls it; `#! WHY` says that we differ on purpose.
