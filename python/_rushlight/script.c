@@ -871,6 +871,41 @@ static PyObject *unit_set_wrapper(PyObject *self, PyObject *f)
   Py_RETURN_NONE;
 }
 
+/* hold(object, type): a ScriptObject that is the value, so that programs and Python share it. */
+static PyObject *unit_hold(PyObject *self, PyObject *args)
+{
+  py_state *st = ((py_unit *)self)->state;
+  py_call call = {.state = st};
+  PyObject *o, *out = NULL;
+  py_type *t;
+  rush_value v;
+
+  if (!PyArg_ParseTuple(args, "OO!", &o, st->type_type, &t))
+    return NULL;
+  int result = py_to_value_as(&call, o, t->type, &v);
+  if (result > 0)
+    PyErr_Format(PyExc_TypeError, "a value of type '%s' does not fit", Py_TYPE(o)->tp_name);
+  if (result == 0) {
+    out = py_object_wrap(st, v);
+    rush_value_release(v);
+  }
+  py_call_end(&call);
+  return out;
+}
+
+/* take(object): the value that a ScriptObject of hold() is, as Python's own. */
+static PyObject *unit_take(PyObject *self, PyObject *o)
+{
+  py_state *st = ((py_unit *)self)->state;
+  py_call call = {.state = st};
+
+  if (!PyObject_TypeCheck(o, st->object_type))
+    return PyErr_Format(PyExc_TypeError, "expected a ScriptObject, not %s", Py_TYPE(o)->tp_name);
+  PyObject *out = py_from_value(&call, ((py_object *)o)->value);
+  py_call_end(&call);
+  return out;
+}
+
 /* set_error(name, class): what errors of that class are raised as. */
 static PyObject *unit_set_error(PyObject *self, PyObject *args)
 {
@@ -907,6 +942,8 @@ static PyObject *unit_future_result(PyObject *self, PyObject *o)
 
 static PyMethodDef unit_methods[] = {
     {"future_result", unit_future_result, METH_O, "what a Future holds; raises what its task raised"},
+    {"hold", unit_hold, METH_VARARGS, "hold(object, type): a ScriptObject that is the value"},
+    {"take", unit_take, METH_O, "the value of hold(), as Python's own"},
     {"set_error", unit_set_error, METH_VARARGS, "set_error(name, class): what errors of that class are raised as"},
     {"add_source", unit_add_source, METH_VARARGS, "add_source(file, text, first_line=1)"},
     {"define", unit_define, METH_VARARGS, "define(name, source, line, scope, self=None, flags=0, drop_body=None): a Function"},

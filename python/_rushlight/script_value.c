@@ -139,8 +139,23 @@ static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tupl
   return result;
 }
 
+/* A ScriptList or ScriptDict: the very container, where its type is the one that is wanted. */
+static int held_as(py_call *call, PyObject *o, const rush_type *t, rush_tag tag, rush_value *out)
+{
+  PyObject *inner = PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyDict_CheckExact(o) ? NULL : PyObject_GetAttrString(o, "_c");
+  int result = 1;
+
+  if (inner && PyObject_TypeCheck(inner, call->state->object_type) && ((py_object *)inner)->value.tag == (uint32_t)tag)
+    result = convert_steal(call, t, rush_value_retain(((py_object *)inner)->value), out);
+  PyErr_Clear();
+  Py_XDECREF(inner);
+  return result;
+}
+
 static int as_any_list(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
+  if (held_as(call, o, t, RUSH_TAG_LIST, out) == 0)
+    return 0;
   rush_error err = RUSH_ERROR_INIT;
   rush_value *items, made;
   Py_ssize_t n;
@@ -178,6 +193,8 @@ static int as_tuple(py_call *call, PyObject *o, const rush_type *t, rush_value *
 
 static int as_dict(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
+  if (held_as(call, o, t, RUSH_TAG_DICT, out) == 0)
+    return 0;
   rush_error err = RUSH_ERROR_INIT;
   PyObject *items = PyMapping_Check(o) && PyObject_HasAttrString(o, "items") ? PyMapping_Items(o) : NULL;
   int result = 0;

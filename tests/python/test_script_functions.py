@@ -313,3 +313,59 @@ def test_language_programs(monkeypatch: Any, capsys: Any) -> None:
                 wrong.append(f"{name}: {results[0]} is not {results[1]}"[:600])
     print(f"language programs of the corpus through the Python door: {n}")
     assert not wrong, "\n".join(wrong)
+
+
+# -- Texts, containers, futures -----------------------------------------------------------------------------------
+
+
+def test_compilation_unit() -> None:
+    offset = torch.ones(1)
+
+    def helper(x):  # noqa: ANN202
+        return x + 1
+
+    unit = rushlight.CompilationUnit("def f(x, n: int = 2):\n    return helper(x) * n\ndef g(x):\n    return f(x, 3)\n")
+    assert unit.g(offset).item() == 6.0
+    assert unit.f(offset).item() == 4.0
+    assert unit.find_function("f") is unit.f and [f.name for f in unit.get_functions()] == ["f", "g"]
+    with pytest.raises(AttributeError, match="has no attribute 'nope'"):
+        _ = unit.nope
+    with pytest.raises(RuntimeError, match="method 'f' already defined"):
+        unit.define("def f(x):\n    return x\n")
+    with pytest.raises(RuntimeError, match="cannot be used as a value"):
+        rushlight.CompilationUnit("def h(x):\n    return x + offset\n")
+
+
+def test_shared_containers(tmp_path: pathlib.Path) -> None:
+    items, names = rushlight.script([1, 2]), rushlight.script({"a": 1})
+    unit = rushlight.CompilationUnit("def f(x: List[int], d: Dict[str, int]):\n    x.append(9)\n    d['q'] = 5\n")
+    unit.f(items, names)
+    assert items == [1, 2, 9] and names == {"a": 1, "q": 5}
+    items[0:2] = [7]
+    del names["a"]
+    assert list(items) == [7, 9] and len(names) == 1 and items.pop() == 9
+    with pytest.raises(TypeError):
+        items.append("a")
+    with pytest.raises(KeyError):
+        _ = names["z"]
+
+
+def test_futures(tmp_path: pathlib.Path) -> None:
+    text = "def g(x):\n    return x + 1\ndef f(x):\n    return torch.jit.fork(g, x)\n"
+    future = rushlight.CompilationUnit(text).f(torch.ones(1))
+    assert future.done() and rushlight.wait(future).item() == 2.0
+    assert rushlight.fork(lambda x: x + 1, 2).value() == 3
+    with pytest.raises(ZeroDivisionError):
+        rushlight.wait(rushlight.fork(lambda: 1 // 0))
+
+
+def test_one_object_for_one_function(tmp_path: pathlib.Path) -> None:
+    module = imported("import torch\ndef f(x):\n    return x\n", tmp_path)
+    assert rushlight.script(module.f) is rushlight.script(module.f)
+    assert rushlight.script(rushlight.script(module.f)) is rushlight.script(module.f)
+    with pytest.raises(TypeError, match="is a built-in class"):
+        rushlight.script(3)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec("def q(x): return x", names)
+    with pytest.raises(OSError, match="Can't get source for"):
+        rushlight.script(names["q"])

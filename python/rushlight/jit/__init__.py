@@ -17,9 +17,6 @@ from .._rushlight import Error
 from .decorators import (
     Attribute,
     Final,
-    _copy_to_script_wrapper,
-    _overload,
-    _overload_method,
     annotate,
     export,
     ignore,
@@ -29,6 +26,9 @@ from .decorators import (
     script_if_tracing,
     unused,
 )
+from .decorators import _copy_to_script_wrapper as _copy_to_script_wrapper
+from .decorators import _overload as _overload
+from .decorators import _overload_method as _overload_method
 from .door import door
 from .freezing import freeze, optimize_for_inference, run_frozen_optimizations
 from .functions import ScriptFunction
@@ -155,8 +155,8 @@ def _script_function(fn: Any) -> ScriptFunction:
     d = door()
     if d.overloads_of(fn):
         raise RuntimeError(
-            f"Function {fn.__name__} cannot be directly compiled because it is overloaded. It must be used in a context of a function where "
-            "its inputs can determine which overload to call."
+            f"Function {fn.__name__} cannot be directly compiled because it is overloaded. It must be used in a context of "
+            "a function where its inputs can determine which overload to call."
         )
     return d.function(fn)
 
@@ -176,7 +176,9 @@ def _script_other(obj: Any) -> Any:
     if isinstance(obj, (int, float, str, bytes, bool, complex, BuiltinFunctionType)) or obj is None:
         raise TypeError(f"{type(obj)!r} is a built-in class")
     if isinstance(obj, (list, dict)):
-        return obj
+        from .containers import ScriptDict, ScriptList
+
+        return ScriptList(obj) if isinstance(obj, list) else ScriptDict(obj)
     from .objects import script_object
 
     return script_object(obj)

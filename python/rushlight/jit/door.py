@@ -49,7 +49,9 @@ class {0}:
 _NTUPLE = "def {0}(x: BroadcastingList{1}[{2}]) -> List[{2}]:\n    return x\n"
 _FUNCTIONS = {
     "torch.nn.modules.utils._list_with_default": [
-        "def list_with_default(out_size: List[int], defaults: List[int]):\n    assert len(defaults) > len(out_size)\n    return out_size\n"
+        "def list_with_default(out_size: List[int], defaults: List[int]):\n"
+        "    assert len(defaults) > len(out_size)\n"
+        "    return out_size\n"
     ],
     "torch.nn.functional.assert_int_or_pair": [
         "def _assert_int_or_pair(vals: List[int], name: str, message: str):\n    pass\n"
@@ -103,7 +105,7 @@ class Door:
                 plain = {"__init__": Exception.__init__, "__str__": Exception.__str__, "__module__": "rushlight.jit.frontend"}
                 self.unit.set_error(name, type(name, (getattr(theirs, name),), plain))
         both = type(
-            "Error", (_rushlight.Error, torch.jit.Error), {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__}
+            "Error", (_rushlight.Error, torch._C.JITException), {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__}
         )
         self.unit.set_error("Error", both)
 
@@ -132,9 +134,9 @@ class Door:
         found = scope.default(name)
         if found is not None and isinstance(found[0], (list, dict)):
             raise RuntimeError(
-                "Mutable default parameters are not supported because Python binds them to the function and they persist across function "
-                "calls.\n As a workaround, make the default None and instantiate the default parameter within the body of the function. "
-                f"Found {type(found[0])} on parameter {name}"
+                "Mutable default parameters are not supported because Python binds them to the function and they persist "
+                "across function calls.\n As a workaround, make the default None and instantiate the default parameter within "
+                f"the body of the function. Found {type(found[0])} on parameter {name}"
             )
         if found is not None and scope.is_overload:
             try:
@@ -189,8 +191,8 @@ class Door:
             return self._forgotten_overloads(fn, name)
         if fn in declarations:
             raise RuntimeError(
-                f'Implementation for the function "{fn.__name__}" is missing. Please make sure a definition is provided and defined '
-                "after all overload declarations."
+                f'Implementation for the function "{fn.__name__}" is missing. Please make sure a definition is provided and '
+                "defined after all overload declarations."
             )
         made = [
             ScriptFunction(self.define(unwrapped(fn), f"{name}__{i}", signature=self.sources.of_function(d)))

@@ -37,8 +37,8 @@ _OPERATOR_MODULES = (
 )
 _PYTHON_FUNCTIONS = ("stft", "istft", "lu", "cdist", "norm", "unique", "unique_consecutive", "tensordot")
 _MATH = (
-    "ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh atanh cosh sinh tanh acos asin "
-    "atan atan2 cos sin tan acosh fmod modf factorial frexp isinf degrees radians ldexp gcd isfinite"
+    "ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh atanh cosh sinh tanh acos "
+    "asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf degrees radians ldexp gcd isfinite"
 )
 _CMATH = "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh cosh tanh asinh acosh atanh"
 # What has a form of its own in the language.

@@ -9,6 +9,7 @@ import types
 import typing
 from typing import Any, Union
 
+from .. import _rushlight
 from . import kinds
 
 _SIMPLE = {
@@ -78,6 +79,8 @@ class Types:
 
     def of(self, annotation: Any, scope: Any) -> Any:
         """The Type of an annotation, or None when it means none."""
+        if isinstance(annotation, _rushlight.Type):
+            return annotation
         if not self._has_torch:
             self._learn_torch()
         try:
@@ -95,8 +98,6 @@ class Types:
             return None  # of what?
         if origin is not None:
             return self._generic(origin, typing.get_args(annotation), scope)
-        from .. import _rushlight
-
         if annotation is _rushlight.Tensor:
             return self.simple(kinds.T_TENSOR)
         if isinstance(annotation, type):

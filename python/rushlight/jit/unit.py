@@ -63,7 +63,8 @@ class CompilationUnit:
             line = lang.count("\n", 0, other.start()) + 1
             word = re.match(r"\w+|.", other.group())
             raise RuntimeError(
-                f'expected def but found {word.group() if word else ""!r} here:\n  File "<string>", line {line}\n{other.group()}\n'
+                f"expected def but found {word.group() if word else ''!r} here:\n"
+                f'  File "<string>", line {line}\n{other.group()}\n'
                 f"{'~' * len(word.group() if word else '')} <--- HERE\n"
             )
         source = d.sources.of_text("<string>", lang)
