@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import rushlight
 import torch
+import trace_ops
 from trace_snippets import SNIPPETS, Snippet
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -257,3 +258,13 @@ def test_without_torchs_tensors() -> None:
     f = rushlight.trace(lambda a, b: (a * b).relu() + 1, (x, x))
     assert f(rushlight.tensor([[1.0, 2.0]]), rushlight.tensor([[3.0, -1.0]])).tolist() == [[4.0, 1.0]]
     assert told(rushlight.trace, lambda a: {"a": a}, (x,)).startswith("Encountering a dict at the output of the tracer")
+
+
+def test_operators_samples() -> None:
+    """Some of PyTorch's operators; all of them: python tests/python/trace_ops.py."""
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        good = sum(trace_ops.walk(name, 1, said.append)[0] for name in ("nn.functional.", "index", "linalg.", "norm", "masked"))
+    assert not [line for line in said if line.startswith("!")]
+    assert good > 150

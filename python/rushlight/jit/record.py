@@ -338,7 +338,7 @@ class Function:
         outputs = ", ".join(f"{self.define(v)} : {v.type}" for v in node.outputs)
         attributes = f"[{node.attributes}]" if node.attributes else ""
         where = f" # {node.where}" if node.where else ""
-        self.line_of[node] = f"{outputs}{' = ' if outputs else ''}{node.kind}{attributes}({inputs}){where}"
+        self.line_of[node] = f"{outputs} = {node.kind}{attributes}({inputs}){where}"
         self.lines.append(self.line_of[node])
 
     def call(self, frame: Frame) -> None:

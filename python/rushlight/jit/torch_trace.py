@@ -326,9 +326,13 @@ class Tracer:
         if given:
             at = instruction()
             given = [g for g in given if g[1] == at]
-        if name in TAKEN_APART and not given:
+        if torch.is_autocast_enabled("cpu") and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "AutocastCPU"):
+            with self.mode or contextlib.nullcontext():  # its casts are operators
+                return func._op_dk(torch._C.DispatchKey.AutocastCPU, *args, **kwargs)
+        key = self.taken_apart(name, args, bool(given))
+        if key is not None:
             with self.mode or contextlib.nullcontext():
-                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+                return func._op_dk(key, *args, **kwargs)
         with self.pause():
             plain_args, plain_kwargs = concrete(args), concrete(kwargs)
             schema = getattr(func, "_schema", None)
@@ -341,6 +345,21 @@ class Tracer:
         assert before is not None and schema is not None
         self.add(schema, before, result)
         return result
+
+    @staticmethod
+    def taken_apart(name: str, args: tuple, has_given: bool) -> Any:
+        """The key by which to call an operator of which what it calls is recorded; None: record it."""
+        keys = torch._C.DispatchKey
+        if name in TAKEN_APART and not has_given:
+            return keys.CompositeImplicitAutograd
+        if name.startswith("aten::_foreach_"):
+            return keys.CompositeExplicitAutograd
+        tensors = [
+            a for arg in args for a in (arg if isinstance(arg, (list, tuple)) else (arg,)) if isinstance(a, torch.Tensor)
+        ]
+        if any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)):
+            raise RuntimeError("functions that torch.func or torch.vmap transforms cannot be traced")
+        return None
 
     def item(self, tensor: torch.Tensor) -> Any:
         with self.pause():
@@ -888,8 +907,8 @@ def _replacements() -> list[tuple[Any, str, Any]]:
     ):
         if hasattr(tensor, name):
             rows.append((tensor, name, _converting(getattr(tensor, name), to)))
-    sized = [(torch._C._nn, name) for name in dir(torch._C._nn) if name.startswith(("upsample_", "adaptive_"))]
-    for owner, name in [*sized, (torch, "adaptive_avg_pool1d")]:
+    sized = [(torch._C._nn, name) for name in dir(torch._C._nn) if name.startswith(("upsample_", "_upsample", "adaptive_"))]
+    for owner, name in [*sized, (torch.nn.functional, "adaptive_avg_pool1d")]:
         rows.append((owner, name, _taking_sizes(getattr(owner, name))))
     for name in ("tensor", "as_tensor", "from_numpy"):
         rows.append((torch, name, _creating(getattr(torch, name), f"torch.{name}")))
