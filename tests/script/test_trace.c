@@ -236,12 +236,53 @@ static void a_graph_text_becomes_a_function(void **state)
   end(&f);
 }
 
+/* A trace on a context whose allocations fail, one after the other. */
+static rush_status trace_something(call_ctx *cx)
+{
+  static const int64_t sizes[2] = {2, 2};
+  rush_value x, y = rush_value_none(), z = rush_value_none(), object;
+  size_t n = 0;
+  program *p;
+  trace *t;
+
+  TRY(rush_tensor_create(cx->ctx, RUSH_FLOAT32, 2, sizes, &x, cx->err));
+  memset(rush_tensor_data_mut(x.as.tensor), 0, 16);
+  rush_status st = trace_begin(cx->ctx, &x, NULL, 1, &t, cx->err);
+  if (st == RUSH_OK) {
+    rush_value args[2] = {x, rush_value_int(2)};
+    st = rush_op_call(cx->ctx, "aten::chunk", args, 2, NULL, 0, &y, 1, &n, cx->err);
+    if (st == RUSH_OK)
+      st = rush_op_call(cx->ctx, "aten::cat", &y, 1, NULL, 0, &z, 1, &n, cx->err);
+    if (st != RUSH_OK) {
+      trace_drop(t);
+    } else if ((st = trace_end_steal(cx, t, &z, 1, &p, &object)) == RUSH_OK) {
+      rush_value_release(object);
+      program_release(p);
+    }
+  }
+  rush_value_release(z);
+  rush_value_release(y);
+  rush_value_release(x);
+  return st;
+}
+
+static void a_trace_survives_any_failed_allocation(void **state)
+{
+  (void)state;
+  OOM_LOOP(cx) {
+    rush_status st = trace_something(&cx);
+    if (st != RUSH_OK && !oom_.fired)
+      fail_msg("%s: %s", rush_status_name(st), cx.err && cx.err->message ? cx.err->message : "");
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(calls_run_again_on_other_sizes),   cmocka_unit_test(writes_give_new_values),
       cmocka_unit_test(lists_are_known_by_identity),      cmocka_unit_test(unknown_tensors_are_constants),
       cmocka_unit_test(calls_of_programs_stay_calls),     cmocka_unit_test(a_graph_text_becomes_a_function),
+      cmocka_unit_test(a_trace_survives_any_failed_allocation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
