@@ -1,7 +1,5 @@
 """TorchScript in a text: `rushlight run examples/statistics.py spread '[1.0, 4.0]'`."""
 
-from typing import List
-
 import torch
 
 
@@ -15,7 +13,7 @@ class Range:
         self.high = max(self.high, x)
 
 
-def spread(xs: List[float]) -> float:
+def spread(xs: list[float]) -> float:
     r = Range(xs[0])
     for x in xs:
         r.add(x)

@@ -19,7 +19,8 @@ static const struct typed_row {
 /* PyTorch takes x == x for true before it runs, also of a NaN: compared by its bits. */
 static opcode with_itself(const ir_node *n, opcode op)
 {
-  if (n->n_inputs != 2 || ir_node_input(n, 0) != ir_node_input(n, 1))
+  rush_value c;
+  if (n->n_inputs != 2 || ir_node_input(n, 0) != ir_node_input(n, 1) || ir_value_as_constant(ir_node_input(n, 0), &c))
     return op;
   return op == OPC_EQ_FLOAT ? OPC_EQ_INT : op == OPC_NE_FLOAT ? OPC_NE_INT : op;
 }

@@ -118,8 +118,44 @@ static const struct { const char *name, *text; } functional[] = {
      NUMBER "  return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, r)\n"},
 };
 
+/* -- torch.unique: what it gives depends on flags ------------------------------------------------ */
+
+static sugared unique_of(session *s, program *p, bool inverse, bool counts)
+{
+  const char *text = session_printf(
+      s, "def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, "
+         "dim: Optional[int] = None)%s:\n"
+         "  if dim is not None:\n    a, b, c = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)\n"
+         "  else:\n    a, b, c = torch._unique2(input, sorted, return_inverse, return_counts)\n  return a%s%s\n",
+      inverse && counts ? " -> Tuple[Tensor, Tensor, Tensor]" : inverse || counts ? " -> Tuple[Tensor, Tensor]" : " -> Tensor",
+      inverse ? ", b" : "", counts ? ", c" : "");
+  const char *name = session_printf(s, "__torch__.torch.functional.unique%s%s", inverse ? "_inverse" : "", counts ? "_counts" : "");
+  return (sugared){.kind = SUGAR_FUNCTION, .as.function = script_define_text(s, p, name, text)};
+}
+
+static sugared dispatch_on(const char *arg, uint16_t index, const sugared *items)
+{
+  return (sugared){.kind = SUGAR_DISPATCH, .as.dispatch = {items, arg, index, false}};
+}
+
+static sugared unique_function(session *s, program *p)
+{
+  sugared *flags = session_array(s, sugared, 2);
+  for (int inverse = 0; inverse < 2; inverse++) {
+    sugared *both = session_array(s, sugared, 2);
+    for (int counts = 0; counts < 2; counts++)
+      both[counts] = unique_of(s, p, inverse, counts);
+    flags[inverse] = dispatch_on("return_counts", 3, both);
+  }
+  return dispatch_on("return_inverse", 2, flags);
+}
+
 bool script_functional(session *s, program *p, const char *path, const char *name, sugared *out)
 {
+  if (strcmp(path, "torch") == 0 && strcmp(name, "unique") == 0) {
+    *out = unique_function(s, p);
+    return true;
+  }
   if (strcmp(path, "torch.nn.functional") != 0)
     return false;
   for (size_t i = 0; i < COUNT_OF(functional); i++) {

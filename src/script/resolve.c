@@ -154,6 +154,8 @@ bool resolve_torch_attr(session *s, const char *path, const char *name, sugared 
   const char *whole = session_printf(s, "%s.%s", path, name);
   if (strcmp(path, "math") == 0)
     return math_attr(s, name, out);
+  if (strcmp(path, "cmath") == 0)
+    return math_attr(s, strcmp(name, "phase") == 0 ? "angle" : strcmp(name, "rect") == 0 ? "polar" : name, out);
   if (strcmp(whole, "torch.ops") == 0) {
     *out = (sugared){.kind = SUGAR_OPS};
     return true;

@@ -398,7 +398,7 @@ static const type *unit_type(session *s, const resolver *r, const char *name, so
 static bool is_known_module(const char *path)
 {
   return strcmp(path, "torch") == 0 || strncmp(path, "torch.", 6) == 0 || strcmp(path, "math") == 0 ||
-         strncmp(path, "math.", 5) == 0;
+         strncmp(path, "math.", 5) == 0 || strcmp(path, "cmath") == 0 || strncmp(path, "cmath.", 6) == 0;
 }
 
 /* Names of typing, enum and other modules mean something where they are used: as types, bases, decorators. */
