@@ -104,7 +104,9 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     if hasattr(obj, "__prepare_scriptable__"):
         obj = obj.__prepare_scriptable__()
     if isinstance(obj, type):
-        return _script_class(obj, torch)
+        names = sys._getframe(_frames_up + 1).f_locals
+        names = {k: v for k, v in names.items() if isinstance(v, (type, FunctionType, ScriptFunction))}
+        return _script_class(obj, torch, names)
     return _script_other(obj)
 
 
@@ -161,14 +163,14 @@ def _script_function(fn: Any) -> ScriptFunction:
     return d.function(fn)
 
 
-def _script_class(cls: Any, torch: Any) -> Any:
+def _script_class(cls: Any, torch: Any, names: dict[str, Any]) -> Any:
     if torch is not None and issubclass(cls, torch.nn.Module):
         raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
     if issubclass(cls, enum.Enum):
         return cls
     if len(cls.mro()) > 2:
         raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
-    door().class_(cls)
+    door().class_(cls, names)
     return cls
 
 

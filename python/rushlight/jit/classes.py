@@ -120,8 +120,8 @@ class Classes:
 
     # -- Script classes ----------------------------------------------------------------------------------------
 
-    def compile(self, cls: Any) -> Any:
-        """A script class: its methods declared; compiled with what uses them."""
+    def compile(self, cls: Any, names: dict[str, Any] | None = None) -> Any:
+        """A script class: its methods declared; compiled with what uses them.  `names`: of who asks."""
         found = self._types.get(cls)
         if found is not None:
             return found
@@ -135,11 +135,15 @@ class Classes:
             made = set()
         for name in sorted(cls.__dict__):
             if name not in made:
-                self._member(cls, t, name, cls.__dict__[name])
+                self._member(cls, t, name, cls.__dict__[name], {**(names or {}), cls.__name__: cls})
         return t
 
-    def _member(self, cls: Any, t: Any, name: str, member: Any) -> None:
-        define = self._door.define
+    def _member(self, cls: Any, t: Any, name: str, member: Any, names: dict[str, Any]) -> None:
+        def define(fn: Any, *args: Any, **kwargs: Any) -> Any:
+            scope = Scope(fn)
+            scope.extra = names
+            return self._door.define(fn, *args, scope=scope, **kwargs)
+
         if isinstance(member, staticmethod):
             fn = unwrapped(member.__func__)
             if not marks.is_ignored(fn):

@@ -272,9 +272,9 @@ class Door:
 
         return self.outermost(body)
 
-    def class_(self, cls: Any) -> Any:
+    def class_(self, cls: Any, names: dict[str, Any] | None = None) -> Any:
         def body() -> Any:
-            t = self.classes.compile(cls)
+            t = self.classes.compile(cls, names)
             t.complete()
             for name in t.methods:
                 t.method(name).compile()
