@@ -21,7 +21,7 @@ warnings.filterwarnings("ignore")
 BASE = script_modules.Base
 CLASSES = [c for c in vars(script_modules).values() if isinstance(c, type) and issubclass(c, BASE) and c is not BASE]
 # PyTorch forgets that a module is one when it comes out of a tuple, and lacks the length of a ParameterList.
-ACCEPTED_HERE = {"Slice", "Slice2", "Modtuple", "TupleUnpackMods", "Len"}
+ACCEPTED_HERE = {"Slice", "Slice2", "Modtuple", "TupleUnpackMods", "Len", "EnumerateIdx"}
 REFUSED_HERE = {"IsinstanceModule"}  # isinstance(module, nn.Linear): PyTorch says no without a look
 # Both refuse, for what they meet first.
 OTHER_WORDS = {"Params", "Nparams", "Buffers", "Super", "SuperMethod", "Reversed", "Del", "NoSelf", "PropBad"}
@@ -39,7 +39,7 @@ def last_line(error: BaseException) -> str:
 
 def same(got: Any, want: Any) -> None:
     if isinstance(got, nn.Module):
-        assert type(want).__name__ == "ScriptObject" or isinstance(want, nn.Module)
+        assert type(want).__name__ in ("ScriptObject", "ScriptModule") or isinstance(want, nn.Module)
     elif isinstance(want, (list, tuple)):
         assert type(got) is type(want) and len(got) == len(want)
         for a, b in zip(got, want, strict=True):
