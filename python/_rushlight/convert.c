@@ -700,6 +700,12 @@ static PyObject *tensor_out(py_call *call, rush_value v)
   for (size_t i = 0; i < call->n_seen; i++)
     if (call->seen[i].tensor.as.tensor == v.as.tensor)
       return Py_NewRef(call->seen[i].object);
+  if (st->tensors && PyDict_GET_SIZE(st->tensors)) {
+    PyObject *key = PyLong_FromVoidPtr(v.as.tensor), *at = key ? PyDict_GetItem(st->tensors, key) : NULL;
+    Py_XDECREF(key);
+    if (at)
+      return Py_NewRef((PyObject *)PyLong_AsVoidPtr(at));
+  }
   bool to_torch = call->saw_torch || (!call->saw_ours && !call->saw_numpy && py_find_torch(st));
   PyObject *quick = to_torch && st->exchange ? py_exchange_write(st->exchange, st->context, v.as.tensor) : NULL;
   if (quick)

@@ -282,6 +282,34 @@ static void module_leave(py_module *m)
   Py_XDECREF(key);
 }
 
+/* st->tensors knows which object stands for a tensor of ours, as long as a cache has the pair. */
+static void publish(py_state *st, PyObject *entry, bool on)
+{
+  PyObject *tensor = PyTuple_GET_ITEM(entry, 1);
+
+  if (tensor == Py_None)
+    return;
+  PyObject *key = PyLong_FromVoidPtr(((py_tensor *)tensor)->value.as.tensor), *at = PyLong_FromVoidPtr(PyTuple_GET_ITEM(entry, 0));
+  if (!st->tensors)
+    st->tensors = PyDict_New();
+  PyObject *now = key && st->tensors ? PyDict_GetItem(st->tensors, key) : NULL;
+  if (key && at && st->tensors && on)
+    (void)!PyDict_SetItem(st->tensors, key, at);
+  else if (now && PyLong_AsVoidPtr(now) == PyTuple_GET_ITEM(entry, 0))
+    (void)!PyDict_DelItem(st->tensors, key);
+  PyErr_Clear(); /* only identity is lost */
+  Py_XDECREF(key);
+  Py_XDECREF(at);
+}
+static void unpublish_all(py_module *m)
+{
+  PyObject *name, *entry;
+  Py_ssize_t i = 0;
+
+  while (m->cache && PyDict_Next(m->cache, &i, &name, &entry))
+    publish(m->state, entry, false);
+}
+
 static int module_traverse(PyObject *self, visitproc visit, void *arg)
 {
   Py_VISIT(Py_TYPE(self));
@@ -290,6 +318,7 @@ static int module_traverse(PyObject *self, visitproc visit, void *arg)
 }
 static int module_clear(PyObject *self)
 {
+  unpublish_all((py_module *)self);
   Py_CLEAR(((py_module *)self)->cache);
   return 0;
 }
@@ -395,7 +424,12 @@ static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value
 
   if (!m->cache)
     m->cache = PyDict_New();
+  PyObject *old = m->cache ? PyDict_GetItem(m->cache, name) : NULL;
+  if (old)
+    publish(m->state, old, false);
   int result = entry && m->cache ? PyDict_SetItem(m->cache, name, entry) : -1;
+  if (result == 0)
+    publish(m->state, entry, true);
   Py_XDECREF(tensor);
   Py_XDECREF(at);
   Py_XDECREF(entry);
@@ -655,6 +689,7 @@ static PyObject *module_adopt(PyObject *self, PyObject *other)
   if (rush_module_around(m->state->context, rush_module_value(from->module), from->module, &made, &err) != RUSH_OK)
     return py_raise(m->state, &err);
   module_leave(m);
+  unpublish_all(m);
   rush_module_release(m->module);
   m->module = made;
   module_enrol(m);

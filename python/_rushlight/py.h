@@ -21,6 +21,7 @@ typedef struct py_state {
   PyObject *errors;        /* name -> class of exceptions that are not Python's own; or NULL */
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
   PyObject *modules;       /* address of a module's object -> of the Module that stands for it */
+  PyObject *tensors;       /* address of a tensor of ours -> of the object that a module shows for it */
   PyObject *module_class;  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
   PyObject *call_hook;     /* while Python traces: told of calls of functions and methods first; or NULL */
   PyTypeObject *ir_types[5]; /* Graph, Block, Node, Value, Type: ir.h */

@@ -525,6 +525,8 @@ static PyObject *class_create(PyObject *self, PyObject *unused)
   return o;
 }
 
+static PyObject *type_short_name(PyObject *self, PyObject *unused);
+static PyObject *type_qualified_name(PyObject *self, PyObject *unused);
 static PyMethodDef type_methods[] = {
     {"isSubtypeOf", type_is_subtype, METH_O, "is every value of this type one of the other?"},
     {"method", type_method, METH_O, "a class's method as a Function, or None"},
@@ -536,8 +538,25 @@ static PyMethodDef type_methods[] = {
     {"add_hook", class_add_hook, METH_VARARGS, "add_hook(function, pre)"},
     {"complete", class_complete, METH_NOARGS, "compile a script class's __init__"},
     {"forget", class_forget, METH_NOARGS, "its name finds nothing from now on"},
+    {"name", type_short_name, METH_NOARGS, "a class's name"},
+    {"qualified_name", type_qualified_name, METH_NOARGS, "a class's qualified name"},
     {"create", class_create, METH_NOARGS, "an object without attributes yet"},
     {NULL, NULL, 0, NULL}};
+/* torch's names of the same: ClassType.name(), qualified_name(), str(). */
+static PyObject *type_short_name(PyObject *self, PyObject *unused)
+{
+  const char *name = rush_type_name(((py_type *)self)->type), *dot = name ? strrchr(name, '.') : NULL;
+
+  (void)unused;
+  return name ? PyUnicode_FromString(dot ? dot + 1 : name) : Py_NewRef(Py_None);
+}
+static PyObject *type_qualified_name(PyObject *self, PyObject *unused)
+{
+  const char *name = rush_type_name(((py_type *)self)->type);
+
+  (void)unused;
+  return name ? PyUnicode_FromString(name) : Py_NewRef(Py_None);
+}
 static PyGetSetDef type_getset[] = {
     {"annotation_str", type_annotation, NULL, "as an annotation writes it", NULL},
     {"kind_number", type_kind, NULL, "rush_type_kind", NULL},

@@ -6,6 +6,7 @@ Modules that look alike (attributes, types, constants, submodules, hooks) share 
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 import textwrap
 import types as python_types
@@ -49,6 +50,18 @@ _SKIPPED = {  # of a module's __dict__
 # -- What is known of a Python class ----------------------------------------------------------------------
 
 
+_INSTANCE_ANNOTATION = (
+    "The TorchScript type system doesn't support instance-level annotations on empty non-base types in `__init__`. "
+    "Instead, either 1) use a type annotation in the class body, or 2) wrap the type in `torch.jit.Attribute`."
+)
+
+
+def _is_container_annotation(node: ast.expr) -> bool:
+    base = node.value if isinstance(node, ast.Subscript) else None
+    name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
+    return name in ("List", "Dict", "Optional")
+
+
 _FOUNDATION = {object, *RecursiveScriptModule.__mro__}  # what users' classes derive from
 
 
@@ -67,12 +80,33 @@ class ClassFacts:
         self.container = next((kind for base, kind in _CONTAINERS if issubclass(cls, base)), 0)
         self.constants = set(getattr(cls, "__constants__", ()))
         self.constants |= {name for name, ann in self.annotations.items() if _is_final(ann)}
+        self._cls = weakref.ref(cls)
+        self._in_init: set[str] | None = None
         self.properties: list[tuple[str, Any]] = []
         self.exported: list[str] = []
         self.kept: list[str] = []  # ignored methods: Python's
         self.copied: list[str] = []  # of containers: Python's where the program has none
         self.overloaded: dict[str, list[Any]] = {}
         self._read_members(cls)
+
+    def annotated_in_init(self) -> set[str]:
+        """Attributes that `__init__` gives a type of a container where they are set, which is not seen."""
+        if self._in_init is None:
+            self._in_init = set()
+            init = getattr(self._cls(), "__init__", None)
+            try:
+                tree = ast.parse(textwrap.dedent(inspect.getsource(init))) if isinstance(init, FunctionType) else ast.Module([], [])
+            except (OSError, SyntaxError):
+                tree = ast.Module([], [])
+            for node in ast.walk(tree):
+                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
+                    if _is_container_annotation(node.annotation):
+                        self._in_init.add(node.target.attr)
+                elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Attribute):
+                    call = node.value
+                    if getattr(call.func, "attr", "") == "annotate" and call.args and _is_container_annotation(call.args[0]):
+                        self._in_init.add(node.targets[0].attr)
+        return self._in_init
 
     def _read_members(self, cls: Any) -> None:
         base = _nn.Module.__dict__
@@ -351,6 +385,8 @@ class Modules:
                 c.functions[name] = answer
                 return
         t, inferred = self._type_of(c.facts, name, value)
+        if inferred and (value is None or value in ([], {})) and name in c.facts.annotated_in_init():
+            warnings.warn(_INSTANCE_ANNOTATION, stacklevel=2)
         if isinstance(t, str) or t is None:
             c.failed[name] = _failed_to_convert(value, t or "its annotation means no type", inferred)
         else:

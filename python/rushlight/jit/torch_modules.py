@@ -163,6 +163,11 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
     _buffers = _view_property("_buffers")
     _modules = _view_property("_modules")
 
+    @property
+    def forward(self) -> Any:
+        """The program's; a module without one has none."""
+        raise AttributeError("forward")
+
     def __init__(self) -> None:
         torch.nn.Module.__init__(self)
 
@@ -270,7 +275,11 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
                     self._set(name, self._slot(name))
 
     def __dir__(self) -> list[str]:
-        return script_module.ScriptModule.__dir__(self) if self._is_script else torch.nn.Module.__dir__(self)
+        if not self._is_script:
+            return torch.nn.Module.__dir__(self)
+        concrete = self.__dict__.get("_concrete_type")
+        more = dir(concrete.py_class) if concrete is not None and concrete.facts.container else ()
+        return sorted({*script_module.ScriptModule.__dir__(self), *more})
 
     def __repr__(self) -> str:
         return script_module.ScriptModule.__repr__(self) if self._is_script else torch.nn.Module.__repr__(self)

@@ -151,6 +151,8 @@ class Types:
             return self._infer_dict(value)
         if isinstance(value, type):
             return f"Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported, not {value!r}"
+        if torch is not None and isinstance(value, torch.nn.Module):
+            return "Cannot infer concrete type of torch.nn.Module"
         inner_type = self.classes.known_type(type(value))
         return inner_type or f"Cannot infer concrete type of torch.nn.Module or object of type {type(value).__name__}"
 
@@ -159,7 +161,7 @@ class Types:
         for v in values:
             t = self.infer(v)
             if isinstance(t, str):
-                return t
+                return f"Could not infer type of list element: {t}" if what == "List" else t
             merged = t if common is None else self.unit.unify(common, t)
             if merged is None:
                 return f"{what} inputs to traced functions must have consistent element type. Found {common} and {t}"
