@@ -104,6 +104,8 @@ class Door:
             if hasattr(theirs, name):
                 plain = {"__init__": Exception.__init__, "__str__": Exception.__str__, "__module__": "rushlight.jit.frontend"}
                 self.unit.set_error(name, type(name, (getattr(theirs, name),), plain))
+        if issubclass(torch._C.JITException, _rushlight.Error):  # someone made ours theirs
+            return
         both = type(
             "Error", (_rushlight.Error, torch._C.JITException), {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__}
         )
