@@ -18,6 +18,11 @@ static bool is_removable(const ir_node *n)
     if (n->op->effects & (OP_SIDE_EFFECT | OP_RANDOM) || schema_is_mutable(n->op->schema))
       return false;
     break;
+  case IR_IF: /* nothing happens on either side */
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      if (ir_block_first(n->blocks[i]) != n->blocks[i]->ret)
+        return false;
+    break;
   default:
     return false;
   }

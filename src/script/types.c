@@ -164,7 +164,9 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
     return made(s, type_list(ts, elems[0]));
   const type *or_none[2] = {elems[0], type_simple(TYPE_NONE)};
   if (strcmp(last, "Optional") == 0)
-    return made(s, elems[0]->kind == TYPE_UNION ? type_union(ts, or_none, 2) : type_optional(ts, elems[0]));
+    return made(s, elems[0]->kind == TYPE_UNION && !(r->parse_flags & PARSE_RAW_BYTES) /* archives mean what they say */
+                       ? type_union(ts, or_none, 2)
+                       : type_optional(ts, elems[0]));
   if (strcmp(last, "Future") == 0 || strcmp(last, "Await") == 0)
     return made(s, type_future(ts, elems[0]));
   if (strcmp(last, "Final") == 0 && !r->is_eager)
