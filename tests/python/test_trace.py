@@ -211,6 +211,7 @@ def test_several_methods() -> None:
     t = rushlight.trace_module(m, {"forward": torch.randn(2, 3), "twice": torch.randn(2, 3)}, strict=True)
     torch.testing.assert_close(t.twice(torch.ones(4, 3)), m.twice(torch.ones(4, 3)))
     assert told(rushlight.trace_module, m, 3) == "expected a dictionary of (method_name, input) pairs"
+    assert told(rushlight.trace, m.twice, torch.randn(2, 3)) == told(torch.jit.trace, m.twice, torch.randn(2, 3))
     assert told(rushlight.trace_module, len, {}) == "expected torch.nn.Module as the first argument"
 
 
@@ -218,6 +219,8 @@ def test_named_inputs() -> None:
     f = rushlight.trace(lambda a, b: a - b, example_kwarg_inputs={"b": torch.ones(2), "a": torch.zeros(2)})
     assert f(a=torch.ones(1), b=torch.zeros(1)).item() == 1
     assert str(f.schema) == "_lambda(Tensor b, Tensor a) -> Tensor"
+    f = rushlight.trace(lambda *xs: xs[0] - xs[1], (torch.ones(2), torch.zeros(2)))
+    assert f(torch.ones(1), torch.ones(1)).item() == 0
 
 
 def test_calls_stay_calls() -> None:

@@ -125,7 +125,7 @@ class Record:
         assert self.frame.parent is not None
         self.frame = self.frame.parent
 
-    def input(self, name: str, type: str) -> Value:
+    def input(self, name: str | None, type: str) -> Value:
         value = Value(type, self.root, name)
         self.inputs.append(value)
         return value

@@ -21,10 +21,10 @@ from .names import qualified_name
 __all__ = ["TracingCheckError", "trace", "trace_module"]
 
 STRICT = (
-    "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only valid if the container "
-    "structure does not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use "
-    "a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass "
-    "strict=False to trace() to allow this behavior."
+    "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only valid if the "
+    "container structure does not change based on the module's inputs. Consider using a constant container instead (e.g. for "
+    "`list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side "
+    "effects, pass strict=False to trace() to allow this behavior."
 )
 NOTHING = "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
 OUTPUTS = "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions"
@@ -191,7 +191,9 @@ def _module_of(func: Any, torch: Any) -> tuple[Any, str] | None:
     if isinstance(func, torch.nn.Module):
         return func, "forward"
     owner = getattr(func, "__self__", None)
-    if isinstance(owner, torch.nn.Module) and func.__name__ == "forward":
+    if isinstance(owner, torch.nn.Module):
+        if func.__name__ != "forward":
+            raise AttributeError("trace doesn't support compiling individual module's functions.\nPlease use trace_module")
         return owner, "forward"
     return None
 
@@ -327,7 +329,7 @@ class Recording:
                 f"Type '{type_text(tuple(values))}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and "
                 "Tuples of Tensors can be traced"
             )
-        given = [self.input(value, names[i] if i < len(names) else "input") for i, value in enumerate(values)]
+        given = [self.input(value, names[i] if i < len(names) else None) for i, value in enumerate(values)]
         with torch_trace.tracing(tracer, modules):
             result = func(**dict(zip(names, given, strict=True))) if options.named else func(*given)
             if result is None:
@@ -335,7 +337,7 @@ class Recording:
         self.result = result
         self.output = self.output_value(result, options.strict)
 
-    def input(self, value: Any, name: str) -> Any:
+    def input(self, value: Any, name: str | None) -> Any:
         record = self.tracer.record
         made = record.input(name, self.type_of(value))
         return self.unpack(value, made)
