@@ -40,7 +40,8 @@ _CONTAINERS = (
 )
 _CONSTANTS = (bool, float, int, str, type(None), torch.device, torch.layout, torch.dtype, torch.qscheme)
 _SKIPPED = {  # of a module's __dict__
-    "_version", "_parameters", "_buffers", "_non_persistent_buffers_set", "_backward_hooks", "_backward_pre_hooks", "_forward_hooks",
+    "_version", "_parameters", "_buffers", "_non_persistent_buffers_set", "_backward_hooks", "_backward_pre_hooks",
+    "_forward_hooks",
     "_forward_hooks_with_kwargs", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called",
     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_modules",
     "_initializing", "dump_patches", "_is_full_backward_hook",
@@ -54,6 +55,10 @@ _INSTANCE_ANNOTATION = (
     "The TorchScript type system doesn't support instance-level annotations on empty non-base types in `__init__`. "
     "Instead, either 1) use a type annotation in the class body, or 2) wrap the type in `torch.jit.Attribute`."
 )
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, (list, dict)) and not value)
 
 
 def _is_container_annotation(node: ast.expr) -> bool:
@@ -95,15 +100,18 @@ class ClassFacts:
             self._in_init = set()
             init = getattr(self._cls(), "__init__", None)
             try:
-                tree = ast.parse(textwrap.dedent(inspect.getsource(init))) if isinstance(init, FunctionType) else ast.Module([], [])
+                text = inspect.getsource(init) if isinstance(init, FunctionType) else ""
+                tree = ast.parse(textwrap.dedent(text))
             except (OSError, SyntaxError):
                 tree = ast.Module([], [])
             for node in ast.walk(tree):
                 if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
                     if _is_container_annotation(node.annotation):
                         self._in_init.add(node.target.attr)
-                elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Attribute):
+                elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
                     call = node.value
+                    if not isinstance(call, ast.Call):
+                        continue
                     if getattr(call.func, "attr", "") == "annotate" and call.args and _is_container_annotation(call.args[0]):
                         self._in_init.add(node.targets[0].attr)
         return self._in_init
@@ -356,7 +364,8 @@ class Modules:
                 )
             elif not hasattr(module, name):
                 warnings.warn(
-                    f"'{name}' was found in ScriptModule constants, but was not actually set in __init__. Consider removing it.",
+                    f"'{name}' was found in ScriptModule constants, but was not actually set in __init__. "
+                    "Consider removing it.",
                     stacklevel=2,
                 )
             else:
@@ -372,7 +381,8 @@ class Modules:
                 c.functions[name] = (kinds.FUNCTION, self.door.function(value))
             except Exception as error:  # noqa: BLE001 -- told when the program asks for it
                 c.failed[name] = (
-                    "(This function exists as an attribute on the Python module, but we failed to compile it to a TorchScript function. "
+                    "(This function exists as an attribute on the Python module, but we failed to compile it to a "
+                    "TorchScript function. "
                     f"\nThe error stack is reproduced here:\n{error}"
                 )
             return
@@ -385,7 +395,7 @@ class Modules:
                 c.functions[name] = answer
                 return
         t, inferred = self._type_of(c.facts, name, value)
-        if inferred and (value is None or value in ([], {})) and name in c.facts.annotated_in_init():
+        if inferred and _is_empty(value) and name in c.facts.annotated_in_init():
             warnings.warn(_INSTANCE_ANNOTATION, stacklevel=2)
         if isinstance(t, str) or t is None:
             c.failed[name] = _failed_to_convert(value, t or "its annotation means no type", inferred)
