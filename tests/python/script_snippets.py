@@ -2058,27 +2058,4 @@ def f(d: Dict[str, int]):
 #: collections.OrderedDict([("b", 1), ("a", 2)])
 #: collections.defaultdict(int, {"z": 1})
 """,
-"local_classes": """
-def make():
-    class Color(Enum):
-        RED = 1
-    class P(NamedTuple):
-        x: int
-    Pair = Tuple[int, int]
-    @torch.jit.script
-    class U:
-        def __init__(self, c: Color):
-            self.c = c
-        def same(self, o: "U") -> bool:
-            return self.c == o.c
-        def twin(self) -> "U":
-            return U(self.c)
-    def f(c: Color, p: Optional[P], q: Pair) -> Tuple[int, bool]:
-        return c.value + q[0], U(c).same(U(c).twin())
-    global Red
-    Red = Color.RED
-    return f
-f = make()
-#: Red, None, (2, 3)
-""",
 }

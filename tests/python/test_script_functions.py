@@ -369,3 +369,33 @@ def test_one_object_for_one_function(tmp_path: pathlib.Path) -> None:
     exec("def q(x): return x", names)
     with pytest.raises(OSError, match="Can't get source for"):
         rushlight.script(names["q"])
+
+
+LOCALS = """
+import rushlight
+def make():
+    class Color(Enum):
+        RED = 1
+    class P(NamedTuple):
+        x: int
+    Pair = Tuple[int, int]
+    @rushlight.script
+    class U:
+        def __init__(self, c: Color):
+            self.c = c
+        def same(self, o: "U") -> bool:
+            return self.c == o.c
+        def twin(self) -> "U":
+            return U(self.c)
+    def f(c: Color, p: Optional[P], q: Pair) -> Tuple[int, bool]:
+        return c.value + q[0], U(c).same(U(c).twin())
+    global Red
+    Red = Color.RED
+    return f
+f = make()
+"""
+
+
+def test_classes_of_functions_locals(tmp_path: pathlib.Path) -> None:
+    module = imported(SNIPPET_HEAD + LOCALS, tmp_path)
+    assert rushlight.script(module.f)(module.Red, None, (2, 3)) == (3, True)
