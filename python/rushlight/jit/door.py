@@ -79,7 +79,8 @@ class Door:
         self.types = Types(self.unit, self.classes)
         self.names = Names(self)
         self._functions: weakref.WeakKeyDictionary[Any, ScriptFunction] = weakref.WeakKeyDictionary()
-        self._overloaded: dict[str, tuple[list[Any], list[ScriptFunction]]] = {}
+        self._overloaded: weakref.WeakKeyDictionary[Any, list[ScriptFunction]] = weakref.WeakKeyDictionary()
+        self._used_overloads: dict[str, list[Any]] = {}  # declarations that have found their function
         self._declared: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._prelude: dict[Any, Any] = {}
         self._depth = 0
@@ -185,10 +186,11 @@ class Door:
             name = qualified_name(fn)
         except (RuntimeError, AttributeError):
             return []
-        known = self._overloaded.get(name)
-        declarations = marks.overloads(name)
-        if known is not None and (known[0] == declarations or not declarations):
-            return known[1]
+        known = self._overloaded.get(fn)
+        if known is not None:
+            return known
+        used = self._used_overloads.get(name, ())
+        declarations = [d for d in marks.overloads(name) if d not in used]
         if not declarations:
             return self._forgotten_overloads(fn, name)
         if fn in declarations:
@@ -200,7 +202,8 @@ class Door:
             ScriptFunction(self.define(unwrapped(fn), f"{name}__{i}", signature=self.sources.of_function(d)))
             for i, d in enumerate(declarations)
         ]
-        self._overloaded[name] = (list(declarations), made)
+        self._overloaded[fn] = made
+        self._used_overloads.setdefault(name, []).extend(declarations)
         return made
 
     def _forgotten_overloads(self, fn: Any, name: str) -> list[ScriptFunction]:
@@ -213,7 +216,7 @@ class Door:
             ScriptFunction(self.define(inner, f"{name}__{i}", signature=place))
             for i, place in enumerate(self.sources.overloads_above(inner))
         ]
-        self._overloaded[name] = ([], made)
+        self._overloaded[fn] = made
         return made
 
     def declared(self, fn: Any) -> Any:
