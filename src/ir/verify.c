@@ -1,12 +1,16 @@
 /* ir/verify.c -- the law of graphs, checked.
  *
- * Order and scopes (an input is defined before its user, in its block or one around it), the rings and
- * uses, block arities of If and Loop, inputs and outputs of operators against their schemas. */
-#include "ir/graph.h"
+ * Order and scopes (an input is defined before its user, in its block or one around it), the rings, owners,
+ * uses (each input is in its value's list and nothing else is), numbers and names, the shapes of the fixed
+ * kinds, types along branches and loops, inputs and outputs of operators against their schemas. */
+#include "ir/program.h"
 
 typedef struct verifier {
   session *s;
   const char *pass;
+  const ir_graph *g;
+  uint8_t *seen;     /* a bit a number: given to a value.  Subgraphs have numbers and names of their own */
+  bool in_subgraph;
 } verifier;
 
 _Noreturn static void broken(const verifier *v, const ir_node *n, const char *rule)
@@ -88,6 +92,19 @@ static bool inputs_fit(const ir_node *n)
 
 /* -- Nodes -------------------------------------------------------------------------------------- */
 
+static void check_name(const verifier *v, const ir_node *n, const ir_value *value)
+{
+  if (v->in_subgraph)
+    return;
+  if (value->id >= v->g->next_id)
+    broken(v, n, "a value has a number that was never given");
+  if (v->seen[value->id / 8] & 1u << value->id % 8)
+    broken(v, n, "two values have one number");
+  v->seen[value->id / 8] |= (uint8_t)(1u << value->id % 8);
+  if (value->name && table_get(&v->g->names, str_of(value->name)) != value)
+    broken(v, n, "a value's name is another's, or nobody's");
+}
+
 static void check_uses(const verifier *v, const ir_value *value)
 {
   for (const ir_use *u = value->uses; u; u = u->next) {
@@ -110,6 +127,15 @@ static void check_inputs(const verifier *v, const ir_node *n)
 
     if (!in)
       broken(v, n, "an input is not set");
+    if (in->node->graph != v->g || n->inputs[i]->user != n)
+      broken(v, n, "an input belongs to another graph or node");
+    if (in->node->destroyed || in->index >= in->node->n_outputs || in->node->outputs[in->index] != in)
+      broken(v, n, "an input is a value that is gone");
+    if (!in->node->block)
+      broken(v, n, "an input's node is in no block");
+    const ir_use *u = n->inputs[i];
+    if (u->prev ? u->prev->next != u : in->uses != u)
+      broken(v, n, "an input is not among the uses of its value");
     const ir_block *scope = n->block, *home = in->node->block;
     while (scope && scope != home)
       scope = scope->owner ? scope->owner->block : NULL;
@@ -120,28 +146,227 @@ static void check_inputs(const verifier *v, const ir_node *n)
   }
 }
 
+/* A value that goes where `to` is wanted: what passes know less of, numbers of exported programs, fits. */
+static bool flows(const ir_value *from, const type *to)
+{
+  const type *t = from->type;
+
+  return fits(t, to) || type_is(to, TYPE_UNION) || (is_number(t) && is_number(to)) || from->node->kind == IR_UNINITIALIZED ||
+         type_is_subtype(t, to) || type_is_subtype(to, t);
+}
+
 static void check_if(const verifier *v, const ir_node *n)
 {
   if (n->n_inputs != 1 || n->n_blocks != 2)
     broken(v, n, "prim::If has one input and two blocks");
-  for (int b = 0; b < 2; b++)
+  if (!is_number(ir_node_input(n, 0)->type))
+    broken(v, n, "the condition of prim::If is a bool");
+  for (int b = 0; b < 2; b++) {
     if (ir_block_n_inputs(n->blocks[b]) != 0 || ir_block_n_outputs(n->blocks[b]) != n->n_outputs)
       broken(v, n, "a block of prim::If has no inputs and as many outputs as the node");
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      if (ir_node_input(n->blocks[b]->ret, i) && !flows(ir_block_output(n->blocks[b], i), n->outputs[i]->type))
+        broken(v, n, "a block gives another type than the node's output has");
+  }
 }
 
 static void check_loop(const verifier *v, const ir_node *n)
 {
   if (n->n_blocks != 1 || n->n_inputs < 2)
     broken(v, n, "prim::Loop has one block, a trip count and a condition");
-  if (ir_block_n_inputs(n->blocks[0]) != n->n_inputs - 1 ||
-      ir_block_n_outputs(n->blocks[0]) != n->n_outputs + 1 || n->n_outputs != n->n_inputs - 2)
+  const ir_block *b = n->blocks[0];
+
+  if (ir_block_n_inputs(b) != n->n_inputs - 1 || ir_block_n_outputs(b) != n->n_outputs + 1 || n->n_outputs != n->n_inputs - 2)
     broken(v, n, "prim::Loop's block takes (i, carried) and gives (condition, carried)");
+  if (!is_number(ir_node_input(n, 0)->type) || !is_number(ir_node_input(n, 1)->type) || !is_number(ir_block_input(b, 0)->type) ||
+      (ir_node_input(b->ret, 0) && !is_number(ir_block_output(b, 0)->type)))
+    broken(v, n, "prim::Loop's trip count is an int, its condition a bool");
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    const type *t = ir_block_input(b, i + 1)->type;
+
+    if (!flows(ir_node_input(n, i + 2), t) || !fits(t, n->outputs[i]->type) ||
+        (ir_node_input(b->ret, i + 1) && !flows(ir_block_output(b, i + 1), t)))
+      broken(v, n, "what prim::Loop carries changes its type");
+  }
+}
+
+/* -- The fixed kinds ---------------------------------------------------------------------------- */
+
+#define ANY (-1)
+static const struct form { /* how many there are: exactly, or ANY */
+  ir_kind kind;
+  int inputs, least, outputs, blocks;
+} forms[] = {
+    {IR_CONSTANT, 0, 0, 1, 0},         {IR_LIST_CONSTRUCT, ANY, 0, 1, 0}, {IR_LIST_UNPACK, 1, 1, ANY, 0},
+    {IR_TUPLE_CONSTRUCT, ANY, 0, 1, 0}, {IR_TUPLE_UNPACK, 1, 1, ANY, 0},  {IR_TUPLE_INDEX, 2, 2, 1, 0},
+    {IR_TUPLE_SLICE, 1, 1, 1, 0},      {IR_DICT_CONSTRUCT, ANY, 0, 1, 0}, {IR_CREATE_OBJECT, 0, 0, 1, 0},
+    {IR_GET_ATTR, 1, 1, 1, 0},         {IR_SET_ATTR, 2, 2, 0, 0},         {IR_CALL_METHOD, ANY, 1, ANY, 0},
+    {IR_CALL_FUNCTION, ANY, 0, ANY, 0}, {IR_RAISE, ANY, 1, 0, 0},         {IR_PRINT, ANY, 0, 0, 0},
+    {IR_UNINITIALIZED, 0, 0, 1, 0},    {IR_UNCHECKED_CAST, 1, 1, 1, 0},   {IR_ISINSTANCE, 1, 1, 1, 0},
+    {IR_ENTER, 1, 1, 1, 0},            {IR_EXIT, 1, 1, ANY, 0},
+};
+
+static void check_counts(const verifier *v, const ir_node *n)
+{
+  for (size_t i = 0; i < COUNT_OF(forms); i++) {
+    const struct form *f = &forms[i];
+
+    if (f->kind != n->kind)
+      continue;
+    if ((f->inputs != ANY && n->n_inputs != (uint32_t)f->inputs) || n->n_inputs < (uint32_t)f->least)
+      broken(v, n, "a node of this kind has another number of inputs");
+    if (f->outputs != ANY && n->n_outputs != (uint32_t)f->outputs)
+      broken(v, n, "a node of this kind has another number of outputs");
+    if (n->n_blocks != (uint32_t)f->blocks)
+      broken(v, n, "a node of this kind has another number of blocks");
+  }
+}
+
+static const type *of_kind(const ir_value *value, type_kind k)
+{
+  const type *t = type_runtime(value->type);
+
+  return t->kind == k ? t : NULL;
+}
+
+/* n values against the elements of a tuple's type. */
+static bool are_elements(ir_value *const *values, ir_use *const *inputs, uint32_t n, const type *t)
+{
+  if (!t || t->n_elems != n)
+    return false;
+  for (uint32_t i = 0; i < n; i++)
+    if (!flows(values ? values[i] : inputs[i]->value, t->elems[i]))
+      return false;
+  return true;
+}
+
+static void check_container(const verifier *v, const ir_node *n)
+{
+  const type *t = n->kind == IR_LIST_UNPACK || n->kind == IR_TUPLE_UNPACK ? type_runtime(ir_node_input(n, 0)->type)
+                                                                          : type_runtime(n->outputs[0]->type);
+  bool ok = true;
+
+  switch ((int)n->kind) {
+  case IR_LIST_CONSTRUCT:
+    ok = t->kind == TYPE_LIST;
+    for (uint32_t i = 0; ok && i < n->n_inputs; i++)
+      ok = flows(ir_node_input(n, i), type_elem(t));
+    break;
+  case IR_LIST_UNPACK:
+    ok = t->kind == TYPE_LIST;
+    for (uint32_t i = 0; ok && i < n->n_outputs; i++)
+      ok = fits(type_elem(t), n->outputs[i]->type);
+    break;
+  case IR_TUPLE_CONSTRUCT: ok = t->kind == TYPE_TUPLE && are_elements(NULL, n->inputs, n->n_inputs, t); break;
+  case IR_TUPLE_UNPACK: ok = t->kind == TYPE_TUPLE && are_elements(n->outputs, NULL, n->n_outputs, t); break;
+  case IR_DICT_CONSTRUCT:
+    ok = t->kind == TYPE_DICT && n->n_inputs % 2 == 0;
+    for (uint32_t i = 0; ok && i < n->n_inputs; i++)
+      ok = flows(ir_node_input(n, i), t->elems[i % 2]);
+    break;
+  case IR_TUPLE_INDEX: ok = of_kind(ir_node_input(n, 0), TYPE_TUPLE) && is_number(ir_node_input(n, 1)->type); break;
+  case IR_TUPLE_SLICE: ok = of_kind(ir_node_input(n, 0), TYPE_TUPLE) != NULL; break;
+  default: break;
+  }
+  if (!ok)
+    broken(v, n, "the types of a container and of what is in it do not agree");
+}
+
+static void check_object(const verifier *v, const ir_node *n)
+{
+  const ir_attr *a = ir_attr_find(n, "name");
+  const type *cls = n->n_inputs ? type_runtime(ir_node_input(n, 0)->type) : NULL;
+
+  if (!a || a->kind != ATTR_STRING)
+    broken(v, n, "the node has no attribute `name`");
+  bool known = cls && cls->cls && (cls->kind == TYPE_CLASS || cls->kind == TYPE_INTERFACE);
+  if (n->kind == IR_CALL_METHOD) {
+    const function *f = known ? class_find_method(cls, str_of(a->as.s)) : NULL;
+
+    if (known && (!f || (f->schema && f->schema->n_args != n->n_inputs)))
+      broken(v, n, "the object has no such method, or one of other arguments");
+  } else if (known && cls->kind == TYPE_CLASS && class_attr_index(cls, str_of(a->as.s)) < 0 &&
+             !class_constant(cls, str_of(a->as.s))) {
+    broken(v, n, "the object has no such attribute");
+  }
+  if (!known)
+    broken(v, n, "the node's first input is no object");
+}
+
+static void check_kind(const verifier *v, const ir_node *n)
+{
+  check_counts(v, n);
+  switch ((int)n->kind) {
+  case IR_CONSTANT: {
+    const type *t = n->outputs[0]->type;
+
+    if (n->constant >= n->graph->n_constants)
+      broken(v, n, "a constant has no value");
+    rush_value c = ir_constant_value(n);
+    if (c.tag != RUSH_TAG_NONE && c.tag != RUSH_TAG_UNSET && !type_contains_value(t, c) && !is_number(t) && t->kind < TYPE_LIST)
+      broken(v, n, "a constant is no value of its type");
+    break;
+  }
+  case IR_LIST_CONSTRUCT: case IR_LIST_UNPACK: case IR_TUPLE_CONSTRUCT: case IR_TUPLE_UNPACK: case IR_DICT_CONSTRUCT:
+  case IR_TUPLE_INDEX: case IR_TUPLE_SLICE:
+    check_container(v, n);
+    break;
+  case IR_GET_ATTR: case IR_SET_ATTR: case IR_CALL_METHOD:
+    check_object(v, n);
+    break;
+  case IR_CALL_FUNCTION:
+    if (!n->function || (n->function->schema && n->function->schema->n_args != n->n_inputs))
+      broken(v, n, "a call without a function, or with another number of arguments");
+    break;
+  case IR_CREATE_OBJECT:
+    if (!of_kind(n->outputs[0], TYPE_CLASS))
+      broken(v, n, "prim::CreateObject makes an object");
+    break;
+  case IR_ISINSTANCE: {
+    const ir_attr *a = ir_attr_find(n, "types");
+
+    if (!a || a->kind != ATTR_TYPES)
+      broken(v, n, "prim::isinstance has an attribute `types`");
+    break;
+  }
+  default:
+    break;
+  }
 }
 
 static void check_block(const verifier *v, const ir_block *b);
 
+static void check_op(const verifier *v, const ir_node *n)
+{
+  const schema *sc = n->op->schema;
+
+  if (!inputs_fit(n))
+    broken(v, n, "the inputs do not fit the operator's schema");
+  if (!sc->is_varret && n->n_outputs != sc->n_returns)
+    broken(v, n, "the operator has another number of results");
+  for (uint32_t i = 0; !sc->is_varret && i < n->n_outputs; i++)
+    if (!flows(n->outputs[i], sc->returns[i].type))
+      broken(v, n, "a result has another type than the operator gives");
+}
+
+static void check_blocks(const verifier *v, const ir_node *n)
+{
+  verifier inner = *v;
+
+  inner.in_subgraph = v->in_subgraph || ir_node_is_subgraph(n);
+  session_enter(v->s);
+  for (uint32_t i = 0; i < n->n_blocks; i++) {
+    if (n->blocks[i]->owner != n || n->blocks[i]->graph != v->g)
+      broken(v, n, "a block does not know its owner");
+    check_block(&inner, n->blocks[i]);
+  }
+  session_leave(v->s);
+}
+
 static void check_node(const verifier *v, const ir_node *n)
 {
+  if (n->graph != v->g || n->destroyed)
+    broken(v, n, "a node belongs to another graph, or was destroyed");
   check_inputs(v, n);
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     if (n->outputs[i]->node != n || n->outputs[i]->index != i)
@@ -149,31 +374,33 @@ static void check_node(const verifier *v, const ir_node *n)
     if (!n->outputs[i]->type)
       broken(v, n, "an output has no type");
     check_uses(v, n->outputs[i]);
+    check_name(v, n, n->outputs[i]);
   }
   if (n->kind == IR_IF)
     check_if(v, n);
   else if (n->kind == IR_LOOP)
     check_loop(v, n);
-  else if (n->kind == IR_OP && !inputs_fit(n))
-    broken(v, n, "the inputs do not fit the operator's schema");
-  else if (n->kind == IR_OP && !n->op->schema->is_varret &&
-           n->n_outputs != n->op->schema->n_returns)
-    broken(v, n, "the operator has another number of results");
-  session_enter(v->s);
-  for (uint32_t i = 0; i < n->n_blocks; i++) {
-    if (n->blocks[i]->owner != n)
-      broken(v, n, "a block does not know its owner");
-    check_block(v, n->blocks[i]);
-  }
-  session_leave(v->s);
+  else if (n->kind == IR_OP)
+    check_op(v, n);
+  else
+    check_kind(v, n);
+  check_blocks(v, n);
 }
 
 static void check_block(const verifier *v, const ir_block *b)
 {
   uint64_t order = 0;
 
-  for (uint32_t i = 0; i < b->param->n_outputs; i++)
-    check_uses(v, b->param->outputs[i]);
+  if (b->param->block != b || b->ret->block != b)
+    broken(v, NULL, "a block's inputs or outputs belong to another block");
+  for (uint32_t i = 0; i < b->param->n_outputs; i++) {
+    const ir_value *p = b->param->outputs[i];
+
+    if (p->node != b->param || p->index != i || !p->type)
+      broken(v, NULL, "an input of a block does not know it, or has no type");
+    check_uses(v, p);
+    check_name(v, b->param, p);
+  }
   for (const ir_node *n = ir_block_first(b);; n = n->next) {
     if (n->block != b || n->next->prev != n)
       broken(v, n, "the ring of a block is cut");
@@ -188,7 +415,9 @@ static void check_block(const verifier *v, const ir_block *b)
 
 void ir_verify(session *s, const ir_graph *g, const char *pass)
 {
-  verifier v = {s, pass};
+  verifier v = {.s = s, .pass = pass, .g = g, .seen = session_array(s, uint8_t, g->next_id / 8 + 1)};
 
+  if (g->block->owner || g->block->graph != g)
+    broken(&v, NULL, "the graph's block does not know it");
   check_block(&v, g->block);
 }
