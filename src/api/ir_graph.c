@@ -128,7 +128,7 @@ rush_status api_graph_create(rush_context *c, rush_graph **out, rush_error *err)
 
 static void parse(session *s, edit *e)
 {
-  e->made = ir_parse_with(s, e->g ? e->g->types : fresh_types(s), e->text, e->flag);
+  e->made = ir_parse_with(s, e->g ? e->g->types : fresh_types(s), e->text, e->flag ? IR_TENSORS_ZERO : IR_TENSORS_REFUSED);
 }
 
 rush_status api_graph_parse(rush_context *c, const char *text, bool tensor_constants, const rush_graph *scope,

@@ -266,8 +266,9 @@ bool ir_node_is_subgraph(const ir_node *n);
 /* Graph text back to a graph.  Named types are looked up when `ts` is a program's.  Operators are found by name
  * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
 ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */
-/* tensor_constants: what prints as <Tensor> becomes zeros of the type before it, instead of being refused. */
-ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, bool tensor_constants);
+/* What prints as <Tensor> becomes None (ir_parse), zeros of the type before it, or is refused. */
+typedef enum ir_tensors { IR_TENSORS_LEFT, IR_TENSORS_ZERO, IR_TENSORS_REFUSED } ir_tensors;
+ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors);
 const type *ir_parse_type(session *s, type_store *ts, const char *text);
 /* Could the node's inputs be the complete arguments of this schema?  Types are compared without conversions. */
 bool ir_node_fits_schema(const ir_node *n, const schema *sc);

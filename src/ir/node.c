@@ -487,24 +487,43 @@ ir_node *ir_node_new_named(session *s, ir_graph *g, str name)
   return n;
 }
 
+/* Overloads may take the same and give different things: the value of an enum. */
+static bool gives(const ir_node *n, const schema *sc)
+{
+  if (sc->is_varret || n->n_outputs != sc->n_returns)
+    return sc->is_varret;
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    const type *t = sc->returns[i].type;
+
+    if (!type_has_vars(t) && type_runtime(t)->kind != type_runtime(n->outputs[i]->type)->kind)
+      return false;
+  }
+  return true;
+}
+
 void ir_node_resolve(session *s, ir_node *n)
 {
   uint32_t k = 0;
+  bool fits = n->kind == IR_OP && ir_node_fits_schema(n, n->op->schema);
 
-  if ((n->kind != IR_UNKNOWN_OP && n->kind != IR_OP) || (n->kind == IR_OP && ir_node_fits_schema(n, n->op->schema)))
+  if ((n->kind != IR_UNKNOWN_OP && n->kind != IR_OP) || (fits && (!n->n_outputs || gives(n, n->op->schema))))
     return;
   const char *name = ir_node_kind_name(n);
-  const op *const *ops = session_op_overloads(s, str_of(name), &k);
+  const op *const *ops = session_op_overloads(s, str_of(name), &k), *best = fits ? n->op : NULL;
 
-  for (uint32_t i = 0; i < k; i++)
-    if (ir_node_fits_schema(n, ops[i]->schema)) {
-      n->op = ops[i];
-      n->kind = IR_OP;
-      return;
+  for (uint32_t i = 0; i < k; i++) {
+    if (!ir_node_fits_schema(n, ops[i]->schema))
+      continue;
+    if (gives(n, ops[i]->schema)) {
+      best = ops[i];
+      break;
     }
-  if (n->kind == IR_OP)
+    best = best ? best : ops[i];
+  }
+  if (!best && n->kind == IR_OP)
     ir_attr_set_string(s, n, "_kind", name);
-  n->kind = IR_UNKNOWN_OP;
+  n->kind = best ? IR_OP : IR_UNKNOWN_OP;
+  n->op = best;
 }
 
 static void resolve_block(session *s, ir_block *b)

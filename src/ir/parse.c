@@ -226,6 +226,7 @@ void parse_node(ir_parser *p, ir_block *b)
   parse_blocks(p, n);
   for (uint32_t i = 0; i < n_outs; i++)
     define(p, outs[i].name, ir_node_add_output(p->s, n, n->kind == IR_CONSTANT ? plain(outs[i].type) : outs[i].type));
+  ir_node_resolve(p->s, n);
 }
 
 /* -- Graphs ------------------------------------------------------------------------------------- */
@@ -279,13 +280,13 @@ static void renumber_named(ir_parser *p, ir_block *b)
   }
 }
 
-ir_graph *ir_parse(session *s, type_store *ts, const char *text) { return ir_parse_with(s, ts, text, false); }
+ir_graph *ir_parse(session *s, type_store *ts, const char *text) { return ir_parse_with(s, ts, text, IR_TENSORS_LEFT); }
 
-ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, bool tensor_constants)
+ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors)
 {
   ir_parser *p = session_new(s, ir_parser);
 
-  *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text, .g = ir_graph_new(s, ts), .tensor_constants = tensor_constants};
+  *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text, .g = ir_graph_new(s, ts), .tensors = tensors};
   session_defer(s, ir_graph_free_deferred, p->g);
   table_init(&p->values, s->cx->ctx);
   table_init(&p->functions, s->cx->ctx);

@@ -201,6 +201,9 @@ static const type *find_named(ir_parser *p, str name)
     if (dot && str_is(name, dot + 1))
       t = cls;
   }
+  static const char custom[] = "__torch__.torch.classes.";
+  if (!t && name.len > sizeof custom && memcmp(name.p, custom, sizeof custom - 1) == 0)
+    t = checked(p, type_class_ref(p->ts, name));
   if (!t)
     parse_fail(p, "unknown type '%.*s'", (int)name.len, name.p);
   return t;
@@ -448,16 +451,101 @@ static rush_value shaped(ir_parser *p, rush_value scalar, const char *type_at, i
   return scratch(p, value_tensor_steal(t));
 }
 
+/* <Tensor>, whose elements are not in the text: zeros, or nothing where whoever parses gives it a value (script/trace.h). */
+static rush_value unknown_tensor(ir_parser *p)
+{
+  size_t n = p->type_at ? strcspn(p->type_at, "(\n") : 0;
+  ir_facts f = ir_facts_none();
+  rush_tensor *t;
+
+  if (p->tensors == IR_TENSORS_LEFT)
+    return value_none();
+  if (p->tensors == IR_TENSORS_REFUSED)
+    parse_fail(p, "the elements of a tensor are not in the text (parse_tensor_constants makes zeros of them)");
+  if (!n || p->type_at[n] != '(' || !ir_facts_parse(p->type_at + n, ir_dtype_of_name((str){p->type_at, n}), &f) || f.n_dims < 0)
+    parse_fail(p, "the type of a constant tensor says its dtype and sizes");
+  int64_t elems = 1;
+  for (int i = 0; i < f.n_dims; i++) {
+    if (f.sizes[i] < 0 || (f.sizes[i] && elems > (INT64_C(1) << 24) / f.sizes[i]))
+      parse_fail(p, "a constant tensor of these sizes is not made");
+    elems *= f.sizes[i];
+  }
+  session_check(p->s, tensor_new(p->s->cx, f.dtype, f.n_dims, f.sizes, &t));
+  rush_value v = scratch(p, value_tensor_steal(t));
+  memset(tensor_data_mut(t), 0, (size_t)elems * tensor_item_bytes(t));
+  if (f.strided && elems) {
+    int64_t most = 1;
+    for (int i = 0; i < f.n_dims; i++)
+      most += f.strides[i] > 0 ? (f.sizes[i] - 1) * (f.strides[i] < (1 << 24) ? f.strides[i] : 1 << 24) : 0;
+    if (most <= elems) { /* dense, in another order */
+      session_check(p->s, tensor_as_strided(p->s->cx, t, f.n_dims, f.sizes, f.strides, 0, &t));
+      v = scratch(p, value_tensor_steal(t));
+    }
+  }
+  return v;
+}
+
+/* ` 1  2 [ CPULongType{2} ]`: as print() shows small tensors, on one line; a factor (`0.01 *`) may stand first. */
+static rush_value parse_elements(ir_parser *p)
+{
+  double values[64], factor = 1;
+  int64_t sizes[8];
+  uint32_t n = 0, n_dims = 0, elems = 1;
+  rush_tensor *from, *to;
+
+  while (!parse_accept(p, "[ CPU")) {
+    if (parse_accept(p, "(")) { /* (1,.,.) = : a slice, with a factor of its own */
+      while (*p->at && *p->at != '=' && *p->at != '\n')
+        p->at++;
+      parse_expect(p, "=");
+      factor = 1;
+      parse_space(p);
+    }
+    if (n == COUNT_OF(values) || (!isdigit((unsigned char)*p->at) && !strchr("-+.ni", *p->at)))
+      parse_fail(p, "only small tensors of the CPU can be read from graph text");
+    double d = parse_double(p);
+    if (parse_accept(p, "*"))
+      factor = d;
+    else
+      values[n++] = d * factor;
+  }
+  str name = parse_word(p, "");
+  int dtype = name.len > 4 ? ir_dtype_of_name((str){name.p, name.len - 4}) : DTYPE_NONE;
+  parse_expect(p, "{");
+  while (!parse_accept(p, "}")) {
+    if (n_dims == COUNT_OF(sizes))
+      parse_fail(p, "too many dimensions");
+    sizes[n_dims] = parse_int(p);
+    if (sizes[n_dims] < 0 || sizes[n_dims] > (int64_t)COUNT_OF(values))
+      parse_fail(p, "only small tensors can be read from graph text");
+    elems *= (uint32_t)sizes[n_dims++];
+    if (!parse_peek(p, "}"))
+      parse_expect(p, ",");
+  }
+  parse_expect(p, "]");
+  if (dtype == DTYPE_NONE || elems != n)
+    parse_fail(p, "the elements of a tensor do not fit its sizes, or it has no dtype");
+  session_check(p->s, tensor_new(p->s->cx, RUSH_FLOAT64, (int)n_dims, sizes, &from));
+  (void)scratch(p, value_tensor_steal(from));
+  double *data = tensor_data_mut(from);
+  for (uint32_t i = 0; i < n; i++)
+    data[i] = values[i];
+  session_check(p->s, tensor_new(p->s->cx, dtype, (int)n_dims, sizes, &to));
+  rush_value out = scratch(p, value_tensor_steal(to));
+  session_check(p->s, tensor_copy(p->s->cx, to, from));
+  return out;
+}
+
 /* {3.5}, the type before it naming the dtype and the dimensions. */
 static rush_value parse_tensor_value(ir_parser *p)
 {
   int dtype = DTYPE_NONE;
   rush_tensor *t;
 
-  if (parse_accept(p, "<Tensor>")) /* whoever parses gives it a value (script/trace.h) */
-    return value_none();
+  if (parse_accept(p, "<Tensor>"))
+    return unknown_tensor(p);
   if (!parse_accept(p, "{"))
-    parse_fail(p, "only tensors of one element can be read from graph text");
+    return parse_elements(p);
   double d = parse_double(p);
   parse_expect(p, "}");
   if (p->type_at) {
@@ -507,6 +595,22 @@ static rush_value parse_string_value(ir_parser *p)
   return scratch(p, v);
 }
 
+/* Enum<Color.RED> */
+static rush_value parse_enum_value(ir_parser *p, const type *t)
+{
+  parse_expect(p, "Enum<");
+  str word = parse_word(p, "_.");
+  parse_expect(p, ">");
+  const class_info *e = t->cls;
+
+  for (uint32_t i = 0; e && i < e->n_members; i++) {
+    size_t len = strlen(e->enum_names[i]);
+    if (word.len > len && word.p[word.len - len - 1] == '.' && memcmp(word.p + word.len - len, e->enum_names[i], len) == 0)
+      return e->enum_members[i];
+  }
+  parse_fail(p, "the enum has no member '%.*s'", (int)word.len, word.p);
+}
+
 static rush_value parse_value(ir_parser *p, const type *t)
 {
   if (parse_accept_word(p, "None"))
@@ -530,6 +634,12 @@ static rush_value parse_value(ir_parser *p, const type *t)
   case TYPE_TUPLE: return parse_tuple_value(p, t);
   case TYPE_DICT: return parse_dict_value(p, t);
   case TYPE_INT: return value_int(parse_int(p));
+  case TYPE_NUMBER: {
+    parse_space(p);
+    size_t len = strspn(p->at, "+-0123456789");
+    return p->at[len] && strchr(".ein", p->at[len]) ? value_float(parse_double(p)) : value_int(parse_int(p));
+  }
+  case TYPE_ENUM: return parse_enum_value(p, t);
   default: parse_fail(p, "a constant of this type cannot be read from graph text");
   }
 }
@@ -565,6 +675,9 @@ static function *find_function(ir_parser *p, str name)
 
   if (f)
     return f;
+  for (f = prog ? prog->all_functions : NULL; f; f = f->next) /* closures are found by no name */
+    if (str_is(name, f->qualified))
+      return f;
   for (f = prog ? prog->all_functions : NULL; f; f = f->next)
     if (!f->self && str_is(name, f->name)) {
       if (found)

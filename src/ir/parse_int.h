@@ -16,7 +16,7 @@ typedef struct ir_parser {
   table groups; /* "prim::fork_0" -> its node */
   uint32_t max_id;
   bool in_group; /* reading a `with` */
-  bool tensor_constants;
+  ir_tensors tensors; /* what <Tensor> becomes */
   const char *type_at; /* where the last type began: it names a constant tensor's dtype */
 } ir_parser;
 

@@ -453,7 +453,7 @@ static const char *callee_name(const function *f)
   for (const function *o = f->program->all_functions; o; o = o->next)
     if (o != f && !o->self && strcmp(o->name, f->name) == 0)
       return f->qualified;
-  return f->name;
+  return f->self ? f->qualified : f->name;
 }
 
 static void print_callees(printer *p, uint32_t at, bool last)

@@ -169,6 +169,160 @@ static void edits_keep_the_law(void **state)
   context_release(c);
 }
 
+/* -- Damage: each class that the verifier names ------------------------------------------------------ */
+
+static const char whole[] = "graph(%a : int, %t : Tensor):\n"
+                            "  %one : int = prim::Constant[value=1]()\n"
+                            "  %x : int = aten::add(%a, %one)\n"
+                            "  %c : bool = aten::gt(%x, %one)\n"
+                            "  %y : int = prim::If(%c)\n"
+                            "    block0():\n"
+                            "      %p : int = aten::mul(%x, %x)\n"
+                            "      -> (%p)\n"
+                            "    block1():\n"
+                            "      -> (%a)\n"
+                            "  %z : int = prim::Loop(%y, %c, %a)\n"
+                            "    block0(%i : int, %k : int):\n"
+                            "      %q : int = aten::add(%k, %i)\n"
+                            "      -> (%c, %q)\n"
+                            "  %l : int[] = prim::ListConstruct(%z, %x)\n"
+                            "  %u : (int, int[]) = prim::TupleConstruct(%x, %l)\n"
+                            "  %v : int, %w : int[] = prim::TupleUnpack(%u)\n"
+                            "  %r : Tensor = aten::relu(%t)\n"
+                            "  return (%v, %w, %r)\n";
+
+typedef struct victim { /* the whole graph, by name */
+  session *s;
+  ir_graph *g, *other;
+} victim;
+
+static ir_value *named(const victim *v, const char *name) { return table_get(&v->g->names, str_of(name)); }
+static ir_node *node(const victim *v, const char *name) { return named(v, name)->node; }
+static const type *text_type(void) { return type_simple(TYPE_STRING); }
+
+static void late(victim *v) { ir_node_move_after(node(v, "x"), node(v, "c")); }
+static void scope(victim *v) { ir_node_set_input(node(v, "r"), 0, named(v, "p")); }
+static void unset(victim *v) { ir_node_set_input(node(v, "r"), 0, NULL); }
+static void foreign(victim *v) { ir_node_set_input(node(v, "r"), 0, ir_block_input(v->other->block, 1)); }
+static void loose(victim *v) { ir_node_set_input(node(v, "r"), 0, ir_node_new_op(v->s, v->g, node(v, "r")->op, NULL, 0)->outputs[0]); }
+static void gone(victim *v) { node(v, "r")->destroyed = true; }
+static void lost_use(victim *v) { named(v, "t")->uses = NULL; }
+static void strange_use(victim *v) { named(v, "t")->uses->user = node(v, "x"); }
+static void stolen_use(victim *v) { named(v, "a")->uses = named(v, "t")->uses; }
+static void ring(victim *v) { node(v, "x")->next->prev = node(v, "r"); }
+static void order(victim *v) { node(v, "x")->order = 1; }
+static void owner(victim *v) { node(v, "y")->blocks[0]->owner = node(v, "z"); }
+static void home(victim *v) { node(v, "x")->block = node(v, "y")->blocks[0]; }
+static void numbers(victim *v) { named(v, "x")->id = named(v, "y")->id; }
+static void number(victim *v) { named(v, "x")->id = v->g->next_id + 5; }
+static void name(victim *v) { named(v, "x")->name = "y"; }
+static void output(victim *v) { named(v, "x")->index = 1; }
+static void untyped(victim *v) { named(v, "x")->type = NULL; }
+static void schema_in(victim *v) { ir_node_set_input(node(v, "r"), 0, named(v, "l")); }
+static void schema_out(victim *v) { named(v, "r")->type = text_type(); }
+static void more_results(victim *v) { ir_node_add_output(v->s, node(v, "r"), type_simple(TYPE_TENSOR)); }
+static void no_blocks(victim *v) { ir_node_destroy_block(node(v, "y"), 1); }
+static void if_output(victim *v) { ir_block_remove_output(node(v, "y")->blocks[0], 0); }
+static void if_type(victim *v) { ir_block_set_output(node(v, "y")->blocks[1], 0, named(v, "t")); }
+static void condition(victim *v) { ir_node_set_input(node(v, "y"), 0, named(v, "t")); }
+static void loop_output(victim *v) { ir_block_remove_output(node(v, "z")->blocks[0], 1); }
+static void loop_input(victim *v) { ir_block_add_input(v->s, node(v, "z")->blocks[0], type_simple(TYPE_INT), NULL); }
+static void loop_type(victim *v) { named(v, "k")->type = text_type(); }
+static void trips(victim *v) { ir_node_set_input(node(v, "z"), 0, named(v, "t")); }
+static void list(victim *v) { ir_node_set_input(node(v, "l"), 0, named(v, "t")); }
+static void tuple(victim *v) { ir_node_remove_input(node(v, "u"), 0); }
+static void unpacked(victim *v) { named(v, "w")->type = text_type(); }
+static void constant(victim *v) { node(v, "one")->constant = 77; }
+static void constant_input(victim *v) { ir_node_add_input(v->s, node(v, "one"), named(v, "a")); }
+static void constant_block(victim *v) { ir_node_add_block(v->s, node(v, "one")); }
+static void attribute(victim *v)
+{
+  ir_value *t = named(v, "t");
+  ir_node *n = ir_node_new(v->s, v->g, IR_GET_ATTR, &t, 1);
+
+  ir_node_add_output(v->s, n, text_type());
+  ir_node_append(n, v->g->block);
+}
+static void calls_nobody(victim *v) { ir_node_append(ir_node_new(v->s, v->g, IR_CALL_FUNCTION, NULL, 0), v->g->block); }
+
+static const struct damage {
+  void (*fn)(victim *v);
+  const char *message;
+} damages[] = {
+    {late, "an input is defined after its user"},
+    {scope, "a block that is not around its user"},
+    {unset, "an input is not set"},
+    {foreign, "an input belongs to another graph"},
+    {loose, "an input's node is in no block"},
+    {gone, "was destroyed"},
+    {lost_use, "an input is not among the uses of its value"},
+    {strange_use, "a use is no input of its user"},
+    {stolen_use, "a use is in another value's list"},
+    {ring, "the ring of a block is cut"},
+    {order, "orders do not grow along a block"},
+    {owner, "a block does not know its owner"},
+    {home, "the ring of a block is cut"},
+    {numbers, "two values have one number"},
+    {number, "a number that was never given"},
+    {name, "a value's name is another's"},
+    {output, "an output does not know its node"},
+    {untyped, "an output has no type"},
+    {schema_in, "the inputs do not fit the operator's schema"},
+    {schema_out, "another type than the operator gives"},
+    {more_results, "another number of results"},
+    {no_blocks, "prim::If has one input and two blocks"},
+    {if_output, "as many outputs as the node"},
+    {if_type, "a block gives another type"},
+    {condition, "the condition of prim::If is a bool"},
+    {loop_output, "prim::Loop's block takes"},
+    {loop_input, "prim::Loop's block takes"},
+    {loop_type, "what prim::Loop carries changes its type"},
+    {trips, "prim::Loop's trip count is an int"},
+    {list, "the types of a container"},
+    {tuple, "the types of a container"},
+    {unpacked, "the types of a container"},
+    {constant, "a constant has no value"},
+    {constant_input, "another number of inputs"},
+    {constant_block, "another number of blocks"},
+    {attribute, "no attribute `name`"},
+    {calls_nobody, "a call without a function"},
+};
+
+typedef struct damage_job {
+  const struct damage *d;
+  bool was_whole;
+} damage_job;
+
+static void damage_one(session *s, void *arg)
+{
+  damage_job *j = arg;
+  victim v = {s, parse(s, whole), parse(s, whole)};
+
+  ir_verify(s, v.g, NULL);
+  j->was_whole = true;
+  j->d->fn(&v);
+  ir_verify(s, v.g, "damage");
+}
+
+static void each_damage_is_found(void **state)
+{
+  (void)state;
+  context *c = test_context(NULL);
+
+  for (size_t i = 0; i < COUNT_OF(damages); i++) {
+    rush_error err = RUSH_ERROR_INIT;
+    damage_job j = {.d = &damages[i]};
+    call_ctx cx;
+
+    call_ctx_init(&cx, c, &err);
+    rush_status st = session_run(&cx, damage_one, &j);
+    if (st != RUSH_EINTERNAL || !j.was_whole || !strstr(err.message, damages[i].message))
+      fail_msg("damage %zu, '%s': status %d, '%s'", i, damages[i].message, (int)st, err.message ? err.message : "");
+    rush_error_clear(&err);
+  }
+  context_release(c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -176,6 +330,7 @@ int main(void)
       cmocka_unit_test(parsing_survives_any_failed_allocation),
       cmocka_unit_test(bad_text_is_refused),
       cmocka_unit_test(edits_keep_the_law),
+      cmocka_unit_test(each_damage_is_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
