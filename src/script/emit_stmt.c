@@ -319,7 +319,7 @@ static void emit_while(emitter *e, const ast_stmt *st)
 {
   if (st->as.branch.orelse.n)
     REFUSE(e, &e->at, NOT_SUPPORTED, "else branches of while loops aren't supported");
-  ir_value *trips = em_constant_int(e, INT64_MAX);
+  ir_value *trips = em_literal_number(e, value_int(INT64_MAX), type_simple(TYPE_INT));
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOOP, &trips, 1));
   ir_block *inside = ir_node_add_block(e->s, n), *cond = ir_node_add_block(e->s, n);
   ir_node *old = em_begin_at(e, cond);

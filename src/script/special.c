@@ -137,7 +137,7 @@ static sugared emit_enumerate(emitter *e, const ast_expr *x)
   ir_value *first = start ? em_expr(e, start, NULL) : NULL;
   items[1] = em_iterate(e, &v);
   items[0] = (sugared){.kind = SUGAR_RANGE};
-  items[0].as.range.end = em_constant_int(e, INT64_MAX);
+  items[0].as.range.end = em_literal_number(e, value_int(INT64_MAX), type_simple(TYPE_INT));
   items[0].as.range.start = first;
   items[0].as.range.step = first ? em_constant_int(e, 1) : NULL;
   items[0].as.range.static_len = em_static_len(e, &items[1]);

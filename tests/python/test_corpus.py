@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import rushlight
 from conftest import TOP
 
 SECONDS = 5.0  # no case may take longer
@@ -183,3 +186,50 @@ def test_after_passes(command: str, build: pathlib.Path, corpus: pathlib.Path) -
         failed = [f"{case['case']}: {case['why'][:300]}" for case in cases if not case["passed"]]
         assert len(cases) >= 323
         assert not [line for line in failed if line.split(":")[0] not in OTHER_ERRORS], f"{some}: " + "\n".join(failed)
+
+
+def archives(corpus: pathlib.Path, every: int) -> list[pathlib.Path]:
+    found = sorted([*corpus.rglob("model.pt"), *corpus.rglob("model.pt2")])
+    return found[::every]
+
+
+def graphs(path: pathlib.Path) -> Iterator[tuple[str, Any]]:
+    module = rushlight.load(path)
+    for name in module.methods():
+        yield f"{path.parent.name}.{name}", getattr(module, name).graph
+
+
+def test_print_parse_print_is_a_fixed_point(corpus: pathlib.Path) -> None:
+    n = 0
+    for path in archives(corpus, 1 if NIGHTLY else 8):
+        for name, graph in graphs(path):
+            graph.lint()
+            text = graph.str(False)
+            again = rushlight.parse_ir(text, True, graph)
+            again.lint()
+            assert again.str(False) == text, name
+            n += 1
+    print(f"{n} graphs")
+    assert n >= (300 if NIGHTLY else 40)
+
+
+def canonical(text: str) -> str:
+    """Without places in sources, values numbered in the order of the text."""
+    numbers: dict[str, str] = {}
+    text = re.sub(r" #[^\n]*", "", text)
+    return re.sub(r"%[A-Za-z0-9_.]+", lambda m: numbers.setdefault(m[0], f"%{len(numbers)}"), text)
+
+
+def test_language_programs_print_as_torch_prints_them(corpus: pathlib.Path) -> None:
+    torch = pytest.importorskip("torch")
+    same, other = [], []
+    for path in archives(corpus, 1):
+        if path.parent.parent.name in ("vision", "sequence", "other", "old", "export") or path.suffix != ".pt":
+            continue
+        ours = rushlight.load(path)
+        if "forward" not in ours.methods():
+            continue
+        equal = canonical(str(torch.jit.load(path).graph)) == canonical(str(ours.forward.graph))
+        (same if equal else other).append(f"{path.parent.parent.name}/{path.parent.name}")
+    print(f"{len(same)} of {len(same) + len(other)} print alike; others: {' '.join(other)}")
+    assert len(same) >= 110
