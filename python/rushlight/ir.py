@@ -16,6 +16,7 @@ from typing import Any
 from . import _rushlight
 from ._rushlight import Block, Graph, Node, Value, make_type, parse_ir, parse_type
 from ._rushlight import GraphType as Type
+from ._rushlight import unify_types as unify_types
 
 __all__ = [
     *("AliasDb", "Block", "Graph", "Node", "SubgraphRewriter", "SymbolicVariable", "Type", "Use", "Value"),
