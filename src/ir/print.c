@@ -302,6 +302,10 @@ static void print_type_of(text_buf *out, const ir_value *v)
 {
   rush_value c;
 
+  if (!v->type) { /* the verifier shows what is broken */
+    text_puts(out, "<no type>");
+    return;
+  }
   if (!type_is(v->type, TYPE_TENSOR) || !ir_value_as_constant(v, &c) ||
       c.tag != RUSH_TAG_TENSOR || !c.as.tensor) {
     print_type(out, v->type);
@@ -494,7 +498,7 @@ static void print_node(printer *p, const ir_node *n, int level)
 
   if (group)
     text_printf(out, "_%u", p->n_groups - 1);
-  if (n->kind == IR_CONSTANT)
+  if (n->kind == IR_CONSTANT && n->constant < n->graph->n_constants)
     print_constant(out, ir_constant_value(n));
   print_attrs(out, n);
   print_inputs(p, n);
