@@ -76,6 +76,7 @@ typedef enum ir_kind {
 #undef IR_ENUM
       N_IR_KINDS
 } ir_kind;
+_Static_assert(N_IR_KINDS <= 64, "kinds_made has a bit for each");
 
 struct ir_use { /* one input slot of `user`; never moves while linked */
   ir_value *value; /* NULL only while the slot is unset */
@@ -145,6 +146,7 @@ struct ir_graph {
   rush_value *constants; /* retained */
   uint32_t n_constants, cap_constants;
   uint32_t next_id, next_origin;
+  uint64_t kinds_made; /* a bit for each kind that a node was ever made of: ir_graph_may_have */
   ir_node *insert_at; /* new nodes of tools go before this one; NULL: at the end */
   table names;       /* debug name -> value */
   table suffixes;    /* base of a name -> last number tried for it */
@@ -178,6 +180,9 @@ ir_value *ir_block_add_input(session *s, ir_block *b, const type *t, const char 
 void ir_block_add_output(session *s, ir_block *b, ir_value *v);
 void ir_block_remove_input(ir_block *b, uint32_t i);   /* must have no uses */
 void ir_block_remove_output(ir_block *b, uint32_t i);
+
+/* False: there is no node of the kind, and a pass that looks for one need not walk. */
+static inline bool ir_graph_may_have(const ir_graph *g, ir_kind kind) { return g->kinds_made >> kind & 1; }
 
 /* -- Nodes ------------------------------------------------------------------------------------------------------ */
 

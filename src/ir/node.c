@@ -88,6 +88,7 @@ ir_node *ir_node_new(session *s, ir_graph *g, ir_kind kind, ir_value *const *inp
   ir_node *n = session_alloc_in(s, &g->mem, sizeof *n);
 
   n->kind = kind;
+  g->kinds_made |= UINT64_C(1) << kind;
   n->graph = g;
   n->origin = g->next_origin++;
   reserve_inputs(s, n, n_inputs);

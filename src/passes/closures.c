@@ -134,7 +134,8 @@ void lift_closures(session *s, program *p, const char *owner, ir_graph *g, pass_
 {
   lifting l = {s, p, owner, finish};
 
-  lift_block(&l, g->block);
+  if (ir_graph_may_have(g, IR_CLOSURE))
+    lift_block(&l, g->block);
 }
 
 void pass_lift_closures(session *s, ir_graph *g)

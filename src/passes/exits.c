@@ -424,9 +424,15 @@ static void transform(session *s, ir_graph *g, ir_kind kind)
 
 void pass_transform_exits(session *s, ir_graph *g)
 {
-  make_with_blocks(s, g->block);
-  transform(s, g, IR_CONTINUE_STMT);
-  transform(s, g, IR_RETURN_STMT);
+  bool has_with = ir_graph_may_have(g, IR_ENTER);
+
+  if (has_with)
+    make_with_blocks(s, g->block);
+  if (ir_graph_may_have(g, IR_CONTINUE_STMT))
+    transform(s, g, IR_CONTINUE_STMT);
+  if (ir_graph_may_have(g, IR_RETURN_STMT))
+    transform(s, g, IR_RETURN_STMT);
   join_ifs(s, g->block);
-  inline_with_blocks(s, g->block);
+  if (has_with)
+    inline_with_blocks(s, g->block);
 }

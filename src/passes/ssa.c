@@ -235,7 +235,9 @@ void pass_inline_loop_condition(session *s, ir_graph *g) { inline_conditions(s, 
 void pass_convert_to_ssa(session *s, ir_graph *g)
 {
   carry_block(s, g->block, NULL);
-  pass_loop_exits(s, g);
-  inline_conditions(s, g->block);
+  if (ir_graph_may_have(g, IR_LOOP)) {
+    pass_loop_exits(s, g);
+    inline_conditions(s, g->block);
+  }
   erase_block(s, g->block, NULL);
 }

@@ -122,7 +122,8 @@ static bool remove_unused(session *s, ir_block *b)
 
 void em_clean_emitted(session *s, ir_graph *g)
 {
-  pass_lower_simple_tuples(s, g);
+  if (ir_graph_may_have(g, IR_TUPLE_UNPACK) || ir_graph_may_have(g, IR_TUPLE_INDEX))
+    pass_lower_simple_tuples(s, g);
   while (remove_unused(s, g->block))
     ;
   pass_constant_pooling(s, g);
