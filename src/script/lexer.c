@@ -125,6 +125,30 @@ static void finish(lexer *lx, token_kind kind, uint32_t start)
   lx->cur.end = lx->pos;
 }
 
+/* The first keyword that begins with this letter, of either case: they stand in alphabetical order. */
+static int first_keyword(char letter)
+{
+  switch (letter | 0x20) {
+  case 'a': return TK_AND;
+  case 'b': return TK_BREAK;
+  case 'c': return TK_CLASS;
+  case 'd': return TK_DEF;
+  case 'e': return TK_ELIF;
+  case 'f': return TK_FALSE;
+  case 'g': return TK_GLOBAL;
+  case 'i': return TK_IF;
+  case 'l': return TK_LAMBDA;
+  case 'n': return TK_NONE;
+  case 'o': return TK_OR;
+  case 'p': return TK_PASS;
+  case 'r': return TK_RAISE;
+  case 't': return TK_TRUE;
+  case 'w': return TK_WHILE;
+  case 'y': return TK_YIELD;
+  default: return TK_YIELD + 1;
+  }
+}
+
 static void lex_name(lexer *lx)
 {
   uint32_t start = lx->pos;
@@ -135,8 +159,8 @@ static void lex_name(lexer *lx)
   finish(lx, TK_NAME, start);
   if (len < 2 || len > 8)
     return;
-  for (int k = TK_AND; k <= TK_YIELD; k++)
-    if (spellings[k].len == len && spellings[k].text[0] == p[0] && memcmp(spellings[k].text, p, len) == 0)
+  for (int k = first_keyword(p[0]); k <= TK_YIELD && (spellings[k].text[0] | 0x20) == (p[0] | 0x20); k++)
+    if (spellings[k].len == len && memcmp(spellings[k].text, p, len) == 0)
       lx->cur.kind = (token_kind)k;
 }
 
@@ -215,11 +239,29 @@ static void lex_string(lexer *lx, uint32_t prefix)
   finish(lx, TK_STRING, start);
 }
 
+/* Where in the list an operator with this first character can stand at the earliest: those that begin no other do not
+ * need the whole list. */
+static int first_operator(char first)
+{
+  switch (first) {
+  case '(': return TK_LPAREN;
+  case ')': return TK_RPAREN;
+  case '[': return TK_LBRACKET;
+  case ']': return TK_RBRACKET;
+  case ',': return TK_COMMA;
+  case '=': return TK_EQ;
+  case '+': return TK_ADD_EQ;
+  case ':': return TK_WALRUS;
+  case '.': return TK_ELLIPSIS;
+  default: return TK_POW_EQ;
+  }
+}
+
 static void lex_operator(lexer *lx)
 {
   uint32_t start = lx->pos;
   char first = peek(lx, start);
-  for (int k = TK_POW_EQ; k < N_TOKEN_KINDS; k++) {
+  for (int k = first_operator(first); k < N_TOKEN_KINDS; k++) {
     uint32_t len = spellings[k].len;
     if (spellings[k].text[0] != first || lx->end - start < len ||
         memcmp(lx->src->text + start, spellings[k].text, len) != 0)
