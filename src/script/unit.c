@@ -21,6 +21,7 @@ typedef struct binding { /* what a global name means; in the program's arena */
   rush_value constant;
   bool is_busy;
   unsigned marks;       /* DEF, CLASS: what its decorators say */
+  ast_def *tree;        /* DEF: while its text is added by the session that has parsed it; else NULL */
 } binding;
 
 typedef enum mark { /* what a decorator says; MARK_FINAL: a constant's annotation */
@@ -140,7 +141,9 @@ static void compile_body(session *s, function *f)
   binding *b = f->compile_arg;
   unit *u = f->program->front;
   bool is_python = b->marks & (MARK_UNUSED | MARK_IGNORE);
-  ast_def *d = is_python ? parse_def_head(s, b->at.src, b->at.start, 0) : parse_def_at(s, b->at.src, b->at.start, 0);
+  ast_def *d = is_python ? parse_def_head(s, b->at.src, b->at.start, 0)
+               : b->tree ? b->tree
+                         : parse_def_at(s, b->at.src, b->at.start, 0);
   if (is_python)
     d->body = refusing_body(s, u, b);
   script_emit_function(s, f, d, &u->resolver);
@@ -161,10 +164,11 @@ static void declare(session *s, unit *u, function *f, const ast_def *d, unsigned
 static function *unit_function(session *s, unit *u, binding *b)
 {
   if (!b->function || !b->function->schema) {
-    const ast_def *d = parse_def_head(s, b->at.src, b->at.start, 0);
+    const ast_def *d = b->tree ? b->tree : parse_def_head(s, b->at.src, b->at.start, 0);
     if (!b->function)
       b->function = program_add_function(s, u->p, session_printf(s, "__torch__.%s", b->name));
     declare(s, u, b->function, d, b->marks);
+    ((binding *)b->function->compile_arg)->tree = b->tree;
   }
   return b->function;
 }
@@ -527,6 +531,15 @@ static void read_class_statement(session *s, unit *u, const ast_class *cls)
     b->path = keep(s, u, session_printf(s, "__main__.%s", cls->name));
 }
 
+static void read_def(session *s, unit *u, ast_def *d)
+{
+  if (d->is_async)
+    session_fail_status(s, RUSH_ERAISED, UNSUPPORTED_NODE, &d->at, "async function definitions aren't supported");
+  binding *b = bind(s, u, BOUND_DEF, d->name, d->at);
+  b->marks = marks_of(&d->decorators);
+  b->tree = d->body_skipped ? NULL : d;
+}
+
 static void read_statement(session *s, unit *u, const ast_stmt *st)
 {
   switch ((int)st->kind) {
@@ -537,9 +550,7 @@ static void read_statement(session *s, unit *u, const ast_stmt *st)
     read_assign(s, u, st);
     break;
   case STMT_DEF:
-    if (st->as.def->is_async)
-      session_fail_status(s, RUSH_ERAISED, UNSUPPORTED_NODE, &st->as.def->at, "async function definitions aren't supported");
-    bind(s, u, BOUND_DEF, st->as.def->name, st->as.def->at)->marks = marks_of(&st->as.def->decorators);
+    read_def(s, u, st->as.def);
     break;
   case STMT_CLASS:
     read_class_statement(s, u, st->as.cls);
@@ -605,11 +616,11 @@ static bool is_defined(const ast_stmt *st, const unit *u)
   return name && table_get(&u->names, str_of(name));
 }
 
-static void read_text(session *s, unit *u, const char *file, uint32_t first_line, str text)
+static void read_text(session *s, unit *u, const char *file, uint32_t first_line, str text, unsigned parse_flags)
 {
   source *src = program_add_source(s, u->p, file, text.p, text.len);
   src->first_line = first_line;
-  ast_stmts tree = parse_source(s, src, PARSE_SKIP_BODIES);
+  ast_stmts tree = parse_source(s, src, parse_flags);
   for (uint32_t i = 0; i < tree.n; i++) {
     if (u->file && is_defined(tree.items[i], u))
       session_fail(s, NULL, "method '%s' already defined.",
@@ -641,7 +652,7 @@ static unit *new_unit(session *s, program *p)
 const type *script_unit_load(session *s, program *p, const char *file, str text)
 {
   unit *u = new_unit(s, p);
-  read_text(s, u, file, 1, text);
+  read_text(s, u, file, 1, text, PARSE_SKIP_BODIES);
   const char *slash = strrchr(file, '/'), *stem = slash ? slash + 1 : file;
   add_file_class(s, u, session_printf(s, "%.*s", (int)strcspn(stem, "."), stem));
   bool only_marked = false; /* with @torch.jit.script on some, the others are Python's */
@@ -675,12 +686,13 @@ void script_unit_define(session *s, program *p, const char *file, uint32_t first
 {
   unit *u = p->front;
   addition *a = begin_addition(s, u);
-  read_text(s, u, file, first_line, text);
+  read_text(s, u, file, first_line, text, 0); /* all of it is compiled at once: parsed once */
   for (uint32_t i = a->n_names; i < u->names.n; i++) {
     binding *b = u->names.entries[i].value;
     if (b && b->kind == BOUND_DEF) {
       class_share_function(s, u->file, unit_function(s, u, b));
       function_ensure(s, b->function);
+      b->tree = ((binding *)b->function->compile_arg)->tree = NULL; /* the session's, which ends */
     } else if (b && b->kind == BOUND_CLASS) {
       const type *t = unit_class(s, u, b);
       if (t->cls)
