@@ -37,6 +37,7 @@ typedef struct host_function { /* compile_arg */
   void *scope;
   const char *drop_body;
   resolver names;
+  table *memo; /* while the body is compiled: what names and attributes meant before, as sugared values */
 } host_function;
 
 static host_unit *unit_of(const program *p) { return p->front; }
@@ -276,24 +277,67 @@ static bool answer(session *s, host_unit *u, rush_status st, const rush_name *n,
   return to_sugar(s, u, n, base, at, out);
 }
 
+/* A name of the scope (object NULL), or of an object's attribute, as a key; its bytes are `bytes`, which are many enough. */
+typedef struct memo_key {
+  char bytes[128];
+} memo_key;
+
+static bool memo_find(const host_function *hf, const void *object, const char *name, memo_key *key, str *as, sugared *out)
+{
+  size_t len = strlen(name);
+  *as = (str){key->bytes, sizeof object + len};
+  if (!hf->memo || as->len > sizeof key->bytes)
+    return false;
+  memcpy(key->bytes, &object, sizeof object);
+  memcpy(key->bytes + sizeof object, name, len);
+  const sugared *found = table_get(hf->memo, *as);
+  if (found)
+    *out = *found;
+  return found != NULL;
+}
+
+static void memo_put(session *s, host_function *hf, str key, const sugared *v)
+{
+  if (!hf->memo || key.len > sizeof(memo_key))
+    return;
+  sugared *kept = session_new(s, sugared);
+  *kept = *v;
+  if (!table_put(hf->memo, (str){session_strndup(s, key.p, key.len), key.len}, kept))
+    session_check(s, call_nomem(s->cx));
+}
+
 static bool host_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
 {
   host_function *hf = r->arg;
   rush_name n = {.kind = RUSH_NAME_UNKNOWN};
+  memo_key bytes;
+  str key;
   if (resolve_builtin_name(name, out) && out->kind != SUGAR_EXCEPTION)
     return true; /* TorchScript's own names come before any others */
+  if (memo_find(hf, NULL, name, &bytes, &key, out))
+    return true;
   rush_status st = hf->u->host.name(hf->u->host.user, hf->scope, name, &n, s->cx->err);
-  return answer(s, hf->u, st, &n, NULL, at, out);
+  bool known = answer(s, hf->u, st, &n, NULL, at, out);
+  if (known)
+    memo_put(s, hf, key, out);
+  return known;
 }
 
 static bool host_attr(session *s, const resolver *r, const sugared *base, const char *name, source_range at, sugared *out)
 {
   host_function *hf = r->arg;
   rush_name n = {.kind = RUSH_NAME_UNKNOWN};
+  memo_key bytes;
+  str key;
   if (base->kind != SUGAR_HOST_OBJECT)
     return false;
+  if (memo_find(hf, base->as.thing.object, name, &bytes, &key, out))
+    return true;
   rush_status st = hf->u->host.attr(hf->u->host.user, base->as.thing.object, name, &n, s->cx->err);
-  return answer(s, hf->u, st, &n, base, at, out);
+  bool known = answer(s, hf->u, st, &n, base, at, out);
+  if (known)
+    memo_put(s, hf, key, out);
+  return known;
 }
 
 static bool host_class_attr(session *s, const resolver *r, const sugared *base, const char *name, source_range at, sugared *out)
@@ -432,9 +476,20 @@ static void replace_body(session *s, host_function *hf, ast_def *d)
   d->body = parse_source(s, program_add_source(s, hf->u->p, "unused", text, strlen(text)), 0);
 }
 
+static void free_memo(void *arg)
+{
+  host_function *hf = arg;
+  table_free(hf->memo);
+  hf->memo = NULL;
+}
+
 static void compile_body(session *s, function *f)
 {
   host_function *hf = f->compile_arg;
+  table *memo = session_new(s, table);
+  table_init(memo, s->cx->ctx);
+  hf->memo = memo;
+  session_defer(s, free_memo, hf);
   ast_def *d = hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0) : parse_def_at(s, hf->src, hf->start, 0);
   if (hf->drop_body)
     replace_body(s, hf, d);

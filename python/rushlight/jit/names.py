@@ -298,8 +298,8 @@ class Names:
             if isinstance(obj, self._ops_types[1]):
                 return (kinds.OPERATOR, f"{obj.name}::{name}")
             return (kinds.OBJECT, getattr(obj, name), "module")
-        own = getattr(obj, "_rush_attribute", None)
-        if own is not None and not isinstance(obj, type):
+        own = None if isinstance(obj, (ModuleType, type)) else getattr(obj, "_rush_attribute", None)
+        if own is not None:
             return own(name)
         missing = self._known
         found = getattr(obj, name, missing)
