@@ -10,7 +10,8 @@ its rounds, the ratio the median of the rounds' ratios, the noise the worse half
 --docs writes the table into docs/performance.md.
 --only ops measures single operators alone (bench/ops.py), --only ops,NAME,NAME some of them.
 --peers DIR (../shared/peers) runs the peers' own scripts with our columns instead and prints which bars are met
-(bench/bars.py); --only steady,gemm,start,mulchain chooses among them, --docs writes them down too.
+(bench/bars.py); --only steady,gemm,start,mulchain chooses among them, --docs writes them down too.  --only frontend:
+compile times beside torch.jit.script's (bench/front_end.py).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import time
 from collections.abc import Callable
 
 import bars
+import front_end
 import models
 
 import ops
@@ -364,6 +366,10 @@ def main() -> None:
     if options.peers:
         head = f"{time.strftime('%Y-%m-%d %H:%M')}, {machine()}, clock: {options.clock}."
         print(f"# {head}")
+        if options.only == "frontend":
+            os.environ["PEERS_CLOCK"] = options.clock
+            os.environ["PYTHONPATH"] = os.pathsep.join([str(options.build / "python"), os.environ.get("PYTHONPATH", "")])
+            return sys.exit(0 if front_end.run(options.peers.resolve(), options.rounds) else 1)
         cpu = options.clock == "cpu"
         all_bars = bars.Bars(options.peers.resolve(), options.build, options.threads, options.rounds, cpu, options.only)
         met = bars.run(all_bars)
