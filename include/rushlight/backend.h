@@ -2,7 +2,7 @@
  *
  * One table of functions, given in two ways.  A program that links the library asks for it with
  * rush_backend(RUSH_BACKEND_ABI).  A plug-in (a shared object for `rushlight --plugin FILE`) links nothing of
- * ours: it exports
+ * ours: it exports the version that it was built for (RUSH_PLUGIN_DECLARE;) and
  *
  *   rush_status rush_plugin(const rush_backend_api *api, rush_context *c, rush_error *err);
  *
@@ -72,6 +72,21 @@ typedef struct rush_builder rush_builder;         /* builds a graph call by call
 /* Where a description is written, piece by piece. */
 typedef void rush_write_fn(void *to, const char *text, size_t n_bytes);
 
+/* What passes may take for granted of an operator. */
+typedef enum rush_alias_kind {
+  RUSH_ALIAS_SCHEMA,       /* what its schema says: (a) shares memory, (a!) writes */
+  RUSH_ALIAS_CONSERVATIVE, /* nothing: it is never removed, merged or moved; its results may be its arguments */
+  RUSH_ALIAS_PURE          /* it neither writes nor shares; the schema must not say otherwise */
+} rush_alias_kind;
+
+/* A gradient: a formula in TorchScript for one or several arguments, compiled at first use. */
+typedef struct rush_gradient_def {
+  const char *inputs;  /* the arguments, with spaces between: "x", "a b" */
+  /* An expression, "grad * other", or lines that end in `return`; for several inputs a tuple.  It may name arguments, `grad` (of
+   * several results grad0, grad1 ...), `result` (result0 ...), `x_sizes`, and `needs`, which says what is wanted. */
+  const char *formula;
+} rush_gradient_def;
+
 typedef struct rush_op_def {
   size_t struct_bytes; /* sizeof(rush_op_def) */
   const char *schema;  /* "example::scale(Tensor x, float k=2.0) -> Tensor"; copied.  An operator that owns
@@ -85,6 +100,11 @@ typedef struct rush_op_def {
   void (*destroy)(void *state, void *user);
   /* What the compiler made for the node (`rushlight show --asm`). */
   void (*describe)(void *state, void *user, rush_write_fn *write, void *to);
+  rush_alias_kind alias;
+  /* Its results' sizes, dtypes and strides, by one of the library's rules (docs/operators.md): "itself", "pointwise", "like" ... */
+  const char *shape;
+  const rush_gradient_def *gradients; /* copied */
+  size_t n_gradients;
 } rush_op_def;
 
 typedef struct rush_pass_def {
@@ -365,6 +385,11 @@ RUSH_API const rush_backend_api *rush_backend(uint32_t abi);
 /* What a plug-in exports under this name. */
 typedef rush_status rush_plugin_fn(const rush_backend_api *api, rush_context *c, rush_error *err);
 #define RUSH_PLUGIN_SYMBOL "rush_plugin"
+#define RUSH_PLUGIN_ABI_SYMBOL "rush_plugin_abi"
+/* Once in a plug-in: which version of this header it was built with. */
+#define RUSH_PLUGIN_DECLARE                \
+  extern const uint32_t rush_plugin_abi;   \
+  const uint32_t rush_plugin_abi = RUSH_BACKEND_ABI
 
 #ifdef __cplusplus
 }

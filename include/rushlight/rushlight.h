@@ -613,6 +613,13 @@ RUSH_API size_t rush_profile_n_events(rush_context *c, uint64_t *n_dropped);
 /* Event i into *out; false when there is none. */
 RUSH_API bool rush_profile_event_at(rush_context *c, size_t i, rush_profile_event *out);
 
+/* -- Plug-ins ------------------------------------------------------------------------------------- */
+
+/* Open a shared object and let it register its operators and passes in the context (backend.h).  It is code and runs as such: load
+ * only what you trust.  It stays loaded.  RUSH_EIO: it cannot be opened; RUSH_EARGUMENT: it is no plug-in, was built for another
+ * version, or what it registers is refused.  Of a plug-in that fails half-way what it had registered stays. */
+RUSH_API rush_status rush_plugin_load(rush_context *c, const char *path, rush_error *err) RUSH_CHECKED;
+
 /* -- Single operators and data files ------------------------------------------------------------ */
 
 /* Call "aten::add" with the first overload that fits, or "aten::add.Tensor".  *results: at most

@@ -174,12 +174,103 @@ static rush_status read_formulas(call_ctx *cx, gradient_store *store, const op *
   return RUSH_OK;
 }
 
+/* -- Formulas of operators from outside: what gen_grad.py does for the table's ------------------------------ */
+
+static bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/* Does the formula read the name: not as an attribute, nor to say which argument follows? */
+static bool formula_reads(const char *text, str name)
+{
+  for (const char *p = text; (p = strstr(p, name.p)); p += name.len) {
+    const char *after = p + name.len + strspn(p + name.len, " ");
+    bool whole = (p == text || (!is_word(p[-1]) && p[-1] != '.')) && !is_word(p[name.len]);
+    if (whole && (after[0] != '=' || after[1] == '='))
+      return true;
+  }
+  return false;
+}
+
+static void take_if_read(const char *formula, const char *name, const char *type, text_buf *takes, text_buf *params)
+{
+  if (!formula_reads(formula, str_of(name)))
+    return;
+  text_printf(takes, "%s%s", text_str(takes)[0] ? " " : "", name);
+  text_printf(params, "%s%s%s", text_str(params)[0] ? ", " : "", name, type);
+}
+
+/* inputs, takes and source, as the table has them. */
+static void outside_texts(const op *o, const rush_gradient_def *g, text_buf *takes, text_buf *params)
+{
+  const schema *sc = o->schema;
+  char name[64];
+  for (uint32_t i = 0; i < sc->n_returns; i++) {
+    snprintf(name, sizeof name, sc->n_returns == 1 ? "grad" : "grad%u", i);
+    take_if_read(g->formula, name, "", takes, params);
+  }
+  for (uint32_t i = 0; i < sc->n_args; i++) {
+    take_if_read(g->formula, sc->args[i].name, "", takes, params);
+    snprintf(name, sizeof name, "%.50s_sizes", sc->args[i].name);
+    take_if_read(g->formula, name, sc->args[i].type->kind == TYPE_LIST ? ": List[List[int]]" : ": List[int]", takes, params);
+  }
+  for (uint32_t i = 0; i < sc->n_returns; i++) {
+    snprintf(name, sizeof name, sc->n_returns == 1 ? "result" : "result%u", i);
+    if (schema_arg_index(sc, str_of(name)) < 0)
+      take_if_read(g->formula, name, "", takes, params);
+  }
+  take_if_read(g->formula, "needs", ": List[bool]", takes, params);
+}
+
+static rush_status read_outside(call_ctx *cx, gradient_store *store, const op *o, const rush_gradient_def *g, op_gradient *out)
+{
+  text_buf takes, params, all;
+  text_init(&takes, cx->ctx);
+  text_init(&params, cx->ctx);
+  text_init(&all, cx->ctx);
+  outside_texts(o, g, &takes, &params);
+  bool lines = strstr(g->formula, "return") != NULL;
+  text_printf(&all, "%s%c%s%cdef gradient(%s):\n  %s", g->inputs, 0, text_str(&takes), 0, text_str(&params), lines ? "" : "return ");
+  for (const char *p = g->formula; *p; p++) {
+    text_put(&all, str_of((char[]){*p, 0}));
+    if (*p == '\n')
+      text_puts(&all, "  ");
+  }
+  text_puts(&all, "\n");
+  char *text = text_failed(&all) ? NULL : arena_alloc(&store->mem, all.len + 1);
+  rush_status st = text ? RUSH_OK : call_nomem(cx);
+  if (text) {
+    memcpy(text, all.p, all.len);
+    text[all.len] = 0;
+    st = read_formula(cx, store, o, text, out);
+  }
+  text_free(&takes);
+  text_free(&params);
+  text_free(&all);
+  return st;
+}
+
+static rush_status read_outsides(call_ctx *cx, gradient_store *store, const op *o, op_gradients **out)
+{
+  uint32_t n = (uint32_t)o->outside->n_gradients;
+  op_gradients *all = arena_alloc(&store->mem, sizeof *all);
+  op_gradient *items = arena_alloc(&store->mem, n * sizeof *items);
+  if (!all || !items)
+    return call_nomem(cx);
+  *all = (op_gradients){n, items};
+  for (uint32_t i = 0; i < n; i++) {
+    TRY(read_outside(cx, store, o, &o->outside->gradients[i], &items[i]));
+    items[i].at = i;
+  }
+  *out = all;
+  return RUSH_OK;
+}
+
 rush_status op_gradients_of(call_ctx *cx, const op *o, const op_gradients **out)
 {
   op *b = (op *)(uintptr_t)base_of(o);
   op_gradients *all = atomic_load_explicit(&b->gradients, memory_order_acquire);
   *out = all;
-  if (all || !b->row || !b->row->grad)
+  bool is_outside = b->outside && b->outside->n_gradients;
+  if (all || !(is_outside || (b->row && b->row->grad)))
     return RUSH_OK;
   gradient_store *store = store_of(cx->ctx);
   if (!store)
@@ -187,7 +278,7 @@ rush_status op_gradients_of(call_ctx *cx, const op *o, const op_gradients **out)
   mutex_lock(&store->lock);
   rush_status st = RUSH_OK;
   all = atomic_load_explicit(&b->gradients, memory_order_acquire);
-  if (!all && (st = read_formulas(cx, store, b, &all)) == RUSH_OK)
+  if (!all && (st = (is_outside ? read_outsides : read_formulas)(cx, store, b, &all)) == RUSH_OK)
     atomic_store_explicit(&b->gradients, all, memory_order_release);
   mutex_unlock(&store->lock);
   if (st == RUSH_OK)

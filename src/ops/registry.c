@@ -414,6 +414,50 @@ static rush_status kernel_outside(rush_call *call)
   return st;
 }
 
+static const char *kept(session *s, registry *r, const char *text)
+{
+  char *copy = session_alloc_in(s, &r->mem, strlen(text) + 1);
+  memcpy(copy, text, strlen(text));
+  return copy;
+}
+
+/* What the definition says of memory must be what its schema says. */
+static uint32_t outside_effects(session *s, const op *o, rush_alias_kind alias)
+{
+  switch (alias) {
+  case RUSH_ALIAS_SCHEMA:
+    return o->effects;
+  case RUSH_ALIAS_CONSERVATIVE:
+    return o->effects | OP_SIDE_EFFECT | OP_RETURNS_ARG;
+  case RUSH_ALIAS_PURE:
+    for (uint32_t i = 0; i < o->schema->n_args; i++)
+      if (o->schema->args[i].alias_set || o->schema->args[i].is_write)
+        session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s is said to be pure, but its schema annotates '%s'", o->schema->name,
+                            o->schema->args[i].name);
+    return o->effects;
+  }
+  session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%d is no kind of aliasing", (int)alias);
+}
+
+static void keep_gradients(session *s, registry *r, const op *o, rush_op_def *def)
+{
+  rush_gradient_def *all = session_alloc_in(s, &r->mem, def->n_gradients * sizeof *all);
+  for (size_t i = 0; i < def->n_gradients; i++) {
+    const rush_gradient_def *g = &def->gradients[i];
+    if (!g->inputs || !*g->inputs || !g->formula)
+      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "a gradient of %s needs inputs and a formula", o->schema->name);
+    for (const char *p = g->inputs; *p; p += strspn(p, " ")) {
+      str word = {p, strcspn(p, " ")};
+      if (schema_arg_index(o->schema, word) < 0)
+        session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "a gradient of '%.*s', which is no argument of %s", (int)word.len, word.p,
+                            o->schema->name);
+      p += word.len;
+    }
+    all[i] = (rush_gradient_def){kept(s, r, g->inputs), kept(s, r, g->formula)};
+  }
+  def->gradients = all;
+}
+
 static void register_body(session *s, void *arg)
 {
   registration *g = arg;
@@ -422,6 +466,13 @@ static void register_body(session *s, void *arg)
   rush_op_def *def = session_alloc_in(s, &r->mem, sizeof *def);
   memcpy(def, g->def, g->def->struct_bytes < sizeof *def ? g->def->struct_bytes : sizeof *def);
   def->schema = NULL;
+  o->effects = outside_effects(s, o, def->alias);
+  if (def->shape) {
+    if (!shape_rule_find(str_of(def->shape)))
+      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s: there is no shape rule '%s'", o->schema->name, def->shape);
+    def->shape = kept(s, r, def->shape);
+  }
+  keep_gradients(s, r, o, def);
   o->kernel = kernel_outside;
   o->family = FAMILY_KERNEL;
   o->outside = def;

@@ -11,6 +11,8 @@ static uint32_t rule_in_place(void) { return shape_rule_find(STR("itself")); }
 
 uint32_t op_shape_rule(const op *o)
 {
+  if (o->outside && o->outside->shape)
+    return shape_rule_find(str_of(o->outside->shape));
   if (!o->row || !o->row->shape)
     return 0;
   return o->variant == VARIANT_INPLACE ? rule_in_place() : o->row->shape;
@@ -34,9 +36,25 @@ static int16_t out_of(uint8_t out)
   }
 }
 
+/* Of an operator from outside: all tensors promote, and every result has their common dtype. */
+static bool outside_pointwise(const op *o, shape_pointwise *p)
+{
+  *p = (shape_pointwise){.promote = SHAPE_PROMOTE};
+  for (uint32_t i = 0; i < o->schema->n_args && p->n_inputs < COUNT_OF(p->arg); i++)
+    if (o->schema->args[i].type->kind == TYPE_TENSOR) {
+      p->arg[p->n_inputs] = (uint8_t)i;
+      p->promotes[p->n_inputs++] = true;
+    }
+  for (uint32_t i = 0; i < o->schema->n_returns && p->n_results < COUNT_OF(p->outs); i++)
+    p->outs[p->n_results++] = SHAPE_OUT_COMMON;
+  return true;
+}
+
 static bool pointwise_of(const op *o, shape_pointwise *p)
 {
   const op *base = base_of(o);
+  if (o->outside)
+    return outside_pointwise(o, p);
   if (!base->row || base->row->point < 0)
     return false;
   const struct point_row *row = &point_rows[base->row->point];
@@ -57,6 +75,8 @@ static bool pointwise_of(const op *o, shape_pointwise *p)
 static int float_when_none(const op *o)
 {
   const op *base = base_of(o);
+  if (o->outside)
+    return -1;
   const struct point_row *row = &point_rows[base->row->point];
   if (row->promote != PROMOTE_FLOAT_FIRST_ARM)
     return -1;
