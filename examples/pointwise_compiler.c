@@ -332,8 +332,9 @@ static rush_status group_nodes(rush_pass *pass, void *user)
   return api->pass_group(pass, &def);
 }
 
-__attribute__((visibility("default"))) RUSH_PLUGIN_DECLARE;
-rush_status rush_plugin(const rush_backend_api *table, rush_context *c, rush_error *err)
+RUSH_PLUGIN_DECLARE;
+
+RUSH_PLUGIN_EXPORT rush_status rush_plugin(const rush_backend_api *table, rush_context *c, rush_error *err)
 {
   rush_op_def op = {.struct_bytes = sizeof op, .schema = OP "(...) -> ...", .kernel = run,
                     .prepare = prepare, .destroy = destroy};

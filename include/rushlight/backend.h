@@ -386,9 +386,14 @@ RUSH_API const rush_backend_api *rush_backend(uint32_t abi);
 typedef rush_status rush_plugin_fn(const rush_backend_api *api, rush_context *c, rush_error *err);
 #define RUSH_PLUGIN_SYMBOL "rush_plugin"
 #define RUSH_PLUGIN_ABI_SYMBOL "rush_plugin_abi"
+#if defined(__GNUC__) || defined(__clang__)
+#define RUSH_PLUGIN_EXPORT __attribute__((visibility("default")))
+#else
+#define RUSH_PLUGIN_EXPORT
+#endif
 /* Once in a plug-in: which version of this header it was built with. */
-#define RUSH_PLUGIN_DECLARE                \
-  extern const uint32_t rush_plugin_abi;   \
+#define RUSH_PLUGIN_DECLARE                                 \
+  RUSH_PLUGIN_EXPORT extern const uint32_t rush_plugin_abi; \
   const uint32_t rush_plugin_abi = RUSH_BACKEND_ABI
 
 #ifdef __cplusplus

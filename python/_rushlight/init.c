@@ -428,6 +428,22 @@ static PyObject *py_import_dlpack(PyObject *m, PyObject *o)
   return out;
 }
 
+/* Operators and passes of a shared object, in the module's context. */
+static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *path;
+
+  if (!PyUnicode_FSConverter(arg, &path))
+    return NULL;
+  rush_status status = rush_plugin_load(st->context, PyBytes_AS_STRING(path), &err);
+  Py_DECREF(path);
+  if (status != RUSH_OK)
+    return py_raise(st, &err);
+  Py_RETURN_NONE;
+}
+
 static PyObject *py_load_value(PyObject *m, PyObject *arg)
 {
   py_state *st = PyModule_GetState(m);
@@ -539,6 +555,7 @@ static PyMethodDef functions[] = {
     {"extra_files", py_extra_files, METH_O, "the author's files in a module's archive"},
     {"method_code", py_method_code, METH_VARARGS, "method_code(module, method): its text, and the constants in it"},
     {"freeze", py_freeze, METH_VARARGS, "freeze(module, preserved names, numerics, optimize: True, False, None for that alone)"},
+    {"load_plugin", py_load_plugin, METH_O, "operators and passes of a shared object"},
     {"load_value", py_load_value, METH_O, "plain data of a torch.save, .npy or .safetensors file"},
     {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(name, *args, **kwargs)"},

@@ -41,6 +41,7 @@ from ._rushlight import (
     set_rng_state,
 )
 from .archives import save
+from .ops import load_library
 from .jit import *  # noqa: F403
 from .jit import __all__ as _jit_names
 from .jit.script_module import ScriptModule as _ScriptModule
@@ -69,6 +70,7 @@ __all__ = [
     "ir",
     "jit",
     "load",
+    "load_library",
     "load_value",
     "manual_seed",
     "memory_stats",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -166,6 +167,22 @@ def shape(name: str, *args: Any, symbolic: bool = False, **kwargs: Any) -> Shape
         for r in results
     ]
     return Shapes(operator, rule, found, guards, {s[0]: tuple(s[1:]) for s in symbols})
+
+
+#: The paths of the libraries that load_library opened.
+loaded_libraries: set[str] = set()
+
+
+def load_library(path: str | os.PathLike[str]) -> None:
+    """Open a shared object and let it register its operators and passes (rushlight/backend.h); a second time does nothing.
+
+    It is code, and runs as such.  Programs find its operators when they are compiled after this.
+    """
+    real = os.path.realpath(path)
+    if real in loaded_libraries:
+        return
+    _rushlight.load_plugin(real)
+    loaded_libraries.add(real)
 
 
 def __getattr__(name: str) -> Namespace:

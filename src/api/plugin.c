@@ -1,5 +1,6 @@
 /* api/plugin.c -- shared objects that bring operators and passes. */
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/api_int.h"

@@ -228,17 +228,21 @@ static rush_status read_outside(call_ctx *cx, gradient_store *store, const op *o
   text_init(&all, cx->ctx);
   outside_texts(o, g, &takes, &params);
   bool lines = strstr(g->formula, "return") != NULL;
-  text_printf(&all, "%s%c%s%cdef gradient(%s):\n  %s", g->inputs, 0, text_str(&takes), 0, text_str(&params), lines ? "" : "return ");
+  text_puts(&all, g->inputs);
+  text_putc(&all, 0);
+  text_puts(&all, text_str(&takes));
+  text_putc(&all, 0);
+  text_printf(&all, "def gradient(%s):\n  %s", text_str(&params), lines ? "" : "return ");
   for (const char *p = g->formula; *p; p++) {
-    text_put(&all, str_of((char[]){*p, 0}));
+    text_putc(&all, *p);
     if (*p == '\n')
       text_puts(&all, "  ");
   }
   text_puts(&all, "\n");
-  char *text = text_failed(&all) ? NULL : arena_alloc(&store->mem, all.len + 1);
+  char *text = text_failed(&all) || text_failed(&takes) || text_failed(&params) ? NULL : arena_alloc(&store->mem, all.len + 1);
   rush_status st = text ? RUSH_OK : call_nomem(cx);
   if (text) {
-    memcpy(text, all.p, all.len);
+    memcpy(text, all.data, all.len);
     text[all.len] = 0;
     st = read_formula(cx, store, o, text, out);
   }

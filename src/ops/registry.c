@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include "ops/lookup.h"
+#include "shape/shape.h"
 #include "ops/table.h"
 #include "ops/tape.h"
 
@@ -431,7 +432,7 @@ static uint32_t outside_effects(session *s, const op *o, rush_alias_kind alias)
     return o->effects | OP_SIDE_EFFECT | OP_RETURNS_ARG;
   case RUSH_ALIAS_PURE:
     for (uint32_t i = 0; i < o->schema->n_args; i++)
-      if (o->schema->args[i].alias_set || o->schema->args[i].is_write)
+      if (o->schema->args[i].alias_before || o->schema->args[i].elem_alias)
         session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s is said to be pure, but its schema annotates '%s'", o->schema->name,
                             o->schema->args[i].name);
     return o->effects;

@@ -46,6 +46,7 @@ def build_all(work: pathlib.Path, root: pathlib.Path, cc: list[str], cxx: list[s
     plugin = work / "pointwise_compiler.so"
     flags = run([*config, "--cflags", "rushlight"], env=env).split()
     run([*cc, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", EXAMPLES / "pointwise_compiler.c", *flags, "-o", plugin])
+    run([*cc, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", EXAMPLES / "plugin_op.c", *flags, "-o", work / "plugin_op.so"])
     if shutil.which("cmake") and cxx:
         run(["cmake", "-S", EXAMPLES, "-B", work / "c", f"-DCMAKE_PREFIX_PATH={root}", f"-DCMAKE_C_COMPILER={cc[-1]}",
              f"-DCMAKE_CXX_COMPILER={cxx[-1]}"])  # fmt: skip

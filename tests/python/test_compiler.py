@@ -142,6 +142,6 @@ def test_a_compiler_from_outside(command: str, build: pathlib.Path, tmp_path: pa
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "pw::CompilationGroup_0(%a, %b)" in answer("show", "--optimized", "--plugin", str(plugin), str(path))
+    assert "pw::CompilationGroup_0(%a.1, %b.1)" in answer("show", "--optimized", "--plugin", str(plugin), str(path))
     for args in (["rand(1000)", "rand(1000)"], ["rand(3,4)", "rand(4)"], ["ones(3)", "arange(3)"]):
         assert answer("run", str(path), *args, "--plugin", str(plugin)) == answer("run", str(path), *args)

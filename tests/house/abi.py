@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""abi.py CC [--update]: sizes and offsets of the public structs, values of the public enums, and the exported functions, as
+the compiler sees them, are those of abi.txt.  `python3 tests/house/abi.py cc --update` writes it anew: read the difference,
+and say it in CHANGELOG.md; what changes other than at a struct's end changes RUSH_BACKEND_ABI."""
+
+from __future__ import annotations
+
+import difflib
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+RECORDED = pathlib.Path(__file__).with_name("abi.txt")
+HEADERS = sorted(p.name for p in (TOP / "include" / "rushlight").glob("*.h"))
+
+
+def plain(header: str) -> str:
+    text = re.sub(r"/\*.*?\*/", "", (TOP / "include" / "rushlight" / header).read_text(), flags=re.S)
+    return re.sub(r"^#.*(?:\\\n.*)*$", "", text, flags=re.M)
+
+
+def fields(body: str) -> list[str]:
+    """The names that a struct's declarations give."""
+    names, depth, part = [], 0, ""
+    for c in body:
+        depth += (c in "({") - (c in ")}")
+        if c == ";" and depth == 0:
+            pointer = re.search(r"\(\s*\*\s*(\w+)\s*\)", part)
+            for one in [part] if pointer or "{" in part else part.split(","):
+                found = pointer or re.search(r"(\w+)\s*(?:\[[^\]]*\])?\s*$", one.strip())
+                if found and one.strip():
+                    names.append(found[1])
+            part = ""
+        else:
+            part += c
+    return names
+
+
+def braces(text: str, start: int) -> int:
+    """The end of what opens at `start`."""
+    depth = 0
+    for i in range(start, len(text)):
+        depth += (text[i] == "{") - (text[i] == "}")
+        if depth == 0:
+            return i
+    raise ValueError("unbalanced")
+
+
+def program() -> str:
+    lines = ["#include <stddef.h>", "#include <stdio.h>", *(f"#include <rushlight/{h}>" for h in HEADERS), "int main(void) {"]
+    for header in HEADERS:
+        text = plain(header)
+        for found in re.finditer(r"typedef (struct|enum) (\w+) \{", text):
+            body = text[found.end() : braces(text, found.end() - 1)]
+            name = found[2]
+            if found[1] == "struct":
+                lines.append(f'printf("struct {name} %zu\\n", sizeof({name}));')
+                lines += [f'printf("  {name}.{f} %zu\\n", offsetof({name}, {f}));' for f in fields(body)]
+            else:
+                members = [m[1] for m in re.finditer(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", body.strip())]
+                lines += [f'printf("enum {name} {m} %d\\n", (int){m});' for m in members]
+        for part in text.split("RUSH_API")[1:]:
+            declaration = re.search(r"\b(rush_\w+)\s*\(", part.split(";")[0])
+            if declaration:
+                lines.append(f'printf("function {declaration[1]}\\n");')
+    lines += ['printf("RUSH_BACKEND_ABI %u\\n", RUSH_BACKEND_ABI);', "return 0; }"]
+    return "\n".join(lines) + "\n"
+
+
+def seen(cc: list[str]) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = pathlib.Path(folder) / "abi.c", pathlib.Path(folder) / "abi"
+        source.write_text(program())
+        subprocess.run([*cc, f"-I{TOP / 'include'}", str(source), "-o", str(out)], check=True)
+        return subprocess.run([str(out)], check=True, capture_output=True, text=True).stdout
+
+
+def main() -> int:
+    now = seen(shlex.split(sys.argv[1]))
+    if "--update" in sys.argv:
+        RECORDED.write_text(now)
+        return 0
+    before = RECORDED.read_text()
+    if now != before:
+        print("the public interface differs from tests/house/abi.txt (--update writes it anew, see abi.py):")
+        print("\n".join(difflib.unified_diff(before.splitlines(), now.splitlines(), "recorded", "now", lineterm="", n=1)))
+    return int(now != before)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
