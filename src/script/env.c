@@ -17,7 +17,18 @@ frame *em_push_frame(emitter *e, ir_block *b)
   return f;
 }
 
-void em_pop_frame(emitter *e) { e->frame = e->frame->parent; }
+/* What the block stored, loads behind it must ask for. */
+void em_pop_frame(emitter *e)
+{
+  const frame *f = e->frame;
+
+  e->frame = f->parent;
+  for (uint32_t i = 0; f->parent && i < f->names.n; i++) {
+    variable *outer = em_find_var(f->parent, f->names.names[i]);
+    if (outer)
+      outer->value = NULL;
+  }
+}
 
 variable *em_find_var_here(frame *f, const char *name)
 {
@@ -75,6 +86,9 @@ static void store(emitter *e, const char *name, ir_value *v, const type *t)
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
   variable *var = put_var(e, e->frame, name);
   var->type = t;
+  /* A variable is no literal: what is known of constants and of [] where they stand must not be known of it. */
+  bool is_literal = v->node->kind == IR_CONSTANT || v->node->kind == IR_LIST_CONSTRUCT;
+  var->value = v->type == t && v->name && is_meaningful_name(name) && !is_literal ? v : NULL;
   ir_attr_set_string(e->s, n, "name", var->slot);
 }
 
@@ -110,12 +124,23 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
   return converted;
 }
 
+/* `x = y`: PyTorch loads y and names what it loaded x, which is gone later; an older x stays renamed. */
+static void take_name(emitter *e, const char *name)
+{
+  ir_node *n = ir_node_new(e->s, e->g, IR_UNINITIALIZED, NULL, 0);
+  ir_value_set_name(e->s, ir_node_add_output(e->s, n, type_simple(TYPE_NONE)), name);
+  ir_node_insert_before(n, e->before);
+  ir_node_destroy(n);
+}
+
 void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
 {
   const variable *outer = e->fresh_names ? NULL : find_outer(e->frame, name);
   if (v.kind == SUGAR_VALUE && !v.as.value->name && is_meaningful_name(name) &&
       v.as.value->node->block == e->frame->block)
     ir_value_set_name(e->s, v.as.value, name);
+  else if (v.kind == SUGAR_VALUE && v.as.value->name && is_meaningful_name(name))
+    take_name(e, name);
   if (outer)
     v = sugar_value(convert_to_outer(e, name, outer, &v, annotated));
   if (v.kind != SUGAR_VALUE) {
@@ -157,7 +182,12 @@ bool em_get_var(emitter *e, const char *name, sugared *out)
     FAIL(e, "undefined value %s", name); /* deleted */
   if (v->error)
     FAIL(e, "%sand was used here", v->error);
-  *out = v->type ? sugar_value(load(e, v->slot, v->type)) : v->sugar;
+  if (!v->type)
+    *out = v->sugar;
+  else if (v->value && v->value->node->block == e->frame->block && em_find_var_here(e->frame, name) == v)
+    *out = sugar_value(v->value);
+  else
+    *out = sugar_value(load(e, v->slot, v->type));
   return true;
 }
 
