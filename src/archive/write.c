@@ -213,6 +213,7 @@ static void write_body(session *s, void *arg)
   a->s = s;
   a->to = job->to;
   start(a, s, job->object);
+  a->uses->is_export = true;
   a->zip = zip_writer_new(s, &out, root_name(s, job->to));
   write_records(a, job->object);
   if (file)

@@ -26,6 +26,7 @@ typedef struct script_uses {
   uint32_t n, cap;
   table seen;      /* qualified name -> index in items + 1 */
   table names;     /* of functions in texts */
+  bool is_export;  /* the texts go into an archive: calls of the host are refused */
   int64_t version; /* the lowest archive version that the operators met need */
 } script_uses;
 

@@ -327,6 +327,16 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
   static const char *const words[] = {"int", "float", "bool", "str", "sorted"};
   static const char *const implicit[] = {"aten::ScalarImplicit", "aten::FloatImplicit", "aten::IntImplicit", NULL};
 
+  if (name[0] == '^') { /* stays in the host (script/host.c) */
+    if (p->uses->is_export)
+      session_fail(p->s, n->range.src ? &n->range : NULL, "Could not export Python function call '%s'. Remove calls to Python functions "
+                   "before export. Did you forget to add @script or @script_method annotation? If this is a nn.ModuleList, add it to "
+                   "__constants__", name + 1);
+    text_printf(out, "%s()(", name);
+    print_values(p, out, n->inputs, n->n_inputs);
+    text_putc(out, ')');
+    return;
+  }
   for (int i = 0; casts[i]; i++)
     if (strcmp(name, casts[i]) == 0) {
       text_printf(out, "%s(", words[i]);

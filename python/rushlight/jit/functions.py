@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from typing import Any, BinaryIO
 
 from .. import _rushlight
@@ -99,6 +100,9 @@ class ScriptFunction(_rushlight.Function):
 
     def get_debug_state(self) -> Any:
         raise NotImplementedError("there is no executor state to look at")
+
+    def __reduce__(self) -> Any:
+        raise pickle.PickleError("ScriptFunction cannot be pickled")
 
     def __repr__(self) -> str:
         return f"<rushlight.ScriptFunction {self.name}>"
