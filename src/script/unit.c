@@ -22,6 +22,9 @@ typedef struct binding { /* what a global name means; in the program's arena */
   bool is_busy;
   unsigned marks;       /* DEF, CLASS: what its decorators say */
   ast_def *tree;        /* DEF: while its text is added by the session that has parsed it; else NULL */
+  source_range *decls;  /* DEF: the signatures of its overloads, n_decls; `at` is nowhere until the implementation comes */
+  function **overloads; /* once declared */
+  uint32_t n_decls;
 } binding;
 
 typedef enum mark { /* what a decorator says; MARK_FINAL: a constant's annotation */
@@ -141,11 +144,15 @@ static void compile_body(session *s, function *f)
   binding *b = f->compile_arg;
   unit *u = f->program->front;
   bool is_python = b->marks & (MARK_UNUSED | MARK_IGNORE);
+  if (!b->at.src)
+    session_fail(s, NULL, "'%s' has overloads but no implementation", f->name);
   ast_def *d = is_python ? parse_def_head(s, b->at.src, b->at.start, 0)
                : b->tree ? b->tree
                          : parse_def_at(s, b->at.src, b->at.start, 0);
   if (is_python)
     d->body = refusing_body(s, u, b);
+  if (d->n_params != f->schema->n_args)
+    session_fail(s, &d->at, "an overload of '%s' has %u parameters, its implementation %u", f->name, f->schema->n_args, d->n_params);
   script_emit_function(s, f, d, &u->resolver);
 }
 
@@ -171,6 +178,21 @@ static function *unit_function(session *s, unit *u, binding *b)
     ((binding *)b->function->compile_arg)->tree = b->tree;
   }
   return b->function;
+}
+
+/* One function for each signature, all with the implementation's body. */
+static sugared unit_overloads(session *s, unit *u, binding *b)
+{
+  if (!b->overloads) {
+    function **f = session_alloc_in(s, &u->p->mem, b->n_decls * sizeof *f);
+    for (uint32_t i = 0; i < b->n_decls; i++) {
+      f[i] = program_add_closure(s, u->p, session_printf(s, "__torch__.%s__%u", b->name, i));
+      declare(s, u, f[i], parse_def_head(s, b->decls[i].src, b->decls[i].start, 0), b->marks);
+      ((binding *)f[i]->compile_arg)->at = b->at;
+    }
+    b->overloads = f;
+  }
+  return (sugared){.kind = SUGAR_OVERLOADS, .as.overloads = {b->overloads, NULL, b->n_decls}};
 }
 
 /* -- Classes ------------------------------------------------------------------------------------ */
@@ -347,7 +369,10 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
     *out = (sugared){.kind = SUGAR_TYPE, .as.type = resolve_type(s, r, parse_expr_range(s, b->at, 0))};
     return true;
   case BOUND_DEF:
-    *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = unit_function(s, u, b)};
+    if (b->n_decls)
+      *out = unit_overloads(s, u, b);
+    else
+      *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = unit_function(s, u, b)};
     return true;
   case BOUND_EXCEPTION:
     *out = (sugared){.kind = SUGAR_EXCEPTION, .as.name = b->path};
@@ -531,13 +556,30 @@ static void read_class_statement(session *s, unit *u, const ast_class *cls)
     b->path = keep(s, u, session_printf(s, "__main__.%s", cls->name));
 }
 
+/* Has it overloads that wait for their implementation? */
+static bool is_waiting(const binding *b) { return b && b->kind == BOUND_DEF && b->n_decls && !b->at.src; }
+
 static void read_def(session *s, unit *u, ast_def *d)
 {
   if (d->is_async)
     session_fail_status(s, RUSH_ERAISED, UNSUPPORTED_NODE, &d->at, "async function definitions aren't supported");
-  binding *b = bind(s, u, BOUND_DEF, d->name, d->at);
-  b->marks = marks_of(&d->decorators);
-  b->tree = d->body_skipped ? NULL : d;
+  unsigned marks = marks_of(&d->decorators);
+  binding *b = table_get(&u->names, str_of(d->name));
+  if (!(marks & MARK_OVERLOAD)) {
+    if (!is_waiting(b))
+      b = bind(s, u, BOUND_DEF, d->name, d->at);
+    b->at = d->at;
+    b->marks = marks;
+    b->tree = d->body_skipped || b->n_decls ? NULL : d;
+    return;
+  }
+  if (!is_waiting(b))
+    b = bind(s, u, BOUND_DEF, d->name, (source_range){NULL, 0, 0});
+  source_range *decls = session_alloc_in(s, &u->p->mem, (b->n_decls + 1) * sizeof *decls);
+  if (b->n_decls)
+    memcpy(decls, b->decls, b->n_decls * sizeof *decls);
+  decls[b->n_decls++] = d->at;
+  b->decls = decls;
 }
 
 static void read_statement(session *s, unit *u, const ast_stmt *st)
@@ -613,7 +655,8 @@ static addition *begin_addition(session *s, unit *u)
 static bool is_defined(const ast_stmt *st, const unit *u)
 {
   const char *name = st->kind == STMT_DEF ? st->as.def->name : st->kind == STMT_CLASS ? st->as.cls->name : NULL;
-  return name && table_get(&u->names, str_of(name));
+  const binding *b = name ? table_get(&u->names, str_of(name)) : NULL;
+  return b && !is_waiting(b);
 }
 
 static void read_text(session *s, unit *u, const char *file, uint32_t first_line, str text, unsigned parse_flags)
@@ -662,7 +705,7 @@ const type *script_unit_load(session *s, program *p, const char *file, str text)
   }
   for (uint32_t i = 0; i < u->names.n; i++) {
     binding *b = u->names.entries[i].value;
-    if (b && b->kind == BOUND_DEF && (b->marks & MARK_SCRIPT || !only_marked))
+    if (b && b->kind == BOUND_DEF && !b->n_decls && (b->marks & MARK_SCRIPT || !only_marked))
       class_share_function(s, u->file, unit_function(s, u, b));
   }
   return u->file;
@@ -689,7 +732,11 @@ void script_unit_define(session *s, program *p, const char *file, uint32_t first
   read_text(s, u, file, first_line, text, 0); /* all of it is compiled at once: parsed once */
   for (uint32_t i = a->n_names; i < u->names.n; i++) {
     binding *b = u->names.entries[i].value;
-    if (b && b->kind == BOUND_DEF) {
+    if (b && b->kind == BOUND_DEF && b->n_decls) {
+      unit_overloads(s, u, b);
+      for (uint32_t k = 0; k < b->n_decls; k++)
+        function_ensure(s, b->overloads[k]);
+    } else if (b && b->kind == BOUND_DEF) {
       class_share_function(s, u->file, unit_function(s, u, b));
       function_ensure(s, b->function);
       b->tree = ((binding *)b->function->compile_arg)->tree = NULL; /* the session's, which ends */

@@ -1,5 +1,5 @@
-"""The language programs of the public corpus (../shared/corpus/cases/lang_*.py) whose source is functions and classes, from text: their calls
-answer as torch.jit.script's."""
+"""The language programs of the public corpus (../shared/corpus/cases/lang_*.py) whose source is functions and classes, from text:
+their calls answer as torch.jit.script's."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def definitions(path: pathlib.Path) -> list[tuple[str, Any, list[Any]]]:
         spec.loader.exec_module(module)
     finally:
         del sys.modules["define"]
-    return [(name, fn, calls) for name, fn, calls in words.found if isinstance(fn, types.FunctionType) and fn.__name__ != "<lambda>"]
+    return [case for case in words.found if isinstance(case[1], types.FunctionType) and case[1].__name__ != "<lambda>"]
 
 
 def run(f: Any, c: Any, name: str) -> tuple[Any, str]:
@@ -81,8 +81,9 @@ def run(f: Any, c: Any, name: str) -> tuple[Any, str]:
 
 def same(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        return a.dtype == b.dtype and a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-5, atol=1e-6, equal_nan=True) \
-            if not a.is_complex() else torch.allclose(a, b)
+        wide = torch.complex128 if a.is_complex() else torch.float64
+        close = a.shape == b.shape and torch.allclose(a.to(wide), b.to(wide), rtol=1e-5, atol=1e-6, equal_nan=True)
+        return a.dtype == b.dtype and close
     if isinstance(a, (list, tuple)):
         return isinstance(b, (list, tuple)) and len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, dict):

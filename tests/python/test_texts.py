@@ -51,7 +51,7 @@ def scripted(source: str, name: str, folder: pathlib.Path) -> Any:
     module = types.ModuleType(name)
     module.__file__ = str(file)
     sys.modules[name] = module
-    exec(compile(PREAMBLE + source, str(file), "exec"), module.__dict__)
+    exec(compile(PREAMBLE + source, str(file), "exec", dont_inherit=True), module.__dict__)
     return torch.jit.script(module.f)  # type: ignore[attr-defined]
 
 
