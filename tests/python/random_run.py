@@ -201,11 +201,12 @@ def smaller(tree: ast.Module) -> Iterator[ast.Module]:
                 if isinstance(gone, ast.Pass):
                     continue
             yield c
-            if isinstance(gone, (ast.If, ast.For, ast.While)):
-                c = copy.deepcopy(tree)
-                body = list(bodies(c))[b]
-                body[i : i + 1] = body[i].body
-                yield c
+            for part in ("body", "orelse"):
+                if isinstance(gone, (ast.If, ast.For, ast.While)) and getattr(gone, part):
+                    c = copy.deepcopy(tree)
+                    body = list(bodies(c))[b]
+                    body[i : i + 1] = getattr(body[i], part)
+                    yield c
     for k, node in enumerate(expressions(tree)):
         parts: list[Any] = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
         if isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Load) and node.elts:
