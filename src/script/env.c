@@ -90,6 +90,8 @@ static void store(emitter *e, const char *name, ir_value *v, const type *t)
   bool is_literal = v->node->kind == IR_CONSTANT || v->node->kind == IR_LIST_CONSTRUCT;
   var->value = v->type == t && v->name && is_meaningful_name(name) && !is_literal ? v : NULL;
   ir_attr_set_string(e->s, n, "name", var->slot);
+  if (v->type != t) /* annotated wider: what loops and branches carry has that type */
+    ir_attr_set_types(e->s, n, "type", &t, 1);
 }
 
 /* The variable of an enclosing block of the same function: its type binds. */
