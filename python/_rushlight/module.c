@@ -213,7 +213,30 @@ static PyObject *method_inlined_graph(PyObject *self, void *unused)
   (void)unused;
   return py_method_graph(m->state, m->owner, m->name, true);
 }
-static PyGetSetDef method_getset[] = {{"schema", method_schema, NULL, "the method's schema as text", NULL},
+static PyObject *method_code(PyObject *self, void *unused)
+{
+  py_module *module = method_module((py_method *)self);
+
+  (void)unused;
+  return module ? dump(module, RUSH_DUMP_CODE, ((py_method *)self)->name) : NULL;
+}
+static PyObject *method_owner(PyObject *self, void *unused)
+{
+  (void)unused;
+  return Py_NewRef(((py_method *)self)->owner);
+}
+static PyObject *method_graph_for(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+  (void)args;
+  (void)kwargs;
+  return method_graph(self, NULL);
+}
+static PyMethodDef method_methods[] = {
+    {"graph_for", (PyCFunction)(void (*)(void))method_graph_for, METH_VARARGS | METH_KEYWORDS, "the graph that a call with these runs"},
+    {NULL, NULL, 0, NULL}};
+static PyGetSetDef method_getset[] = {{"code", method_code, NULL, "the method's source", NULL},
+                                      {"owner", method_owner, NULL, "the module whose method it is", NULL},
+                                      {"schema", method_schema, NULL, "the method's schema as text", NULL},
                                       {"graph", method_graph, NULL, "a copy of the method's graph", NULL},
                                       {"inlined_graph", method_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
                                       {NULL, NULL, NULL, NULL, NULL}};
@@ -224,6 +247,7 @@ static PyMemberDef method_members[] = {
 static PyType_Slot method_slots[] = {{Py_tp_dealloc, method_dealloc},
                                      {Py_tp_call, PyVectorcall_Call},
                                      {Py_tp_getset, method_getset},
+                                     {Py_tp_methods, method_methods},
                                      {Py_tp_members, method_members},
                                      {Py_tp_doc, "A method of a loaded module."},
                                      {0, NULL}};
@@ -386,23 +410,23 @@ PyObject *py_module_wrap(py_state *st, rush_value object, rush_module *root)
   return module_make(st, st->module_class ? (PyTypeObject *)st->module_class : st->module_type, m);
 }
 
-static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-  py_module *m = (py_module *)self;
-  PyObject *forward = m->is_hooked || !m->module ? PyObject_GetAttrString(self, "_call_impl")
-                                                 : method_new(m->state, self, "forward");
-  PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
-
-  Py_XDECREF(forward);
-  return out;
-}
-
 static bool has_method(py_module *m, const char *name)
 {
   for (size_t i = 0; i < rush_module_n_methods(m->module); i++)
     if (strcmp(rush_module_method_name(m->module, i), name) == 0)
       return true;
   return false;
+}
+
+static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+  py_module *m = (py_module *)self;
+  bool python = m->is_hooked || !m->module || (!has_method(m, "forward") && has_method(m, "forward__0"));
+  PyObject *forward = python ? PyObject_GetAttrString(self, "_call_impl") : method_new(m->state, self, "forward");
+  PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
+
+  Py_XDECREF(forward);
+  return out;
 }
 
 /* Where a tensor of torch's has its elements; NULL: not known. */

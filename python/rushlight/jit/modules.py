@@ -589,7 +589,7 @@ class Modules:
                 else getattr(module, name)
             )
         for name in c.ignored:
-            if hasattr(module, name):
+            if not isinstance(getattr(c.py_class, name, None), property) and hasattr(module, name):
                 own[name] = getattr(module, name)
         for name in c.facts.copied:
             if not (name.startswith("__") and name.endswith("__")) and name not in c.type.methods:

@@ -199,6 +199,27 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined!")
 
+    def _overloaded(self, name: str) -> Callable[..., Any] | None:
+        """What calls the one of a method's overloads (`name__0` ...) that takes the arguments."""
+        names = [have for have in self.methods() if have.startswith(f"{name}__") and have[len(name) + 2 :].isdecimal()]
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for overload in names:
+                try:
+                    return self._program_method(overload)(*args, **kwargs)
+                except RuntimeError as error:
+                    if overload is names[-1] or not str(error).startswith(f"{overload}() "):
+                        raise
+            return None
+
+        return call if names else None
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        forward = self._overloaded("forward")
+        if forward is None:
+            raise AttributeError("the module has no method 'forward'")
+        return forward(*args, **kwargs)
+
     # -- Python's names ---------------------------------------------------------------------------------
 
     def _has(self, name: str) -> bool:
@@ -264,6 +285,39 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return f"{head}\n  {self.extra_repr()}\n  {inner}\n)"
 
 
+def _dumped(module: Any, code: bool, attrs: bool, params: bool) -> list[str]:
+    """Lines of CModule.dump_to_str."""
+
+    def section(name: str, lines: list[str]) -> None:
+        out.extend([f"  {name} {{", *(f"    {line}" for line in lines), "  }"])
+
+    def slots(kinds: int, values: bool) -> list[str]:
+        return [
+            line
+            for name, kind in module._slots()
+            if not kinds or kind & kinds
+            for line in f"{name} = {_shown(module._slot(name), values)}".split("\n")
+            if values or not kind & MODULE
+        ]
+
+    out = [f"module {module._class_name} {{"]
+    section("parameters", slots(PARAMETER, params))
+    section("attributes", slots(0, attrs))
+    methods: list[str] = []
+    for name in module.methods():
+        graph = str(module._program_method(name).graph).rstrip().split("\n") if code else []
+        methods += [f"method {name} {{", *(f"  {line}" for line in graph), "}"]
+    section("methods", methods)
+    section("submodules", [line for _, held in module._named(MODULE) for line in _dumped(held, code, attrs, params)])
+    return [*out, "}"]
+
+
+def _shown(value: Any, tensors: bool) -> str:
+    if isinstance(value, ScriptModule):
+        return f"<{value._class_name} object>"
+    return str(value) if tensors or not hasattr(value, "dtype") else "..."
+
+
 CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
 
 
@@ -300,6 +354,22 @@ class CModule:
 
     def setattr(self, name: str, value: Any) -> None:
         self._module._set(name, value)
+
+    def children(self) -> list[CModule]:
+        return [CModule(module) for _, module in self._module._named(MODULE)]
+
+    def apply(self, fn: Callable[[Any], Any]) -> None:
+        self._module.apply(lambda module: fn(CModule(module)))
+
+    def get_debug_state(self) -> Any:
+        return self._module.get_debug_state()
+
+    def dump_to_str(self, code: bool, attrs: bool, params: bool) -> str:
+        """The module as text: graphs of methods, values of attributes and of parameters where asked for."""
+        return "\n".join(_dumped(self._module, code, attrs, params)) + "\n"
+
+    def dump(self, code: bool, attrs: bool, params: bool) -> None:
+        print(self.dump_to_str(code, attrs, params))
 
     @property
     def qualified_name(self) -> str:

@@ -217,9 +217,14 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             return torch.nn.Module.train(self, mode)
         return super().train(mode)
 
+    _call_impl = torch.nn.Module._call_impl
+
     def __getattr__(self, name: str) -> Any:
         if not self._is_script:
             return torch.nn.Module.__getattr__(self, name)
+        overloaded = self._overloaded(name) if name == "forward" else None
+        if overloaded is not None:
+            return overloaded
         if not name.startswith("__") and self._has(f"__{name}_getter"):
             return self._program_method(f"__{name}_getter")()
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
