@@ -2,6 +2,8 @@
 
     python tests/python/random_run.py [--first 1 | --today] [--count 500] [--jobs 2] [--no-torch] [--census] [--until-found]
 
+Rushlight also runs each program's graph behind passes that the seed chooses: they must change nothing.
+
 A program that differs is made smaller, statement by statement and expression by expression, while the difference stays, and
 printed.  Programs run in processes of their own, so that one that crashes is named too.  --no-torch leaves PyTorch out: to
 look for faults quickly.  Its last line counts programs, calls, calls that raised, and differences.
@@ -20,6 +22,7 @@ import json
 import linecache
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -52,6 +55,20 @@ TEXTS = (
 # PyTorch's interpreter moves a value out of its register at its last use by the text: in a loop that is too early
 # when the block around it gives the value on (`if a: x = f(); for i in ..: d = {0: x}` makes None of x).
 ALONE = "PyTorch alone differs"
+BEHIND = "rushlight differs behind passes"
+PASSES = (
+    "constant_loop_unrolling",
+    "constant_pooling",
+    "constant_propagation",
+    "cse",
+    "dce",
+    "inline",
+    "loop_peeling",
+    "loop_unrolling",
+    "lower_simple_tuples",
+    "peephole",
+    "remove_list_mutation",
+)
 ALONE_AT_MOST = 0.003  # of all programs
 ADDRESS = re.compile(r"<\S+ object at 0x\w+>")
 Outcome = tuple  # ("value", repr, printed), ("raised", class, printed), ("refused", message)
@@ -126,19 +143,31 @@ def by_torch(text: str, calls: list[tuple]) -> list[Outcome]:
         return outcomes(f, calls)
 
 
-def by_rushlight(text: str, calls: list[tuple]) -> list[Outcome]:
+def passes_of(seed: int) -> list[str]:
+    return ["inline", *random.Random(seed).choices(PASSES, k=5), "dce"]
+
+
+def by_rushlight(text: str, calls: list[tuple], passes: list[str]) -> tuple[list[Outcome], list[Outcome]]:
+    """As it is, and behind passes."""
     import rushlight
 
     path = pathlib.Path(tempfile.gettempdir()) / f"random_program{os.getpid()}.py"
     path.write_text(text, encoding="utf-8")
     try:
         f = rushlight.load(str(path)).main
-        f.graph  # noqa: B018 -- compiles it
+        graph = f.graph
     except Exception as e:  # noqa: BLE001
-        return [("refused", f"{type(e).__name__}: {e}")]
+        refused = [("refused", f"{type(e).__name__}: {e}")]
+        return refused, refused
     finally:
         path.unlink()
-    return outcomes(f, calls)
+    plain_outcomes = outcomes(f, calls)
+    try:
+        for name in passes:
+            graph.run_pass(name)
+    except Exception as e:  # noqa: BLE001
+        return plain_outcomes, [("refused", f"{type(e).__name__}: {e}")]
+    return plain_outcomes, outcomes(graph, calls)
 
 
 def reason(message: str) -> str:
@@ -147,9 +176,10 @@ def reason(message: str) -> str:
     return re.sub(r"'[^']*'|\\d+", "_", lines[0] if lines else message)[:60]
 
 
-def difference(text: str, calls: list[tuple], use_torch: bool) -> tuple[str, list[Any]]:
-    """What differs, or "", and the three answers."""
-    answers = [by_python(text, calls), by_rushlight(text, calls)]
+def difference(text: str, calls: list[tuple], use_torch: bool, seed: int) -> tuple[str, list[Any]]:
+    """What differs, or "", and the answers."""
+    plain_outcomes, behind = by_rushlight(text, calls, passes_of(seed))
+    answers = [by_python(text, calls), plain_outcomes]
     kind = ""
     if use_torch:
         answers.append(by_torch(text, calls))
@@ -163,6 +193,8 @@ def difference(text: str, calls: list[tuple], use_torch: bool) -> tuple[str, lis
         kind = "rushlight refuses: " + reason(answers[1][0][1])
     if not kind and answers[0] != answers[1]:
         kind = "rushlight differs"
+    if not kind and answers[1] != behind:
+        kind, answers = f"{BEHIND} {','.join(passes_of(seed))}", [answers[0], behind]
     return kind, answers
 
 
@@ -223,10 +255,10 @@ def smaller(tree: ast.Module) -> Iterator[ast.Module]:
             yield c
 
 
-def shrink(text: str, calls: list[tuple], kind: str, use_torch: bool, seconds: float = 20.0) -> tuple[str, list[tuple]]:
+def shrink(text: str, calls: list[tuple], kind: str, use_torch: bool, seed: int) -> tuple[str, list[tuple]]:
     """While the same kind of difference stays; CPython must still run it."""
-    end = time.monotonic() + seconds
-    same = lambda t, c: attempt(t, c, use_torch) == kind  # noqa: E731
+    end = time.monotonic() + 20.0
+    same = lambda t, c: attempt(t, c, use_torch, seed) == kind  # noqa: E731
     for call in calls:
         if same(text, [call]):
             calls = [call]
@@ -247,26 +279,26 @@ def shrink(text: str, calls: list[tuple], kind: str, use_torch: bool, seconds: f
     return text, calls
 
 
-def attempt(text: str, calls: list[tuple], use_torch: bool) -> str:
+def attempt(text: str, calls: list[tuple], use_torch: bool, seed: int) -> str:
     try:
         answers = by_python(text, calls)
     except Exception:  # noqa: BLE001
         return "invalid"
     if any(a[0] == "raised" and a[1] in ("NameError", "UnboundLocalError", "AttributeError", "TypeError") for a in answers):
         return "invalid"
-    return difference(text, calls, use_torch)[0]
+    return difference(text, calls, use_torch, seed)[0]
 
 
 # -- Many programs -----------------------------------------------------------------------------------
 
 
-def worker(first: int, count: int, use_torch: bool) -> None:
+def worker(first: int, count: int, use_torch: bool, stop: bool, whole: bool) -> None:
     """One process: a line of JSON a program."""
     for seed in range(first, first + count):
         faulthandler.dump_traceback_later(SECONDS, exit=True)  # a program that hangs is named like one that crashes
         print(json.dumps({"seed": seed}), flush=True)
         p = random_programs.program(seed)
-        kind, answers = difference(p.text, p.calls, use_torch)
+        kind, answers = difference(p.text, p.calls, use_torch, seed)
         line: dict[str, Any] = {
             "done": seed,
             "raised": sum(a[0] == "raised" for a in answers[0]),
@@ -276,11 +308,13 @@ def worker(first: int, count: int, use_torch: bool) -> None:
         if kind.startswith("PyTorch"):  # the generator's fault
             line |= {"kind": kind, "text": p.text, "inputs": repr(p.calls), "answers": [repr(a)[:1500] for a in answers]}
         elif kind:
-            text, calls = shrink(p.text, p.calls, kind, use_torch)
+            text, calls = (p.text, p.calls) if whole else shrink(p.text, p.calls, kind, use_torch, seed)
             with contextlib.suppress(Exception):
-                answers = difference(text, calls, use_torch)[1]
+                answers = difference(text, calls, use_torch, seed)[1]
             line |= {"kind": kind, "text": text, "inputs": repr(calls), "answers": [repr(a)[:1500] for a in answers]}
         print(json.dumps(line), flush=True)
+        if stop and kind and kind != ALONE:
+            break
 
 
 class Totals:
@@ -291,10 +325,8 @@ class Totals:
         self.alone: list[dict[str, Any]] = []
 
 
-def run_batch(first: int, count: int, use_torch: bool) -> subprocess.Popen:
-    command = [sys.executable, str(HERE / "random_run.py"), "--worker", str(first), str(count)] + ["--no-torch"] * (
-        not use_torch
-    )
+def run_batch(first: int, count: int, flags: list[str]) -> subprocess.Popen:
+    command = [sys.executable, str(HERE / "random_run.py"), "--worker", str(first), str(count), *flags]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -331,14 +363,24 @@ def read_batch(process: subprocess.Popen, totals: Totals) -> int:
     return begun
 
 
-def run(first: int, count: int, jobs: int = 1, use_torch: bool = True, until_found: bool = False, batch: int = BATCH) -> Totals:
+def run(
+    first: int,
+    count: int,
+    jobs: int = 1,
+    use_torch: bool = True,
+    until_found: bool = False,
+    batch: int = BATCH,
+    whole: bool = False,
+) -> Totals:
+    """until_found: the first program that differs ends it.  whole: programs are not made smaller."""
     totals = Totals()
+    flags = ["--no-torch"] * (not use_torch) + ["--until-found"] * until_found + ["--whole"] * whole
     todo = [(i, min(batch, first + count - i)) for i in range(first, first + count, batch)][::-1]
     going: list[tuple[int, int, subprocess.Popen]] = []
     while todo or going:
         while todo and len(going) < jobs:
             i, n = todo.pop()
-            going.append((i, n, run_batch(i, n, use_torch)))
+            going.append((i, n, run_batch(i, n, flags)))
         i, n, process = going.pop(0)
         stopped = read_batch(process, totals)
         if stopped and i + n > stopped + 1:
@@ -365,7 +407,8 @@ def census_table(census: Counter) -> str:
 
 def main() -> int:
     if sys.argv[1:2] == ["--worker"]:
-        worker(int(sys.argv[2]), int(sys.argv[3]), "--no-torch" not in sys.argv)
+        flags = sys.argv[4:]
+        worker(int(sys.argv[2]), int(sys.argv[3]), "--no-torch" not in flags, "--until-found" in flags, "--whole" in flags)
         return 0
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--first", type=int, default=1)

@@ -1,0 +1,235 @@
+"""Does the random program generator find faults?  Plants them one at a time in a copy of the sources, and looks.
+
+    python tests/python/planted_faults.py [--only NAME ...] [--programs 2000] [--jobs 2] [--keep DIR]
+
+Each fault is a small change of one file.  The copy is built with it, and random programs run with that build beside CPython
+until one differs.  Prints a table; ends with 1 when a fault is not found.  A patch whose text is not in its file exactly once
+is an error: write it anew for the code as it is now.  --keep builds in DIR, which stays: a second run builds what changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+import random_run
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Fault(NamedTuple):
+    name: str
+    what: str
+    file: str
+    old: str
+    new: str
+
+
+FAULTS = (
+    Fault(
+        "swapped branch",
+        "a conditional expression gives the other value",
+        "src/script/cond.c",
+        "em_expr(e, i == 0 ? x->as.ternary.yes : x->as.ternary.no, hint)",
+        "em_expr(e, i == 1 ? x->as.ternary.yes : x->as.ternary.no, hint)",
+    ),
+    Fault(
+        "dropped write",
+        "what an if assigns is not carried out of the block around it",
+        "src/passes/ssa.c",
+        "    set(s, sc, name, t, NULL);\n  }\n}\n\nstatic void carry_loop(",
+        "  }\n}\n\nstatic void carry_loop(",
+    ),
+    Fault(
+        "wrong alias",
+        "list(x) is x",
+        "src/ops/list.c",
+        "  TRY(copy_list(call, call_list(call, 0), call_list(call, 0)->n, &c));\n  return_list(call, c);\n  return RUSH_OK;",
+        "  (void)c;\n  call_return_arg(call, 0, 0);\n  return RUSH_OK;",
+    ),
+    Fault(
+        "off by one",
+        "a slice with a step lacks its last item when the step does not divide its length",
+        "src/ops/scalar.c",
+        "s < e ? (e - s - 1) / step + 1 : 0",
+        "s < e ? (e - s) / step : 0",
+    ),
+    Fault(
+        "insert index",
+        "l.insert(-1, x) puts x at the end",
+        "src/ops/list.c",
+        "i = index_wrap(call_int(call, 1), l->n);\n  i = i < 0 ? 0 : i > n ? n : i;",
+        "i = index_wrap(call_int(call, 1), l->n + 1);\n  i = i < 0 ? 0 : i > n ? n : i;",
+    ),
+    Fault(
+        "continue",
+        "continue leaves the loop",
+        "src/passes/exits.c",
+        "  if (n->kind == IR_BREAK_STMT) {",
+        "  if (n->kind == IR_BREAK_STMT || n->kind == IR_CONTINUE_STMT) {",
+    ),
+    Fault(
+        "division's sign",
+        "a // b and a % b of a positive a and a negative b round to zero",
+        "src/run/interp.c",
+        "  if (r != 0 && (r < 0) != (y < 0)) {",
+        "  if (r < 0 && y > 0) {",
+    ),
+    Fault(
+        "chained comparison",
+        "a < b < c holds when one of both does",
+        "src/script/cond.c",
+        "return emit_two(e, emit_chain(e, x, last - 1), one, false);",
+        "return emit_two(e, emit_chain(e, x, last - 1), one, true);",
+    ),
+    Fault(
+        "kept value",
+        "d[k] = v keeps the value that k had",
+        "src/value/dict.c",
+        "    rush_value old = e->value;\n    e->value = value;\n",
+        "    rush_value old = value;\n",
+    ),
+    Fault(
+        "last use",
+        "f(x, x) takes x out of its register at the first x",
+        "src/run/emit.c",
+        "if (d->plain || d->last != n || !is_final(n, i))",
+        "if (d->plain || d->last != n)",
+    ),
+    Fault(
+        "comparison after the moves",
+        "a while loop's test reads variables of the next round",
+        "src/run/emit_flow.c",
+        "    if (is_written(m, l->n_carried, typed_reg(e, ir_node_input(n, i)))) {",
+        "    if (l->counted && is_written(m, l->n_carried, typed_reg(e, ir_node_input(n, i)))) {",
+    ),
+    Fault(
+        "dead code",
+        "a list that is only put into another one counts as never read",
+        "src/script/clean.c",
+        "if (n->kind != IR_OP || n->inputs[0] != u || (n->n_outputs && n->outputs[0]->uses))",
+        "if (n->kind != IR_OP || (n->n_outputs && n->outputs[0]->uses))",
+    ),
+    Fault(
+        "forgotten write",
+        "the pass cse takes two reads for one although what they read is written between them",
+        "src/passes/cse.c",
+        "if (pass_is_pure(n) && !written(c, n) && !merge(c, n))",
+        "if (pass_is_pure(n) && !merge(c, n))",
+    ),
+    Fault(
+        "forgotten alias",
+        "the alias analysis does not know that a branch's result is what the branch gave",
+        "src/ir/alias.c",
+        "      if (cond != (i ? YES : NO))\n        join_values(a, n->outputs[k], v);\n",
+        "",
+    ),
+    Fault(
+        "evaluation order",
+        "x.a += e reads x.a after e",
+        "src/script/emit_stmt.c",
+        "  sugared base = sugar_value(object), attr = em_get_attr(e, &base, target->as.attr.name);\n"
+        "  ir_value *old = em_as_value(e, &attr);\n"
+        "  ir_value *v = augment(e, st->op, old, em_expr(e, st->as.aug.value, old->type));\n",
+        "  ir_value *with = em_expr(e, st->as.aug.value, NULL);\n"
+        "  sugared base = sugar_value(object), attr = em_get_attr(e, &base, target->as.attr.name);\n"
+        "  ir_value *v = augment(e, st->op, em_as_value(e, &attr), with);\n",
+    ),
+)
+
+
+def checked(command: list[str], cwd: pathlib.Path, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: failed\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def copy_sources(to: pathlib.Path) -> None:
+    """What git knows, as it is in the working tree; a file that is the same keeps its time."""
+    for name in checked(["git", "ls-files", "-z"], ROOT).split("\0"):
+        source, target = ROOT / name, to / name
+        if not name or not source.is_file() or target.is_file() and target.read_bytes() == source.read_bytes():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+
+
+class Builder:
+    def __init__(self, root: pathlib.Path, jobs: int) -> None:
+        self.root, self.build, self.jobs = root, root / "build-faults", jobs
+        if not (self.build / "build.ninja").exists():
+            env = dict(os.environ)
+            env["PATH"] = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{env['PATH']}"  # the module is for this Python
+            if shutil.which("ccache"):
+                env["CC"] = f"ccache {env.get('CC', 'cc')}"
+            checked(["meson", "setup", "build-faults", "--buildtype=release", "-Dwerror=false", "-Dpython=enabled"], root, env)
+        targets = checked(["ninja", "-t", "targets", "all"], self.build).splitlines()
+        files = [line.rpartition(":")[0] for line in targets]
+        self.module = next(f for f in files if f.startswith("python/rushlight/_rushlight.") and f.endswith(".so"))
+        os.environ["PYTHONPATH"] = str(self.build / "python")
+
+    def make(self) -> None:
+        checked(["ninja", f"-j{self.jobs}", self.module], self.build)
+
+
+def planted(root: pathlib.Path, fault: Fault) -> tuple[str, str]:
+    """The file's text as it is, and with the fault."""
+    text = (root / fault.file).read_text(encoding="utf-8")
+    if text.count(fault.old) != 1:
+        sys.exit(f"{fault.name}: the patch no longer applies: its text is {text.count(fault.old)} times in {fault.file}")
+    return text, text.replace(fault.old, fault.new)
+
+
+def look(programs: int, jobs: int) -> tuple[int, str]:
+    """How many programs until one differed (0: none did), and how."""
+    totals = random_run.run(1, programs, jobs, use_torch=False, until_found=True, batch=250, whole=True)
+    first = min(totals.found, key=lambda f: f["done"], default=None)
+    return (first["done"], first["kind"]) if first else (0, "")
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--only", nargs="+", help="faults by name")
+    p.add_argument("--programs", type=int, default=2000, help="within which a fault must be found")
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--keep", type=pathlib.Path, help="build here, and leave it")
+    o = p.parse_args()
+    faults = [f for f in FAULTS if not o.only or f.name in o.only]
+    root = o.keep.resolve() if o.keep else pathlib.Path(tempfile.mkdtemp(prefix="planted_faults"))
+    try:
+        copy_sources(root)
+        for f in faults:  # all of them before the long part
+            planted(root, f)
+        builder = Builder(root, o.jobs)
+        builder.make()
+        if random_run.run(1, 250, o.jobs, use_torch=False, until_found=True, whole=True).found:
+            sys.exit("programs differ without a fault")
+        print(f"{'fault':28}{'programs':>9}{'seconds':>9}  what it does; how it shows", flush=True)
+        missed = 0
+        for f in faults:
+            (text, faulty), start = planted(root, f), time.monotonic()
+            try:
+                (root / f.file).write_text(faulty, encoding="utf-8")
+                builder.make()
+                n, how = look(o.programs, o.jobs)
+            finally:
+                (root / f.file).write_text(text, encoding="utf-8")
+            missed += not n
+            print(f"{f.name:28}{n or 'none':>9}{time.monotonic() - start:>9.0f}  {f.what}; {how or 'NOT FOUND'}", flush=True)
+        print(f"{len(faults) - missed} of {len(faults)} faults found within {o.programs} programs")
+    finally:
+        if not o.keep:
+            shutil.rmtree(root)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
