@@ -117,6 +117,8 @@ class Writer(Expressions):
         found = [(n, t) for n, t in self.targets() if t in (INT, FLOAT, STR)]
         if not found:
             return self.assign()
+        if self.chance(0.4) and self.augment_by_itself():
+            return
         target, t = self.r.choice(found)
         self.note("augmented assignment")
         if t == STR:
@@ -125,6 +127,25 @@ class Writer(Expressions):
         else:
             self.put(f"{target} {self.r.choice(('+=', '-=', '*='))} {self.expr(t, 1)}")
             self.put(f"{target} = {target} % 101" if t == INT else f"{target} = math.fmod({target}, 50.0)")
+
+    def augment_by_itself(self) -> bool:
+        """x.a += x.bump(), which writes x.a: it is read before."""
+        found = [(n, t[1]) for n, t in self.env.items() if t[0] == "obj"]
+        bumps = [
+            (n, m, self.counter(c)) for n, c in found for m in self.classes[c].methods if m.name == "bump" and self.may_call(m)
+        ]
+        if not bumps:
+            return False
+        n, m, a = self.r.choice(bumps)
+        self.cost += self.factor * m.cost
+        self.note("augmented by a call that writes it")
+        self.put(f"{n}.{a} {self.r.choice(('+=', '-='))} {n}.bump()")
+        self.put(f"{n}.{a} = {n}.{a} % 101")
+        return True
+
+    def counter(self, c: int) -> str:
+        """The attribute that bump() counts in, or ""."""
+        return next((a for a, t in self.classes[c].attrs if t == INT), "")
 
     def unpack(self, depth: int = 0) -> None:
         self.note("tuple unpacking")
@@ -408,6 +429,8 @@ class Writer(Expressions):
     def while_loop(self, depth: int) -> None:
         if self.too_deep():
             return self.if_else(depth)
+        if self.chance(0.3):
+            return self.while_swapping(depth)
         i = self.fresh("i")
         self.note("while")
         self.put(f"{i} = 0")
@@ -418,6 +441,20 @@ class Writer(Expressions):
         self.factor, self.loops = old * 5, self.loops + 1
         self.put(head)
         self.block(self.r.randint(1, 4), depth - 1, lambda: self.put(f"{i} += 1"))
+        self.factor, self.loops = old, self.loops - 1
+
+    def while_swapping(self, depth: int) -> None:
+        """Variables that take each other's places, one of which the test compares; their sum gets smaller."""
+        a, b = self.fresh("i"), self.fresh("i")
+        self.note("while over variables that change places")
+        for v in (a, b):
+            self.put(f"{v} = {self.small_int(0)} % {self.r.randint(2, 4)}")
+        self.env |= {a: INT, b: INT}
+        self.fixed |= {a, b}
+        old = self.factor
+        self.factor, self.loops = old * 6, self.loops + 1
+        self.put(f"while {a} {self.r.choice(('>', '!='))} 0:")
+        self.block(self.r.randint(0, 2), depth - 1, lambda: self.put(f"{a}, {b} = {b}, {a} - 1"))
         self.factor, self.loops = old, self.loops - 1
 
     def define_in_both(self, depth: int) -> None:
@@ -528,6 +565,11 @@ class Writer(Expressions):
         self.classes.append(Class(name, attrs, [], set()))
         for _ in range(self.r.randint(1, 3)):
             self.function(len(self.classes) - 1)
+        counter = self.counter(-1)
+        if counter and self.chance(0.6):
+            self.lines += ["    def bump(self) -> int:", f"        self.{counter} = (self.{counter} + 3) % 101"]
+            self.lines += [f"        return self.{counter}", ""]
+            self.classes[-1].methods.append(Function("bump", [], 0, INT, False, 3))
         for m, (params, result, _) in MAGIC.items():
             if self.chance(0.2):
                 self.magic_method(m, params, result)
