@@ -179,7 +179,7 @@ rush_status kernel_hash(rush_call *call)
 {
   uint32_t tag = call->args[0].tag;
   if (tag == RUSH_TAG_LIST || tag == RUSH_TAG_DICT)
-    return call_fail(call->cx, "Can't hash a list or a dict");
+    return call_fail(call->cx, "unhashable type: '%s'", tag == RUSH_TAG_LIST ? "list" : "dict");
   call->results[0] = value_int((int64_t)hash_of(call->args[0]));
   return RUSH_OK;
 }

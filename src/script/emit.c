@@ -317,8 +317,11 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
 static void emit_params(emitter *e, const ast_def *def)
 {
   for (uint32_t i = 0; i < def->n_params; i++) {
-    const schema_arg *a = &e->f->schema->args[i];
     e->at = def->params[i].at;
+    if (i >= e->f->schema->n_args) /* the declaration of an overload stands for the function's own signature */
+      FAIL(e, "Parameters not specified on the overloaded declaration must have a type annotation in the implementation "
+              "function. Did not find type for param %s", def->params[i].name);
+    const schema_arg *a = &e->f->schema->args[i];
     ir_value *v = ir_block_add_input(e->s, e->g->block, a->type, a->name);
     em_set_var(e, def->params[i].name, sugar_value(v), a->type);
   }

@@ -249,6 +249,9 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
                             TYPE_TEXT(e, want), arg->is_inferred ? " (inferred)" : "", arg->name, TYPE_TEXT(e, v->type),
                             arg->is_inferred ? "\nInferred '" : "", arg->is_inferred ? arg->name : "",
                             arg->is_inferred ? "' to be of type 'Tensor' because it was not annotated with an explicit type." : "");
+    if (m->why && v->type->kind == TYPE_LIST && v->type->elems[0]->kind == TYPE_TENSOR)
+      WHY(m, "%s\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of "
+             "another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)", m->why);
     return false;
   }
   m->out[m->n++] = v;
@@ -316,7 +319,7 @@ static bool check_kwargs(attempt *m, const schema *sc, const call_args *a)
 {
   for (uint32_t i = 0; i < a->n_kwargs; i++) {
     if (schema_arg_index(sc, str_of(a->kwargs[i].name)) < 0) {
-      WHY(m, "Unknown keyword argument '%s'.", a->kwargs[i].name);
+      WHY(m, "Keyword argument %s unknown.", a->kwargs[i].name);
       return false;
     }
   }

@@ -173,6 +173,7 @@ class Classes:
             return (kinds.HIDDEN, f"class method '{name}' cannot be called in TorchScript")
         if member is not None and not callable(member) and not isinstance(member, (property, staticmethod)):
             known = self._types[cls].qualified
-            why = f"'{known}' object has no attribute or method '{name}'. '{name}' is defined as a class attribute."
+            why = f"'{known}' object has no attribute or method '{name}'. '{name}' is defined as a class attribute "
+            why += "which currently is not supported. Consider converting this to an instance attribute."
             return (kinds.HIDDEN, why)
         return None

@@ -239,7 +239,7 @@ class Names:
 
     def _other(self, obj: Any, kind: type) -> Any:
         if kind is BuiltinFunctionType:
-            raise RuntimeError(f"Python builtin {obj!r} is currently not supported in Torchscript:")
+            raise RuntimeError(f"Python builtin {obj!r} is currently not supported in Torchscript")
         if self._torch is not None:
             if isinstance(obj, self._packet):
                 return (kinds.OPERATOR, obj._qualified_op_name)
