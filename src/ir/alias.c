@@ -36,11 +36,11 @@ struct alias_info {
 
 /* -- Groups -------------------------------------------------------------------------------------- */
 
-static bool has_memory(const type *t)
+bool alias_type_has_memory(const type *t)
 {
   t = type_runtime(t);
   if (t->kind == TYPE_OPTIONAL)
-    return has_memory(type_elem(t));
+    return alias_type_has_memory(type_elem(t));
   switch (t->kind) {
   case TYPE_INT: case TYPE_FLOAT: case TYPE_BOOL: case TYPE_COMPLEX: case TYPE_NUMBER: case TYPE_NONE:
   case TYPE_STRING: case TYPE_DEVICE:
@@ -94,7 +94,7 @@ static void join(alias_info *a, uint32_t i, uint32_t j)
 
 static void join_values(alias_info *a, const ir_value *x, const ir_value *y)
 {
-  if (has_memory(x->type) && has_memory(y->type))
+  if (alias_type_has_memory(x->type) && alias_type_has_memory(y->type))
     join(a, x->scratch, y->scratch);
 }
 
@@ -123,13 +123,13 @@ static bool is_tensor(const type *t)
 
 static void write_value(alias_info *a, const ir_value *v)
 {
-  if (has_memory(v->type))
+  if (alias_type_has_memory(v->type))
     write_group(a, v->scratch, is_tensor(v->type) ? WRITES_TENSORS : WRITES_ALL);
 }
 
 static void write_container(alias_info *a, const ir_value *v)
 {
-  if (has_memory(v->type))
+  if (alias_type_has_memory(v->type))
     write_group(a, v->scratch, WRITES_CONTAINERS);
 }
 
@@ -201,7 +201,7 @@ static void join_all(alias_info *a, const ir_node *n, bool inputs_too)
 
   for (uint32_t i = 0; i < n->n_inputs; i++) {
     const ir_value *v = ir_node_input(n, i);
-    if (!has_memory(v->type))
+    if (!alias_type_has_memory(v->type))
       continue;
     for (uint32_t k = 0; k < n->n_outputs; k++)
       join_values(a, n->outputs[k], v);
@@ -237,7 +237,7 @@ static void join_result(alias_info *a, const ir_node *n, const ir_value *out, co
   uint32_t mask = r ? mask_of(r) : ALIAS_WILDCARD;
   bool all = mask & ALIAS_WILDCARD || n->op->effects & OP_RETURNS_ARG || (!mask && is_container(out->type));
 
-  if (!has_memory(out->type))
+  if (!alias_type_has_memory(out->type))
     return;
   for (uint32_t i = 0; i < n->n_inputs; i++)
     if (all || i >= sc->n_args || mask_of(&sc->args[i]) & mask)
@@ -337,13 +337,13 @@ static void call(alias_info *a, const ir_node *n, function *f)
     const ir_value *v = i < m->n ? ir_node_input(n, i) : i == m->n && n->n_outputs ? n->outputs[0] : NULL;
     uint32_t first = m->group[i];
 
-    if (i <= m->n && (!v || !has_memory(v->type)))
+    if (i <= m->n && (!v || !alias_type_has_memory(v->type)))
       continue;
     uint32_t own = v ? v->scratch : 0;
     if (m->written[i])
       write_group(a, own, WRITES_ALL);
     const ir_value *w = first < m->n ? ir_node_input(n, first) : first == m->n && n->n_outputs ? n->outputs[0] : NULL;
-    if (first != i && w && has_memory(w->type))
+    if (first != i && w && alias_type_has_memory(w->type))
       join(a, own, w->scratch);
   }
   if (n->n_outputs)
@@ -365,7 +365,7 @@ static void visit_node(alias_info *a, const ir_node *n)
     break;
   case IR_CONSTANT:
     a->known[n->outputs[0]->scratch] = constant_truth(n);
-    if (has_memory(n->outputs[0]->type))
+    if (alias_type_has_memory(n->outputs[0]->type))
       join(a, 0, n->outputs[0]->scratch);
     break;
   case IR_GET_ATTR: {
@@ -437,7 +437,7 @@ static void fill_summary(summary *m, const alias_info *a, const ir_graph *g)
     const ir_value *v = i < m->n                                  ? ir_block_input(g->block, i)
                         : i == m->n && ir_block_n_outputs(g->block) ? ir_block_output(g->block, 0)
                                                                   : NULL;
-    roots[i] = i == m->n + 1 ? root_of(a, 0) : v && has_memory(v->type) ? root_of(a, v->scratch) : NO_GROUP;
+    roots[i] = i == m->n + 1 ? root_of(a, 0) : v && alias_type_has_memory(v->type) ? root_of(a, v->scratch) : NO_GROUP;
     m->written[i] = roots[i] != NO_GROUP && i != m->n && a->written[roots[i]] != 0;
     m->group[i] = i;
     for (uint32_t k = 0; k < i && m->group[i] == i; k++)
@@ -494,7 +494,7 @@ alias_info *alias_analyse_all(session *s, const ir_graph *g)
   a->all = true;
   for (uint32_t i = 1; i < ir_block_n_inputs(g->block); i++) /* a caller may give one thing twice */
     for (uint32_t k = i; k-- > 0;)
-      if (has_memory(ir_block_input(g->block, k)->type)) {
+      if (alias_type_has_memory(ir_block_input(g->block, k)->type)) {
         join_values(a, ir_block_input(g->block, i), ir_block_input(g->block, k));
         break;
       }
@@ -506,7 +506,7 @@ uint32_t alias_n_values(const alias_info *a) { return a->n; }
 
 uint32_t alias_group(const alias_info *a, const ir_value *v)
 {
-  return has_memory(v->type) ? root_of(a, v->scratch) : ALIAS_NO_MEMORY;
+  return alias_type_has_memory(v->type) ? root_of(a, v->scratch) : ALIAS_NO_MEMORY;
 }
 
 uint32_t alias_n_writes(const alias_info *a) { return a->n_writes; }
@@ -519,17 +519,17 @@ ir_node *alias_write(const alias_info *a, uint32_t i, uint32_t *group)
 
 bool alias_may(const alias_info *a, const ir_value *x, const ir_value *y)
 {
-  return has_memory(x->type) && has_memory(y->type) && root_of(a, x->scratch) == root_of(a, y->scratch);
+  return alias_type_has_memory(x->type) && alias_type_has_memory(y->type) && root_of(a, x->scratch) == root_of(a, y->scratch);
 }
 
 bool alias_is_written(const alias_info *a, const ir_value *v)
 {
-  return has_memory(v->type) && a->written[root_of(a, v->scratch)] & (is_tensor(v->type) ? WRITES_TENSORS : WRITES_ALL);
+  return alias_type_has_memory(v->type) && a->written[root_of(a, v->scratch)] & (is_tensor(v->type) ? WRITES_TENSORS : WRITES_ALL);
 }
 
 bool alias_items_change(const alias_info *a, const ir_value *v)
 {
-  return has_memory(v->type) && a->written[root_of(a, v->scratch)] & WRITES_CONTAINERS;
+  return alias_type_has_memory(v->type) && a->written[root_of(a, v->scratch)] & WRITES_CONTAINERS;
 }
 
 typedef struct state_question {

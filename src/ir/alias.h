@@ -27,6 +27,8 @@ alias_info *alias_analyse(session *s, const ir_graph *g, bool training);
 alias_info *alias_analyse_all(session *s, const ir_graph *g);
 uint32_t alias_n_values(const alias_info *a);
 #define ALIAS_CONSTANTS 0         /* the group of constants */
+/* Can values of the type be written to, or hold what can?  Not numbers and texts. */
+bool alias_type_has_memory(const type *t);
 #define ALIAS_NO_MEMORY UINT32_MAX /* numbers, texts */
 /* The number of v's group: equal for two values that may share memory. */
 uint32_t alias_group(const alias_info *a, const ir_value *v);

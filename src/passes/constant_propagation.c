@@ -11,18 +11,30 @@
 
 typedef struct folding {
   session *s;
-  alias_info *alias;
+  alias_info *alias; /* NULL: only what cannot be written to is folded, and nobody needs to be asked */
   bool *escapes;
-  bool immutable; /* only of types that cannot be written to */
 } folding;
+
+static bool can_be_written(const type *t)
+{
+  if (!type_is(t, TYPE_TUPLE))
+    return alias_type_has_memory(t);
+  t = type_runtime(t);
+  for (uint32_t i = 0; i < t->n_elems; i++)
+    if (can_be_written(t->elems[i]))
+      return true;
+  return false;
+}
 
 /* May v be one object for all calls? */
 static bool may_share(const folding *f, const ir_value *v)
 {
+  if (!f->alias)
+    return !can_be_written(v->type);
   uint32_t group = alias_group(f->alias, v);
 
   return group == ALIAS_NO_MEMORY || type_is(v->type, TYPE_TUPLE) ||
-         (!f->immutable && group != ALIAS_CONSTANTS && !alias_is_written(f->alias, v) && !f->escapes[group]);
+         (group != ALIAS_CONSTANTS && !alias_is_written(f->alias, v) && !f->escapes[group]);
 }
 
 static void make_constant(const folding *f, ir_node *n, const rush_value *v)
@@ -120,7 +132,7 @@ static void fold_node(const folding *f, ir_node *n)
     return;
   for (uint32_t i = 0; i < n->n_inputs; i++)
     if (!ir_value_as_constant(ir_node_input(n, i), &args[i]) || !is_plain_tensor(args[i]) ||
-        alias_is_written(f->alias, ir_node_input(n, i)))
+        (f->alias ? alias_is_written(f->alias, ir_node_input(n, i)) : can_be_written(ir_node_input(n, i)->type)))
       return;
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     out[i] = value_none();
@@ -237,14 +249,24 @@ static void fold_block(const folding *f, ir_block *b)
   session_leave(f->s);
 }
 
-static void propagate(session *s, ir_graph *g, bool immutable)
+void pass_constant_propagation(session *s, ir_graph *g)
 {
-  folding f = {.s = s, .alias = alias_analyse_all(s, g), .immutable = immutable};
+  folding f = {.s = s, .alias = alias_analyse_all(s, g)};
 
   f.escapes = pass_escaping(s, f.alias, g);
   fold_block(&f, g->block);
   pass_dce(s, g);
 }
 
-void pass_constant_propagation(session *s, ir_graph *g) { propagate(s, g, false); }
-void pass_constant_propagation_immutable_types(session *s, ir_graph *g) { propagate(s, g, true); }
+void pass_fold_immutable(session *s, ir_graph *g)
+{
+  const folding f = {.s = s};
+
+  fold_block(&f, g->block);
+}
+
+void pass_constant_propagation_immutable_types(session *s, ir_graph *g)
+{
+  pass_fold_immutable(s, g);
+  pass_dce(s, g);
+}

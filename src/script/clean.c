@@ -124,6 +124,7 @@ void em_clean_emitted(session *s, ir_graph *g)
 {
   if (ir_graph_may_have(g, IR_TUPLE_UNPACK) || ir_graph_may_have(g, IR_TUPLE_INDEX))
     pass_lower_simple_tuples(s, g);
+  pass_fold_immutable(s, g);
   while (remove_unused(s, g->block))
     ;
   pass_constant_pooling(s, g);
