@@ -60,7 +60,7 @@ def test_weights_become_constants(tmp_path: pathlib.Path) -> None:
     frozen = rushlight.freeze(model)
     assert set(frozen.state_dict()) == {"count"} and not hasattr(frozen, "other") and not hasattr(frozen, "k")
     for name in ("dropout", "batch_norm", "CallMethod", "prim::Loop", "aten::mul"):
-        assert name not in frozen.graph, name
+        assert name not in str(frozen.graph), name
     for _ in range(2):
         for mine, want in zip(frozen(x), twin(x), strict=True):
             torch.testing.assert_close(torch.as_tensor(mine), torch.as_tensor(want), rtol=1e-4, atol=1e-4)
@@ -69,7 +69,7 @@ def test_weights_become_constants(tmp_path: pathlib.Path) -> None:
 def test_preserved(tmp_path: pathlib.Path) -> None:
     model, x = loaded(Net(), tmp_path / "m.pt"), torch.randn(2, 3, 5, 5)
     frozen = rushlight.freeze(model, ["other", "k", "conv.weight"], optimize_numerics=False)
-    assert "batch_norm" in frozen.graph and frozen.k == 3 and frozen.conv.weight.shape == (4, 3, 3, 3)
+    assert "batch_norm" in str(frozen.graph) and frozen.k == 3 and frozen.conv.weight.shape == (4, 3, 3, 3)
     assert frozen(x)[0].shape == (2, 4, 3, 3)
     first = torch.as_tensor(frozen(x)[0])
     frozen.k = 6
@@ -101,9 +101,9 @@ def test_optimize_for_inference(tmp_path: pathlib.Path) -> None:
     model, x = loaded(Net(), tmp_path / "m.pt"), torch.randn(2, 3, 5, 5)
     want = torch.as_tensor(rushlight.load(tmp_path / "m.pt")(x)[0])
     fast = rushlight.optimize_for_inference(model)
-    assert "batch_norm" not in fast.graph
+    assert "batch_norm" not in str(fast.graph)
     torch.testing.assert_close(torch.as_tensor(fast(x)[0]), want, rtol=1e-4, atol=1e-4)
     plain = rushlight.freeze(rushlight.load(tmp_path / "m.pt"), optimize_numerics=False)
     rushlight.run_frozen_optimizations(plain)
-    assert "batch_norm" not in plain.graph
+    assert "batch_norm" not in str(plain.graph)
     torch.testing.assert_close(torch.as_tensor(plain(x)[0]), want, rtol=1e-4, atol=1e-4)
