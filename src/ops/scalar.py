@@ -121,7 +121,8 @@ op("aten::warn", family="control", kernel="kernel_warn", effects=["side_effect"]
 op("prim::RaiseException", family="control", kernel="kernel_raise", effects=["side_effect"])
 op("aten::is_scripting", family="control", c="true")
 op("aten::_get_tracing_state", family="control", c="false")
-op("aten::is_grad_enabled", family="control", c="call->cx->grad_mode")
+# What a mode says is no constant.
+op("aten::is_grad_enabled", family="control", c="call->cx->grad_mode", effects=["side_effect"])
 op("aten::set_grad_enabled", family="control", kernel="kernel_set_grad_enabled", effects=["side_effect"])
 op("aten::is_autocast_enabled", family="control", c="false", same=["aten::is_autocast_cpu_enabled"])
 op("aten::_nnpack_available", family="control", c="false",

@@ -28,13 +28,13 @@ OTHER_WORDS = {"Params", "Nparams", "Buffers", "Super", "SuperMethod", "Reversed
 
 
 def first_line(error: BaseException) -> str:
-    text = re.sub(r" \(of Python compilation unit at: 0x[0-9a-f]+\)", "", str(error))
+    text = re.sub(r" \(of Python compilation unit at: 0x[0-9a-f]+\)|___torch_mangle_\d+\.", "", str(error))
     lines = [line.strip().rstrip(":").strip() for line in text.split("\n") if line.strip()]
     return next(line for line in lines if line)
 
 
 def last_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[-1]
+    return re.sub(r"___torch_mangle_\d+\.", "", str(error)).strip().splitlines()[-1]
 
 
 def same(got: Any, want: Any) -> None:
