@@ -5,6 +5,7 @@
 
 #include "fuzz.h"
 
+#include "base/clock.h"
 #include "formats/zip_write.h"
 #include "tensor/tensor.h"
 
@@ -223,7 +224,8 @@ static call_ctx inner_call(session *s, rush_error *err)
   return cx;
 }
 
-static void call_methods(session *s, module *m)
+/* ms: how long each call may take; 0: as long as the context allows. */
+static void call_methods(session *s, module *m, uint32_t ms)
 {
   static float image[64];
   static const int64_t sizes[4] = {1, 1, 8, 8};
@@ -241,6 +243,8 @@ static void call_methods(session *s, module *m)
     for (uint32_t k = 0; k < COUNT_OF(args); k++) {
       rush_error err = RUSH_ERROR_INIT;
       call_ctx cx = inner_call(s, &err);
+      if (ms)
+        cx.deadline_ns = clock_ns() + ms * UINT64_C(1000000);
       rush_status done = module_call(&cx, m, module_method_name(m, i), &args[k], k < 2, NULL, 0, &result);
       if (done == RUSH_OK)
         value_release(result);
@@ -269,7 +273,24 @@ void fuzz_use_module(session *s, str bytes, const char *name, bool check_full, b
     rush_error_clear(&err);
   }
   if (run)
-    call_methods(s, m);
+    call_methods(s, m, 0);
+}
+
+void fuzz_show_module(session *s, module *m, uint32_t ms)
+{
+  static const rush_dump shows[] = {RUSH_DUMP_CODE, RUSH_DUMP_JSON};
+
+  for (size_t i = 0; i < COUNT_OF(shows); i++) {
+    rush_error err = RUSH_ERROR_INIT;
+    call_ctx cx = inner_call(s, &err);
+    text_buf out;
+    text_init(&out, s->cx->ctx);
+    rush_status st = module_dump(&cx, m, shows[i], NULL, &out);
+    text_free(&out);
+    fuzz_check_error(st, &err);
+    rush_error_clear(&err);
+  }
+  call_methods(s, m, ms);
 }
 
 void fuzz_use_value(session *s, str bytes, const char *name)

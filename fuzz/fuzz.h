@@ -3,13 +3,15 @@
  * A target is a function fuzz_NAME(data, n) that hands the bytes to one reader through its real entry, in a new
  * context with limits.  Any failure is fine; a crash, a hang, a leak, or an error without a message is not, and
  * aborts.  fuzz/entry.c makes libFuzzer programs of them, fuzz/replay.c one program that runs saved inputs.
+ * `source` is mutated by the language's grammar: fuzz/mutate_source.c.
  *
  *   zip      formats/zip.c                    the bytes are an archive
  *   pickle   formats/pickle.c, archive/unpickle.c, saved.c
  *                                             the bytes are data.pkl of an archive of sections; or a whole file
  *   model    formats/json.c, archive/exported_*.c
  *                                             the bytes are models/model.json of an archive of sections
- *   source   script/: parser and emission     the bytes are code/__torch__.py of an archive of sections; or a file
+ *   source   script/ whole, passes/ of the front end
+ *                                             the bytes are code/__torch__.py of an archive of sections; or a file
  *   schema   value/schema.c                   the bytes are a schema
  *   ir       ir/parse.c, parse_atoms.c        the bytes are a graph
  *   archive  archive/: .pt, .pt2 and all that value_load reads; the bytes are a file
@@ -55,6 +57,8 @@ str fuzz_main(str text);
 str fuzz_pack(session *s, const char *main, str text, const fuzz_record *defaults, size_t n_defaults);
 /* Load as a program, compile all methods, release.  `run`: and call them. */
 void fuzz_use_module(session *s, str bytes, const char *name, bool check_full, bool run);
+/* Print a module's code and graphs, and call its methods, each for `ms` at most. */
+void fuzz_show_module(session *s, module *m, uint32_t ms);
 /* Load as plain data and release. */
 void fuzz_use_value(session *s, str bytes, const char *name);
 

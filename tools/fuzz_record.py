@@ -22,7 +22,7 @@ READERS = {
     "zip": ["formats/zip.c"],
     "pickle": ["formats/pickle.c", "archive/unpickle.c", "archive/saved.c"],
     "model": ["formats/json.c", "archive/exported_*.c"],
-    "source": ["script/*.c"],
+    "source": ["script/*.c", "passes/ssa.c", "passes/exits.c", "passes/closures.c"],
     "schema": ["value/schema.c"],
     "ir": ["ir/parse.c", "ir/parse_atoms.c"],
     "archive": [

@@ -1007,6 +1007,16 @@ def cases_of(source: str) -> Iterator[tuple[str, str]]:
     yield from ((head, p) for p in parts[1:] if p.startswith("def "))
 
 
+def code_of_files() -> Iterator[bytes]:
+    """The code records of archives alone, each as if it were a user's file."""
+    for data in files():
+        try:
+            content = below_root(data)
+        except zipfile.BadZipFile:
+            continue
+        yield from (v for k, v in content.items() if k.startswith("code/") and k.endswith(".py"))
+
+
 def seeds(target: str) -> Iterator[bytes]:
     if target == "zip":
         yield from zips()
@@ -1031,6 +1041,7 @@ def seeds(target: str) -> Iterator[bytes]:
                 + b"\n@@version\n3\n"
             )
         yield from section_seeds("code/__torch__.py")
+        yield from code_of_files()
     elif target == "schema":
         lines = [x for x in (TOP / "src" / "ops" / "schemas.txt").read_text().splitlines() if x and x[0] != "#"]
         yield from (x.encode() for x in SCHEMAS + lines[::60])
