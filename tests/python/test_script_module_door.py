@@ -88,3 +88,19 @@ def test_ignored_property_is_not_read():
             return x + 1
 
     assert rushlight.script(Shy())(torch.ones(1)).item() == 2
+
+
+def test_tied_parameters_of_a_trace_stay_one():
+    model = Outer()
+    model.other = Scale()
+    model.other.weight = model.inner.weight
+    traced = rushlight.trace(model, torch.ones(2))
+    assert traced.inner.weight is traced.other.weight
+    assert len(list(traced.parameters())) == 1
+    torch.testing.assert_close(traced(torch.ones(2)), model(torch.ones(2)))
+
+
+def test_check_error_is_torchs_too():
+    with pytest.raises(torch.jit.TracingCheckError, match="Graphs differed"), pytest.warns(Warning):
+        rushlight.trace(lambda x: x + int(x.size(0)), torch.ones(2), check_inputs=[(torch.ones(3),)])
+    assert issubclass(rushlight.TracingCheckError, Exception)

@@ -143,6 +143,17 @@ class TopLevelTracedModule(TracedModule):
     _disable_script_meta = True
 
 
+def _tie(made: Any, tensors: list[tuple[str, Any]]) -> None:
+    """One tensor at several places stays one for Python."""
+    first: dict[int, tuple[Any, str]] = {}
+    for where, tensor in tensors:
+        path, _, name = where.rpartition(".")
+        owner = made.get_submodule(path)
+        at, known = first.setdefault(id(tensor), (owner, name))
+        if (at, known) != (owner, name):
+            owner._set(name, getattr(at, known), at, known)
+
+
 def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Options, module_class: Any) -> Any:
     built = Built(module)
     names: dict[Any, str] = {}
@@ -169,6 +180,7 @@ def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Opt
     made = TopLevelTracedModule()
     made._become(built.object if isinstance(built.object, _rushlight.Module) else built.door.unit.module_of(built.object))
     made.__dict__["_name"] = type(module).__name__
+    _tie(made, tensors)
     if options.check:
         for func, method, kept, recording, record in checks:
             again = [c[method] for c in options.check_inputs] if options.check_inputs is not None else [kept]

@@ -44,7 +44,15 @@ class TracingCheckError(Exception):
                 "ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates that the "
                 "tracer has encountered untraceable code.\n" + _indent(tensor_compare_error) + "\n"
             )
-        super().__init__(self.message)
+        Exception.__init__(self, self.message)  # a class beside this one may be torch's of the same name
+
+
+@functools.cache
+def _check_error() -> type[TracingCheckError]:
+    """What is raised: torch's error, too."""
+    import torch
+
+    return type("TracingCheckError", (TracingCheckError, torch.jit._trace.TracingCheckError), {"__module__": __name__})
 
 
 def _indent(text: str) -> str:
@@ -535,7 +543,7 @@ class Checker:
             out = callee(**inputs) if self.options.named else callee(*inputs)
         except Exception as error:  # noqa: BLE001
             told = f"Encountered an exception while running the {what} with test inputs.\nException:\n{_indent(str(error))}"
-            raise TracingCheckError(None, None, extra_msg=told) from error
+            raise _check_error()(None, None, extra_msg=told) from error
         return _leaves(out)
 
     def compare(self, ours: list[Any], theirs: list[Any], what: str) -> None:
@@ -572,7 +580,7 @@ class Checker:
                     break
         tensor_error = self.compare_constants(first, again)
         if graph_error is not None or tensor_error is not None:
-            raise TracingCheckError(graph_error, tensor_error)
+            raise _check_error()(graph_error, tensor_error)
 
     def compare_constants(self, first: Recording, again: Recording) -> str | None:
         import torch
