@@ -101,7 +101,7 @@ typedef struct rush_op_def {
   /* What the compiler made for the node (`rushlight show --asm`). */
   void (*describe)(void *state, void *user, rush_write_fn *write, void *to);
   rush_alias_kind alias;
-  /* Its results' sizes, dtypes and strides, by one of the library's rules (docs/operators.md): "itself", "pointwise", "like" ... */
+  /* Its results' sizes, dtypes and strides, by one of the library's rules (src/ops/README.md): "itself", "pointwise", "like" ... */
   const char *shape;
   const rush_gradient_def *gradients; /* copied */
   size_t n_gradients;

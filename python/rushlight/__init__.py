@@ -41,10 +41,10 @@ from ._rushlight import (
     set_rng_state,
 )
 from .archives import save
-from .ops import load_library
 from .jit import *  # noqa: F403
 from .jit import __all__ as _jit_names
 from .jit.script_module import ScriptModule as _ScriptModule
+from .ops import load_library
 
 __all__ = [
     *_jit_names,

@@ -58,7 +58,6 @@ from ._rushlight import reset_peak_memory_stats as reset_peak_memory_stats
 from ._rushlight import set_cpu as set_cpu
 from ._rushlight import set_num_threads as set_num_threads
 from ._rushlight import set_rng_state as set_rng_state
-from .ops import load_library as load_library
 from ._rushlight import uint8 as uint8
 from ._rushlight import uint16 as uint16
 from ._rushlight import uint32 as uint32
@@ -93,6 +92,7 @@ from .jit import trace as trace
 from .jit import trace_module as trace_module
 from .jit import unused as unused
 from .jit import wait as wait
+from .ops import load_library as load_library
 
 _bool = builtins.bool
 _dtype = dtype

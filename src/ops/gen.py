@@ -534,7 +534,8 @@ def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str
                                                  else set()))
             w(f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)}, "
               f".overload_len = {len(s.overload)},\n    .family = {row.family}, "
-              f".variant = {row.variant}, .complex_body = {int('complex_body' in row.entry.get('effects', ()))}, .effects = {' | '.join(effects) or '0'},\n"
+              f".variant = {row.variant}, .complex_body = {int('complex_body' in row.entry.get('effects', ()))}, "
+              f".effects = {' | '.join(effects) or '0'},\n"
               f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
               f".point = {table.points.index(row.point) if row.point else -1}, "
               f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
