@@ -563,6 +563,7 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
 {
   size_t n = rush_function_n_args(f), used = 0, used_named = 0;
   size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
+  static const char too_many[] = "%s() expected at most %zu argument(s) but received %zu argument(s).";
   rush_argument arg;
 
   memset(out, 0, sizeof(*out));
@@ -570,6 +571,10 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
   out->named = PyMem_Calloc(n + 1, sizeof(*out->named));
   if (!out->args || !out->named) {
     PyErr_NoMemory();
+    goto fail;
+  }
+  if (skip + n_args + n_named > n) { /* before the values are looked at, as PyTorch does */
+    fail_schema(call, f, too_many, name, n, skip + n_args + n_named);
     goto fail;
   }
   for (size_t i = skip; i < n && rush_function_arg(f, i, &arg); i++) {
@@ -606,7 +611,7 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
       out->named[out->n_named++] = (rush_named_value){arg.name, v};
   }
   if (used < n_args) {
-    fail_schema(call, f, "%s() expected at most %zu argument(s) but received %zu argument(s).", name, n, skip + n_args + n_named);
+    fail_schema(call, f, too_many, name, n, skip + n_args + n_named);
     goto fail;
   }
   if (used_named < n_named) {

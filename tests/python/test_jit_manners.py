@@ -58,3 +58,11 @@ def test_unhashable(tmp_path: pathlib.Path) -> None:
     f = rushlight.script(imported("def f(a: List[int]): return hash(a)", tmp_path).f)
     with pytest.raises(Exception, match="unhashable type: 'list'"):
         f([1])
+
+
+def test_too_many_arguments(tmp_path: pathlib.Path) -> None:
+    f = imported("def f(x): return x", tmp_path).f
+    for script in (torch.jit.script, rushlight.script):
+        for args, kwargs in (((1, 2), {}), ((1,), {"z": 2}), ((1,), {"x": 2})):
+            with pytest.raises(RuntimeError, match=r"f\(\) expected at most 1 argument\(s\) but received 2 argument\(s\)"):
+                script(f)(*args, **kwargs)
