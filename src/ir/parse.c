@@ -138,6 +138,8 @@ static void parse_inputs(ir_parser *p, ir_node *n)
 {
   parse_expect(p, "(");
   parse_callee(p, n);
+  if (n->kind == IR_CALL_FUNCTION && !n->function)
+    parse_fail(p, "prim::CallFunction without a function");
   while (!parse_accept(p, ")")) {
     ir_node_add_input(p->s, n, use(p));
     if (!parse_peek(p, ")"))

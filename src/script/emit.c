@@ -272,11 +272,14 @@ static void declare_param(session *s, function *f, const ast_param *param, const
   if (!live_default(s, r, param, out))
     out->default_value = value_retain(em_evaluate_constant(s, r, param->default_value, out->type));
   out->has_default = out->default_value.tag != RUSH_TAG_UNSET;
-  if (out->has_default && !type_contains_value(out->type, out->default_value))
+  if (out->has_default && !type_contains_value(out->type, out->default_value)) {
+    value_release(out->default_value); /* not yet among the schema's */
+    out->has_default = false;
     session_fail(s, &param->default_value->at, "Expected a default value of type %s%s on parameter \"%s\".%s%s%s",
                  type_text(s, out->type), out->is_inferred ? " (inferred)" : "", param->name,
                  out->is_inferred ? "Because \"" : "", out->is_inferred ? param->name : "",
                  out->is_inferred ? "\" was not annotated with an explicit type it is assumed to be type 'Tensor'." : "");
+  }
 }
 
 static bool is_static_method(const ast_def *def)
