@@ -1,4 +1,4 @@
-"""The language programs of the public corpus (../shared/corpus/cases/lang_*.py) whose source is functions and classes, from text:
+"""The language programs of the public corpus (../shared/corpus/cases/lang_*.py) made of functions and classes, from text:
 their calls answer as torch.jit.script's."""
 
 from __future__ import annotations
