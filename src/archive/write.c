@@ -131,6 +131,8 @@ static void find_unit(archive_writer *a, rush_value object)
   const class_info *c = t->cls;
   uint32_t n_functions = 0;
 
+  if (c->n_methods == 0 && strchr(t->name, ' ')) /* script_unit_new's class: no name of a program */
+    session_fail_status(a->s, RUSH_EARGUMENT, NULL, NULL, "the text has no functions: there is nothing to save");
   for (uint32_t i = 0; i < c->n_methods; i++)
     n_functions += c->methods[i]->self == NULL;
   if (!c->is_module || c->n_attrs || n_functions == 0 || n_functions < c->n_methods) {

@@ -402,7 +402,7 @@ static void put_tuple_of(printer *p, text_buf *out, const ir_node *n)
 {
   const type *t = n->outputs[0]->type;
 
-  if (t->fields)
+  if (t->fields && t->name) /* an operator's results have names, and no class */
     print_annotation(p, out, t);
   text_putc(out, '(');
   print_values(p, out, n->inputs, n->n_inputs);

@@ -4,7 +4,7 @@
 
 #include "rushlight/rushlight.h"
 
-static const char *const names[] = {"branches", "containers", "forks", "long_lines", "loops", "names", "numbers", "objects"};
+static const char *const names[] = {"branches", "containers", "forks", "long_lines", "loops", "names", "numbers", "objects", "results"};
 
 static const char *path_of(const char *name, const char *kind)
 {
