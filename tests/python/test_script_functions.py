@@ -8,12 +8,12 @@ import importlib
 import importlib.util
 import itertools
 import pathlib
+import re
 import sys
 from typing import Any
 
 import pytest
 import rushlight
-from script_snippets import SNIPPETS
 
 torch = pytest.importorskip("torch")
 
@@ -111,11 +111,18 @@ def test_every_probe(tmp_path: pathlib.Path) -> None:
 
 # -- Snippets asked from both ---------------------------------------------------------------------------------
 
-SNIPPET_HEAD = """import math
-import torch
-from enum import Enum
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
-"""
+def snippets() -> dict[str, str]:
+    """Of the files in snippets/: `=== NAME`, then a text that defines `f`; a line `#: a, b` of it is a call."""
+    out: dict[str, str] = {}
+    for file in sorted((pathlib.Path(__file__).parent / "snippets").glob("*.txt")):
+        for part in re.split(r"^=== ", file.read_text(encoding="utf-8"), flags=re.M)[1:]:
+            name, text = part.split("\n", 1)
+            assert name not in out, f"{file}: {name} stands twice"
+            out[name] = text
+    return out
+
+
+SNIPPETS = snippets()
 # Where we answer otherwise, and why.
 OTHERWISE = {
     "mutual_recursion": "PyTorch runs out of stack, ours is the error of recursion",
@@ -164,9 +171,9 @@ def key_of(error: BaseException) -> Any:
 
 def answers(script: Any, text: str, folder: pathlib.Path, capsys: Any) -> list[Any]:
     """What each call gave: ("ok", value) or ("error", key); one error alone when it does not compile."""
-    module = imported(SNIPPET_HEAD + text.replace("from __future__ import annotations\n", ""), folder)
+    module = imported(PREAMBLE + text.replace("from __future__ import annotations\n", ""), folder)
     if "from __future__" in text:
-        module = imported("from __future__ import annotations\n" + SNIPPET_HEAD + text.replace("from __future__ import annotations\n", ""), folder)
+        module = imported("from __future__ import annotations\n" + PREAMBLE + text.replace("from __future__ import annotations\n", ""), folder)
     try:
         f = script(module.f)
     except Exception as e:  # noqa: BLE001
@@ -397,5 +404,5 @@ f = make()
 
 
 def test_classes_of_functions_locals(tmp_path: pathlib.Path) -> None:
-    module = imported(SNIPPET_HEAD + LOCALS, tmp_path)
+    module = imported(PREAMBLE + LOCALS, tmp_path)
     assert rushlight.script(module.f)(module.Red, None, (2, 3)) == (3, True)
