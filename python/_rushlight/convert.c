@@ -626,46 +626,6 @@ static int dict_to_value(py_call *call, PyObject *o, int depth, rush_value *out)
   return result;
 }
 
-/* -- Arguments ------------------------------------------------------------------------------------------- */
-
-int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out)
-{
-  size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
-
-  memset(out, 0, sizeof(*out));
-  out->args = PyMem_Calloc(n_args + 1, sizeof(*out->args));
-  out->named = PyMem_Calloc(n_named + 1, sizeof(*out->named));
-  if (!out->args || !out->named) {
-    py_args_free(out);
-    PyErr_NoMemory();
-    return -1;
-  }
-  for (size_t i = 0; i < n_args + n_named; i++) {
-    rush_value v;
-    if (py_to_value(call, args[i], &v) < 0) {
-      py_args_free(out);
-      return -1;
-    }
-    if (i < n_args) {
-      out->args[out->n_args++] = v;
-    } else {
-      PyObject *name = PyTuple_GET_ITEM(kwnames, (Py_ssize_t)(i - n_args));
-      out->named[out->n_named++] = (rush_named_value){PyUnicode_AsUTF8(name), v};
-    }
-  }
-  return 0;
-}
-
-void py_args_free(py_args *a)
-{
-  for (size_t i = 0; i < a->n_named; i++)
-    rush_value_release(a->named[i].value);
-  PyMem_Free(a->named);
-  if (a->args)
-    release_all(a->args, a->n_args);
-  memset(a, 0, sizeof(*a));
-}
-
 /* -- Values out ------------------------------------------------------------------------------------------- */
 
 static void free_capsule(PyObject *capsule)

@@ -194,9 +194,7 @@ static PyObject *py_operator_schemas(PyObject *m, PyObject *const *args, Py_ssiz
     return NULL;
   if (rush_op_schemas(st->context, name, &text, &err) != RUSH_OK)
     return py_raise(st, &err);
-  PyObject *o = PyUnicode_FromString(text);
-  rush_free_text(st->context, text);
-  return o;
+  return py_text_steal(st, text);
 }
 
 /* -- Settings ----------------------------------------------------------------------------------------------- */
@@ -209,9 +207,7 @@ static PyObject *py_manual_seed(PyObject *m, PyObject *arg)
 
   if (PyErr_Occurred())
     return NULL;
-  if (rush_manual_seed(st->context, seed, &err) != RUSH_OK)
-    return py_raise(st, &err);
-  Py_RETURN_NONE;
+  return py_done(st, rush_manual_seed(st->context, seed, &err), &err);
 }
 static PyObject *py_get_rng_state(PyObject *m, PyObject *unused)
 {
@@ -242,9 +238,7 @@ static PyObject *py_set_rng_state(PyObject *m, PyObject *arg)
   rush_status status = rush_generator_set_state(st->context, b.buf, (size_t)b.len, &err);
   PyBuffer_Release(&b);
   Py_DECREF(data);
-  if (status != RUSH_OK)
-    return py_raise(st, &err);
-  Py_RETURN_NONE;
+  return py_done(st, status, &err);
 }
 
 static PyObject *py_set_num_threads(PyObject *m, PyObject *arg)
@@ -294,9 +288,7 @@ static PyObject *py_profile_start(PyObject *m, PyObject *arg)
 
   if (PyErr_Occurred())
     return NULL;
-  if (rush_profile_start(st->context, most, &err) != RUSH_OK)
-    return py_raise(st, &err);
-  Py_RETURN_NONE;
+  return py_done(st, rush_profile_start(st->context, most, &err), &err);
 }
 static PyObject *profile_event(const rush_profile_event *e)
 {
@@ -315,10 +307,8 @@ static PyObject *py_profile_stop(PyObject *m, PyObject *unused)
   rush_profile_stop(c);
   rush_profile_n_events(c, &n_dropped);
   for (size_t i = 0; events && rush_profile_event_at(c, i, &e); i++) {
-    PyObject *one = profile_event(&e);
-    if (!one || PyList_Append(events, one) < 0)
+    if (py_append_steal(events, profile_event(&e)) < 0)
       Py_CLEAR(events);
-    Py_XDECREF(one);
   }
   return events ? Py_BuildValue("(NK)", events, (unsigned long long)n_dropped) : NULL;
 }
@@ -439,9 +429,7 @@ static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
     return NULL;
   rush_status status = rush_plugin_load(st->context, PyBytes_AS_STRING(path), &err);
   Py_DECREF(path);
-  if (status != RUSH_OK)
-    return py_raise(st, &err);
-  Py_RETURN_NONE;
+  return py_done(st, status, &err);
 }
 
 static PyObject *py_load_value(PyObject *m, PyObject *arg)

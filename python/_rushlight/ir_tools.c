@@ -1,10 +1,6 @@
 /* Aliases, moves and patterns of graphs, as the module's functions. */
 #include "ir.h"
 
-#define NODE(o) ((const rush_node *)((py_ir *)(o))->p)
-#define VALUE(o) ((const rush_graph_value *)((py_ir *)(o))->p)
-#define GRAPH(o) ((rush_graph *)(uintptr_t)((py_ir *)(o))->p)
-
 static void free_aliases(PyObject *capsule)
 {
   py_state *st = PyCapsule_GetContext(capsule);
@@ -21,7 +17,7 @@ PyObject *py_alias_analyse(PyObject *m, PyObject *graph)
 
   if (!PyObject_TypeCheck(graph, st->ir_types[PY_GRAPH]))
     return PyErr_Format(PyExc_TypeError, "a Graph is wanted");
-  if (st->api->alias_analyse(GRAPH(graph), &a, &err) != RUSH_OK)
+  if (st->api->alias_analyse(G(graph), &a, &err) != RUSH_OK)
     return py_raise(st, &err);
   PyObject *capsule = PyCapsule_New(a, "rush_aliases", free_aliases);
   if (!capsule)
@@ -45,7 +41,7 @@ PyObject *py_alias_query(PyObject *m, PyObject *args)
     return NULL;
   if (w != Py_None && (!PyObject_TypeCheck(w, st->ir_types[PY_VALUE]) || ((py_ir *)v)->graph != ((py_ir *)w)->graph))
     return PyErr_Format(PyExc_TypeError, "two values of one graph are wanted");
-  return PyBool_FromLong(w == Py_None ? st->api->alias_has_writers(a, VALUE(v)) : st->api->alias_may(a, VALUE(v), VALUE(w), contained));
+  return PyBool_FromLong(w == Py_None ? st->api->alias_has_writers(a, V(v)) : st->api->alias_may(a, V(v), V(w), contained));
 }
 
 /* move_if_valid(node, at, after, try_only) */
@@ -59,7 +55,7 @@ PyObject *py_move_if_valid(PyObject *m, PyObject *args)
 
   if (!PyArg_ParseTuple(args, "O!O!pp:move_if_valid", st->ir_types[PY_NODE], &n, st->ir_types[PY_NODE], &at, &after, &try_only))
     return NULL;
-  if (st->api->node_move_if_valid(NODE(n), NODE(at), after, try_only, &done, &err) != RUSH_OK)
+  if (st->api->node_move_if_valid(N(n), N(at), after, try_only, &done, &err) != RUSH_OK)
     return py_raise(st, &err);
   return PyBool_FromLong(done);
 }
@@ -83,7 +79,7 @@ static int put(PyObject *dict, PyObject *key, PyObject *v)
 static PyObject *match_dict(const visitor *x, const rush_match *match)
 {
   const rush_backend_api *api = x->st->api;
-  const rush_block *b = api->graph_block(GRAPH(x->pattern));
+  const rush_block *b = api->graph_block(G(x->pattern));
   PyObject *dict = PyDict_New();
 
   for (const rush_node *n = api->block_param(b); dict && n; n = n == api->block_param(b) ? api->block_first(b) : api->node_next(n))
@@ -125,7 +121,7 @@ PyObject *py_graph_match(PyObject *m, PyObject *args)
   if (!PyArg_ParseTuple(args, "O!O!:graph_match", st->ir_types[PY_GRAPH], &x.graph, st->ir_types[PY_GRAPH], &x.pattern) ||
       !(x.list = PyList_New(0)))
     return NULL;
-  if (st->api->graph_match(GRAPH(x.graph), GRAPH(x.pattern), visit, &x, &err) != RUSH_OK)
+  if (st->api->graph_match(G(x.graph), G(x.pattern), visit, &x, &err) != RUSH_OK)
     py_raise(st, &err);
   if (PyErr_Occurred())
     Py_CLEAR(x.list);
@@ -144,7 +140,7 @@ PyObject *py_graph_rewrite(PyObject *m, PyObject *args)
   if (!PyArg_ParseTuple(args, "O!O!O!O:graph_rewrite", st->ir_types[PY_GRAPH], &x.graph, st->ir_types[PY_GRAPH], &x.pattern,
                         st->ir_types[PY_GRAPH], &by, &x.accept))
     return NULL;
-  if (st->api->graph_rewrite(GRAPH(x.graph), GRAPH(x.pattern), GRAPH(by), x.accept == Py_None ? NULL : visit, &x, &n, &err) != RUSH_OK)
+  if (st->api->graph_rewrite(G(x.graph), G(x.pattern), G(by), x.accept == Py_None ? NULL : visit, &x, &n, &err) != RUSH_OK)
     py_raise(st, &err);
   return PyErr_Occurred() ? NULL : PyLong_FromSize_t(n);
 }

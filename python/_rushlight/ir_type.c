@@ -38,9 +38,7 @@ static PyObject *text(PyObject *self, bool annotation)
 
   if (st->api->type_text(st->context, T(self), annotation, &s, &err) != RUSH_OK)
     return py_raise(st, &err);
-  PyObject *o = PyUnicode_FromString(s);
-  rush_free_text(st->context, s);
-  return o;
+  return py_text_steal(st, s);
 }
 
 static PyObject *type_repr(PyObject *self) { return text(self, false); }
@@ -60,10 +58,8 @@ static PyObject *type_elems(PyObject *self, PyObject *unused)
 
   (void)unused;
   for (size_t i = 0; list && i < st->api->type_n_elems(T(self)); i++) {
-    PyObject *o = py_type_steal(st, st->api->type_elem(T(self), i));
-    if (!o || PyList_Append(list, o) < 0)
+    if (py_append_steal(list, py_type_steal(st, st->api->type_elem(T(self), i))) < 0)
       Py_CLEAR(list);
-    Py_XDECREF(o);
   }
   return list;
 }
@@ -76,10 +72,8 @@ static PyObject *type_fields(PyObject *self, PyObject *unused)
 
   (void)unused;
   for (size_t i = 0; list && (name = st->api->type_field(T(self), i)); i++) {
-    PyObject *o = PyUnicode_FromString(name);
-    if (!o || PyList_Append(list, o) < 0)
+    if (py_append_steal(list, PyUnicode_FromString(name)) < 0)
       Py_CLEAR(list);
-    Py_XDECREF(o);
   }
   return list;
 }
@@ -209,6 +203,5 @@ PyObject *py_unify_types(PyObject *m, PyObject *args)
 
 int py_add_type_types(PyObject *m, py_state *st)
 {
-  st->ir_types[PY_TYPE] = (PyTypeObject *)PyType_FromModuleAndSpec(m, &spec, NULL);
-  return st->ir_types[PY_TYPE] ? PyModule_AddType(m, st->ir_types[PY_TYPE]) : -1;
+  return (st->ir_types[PY_TYPE] = py_add_type(m, &spec)) ? 0 : -1;
 }

@@ -7,72 +7,6 @@
 
 /* -- Calling ----------------------------------------------------------------------------------------- */
 
-/* torch's random state around a call that may draw numbers, so that torch.manual_seed counts. */
-int py_sync_generator(py_state *st, bool into_torch)
-{
-  PyObject *torch = PyImport_ImportModule("torch");
-  rush_error err = RUSH_ERROR_INIT;
-  char bytes[RUSH_GENERATOR_STATE_BYTES];
-  PyObject *state = NULL;
-  Py_buffer b;
-  int result = -1;
-
-  if (!torch)
-    return -1;
-  if (into_torch) {
-    if (rush_generator_get_state(st->context, bytes, &err) != RUSH_OK) {
-      py_raise(st, &err);
-      goto done;
-    }
-    PyObject *array = PyByteArray_FromStringAndSize(bytes, sizeof(bytes));
-    PyObject *dtype = PyObject_GetAttrString(torch, "uint8");
-    PyObject *tensor = NULL;
-    if (array && dtype) {
-      PyObject *kwargs = Py_BuildValue("{s:O}", "dtype", dtype);
-      PyObject *args = PyTuple_Pack(1, array);
-      PyObject *make = PyObject_GetAttrString(torch, "frombuffer");
-      tensor = make && args && kwargs ? PyObject_Call(make, args, kwargs) : NULL;
-      Py_XDECREF(kwargs);
-      Py_XDECREF(args);
-      Py_XDECREF(make);
-    }
-    PyObject *r = tensor ? PyObject_CallMethod(torch, "set_rng_state", "O", tensor) : NULL;
-    result = r ? 0 : -1;
-    Py_XDECREF(r);
-    Py_XDECREF(tensor);
-    Py_XDECREF(array);
-    Py_XDECREF(dtype);
-    goto done;
-  }
-  PyObject *tensor = PyObject_CallMethod(torch, "get_rng_state", NULL);
-  state = tensor ? PyObject_CallMethod(tensor, "numpy", NULL) : NULL;
-  Py_XDECREF(tensor);
-  if (!state || PyObject_GetBuffer(state, &b, PyBUF_SIMPLE) < 0)
-    goto done;
-  result = 0;
-  if (rush_generator_set_state(st->context, b.buf, (size_t)b.len, &err) != RUSH_OK) {
-    py_raise(st, &err);
-    result = -1;
-  }
-  PyBuffer_Release(&b);
-done:
-  Py_XDECREF(state);
-  Py_DECREF(torch);
-  return result;
-}
-
-bool py_grad_is_disabled(py_state *st)
-{
-  if (!py_find_torch(st))
-    return false;
-  PyObject *on = PyObject_CallNoArgs(st->torch_grad_enabled);
-  bool off = on == Py_False;
-
-  PyErr_Clear();
-  Py_XDECREF(on);
-  return off;
-}
-
 static int module_refresh(py_module *m);
 
 /* `owner` is a module or a script object. */
@@ -81,12 +15,8 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
 {
   rush_module *module = PyObject_TypeCheck(owner, st->module_type) ? ((py_module *)owner)->module : NULL;
   py_call call = {.state = st, .strict_text = true};
-  rush_call_options options = RUSH_CALL_OPTIONS_INIT;
-  rush_error err = RUSH_ERROR_INIT;
-  rush_value result;
   PyObject *out = NULL;
   py_args a;
-  rush_status status;
 
   if (st->call_hook && py_hooked_call(st, owner, name, args, n_args, kwnames, &out))
     return out;
@@ -102,33 +32,12 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
     py_call_end(&call);
     return NULL;
   }
-  bool sync = (!module || rush_module_is_random(module)) && py_find_torch(st);
-  options.no_grad = py_grad_is_disabled(st);
-  if (sync && py_sync_generator(st, false) < 0)
-    goto done;
-  Py_BEGIN_ALLOW_THREADS
-  status = module ? rush_module_call_named(module, name, a.args, a.n_args, a.named, a.n_named, &options, &result, &err)
-                  : rush_object_call(st->context, ((py_object *)owner)->value, name, a.args, a.n_args, a.named, a.n_named,
-                                     &options, &result, &err);
-  Py_END_ALLOW_THREADS
-  if (status != RUSH_OK)
-    py_raise(st, &err);
-  else if (PyErr_Occurred())
-    rush_value_release(result);
-  else {
-    out = py_from_value(&call, result);
-    rush_value_release(result);
-  }
-  PyObject *type, *value, *tb;
-  PyErr_Fetch(&type, &value, &tb);
-  if (py_call_writes(&call) < 0 || (sync && py_sync_generator(st, true) < 0))
-    Py_CLEAR(out);
-  if (type)
-    PyErr_Restore(type, value, tb);
-done:
-  py_args_free(&a);
-  py_call_end(&call);
-  return out;
+  const py_callee callee = {.module = module,
+                            .context = st->context,
+                            .object = module ? rush_value_none() : ((py_object *)owner)->value,
+                            .method = name,
+                            .is_random = !module || rush_module_is_random(module)};
+  return py_run_steal(&call, &a, &callee);
 }
 
 /* -- Bound methods -------------------------------------------------------------------------------------- */
@@ -177,9 +86,7 @@ static PyObject *method_schema(PyObject *self, void *unused)
     return NULL;
   if (rush_module_method_schema(module->module, m->name, &text, &err) != RUSH_OK)
     return py_raise(m->state, &err);
-  PyObject *o = PyUnicode_FromString(text);
-  rush_free_text(m->state->context, text);
-  return o;
+  return py_text_steal(m->state, text);
 }
 static PyObject *no_program(void)
 {
@@ -195,9 +102,7 @@ static PyObject *dump(py_module *self, rush_dump what, const char *method)
     return no_program();
   if (rush_module_dump(self->module, what, method, &text, &err) != RUSH_OK)
     return py_raise(self->state, &err);
-  PyObject *o = PyUnicode_FromString(text);
-  rush_free_text(self->state->context, text);
-  return o;
+  return py_text_steal(self->state, text);
 }
 static PyObject *method_graph(PyObject *self, void *unused)
 {
@@ -947,9 +852,7 @@ static PyObject *object_repr(PyObject *self)
 
   if (rush_value_to_text(o->state->context, o->value, true, &text, &err) != RUSH_OK)
     return py_raise(o->state, &err);
-  PyObject *s = PyUnicode_FromString(text);
-  rush_free_text(o->state->context, text);
-  return s;
+  return py_text_steal(o->state, text);
 }
 static PyObject *object_getattro(PyObject *self, PyObject *name)
 {
@@ -1018,16 +921,11 @@ static PyType_Spec enum_spec = {"rushlight.EnumValue", sizeof(py_object), 0,
 
 int py_add_module_types(PyObject *m, py_state *st)
 {
-  st->method_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &method_spec, NULL);
-  st->module_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &module_spec, NULL);
-  st->object_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &object_spec, NULL);
-  st->enum_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &enum_spec, NULL);
-  if (!st->method_type || !st->module_type || !st->object_type || !st->enum_type)
-    return -1;
-  return PyModule_AddType(m, st->module_type) < 0 || PyModule_AddType(m, st->method_type) < 0 ||
-                 PyModule_AddType(m, st->object_type) < 0 || PyModule_AddType(m, st->enum_type) < 0
-             ? -1
-             : 0;
+  st->method_type = py_add_type(m, &method_spec);
+  st->module_type = py_add_type(m, &module_spec);
+  st->object_type = py_add_type(m, &object_spec);
+  st->enum_type = py_add_type(m, &enum_spec);
+  return st->method_type && st->module_type && st->object_type && st->enum_type ? 0 : -1;
 }
 
 /* -- Texts ----------------------------------------------------------------------------------------------------- */

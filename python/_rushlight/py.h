@@ -98,6 +98,33 @@ int py_from_dlpack(py_call *call, PyObject *o, rush_value *out);
 void py_call_end(py_call *call);
 /* Raise what err says; clears it.  Returns NULL. */
 PyObject *py_raise(py_state *state, rush_error *err);
+PyObject *py_tensor_wrap(py_state *state, rush_value v); /* retains v */
+/* torch's module when it was imported by someone, else NULL (no exception). */
+int py_find_torch(py_state *state);
+
+PyObject *py_object_wrap(py_state *state, rush_value v); /* a ScriptObject; retains v */
+
+/* -- call.c ----------------------------------------------------------------------------------------- */
+
+/* Units lock; whoever holds the lock may ask Python.  So it is never waited for with the GIL. */
+#define WITHOUT_GIL(call)   \
+  do {                      \
+    Py_BEGIN_ALLOW_THREADS  \
+    call;                   \
+    Py_END_ALLOW_THREADS    \
+  } while (0)
+
+/* A str of a text of the library, which it frees. */
+PyObject *py_text_steal(py_state *st, char *text);
+/* The same, or what err says. */
+PyObject *py_text_or_raise(py_state *st, rush_status status, char *text, rush_error *err);
+/* None, or what err says. */
+PyObject *py_done(py_state *st, rush_status status, rush_error *err);
+/* Append an item, which may be NULL: 0, or -1 with an exception set. */
+int py_append_steal(PyObject *list, PyObject *item);
+/* A type of the module; NULL with an exception set. */
+PyTypeObject *py_add_type(PyObject *m, PyType_Spec *spec);
+
 /* Positional and keyword arguments (vectorcall layout) as values.  0, or -1 with an exception set. */
 typedef struct py_args {
   rush_value *args;
@@ -106,11 +133,21 @@ typedef struct py_args {
 } py_args;
 int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out);
 void py_args_free(py_args *a);
-PyObject *py_tensor_wrap(py_state *state, rush_value v); /* retains v */
-/* torch's module when it was imported by someone, else NULL (no exception). */
-int py_find_torch(py_state *state);
 
-PyObject *py_object_wrap(py_state *state, rush_value v); /* a ScriptObject; retains v */
+/* Around a call: torch's random state, so that torch.manual_seed counts; is torch.no_grad() on? */
+int py_sync_generator(py_state *state, bool into_torch);
+bool py_grad_is_disabled(py_state *state);
+
+typedef struct py_callee { /* a function, or a method of a module or of an object */
+  rush_function *function;
+  rush_module *module;
+  rush_context *context; /* of the object */
+  rush_value object;     /* borrowed */
+  const char *method;
+  bool is_random; /* may draw numbers: with torch's generator */
+} py_callee;
+/* Run it without the GIL; its result for Python, or NULL with an exception.  Ends the call and frees the arguments. */
+PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *callee);
 
 /* -- tensor.c, module.c, ops.c ------------------------------------------------------------------------ */
 
@@ -120,9 +157,6 @@ PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
 int py_add_module_types(PyObject *m, py_state *state);
 PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
 PyObject *py_freeze(PyObject *m, PyObject *args);
-/* Around a call: torch's random state, so that torch.manual_seed counts; is torch.no_grad() on? */
-int py_sync_generator(py_state *state, bool into_torch);
-bool py_grad_is_disabled(py_state *state);
 PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames);
 /* Call an operator by name with Python objects; torch, numpy or our tensors. */
 PyObject *py_operator(py_state *state, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames);

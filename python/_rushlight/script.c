@@ -3,22 +3,6 @@
 
 #include <string.h>
 
-/* Units lock; whoever holds the lock may ask Python.  So it is never waited for with the GIL. */
-#define WITHOUT_GIL(call)   \
-  do {                      \
-    Py_BEGIN_ALLOW_THREADS  \
-    call;                   \
-    Py_END_ALLOW_THREADS    \
-  } while (0)
-
-static PyObject *text_steal(py_state *st, char *text)
-{
-  PyObject *o = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-
-  rush_free_text(st->context, text);
-  return o;
-}
-
 static PyObject *type_or_raise(py_unit *u, rush_status st, const rush_type *t, rush_error *err)
 {
   return st == RUSH_OK ? py_type_wrap(u, t) : py_raise(u->state, err);
@@ -31,12 +15,8 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
   py_function *f = (py_function *)self;
   py_state *st = f->unit->state;
   const char *dot = strrchr(rush_function_name(f->function), '.');
-  rush_call_options options = RUSH_CALL_OPTIONS_INIT;
-  rush_error err = RUSH_ERROR_INIT;
   py_call call = {.state = st, .strict_text = true};
   PyObject *out = NULL;
-  rush_status status;
-  rush_value result;
   py_args a;
 
   if (st->call_hook && py_hooked_call(st, self, NULL, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, &out))
@@ -48,27 +28,8 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
   }
   if (f->is_random < 0)
     WITHOUT_GIL(f->is_random = rush_function_is_random(f->function));
-  bool sync = f->is_random && py_find_torch(st);
-  options.no_grad = py_grad_is_disabled(st);
-  if (sync && py_sync_generator(st, false) < 0)
-    goto done;
-  WITHOUT_GIL(status = rush_function_call(f->function, a.args, a.n_args, a.named, a.n_named, &options, &result, &err));
-  if (status != RUSH_OK)
-    py_raise(st, &err);
-  else {
-    out = PyErr_Occurred() ? NULL : py_from_value(&call, result);
-    rush_value_release(result);
-  }
-  PyObject *type, *value, *tb;
-  PyErr_Fetch(&type, &value, &tb);
-  if (py_call_writes(&call) < 0 || (sync && py_sync_generator(st, true) < 0))
-    Py_CLEAR(out);
-  if (type)
-    PyErr_Restore(type, value, tb);
-done:
-  py_args_free(&a);
-  py_call_end(&call);
-  return out;
+  const py_callee callee = {.function = f->function, .is_random = f->is_random};
+  return py_run_steal(&call, &a, &callee);
 }
 
 static void function_dealloc(PyObject *self);
@@ -137,9 +98,7 @@ static PyObject *function_compile(PyObject *self, PyObject *unused)
 
   (void)unused;
   WITHOUT_GIL(status = rush_function_compile(f->function, &err));
-  if (status != RUSH_OK)
-    return py_raise(f->unit->state, &err);
-  Py_RETURN_NONE;
+  return py_done(f->unit->state, status, &err);
 }
 
 static PyObject *dump(py_function *f, rush_dump what)
@@ -149,7 +108,7 @@ static PyObject *dump(py_function *f, rush_dump what)
   char *text;
 
   WITHOUT_GIL(status = rush_function_dump(f->function, what, &text, &err));
-  return status == RUSH_OK ? text_steal(f->unit->state, text) : py_raise(f->unit->state, &err);
+  return py_text_or_raise(f->unit->state, status, text, &err);
 }
 
 static PyObject *function_dump(PyObject *self, PyObject *arg)
@@ -185,9 +144,8 @@ static PyObject *function_args(PyObject *self, void *unused)
     PyObject *item = type ? Py_BuildValue("(sNOO)", arg.name, type, arg.has_default ? Py_True : Py_False,
                                           arg.keyword_only ? Py_True : Py_False)
                           : NULL;
-    if (!item || PyList_Append(list, item) < 0)
+    if (py_append_steal(list, item) < 0)
       Py_CLEAR(list);
-    Py_XDECREF(item);
   }
   return list;
 }
@@ -239,338 +197,6 @@ static PyType_Slot function_slots[] = {{Py_tp_new, function_new},
 static PyType_Spec function_spec = {"rushlight.Function", sizeof(py_function), 0,
                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                                     function_slots};
-
-/* -- Types -------------------------------------------------------------------------------------------- */
-
-static void type_dealloc(PyObject *self)
-{
-  PyTypeObject *type = Py_TYPE(self);
-
-  Py_XDECREF(((py_type *)self)->unit);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-static PyObject *type_text(PyObject *self, bool annotation)
-{
-  py_type *t = (py_type *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  char *text;
-
-  if (rush_type_to_text(t->unit->state->context, t->type, annotation, &text, &err) != RUSH_OK)
-    return py_raise(t->unit->state, &err);
-  return text_steal(t->unit->state, text);
-}
-static PyObject *type_str(PyObject *self) { return type_text(self, false); }
-static PyObject *type_annotation(PyObject *self, void *unused)
-{
-  (void)unused;
-  return type_text(self, true);
-}
-static PyObject *type_kind(PyObject *self, void *unused)
-{
-  (void)unused;
-  return PyLong_FromLong(rush_type_kind_of(((py_type *)self)->type));
-}
-static PyObject *type_name(PyObject *self, void *unused)
-{
-  const char *name = rush_type_name(((py_type *)self)->type);
-
-  (void)unused;
-  if (!name)
-    Py_RETURN_NONE;
-  return PyUnicode_FromString(name);
-}
-static PyObject *type_elems(PyObject *self, void *unused)
-{
-  py_type *t = (py_type *)self;
-  size_t n = rush_type_n_elems(t->type);
-  PyObject *out = PyTuple_New((Py_ssize_t)n);
-
-  (void)unused;
-  for (size_t i = 0; out && i < n; i++) {
-    PyObject *e = py_type_wrap(t->unit, rush_type_elem(t->type, i));
-    if (!e)
-      Py_CLEAR(out);
-    else
-      PyTuple_SET_ITEM(out, (Py_ssize_t)i, e);
-  }
-  return out;
-}
-static PyObject *type_fields(PyObject *self, void *unused)
-{
-  py_type *t = (py_type *)self;
-  PyObject *out = PyList_New(0);
-
-  (void)unused;
-  for (size_t i = 0; out && rush_type_field(t->type, i); i++) {
-    PyObject *name = PyUnicode_FromString(rush_type_field(t->type, i));
-    if (!name || PyList_Append(out, name) < 0)
-      Py_CLEAR(out);
-    Py_XDECREF(name);
-  }
-  return out;
-}
-static PyObject *type_attrs(PyObject *self, void *unused)
-{
-  py_type *t = (py_type *)self;
-  PyObject *out = PyList_New(0);
-  const rush_type *of;
-  const char *name;
-  unsigned flags;
-
-  (void)unused;
-  for (size_t i = 0; out && (name = rush_class_attr(t->type, i, &of, &flags)) != NULL; i++) {
-    PyObject *item = Py_BuildValue("(sNI)", name, py_type_wrap(t->unit, of), flags);
-    if (!item || PyList_Append(out, item) < 0)
-      Py_CLEAR(out);
-    Py_XDECREF(item);
-  }
-  return out;
-}
-static PyObject *type_method_names(PyObject *self, void *unused)
-{
-  py_type *t = (py_type *)self;
-  PyObject *out = PyList_New(0);
-  const char *name;
-
-  (void)unused;
-  for (size_t i = 0; out && (name = rush_class_method_name(t->type, i)) != NULL; i++) {
-    PyObject *item = PyUnicode_FromString(name);
-    if (!item || PyList_Append(out, item) < 0)
-      Py_CLEAR(out);
-    Py_XDECREF(item);
-  }
-  return out;
-}
-static PyObject *type_method(PyObject *self, PyObject *arg)
-{
-  py_type *t = (py_type *)self;
-  const char *name = PyUnicode_AsUTF8(arg);
-  rush_function *f = name ? rush_class_method(t->type, name) : NULL;
-
-  if (!name)
-    return NULL;
-  if (!f)
-    Py_RETURN_NONE;
-  return py_function_wrap(t->unit, f);
-}
-static PyObject *type_is_subtype(PyObject *self, PyObject *other)
-{
-  py_type *t = (py_type *)self;
-
-  if (!PyObject_TypeCheck(other, t->unit->state->type_type))
-    return PyErr_Format(PyExc_TypeError, "expected a Type, not %s", Py_TYPE(other)->tp_name);
-  return PyBool_FromLong(rush_type_is_subtype(t->type, ((py_type *)other)->type));
-}
-static PyObject *type_compare(PyObject *a, PyObject *b, int op)
-{
-  py_type *t = (py_type *)a;
-
-  if ((op != Py_EQ && op != Py_NE) || !PyObject_TypeCheck(b, t->unit->state->type_type))
-    Py_RETURN_NOTIMPLEMENTED;
-  const rush_type *x = t->type, *y = ((py_type *)b)->type;
-  bool same = x == y || (rush_type_is_subtype(x, y) && rush_type_is_subtype(y, x));
-  return PyBool_FromLong(same == (op == Py_EQ));
-}
-static Py_hash_t type_hash(PyObject *self) { return (Py_hash_t)rush_type_kind_of(((py_type *)self)->type); }
-
-/* -- Classes, which types are -- */
-
-static PyObject *done(py_unit *u, rush_status st, rush_error *err)
-{
-  if (st != RUSH_OK)
-    return py_raise(u->state, err);
-  Py_RETURN_NONE;
-}
-
-static PyObject *class_add_attr(PyObject *self, PyObject *args)
-{
-  py_type *t = (py_type *)self, *of;
-  rush_error err = RUSH_ERROR_INIT;
-  unsigned flags = 0;
-  const char *name;
-  rush_status st;
-
-  if (!PyArg_ParseTuple(args, "sO!|I", &name, t->unit->state->type_type, &of, &flags))
-    return NULL;
-  WITHOUT_GIL(st = rush_class_add_attr(t->unit->unit, t->type, name, of->type, flags, &err));
-  return done(t->unit, st, &err);
-}
-
-/* (name, value, type=None) as a value; -1 with an exception. */
-static int named_value(py_type *t, PyObject *args, const char **name, rush_value *v, const rush_type **of)
-{
-  py_call call = {.state = t->unit->state};
-  PyObject *o, *type = Py_None;
-
-  if (!PyArg_ParseTuple(args, "sO|O", name, &o, &type))
-    return -1;
-  *of = PyObject_TypeCheck(type, t->unit->state->type_type) ? ((py_type *)type)->type : NULL;
-  int result = *of ? py_to_value_as(&call, o, *of, v) : py_to_value(&call, o, v);
-  py_call_end(&call);
-  if (result > 0)
-    PyErr_Format(PyExc_RuntimeError, "a value of type '%s' does not fit '%s'", Py_TYPE(o)->tp_name, *name);
-  return result == 0 ? 0 : -1;
-}
-static PyObject *class_add_constant(PyObject *self, PyObject *args)
-{
-  py_type *t = (py_type *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  const rush_type *of;
-  const char *name;
-  rush_status st;
-  rush_value v;
-
-  if (named_value(t, args, &name, &v, &of) < 0)
-    return NULL;
-  WITHOUT_GIL(st = rush_class_add_constant(t->unit->unit, t->type, name, of, v, &err));
-  rush_value_release(v);
-  return done(t->unit, st, &err);
-}
-static PyObject *class_add_member(PyObject *self, PyObject *args)
-{
-  py_type *t = (py_type *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  const rush_type *of;
-  const char *name;
-  rush_status st;
-  rush_value v;
-
-  if (named_value(t, args, &name, &v, &of) < 0)
-    return NULL;
-  WITHOUT_GIL(st = rush_class_add_member(t->unit->unit, t->type, name, v, &err));
-  rush_value_release(v);
-  return done(t->unit, st, &err);
-}
-/* add_field(name, type[, (default,)]) */
-static PyObject *class_add_field(PyObject *self, PyObject *args)
-{
-  py_type *t = (py_type *)self, *of;
-  py_call call = {.state = t->unit->state};
-  rush_error err = RUSH_ERROR_INIT;
-  rush_value v = rush_value_none();
-  PyObject *o = NULL;
-  const char *name;
-  rush_status st;
-
-  if (!PyArg_ParseTuple(args, "sO!|(O)", &name, t->unit->state->type_type, &of, &o))
-    return NULL;
-  int result = o ? py_to_value_as(&call, o, of->type, &v) : 0;
-  py_call_end(&call);
-  if (result > 0)
-    PyErr_Format(PyExc_RuntimeError, "the default of field '%s' is not of its type", name);
-  if (result != 0)
-    return NULL;
-  WITHOUT_GIL(st = rush_class_add_field(t->unit->unit, t->type, name, of->type, o ? &v : NULL, &err));
-  rush_value_release(v);
-  return done(t->unit, st, &err);
-}
-static PyObject *class_add_property(PyObject *self, PyObject *args)
-{
-  py_type *t = (py_type *)self;
-  py_state *state = t->unit->state;
-  rush_error err = RUSH_ERROR_INIT;
-  PyObject *getter, *setter = Py_None;
-  const char *name;
-  rush_status st;
-
-  if (!PyArg_ParseTuple(args, "sO!|O", &name, state->function_type, &getter, &setter))
-    return NULL;
-  rush_function *set = PyObject_TypeCheck(setter, state->function_type) ? ((py_function *)setter)->function : NULL;
-  WITHOUT_GIL(st = rush_class_add_property(t->unit->unit, t->type, name, ((py_function *)getter)->function, set, &err));
-  return done(t->unit, st, &err);
-}
-static PyObject *class_add_hook(PyObject *self, PyObject *args)
-{
-  py_type *t = (py_type *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  PyObject *f;
-  rush_status st;
-  int pre;
-
-  if (!PyArg_ParseTuple(args, "O!p", t->unit->state->function_type, &f, &pre))
-    return NULL;
-  WITHOUT_GIL(st = rush_class_add_hook(t->unit->unit, t->type, ((py_function *)f)->function, pre, &err));
-  return done(t->unit, st, &err);
-}
-static PyObject *class_complete(PyObject *self, PyObject *unused)
-{
-  py_type *t = (py_type *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  rush_status st;
-
-  (void)unused;
-  WITHOUT_GIL(st = rush_class_complete(t->type, &err));
-  return done(t->unit, st, &err);
-}
-static PyObject *class_forget(PyObject *self, PyObject *unused)
-{
-  py_type *t = (py_type *)self;
-
-  (void)unused;
-  WITHOUT_GIL(rush_unit_forget_class(t->unit->unit, t->type));
-  Py_RETURN_NONE;
-}
-static PyObject *class_create(PyObject *self, PyObject *unused)
-{
-  py_type *t = (py_type *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  rush_value v;
-
-  (void)unused;
-  if (rush_object_create(t->unit->state->context, t->type, &v, &err) != RUSH_OK)
-    return py_raise(t->unit->state, &err);
-  PyObject *o = py_object_wrap(t->unit->state, v);
-  rush_value_release(v);
-  return o;
-}
-
-static PyObject *type_short_name(PyObject *self, PyObject *unused);
-static PyObject *type_qualified_name(PyObject *self, PyObject *unused);
-static PyMethodDef type_methods[] = {
-    {"isSubtypeOf", type_is_subtype, METH_O, "is every value of this type one of the other?"},
-    {"method", type_method, METH_O, "a class's method as a Function, or None"},
-    {"add_attr", class_add_attr, METH_VARARGS, "add_attr(name, type, flags=0): 1 parameter, 2 buffer"},
-    {"add_constant", class_add_constant, METH_VARARGS, "add_constant(name, value, type=None)"},
-    {"add_member", class_add_member, METH_VARARGS, "add_member(name, value): of an enum"},
-    {"add_field", class_add_field, METH_VARARGS, "add_field(name, type[, (default,)]): of a NamedTuple"},
-    {"add_property", class_add_property, METH_VARARGS, "add_property(name, getter, setter=None)"},
-    {"add_hook", class_add_hook, METH_VARARGS, "add_hook(function, pre)"},
-    {"complete", class_complete, METH_NOARGS, "compile a script class's __init__"},
-    {"forget", class_forget, METH_NOARGS, "its name finds nothing from now on"},
-    {"name", type_short_name, METH_NOARGS, "a class's name"},
-    {"qualified_name", type_qualified_name, METH_NOARGS, "a class's qualified name"},
-    {"create", class_create, METH_NOARGS, "an object without attributes yet"},
-    {NULL, NULL, 0, NULL}};
-/* torch's names of the same: ClassType.name(), qualified_name(), str(). */
-static PyObject *type_short_name(PyObject *self, PyObject *unused)
-{
-  const char *name = rush_type_name(((py_type *)self)->type), *dot = name ? strrchr(name, '.') : NULL;
-
-  (void)unused;
-  return name ? PyUnicode_FromString(dot ? dot + 1 : name) : Py_NewRef(Py_None);
-}
-static PyObject *type_qualified_name(PyObject *self, PyObject *unused)
-{
-  const char *name = rush_type_name(((py_type *)self)->type);
-
-  (void)unused;
-  return name ? PyUnicode_FromString(name) : Py_NewRef(Py_None);
-}
-static PyGetSetDef type_getset[] = {
-    {"annotation_str", type_annotation, NULL, "as an annotation writes it", NULL},
-    {"kind_number", type_kind, NULL, "rush_type_kind", NULL},
-    {"qualified", type_name, NULL, "a class's qualified name, or None", NULL},
-    {"elems", type_elems, NULL, "types of elements", NULL},
-    {"fields", type_fields, NULL, "a NamedTuple's names", NULL},
-    {"attrs", type_attrs, NULL, "a class's attributes: [(name, Type, flags)]", NULL},
-    {"methods", type_method_names, NULL, "names of a class's methods", NULL},
-    {NULL, NULL, NULL, NULL, NULL}};
-static PyType_Slot type_slots[] = {{Py_tp_dealloc, type_dealloc}, {Py_tp_str, type_str},         {Py_tp_repr, type_str},
-                                   {Py_tp_hash, type_hash},       {Py_tp_richcompare, type_compare}, {Py_tp_methods, type_methods},
-                                   {Py_tp_getset, type_getset},   {Py_tp_doc, "A type of programs; a class can be added to."},
-                                   {0, NULL}};
-static PyType_Spec type_spec = {"rushlight.Type", sizeof(py_type), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, type_slots};
 
 /* -- Units -------------------------------------------------------------------------------------------- */
 
@@ -986,21 +612,10 @@ static PyType_Slot unit_slots[] = {{Py_tp_new, unit_new},
                                    {0, NULL}};
 static PyType_Spec unit_spec = {"rushlight.Unit", sizeof(py_unit), 0, Py_TPFLAGS_DEFAULT, unit_slots};
 
-/* -- All of them ---------------------------------------------------------------------------------------- */
-
-static PyTypeObject *add_type(PyObject *m, PyType_Spec *spec)
-{
-  PyTypeObject *t = (PyTypeObject *)PyType_FromModuleAndSpec(m, spec, NULL);
-
-  if (t && PyModule_AddType(m, t) < 0)
-    Py_CLEAR(t);
-  return t;
-}
-
 int py_add_script_types(PyObject *m, py_state *state)
 {
-  state->function_type = add_type(m, &function_spec);
-  state->type_type = add_type(m, &type_spec);
-  state->unit_type = add_type(m, &unit_spec);
+  state->function_type = py_add_type(m, &function_spec);
+  state->type_type = py_add_type(m, &py_type_spec);
+  state->unit_type = py_add_type(m, &unit_spec);
   return state->function_type && state->type_type && state->unit_type ? 0 : -1;
 }

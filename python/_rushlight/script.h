@@ -43,6 +43,10 @@ extern const rush_host py_host; /* user: a py_unit */
 PyObject *py_type_wrap(py_unit *u, const rush_type *t); /* the same object for the same type; new */
 PyObject *py_function_wrap(py_unit *u, rush_function *f); /* new */
 
+/* -- script_type.c ----------------------------------------------------------------------------------- */
+
+extern PyType_Spec py_type_spec;
+
 /* -- script.c ----------------------------------------------------------------------------------------- */
 
 int py_add_script_types(PyObject *m, py_state *state);

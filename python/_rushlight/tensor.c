@@ -198,9 +198,7 @@ static PyObject *tensor_repr(PyObject *self)
 
   if (rush_value_to_text(t->state->context, t->value, true, &text, &err) != RUSH_OK)
     return py_raise(t->state, &err);
-  PyObject *o = PyUnicode_FromString(text);
-  rush_free_text(t->state->context, text);
-  return o;
+  return py_text_steal(t->state, text);
 }
 
 static Py_ssize_t tensor_len(PyObject *self)
@@ -231,10 +229,9 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
   for (Py_ssize_t i = 0; list && i < n; i++) {
     PyObject *part = PySequence_GetItem(parts, i);
     PyObject *item = part ? tensor_tolist(part, NULL) : NULL;
-    if (!item || PyList_Append(list, item) < 0)
+    if (py_append_steal(list, item) < 0)
       Py_CLEAR(list);
     Py_XDECREF(part);
-    Py_XDECREF(item);
   }
   Py_XDECREF(parts);
   return list;
@@ -542,8 +539,7 @@ static PyType_Spec tensor_spec = {"rushlight.Tensor", sizeof(py_tensor), 0,
 
 int py_add_tensor_type(PyObject *m, py_state *state)
 {
-  state->tensor_type = (PyTypeObject *)PyType_FromModuleAndSpec(m, &tensor_spec, NULL);
-  return state->tensor_type ? PyModule_AddType(m, state->tensor_type) : -1;
+  return (state->tensor_type = py_add_type(m, &tensor_spec)) ? 0 : -1;
 }
 
 py_state *py_state_of(PyObject *self)

@@ -1,0 +1,193 @@
+/* A call of compiled code, from Python's arguments to Python's result; and small things that many files say. */
+#include "script.h"
+
+#include <string.h>
+
+/* -- Texts, lists, statuses ------------------------------------------------------------------------------ */
+
+PyObject *py_text_steal(py_state *st, char *text)
+{
+  PyObject *o = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+
+  rush_free_text(st->context, text);
+  return o;
+}
+
+PyObject *py_text_or_raise(py_state *st, rush_status status, char *text, rush_error *err)
+{
+  return status == RUSH_OK ? py_text_steal(st, text) : py_raise(st, err);
+}
+
+PyObject *py_done(py_state *st, rush_status status, rush_error *err)
+{
+  if (status != RUSH_OK)
+    return py_raise(st, err);
+  Py_RETURN_NONE;
+}
+
+int py_append_steal(PyObject *list, PyObject *item)
+{
+  int result = item ? PyList_Append(list, item) : -1;
+
+  Py_XDECREF(item);
+  return result;
+}
+
+PyTypeObject *py_add_type(PyObject *m, PyType_Spec *spec)
+{
+  PyTypeObject *t = (PyTypeObject *)PyType_FromModuleAndSpec(m, spec, NULL);
+
+  if (t && PyModule_AddType(m, t) < 0)
+    Py_CLEAR(t);
+  return t;
+}
+
+/* -- Arguments ------------------------------------------------------------------------------------------- */
+
+int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out)
+{
+  size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
+
+  memset(out, 0, sizeof(*out));
+  out->args = PyMem_Calloc(n_args + 1, sizeof(*out->args));
+  out->named = PyMem_Calloc(n_named + 1, sizeof(*out->named));
+  if (!out->args || !out->named) {
+    py_args_free(out);
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (size_t i = 0; i < n_args + n_named; i++) {
+    rush_value v;
+    if (py_to_value(call, args[i], &v) < 0) {
+      py_args_free(out);
+      return -1;
+    }
+    if (i < n_args) {
+      out->args[out->n_args++] = v;
+    } else {
+      PyObject *name = PyTuple_GET_ITEM(kwnames, (Py_ssize_t)(i - n_args));
+      out->named[out->n_named++] = (rush_named_value){PyUnicode_AsUTF8(name), v};
+    }
+  }
+  return 0;
+}
+
+void py_args_free(py_args *a)
+{
+  for (size_t i = 0; i < a->n_named; i++)
+    rush_value_release(a->named[i].value);
+  PyMem_Free(a->named);
+    for (size_t i = 0; i < a->n_args; i++)
+      rush_value_release(a->args[i]);
+  memset(a, 0, sizeof(*a));
+}
+
+/* -- torch's state around a call -------------------------------------------------------------------------- */
+
+/* torch's random state around a call that may draw numbers, so that torch.manual_seed counts. */
+int py_sync_generator(py_state *st, bool into_torch)
+{
+  PyObject *torch = PyImport_ImportModule("torch");
+  rush_error err = RUSH_ERROR_INIT;
+  char bytes[RUSH_GENERATOR_STATE_BYTES];
+  PyObject *state = NULL;
+  Py_buffer b;
+  int result = -1;
+
+  if (!torch)
+    return -1;
+  if (into_torch) {
+    if (rush_generator_get_state(st->context, bytes, &err) != RUSH_OK) {
+      py_raise(st, &err);
+      goto done;
+    }
+    PyObject *array = PyByteArray_FromStringAndSize(bytes, sizeof(bytes));
+    PyObject *dtype = PyObject_GetAttrString(torch, "uint8");
+    PyObject *tensor = NULL;
+    if (array && dtype) {
+      PyObject *kwargs = Py_BuildValue("{s:O}", "dtype", dtype);
+      PyObject *args = PyTuple_Pack(1, array);
+      PyObject *make = PyObject_GetAttrString(torch, "frombuffer");
+      tensor = make && args && kwargs ? PyObject_Call(make, args, kwargs) : NULL;
+      Py_XDECREF(kwargs);
+      Py_XDECREF(args);
+      Py_XDECREF(make);
+    }
+    PyObject *r = tensor ? PyObject_CallMethod(torch, "set_rng_state", "O", tensor) : NULL;
+    result = r ? 0 : -1;
+    Py_XDECREF(r);
+    Py_XDECREF(tensor);
+    Py_XDECREF(array);
+    Py_XDECREF(dtype);
+    goto done;
+  }
+  PyObject *tensor = PyObject_CallMethod(torch, "get_rng_state", NULL);
+  state = tensor ? PyObject_CallMethod(tensor, "numpy", NULL) : NULL;
+  Py_XDECREF(tensor);
+  if (!state || PyObject_GetBuffer(state, &b, PyBUF_SIMPLE) < 0)
+    goto done;
+  result = 0;
+  if (rush_generator_set_state(st->context, b.buf, (size_t)b.len, &err) != RUSH_OK) {
+    py_raise(st, &err);
+    result = -1;
+  }
+  PyBuffer_Release(&b);
+done:
+  Py_XDECREF(state);
+  Py_DECREF(torch);
+  return result;
+}
+
+bool py_grad_is_disabled(py_state *st)
+{
+  if (!py_find_torch(st))
+    return false;
+  PyObject *on = PyObject_CallNoArgs(st->torch_grad_enabled);
+  bool off = on == Py_False;
+
+  PyErr_Clear();
+  Py_XDECREF(on);
+  return off;
+}
+
+/* -- Running -------------------------------------------------------------------------------------------- */
+
+static rush_status run(const py_callee *c, const py_args *a, const rush_call_options *options, rush_value *result, rush_error *err)
+{
+  if (c->function)
+    return rush_function_call(c->function, a->args, a->n_args, a->named, a->n_named, options, result, err);
+  if (c->module)
+    return rush_module_call_named(c->module, c->method, a->args, a->n_args, a->named, a->n_named, options, result, err);
+  return rush_object_call(c->context, c->object, c->method, a->args, a->n_args, a->named, a->n_named, options, result, err);
+}
+
+PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
+{
+  py_state *st = call->state;
+  bool sync = c->is_random && py_find_torch(st);
+  rush_call_options options = RUSH_CALL_OPTIONS_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *out = NULL, *type, *value, *tb;
+  rush_status status;
+  rush_value result;
+
+  options.no_grad = py_grad_is_disabled(st);
+  if (sync && py_sync_generator(st, false) < 0)
+    goto done;
+  WITHOUT_GIL(status = run(c, a, &options, &result, &err));
+  if (status != RUSH_OK) {
+    py_raise(st, &err);
+  } else {
+    out = PyErr_Occurred() ? NULL : py_from_value(call, result);
+    rush_value_release(result);
+  }
+  PyErr_Fetch(&type, &value, &tb);
+  if (py_call_writes(call) < 0 || (sync && py_sync_generator(st, true) < 0))
+    Py_CLEAR(out);
+  if (type)
+    PyErr_Restore(type, value, tb);
+done:
+  py_args_free(a);
+  py_call_end(call);
+  return out;
+}
