@@ -86,6 +86,7 @@ static void add_source(session *s, unit_job *j)
 {
   source *src = program_add_source(s, j->p, j->a, j->b, j->n);
   src->first_line = j->flags;
+  src->by_function = src->name && src->name[0] != '<'; /* as Python names texts that stand in no file */
   j->result = src;
 }
 

@@ -76,7 +76,7 @@ static void add_trail(text_buf *out, const trail *t)
   }
 }
 
-/* The error's text is PyTorch's: a newline, the message, a colon, then the excerpt. */
+/* The error's text is PyTorch's: a newline, the message, a colon, then the excerpt.  Its converter's errors lack the newline. */
 static rush_status fill_error(session *s, rush_status st, const char *type, const source_range *at,
                               const char *fmt, va_list ap)
 {
@@ -84,7 +84,8 @@ static rush_status fill_error(session *s, rush_status st, const char *type, cons
     return error_set_va(s->cx->err, st, type, fmt, ap);
   text_buf t;
   text_init(&t, s->cx->ctx);
-  text_putc(&t, '\n');
+  if (!type)
+    text_putc(&t, '\n');
   text_vprintf(&t, fmt, ap);
   text_puts(&t, ":\n");
   source_excerpt(&t, at);

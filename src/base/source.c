@@ -104,6 +104,64 @@ static size_t add_lines(text_buf *out, const source *s, size_t begin, size_t sta
   return from;
 }
 
+static size_t indentation(const source *s, size_t line)
+{
+  size_t i = line;
+  while (i < s->len && (s->text[i] == ' ' || s->text[i] == '\t'))
+    i++;
+  return i - line;
+}
+
+static bool line_says(const source *s, size_t line, const char *word)
+{
+  size_t i = line + indentation(s, line), n = strlen(word);
+  return i + n <= s->len && memcmp(s->text + i, word, n) == 0;
+}
+
+static bool is_def(const source *s, size_t line) { return line_says(s, line, "def ") || line_says(s, line, "async def "); }
+
+/* Nothing but a comment, or nothing. */
+static bool is_blank(const source *s, size_t line)
+{
+  size_t i = line + indentation(s, line);
+  return i >= s->len || s->text[i] == '\n' || s->text[i] == '\r' || s->text[i] == '#';
+}
+
+static size_t line_before(const source *s, size_t line)
+{
+  for (line--; line > 0 && s->text[line - 1] != '\n'; line--) {
+  }
+  return line;
+}
+
+/* Where the function around a line begins, with its decorators, and ends, by indentation.  Without one: the whole text. */
+static void function_around(const source *s, size_t line, size_t *from, size_t *to)
+{
+  *from = 0;
+  *to = s->len;
+  while (line_says(s, line, "@") && line_end(s, line) < s->len)
+    line = line_end(s, line) + 1;
+  for (size_t def = line, depth = indentation(s, line); !is_def(s, line); line = def) {
+    do {
+      if (def == 0)
+        return;
+      def = line_before(s, def);
+    } while (is_blank(s, def) || (indentation(s, def) >= depth && !is_def(s, def)));
+    depth = indentation(s, def);
+  }
+  size_t depth = indentation(s, line), end = line_end(s, line);
+  *from = line;
+  while (*from > 0 && line_says(s, line_before(s, *from), "@"))
+    *from = line_before(s, *from);
+  for (*to = end; end < s->len; end = line_end(s, end + 1)) {
+    if (is_blank(s, end + 1))
+      continue;
+    if (indentation(s, end + 1) <= depth && !strchr(")]}", s->text[end + 1 + indentation(s, end + 1)]))
+      return;
+    *to = line_end(s, end + 1);
+  }
+}
+
 void source_excerpt_in(text_buf *out, const source_range *at, const char *function)
 {
   const source *s = at->src;
@@ -118,11 +176,13 @@ void source_excerpt_in(text_buf *out, const source_range *at, const char *functi
   size_t begin = start;
   while (begin > 0 && s->text[begin - 1] != '\n')
     begin--;
-  size_t first = begin, last = line_end(s, end);
-  for (int n = 0; first > 0; first--)
+  size_t first = begin, last = line_end(s, end), from = 0, to = s->len;
+  if (s->by_function)
+    function_around(s, begin, &from, &to);
+  for (int n = 0; first > from; first--)
     if (s->text[first - 1] == '\n' && ++n >= CONTEXT_NEWLINES)
       break;
-  for (int n = 0; last < s->len; last++)
+  for (int n = 0; last < to; last++)
     if (s->text[last] == '\n' && ++n >= CONTEXT_NEWLINES)
       break;
   if (s->name) {

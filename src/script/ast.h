@@ -4,7 +4,10 @@
  * emitter refuses, so that the refusal can name it.  Types are expressions; the emitter's type
  * resolver reads them.  Nodes live in the parsing session's arena and are never changed.
  *
- * A chained comparison is one node: operands[0] ops[0] operands[1] ops[1] ... */
+ * A chained comparison is one node: operands[0] ops[0] operands[1] ops[1] ...
+ *
+ * Ranges are PyTorch's, for messages: from the first part of an expression to the last, so that `f(a, b)` ends with b.
+ */
 #ifndef RUSH_SCRIPT_AST_H
 #define RUSH_SCRIPT_AST_H
 
@@ -175,7 +178,7 @@ struct ast_stmt {
   source_range at;
   union {
     ast_expr *expr; /* EXPR, RETURN (or NULL) */
-    struct { ast_exprs targets; ast_expr *value, *type; } assign; /* value or type may be NULL */
+    struct { ast_exprs targets; ast_expr *value, *type; uint32_t end; } assign; /* value or type may be NULL; end: of the text */
     struct { ast_expr *target, *value; } aug;
     struct { ast_expr *cond; ast_stmts body, orelse; } branch; /* IF, WHILE */
     struct { ast_expr *target, *iter; ast_stmts body, orelse; } loop;

@@ -284,28 +284,6 @@ static sugared call_raise(emitter *e, const call_args *a)
   return sugar_value(em_constant_none(e));
 }
 
-/* Where an expression's words begin: PyTorch does not count the parentheses around what stands first. */
-static uint32_t first_word(const ast_expr *x)
-{
-  for (;;) {
-    if (x->kind == EXPR_ATTR)
-      x = x->as.attr.base;
-    else if (x->kind == EXPR_SUBSCRIPT)
-      x = x->as.subscript.base;
-    else if (x->kind == EXPR_CALL)
-      x = x->as.call.fn;
-    else
-      return x->at.start;
-  }
-}
-
-/* What a traceback marks of a call: the function, without its arguments. */
-static source_range callee_range(const ast_expr *x)
-{
-  const ast_expr *fn = x->as.call.fn;
-  return (source_range){fn->at.src, first_word(fn), fn->at.end};
-}
-
 sugared em_call(emitter *e, const ast_expr *x, const type *hint)
 {
   sugared fn = em_sugared(e, x->as.call.fn, NULL);
@@ -324,7 +302,7 @@ sugared em_call(emitter *e, const ast_expr *x, const type *hint)
   call_args a = {0};
   emit_args(e, x, &a);
   e->compiling = x->at;
-  e->at = callee_range(x);
+  e->at = x->as.call.fn->at; /* what a traceback marks of a call: the function, without its arguments */
   sugared out;
   if (fn.kind == SUGAR_BUILTIN && strcmp(fn.as.builtin.name, "prim::RaiseException") == 0)
     out = call_raise(e, &a);

@@ -3,9 +3,11 @@
 
 #include "script/classes.h"
 
-static void put_range(text_buf *out, const source_range *at)
+/* " T = value" as the class writes it. */
+static void put_field(text_buf *out, const ast_stmt *st)
 {
-  text_add(out, at->src->text + at->start, at->end - at->start);
+  uint32_t from = st->as.assign.type->at.start; /* of the first word: a text that opens with a parenthesis is no type */
+  text_add(out, st->at.src->text + from, st->as.assign.end - from);
 }
 
 static bool defines(const ast_class *cls, const char *name)
@@ -37,11 +39,7 @@ static void put_init(session *s, text_buf *out, const ast_class *cls)
     if (!name)
       continue;
     text_printf(out, ", %s: ", name);
-    put_range(out, &st->as.assign.type->at);
-    if (st->as.assign.value) {
-      text_puts(out, " = ");
-      put_range(out, &st->as.assign.value->at);
-    }
+    put_field(out, st);
   }
   text_puts(out, ") -> None:\n");
   for (uint32_t i = 0; i < cls->body.n; i++) {

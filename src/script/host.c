@@ -490,7 +490,7 @@ static void compile_body(session *s, function *f)
   table_init(memo, s->cx->ctx);
   hf->memo = memo;
   session_defer(s, free_memo, hf);
-  ast_def *d = hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0) : parse_def_at(s, hf->src, hf->start, 0);
+  ast_def *d = hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0) : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES : 0);
   if (hf->drop_body)
     replace_body(s, hf, d);
   script_emit_function(s, f, d, &hf->names);

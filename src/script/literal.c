@@ -190,6 +190,8 @@ static ast_expr *string_expr(parser *p, const string_buf *b, bool bytes, uint32_
   ast_expr *e = parser_new_expr(p, bytes ? EXPR_BYTES : EXPR_STRING, start);
   e->as.string.data = session_strndup(p->s, b->data ? b->data : "", b->len);
   e->as.string.len = b->len;
+  if (p->flags & PARSE_TREE_RANGES)
+    e->at.end = start + (uint32_t)b->len + 1;
   return e;
 }
 
@@ -323,6 +325,8 @@ ast_expr *parse_strings(parser *p)
     return string_expr(p, &j.text, j.bytes, j.start);
   flush(p, &j);
   ast_expr *e = parser_new_expr(p, EXPR_FSTRING, j.start);
+  if (p->flags & PARSE_TREE_RANGES)
+    e->at.end = j.n && j.pieces[j.n - 1]->kind == EXPR_FORMAT ? j.pieces[j.n - 1]->as.format.value->at.end : j.start + 1;
   e->as.items = (ast_exprs){j.pieces, j.n};
   return e;
 }

@@ -19,13 +19,28 @@ ast_exprs parser_one_expr(parser *p, ast_expr *e)
   return list;
 }
 
+/* Ranges are PyTorch's: an expression reaches from the first of its parts to the last, without the brackets around them. */
+static void end_with(ast_expr *e, const ast_expr *last)
+{
+  if (last)
+    e->at.end = last->at.end;
+}
+
+static void end_with_last(ast_expr *e, const ast_exprs *items, uint32_t start)
+{
+  e->at.start = start;
+  e->at.end = start + 1;
+  end_with(e, items->n ? items->items[items->n - 1] : NULL);
+}
+
 static ast_expr *pair_expr(parser *p, expr_kind kind, ast_op op, uint32_t start, ast_expr *left,
                            ast_expr *right)
 {
-  ast_expr *e = parser_new_expr(p, kind, start);
+  ast_expr *e = parser_new_expr(p, kind, right ? left->at.start : start);
   e->op = op;
   e->as.pair.left = left;
   e->as.pair.right = right;
+  end_with(e, right ? right : left);
   return e;
 }
 
@@ -85,7 +100,6 @@ static ast_op accept_compare(parser *p)
 
 static ast_expr *parse_compare(parser *p)
 {
-  uint32_t start = here(p);
   ast_expr *first = parse_infix(p, LEVEL_BITOR);
   ast_op op = accept_compare(p);
   if (op == OP_NONE)
@@ -99,7 +113,8 @@ static ast_expr *parse_compare(parser *p)
     ast_expr *next = parse_infix(p, LEVEL_BITOR);
     PUSH(p, operands, n, next);
   }
-  ast_expr *e = parser_new_expr(p, EXPR_COMPARE, start);
+  ast_expr *e = parser_new_expr(p, EXPR_COMPARE, first->at.start);
+  end_with(e, operands[n - 1]);
   e->op = ops[0];
   e->as.compare.operands = (ast_exprs){operands, n};
   e->as.compare.ops = ops;
@@ -119,7 +134,6 @@ static ast_expr *parse_not(parser *p)
 
 static ast_expr *parse_bool(parser *p, token_kind word)
 {
-  uint32_t start = here(p);
   ast_expr *first = word == TK_OR ? parse_bool(p, TK_AND) : parse_not(p);
   if (!at_token(p, word))
     return first;
@@ -130,7 +144,8 @@ static ast_expr *parse_bool(parser *p, token_kind word)
     ast_expr *next = word == TK_OR ? parse_bool(p, TK_AND) : parse_not(p);
     PUSH(p, items, n, next);
   }
-  ast_expr *e = parser_new_expr(p, EXPR_BOOL, start);
+  ast_expr *e = parser_new_expr(p, EXPR_BOOL, first->at.start);
+  end_with(e, items[n - 1]);
   e->op = word == TK_OR ? OP_OR : OP_AND;
   e->as.items = (ast_exprs){items, n};
   return e;
@@ -162,14 +177,14 @@ static ast_expr *parse_yield(parser *p)
 
 static ast_expr *parse_ternary(parser *p)
 {
-  uint32_t start = here(p);
   ast_expr *yes = parse_bool(p, TK_OR);
   if (!parser_accept(p, TK_IF))
     return yes;
   ast_expr *cond = parse_bool(p, TK_OR);
   parser_expect(p, TK_ELSE);
   ast_expr *no = parse_expr(p);
-  ast_expr *e = parser_new_expr(p, EXPR_TERNARY, start);
+  ast_expr *e = parser_new_expr(p, EXPR_TERNARY, yes->at.start);
+  end_with(e, no);
   e->as.ternary.cond = cond;
   e->as.ternary.yes = yes;
   e->as.ternary.no = no;
@@ -238,6 +253,7 @@ ast_expr *parse_exprs(parser *p)
     return first;
   ast_exprs items = parse_more(p, first, parse_starred);
   ast_expr *e = parser_new_expr(p, EXPR_TUPLE, start);
+  end_with_last(e, &items, start);
   e->as.items = items;
   return e;
 }
@@ -258,6 +274,7 @@ ast_expr *parse_target(parser *p)
     return first;
   ast_exprs items = parse_more(p, first, parse_target_item);
   ast_expr *e = parser_new_expr(p, EXPR_TUPLE, start);
+  end_with_last(e, &items, start);
   e->as.items = items;
   return e;
 }
@@ -283,6 +300,7 @@ static ast_expr *parse_comp(parser *p, expr_kind kind, uint32_t start, ast_expr 
     PUSH(p, fors, n, c);
   }
   ast_expr *e = parser_new_expr(p, kind, start);
+  end_with(e, fors[0].iter);
   e->as.comp.key = key;
   e->as.comp.element = element;
   e->as.comp.fors = fors;
@@ -294,19 +312,22 @@ static ast_expr *parse_paren(parser *p)
 {
   uint32_t start = here(p);
   parser_expect(p, TK_LPAREN);
-  if (parser_accept(p, TK_RPAREN))
-    return parser_new_expr(p, EXPR_TUPLE, start);
-  ast_expr *e = parse_starred(p);
+  ast_expr *e;
+  if (parser_accept(p, TK_RPAREN)) {
+    e = parser_new_expr(p, EXPR_TUPLE, start);
+    e->at.end = start + 1;
+    return e;
+  }
+  e = parse_starred(p);
   if (at_token(p, TK_FOR)) {
     e = parse_comp(p, EXPR_GENERATOR, start, NULL, e);
   } else if (at_token(p, TK_COMMA)) {
     ast_exprs items = parse_more(p, e, parse_starred);
     e = parser_new_expr(p, EXPR_TUPLE, start);
+    end_with_last(e, &items, start);
     e->as.items = items;
   }
   parser_expect(p, TK_RPAREN);
-  if (e->kind == EXPR_TUPLE || e->kind == EXPR_GENERATOR)
-    e->at = parser_range_from(p, start);
   return e;
 }
 
@@ -326,9 +347,9 @@ static ast_expr *parse_list(parser *p)
   parser_expect(p, TK_RBRACKET);
   if (!e) {
     e = parser_new_expr(p, EXPR_LIST, start);
+    end_with_last(e, &items, start);
     e->as.items = items;
   }
-  e->at = parser_range_from(p, start);
   return e;
 }
 
@@ -372,6 +393,7 @@ static ast_expr *parse_braces(parser *p)
   parser_expect(p, TK_RBRACE);
   if (!e) {
     e = parser_new_expr(p, is_set ? EXPR_SET : EXPR_DICT, start);
+    end_with_last(e, is_set ? &keys : &values, start);
     if (is_set) {
       e->as.items = keys;
     } else {
@@ -379,7 +401,6 @@ static ast_expr *parse_braces(parser *p)
       e->as.dict.values = values;
     }
   }
-  e->at = parser_range_from(p, start);
   return e;
 }
 
@@ -448,7 +469,7 @@ void parse_call_args(parser *p, ast_exprs *args, ast_keyword **keywords, uint32_
   }
 }
 
-static ast_expr *parse_call(parser *p, uint32_t start, ast_expr *fn)
+static ast_expr *parse_call(parser *p, ast_expr *fn)
 {
   ast_exprs args = {NULL, 0};
   ast_keyword *keywords = NULL;
@@ -456,7 +477,9 @@ static ast_expr *parse_call(parser *p, uint32_t start, ast_expr *fn)
   parser_expect(p, TK_LPAREN);
   parse_call_args(p, &args, &keywords, &n_keywords);
   parser_expect(p, TK_RPAREN);
-  ast_expr *e = parser_new_expr(p, EXPR_CALL, start);
+  ast_expr *e = parser_new_expr(p, EXPR_CALL, fn->at.start);
+  const ast_expr *last = args.n ? args.items[args.n - 1] : fn, *value = n_keywords ? keywords[n_keywords - 1].value : last;
+  end_with(e, value->at.end > last->at.end ? value : last);
   e->as.call.fn = fn;
   e->as.call.args = args;
   e->as.call.keywords = keywords;
@@ -491,7 +514,7 @@ static ast_expr *parse_index(parser *p)
   return e;
 }
 
-static ast_expr *parse_subscript(parser *p, uint32_t start, ast_expr *base)
+static ast_expr *parse_subscript(parser *p, ast_expr *base)
 {
   parser_expect(p, TK_LBRACKET);
   ast_exprs index = {NULL, 0};
@@ -502,7 +525,9 @@ static ast_expr *parse_subscript(parser *p, uint32_t start, ast_expr *base)
     comma = parser_accept(p, TK_COMMA);
   } while (comma && !at_token(p, TK_RBRACKET));
   parser_expect(p, TK_RBRACKET);
-  ast_expr *e = parser_new_expr(p, EXPR_SUBSCRIPT, start);
+  ast_expr *e = parser_new_expr(p, EXPR_SUBSCRIPT, base->at.start);
+  end_with(e, index.items[index.n - 1]);
+  e->at.end++;
   e->as.subscript.base = base;
   e->as.subscript.index = index;
   e->as.subscript.is_tuple = comma || index.n > 1;
@@ -511,17 +536,16 @@ static ast_expr *parse_subscript(parser *p, uint32_t start, ast_expr *base)
 
 static ast_expr *parse_primary(parser *p)
 {
-  uint32_t start = here(p);
   ast_expr *e = parse_atom(p);
   for (;;) {
     if (at_token(p, TK_LPAREN)) {
-      e = parse_call(p, start, e);
+      e = parse_call(p, e);
     } else if (at_token(p, TK_LBRACKET)) {
-      e = parse_subscript(p, start, e);
+      e = parse_subscript(p, e);
     } else if (parser_accept(p, TK_DOT)) {
       source_range name_at = token_range(&p->lx, &p->lx.cur);
       const char *name = parser_expect_name(p);
-      ast_expr *attr = parser_new_expr(p, EXPR_ATTR, start);
+      ast_expr *attr = parser_new_expr(p, EXPR_ATTR, e->at.start);
       attr->as.attr.base = e;
       attr->as.attr.name = name;
       attr->as.attr.name_at = name_at;

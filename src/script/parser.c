@@ -177,6 +177,14 @@ static ast_stmt *new_stmt(parser *p, stmt_kind kind, uint32_t start)
   return st;
 }
 
+/* The statement reaches to the end of its last part, which may be NULL. */
+static ast_stmt *ended(ast_stmt *st, const ast_expr *last)
+{
+  if (last)
+    st->at.end = last->at.end;
+  return st;
+}
+
 /* -- Functions and classes ---------------------------------------------------------------------- */
 
 static const char *take_docstring(ast_stmts *body)
@@ -300,7 +308,7 @@ static ast_stmt *parse_if(parser *p)
   lexer_next(&p->lx); /* if or elif */
   session_enter(p->s);
   ast_expr *cond = parse_expr(p);
-  source_range at = parser_range_from(p, start);
+  source_range at = {p->lx.src, start, cond->at.end};
   ast_stmts body = parse_block(p);
   ast_stmts orelse = {NULL, 0};
   if (at_token(p, TK_ELIF)) {
@@ -323,7 +331,7 @@ static ast_stmt *parse_while(parser *p)
   uint32_t start = here(p);
   parser_expect(p, TK_WHILE);
   ast_expr *cond = parse_expr(p);
-  source_range at = parser_range_from(p, start);
+  source_range at = {p->lx.src, start, cond->at.end};
   ast_stmt *st = new_stmt(p, STMT_WHILE, start);
   st->at = at;
   st->as.branch.cond = cond;
@@ -339,7 +347,7 @@ static ast_stmt *parse_for(parser *p)
   ast_expr *target = parse_target(p);
   parser_expect(p, TK_IN);
   ast_expr *iter = parse_exprs(p);
-  ast_stmt *st = new_stmt(p, STMT_FOR, start);
+  ast_stmt *st = ended(new_stmt(p, STMT_FOR, start), iter);
   st->as.loop.target = target;
   st->as.loop.iter = iter;
   st->as.loop.body = parse_block(p);
@@ -407,9 +415,10 @@ static ast_stmt *parse_aug(parser *p, uint32_t start, ast_expr *target)
     ast_expr *value = parse_exprs(p);
     ast_stmt *st = new_stmt(p, STMT_AUG_ASSIGN, start);
     st->op = augmented[i].op;
+    st->at.start = target->at.start;
     st->as.aug.target = target;
     st->as.aug.value = value;
-    return st;
+    return ended(st, value);
   }
   return NULL;
 }
@@ -437,10 +446,13 @@ static ast_stmt *parse_assign(parser *p)
   }
   if (!type && !value) {
     ast_stmt *st = new_stmt(p, STMT_EXPR, start);
+    st->at = first->at;
     st->as.expr = first;
     return st;
   }
-  ast_stmt *st = new_stmt(p, STMT_ASSIGN, start);
+  ast_stmt *st = new_stmt(p, STMT_ASSIGN, first->at.start);
+  st->as.assign.end = st->at.end;
+  ended(st, value ? value : type);
   st->as.assign.targets = targets;
   st->as.assign.value = value;
   st->as.assign.type = type ? type : comment_type(p);
@@ -459,7 +471,7 @@ static ast_stmt *parse_return(parser *p)
   ast_expr *e = ends_statement(p) ? NULL : parse_exprs(p);
   ast_stmt *st = new_stmt(p, STMT_RETURN, start);
   st->as.expr = e;
-  return st;
+  return ended(st, e);
 }
 
 static ast_stmt *parse_raise(parser *p)
@@ -471,7 +483,7 @@ static ast_stmt *parse_raise(parser *p)
   ast_stmt *st = new_stmt(p, STMT_RAISE, start);
   st->as.raise.value = value;
   st->as.raise.cause = cause;
-  return st;
+  return ended(st, value);
 }
 
 static ast_stmt *parse_assert(parser *p)
@@ -483,7 +495,7 @@ static ast_stmt *parse_assert(parser *p)
   ast_stmt *st = new_stmt(p, STMT_ASSERT, start);
   st->as.assertion.cond = cond;
   st->as.assertion.message = message;
-  return st;
+  return ended(st, message ? message : cond);
 }
 
 static ast_stmt *parse_del(parser *p)
@@ -493,7 +505,7 @@ static ast_stmt *parse_del(parser *p)
   ast_expr *target = parse_exprs(p);
   ast_stmt *st = new_stmt(p, STMT_DEL, start);
   st->as.del = target->kind == EXPR_TUPLE ? target->as.items : parser_one_expr(p, target);
-  return st;
+  return ended(st, target);
 }
 
 static ast_stmt *parse_global(parser *p)

@@ -9,9 +9,11 @@
 static void check_expr(session *s, const ast_expr *x);
 static void check_block(session *s, const ast_stmts *b);
 
-static _Noreturn void unsupported(session *s, const source_range *at, const char *what)
+/* Only the node's first word is marked, whose length is given. */
+static _Noreturn void unsupported(session *s, const source_range *at, uint32_t len, const char *what)
 {
-  session_fail_status(s, RUSH_ERAISED, UNSUPPORTED_NODE, at, "%s aren't supported", what);
+  source_range word = {at->src, at->start, at->start + len};
+  session_fail_status(s, RUSH_ERAISED, UNSUPPORTED_NODE, &word, "%s aren't supported", what);
 }
 
 #define REFUSE_IN(s, at, ...) session_fail_status((s), RUSH_ERAISED, NOT_SUPPORTED, (at), __VA_ARGS__)
@@ -27,10 +29,11 @@ static void check_all(session *s, const ast_exprs *l)
 
 static void check_comprehension(session *s, const ast_expr *x)
 {
+  source_range nothing = {x->at.src, x->at.start, x->at.start};
   if (x->as.comp.n_fors != 1)
-    REFUSE_IN(s, &x->at, "Only a single generator is currently supported");
+    REFUSE_IN(s, &nothing, "Only a single generator is currently supported");
   if (x->as.comp.fors[0].conds.n)
-    REFUSE_IN(s, &x->at, "Comprehension ifs are not supported yet");
+    REFUSE_IN(s, &nothing, "Comprehension ifs are not supported yet");
   if (x->as.comp.key)
     check_expr(s, x->as.comp.key);
   check_expr(s, x->as.comp.element);
@@ -104,7 +107,7 @@ static void check_expr(session *s, const ast_expr *x)
 {
   const char *name = refused_name(x->kind);
   if (name)
-    unsupported(s, &x->at, name);
+    unsupported(s, &x->at, 1, name);
   session_enter(s);
   switch ((int)x->kind) {
   case EXPR_BYTES:
@@ -124,7 +127,7 @@ static void check_assign(session *s, const ast_stmt *st)
 {
   const ast_exprs *targets = &st->as.assign.targets;
   if (!st->as.assign.value)
-    unsupported(s, &st->at, "annotated assignments without assigned value");
+    unsupported(s, &st->at, 1, "annotated assignments without assigned value");
   for (uint32_t i = 0; i < targets->n; i++)
     if (targets->items[i]->kind == EXPR_LIST)
       session_fail(s, &targets->items[i]->at, "unexpected expression on left-hand side of assignment");
@@ -180,11 +183,11 @@ static void check_stmt(session *s, const ast_stmt *st)
     return;
   case STMT_DEL: check_all(s, &st->as.del); return;
   case STMT_PASS: case STMT_BREAK: case STMT_CONTINUE: return;
-  case STMT_DEF: unsupported(s, &st->at, st->as.def->is_async ? "async function definitions" : "function definitions");
-  case STMT_CLASS: unsupported(s, &st->at, "class definitions");
-  case STMT_GLOBAL: unsupported(s, &st->at, "global variables");
-  case STMT_TRY: unsupported(s, &st->at, "try blocks");
-  case STMT_IMPORT: unsupported(s, &st->at, "import statements");
+  case STMT_DEF: unsupported(s, &st->at, st->as.def->is_async ? 9 : 3, st->as.def->is_async ? "async function definitions" : "function definitions");
+  case STMT_CLASS: unsupported(s, &st->at, 5, "class definitions");
+  case STMT_GLOBAL: unsupported(s, &st->at, 6, "global variables");
+  case STMT_TRY: unsupported(s, &st->at, 3, "try blocks");
+  case STMT_IMPORT: unsupported(s, &st->at, st->as.import.from ? 4 : 6, "import statements");
   }
 }
 
