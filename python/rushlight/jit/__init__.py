@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import sys
-import warnings
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -41,6 +40,7 @@ from .runtime import (
     optimized_execution,
     set_fusion_strategy,
     strict_fusion,
+    warn_of_optimize,
 )
 from .runtime import isinstance_ as _isinstance
 from .tracing import TracingCheckError, trace, trace_module
@@ -86,12 +86,7 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
 
     Functions give a ScriptFunction, modules a ScriptModule; a class is given back, ready to be used in programs.
     """
-    if optimize is not None:
-        warnings.warn(
-            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
-            FutureWarning,
-            stacklevel=2,
-        )
+    warn_of_optimize(optimize)
     if isinstance(obj, ScriptFunction) or getattr(obj, "_rush_is_scripted", False):
         return obj
     if isinstance(obj, (FunctionType, MethodType)):

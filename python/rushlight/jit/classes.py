@@ -161,7 +161,7 @@ class Classes:
                 unwrapped(member),
                 name,
                 self_type=t,
-                drop_body="Cannot call @unused methods",
+                drop_body=marks.UNUSED_CALL,
             )
 
     def attribute(self, cls: Any, name: str) -> Any:

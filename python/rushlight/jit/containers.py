@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .door import door
@@ -62,8 +62,7 @@ class _Held:
         self._op("clear")
         self._fill(value)
 
-    def _fill(self, value: Any) -> None:
-        raise NotImplementedError
+    _fill: Callable[[Any], None]  # adds all of a plain container
 
     def _op(self, name: str, *args: Any) -> Any:
         return _functions(self._type)[name](self, *args)

@@ -85,8 +85,8 @@ class Door:
         self._prelude: dict[Any, Any] = {}
         self._depth = 0
 
-        for name in ("FrontendError", "NotSupportedError", "UnsupportedNodeError"):
-            self.unit.set_error(name, getattr(frontend, name))
+        for cls in frontend.CLASSES:
+            self.unit.set_error(cls.__name__, cls)
         self.unit.set_wrapper(futures.wrap)
         for obj, form in (
             (decorators.annotate, "annotate"),
@@ -101,7 +101,7 @@ class Door:
     def use_torch_errors(self, torch: Any) -> None:
         """Where torch is, its classes of errors catch ours as well."""
         theirs = sys.modules.get("torch.jit.frontend")
-        for name in ("FrontendError", "NotSupportedError", "UnsupportedNodeError"):
+        for name in (cls.__name__ for cls in frontend.CLASSES):
             if hasattr(theirs, name):
                 plain = {"__init__": Exception.__init__, "__str__": Exception.__str__, "__module__": "rushlight.jit.frontend"}
                 self.unit.set_error(name, type(name, (getattr(theirs, name),), plain))
@@ -174,7 +174,7 @@ class Door:
         known = self._functions.get(fn)
         if known is None:
             inner = unwrapped(fn)
-            drop = "Cannot call @unused methods" if marks.is_dropped(inner) else None
+            drop = marks.UNUSED_CALL if marks.is_dropped(inner) else None
             known = ScriptFunction(self.define(inner, qualified_name(fn), drop_body=drop))
             known._rush_adopt(fn)
             self._functions[fn] = known

@@ -13,3 +13,6 @@ class NotSupportedError(FrontendError):
 
 class UnsupportedNodeError(NotSupportedError):
     """A statement or expression that TorchScript does not have."""
+
+
+CLASSES = (FrontendError, NotSupportedError, UnsupportedNodeError)

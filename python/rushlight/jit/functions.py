@@ -44,6 +44,23 @@ class FunctionSchema(str):
         return [Argument("", self.of.result)]
 
 
+class ExecutionPlan:
+    """Code that runs: `graph` is the text of what it was made of, behind the passes, with what was compiled as one."""
+
+    def __init__(self, graph: str) -> None:
+        self.graph = graph
+
+
+class ExecutorState:
+    """What runs when a function is called: one plan, for all arguments."""
+
+    fallback = None
+
+    def __init__(self, of: _rushlight.Function) -> None:
+        self.graph = _rushlight.function_graph(of, False)
+        self.execution_plans = {of.schema_text: ExecutionPlan(of.dump(_GRAPH_OPTIMIZED))}
+
+
 class ScriptFunction(_rushlight.Function):
     """A function that was compiled; called like the one that it was made of."""
 
@@ -98,8 +115,9 @@ class ScriptFunction(_rushlight.Function):
         self.save(buffer, _extra_files)
         return buffer.getvalue()
 
-    def get_debug_state(self) -> Any:
-        raise NotImplementedError("there is no executor state to look at")
+    def get_debug_state(self) -> ExecutorState:
+        """What runs when the function is called."""
+        return ExecutorState(self)
 
     def __reduce__(self) -> Any:
         raise pickle.PickleError("ScriptFunction cannot be pickled")

@@ -33,6 +33,6 @@ PATH, OPERATOR, FUNCTION, OVERLOADS, DISPATCH, TYPE, VALUE, TUPLE, OBJECT, HOST_
 ) = range(1, 23)
 # kinds of classes
 C_SCRIPT, C_INTERFACE, C_MODULE, C_MODULE_INTERFACE, C_ENUM, C_NAMED_TUPLE = range(6)
-# flags of attributes, and of definitions
-PARAMETER, BUFFER = 1, 2
+# flags of attributes (a module's slots: MODULE too), and of definitions
+PARAMETER, BUFFER, MODULE = 1, 2, 4
 STATIC, HOOK, DECLARED_ONLY = 1, 2, 4

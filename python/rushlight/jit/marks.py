@@ -13,6 +13,9 @@ COPY_TO_SCRIPT_WRAPPER = "if this method is not scripted, copy the python method
 DROP = "_drop (function is fully ignored, declaration can be unscriptable)"
 
 
+UNUSED_CALL = "Cannot call @unused methods"
+
+
 def modifier(fn: Any) -> Any:
     """The mark's text; plain functions have DEFAULT."""
     fn = getattr(fn, "__func__", fn)

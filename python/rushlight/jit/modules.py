@@ -27,7 +27,7 @@ from .hooks import check_hook, check_pre_hook
 from .names import qualified_name
 from .scope import Scope
 from .sources import unwrapped
-from .torch_modules import RecursiveScriptModule, ScriptMethodStub
+from .torch_modules import RecursiveScriptModule, ScriptMethodStub, ScriptModule
 
 LIST, DICT, PARAMETER_LIST, PARAMETER_DICT = 1, 2, 3, 4
 _nn = torch.nn
@@ -76,8 +76,9 @@ class ClassFacts:
     def __init__(self, cls: type) -> None:
         own = (c.__dict__.get("__annotations__") for c in cls.__mro__)  # as a look through an instance finds them
         self.annotations: dict[str, Any] = next((a for a in own if a), {})
-        if cls.__name__ == "QuantWrapper":
-            self.annotations = {}
+        quantization = sys.modules.get("torch.ao.quantization")
+        if quantization is not None and issubclass(cls, quantization.QuantWrapper):
+            self.annotations = {}  # torch.jit.script looks past them: they name the float modules
         module = sys.modules.get(cls.__module__)
         self.scope = Scope(names=getattr(module, "__dict__", {}))
         self.unused = list(getattr(cls, "__jit_unused_properties__", ()))
@@ -230,10 +231,8 @@ class ConcreteType:
     def _method(self, name: str, fn: Any) -> Any:
         d = self.store.door
         if marks.is_ignored(fn):
-            declared = d.declared(fn)
-            if marks.is_dropped(fn):
-                return (kinds.UNUSED, fn, declared, "This Python function is annotated to be ignored and cannot be run")
-            return (kinds.HOST_CALL, fn, declared, True)
+            answer = d.names.ignored(fn)
+            return answer if answer[0] == kinds.UNUSED else (*answer, True)
         return (kinds.METHOD, d.define(unwrapped(fn), name, self_type=self.type))
 
 
@@ -735,7 +734,7 @@ def finish_script_module(module: Any) -> None:
     m = modules()
 
     def stubs(of: Any) -> list[tuple[str, Any]]:
-        if of is module or isinstance(of, torch_script_base()):
+        if of is module or isinstance(of, ScriptModule):
             return sorted(type(of)._script_stubs.items())
         return m.stubs(of)
 
@@ -748,12 +747,6 @@ def finish_script_module(module: Any) -> None:
     for name, value in made.__dict__.items():
         if name not in module.__dict__ or name == "_concrete_type":
             module.__dict__[name] = value
-
-
-def torch_script_base() -> Any:
-    from .torch_modules import ScriptModule
-
-    return ScriptModule
 
 
 __all__ = ["RecursiveScriptModule", "ScriptFunction", "define", "script_module"]

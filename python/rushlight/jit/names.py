@@ -98,6 +98,9 @@ _BUILTINS = (
 )
 
 
+_MISSING = object()
+
+
 def qualified_name(obj: Any) -> str:
     """As programs name it: "__torch__.module.name"."""
     own = getattr(obj, "_jit_override_qualname", None)
@@ -263,13 +266,14 @@ class Names:
         if hasattr(fn, "__script_unsupported"):
             raise RuntimeError("TorchScript error: " + fn.__script_unsupported)
         if marks.is_ignored(fn):
-            return self._ignored(fn)
+            return self.ignored(fn)
         overloads = door.overloads_of(fn)
         if overloads:
             return (kinds.OVERLOADS, overloads)
         return (kinds.FUNCTION, door.compiled(fn))
 
-    def _ignored(self, fn: Any) -> Any:
+    def ignored(self, fn: Any) -> Any:
+        """A function that is marked as Python's own."""
         declared = self._door.declared(fn)
         if marks.is_dropped(fn):
             return (kinds.UNUSED, fn, declared, "This Python function is annotated to be ignored and cannot be run")
@@ -301,8 +305,7 @@ class Names:
         own = None if isinstance(obj, (ModuleType, type)) else getattr(obj, "_rush_attribute", None)
         if own is not None:
             return own(name)
-        missing = self._known
-        found = getattr(obj, name, missing)
-        if found is missing:
+        found = getattr(obj, name, _MISSING)
+        if found is _MISSING:
             return None
         return self.of(found, constant=isinstance(obj, ModuleType))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Union
@@ -42,6 +43,16 @@ def isinstance_(obj: Any, target_type: Any) -> bool:
 
 
 isinstance_.__name__ = "isinstance"
+
+
+def warn_of_optimize(optimize: Any) -> None:
+    """script, trace and trace_module take an argument that means nothing any more."""
+    if optimize is not None:
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=3,
+        )
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .. import _rushlight, archives
-
-PARAMETER, BUFFER, MODULE = 1, 2, 4
+from .kinds import BUFFER, MODULE, PARAMETER
 
 
 class ScriptModule(archives.Saving, _rushlight.Module):
@@ -172,8 +171,11 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return self.forward.graph
 
     def get_debug_state(self) -> Any:
-        """What is known of how forward runs."""
-        return self.forward.graph
+        """What runs when forward is called."""
+        from .door import door
+        from .functions import ExecutorState
+
+        return ExecutorState(door().unit.type_of_object(self).method("forward"))
 
     def define(self, src: str) -> None:
         """Add the methods that the text has."""
@@ -229,40 +231,33 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         except AttributeError:
             return False
 
-    def _container(self) -> list[tuple[str, Any]] | None:
-        """(key, module) of a module that holds others in order."""
+    def _held(self, asked: str) -> list[tuple[str, Any]]:
+        """(key, module) of a module that holds others in order; as in torch, others do not implement what is asked."""
         children = list(self.named_children())
-        if self.original_name == "ModuleDict" or all(name == str(i) for i, (name, _) in enumerate(children)):
+        is_list = all(name == str(i) for i, (name, _) in enumerate(children))
+        if self.original_name == "ModuleDict" or (self.original_name in CONTAINERS and is_list):
             return children
-        return None
+        raise NotImplementedError(f"{asked} of '{self.original_name}': neither a method of the program nor a container")
 
     def __len__(self) -> int:
         if self._has("__len__"):
             return self._program_method("__len__")()
-        held = self._container() if self.original_name in CONTAINERS else None
-        if held is None:
-            raise NotImplementedError
-        return len(held)
+        return len(self._held("__len__"))
 
     def __iter__(self) -> Iterator[Any]:
-        held = self._container() if self.original_name in CONTAINERS else None
-        if held is None:
-            raise NotImplementedError
+        held = self._held("__iter__")
         return iter([name for name, _ in held] if self.original_name == "ModuleDict" else [module for _, module in held])
 
     def __getitem__(self, index: Any) -> Any:
         if self._has("__getitem__"):
             return self._program_method("__getitem__")(index)
-        held = self._container() if self.original_name in CONTAINERS else None
-        if held is None:
-            raise NotImplementedError
+        held = self._held("__getitem__")
         return dict(held)[index] if self.original_name == "ModuleDict" else [module for _, module in held][index]
 
     def __contains__(self, item: Any) -> bool:
         if self._has("__contains__"):
             return self._program_method("__contains__")(item)
-        if self.original_name not in CONTAINERS:
-            raise NotImplementedError
+        self._held("__contains__")
         return item in iter(self)
 
     def __bool__(self) -> bool:

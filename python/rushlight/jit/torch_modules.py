@@ -14,7 +14,7 @@ import torch
 
 from .. import _rushlight
 from . import script_module
-from .script_module import BUFFER, MODULE, PARAMETER
+from .kinds import BUFFER, MODULE, PARAMETER
 
 _KINDS = {"_parameters": PARAMETER, "_buffers": BUFFER, "_modules": MODULE}
 
@@ -288,10 +288,6 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
 
     def __repr__(self) -> str:
         return script_module.ScriptModule.__repr__(self) if self._is_script else torch.nn.Module.__repr__(self)
-
-    def _hooked(self, register: Any, *args: Any, **kwargs: Any) -> Any:
-        self._is_hooked = True
-        return register(self, *args, **kwargs)
 
 
 def _hooked(name: str) -> Any:

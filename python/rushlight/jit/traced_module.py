@@ -11,8 +11,6 @@ from . import kinds, marks, torch_modules
 from .door import door
 from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs
 
-_PARAMETER, _BUFFER = 1, 2
-
 
 class Built:
     """The program's side of an nn.Module: its types and its object, those of submodules with it."""
@@ -60,7 +58,7 @@ class Built:
         tensor, boolean = unit.make_type(kinds.T_TENSOR), unit.make_type(kinds.T_BOOL)
         optional = self.door.types.optional_of(tensor)
         slots = []
-        for entries, kind in ((module._parameters, _PARAMETER), (module._buffers, _BUFFER)):
+        for entries, kind in ((module._parameters, kinds.PARAMETER), (module._buffers, kinds.BUFFER)):
             for name, value in entries.items():
                 made.add_attr(name, tensor if value is not None else optional, kind)
                 slots.append((name, value))

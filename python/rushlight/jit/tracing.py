@@ -17,6 +17,7 @@ from .. import _rushlight, ops
 from .door import door
 from .functions import ScriptFunction
 from .names import qualified_name
+from .runtime import warn_of_optimize
 
 __all__ = ["TracingCheckError", "trace", "trace_module"]
 
@@ -106,12 +107,7 @@ def trace(
     _store_inputs: bool = True,
 ) -> Any:
     """What `func` does with the example inputs as a program: a ScriptFunction, or a module for a torch.nn.Module."""
-    if optimize is not None:
-        warnings.warn(
-            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
-            FutureWarning,
-            stacklevel=2,
-        )
+    warn_of_optimize(optimize)
     if isinstance(func, _rushlight.Module):
         warnings.warn(
             "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2
@@ -164,12 +160,7 @@ def trace_module(
     """A module whose methods are traced with the inputs that stand under their names."""
     import torch
 
-    if optimize is not None:
-        warnings.warn(
-            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
-            FutureWarning,
-            stacklevel=2,
-        )
+    warn_of_optimize(optimize)
     if not isinstance(mod, torch.nn.Module):
         raise AttributeError("expected torch.nn.Module as the first argument")
     if not isinstance(inputs, dict):
