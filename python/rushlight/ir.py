@@ -9,6 +9,7 @@ A handle keeps its graph alive.  A node that was destroyed says so when it is us
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -417,6 +418,13 @@ class _Graph:
     def dump(self) -> None:
         print(self, end="")
 
+    def __str__(self) -> str:
+        """The graph's text; functions that it calls have their short names, as in PyTorch's."""
+        return _CALLEE.sub(r"\1\2", self.str())
+
+
+_CALLEE = re.compile(r'(: Function = prim::Constant\[name=")[^"]*\.([^".]*")')
+
 
 # -- Tools -------------------------------------------------------------------------------------------------
 
@@ -775,7 +783,7 @@ def install() -> None:
     """Give the extension's types the methods above."""
     for to, of in ((Graph, _Graph), (Block, _Block), (Node, _Node), (Value, _Value)):
         for name, member in vars(of).items():
-            if not name.startswith("__") or name == "__iter__":
+            if not name.startswith("__") or name in ("__iter__", "__str__"):
                 setattr(to, name, member)
     _rushlight.register_types(_classes)
 

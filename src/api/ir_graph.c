@@ -139,11 +139,15 @@ rush_status api_graph_parse(rush_context *c, const char *text, bool tensor_const
   return make(c, parse, &e, out, err);
 }
 
+static void twin(session *s, edit *e) { e->made = ir_graph_twin(s, e->g); }
+
 static rush_status copy_function(call_ctx *cx, function *f, rush_graph **out)
 {
+  edit e = {0};
+
   TRY(function_prepare(cx, f));
-  return f->graph ? api_graph_copy(graph_out(f->graph), out, cx->err)
-                  : ir_misuse(cx->err, "%s has no graph", f->qualified);
+  e.g = f->graph;
+  return e.g ? make(e.g->ctx, twin, &e, out, cx->err) : ir_misuse(cx->err, "%s has no graph", f->qualified);
 }
 
 rush_status api_graph_of_method(rush_module *m, const char *method, rush_graph **out, rush_error *err)

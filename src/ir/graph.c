@@ -278,7 +278,8 @@ void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v)
 typedef struct copier {
   session *s;
   ir_graph *to;
-  table map; /* 8 bytes of pointer -> ir_value */
+  table map;         /* 8 bytes of pointer -> ir_value */
+  bool keeps_numbers;
 } copier;
 
 static str key_of(ir_value *const *v) { return (str){(const char *)v, sizeof *v}; }
@@ -311,6 +312,8 @@ static void copy_output(copier *c, ir_node *n, ir_value *from)
 
   if (from->name)
     ir_value_set_name(c->s, v, from->name);
+  if (c->keeps_numbers)
+    v->id = from->id;
   map_value(c, from, v);
 }
 
@@ -349,9 +352,13 @@ static ir_node *copy_node(copier *c, const ir_node *from)
     ir_node_add_input(c->s, n, mapped(c, ir_node_input(from, i)));
   for (uint32_t i = 0; i < from->n_blocks; i++)
     copy_block_body(c, ir_node_add_block(c->s, n), from->blocks[i]);
+  bool has_number = n->kind == IR_CALL_FUNCTION && !c->keeps_numbers && ir_attr_find(from, "_fn");
+  uint32_t number = has_number ? c->to->next_id++ : 0;
   for (uint32_t i = 0; i < from->n_outputs; i++)
     copy_output(c, n, from->outputs[i]);
   ir_node_copy_attrs(c->s, n, from);
+  if (has_number)
+    ir_attr_set_int(c->s, n, "_fn", number);
   session_leave(c->s);
   return n;
 }
@@ -377,18 +384,26 @@ static copier *copier_new(session *s, ir_graph *to)
   return c;
 }
 
-ir_graph *ir_graph_copy(session *s, const ir_graph *g)
+static ir_graph *copy_graph(session *s, const ir_graph *g, bool keeps_numbers)
 {
   ir_graph *to = ir_graph_new(s, g->types);
+  copier *c = copier_new(s, to);
 
   session_defer(s, ir_graph_free_deferred, to);
   for (const struct kept_types *k = g->kept; k; k = k->next)
     ir_graph_keep_types(s, to, k->types);
-  copy_block_body(copier_new(s, to), to->block, g->block);
+  c->keeps_numbers = keeps_numbers;
+  copy_block_body(c, to->block, g->block);
   if (to->next_origin < g->next_origin)
     to->next_origin = g->next_origin;
+  if (keeps_numbers)
+    to->next_id = g->next_id;
   return session_keep(s, to);
 }
+
+ir_graph *ir_graph_copy(session *s, const ir_graph *g) { return copy_graph(s, g, false); }
+
+ir_graph *ir_graph_twin(session *s, const ir_graph *g) { return copy_graph(s, g, true); }
 
 void ir_block_inline(session *s, const ir_block *from, ir_node *before, ir_value *const *inputs,
                      ir_value **outputs)

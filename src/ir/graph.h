@@ -163,7 +163,8 @@ void ir_graph_free_deferred(void *g); /* for session_defer */
 void ir_graph_borrow_types(ir_graph *g);
 /* A type of another program comes into the graph: its store is retained. */
 void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts);
-ir_graph *ir_graph_copy(session *s, const ir_graph *g); /* new; origins kept */
+ir_graph *ir_graph_copy(session *s, const ir_graph *g); /* new; origins kept, values numbered anew */
+ir_graph *ir_graph_twin(session *s, const ir_graph *g); /* new; numbers kept too: prints the same */
 static inline ir_node *ir_block_first(const ir_block *b) { return b->ret->next; } /* == b->ret when empty */
 static inline ir_node *ir_block_last(const ir_block *b) { return b->ret->prev; }
 static inline uint32_t ir_block_n_inputs(const ir_block *b) { return b->param->n_outputs; }

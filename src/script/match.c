@@ -451,10 +451,17 @@ static ir_value *insert_op(emitter *e, const op *o, const attempt *m)
   return pack_results(e, o->schema, n);
 }
 
+/* PyTorch's graphs have a value for the function, made just before the result: its number is kept for the text. */
+static void set_callee(emitter *e, ir_node *n, function *f)
+{
+  n->function = f;
+  ir_attr_set_int(e->s, n, "_fn", e->g->next_id++);
+}
+
 static ir_value *insert_call(emitter *e, function *f, const attempt *m)
 {
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_CALL_FUNCTION, m->out, m->n));
-  n->function = f;
+  set_callee(e, n, f);
   return ir_node_add_output(e->s, n, f->schema->returns[0].type);
 }
 
@@ -603,7 +610,7 @@ ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_a
   if (self)
     ir_attr_set_string(e->s, n, "name", f->name);
   else
-    n->function = f;
+    set_callee(e, n, f);
   em_put(e, n);
   return ir_node_add_output(e->s, n, sc->returns[0].type);
 }

@@ -464,8 +464,9 @@ static schema *schema_of(session *s, program *p, const char *name, const ir_grap
   for (uint32_t i = 0; i < n; i++) {
     const ir_value *v = ir_block_input(g->block, i);
     const char *given = v->name ? v->name : session_printf(s, "argument_%u", i);
-    char *copy = session_alloc_in(s, &p->mem, strlen(given) + 1);
-    memcpy(copy, given, strlen(given));
+    size_t n_given = strcspn(given, "."); /* x.1 is a name of the graph's */
+    char *copy = session_alloc_in(s, &p->mem, n_given + 1);
+    memcpy(copy, given, n_given);
     sc->args[i] = (schema_arg){.name = i == 0 && is_method ? "self" : copy, .type = v->type};
   }
   return sc;

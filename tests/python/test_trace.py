@@ -218,7 +218,7 @@ def test_several_methods() -> None:
 def test_named_inputs() -> None:
     f = rushlight.trace(lambda a, b: a - b, example_kwarg_inputs={"b": torch.ones(2), "a": torch.zeros(2)})
     assert f(a=torch.ones(1), b=torch.zeros(1)).item() == 1
-    assert str(f.schema) == "_lambda(Tensor b, Tensor a) -> Tensor"
+    assert str(f.schema) == "_lambda(Tensor a, Tensor b) -> Tensor"
     f = rushlight.trace(lambda *xs: xs[0] - xs[1], (torch.ones(2), torch.zeros(2)))
     assert f(torch.ones(1), torch.ones(1)).item() == 0
 

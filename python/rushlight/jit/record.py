@@ -12,14 +12,13 @@ from typing import Any
 
 
 class Value:
-    """What a node gives.  `constant`: index of a tensor; `path`: an attribute of the traced module."""
+    """What a node gives.  `number`: its name when it has no other; `path`: an attribute of the traced module."""
 
-    __slots__ = ("constant", "frame", "name", "node", "path", "type")
+    __slots__ = ("frame", "name", "node", "number", "path", "type")
 
-    def __init__(self, type: str, frame: Frame | None, name: str | None = None) -> None:
-        self.type, self.frame, self.name = type, frame, name
+    def __init__(self, type: str, frame: Frame | None, name: str | None = None, number: int = 0) -> None:
+        self.type, self.frame, self.name, self.number = type, frame, name, number
         self.node: Node | None = None
-        self.constant: int | None = None
         self.path: str | None = None
 
     @property
@@ -29,23 +28,30 @@ class Value:
 
 
 class Node:
-    """`attributes` as the text has them: 'name="forward"'."""
+    """`attributes` as the text has them: 'name="forward"'.  `constant`: index of the tensor that a prim::Constant is.
+    `tied`: values of one memory, when nothing else is written to."""
 
-    __slots__ = ("attributes", "inputs", "is_random", "kind", "mutates", "outputs", "where")
+    __slots__ = ("attributes", "constant", "frame", "inputs", "is_random", "kind", "mutates", "outputs", "tied", "where")
 
     def __init__(self, kind: str, inputs: list[Value], attributes: str = "", where: str = "") -> None:
         self.kind, self.inputs, self.attributes, self.where = kind, inputs, attributes, where
         self.outputs: list[Value] = []
         self.mutates = self.is_random = False
+        self.constant: int | None = None
+        self.tied: list[Value] | None = None
 
 
 class Frame:
-    """One call of the module at `path` ("" is the traced one)."""
+    """One call of the module at `path` ("" is the traced one).  `loads`: what it finds in its module, by path; `found`: the
+    same in the order of the text, each with the value that it is an attribute of."""
 
-    __slots__ = ("inputs", "items", "method", "outputs", "parent", "path")
+    __slots__ = ("found", "inputs", "items", "loads", "me", "method", "outputs", "parent", "path")
 
     def __init__(self, path: str, parent: Frame | None) -> None:
         self.path, self.parent = path, parent
+        self.me = Value("", self)
+        self.loads: dict[str, Value] = {}
+        self.found: list[tuple[Value, Value]] = []
         self.items: list[Node | Frame] = []
         self.inputs: dict[Value, None] = {}
         self.outputs: dict[Value, None] = {}
@@ -106,13 +112,19 @@ SCALAR_TYPES = {
 
 
 class Record:
-    """A trace that grows.  Nodes go into the frame that is open."""
+    """A trace that grows.  Nodes go into the frame that is open.  Names and numbers are PyTorch's: each value takes a number
+    when it is made; a name that is given again leaves a suffix to the value that had it."""
 
     def __init__(self) -> None:
+        self.is_method = False  # is a module traced?
         self.root = self.frame = Frame("", None)
         self.inputs: list[Value] = []
-        self.constants: list[Any] = []  # tensors, by Value.constant
+        self.constants: list[Any] = []  # tensors, by Node.constant
         self.attributes: dict[str, Value] = {}
+        self.n_values = 0
+        self.owners: dict[str, Value] = {}  # by name
+        self.suffixes: dict[str, int] = {}
+        self.is_finished = self.is_counted = False
 
     # -- Growing ---------------------------------------------------------------------------------------------
 
@@ -125,38 +137,73 @@ class Record:
         assert self.frame.parent is not None
         self.frame = self.frame.parent
 
+    def value(self, type: str, frame: Frame) -> Value:
+        self.n_values += 1
+        return Value(type, frame, None, self.n_values - 1)
+
+    def set_name(self, value: Value, name: str) -> None:
+        """The value that had the name so far gets it with a number."""
+        other = self.owners.get(name)
+        if other is not None and other is not value:
+            base, _, tail = name.rpartition(".")
+            base, suffix = (base, int(tail)) if base and tail.isdigit() else (name, 1)
+            suffix = max(suffix, self.suffixes.get(base, 0) + 1)
+            while f"{base}.{suffix}" in self.owners:
+                suffix += 1
+            self.suffixes[base] = suffix + 1
+            other.name = f"{base}.{suffix}"
+            self.owners[other.name] = other
+        value.name = name
+        self.owners[name] = value
+
     def input(self, name: str | None, type: str) -> Value:
-        value = Value(type, self.root, name)
+        value = self.value(type, self.root)
+        if name and name.isidentifier():
+            self.set_name(value, name)
         self.inputs.append(value)
         return value
 
-    def node(self, kind: str, inputs: list[Value], types: list[str], attributes: str = "", where: str = "") -> Node:
+    def node(
+        self,
+        kind: str,
+        inputs: list[Value],
+        types: list[str],
+        attributes: str = "",
+        where: str = "",
+        after: Value | None = None,
+    ) -> Node:
+        """At the end of the open frame, or just behind what gives `after`."""
         node = Node(kind, inputs, attributes, where)
+        node.frame = frame = self.frame if after is None or after.frame is None else after.frame
         for type in types:
-            value = Value(type, self.frame)
+            value = self.value(type, frame)
             value.node = node
             node.outputs.append(value)
-        self.frame.items.append(node)
+        if after is None or after.frame is None:
+            frame.items.append(node)
+        else:
+            frame.items.insert(frame.items.index(after.node) + 1 if after.node is not None else 0, node)
         return node
 
-    def one(self, kind: str, inputs: list[Value], type: str, attributes: str = "", where: str = "") -> Value:
-        return self.node(kind, inputs, [type], attributes, where).outputs[0]
+    def one(self, kind: str, inputs: list[Value], type: str, attributes: str = "", where: str = "", after: Any = None) -> Value:
+        return self.node(kind, inputs, [type], attributes, where, after).outputs[0]
 
     def literal(self, type: str, text: str | None, where: str = "") -> Value:
         """A constant of a type that the text can show."""
         return self.one("prim::Constant", [], type, "" if text is None else f"value={text}", where)
 
-    def tensor(self, tensor: Any, type: str) -> Value:
-        """A constant tensor: a node of its own in each function that uses it."""
-        value = Value(type, None)
-        value.constant = len(self.constants)
+    def tensor(self, tensor: Any, type: str, where: str = "") -> Value:
+        """A constant tensor."""
+        value = self.one("prim::Constant", [], type, "value=<Tensor>", where)
+        assert value.node is not None
+        value.node.constant = len(self.constants)
         self.constants.append(tensor)
         return value
 
     def attribute(self, path: str, type: str) -> Value:
         """What is found in the traced module by this path; a submodule has no type yet."""
         if path not in self.attributes:
-            value = self.attributes[path] = Value(type, None, path.rpartition(".")[2])
+            value = self.attributes[path] = Value(type, None)
             value.path = path
         return self.attributes[path]
 
@@ -173,13 +220,19 @@ class Record:
     # -- Finishing ---------------------------------------------------------------------------------------------
 
     def drop_dead(self, output: Value) -> None:
-        """Nodes that give nothing to anybody and write to nothing; calls that are empty then."""
-        used, dead = {output}, set()
-        for node in reversed(list(self.nodes())):
-            if node.mutates or any(v in used for v in node.outputs):
-                used.update(node.inputs)
-            else:
-                dead.add(node)
+        """Nodes that give nothing to anybody, and write to nothing that anybody reads; calls that are empty then."""
+        nodes = list(self.nodes())
+        memory = _Memory(nodes)
+        used, dead = {output}, set(nodes)
+        seen = {memory.of(v) for v in (output, *self.inputs)}
+        n = -1
+        while n != len(dead):
+            n = len(dead)
+            for node in reversed(nodes):
+                if node in dead and (any(v in used for v in node.outputs) or memory.is_seen(node, seen)):
+                    dead.discard(node)
+                    used.update(node.inputs)
+                    seen.update(memory.of(v) for v in node.inputs)
 
         def sweep(frame: Frame) -> None:
             for item in frame.items:
@@ -188,11 +241,13 @@ class Record:
             frame.items = [i for i in frame.items if (i.items if isinstance(i, Frame) else i not in dead)]
 
         sweep(self.root)
+        for node in dead:
+            for value in node.outputs:
+                if value.name is not None:
+                    del self.owners[value.name]
 
     def share(self, value: Value, frame: Frame) -> None:
         """`frame` uses `value`: arguments and results of the calls between."""
-        if value.constant is not None:
-            return
         if value.path is not None:
             while not frame.owns(value.path):
                 assert frame.parent is not None
@@ -211,33 +266,124 @@ class Record:
                 assert source.parent is not None
                 source = source.parent
 
-    def connect(self, frame: Frame, name: Any) -> None:
-        """Inputs and outputs of all frames; names of their methods: forward, forward1 ..."""
+    def connect(self, frame: Frame) -> None:
+        """Inputs and outputs of all frames."""
         for item in frame.items:
             if isinstance(item, Frame):
-                item.method = name(item.path, "forward")
-                self.connect(item, name)
+                self.connect(item)
                 self.share(self.attribute(item.path, ""), frame)
             else:
                 for value in item.inputs:
                     self.share(value, frame)
 
-    def functions(self, output: Value, module_type: Any, is_method: bool, name: Any = None) -> list[Function]:
-        """Callees first; the last one is the traced function itself.  module_type(path) names a module's type,
-        name(path, wanted) a method of it that is not there yet."""
-        self.drop_dead(output)
-        self.connect(self.root, name or _counted())
-        self.share(output, self.root)
-        made: list[Function] = []
-        self._finish(self.root, [output], module_type, is_method, made)
-        return made
-
-    def _finish(self, frame: Frame, outputs: list[Value], module_type: Any, is_method: bool, made: list[Function]) -> None:
+    def name_methods(self, frame: Frame, name: Any) -> None:
+        """forward, forward1 ..."""
         for item in frame.items:
             if isinstance(item, Frame):
-                self._finish(item, list(item.outputs), module_type, True, made)
+                item.method = name(item.path, "forward")
+                self.name_methods(item, name)
+
+    def name_selves(self, frame: Frame) -> None:
+        self.set_name(frame.me, "self")
+        for item in frame.items:
+            if isinstance(item, Frame):
+                self.name_selves(item)
+
+    def resolve(self, frame: Frame, outputs: Any) -> None:
+        """What a frame finds in its module: what is used last stands first, above all else."""
+        for item in frame.items:
+            if isinstance(item, Frame):
+                self.resolve(item, item.outputs)
+                self.load(frame, item.path)
+                self.load_all(frame, item.inputs)
+            else:
+                self.load_all(frame, item.inputs)
+        self.load_all(frame, outputs)
+
+    def load_all(self, frame: Frame, values: Any) -> None:
+        for value in values:
+            if value.path is not None and frame.owns(value.path):
+                self.load(frame, value.path)
+
+    def load(self, frame: Frame, path: str) -> None:
+        if path in frame.loads or path == frame.path:
+            return
+        owner, at, found = frame.me, frame.path, []
+        for name in path[len(frame.path) :].lstrip(".").split("."):
+            at = f"{at}.{name}" if at else name
+            holder = Value(self.attribute(at, "").type, frame)
+            holder.path = at
+            self.set_name(holder, name if name.isidentifier() else f"_{name}")
+            found.append((holder, owner))
+            owner = holder
+        frame.found[:0] = found
+        frame.loads[path] = owner
+
+    def finish(self, output: Value) -> None:
+        """Nothing more is recorded."""
+        if self.is_finished:
+            return
+        self.is_finished = True
+        self.drop_dead(output)
+        self.connect(self.root)
+        self.share(output, self.root)
+        if self.is_method:
+            self.name_selves(self.root)
+        self.resolve(self.root, [output])
+        self.n_values += sum(1 + len(f.found) + len(f.inputs) for f in _frames(self.root)) - 1 - len(self.root.inputs)
+
+    def functions(self, output: Value, module_type: Any, name: Any = None, is_counted: bool = False) -> list[Function]:
+        """Callees first; the last one is the traced function itself.  module_type(path) names a module's type,
+        name(path, wanted) a method of it that is not there yet.  is_counted: values are numbered as they come."""
+        self.finish(output)
+        self.is_counted = is_counted
+        self.name_methods(self.root, name or _counted())
+        made: list[Function] = []
+        self._finish(self.root, [output], module_type, made)
+        return made
+
+    def _finish(self, frame: Frame, outputs: list[Value], module_type: Any, made: list[Function]) -> None:
+        for item in frame.items:
+            if isinstance(item, Frame):
+                self._finish(item, list(item.outputs), module_type, made)
         inputs = self.inputs if frame is self.root else list(frame.inputs)
-        made.append(Function(self, frame, inputs, outputs, module_type, is_method))
+        made.append(Function(self, frame, inputs, outputs, module_type))
+
+
+class _Memory:
+    """Which values may be of one memory."""
+
+    CONTAINERS = (
+        *("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::ListUnpack", "prim::TupleUnpack"),
+        "aten::__getitem__",
+    )
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.parents: dict[Value, Value] = {}
+        for node in nodes:
+            tied = node.tied or []
+            if node.kind in self.CONTAINERS:
+                tied = [*node.inputs, *node.outputs]
+            for value in tied[1:]:
+                self.parents[self.of(value)] = self.of(tied[0])
+
+    def of(self, value: Value) -> Value:
+        while (above := self.parents.get(value, value)) is not value:
+            value = above
+        return value
+
+    def is_seen(self, node: Node, seen: set[Value]) -> bool:
+        """Does it write to what is seen: by others, or from outside?"""
+        if not node.mutates or node.tied is None:
+            return node.mutates
+        return any(v.path is not None or self.of(v) in seen for v in node.tied)
+
+
+def _frames(frame: Frame) -> Iterator[Frame]:
+    yield frame
+    for item in frame.items:
+        if isinstance(item, Frame):
+            yield from _frames(item)
 
 
 def _counted() -> Any:
@@ -261,9 +407,7 @@ def _is_inside(frame: Frame, outer: Frame) -> bool:
 class Function:
     """One frame as a function: `text` is its graph, `constants` the tensors of its prim::Constants in order."""
 
-    def __init__(
-        self, record: Record, frame: Frame, inputs: list[Value], outputs: list[Value], module_type: Any, is_method: bool
-    ) -> None:
+    def __init__(self, record: Record, frame: Frame, inputs: list[Value], outputs: list[Value], module_type: Any) -> None:
         self.record, self.frame, self.module_type = record, frame, module_type
         self.path, self.name = frame.path, frame.method
         self.names: dict[Value, str] = {}
@@ -271,14 +415,17 @@ class Function:
         self.lines: list[str] = []
         self.line_of: dict[Node, str] = {}
         self.constants: list[Any] = []
-        self.loaded: dict[str, str] = {}
-        self.n = 0
-        parameters = [f"%self : {module_type(frame.path)}"] if is_method else []
-        self.taken.add("self")
-        self.arguments: list[str] = []
+        self.is_root = frame is record.root and not record.is_counted
+        self.n_values = 0
+        self.last = record.n_values if self.is_root else self.count(frame, inputs)
+        parameters = [f"{self.define(frame.me)} : {module_type(frame.path)}"] if record.is_method else []
         for value in inputs:
-            self.arguments.append(self.define(value))
-            parameters.append(f"{self.arguments[-1]} : {value.type or module_type(value.path)}")
+            self.define(value, value.frame is None or _is_inside(frame, value.frame))
+        parameters += [f"{self.names[v]} : {v.type or module_type(v.path)}" for v in inputs]
+        for holder, owner in frame.found:
+            name = (holder.path or "").rpartition(".")[2]
+            made = f'{self.define(holder)} : {holder.type or module_type(holder.path)} = prim::GetAttr[name="{name}"]'
+            self.lines.append(f"{made}({self.names[owner]})")
         for item in frame.items:
             if isinstance(item, Frame):
                 self.call(item)
@@ -289,56 +436,47 @@ class Function:
         body = "".join(f"  {line}\n" for line in self.lines)
         self.text = f"graph({head}):\n{body}  return ({result})\n"
 
-    def define(self, value: Value) -> str:
-        name = value.name
-        if name and not name.isidentifier():
-            name = None
-        if name:
-            base, i = name, 0
-            while name in self.taken:
-                i += 1
-                name = f"{base}.{i}"
-            self.taken.add(name)
-        else:
-            self.n += 1
-            name = str(self.n)
+    @staticmethod
+    def count(frame: Frame, inputs: list[Value]) -> int:
+        """How many values there are before the results of calls."""
+        n = 1 + len(inputs) + len(frame.found)
+        return n + sum(len(item.outputs) for item in frame.items)
+
+    def define(self, value: Value, is_named: bool = True) -> str:
+        name = value.name if is_named else None
+        if name is None:
+            name = str(value.number) if self.is_root and value.path is None else str(self.n_values)
+        while name in self.taken:
+            self.last += 1
+            name = f"{value.name}.{self.last}" if value.name else str(self.last)
+        self.n_values += 1
+        self.taken.add(name)
         self.names[value] = "%" + name
         return "%" + name
 
     def fresh(self) -> str:
-        self.n += 1
-        return f"%{self.n}"
-
-    def load(self, path: str, type: str) -> str:
-        """The attribute at `path`, by prim::GetAttrs from self."""
-        rest = path[len(self.frame.path) :].lstrip(".") if self.frame.path else path
-        if not rest:
-            return "%self"
-        if path not in self.loaded:
-            above, _, name = path.rpartition(".")
-            owner = "%self" if above == self.frame.path else self.load(above, self.module_type(above))
-            holder = Value(type, None, name)
-            self.lines.append(f'{self.define(holder)} : {type} = prim::GetAttr[name="{name}"]({owner})')
-            self.loaded[path] = self.names[holder]
-        return self.loaded[path]
+        self.last += 1
+        return f"%{self.last - 1}"
 
     def use(self, value: Value) -> str:
-        if value in self.names:
-            return self.names[value]
-        if value.path is not None:
-            self.names[value] = self.load(value.path, value.type or self.module_type(value.path))
-        elif value.constant is not None:
-            self.constants.append(self.record.constants[value.constant])
-            made = self.define(value)
-            self.lines.append(f"{made} : {value.type} = prim::Constant[value=<Tensor>]()")
+        if value not in self.names:
+            assert value.path is not None
+            self.names[value] = self.names[self.frame.loads[value.path] if value.path != self.path else self.frame.me]
         return self.names[value]
 
     def add(self, node: Node) -> None:
-        inputs = ", ".join([self.use(v) for v in node.inputs])
-        outputs = ", ".join(f"{self.define(v)} : {v.type}" for v in node.outputs)
+        if node.constant is not None:
+            self.constants.append(self.record.constants[node.constant])
         attributes = f"[{node.attributes}]" if node.attributes else ""
+        inputs = [self.use(v) for v in node.inputs]
+        if node.kind == "prim::CallFunction":  # as in PyTorch, the function is a value
+            number = node.outputs[0].number - 1 if self.is_root else self.n_values
+            self.n_values += 1
+            self.lines.append(f"%{number} : Function = prim::Constant{attributes}()")
+            inputs, attributes = [f"%{number}", *inputs], ""
+        outputs = ", ".join(f"{self.define(v)} : {v.type}" for v in node.outputs)
         where = f" # {node.where}" if node.where else ""
-        self.line_of[node] = f"{outputs} = {node.kind}{attributes}({inputs}){where}"
+        self.line_of[node] = f"{outputs} = {node.kind}{attributes}({', '.join(inputs)}){where}"
         self.lines.append(self.line_of[node])
 
     def call(self, frame: Frame) -> None:
@@ -346,10 +484,12 @@ class Function:
         inputs = ", ".join([owner, *(self.use(v) for v in frame.inputs)])
         outputs = list(frame.outputs)
         made = f'prim::CallMethod[name="{frame.method}"]({inputs})'
-        if len(outputs) == 1:
-            self.lines.append(f"{self.define(outputs[0])} : {outputs[0].plain_type} = {made}")
-            return
         several = self.fresh()
+        if len(outputs) == 1:
+            self.n_values += 1
+            self.names[outputs[0]] = several
+            self.lines.append(f"{several} : {outputs[0].plain_type} = {made}")
+            return
         types = f"({', '.join(v.plain_type for v in outputs)})" if outputs else "NoneType"
         self.lines.append(f"{several} : {types} = {made}")
         if outputs:

@@ -6,7 +6,7 @@ so that arithmetic on them is recorded too; where the binding takes such a tenso
 gets a symbolic integer or float that remembers the tensor.  Questions that no operator stands behind (size, bool, item ...)
 are methods of torch.Tensor, replaced while a trace is on; other threads get the originals.
 
-This is the only file that reaches into PyTorch's internals for tracing: the PreDispatch key and its Python dispatcher,
+This file and torch_questions.py alone reach into PyTorch's internals for tracing: the PreDispatch key and its dispatcher,
 the tracing state that torch's own Python code asks about, and the map of module names.
 """
 
@@ -17,8 +17,7 @@ import inspect
 import os
 import sys
 import threading
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -33,9 +32,9 @@ from .record import Node, Record, Value
 
 _here = threading.local()
 _patch_lock = threading.RLock()
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
-_DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
+DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
 
 DTYPES = {
     "uint8": (0, "Byte"),
@@ -116,6 +115,11 @@ def tensor_type(t: torch.Tensor) -> str:
     sizes = "".join(f"{int(n)}, " for n in t.size())
     strides = f"strides=[{', '.join(str(int(n)) for n in t.stride())}], " if t.dim() else ""
     return f"{DTYPE_NAMES[t.dtype]}({sizes}{strides}requires_grad={int(t.requires_grad)}, device={t.device})"
+
+
+def kind_name(t: torch.Tensor) -> str:
+    """ "FloatTensor"."""
+    return DTYPE_NAMES.get(t.dtype, "") + "Tensor"
 
 
 def quoted(text: str) -> str:
@@ -289,23 +293,36 @@ class Tracer:
         return self.find(tensor) is not None
 
     def value(self, tensor: torch.Tensor) -> Value:
-        """The same; an unknown one is a constant from now on."""
+        """The same; an unknown one is a constant from now on, an unnamed one is called like the variable that holds it."""
         found = self.find(tensor)
-        if found is None:
+        if found is not None:
+            if found.name is None and found.path is None:
+                name = variable_name(tensor)
+                if name:
+                    self.record.set_name(found, name)
+        else:
             if tensor.requires_grad:
-                with self.pause():
-                    shown = str(tensor.detach())
                 raise RuntimeError(
                     "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
-                    f"detaching the gradient\nTensor:\n{shown}"
+                    f"detaching the gradient\nTensor:\n{self.shown(tensor)}"
                 )
-            found = self.record.tensor(tensor, self.type_of(tensor))
+            found = self.record.tensor(tensor, self.type_of(tensor), location())
             self.bind(tensor, found)
         return found
 
     def type_of(self, tensor: torch.Tensor) -> str:
         with self.pause():
             return tensor_type(tensor)
+
+    def shown(self, tensor: torch.Tensor) -> str:
+        """As C++ prints it, when it is short."""
+        with self.pause():
+            if torch._C.TensorBase.dim(tensor) > 1 or torch._C.TensorBase.numel(tensor) > 100:
+                return tensor.detach().__repr__()
+            rows = [f"{n:g}" for n in tensor.detach().reshape(-1).tolist()]
+            wide = max(map(len, rows), default=0)
+            sizes = ",".join(map(str, torch._C.TensorBase.size(tensor)))
+            return "".join(f" {row:>{wide}}\n" for row in rows) + f"[ torch.{kind_name(tensor)}{{{sizes}}} ]"
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
@@ -384,7 +401,7 @@ class Tracer:
 
     def inputs(self, schema: Any, args: tuple, kwargs: dict, given: list[tuple[SymbolicNumber, Any]]) -> list[Value]:
         where = location()
-        made = []
+        rows = []
         for i, argument in enumerate(schema.arguments):
             if i < len(args) and not argument.kwarg_only:
                 value = args[i]
@@ -394,30 +411,40 @@ class Tracer:
                 value = argument.default_value
             if given:
                 value = linked(value, given)
-            made.append(self.argument(value, argument.type, where))
-        return made
+            rows.append((self.stashed(value, argument.type), argument.type))
+        return [self.argument(value, kind, where) for value, kind in rows]
+
+    def stashed(self, value: Any, kind: Any) -> Any:
+        """Numbers that come from tensors are read where the tensors are made, before anything else of the call."""
+        name = kind.kind()
+        if name in ("OptionalType", "ListType"):
+            inner = kind.getElementType()
+            if type(value) in (list, tuple):
+                return [self.stashed(v, inner) for v in value]
+            return self.stashed(value, inner)
+        return self.symbolic(value, name) if isinstance(value, (torch.SymInt, torch.SymFloat)) else value
 
     def argument(self, value: Any, kind: Any, where: str) -> Value:
         """What the schema takes, as a value of the graph."""
         record, name = self.record, kind.kind()
+        if isinstance(value, Value):
+            return value
         if name == "OptionalType":
             if value is None:
-                return record.literal("NoneType", None)
+                return record.literal("NoneType", None, where)
             return self.argument(value, kind.getElementType(), where)
         if value is None:
-            return record.literal("NoneType", None)
+            return record.literal("NoneType", None, where)
         if name == "ListType":
             inner = kind.getElementType()
             if not isinstance(value, (list, tuple)):
                 value = [value]
             items = [self.argument(v, inner, where) for v in value]
-            return record.one("prim::ListConstruct", items, f"{element_text(inner)}[]")
+            return record.one("prim::ListConstruct", items, f"{element_text(inner)}[]", "", where)
         if isinstance(value, torch.Tensor):
             return self.value(value)
-        if isinstance(value, (torch.SymInt, torch.SymFloat)):
-            return self.symbolic(value, name)
         if name == "TensorType":
-            return self.number_tensor(value)
+            return self.number_tensor(value, where)
         return self.literal(value, name, where)
 
     def symbolic(self, value: Any, kind: str) -> Value:
@@ -425,19 +452,21 @@ class Tracer:
         if not isinstance(node, SymbolicNumber):
             return self.literal(node.hint, kind, "")
         tensor = self.value(node.tensor)
-        if kind in ("IntType", "SymIntType"):
-            return self.record.one("aten::Int", [tensor], "int")
-        if kind in ("FloatType", "SymFloatType"):
-            return self.record.one("aten::Float", [tensor], "float")
         if kind == "TensorType":
             return tensor
-        return self.record.one("aten::ScalarImplicit", [tensor], "Scalar")
+        name, type = {
+            "IntType": ("aten::Int", "int"),
+            "SymIntType": ("aten::Int", "int"),
+            "FloatType": ("aten::Float", "float"),
+            "SymFloatType": ("aten::Float", "float"),
+        }.get(kind, ("aten::ScalarImplicit", "Scalar"))
+        return self.record.one(name, [tensor], type, "", location(), tensor)
 
-    def number_tensor(self, value: Any) -> Value:
+    def number_tensor(self, value: Any, where: str) -> Value:
         """A Python number where a tensor goes."""
         with self.pause():
             tensor = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
-        return self.record.tensor(tensor, tensor_type(tensor))
+        return self.record.tensor(tensor, tensor_type(tensor), where)
 
     def literal(self, value: Any, kind: str, where: str) -> Value:
         record = self.record
@@ -494,6 +523,8 @@ class Tracer:
             kind, writes = kind[:-1], False
         node = self.record.node(kind, inputs, types, "", location())
         node.mutates = writes
+        tied = [v for v, a in zip(inputs, schema.arguments, strict=False) if a.alias_info is not None]
+        node.tied = tied and [*tied, *node.outputs]
         node.is_random = is_random(schema) and not (
             schema.name.endswith("dropout") and inputs[-1].node is not None and inputs[-1].node.attributes == "value=0"
         )
@@ -516,7 +547,10 @@ class Tracer:
         else:
             path = self.programs.get(id(callee))
             if path is None:
-                raise RuntimeError("a scripted module that is called while tracing must be a submodule of the traced module")
+                raise RuntimeError(
+                    f"Tried to trace {callee._c} but it is not part of the active trace. Modules that are called during a "
+                    "trace must be registered as submodules of the thing being traced."
+                )
             declared = door().unit.type_of_object(callee).method(method)
             attributes, owner = f"name={quoted(method)}", [self.record.attribute(path, "")]
         arguments = declared.arguments[len(owner) :]
@@ -527,13 +561,16 @@ class Tracer:
             if name not in given:
                 given[name] = inspect.signature(original).parameters[name].default if original else None
             values.append(self.python_value(given[name], kind))
-            plain[name] = self.python_number(given[name], str(kind))
+            with self.pause():
+                plain[name] = self.python_number(given[name], str(kind))
         with self.pause():
             result = (callee if method is None else callee._program_method(method))(**plain)
+        if method is None:
+            self.record.n_values += 1  # PyTorch has a value for the function
         node = self.record.node(
             "prim::CallFunction" if method is None else "prim::CallMethod",
             values,
-            [str(declared.result)],
+            [self.type_of(result) if isinstance(result, torch.Tensor) else str(declared.result)],
             attributes,
             location(),
         )
@@ -599,14 +636,14 @@ class Tracer:
             made = torch.tensor(n)
         number = self.record.literal("int", str(dim), location())
         n_value = self.record.one("aten::size", [self.value(tensor), number], "int", "", location())
-        self.bind(made, self.record.one("prim::NumToTensor", [n_value], "Long(requires_grad=0, device=cpu)"))
+        self.bind(made, self.record.one("prim::NumToTensor", [n_value], "Long(device=cpu)", "", location()))
         return made
 
     def numel(self, tensor: torch.Tensor) -> Any:
         with self.pause():
             made = torch.tensor(torch._C.TensorBase.numel(tensor))
         n_value = self.record.one("aten::numel", [self.value(tensor)], "int", "", location())
-        self.bind(made, self.record.one("prim::NumToTensor", [n_value], "Long(requires_grad=0, device=cpu)"))
+        self.bind(made, self.record.one("prim::NumToTensor", [n_value], "Long(device=cpu)", "", location()))
         return made
 
     def number_of(self, index: Any) -> Any:
@@ -623,30 +660,60 @@ class Tracer:
         return self.item(index) if is_number else None
 
     def viewed(self, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
-        """tensor[index]: the view that traced numbers in the index make, and what is left of the index."""
-        items = list(index) if isinstance(index, tuple) else [index]
-        bounds = [[i.start, i.stop, i.step] if isinstance(i, slice) else [i] for i in items]
-        if not any(self.number_of(b) is not None for group in bounds for b in group):
+        """tensor[index]: the view that all but tensors make of it, and what is left of the index."""
+        items = index if isinstance(index, tuple) else (index,)
+        n_dims, n_taken = torch._C.TensorBase.dim(tensor), sum(consumed(i) for i in items)
+        if n_taken > n_dims or not all(is_plain(i) for i in items):
             return tensor, index
         aten = torch.ops.aten
-        skipped = torch._C.TensorBase.dim(tensor) - sum(consumed(i) for i in items)
         dim, rest = 0, []
-        for item, group in zip(items, bounds, strict=True):
-            numbers = [b if (n := self.number_of(b)) is None else n for b in group]
+        for item in items:
+            if isinstance(item, list):
+                item = self.listed(tensor, item)
             if isinstance(item, slice):
-                if any(isinstance(n, torch.SymInt) for n in numbers):
-                    start, stop, step = numbers
-                    tensor = aten.slice.Tensor(tensor, dim, 0 if start is None else start, stop, 1 if step is None else step)
-                    item = slice(None)
-            elif isinstance(numbers[0], torch.SymInt):
-                tensor = aten.select.int(tensor, dim, numbers[0])
+                start, stop, step = (self.bound(b) for b in (item.start, item.stop, item.step))
+                start, stop = 0 if start is None else start, sys.maxsize if stop is None else stop
+                tensor, item = aten.slice.Tensor(tensor, dim, start, stop, 1 if step is None else step), slice(None)
+            elif item is None:
+                tensor, item = aten.unsqueeze(tensor, dim), slice(None)
+                dim += 1
+                rest.append(item)
                 continue
+            elif item is not Ellipsis:
+                number = self.bound(item)
+                if isinstance(number, (int, torch.SymInt)):
+                    with self.pause():
+                        size = torch._C.TensorBase.size(tensor, dim)
+                    if not -size <= concrete(number) < size:
+                        return tensor, (*rest, item)
+                    tensor = aten.select.int(tensor, dim, number)
+                    continue
             rest.append(item)
-            dim += skipped if item is Ellipsis else 0 if item is None else consumed(item)
-        trivial = all(i is Ellipsis or i == slice(None) for i in rest if not isinstance(i, torch.Tensor)) and not any(
-            isinstance(i, torch.Tensor) for i in rest
-        )
-        return tensor, (Ellipsis,) if trivial else tuple(rest)
+            dim += n_dims - n_taken if item is Ellipsis else consumed(item)
+        return tensor, tuple(rest) if any(isinstance(i, torch.Tensor) for i in rest) else (Ellipsis,)
+
+    def bound(self, number: Any) -> Any:
+        """A traced number as what remembers its tensor."""
+        found = self.number_of(number)
+        return number if found is None else found
+
+    def listed(self, tensor: torch.Tensor, item: Any) -> Any:
+        """A list of numbers in an index is a constant."""
+        with self.pause():
+            made = torch.tensor(item, device=tensor.device)
+        return self.new_constant(made, False)
+
+    def new_constant(self, tensor: torch.Tensor, is_detached: bool) -> torch.Tensor:
+        """What PyTorch records of making a tensor from Python's data."""
+        with self.pause():
+            kept = tensor.detach().clone()
+        record, where, type = self.record, location(), self.type_of(tensor)
+        inputs = [record.tensor(kept, type, where), self.literal(tensor.device, "DeviceObjType", where)]
+        inputs.append(self.literal(tensor.dtype, "ScalarTypeType", where))
+        inputs += [record.literal("bool", "0", where) for _ in range(2)]
+        made = record.one("aten::to", [*inputs, record.literal("NoneType", None, where)], type, "", where)
+        self.bind(tensor, record.one("aten::detach", [made], type, "", where) if is_detached else made)
+        return tensor
 
     # -- Scopes: what torch.nn.Module asks its tracing state -----------------------------------------------------
 
@@ -667,10 +734,17 @@ def consumed(item: Any) -> int:
     return torch._C.TensorBase.dim(item) if isinstance(item, torch.Tensor) and item.dtype in (torch.bool, torch.uint8) else 1
 
 
+def is_plain(item: Any) -> bool:
+    """Is it an index that is taken apart here?  The binding does the rest."""
+    if isinstance(item, list):
+        return bool(item) and all(type(i) in (int, bool) for i in item)
+    return type(item) is int or isinstance(item, (slice, torch.Tensor)) or item is None or item is Ellipsis
+
+
 def instruction() -> tuple[int, int]:
     """Where the traced program is: tells whether a number was asked for by the call that follows."""
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, *_DISPATCH)):
+    while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
         frame = frame.f_back
     return (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
 
@@ -730,189 +804,30 @@ def concrete(value: Any) -> Any:
     return value
 
 
-def location() -> str:
-    """The innermost line of Python that is neither ours nor PyTorch's dispatcher's: "file.py:12:0"."""
+def innermost() -> Any:
+    """The innermost frame of Python that is neither ours nor PyTorch's dispatcher's."""
     frame: Any = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith((_PACKAGE, *_DISPATCH)):
-            return f"{file}:{frame.f_lineno}:0"
+    while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
         frame = frame.f_back
-    return ""
+    return frame
 
 
-# -- What is replaced while a trace is on -------------------------------------------------------------------------
+def location() -> str:
+    """Where that is: "file.py:12:0"."""
+    frame = innermost()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}:0" if frame is not None else ""
 
 
-def lost(to: str) -> str:
-    return f"Converting a tensor to a {'' if to.startswith('NumPy') else 'Python '}{to} {WHAT_IS_LOST}"
+def variable_name(tensor: torch.Tensor) -> str | None:
+    """The variable of that frame that is this tensor."""
+    frame = innermost()
+    for name, value in frame.f_locals.items() if frame is not None else ():
+        if value is tensor:
+            return name if name != "self" and name.isidentifier() else None
+    return None
 
 
-def warn(text: str) -> None:
-    """At the line that did it: outside this package and torch's Python files."""
-    level, frame = 2, sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, _TORCH)):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, TracerWarning, stacklevel=level + 1)
-
-
-def _converting(original: Callable, to: str) -> Callable:
-    def method(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        tracer = current()
-        if tracer is None:
-            return original(self, *args, **kwargs)
-        if to:
-            warn(lost(to))
-        with tracer.pause():
-            return original(self, *args, **kwargs)
-
-    method.__name__ = getattr(original, "__name__", "method")
-    return method
-
-
-def _creating(original: Callable, name: str) -> Callable:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        tracer = current()
-        if tracer is None:
-            return original(*args, **kwargs)
-        if args and isinstance(args[0], torch.Tensor) and name == "torch.as_tensor":
-            return original(*args, **kwargs)
-        warn(f"{name} {ONLY_CONSTANTS}")
-        data = args[0] if args else kwargs.get("data")
-        traced = _traced_numbers(tracer, data)
-        if traced is not None and name != "torch.from_numpy":
-            options = {k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None}
-            return traced.to(**options) if options else traced.clone() if traced is data else traced
-        return original(*args, **kwargs)
-
-    function.__name__ = name.rpartition(".")[2]
-    return function
-
-
-def _taking_sizes(original: Callable) -> Callable:
-    """interpolate computes sizes as floats while tracing; the binding takes ints."""
-
-    def integers(tracer: Tracer, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [integers(tracer, v) for v in value]
-        if not isinstance(value, torch.Tensor) or not tracer.known(value):
-            return value
-        with tracer.pause():
-            if torch._C.TensorBase.dim(value) or not value.is_floating_point():
-                return value
-            made = torch.tensor(int(value))
-        tracer.values[id(made)] = tracer.value(value)
-        tracer.alive.append(made)
-        return made
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        tracer = current()
-        if tracer is None:
-            return original(*args, **kwargs)
-        args = (*args[:1], *(integers(tracer, a) for a in args[1:]))
-        return original(*args, **{k: integers(tracer, v) for k, v in kwargs.items()})
-
-    return function
-
-
-def _scripted_by_torch(original: Callable) -> Callable:
-    """torch.jit.script's functions: ours of the same Python function, so that the call stays one."""
-
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        fn = getattr(self, "_torchdynamo_inline", None)
-        if current() is None or not inspect.isfunction(fn):
-            return original(self, *args, **kwargs)
-        return door().function(fn)(*args, **kwargs)
-
-    return call
-
-
-def _traced_numbers(tracer: Tracer, data: Any) -> torch.Tensor | None:
-    """torch.tensor([x.size(0), 3]): stacked, so that the sizes stay values."""
-    if isinstance(data, torch.Tensor):
-        return data if tracer.known(data) else None
-    if not isinstance(data, (list, tuple)) or not any(isinstance(d, torch.Tensor) and tracer.known(d) for d in data):
-        return None
-    return torch.stack([d if isinstance(d, torch.Tensor) else torch.scalar_tensor(d, dtype=torch.int64) for d in data])
-
-
-def _size(self: torch.Tensor, dim: Any = None) -> Any:
-    tracer = current()
-    if tracer is None or not tracer.known(self):
-        return torch._C.TensorBase.size(self) if dim is None else torch._C.TensorBase.size(self, dim)
-    if dim is not None:
-        return tracer.size(self, int(dim) if not isinstance(dim, torch.Tensor) else dim.__index__())
-    return Size(tracer.size(self, d) for d in range(torch._C.TensorBase.dim(self)))
-
-
-def _numel(self: torch.Tensor) -> Any:
-    tracer = current()
-    if tracer is None or not tracer.known(self):
-        return torch._C.TensorBase.numel(self)
-    return tracer.numel(self)
-
-
-def _getitem(self: torch.Tensor, index: Any) -> Any:
-    tracer = current()
-    if tracer is None:
-        return torch._C.TensorBase.__getitem__(self, index)
-    view, rest = tracer.viewed(self, index)
-    return view if rest == (Ellipsis,) and view is not self else torch._C.TensorBase.__getitem__(view, rest)
-
-
-def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
-    tracer = current()
-    view, rest = tracer.viewed(self, index) if tracer else (self, index)
-    torch._C.TensorBase.__setitem__(view, rest, value)
-
-
-def _index(self: torch.Tensor) -> int:
-    """What range() and lists ask; and the binding, where the operator that it calls next may remember the tensor."""
-    tracer = current()
-    if tracer is None:
-        return torch._C.TensorBase.__index__(self)
-    with tracer.pause():
-        number = torch._C.TensorBase.__index__(self)
-    if tracer.known(self):
-        tracer.given.append((SymbolicNumber(tracer, self, number), instruction()))
-    return number
-
-
-def _replacements() -> list[tuple[Any, str, Any]]:
-    tensor, base = torch.Tensor, torch._C.TensorBase
-    shape = property(_size, doc=base.shape.__doc__)
-    rows: list[tuple[Any, str, Any]] = [
-        (tensor, "size", _size),
-        (tensor, "shape", shape),
-        (tensor, "numel", _numel),
-        (tensor, "nelement", _numel),
-        (tensor, "__getitem__", _getitem),
-        (tensor, "__setitem__", _setitem),
-        (torch, "numel", _numel),
-        (torch._C.ScriptFunction, "__call__", _scripted_by_torch(torch._C.ScriptFunction.__call__)),
-        (tensor, "__index__", _index),
-        (torch._C, "_get_tracing_state", current),
-        (torch._C, "_is_tracing", lambda: current() is not None),
-    ]
-    for name, to in (
-        ("__bool__", "boolean"),
-        ("__nonzero__", "boolean"),
-        ("__int__", "integer"),
-        ("__float__", "float"),
-        ("item", "number"),
-        ("tolist", "list"),
-        ("numpy", "NumPy array"),
-        ("__complex__", "complex"),
-        ("__repr__", ""),
-    ):
-        if hasattr(tensor, name):
-            rows.append((tensor, name, _converting(getattr(tensor, name), to)))
-    sized = [(torch._C._nn, name) for name in dir(torch._C._nn) if name.startswith(("upsample_", "_upsample", "adaptive_"))]
-    for owner, name in [*sized, (torch.nn.functional, "adaptive_avg_pool1d")]:
-        rows.append((owner, name, _taking_sizes(getattr(owner, name))))
-    for name in ("tensor", "as_tensor", "from_numpy"):
-        rows.append((torch, name, _creating(getattr(torch, name), f"torch.{name}")))
-    return rows
+# -- Tracing ------------------------------------------------------------------------------------------------------------
 
 
 _n_tracing = 0
@@ -926,8 +841,10 @@ def _install() -> None:
         _n_tracing += 1
         if _n_tracing > 1:
             return
+        from .torch_questions import replacements
+
         _rushlight.set_call_hook(scripted)
-        for owner, name, made in _replacements():
+        for owner, name, made in replacements():
             _originals.append((owner, name, vars(owner).get(name, _ABSENT)))
             setattr(owner, name, made)
 

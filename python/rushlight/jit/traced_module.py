@@ -81,7 +81,7 @@ class Built:
         """The recorded functions, as methods."""
         record = recording.tracer.record
         renamed: dict[tuple[str, str], str] = {}
-        functions = record.functions(recording.output, self.type_name, True, self.free_name(renamed))
+        functions = record.functions(recording.output, self.type_name, self.free_name(renamed))
         functions[-1].name = method
         for made in functions:
             cls = self.made[id(self.paths[made.path])][0]
@@ -169,7 +169,7 @@ def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Opt
         given = given if options.named else _as_tuple(given, torch)
 
         def record(values: Any, func: Any = func, signature: Any = signature) -> Recording:
-            return Recording(func, values, options, names, tensors, signature)
+            return Recording(func, values, options, names, tensors, signature, module)
 
         kept = clone_inputs(given) if options.check else None
         recording = record(given)

@@ -80,6 +80,14 @@ def tracer_warning() -> type[Warning]:
     return torch.jit._trace.TracerWarning if torch is not None and hasattr(torch, "jit") else _TracerWarning
 
 
+def _callers_level() -> int:
+    """The stack level of who called the package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def is_recording() -> bool:
     """Is a trace being recorded by this thread?"""
     module = sys.modules.get(f"{__package__}.torch_trace")
@@ -298,6 +306,46 @@ def type_text(value: Any) -> str:
     return "NoneType" if value is None else type(value).__name__
 
 
+def n_attributes(module: Any) -> int:
+    """How many values PyTorch has for what is in a module, before it traces."""
+    children = [child for child in module._modules.values() if child is not None]
+    n = len([p for p in module._parameters.values() if p is not None]) + len(module._buffers) + 2
+    return n + len(children) + sum(map(n_attributes, children))
+
+
+def check_inferred(whole: Any, value: Any) -> None:
+    """Refuses what has no type in a graph."""
+    import torch
+
+    why = None
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            check_inferred(whole, item)
+        if isinstance(value, list):
+            why = _mixed("List", "inputs to traced functions must have consistent element type", value)
+            why = why if value else "List trace inputs must have elements"
+    elif isinstance(value, dict):
+        for item in value.values():
+            check_inferred(whole, item)
+        why = _mixed("Dictionary", "inputs to traced functions must have consistent type", list(value.values()))
+        why = why if value else "Dictionary inputs must have entries"
+    elif value is not None and not isinstance(
+        value, (torch.Tensor, bool, int, float, complex, str, torch.device, torch.dtype, torch.Generator, torch.nn.Module)
+    ):
+        why = (
+            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of "
+            f"traced functions, but instead got value of type {type(value).__name__}."
+        )
+    if why is not None:
+        raise RuntimeError(f"Tracer cannot infer type of {whole}\n:{why}")
+
+
+def _mixed(what: str, rule: str, items: list[Any]) -> str | None:
+    kinds = [type_text(item) for item in items]
+    other = next((kind for kind in kinds if kind != kinds[0]), None)
+    return None if other is None else f"{what} {rule}. Found {kinds[0]} and {other}"
+
+
 class Recording:
     """One run of a callable on example inputs, recorded."""
 
@@ -309,6 +357,7 @@ class Recording:
         modules: dict[Any, str],
         paths: Any = (),
         signature: Any = None,
+        of: Any = None,
     ) -> None:
         from . import torch_trace
 
@@ -316,13 +365,20 @@ class Recording:
         self.tracer = tracer = torch_trace.Tracer()
         tracer.outplace = options.outplace
         self.tensor_type = torch_trace.tensor_type
+        if of is not None:
+            tracer.record.is_method = True
+            tracer.record.n_values = 1 + n_attributes(of)
         for path, tensor in paths:
             tracer.bind_attribute(path, tensor)
         for module, path in modules.items():
             if isinstance(module, _rushlight.Module):
                 tracer.programs[id(module)] = path.partition(".")[2]
-        names = list(inputs) if options.named else argument_names(signature or func)
+        names = argument_names(signature or func)
+        if options.named:
+            names = [*(n for n in names if n in inputs), *(n for n in inputs if n not in names)]
+            inputs = {name: inputs[name] for name in names}
         values = list(inputs.values()) if options.named else list(inputs)
+        check_inferred(tuple(values), tuple(values))
         if not all(_can_be_traced(v) for v in values):
             raise RuntimeError(
                 f"Type '{type_text(tuple(values))}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and "
@@ -334,6 +390,7 @@ class Recording:
             if result is None:
                 raise RuntimeError(NOTHING)
         self.result = result
+        check_inferred(result, result)
         self.output = self.output_value(result, options.strict)
 
     def input(self, value: Any, name: str | None) -> Any:
@@ -366,6 +423,7 @@ class Recording:
         if isinstance(value, self.torch.Tensor):
             if tracer.known(value):
                 value = value.view(value.size()) if value.layout == self.torch.strided else value.detach()
+                tracer.record.n_values += value.dim() + 2  # PyTorch records the view
             tracer.bind(value, made)
             return value
         if isinstance(value, dict):
@@ -381,21 +439,26 @@ class Recording:
             return parts
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
+    def output_tensor(self, value: Any) -> Any:
+        if not self.tracer.known(value):
+            raise RuntimeError(
+                f"output {1} ({self.tracer.shown(value)}) of traced region did not have observable data dependence with trace "
+                "inputs; this probably indicates your program cannot be understood by the tracer."
+            )
+        return self.tracer.find(value)
+
     def output_value(self, value: Any, strict: bool) -> Any:
         tracer = self.tracer
         if isinstance(value, self.torch.Tensor):
-            return tracer.value(value)
+            return self.output_tensor(value)
         if strict and isinstance(value, dict):
             raise RuntimeError(STRICT)
+        if strict and isinstance(value, list):
+            told = STRICT.replace("Encountering a dict", "Encountering a list")
+            warnings.warn(told, tracer_warning(), stacklevel=_callers_level())
         if isinstance(value, list) and not all(isinstance(v, self.torch.Tensor) for v in value):
             raise RuntimeError(OUTPUTS)
         if isinstance(value, dict):
-            kinds_of = {self.plain_type(v) for v in value.values()}
-            if len(kinds_of) > 1:
-                raise RuntimeError(
-                    f"Tracer cannot infer type of {value}\n:Dictionary inputs to traced functions must have consistent type. "
-                    "Found " + " and ".join(type_text(v) for v in list(value.values())[:2])
-                )
             items = []
             for key, item in value.items():
                 items.append(tracer.literal(key, "StringType" if isinstance(key, str) else "IntType", ""))
@@ -403,14 +466,15 @@ class Recording:
             return tracer.record.one("prim::DictConstruct", items, self.type_of(value))
         if isinstance(value, (list, tuple)):
             parts = [self.output_value(v, strict) for v in value]
-            kind = "prim::TupleConstruct" if isinstance(value, tuple) else "prim::ListConstruct"
-            return tracer.record.one(kind, parts, self.plain_type(value))
+            if isinstance(value, tuple):
+                return tracer.record.one("prim::TupleConstruct", parts, f"({', '.join(p.type for p in parts)})")
+            return tracer.record.one("prim::ListConstruct", parts, self.plain_type(value))
         raise RuntimeError(OUTPUTS)
 
     @functools.cached_property
     def neutral(self) -> list[Any]:
         """The functions, with paths for the names of modules' types."""
-        return self.tracer.record.functions(self.output, lambda path: f"__module.{path}" if path else "__module", False)
+        return self.tracer.record.functions(self.output, lambda path: f"__module.{path}" if path else "__module", None, True)
 
     def plain_text(self) -> str:
         """All graphs, without what is known of sizes."""
@@ -427,8 +491,16 @@ class Recording:
         return [tensor for f in self.neutral for tensor in f.constants]
 
 
+def _place(line: str) -> str:
+    """Where a line of a graph's text says it comes from."""
+    file, _, number = line.rpartition(" # ")[2].removesuffix(":0").rpartition(":")
+    return f"{file}({number})" if number.isdigit() else ""
+
+
 def _shown(made: Any, erase: Any) -> str:
     """A function's graph; constants of one element are shown."""
+    from .torch_trace import kind_name
+
     left = iter(made.constants)
     lines = []
     for line in made.text.splitlines():
@@ -437,6 +509,9 @@ def _shown(made: Any, erase: Any) -> str:
             tensor = next(left)
             if tensor.numel() == 1 and not tensor.is_complex():
                 head = head.replace("<Tensor>", f"{{{tensor.item():g}}}")
+            elif tensor.dim() == 1 and 1 < tensor.numel() <= 10 and not tensor.is_complex():
+                items, kind = "".join(f" {n:g} " for n in tensor.tolist()), kind_name(tensor).removesuffix("Tensor")
+                head = head.replace("<Tensor>", f"{items}[ CPU{kind}Type{{{tensor.numel()}}} ]")
         name, equals, rest = head.partition(" = ")
         lines.append((erase(name) + equals + rest if equals else erase(head)) + mark + where + "\n")
     return "".join(lines)
@@ -482,7 +557,7 @@ def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
     kept = clone_inputs(inputs) if options.check else None
     recording = Recording(func, inputs, options, {})
     record = recording.tracer.record
-    *_, made = record.functions(recording.output, lambda path: "", False)
+    *_, made = record.functions(recording.output, lambda path: "")
     function = ScriptFunction(
         _rushlight.define_graph(door().unit, _function_name(func), None, made.text, tuple(made.constants))
     )
@@ -509,10 +584,8 @@ class Checker:
     def run(self, func: Any, inputs: Any, traced: Any, first: Recording, record: Callable[[Any], Recording]) -> None:
         import torch
 
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", tracer_warning())
+        with torch.no_grad():
             again = record(clone_inputs(inputs))
-        self.compare_graphs(first, again)
         if first.random_lines():
             shown = "\n".join("\t" + line for line in first.random_lines())
             self.warn(
@@ -522,18 +595,17 @@ class Checker:
         with torch.no_grad():
             ours = self.call(traced, clone_inputs(inputs), "trace")
             theirs = self.call(func, clone_inputs(inputs), "Python function")
-            if ours is None or theirs is None:
-                return
             self.compare(ours, theirs, "Python function")
+        self.compare_graphs(first, again)
 
     def warn(self, text: str) -> None:
-        warnings.warn(text, tracer_warning(), stacklevel=6)
+        warnings.warn(text, tracer_warning(), stacklevel=_callers_level())
 
     def call(self, callee: Any, inputs: Any, what: str) -> Any:
         try:
             out = callee(**inputs) if self.options.named else callee(*inputs)
         except Exception as error:  # noqa: BLE001
-            told = f"Encountered an exception while running the {what} with test inputs.\nException:\n{_indent(str(error))}"
+            told = f"encountered an exception while running the {what} with test inputs.\nException:\n{_indent(str(error))}"
             raise _check_error()(None, None, extra_msg=told) from error
         return _leaves(out)
 
@@ -560,13 +632,13 @@ class Checker:
         graph_error = tensor_error = None
         if ours != theirs:
             lines = difflib.ndiff(ours.splitlines(True), theirs.splitlines(True))
-            graph_error = "Graph diff:\n" + _indent("".join(lines).strip()) + "\n"
+            graph_error = "Graph diff:\n" + _indent("".join(lines).rstrip()) + "\n"
             for a, b in zip(ours.splitlines(), theirs.splitlines(), strict=False):
                 if a != b:
                     graph_error += (
                         "First diverging operator:\nNode diff:\n"
                         + _indent("".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip())
-                        + "\n"
+                        + f"\nTrace source location:\n{_indent(_place(a))}\nCheck source location:\n{_indent(_place(b))}\n"
                     )
                     break
         tensor_error = self.compare_constants(first, again)
@@ -576,10 +648,11 @@ class Checker:
     def compare_constants(self, first: Recording, again: Recording) -> str | None:
         import torch
 
-        for a, b in zip(first.constants(), again.constants(), strict=False):
+        shown = [line for line in first.plain_text().splitlines() if "Tensor = prim::Constant[value=" in line]
+        for a, b, line in zip(first.constants(), again.constants(), shown, strict=False):
             try:
                 torch.testing.assert_close(a, b, equal_nan=True)
             except AssertionError as error:
-                node = _indent("%c : Tensor = prim::Constant[value=<Tensor>]()")
-                return f"Node:\n{node}\nComparison exception: {_indent(str(error))}"
+                node = f"Node:\n{_indent(line.strip())}\nSource Location:\n{_indent(_place(line))}\n"
+                return f"{node}Comparison exception: {_indent(str(error))}"
         return None

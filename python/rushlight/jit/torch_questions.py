@@ -1,0 +1,209 @@
+"""What is asked of tensors while a trace is on, and how the trace hears of it: methods of torch.Tensor and torch's functions
+that no operator stands behind (size, bool, item, tensor ...), replaced by torch_trace."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.jit._trace import TracerWarning
+
+from .door import door
+from .torch_trace import DISPATCH, ONLY_CONSTANTS, PACKAGE, WHAT_IS_LOST, Size, SymbolicNumber, Tracer, current, instruction
+
+
+def lost(to: str) -> str:
+    return f"Converting a tensor to a {'' if to.startswith('NumPy') else 'Python '}{to} {WHAT_IS_LOST}"
+
+
+def warn(text: str) -> None:
+    """At the line that did it, be it in a file of torch."""
+    level, frame = 2, sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, TracerWarning, stacklevel=level + 1)
+
+
+def _converting(original: Callable, to: str) -> Callable:
+    def method(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if tracer is None:
+            return original(self, *args, **kwargs)
+        if to:
+            warn(lost(to))
+            with tracer.pause():
+                return original(self, *args, **kwargs)
+        mode = tracer.mode
+        assert mode is not None
+        mode.__exit__()  # what shows a tensor takes modes away by itself
+        try:
+            with tracer.pause():
+                return original(self, *args, **kwargs)
+        finally:
+            mode.__enter__()
+
+    method.__name__ = getattr(original, "__name__", "method")
+    return method
+
+
+def _creating(original: Callable, name: str) -> Callable:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if tracer is None:
+            return original(*args, **kwargs)
+        if args and isinstance(args[0], torch.Tensor) and name == "torch.as_tensor":
+            return original(*args, **kwargs)
+        warn(f"{name} {ONLY_CONSTANTS}")
+        data = args[0] if args else kwargs.get("data")
+        traced = _traced_numbers(tracer, data)
+        if traced is not None and name != "torch.from_numpy":
+            options = {k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None}
+            return traced.to(**options) if options else traced.clone() if traced is data else traced
+        if name == "torch.from_numpy" or isinstance(data, torch.Tensor):
+            return original(*args, **kwargs)
+        with tracer.pause():
+            made = original(*args, **kwargs)
+        return tracer.new_constant(made, name != "torch.as_tensor") if made.layout == torch.strided else made
+
+    function.__name__ = name.rpartition(".")[2]
+    return function
+
+
+def _new_tensor(self: torch.Tensor, data: Any, *args: Any, **kwargs: Any) -> Any:
+    tracer = current()
+    if tracer is None or isinstance(data, torch.Tensor):
+        return torch._C.TensorBase.new_tensor(self, data, *args, **kwargs)
+    with tracer.pause():
+        made = torch._C.TensorBase.new_tensor(self, data, *args, **kwargs)
+    return tracer.new_constant(made, True)
+
+
+def _taking_sizes(original: Callable) -> Callable:
+    """interpolate computes sizes as floats while tracing; the binding takes ints."""
+
+    def integers(tracer: Tracer, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [integers(tracer, v) for v in value]
+        if not isinstance(value, torch.Tensor) or not tracer.known(value):
+            return value
+        with tracer.pause():
+            if torch._C.TensorBase.dim(value) or not value.is_floating_point():
+                return value
+            made = torch.tensor(int(value))
+        tracer.values[id(made)] = tracer.value(value)
+        tracer.alive.append(made)
+        return made
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        if tracer is None:
+            return original(*args, **kwargs)
+        args = (*args[:1], *(integers(tracer, a) for a in args[1:]))
+        return original(*args, **{k: integers(tracer, v) for k, v in kwargs.items()})
+
+    return function
+
+
+def _scripted_by_torch(original: Callable) -> Callable:
+    """torch.jit.script's functions: ours of the same Python function, so that the call stays one."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        fn = getattr(self, "_torchdynamo_inline", None)
+        if current() is None or not inspect.isfunction(fn):
+            return original(self, *args, **kwargs)
+        return door().function(fn)(*args, **kwargs)
+
+    return call
+
+
+def _traced_numbers(tracer: Tracer, data: Any) -> torch.Tensor | None:
+    """torch.tensor([x.size(0), 3]): stacked, so that the sizes stay values."""
+    if isinstance(data, torch.Tensor):
+        return data if tracer.known(data) else None
+    if not isinstance(data, (list, tuple)) or not any(isinstance(d, torch.Tensor) and tracer.known(d) for d in data):
+        return None
+    return torch.stack([d if isinstance(d, torch.Tensor) else torch.scalar_tensor(d, dtype=torch.int64) for d in data])
+
+
+def _size(self: torch.Tensor, dim: Any = None) -> Any:
+    tracer = current()
+    if tracer is None or not tracer.known(self):
+        return torch._C.TensorBase.size(self) if dim is None else torch._C.TensorBase.size(self, dim)
+    if dim is not None:
+        return tracer.size(self, int(dim) if not isinstance(dim, torch.Tensor) else dim.__index__())
+    return Size(tracer.size(self, d) for d in range(torch._C.TensorBase.dim(self)))
+
+
+def _numel(self: torch.Tensor) -> Any:
+    tracer = current()
+    if tracer is None or not tracer.known(self):
+        return torch._C.TensorBase.numel(self)
+    return tracer.numel(self)
+
+
+def _getitem(self: torch.Tensor, index: Any) -> Any:
+    tracer = current()
+    if tracer is None:
+        return torch._C.TensorBase.__getitem__(self, index)
+    view, rest = tracer.viewed(self, index)
+    return view if rest == (Ellipsis,) and view is not self else torch._C.TensorBase.__getitem__(view, rest)
+
+
+def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
+    tracer = current()
+    view, rest = tracer.viewed(self, index) if tracer else (self, index)
+    torch._C.TensorBase.__setitem__(view, rest, value)
+
+
+def _index(self: torch.Tensor) -> int:
+    """What range() and lists ask; and the binding, where the operator that it calls next may remember the tensor."""
+    tracer = current()
+    if tracer is None:
+        return torch._C.TensorBase.__index__(self)
+    with tracer.pause():
+        number = torch._C.TensorBase.__index__(self)
+    if tracer.known(self):
+        tracer.given.append((SymbolicNumber(tracer, self, number), instruction()))
+    return number
+
+
+def replacements() -> list[tuple[Any, str, Any]]:
+    tensor, base = torch.Tensor, torch._C.TensorBase
+    shape = property(_size, doc=base.shape.__doc__)
+    rows: list[tuple[Any, str, Any]] = [
+        (tensor, "size", _size),
+        (tensor, "shape", shape),
+        (tensor, "numel", _numel),
+        (tensor, "nelement", _numel),
+        (tensor, "__getitem__", _getitem),
+        (tensor, "__setitem__", _setitem),
+        (tensor, "new_tensor", _new_tensor),
+        (torch, "numel", _numel),
+        (torch._C.ScriptFunction, "__call__", _scripted_by_torch(torch._C.ScriptFunction.__call__)),
+        (tensor, "__index__", _index),
+        (torch._C, "_get_tracing_state", current),
+        (torch._C, "_is_tracing", lambda: current() is not None),
+    ]
+    for name, to in (
+        ("__bool__", "boolean"),
+        ("__nonzero__", "boolean"),
+        ("__int__", "integer"),
+        ("__float__", "float"),
+        ("item", "number"),
+        ("tolist", "list"),
+        ("numpy", "NumPy array"),
+        ("__complex__", "complex"),
+        ("__repr__", ""),
+    ):
+        if hasattr(tensor, name):
+            rows.append((tensor, name, _converting(getattr(tensor, name), to)))
+    sized = [(torch._C._nn, name) for name in dir(torch._C._nn) if name.startswith(("upsample_", "_upsample", "adaptive_"))]
+    for owner, name in [*sized, (torch.nn.functional, "adaptive_avg_pool1d")]:
+        rows.append((owner, name, _taking_sizes(getattr(owner, name))))
+    for name in ("tensor", "as_tensor", "from_numpy"):
+        rows.append((torch, name, _creating(getattr(torch, name), f"torch.{name}")))
+    return rows

@@ -1,0 +1,169 @@
+"""What a trace looks like beside torch.jit.trace's: graphs' texts, what is refused and with which words."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import rushlight
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+def text(graph: Any) -> str:
+    """Without places and numbers of types."""
+    return re.sub(r" # .*|\.?___torch_mangle_\d+|, scope: \S+", "", str(graph))
+
+
+def masked(x: Any) -> Any:
+    x = x.clone()
+    x[x > 2] = 0
+    return x
+
+
+def written(x: Any) -> Any:
+    x = x.clone()
+    x.add_(1)
+    x *= 2
+    x[:, 1:] = 4
+    return x.relu_()
+
+
+def rows(x: Any) -> Any:
+    a, b = x
+    return a + b
+
+
+def normalised(x: Any) -> Any:
+    n = x.size(0) * x.size(1)
+    n *= 2  # nobody reads it
+    return F.group_norm(x[None].expand(2, -1, -1), 2)
+
+
+FUNCTIONS: list[Callable[[Any], Any]] = [
+    *(masked, written, rows, normalised),
+    lambda x: (x + 1) * 2.5 - 3 / x,
+    lambda x: x.view(x.size(0), -1) + x.view(x.shape[0], x.shape[1]),
+    lambda x: torch.zeros(x.size()) + x,
+    lambda x: x[: x.size(0) - 1, None, ..., [0, 1]],
+    lambda x: x[:, torch.tensor([0, 1])],
+    lambda x: x + torch.tensor([1.0, 2.0, 3.0]) + x.new_tensor([1.0]),
+    lambda x: F.mse_loss(x, x + 1) + F.layer_norm(x, (3,)).sum(),
+    lambda x: (x.topk(2), torch.max(x, 1)),
+    lambda x: F.interpolate(x[None], scale_factor=2).flatten(1) * x.numel(),
+    lambda x: x.split(1)[0] + torch.cat([x, x], 0).chunk(2)[1],
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_text_of_functions(function: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert text(rushlight.trace(function, X).graph) == text(torch.jit.trace(function, X).graph)
+
+
+class Inner(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+        self.register_buffer("b", torch.ones(4))
+        self.w = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: Any) -> Any:
+        y = self.fc(x)
+        return y * self.w + self.b + x.size(0)
+
+
+class Outer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Inner()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+        self.w = nn.Parameter(torch.ones(2))
+
+    def forward(self, x: Any) -> Any:
+        c = torch.full((1,), 2.0)
+        h = self.inner(x) * c
+        z = self.body(h)
+        z = self.body(h) + z
+        return z * self.w * self.inner.w.sum() * c, x.size(0)
+
+
+def test_text_of_modules() -> None:
+    module = Outer()
+    ours, theirs = rushlight.trace(module, X, check_trace=False), torch.jit.trace(module, X, check_trace=False)
+    for path, _ in module.named_modules():
+        a, b = ours.get_submodule(path), theirs.get_submodule(path)
+        assert text(a.graph) == text(b.graph), path
+        assert text(a.code) == text(b.code), path
+    assert text(ours.body.forward1.graph) == text(theirs.body.forward1.graph)
+
+
+REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
+    (lambda x: x, ([X, 1],), {}),
+    (lambda x: x, (object(),), {}),
+    (lambda x, n: x, (X, 3), {}),
+    (lambda x, d: x, (X, {}), {}),
+    (lambda d: d["a"], ({"a": X, "b": (X,)},), {}),
+    (lambda x: [], (X,), {"strict": False}),
+    (lambda x: {}, (X,), {"strict": False}),
+    (lambda x: {"a": x}, (X,), {}),
+    (lambda x: x.numpy(), (X,), {}),
+    (lambda x: None, (X,), {}),
+    (lambda x: 3, (X,), {}),
+    (lambda x: {"a": x, "b": (x,)}, (X,), {"strict": False}),
+    (lambda x: C, (X,), {}),
+    (lambda x: x + G, (X,), {}),
+]
+C, G = torch.ones(2), torch.ones(3, requires_grad=True)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: Any) -> None:
+    function, inputs, options = case
+    told = []
+    for trace in (rushlight.trace, torch.jit.trace):
+        with warnings.catch_warnings(), pytest.raises(RuntimeError) as error:
+            warnings.simplefilter("ignore")
+            trace(function, inputs, **options)
+        told.append(re.sub(r"0x[0-9a-f]+", "", str(error.value)).strip())
+    assert told[0] == told[1]
+
+
+def test_check_says_where_traces_differ() -> None:
+    n = [0]
+
+    def function(x: Any) -> Any:
+        n[0] += 1
+        return x + 1 if n[0] % 2 else x * 2
+
+    for trace in (rushlight.trace, torch.jit.trace):
+        n[0] = 0
+        with pytest.raises(torch.jit._trace.TracingCheckError) as error, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            trace(function, (X,))
+        told = str(error.value)
+        for part in (
+            "Graphs differed across",
+            "\t\t  graph(%x : Tensor):\n",
+            "First diverging operator:",
+            "Trace source location:",
+        ):
+            assert part in told
+
+
+def test_printing_while_tracing() -> None:
+    shown = []
+
+    def function(x: Any) -> Any:
+        shown.append(str(x))
+        return x + 1
+
+    traced = rushlight.trace(function, (X,), check_trace=False)
+    assert shown == [str(X)] and torch.equal(traced(X), X + 1)
