@@ -36,8 +36,11 @@ static void block_free(context *c, arena_block *b, size_t size)
 }
 
 /* What does not fit the current block: a block of its own when large, else the next block. */
-static void *alloc_slow(arena *a, size_t n)
+void *arena_alloc_slow(arena *a, size_t n_bytes)
 {
+  if (n_bytes > SIZE_MAX - 16)
+    return NULL;
+  size_t n = n_bytes ? (n_bytes + 15) & ~(size_t)15 : 16;
   size_t next = a->last ? a->size * 2 : FIRST_BLOCK;
   next = next > LARGEST_BLOCK ? LARGEST_BLOCK : next < FIRST_BLOCK ? FIRST_BLOCK : next;
   if (n > next / 4) {
@@ -65,19 +68,6 @@ static void *alloc_slow(arena *a, size_t n)
   a->size = next;
   a->used = HEADER + n;
   return (char *)b + HEADER;
-}
-
-void *arena_alloc(arena *a, size_t n_bytes)
-{
-  if (UNLIKELY(n_bytes > SIZE_MAX - 16))
-    return NULL;
-  size_t n = n_bytes ? (n_bytes + 15) & ~(size_t)15 : 16;
-  if (LIKELY(n <= a->size - a->used)) {
-    void *p = (char *)a->last + a->used;
-    a->used += n;
-    return p;
-  }
-  return alloc_slow(a, n);
 }
 
 void arena_free(arena *a)

@@ -16,7 +16,17 @@ typedef struct arena {
 } arena;
 
 void arena_init(arena *a, context *c);
-void *arena_alloc(arena *a, size_t n_bytes) RUSH_CHECKED; /* not zeroed */
+void *arena_alloc_slow(arena *a, size_t n_bytes) RUSH_CHECKED; /* in a new block; private */
+/* Not zeroed. */
+RUSH_CHECKED static inline void *arena_alloc(arena *a, size_t n_bytes)
+{
+  size_t n = n_bytes ? (n_bytes + 15) & ~(size_t)15 : 16;
+  if (UNLIKELY(n < n_bytes || n > a->size - a->used))
+    return arena_alloc_slow(a, n_bytes);
+  void *p = (char *)a->last + a->used;
+  a->used += n;
+  return p;
+}
 void arena_free(arena *a);                                /* all blocks; the arena is empty again */
 /* All blocks of `from` move to `to`. */
 void arena_adopt(arena *to, arena *from);

@@ -105,10 +105,23 @@ static bool grow(table *t)
   return true;
 }
 
-void *table_get(const table *t, str key)
+void *table_find(const table *t, str key, uint64_t hash)
 {
-  table_entry *e = find(t, key, hash_bytes(key.p, key.len));
+  table_entry *e = find(t, key, hash);
   return e ? e->value : NULL;
+}
+
+void *table_get(const table *t, str key) { return table_find(t, key, hash_bytes(key.p, key.len)); }
+
+bool table_add(table *t, str key, uint64_t hash, void *value)
+{
+  ASSERT(value != NULL, "NULL marks removed entries");
+  if (t->n == t->cap && !grow(t))
+    return false;
+  t->entries[t->n] = (table_entry){key, hash, value};
+  slot_fill(t, t->n++);
+  t->n_live++;
+  return true;
 }
 
 bool table_put(table *t, str key, void *value)
@@ -116,16 +129,10 @@ bool table_put(table *t, str key, void *value)
   ASSERT(value != NULL, "NULL marks removed entries");
   uint64_t hash = hash_bytes(key.p, key.len);
   table_entry *e = find(t, key, hash);
-  if (e) {
-    e->key = key; /* the new key lives as long as the new value */
-    e->value = value;
-    return true;
-  }
-  if (t->n == t->cap && !grow(t))
-    return false;
-  t->entries[t->n] = (table_entry){key, hash, value};
-  slot_fill(t, t->n++);
-  t->n_live++;
+  if (!e)
+    return table_add(t, key, hash, value);
+  e->key = key; /* the new key lives as long as the new value */
+  e->value = value;
   return true;
 }
 

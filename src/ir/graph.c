@@ -1,6 +1,7 @@
 /* ir/graph.c -- graphs, block signatures, names, constants, attributes, copies. */
 #include "ir/graph.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +17,6 @@ ir_graph *ir_graph_new(session *s, type_store *ts)
   g->ctx = c;
   arena_init(&g->mem, c);
   table_init(&g->names, c);
-  table_init(&g->suffixes, c);
   g->types = type_store_retain(ts);
   session_defer(s, ir_graph_free_deferred, g); /* should the block not be made */
   g->block = ir_block_new(s, g, NULL);
@@ -35,7 +35,6 @@ void ir_graph_free(ir_graph *g)
   if (g->constants)
     mem_free(c, g->constants, g->cap_constants * sizeof(rush_value));
   table_free(&g->names);
-  table_free(&g->suffixes);
   for (struct kept_types *k = g->kept; k; k = k->next)
     type_store_release(k->types);
   arena_free(&g->mem);
@@ -102,38 +101,82 @@ static char *copy_text(session *s, ir_graph *g, const char *text, size_t len)
   return p;
 }
 
-static void name_put(session *s, table *t, const char *name, void *value)
+/* A debug name of the graph, of which each is there once.  A value's `name` is the text of one. */
+typedef struct ir_name {
+  ir_value *owner; /* NULL: free */
+  uint64_t tried;  /* the last number tried behind it: a thousand values of one name cost a thousand steps */
+  char text[];
+} ir_name;
+
+static ir_name *name_of(const ir_value *v) { return (ir_name *)(void *)((char *)(uintptr_t)v->name - offsetof(ir_name, text)); }
+
+static ir_name *name_alloc(session *s, ir_graph *g, str text)
 {
-  if (!table_put(t, str_of(name), value))
-    session_check(s, call_nomem(s->cx));
+  ir_name *n = session_alloc_in(s, &g->mem, sizeof *n + text.len + 1);
+
+  memcpy(n->text, text.p, text.len);
+  return n;
 }
 
-/* "x.2" for "x.1", "x.1" for "x": the next that is free.  The last number tried per base is kept, so
- * that a thousand values of one name cost a thousand steps. */
-static const char *free_name(session *s, ir_graph *g, const char *name) /* which lives as long as the graph */
+static ir_name *name_add(session *s, ir_graph *g, str text, uint64_t hash)
 {
-  const char *dot = strrchr(name, '.');
-  bool numbered = dot && strlen(dot + 1) < 18 && is_number(dot + 1);
-  str base = {name, numbered ? (size_t)(dot - name) : strlen(name)};
-  uintptr_t n = numbered ? (uintptr_t)strtoull(dot + 1, NULL, 10) : 1;
-  uintptr_t seen = (uintptr_t)table_get(&g->suffixes, base);
-  char digits[24];
-  char *fresh = session_alloc_in(s, &g->mem, base.len + sizeof digits + 1);
+  ir_name *n = name_alloc(s, g, text);
 
-  if (seen && seen + 1 > n)
-    n = seen + 1;
-  do {
-    char *end = digits + sizeof digits, *p = end;
-    *--p = 0;
-    for (uintptr_t rest = n++; rest || !*p; rest /= 10)
-      *--p = (char)('0' + rest % 10);
-    *--p = '.';
-    memcpy(fresh, base.p, base.len);
-    memcpy(fresh + base.len, p, (size_t)(end - p));
-  } while (table_get(&g->names, str_of(fresh)));
-  if (!table_put(&g->suffixes, base, (void *)n))
+  if (!table_add(&g->names, (str){n->text, text.len}, hash, n))
     session_check(s, call_nomem(s->cx));
-  return fresh;
+  return n;
+}
+
+/* The record of a name, made when it is new. */
+static ir_name *name_record(session *s, ir_graph *g, str text)
+{
+  uint64_t hash = hash_bytes(text.p, text.len);
+  ir_name *n = table_find(&g->names, text, hash);
+
+  return n ? n : name_add(s, g, text, hash);
+}
+
+/* "x.2" for "x.1", "x.1" for "x": the next that is free. */
+static ir_name *free_name(session *s, ir_graph *g, ir_name *name)
+{
+  const char *dot = strrchr(name->text, '.');
+  bool numbered = dot && strlen(dot + 1) < 18 && is_number(dot + 1);
+  str base = {name->text, numbered ? (size_t)(dot - name->text) : strlen(name->text)};
+  ir_name *of_base = numbered ? name_record(s, g, base) : name, *found;
+  uint64_t hash, n = numbered ? strtoull(dot + 1, NULL, 10) : 1;
+  char *text = session_alloc(s, base.len + 24);
+  str fresh;
+
+  if (of_base->tried + 1 > n && of_base->tried)
+    n = of_base->tried + 1;
+  memcpy(text, base.p, base.len);
+  do {
+    char digits[24], *end = digits + sizeof digits, *p = end;
+    uint64_t rest = n++;
+    do
+      *--p = (char)('0' + rest % 10);
+    while (rest /= 10);
+    *--p = '.';
+    memcpy(text + base.len, p, (size_t)(end - p));
+    fresh = (str){text, base.len + (size_t)(end - p)};
+    hash = hash_bytes(fresh.p, fresh.len);
+    found = table_find(&g->names, fresh, hash);
+  } while (found && found->owner);
+  of_base->tried = n;
+  return found ? found : name_add(s, g, fresh, hash);
+}
+
+static void name_give(ir_value *v, ir_name *name)
+{
+  v->name = name->text;
+  name->owner = v;
+}
+
+void ir_value_forget_name(ir_value *v)
+{
+  if (v->name && name_of(v)->owner == v)
+    name_of(v)->owner = NULL;
+  v->name = NULL;
 }
 
 /* As in PyTorch, the new value gets the name and an older owner of it is renamed. */
@@ -141,23 +184,28 @@ void ir_value_set_name(session *s, ir_value *v, const char *name)
 {
   ir_graph *g = v->node->graph;
 
-  if (v->name) {
-    if (name && strcmp(v->name, name) == 0)
-      return;
-    if (table_get(&g->names, str_of(v->name)) == v)
-      table_remove(&g->names, str_of(v->name));
-    v->name = NULL;
-  }
+  if (v->name && name && strcmp(v->name, name) == 0)
+    return;
+  ir_value_forget_name(v);
   if (!name || !*name || is_number(name))
     return;
-  ir_value *owner = table_get(&g->names, str_of(name));
+  ir_name *n = name_record(s, g, str_of(name));
 
-  if (owner) {
-    owner->name = free_name(s, g, owner->name);
-    name_put(s, &g->names, owner->name, owner); /* its old name is the new value's */
-  }
-  v->name = copy_text(s, g, name, strlen(name));
-  name_put(s, &g->names, v->name, v);
+  if (n->owner)
+    name_give(n->owner, free_name(s, g, n));
+  name_give(v, n);
+}
+
+void ir_value_set_own_name(session *s, ir_value *v, str name)
+{
+  v->name = name_alloc(s, v->node->graph, name)->text;
+}
+
+ir_value *ir_graph_named(const ir_graph *g, str name)
+{
+  const ir_name *n = table_get(&g->names, name);
+
+  return n ? n->owner : NULL;
 }
 
 /* -- Constants ---------------------------------------------------------------------------------- */
@@ -219,8 +267,9 @@ ir_attr *ir_attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind
 
     while (*end)
       end = &(*end)->next;
-    a = *end = session_alloc_in(s, &n->graph->mem, sizeof *a);
-    a->name = copy_text(s, n->graph, name, strlen(name));
+    size_t len = strlen(name);
+    a = *end = session_alloc_in(s, &n->graph->mem, sizeof *a + len + 1);
+    a->name = memcpy(a + 1, name, len);
   }
   a->kind = kind;
   return a;

@@ -148,8 +148,7 @@ struct ir_graph {
   uint32_t next_id, next_origin;
   uint64_t kinds_made; /* a bit for each kind that a node was ever made of: ir_graph_may_have */
   ir_node *insert_at; /* new nodes of tools go before this one; NULL: at the end */
-  table names;       /* debug name -> value */
-  table suffixes;    /* base of a name -> last number tried for it */
+  table names;       /* debug name -> its record (ir/graph.c) */
   struct kept_types { type_store *types; struct kept_types *next; } *kept; /* of other types that values have: retained */
   bool types_borrowed; /* owned by what `types` belongs to: retaining it would be a cycle */
 };
@@ -229,6 +228,9 @@ ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const i
 
 void ir_value_replace_all_uses(ir_value *from, ir_value *to);
 void ir_value_set_name(session *s, ir_value *v, const char *name); /* made unique: x, x.1, x.2 ... */
+void ir_value_set_own_name(session *s, ir_value *v, str name);     /* inside a group, whose names are its own */
+void ir_value_forget_name(ir_value *v);                            /* it becomes free for others */
+ir_value *ir_graph_named(const ir_graph *g, str name);             /* NULL: nobody has the name */
 static inline bool ir_value_has_uses(const ir_value *v) { return v->uses != NULL; }
 
 static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v) { ir_node_set_input(b->ret, i, v); }

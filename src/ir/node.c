@@ -70,30 +70,27 @@ static void *grow_pointers(session *s, ir_graph *g, void *old, uint32_t n, uint3
   return fresh;
 }
 
-static void reserve_inputs(session *s, ir_node *n, uint32_t cap)
-{
-  if (cap <= n->cap_inputs)
-    return;
-  ir_use **fresh = session_alloc_in(s, &n->graph->mem, (size_t)cap * sizeof(void *));
-
-  if (n->n_inputs)
-    memcpy(fresh, n->inputs, n->n_inputs * sizeof(void *));
-  n->inputs = fresh;
-  n->cap_inputs = cap;
-}
-
+/* One piece of memory: the node, its slots, their uses. */
 ir_node *ir_node_new(session *s, ir_graph *g, ir_kind kind, ir_value *const *inputs,
                      uint32_t n_inputs)
 {
-  ir_node *n = session_alloc_in(s, &g->mem, sizeof *n);
+  ir_node *n = session_alloc_in(s, &g->mem, sizeof *n + n_inputs * (sizeof(ir_use *) + sizeof(ir_use)));
 
   n->kind = kind;
   g->kinds_made |= UINT64_C(1) << kind;
   n->graph = g;
   n->origin = g->next_origin++;
-  reserve_inputs(s, n, n_inputs);
-  for (uint32_t i = 0; i < n_inputs; i++)
-    ir_node_add_input(s, n, inputs[i]);
+  if (!n_inputs)
+    return n;
+  n->inputs = (ir_use **)(void *)(n + 1);
+  n->n_inputs = n->cap_inputs = n_inputs;
+  ir_use *uses = (ir_use *)(void *)(n->inputs + n_inputs);
+  for (uint32_t i = 0; i < n_inputs; i++) {
+    n->inputs[i] = &uses[i];
+    uses[i].user = n;
+    if (inputs[i])
+      use_link(&uses[i], inputs[i]);
+  }
   return n;
 }
 
@@ -112,12 +109,17 @@ ir_value *ir_node_insert_output(session *s, ir_node *n, uint32_t at, const type 
 {
   ASSERT(at <= n->n_outputs, "no such place for an output");
   ir_graph *g = n->graph;
-  ir_value *v = session_alloc_in(s, &g->mem, sizeof *v);
+  ir_value *v = session_alloc_in(s, &g->mem, sizeof *v + (n->cap_outputs ? 0 : sizeof v));
 
   v->node = n;
   v->id = g->next_id++;
   v->type = t;
-  n->outputs = grow_pointers(s, g, n->outputs, n->n_outputs, &n->cap_outputs);
+  if (n->cap_outputs) {
+    n->outputs = grow_pointers(s, g, n->outputs, n->n_outputs, &n->cap_outputs);
+  } else { /* most have one */
+    n->outputs = (ir_value **)(void *)(v + 1);
+    n->cap_outputs = 1;
+  }
   memmove(n->outputs + at + 1, n->outputs + at, (n->n_outputs - at) * sizeof(void *));
   n->outputs[at] = v;
   for (n->n_outputs++; at < n->n_outputs; at++)
@@ -156,20 +158,10 @@ void ir_node_remove_input(ir_node *n, uint32_t i)
   n->n_inputs--;
 }
 
-/* The name becomes free for others. */
-static void forget_name(ir_value *v)
-{
-  table *names = &v->node->graph->names;
-
-  if (v->name && table_get(names, str_of(v->name)) == v) /* in a subgraph it may be another's */
-    table_remove(names, str_of(v->name));
-  v->name = NULL;
-}
-
 void ir_node_remove_output(ir_node *n, uint32_t i)
 {
   ASSERT(i < n->n_outputs && !n->outputs[i]->uses, "an output with uses");
-  forget_name(n->outputs[i]);
+  ir_value_forget_name(n->outputs[i]);
   memmove(n->outputs + i, n->outputs + i + 1, (n->n_outputs - i - 1) * sizeof(void *));
   n->n_outputs--;
   for (; i < n->n_outputs; i++)
@@ -335,7 +327,7 @@ static void destroy_block(ir_block *b)
   while (ir_block_last(b) != b->ret)
     ir_node_destroy(ir_block_last(b));
   for (uint32_t i = 0; i < b->param->n_outputs; i++)
-    forget_name(b->param->outputs[i]);
+    ir_value_forget_name(b->param->outputs[i]);
   if (b->graph->insert_at == b->ret)
     b->graph->insert_at = NULL;
   b->param->destroyed = b->ret->destroyed = true;
@@ -356,7 +348,7 @@ void ir_node_destroy(ir_node *n)
   unset_inputs(n);
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     ASSERT(!n->outputs[i]->uses, "destroying a node whose output is used");
-    forget_name(n->outputs[i]);
+    ir_value_forget_name(n->outputs[i]);
   }
   n->destroyed = true;
   if (n->block)

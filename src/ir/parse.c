@@ -58,10 +58,8 @@ static void define(ir_parser *p, str name, ir_value *v)
     v->id = (uint32_t)strtoul(session_strndup(p->s, name.p, name.len), NULL, 10);
     if (v->id >= p->max_id)
       p->max_id = v->id + 1;
-  } else if (p->in_group && table_get(&p->g->names, name)) {
-    char *own = session_alloc_in(p->s, &p->g->mem, name.len + 1); /* names of subgraphs are their own */
-
-    v->name = memcpy(own, name.p, name.len);
+  } else if (p->in_group && ir_graph_named(p->g, name)) {
+    ir_value_set_own_name(p->s, v, name);
   } else {
     ir_value_set_name(p->s, v, session_strndup(p->s, name.p, name.len));
   }

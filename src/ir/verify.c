@@ -101,7 +101,7 @@ static void check_name(const verifier *v, const ir_node *n, const ir_value *valu
   if (v->seen[value->id / 8] & 1u << value->id % 8)
     broken(v, n, "two values have one number");
   v->seen[value->id / 8] |= (uint8_t)(1u << value->id % 8);
-  if (value->name && table_get(&v->g->names, str_of(value->name)) != value)
+  if (value->name && ir_graph_named(v->g, str_of(value->name)) != value)
     broken(v, n, "a value's name is another's, or nobody's");
 }
 

@@ -114,7 +114,7 @@ uint64_t pass_constant_hash(const ir_node *n)
     return v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_INT ? hash_bytes(&v.as.list->items[0].as.i, 8) + v.as.list->n : v.tag;
   if (v.tag == RUSH_TAG_COMPLEX || v.tag == RUSH_TAG_NONE || v.tag == RUSH_TAG_TUPLE)
     return v.tag;
-  return ((uint64_t)v.as.i ^ v.tag * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xd6e8feb86659fd93);
+  return hash_bytes(&v.as.i, sizeof v.as.i) + v.tag;
 }
 
 static bool same_attr(const ir_attr *a, const ir_attr *b)

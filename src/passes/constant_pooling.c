@@ -3,27 +3,34 @@
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
+typedef struct kept { /* a constant, and its hash: a search reads nodes that are likely the same */
+  ir_node *node;
+  uint64_t hash;
+} kept;
 typedef struct pool {
   session *s;
   const alias_info *alias; /* made with the first container */
-  ir_node **nodes; /* hash table of the constants kept */
+  kept *slots; /* hash table of the constants kept */
   uint32_t n, cap;
 } pool;
 
+static void put(pool *p, kept k)
+{
+  uint64_t at = k.hash;
+  while (p->slots[at & (p->cap - 1)].node)
+    at++;
+  p->slots[at & (p->cap - 1)] = k;
+}
+
 static void grow_pool(pool *p)
 {
-  ir_node **old = p->nodes;
+  const kept *old = p->slots;
   uint32_t old_cap = p->cap;
   p->cap = old_cap ? old_cap * 2 : 64;
-  p->nodes = session_array(p->s, ir_node *, p->cap);
-  for (uint32_t i = 0; i < old_cap; i++) {
-    if (!old[i])
-      continue;
-    uint64_t h = pass_constant_hash(old[i]) >> 20;
-    while (p->nodes[h & (p->cap - 1)])
-      h++;
-    p->nodes[h & (p->cap - 1)] = old[i];
-  }
+  p->slots = session_array(p->s, kept, p->cap);
+  for (uint32_t i = 0; i < old_cap; i++)
+    if (old[i].node)
+      put(p, old[i]);
 }
 
 /* The equal constant kept before, or NULL: then this one is kept. */
@@ -31,11 +38,15 @@ static ir_node *keep_constant(pool *p, ir_node *n)
 {
   if (2 * p->n >= p->cap)
     grow_pool(p);
-  uint64_t h = pass_constant_hash(n) >> 20;
-  for (; p->nodes[h & (p->cap - 1)]; h++)
-    if (pass_same_constant(p->nodes[h & (p->cap - 1)], n))
-      return p->nodes[h & (p->cap - 1)];
-  p->nodes[h & (p->cap - 1)] = n;
+  uint64_t hash = pass_constant_hash(n);
+  for (uint64_t at = hash;; at++) {
+    const kept *k = &p->slots[at & (p->cap - 1)];
+    if (!k->node)
+      break;
+    if (k->hash == hash && pass_same_constant(k->node, n))
+      return k->node;
+  }
+  put(p, (kept){n, hash});
   p->n++;
   return NULL;
 }

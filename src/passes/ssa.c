@@ -67,6 +67,9 @@ static void set(session *s, scope *sc, const char *name, const type *t, ir_value
   sc->slots[at] = (slot){t, v};
 }
 
+/* The variable of a load or a store: "name" is its first attribute. */
+static const char *slot_of(const ir_node *n) { return n->attrs->as.s; }
+
 /* -- Carry -------------------------------------------------------------------------------------- */
 
 static ir_value *load_before(session *s, ir_node *pos, const char *name, const type *t)
@@ -167,7 +170,7 @@ static scope *carry_block(session *s, ir_block *b, scope *outer)
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
     next = n->next;
     if (n->kind == IR_STORE)
-      set(s, sc, ir_attr_string(n, "name"), stored_type(n), NULL);
+      set(s, sc, slot_of(n), stored_type(n), NULL);
     else if (n->kind == IR_IF)
       carry_if(s, n, sc);
     else if (n->kind == IR_LOOP)
@@ -216,13 +219,13 @@ static void erase_block(session *s, ir_block *b, scope *outer)
       erase_block(s, n->blocks[i], &sc);
     if (n->kind == IR_STORE) {
       ir_value *v = ir_node_input(n, 0);
-      set(s, &sc, ir_attr_string(n, "name"), v->type, v);
+      set(s, &sc, slot_of(n), v->type, v);
       ir_node_destroy(n);
     } else if (n->kind == IR_LOAD) {
-      const slot *v = find(&sc, ir_attr_string(n, "name"));
+      const slot *v = find(&sc, slot_of(n));
       if (!v)
         session_fail_status(s, RUSH_EINTERNAL, NULL, &n->range, "variable %s is read before it is set",
-                            ir_attr_string(n, "name"));
+                            slot_of(n));
       ir_value_replace_all_uses(n->outputs[0], v->value);
       ir_node_destroy(n);
     }

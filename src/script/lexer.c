@@ -17,11 +17,8 @@ static const spelling spellings[N_TOKEN_KINDS] = {
 #include "script/tokens.def"
 };
 
-static bool is_name_start(unsigned char c)
-{
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
-}
-static bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
+static bool is_name_start(unsigned char c) { return (unsigned)(c | 0x20) - 'a' < 26 || c == '_' || c >= 0x80; }
+static bool is_digit(unsigned char c) { return (unsigned)c - '0' < 10; }
 static bool is_name_part(unsigned char c) { return is_name_start(c) || is_digit(c); }
 
 /* The byte at offset i, or 0 beyond the end. */
@@ -88,6 +85,10 @@ static void skip_spaces(lexer *lx)
 static uint32_t measure_indent(lexer *lx)
 {
   uint32_t column = 0;
+  while (lx->pos < lx->end && lx->src->text[lx->pos] == ' ') {
+    lx->pos++;
+    column++;
+  }
   for (;; lx->pos++) {
     unsigned char c = peek(lx, lx->pos);
     if (c == ' ')
@@ -151,16 +152,17 @@ static int first_keyword(char letter)
 
 static void lex_name(lexer *lx)
 {
-  uint32_t start = lx->pos;
-  while (is_name_part(peek(lx, lx->pos)))
-    lx->pos++;
-  uint32_t len = lx->pos - start;
-  const char *p = lx->src->text + start;
+  uint32_t start = lx->pos, at = start + 1;
+  const char *text = lx->src->text, *p = text + start;
+  while (at < lx->end && is_name_part((unsigned char)text[at]))
+    at++;
+  lx->pos = at;
+  uint32_t len = at - start;
   finish(lx, TK_NAME, start);
   if (len < 2 || len > 8)
     return;
   for (int k = first_keyword(p[0]); k <= TK_YIELD && (spellings[k].text[0] | 0x20) == (p[0] | 0x20); k++)
-    if (spellings[k].len == len && memcmp(spellings[k].text, p, len) == 0)
+    if (spellings[k].len == len && spellings[k].text[1] == p[1] && memcmp(spellings[k].text, p, len) == 0)
       lx->cur.kind = (token_kind)k;
 }
 
@@ -239,42 +241,48 @@ static void lex_string(lexer *lx, uint32_t prefix)
   finish(lx, TK_STRING, start);
 }
 
-/* Where in the list an operator with this first character can stand at the earliest: those that begin no other do not
- * need the whole list. */
-static int first_operator(char first)
+/* Brackets and what is most often alone, without a search; N_TOKEN_KINDS: another. */
+static token_kind lone_operator(unsigned char first, unsigned char second)
 {
   switch (first) {
   case '(': return TK_LPAREN;
   case ')': return TK_RPAREN;
   case '[': return TK_LBRACKET;
   case ']': return TK_RBRACKET;
+  case '{': return TK_LBRACE;
+  case '}': return TK_RBRACE;
   case ',': return TK_COMMA;
-  case '=': return TK_EQ;
-  case '+': return TK_ADD_EQ;
-  case ':': return TK_WALRUS;
-  case '.': return TK_ELLIPSIS;
-  default: return TK_POW_EQ;
+  case ':': return second == '=' ? N_TOKEN_KINDS : TK_COLON;
+  case '=': return second == '=' ? TK_EQ : TK_ASSIGN;
+  case '.': return second == '.' ? N_TOKEN_KINDS : TK_DOT;
+  case '+': return second == '=' ? TK_ADD_EQ : TK_ADD;
+  case '-': return second == '=' ? TK_SUB_EQ : second == '>' ? TK_ARROW : TK_SUB;
+  case '*': return second == '=' || second == '*' ? N_TOKEN_KINDS : TK_MUL;
+  default: return N_TOKEN_KINDS;
   }
+}
+
+static token_kind find_operator(lexer *lx, uint32_t start)
+{
+  const char *p = lx->src->text + start;
+  for (int k = TK_POW_EQ; k < N_TOKEN_KINDS; k++)
+    if (spellings[k].text[0] == *p && lx->end - start >= spellings[k].len && memcmp(p, spellings[k].text, spellings[k].len) == 0)
+      return (token_kind)k;
+  fail_at(lx, start, start + 1, "unexpected character");
 }
 
 static void lex_operator(lexer *lx)
 {
   uint32_t start = lx->pos;
-  char first = peek(lx, start);
-  for (int k = first_operator(first); k < N_TOKEN_KINDS; k++) {
-    uint32_t len = spellings[k].len;
-    if (spellings[k].text[0] != first || lx->end - start < len ||
-        memcmp(lx->src->text + start, spellings[k].text, len) != 0)
-      continue;
-    lx->pos += len;
-    if (k == TK_LPAREN || k == TK_LBRACKET || k == TK_LBRACE)
-      lx->brackets++;
-    if ((k == TK_RPAREN || k == TK_RBRACKET || k == TK_RBRACE) && lx->brackets > 0)
-      lx->brackets--;
-    finish(lx, (token_kind)k, start);
-    return;
-  }
-  fail_at(lx, start, start + 1, "unexpected character");
+  token_kind k = lone_operator(peek(lx, start), peek(lx, start + 1));
+  if (k == N_TOKEN_KINDS)
+    k = find_operator(lx, start);
+  if (k == TK_LPAREN || k == TK_LBRACKET || k == TK_LBRACE)
+    lx->brackets++;
+  if ((k == TK_RPAREN || k == TK_RBRACKET || k == TK_RBRACE) && lx->brackets > 0)
+    lx->brackets--;
+  lx->pos += spellings[k].len;
+  finish(lx, k, start);
 }
 
 /* -- Lines -------------------------------------------------------------------------------------- */
@@ -343,15 +351,16 @@ void lexer_next(lexer *lx)
     return;
   }
   unsigned char c = peek(lx, lx->pos);
-  int prefix = string_prefix(lx);
+  int prefix;
   if (c == '\n') {
     uint32_t start = lx->pos++;
     lx->line_start = true;
     finish(lx, TK_NEWLINE, start);
-  } else if (prefix >= 0) {
-    lex_string(lx, (uint32_t)prefix);
-  } else if (is_name_start(c)) {
-    lex_name(lx);
+  } else if (is_name_start(c) || c == '"' || c == '\'') {
+    if ((prefix = string_prefix(lx)) >= 0)
+      lex_string(lx, (uint32_t)prefix);
+    else
+      lex_name(lx);
   } else if (is_digit(c) || (c == '.' && is_digit(peek(lx, lx->pos + 1)))) {
     lex_number(lx);
   } else {

@@ -292,7 +292,7 @@ static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, ui
 static const named_value *find_kwarg(const call_args *a, const char *name)
 {
   for (uint32_t i = 0; i < a->n_kwargs; i++)
-    if (strcmp(a->kwargs[i].name, name) == 0)
+    if (text_same(a->kwargs[i].name, name))
       return &a->kwargs[i];
   return NULL;
 }
@@ -334,7 +334,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
     const schema_arg *arg = &sc->args[i];
     const named_value *kw = find_kwarg(a, arg->name);
     ir_value *v;
-    if (self && strcmp(arg->name, "self") == 0) {
+    if (self && text_same(arg->name, "self")) {
       v = self;
       self = NULL;
     } else if (!arg->kwarg_only && used < a->n) {
@@ -501,7 +501,7 @@ static ir_value *swapped_scalar(emitter *e, const char *name, const call_args *a
     return NULL;
   ir_value *swapped[2] = {a->args[1], a->args[0]};
   for (size_t i = 0; i < COUNT_OF(rows); i++)
-    if (strcmp(rows[i].name, name) == 0)
+    if (text_same(rows[i].name, name))
       return em_call_op(e, rows[i].swapped, swapped, 2);
   if (strcmp(name, "aten::sub") == 0) {
     swapped[0] = em_call_op(e, "aten::neg", &a->args[1], 1);
@@ -522,7 +522,7 @@ static const char *renamed(const char *name)
       {"prim::shape", "aten::size"}, {"aten::mT", "aten::mT"},
   };
   for (size_t i = 0; i < COUNT_OF(rows); i++)
-    if (strcmp(rows[i].name, name) == 0)
+    if (text_same(rows[i].name, name))
       return rows[i].op;
   return name;
 }

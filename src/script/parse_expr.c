@@ -82,25 +82,27 @@ static ast_expr *parse_infix(parser *p, int level)
 /* The comparison operator at the current token, taken; or OP_NONE. */
 static ast_op accept_compare(parser *p)
 {
-  static const struct { token_kind token; ast_op op; } simple[] = {
-      {TK_LT, OP_LT}, {TK_LE, OP_LE}, {TK_GT, OP_GT}, {TK_GE, OP_GE},
-      {TK_EQ, OP_EQ}, {TK_NE, OP_NE}, {TK_IN, OP_IN},
+  static const ast_op ops[N_TOKEN_KINDS] = { /* + 1 */
+      [TK_LT] = OP_LT + 1, [TK_LE] = OP_LE + 1, [TK_GT] = OP_GT + 1, [TK_GE] = OP_GE + 1,
+      [TK_EQ] = OP_EQ + 1, [TK_NE] = OP_NE + 1, [TK_IN] = OP_IN + 1, [TK_IS] = OP_IS + 1, [TK_NOT] = OP_NOT_IN + 1,
   };
-  for (size_t i = 0; i < COUNT_OF(simple); i++)
-    if (parser_accept(p, simple[i].token))
-      return simple[i].op;
-  if (parser_accept(p, TK_IS))
-    return parser_accept(p, TK_NOT) ? OP_IS_NOT : OP_IS;
-  if (parser_accept(p, TK_NOT)) {
+  token_kind k = p->lx.cur.kind;
+  if (!ops[k])
+    return OP_NONE;
+  lexer_next(&p->lx);
+  if (k == TK_IS && parser_accept(p, TK_NOT))
+    return OP_IS_NOT;
+  if (k == TK_NOT)
     parser_expect(p, TK_IN);
-    return OP_NOT_IN;
-  }
-  return OP_NONE;
+  return ops[k] - 1;
 }
 
-static ast_expr *parse_compare(parser *p)
+/* Below, `first` is the first operand when it has been read; else NULL. */
+
+static ast_expr *parse_compare(parser *p, ast_expr *first)
 {
-  ast_expr *first = parse_infix(p, LEVEL_BITOR);
+  if (!first)
+    first = parse_infix(p, LEVEL_BITOR);
   ast_op op = accept_compare(p);
   if (op == OP_NONE)
     return first;
@@ -121,27 +123,27 @@ static ast_expr *parse_compare(parser *p)
   return e;
 }
 
-static ast_expr *parse_not(parser *p)
+static ast_expr *parse_not(parser *p, ast_expr *first)
 {
   uint32_t start = here(p);
-  if (!parser_accept(p, TK_NOT))
-    return parse_compare(p);
+  if (first || !parser_accept(p, TK_NOT))
+    return parse_compare(p, first);
   session_enter(p->s);
-  ast_expr *operand = parse_not(p);
+  ast_expr *operand = parse_not(p, NULL);
   session_leave(p->s);
   return pair_expr(p, EXPR_UNARY, OP_NOT, start, operand, NULL);
 }
 
-static ast_expr *parse_bool(parser *p, token_kind word)
+static ast_expr *parse_bool(parser *p, token_kind word, ast_expr *first)
 {
-  ast_expr *first = word == TK_OR ? parse_bool(p, TK_AND) : parse_not(p);
+  first = word == TK_OR ? parse_bool(p, TK_AND, first) : parse_not(p, first);
   if (!at_token(p, word))
     return first;
   ast_expr **items = NULL;
   uint32_t n = 0;
   PUSH(p, items, n, first);
   while (parser_accept(p, word)) {
-    ast_expr *next = word == TK_OR ? parse_bool(p, TK_AND) : parse_not(p);
+    ast_expr *next = word == TK_OR ? parse_bool(p, TK_AND, NULL) : parse_not(p, NULL);
     PUSH(p, items, n, next);
   }
   ast_expr *e = parser_new_expr(p, EXPR_BOOL, first->at.start);
@@ -149,6 +151,21 @@ static ast_expr *parse_bool(parser *p, token_kind word)
   e->op = word == TK_OR ? OP_OR : OP_AND;
   e->as.items = (ast_exprs){items, n};
   return e;
+}
+
+/* `a or b`; most are neither that nor a comparison. */
+static ast_expr *parse_or(parser *p)
+{
+  ast_expr *first = at_token(p, TK_NOT) ? NULL : parse_infix(p, LEVEL_BITOR);
+  switch (p->lx.cur.kind) {
+  case TK_NEWLINE: case TK_COMMA: case TK_RPAREN: case TK_ASSIGN: case TK_COLON: case TK_RBRACKET:
+    if (first)
+      return first;
+    break;
+  default:
+    break;
+  }
+  return parse_bool(p, TK_OR, first);
 }
 
 static ast_expr *parse_lambda(parser *p)
@@ -177,10 +194,11 @@ static ast_expr *parse_yield(parser *p)
 
 static ast_expr *parse_ternary(parser *p)
 {
-  ast_expr *yes = parse_bool(p, TK_OR);
+  uint32_t start = here(p);
+  ast_expr *yes = parse_or(p);
   if (!parser_accept(p, TK_IF))
     return yes;
-  ast_expr *cond = parse_bool(p, TK_OR);
+  ast_expr *cond = parse_or(p);
   parser_expect(p, TK_ELSE);
   ast_expr *no = parse_expr(p);
   ast_expr *e = parser_new_expr(p, EXPR_TERNARY, yes->at.start);
@@ -292,9 +310,9 @@ static ast_expr *parse_comp(parser *p, expr_kind kind, uint32_t start, ast_expr 
     parser_expect(p, TK_FOR);
     c.target = parse_target(p);
     parser_expect(p, TK_IN);
-    c.iter = parse_bool(p, TK_OR);
+    c.iter = parse_or(p);
     while (parser_accept(p, TK_IF)) {
-      ast_expr *cond = parse_bool(p, TK_OR);
+      ast_expr *cond = parse_or(p);
       PUSH(p, c.conds.items, c.conds.n, cond);
     }
     PUSH(p, fors, n, c);

@@ -409,7 +409,8 @@ static const struct { token_kind token; ast_op op; } augmented[] = {
 
 static ast_stmt *parse_aug(parser *p, uint32_t start, ast_expr *target)
 {
-  for (size_t i = 0; i < COUNT_OF(augmented); i++) {
+  bool has_operator = !at_token(p, TK_ASSIGN) && !at_token(p, TK_NEWLINE);
+  for (size_t i = 0; has_operator && i < COUNT_OF(augmented); i++) {
     if (!parser_accept(p, augmented[i].token))
       continue;
     ast_expr *value = parse_exprs(p);

@@ -33,12 +33,12 @@ static function *class_call(session *s, program *p, const char *name, int n_args
 bool script_python_name(session *s, program *p, const char *name, source_range at, sugared *out)
 {
   for (size_t i = 0; i < COUNT_OF(functions); i++)
-    if (strcmp(functions[i], name) == 0)
+    if (text_same(functions[i], name))
       session_fail(s, &at, "Python builtin <built-in function %s> is currently not supported in Torchscript", name);
-  if (strcmp(name, "slice") == 0)
+  if (text_same(name, "slice"))
     session_fail(s, &at, "Python slice value cannot be used as a value");
   for (size_t i = 0; i < COUNT_OF(classes); i++) {
-    if (strcmp(classes[i].name, name) == 0) {
+    if (text_same(classes[i].name, name)) {
       *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = class_call(s, p, name, classes[i].n_args)};
       return true;
     }
@@ -152,7 +152,7 @@ static sugared unique_function(session *s, program *p)
 
 bool script_functional(session *s, program *p, const char *path, const char *name, sugared *out)
 {
-  if (strcmp(path, "torch") == 0 && strcmp(name, "unique") == 0) {
+  if (text_same(path, "torch") && text_same(name, "unique")) {
     *out = unique_function(s, p);
     return true;
   }

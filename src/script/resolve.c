@@ -47,30 +47,30 @@ static const char *const exception_names[] = {
 bool resolve_builtin_name(const char *name, sugared *out)
 {
   for (size_t i = 0; i < COUNT_OF(builtins); i++) {
-    if (strcmp(builtins[i].name, name) == 0) {
+    if (text_same(builtins[i].name, name)) {
       *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {builtins[i].op, NULL, NULL}};
       return true;
     }
   }
   for (size_t i = 0; i < COUNT_OF(specials); i++) {
-    if (strcmp(specials[i].name, name) == 0) {
+    if (text_same(specials[i].name, name)) {
       *out = (sugared){.kind = SUGAR_SPECIAL, .as.special = specials[i].form};
       return true;
     }
   }
   for (size_t i = 0; i < COUNT_OF(casts); i++) {
-    if (strcmp(casts[i].name, name) == 0) {
+    if (text_same(casts[i].name, name)) {
       *out = (sugared){.kind = SUGAR_CAST, .as.builtin = {casts[i].op, NULL, type_simple(casts[i].kind)}};
       return true;
     }
   }
   for (size_t i = 0; i < COUNT_OF(exceptions); i++) {
-    if (strcmp(exceptions[i], name) == 0) {
+    if (text_same(exceptions[i], name)) {
       *out = (sugared){.kind = SUGAR_EXCEPTION, .as.name = exception_names[i]};
       return true;
     }
   }
-  if (strcmp(name, "AssertionError") == 0) {
+  if (text_same(name, "AssertionError")) {
     *out = (sugared){.kind = SUGAR_EXCEPTION, .as.name = ""};
     return true;
   }
@@ -128,11 +128,11 @@ static bool constant_out(sugared *out, rush_value v, type_kind k)
 /* An operator behind a dotted path: torch.linalg.inv is aten::linalg_inv. */
 static const char *op_of_path(session *s, const char *path, const char *name)
 {
-  if (strcmp(path, "torch.linalg") == 0)
+  if (text_same(path, "torch.linalg"))
     return session_printf(s, "aten::linalg_%s", name);
-  if (strcmp(path, "torch.fft") == 0)
+  if (text_same(path, "torch.fft"))
     return session_printf(s, "aten::fft_%s", name);
-  if (strcmp(path, "torch.special") == 0)
+  if (text_same(path, "torch.special"))
     return session_printf(s, "aten::special_%s", name);
   return session_printf(s, "aten::%s", name);
 }
@@ -141,7 +141,7 @@ static bool math_attr(session *s, const char *name, sugared *out)
 {
   uint32_t n;
   for (size_t i = 0; i < COUNT_OF(math_constants); i++)
-    if (strcmp(math_constants[i].name, name) == 0)
+    if (text_same(math_constants[i].name, name))
       return constant_out(out, value_float(math_constants[i].value), TYPE_FLOAT);
   const char *op = session_printf(s, "aten::%s", name);
   *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {op, NULL, NULL}};
@@ -152,35 +152,35 @@ bool resolve_torch_attr(session *s, const char *path, const char *name, sugared 
 {
   uint32_t n;
   const char *whole = session_printf(s, "%s.%s", path, name);
-  if (strcmp(path, "math") == 0)
+  if (text_same(path, "math"))
     return math_attr(s, name, out);
-  if (strcmp(path, "cmath") == 0)
-    return math_attr(s, strcmp(name, "phase") == 0 ? "angle" : strcmp(name, "rect") == 0 ? "polar" : name, out);
-  if (strcmp(whole, "torch.ops") == 0) {
+  if (text_same(path, "cmath"))
+    return math_attr(s, text_same(name, "phase") ? "angle" : text_same(name, "rect") ? "polar" : name, out);
+  if (text_same(whole, "torch.ops")) {
     *out = (sugared){.kind = SUGAR_OPS};
     return true;
   }
   for (size_t i = 0; i < COUNT_OF(torch_modules); i++) {
-    if (strcmp(torch_modules[i], whole) == 0) {
+    if (text_same(torch_modules[i], whole)) {
       *out = (sugared){.kind = SUGAR_TORCH, .as.name = torch_modules[i]};
       return true;
     }
   }
   for (size_t i = 0; i < COUNT_OF(torch_specials); i++) {
-    if (strcmp(torch_specials[i].path, whole) == 0) {
+    if (text_same(torch_specials[i].path, whole)) {
       *out = (sugared){.kind = SUGAR_SPECIAL, .as.special = torch_specials[i].form};
       return true;
     }
   }
-  for (size_t i = 0; strcmp(path, "torch") == 0 && i < COUNT_OF(torch_ints); i++)
-    if (strcmp(torch_ints[i].name, name) == 0)
+  for (size_t i = 0; text_same(path, "torch") && i < COUNT_OF(torch_ints); i++)
+    if (text_same(torch_ints[i].name, name))
       return constant_out(out, value_int(torch_ints[i].value), TYPE_INT);
-  for (size_t i = 0; strcmp(path, "torch") == 0 && i < COUNT_OF(math_constants); i++)
-    if (strcmp(math_constants[i].name, name) == 0)
+  for (size_t i = 0; text_same(path, "torch") && i < COUNT_OF(math_constants); i++)
+    if (text_same(math_constants[i].name, name))
       return constant_out(out, value_float(math_constants[i].value), TYPE_FLOAT);
   const char *op = op_of_path(s, path, name);
   for (size_t i = 0; i < COUNT_OF(torch_ops); i++)
-    if (strcmp(torch_ops[i].path, whole) == 0)
+    if (text_same(torch_ops[i].path, whole))
       op = torch_ops[i].op;
   *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {op, NULL, NULL}};
   return session_op_overloads(s, str_of(op), &n) != NULL && n > 0;

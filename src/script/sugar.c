@@ -97,7 +97,7 @@ static const char *const cast_methods[] = {"byte", "char", "double", "float", "c
 static bool one_of(const char *name, const char *const *names, size_t n)
 {
   for (size_t i = 0; i < n; i++)
-    if (strcmp(names[i], name) == 0)
+    if (text_same(names[i], name))
       return true;
   return false;
 }

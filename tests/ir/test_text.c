@@ -196,7 +196,7 @@ typedef struct victim { /* the whole graph, by name */
   ir_graph *g, *other;
 } victim;
 
-static ir_value *named(const victim *v, const char *name) { return table_get(&v->g->names, str_of(name)); }
+static ir_value *named(const victim *v, const char *name) { return ir_graph_named(v->g, str_of(name)); }
 static ir_node *node(const victim *v, const char *name) { return named(v, name)->node; }
 static const type *text_type(void) { return type_simple(TYPE_STRING); }
 
