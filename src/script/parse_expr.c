@@ -194,7 +194,6 @@ static ast_expr *parse_yield(parser *p)
 
 static ast_expr *parse_ternary(parser *p)
 {
-  uint32_t start = here(p);
   ast_expr *yes = parse_or(p);
   if (!parser_accept(p, TK_IF))
     return yes;
