@@ -224,7 +224,7 @@ rush_status api_graph_dot(const rush_graph *g, const char *name, char **out, rus
 static void lint(session *s, edit *e)
 {
   ir_graph_resolve(s, e->g);
-  ir_verify(s, e->g, NULL);
+  ir_check(s, e->g, NULL);
 }
 
 rush_status api_graph_lint(rush_graph *g, rush_error *err)

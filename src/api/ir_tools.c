@@ -35,7 +35,7 @@ static void analyse(session *s, edit *e)
   alias_job *j = (alias_job *)(void *)e;
 
   ir_graph_resolve(s, e->g);
-  ir_verify(s, e->g, NULL);
+  ir_check(s, e->g, NULL);
   const alias_info *a = alias_analyse_all(s, e->g);
   uint32_t n = e->g->next_id, n_groups = alias_n_values(a);
   size_t n_bytes = sizeof *j->out + ((size_t)n + n_groups + 1) * sizeof(uint32_t);
@@ -107,7 +107,7 @@ bool api_alias_has_writers(const rush_aliases *a, const rush_graph_value *v)
 static void move(session *s, edit *e)
 {
   ir_graph_resolve(s, e->g);
-  ir_verify(s, e->g, NULL);
+  ir_check(s, e->g, NULL);
   e->flag = move_if_valid(s, e->n, e->at, e->flag, e->i == 0);
 }
 

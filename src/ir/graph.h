@@ -280,7 +280,9 @@ ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors
 const type *ir_parse_type(session *s, type_store *ts, const char *text);
 /* Could the node's inputs be the complete arguments of this schema?  Types are compared without conversions. */
 bool ir_node_fits_schema(const ir_node *n, const schema *sc);
-/* Leaves the session naming the first broken rule (and `pass`, when not NULL). */
+/* Leaves the session naming the first broken rule (and `pass`, when not NULL): RUSH_EINTERNAL, as we made the graph. */
 void ir_verify(session *s, const ir_graph *g, const char *pass);
+/* The same law for a graph that was read or that a caller edited: RUSH_EARGUMENT. */
+void ir_check(session *s, const ir_graph *g, const char *what);
 
 #endif

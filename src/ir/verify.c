@@ -8,6 +8,7 @@
 typedef struct verifier {
   session *s;
   const char *pass;
+  rush_status blame; /* RUSH_EINTERNAL: we made the graph, RUSH_EARGUMENT: somebody else */
   const ir_graph *g;
   uint8_t *seen;     /* a bit a number: given to a value.  Subgraphs have numbers and names of their own */
   bool in_subgraph;
@@ -22,7 +23,7 @@ _Noreturn static void broken(const verifier *v, const ir_node *n, const char *ru
     ir_print_node(&t, n);
   char *text = session_take_text(v->s, &t);
 
-  session_fail_status(v->s, RUSH_EINTERNAL, NULL, NULL, "%s%sthe graph is broken: %s\n%s",
+  session_fail_status(v->s, v->blame, NULL, NULL, "%s%sthe graph is broken: %s\n%s",
                       v->pass ? v->pass : "", v->pass ? ": " : "", rule, text);
 }
 
@@ -413,11 +414,15 @@ static void check_block(const verifier *v, const ir_block *b)
   }
 }
 
-void ir_verify(session *s, const ir_graph *g, const char *pass)
+static void verify(session *s, const ir_graph *g, const char *pass, rush_status blame)
 {
-  verifier v = {.s = s, .pass = pass, .g = g, .seen = session_array(s, uint8_t, g->next_id / 8 + 1)};
+  verifier v = {.s = s, .pass = pass, .blame = blame, .g = g, .seen = session_array(s, uint8_t, g->next_id / 8 + 1)};
 
   if (g->block->owner || g->block->graph != g)
     broken(&v, NULL, "the graph's block does not know it");
   check_block(&v, g->block);
 }
+
+void ir_verify(session *s, const ir_graph *g, const char *pass) { verify(s, g, pass, RUSH_EINTERNAL); }
+
+void ir_check(session *s, const ir_graph *g, const char *what) { verify(s, g, what, RUSH_EARGUMENT); }

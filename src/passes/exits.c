@@ -19,7 +19,7 @@ typedef struct exits {
   ir_graph *g;
   ir_kind kind; /* what is being lowered: IR_RETURN_STMT or IR_CONTINUE_STMT */
   ir_value *true_value, *false_value, *throws_value;
-  ir_block *target; /* where such an exit ends */
+  const type *result; /* of the graph, or NULL: not known */
   struct unset { const type *t; ir_value *v; struct unset *next; } *unsets;
 } exits;
 
@@ -263,10 +263,15 @@ static bool is_target(const exits *x, const ir_block *b)
   return !b->owner || b->owner->kind == IR_CLOSURE;
 }
 
-/* The exit ends here: its values are the block's outputs. */
+/* The exit ends here: its values are the block's outputs; or one that nobody sees, when it always raises. */
 static void land(exits *x, ir_block *b, const exit_pair *p)
 {
   exit_status st = status_of(x, p);
+  if (st == EXIT_THROWS && x->kind == IR_RETURN_STMT && !ir_block_n_outputs(b)) {
+    const type *result = b->owner ? b->owner->outputs[0]->type : x->result;
+    if (result)
+      ir_block_add_output(x->s, b, unset_value(x, result));
+  }
   if (st == EXIT_WILL) {
     replace_outputs(x, b, p->values, p->n);
   } else if (st == EXIT_MIGHT) {
@@ -411,9 +416,9 @@ static void join_ifs(session *s, ir_block *b)
 
 /* -- All ---------------------------------------------------------------------------------------- */
 
-static void transform(session *s, ir_graph *g, ir_kind kind)
+static void transform(session *s, ir_graph *g, ir_kind kind, const type *result)
 {
-  exits x = {.s = s, .g = g, .kind = kind};
+  exits x = {.s = s, .g = g, .kind = kind, .result = result};
   x.true_value = constant_at_start(s, g, true);
   x.false_value = constant_at_start(s, g, false);
   ir_node *n = ir_node_new(s, g, IR_UNINITIALIZED, NULL, 0);
@@ -422,17 +427,19 @@ static void transform(session *s, ir_graph *g, ir_kind kind)
   transform_block(&x, g->block);
 }
 
-void pass_transform_exits(session *s, ir_graph *g)
+void pass_transform_exits_of(session *s, ir_graph *g, const type *result)
 {
   bool has_with = ir_graph_may_have(g, IR_ENTER);
 
   if (has_with)
     make_with_blocks(s, g->block);
   if (ir_graph_may_have(g, IR_CONTINUE_STMT))
-    transform(s, g, IR_CONTINUE_STMT);
-  if (ir_graph_may_have(g, IR_RETURN_STMT))
-    transform(s, g, IR_RETURN_STMT);
+    transform(s, g, IR_CONTINUE_STMT, NULL);
+  if (ir_graph_may_have(g, IR_RETURN_STMT) || ir_graph_may_have(g, IR_RAISE))
+    transform(s, g, IR_RETURN_STMT, result);
   join_ifs(s, g->block);
   if (has_with)
     inline_with_blocks(s, g->block);
 }
+
+void pass_transform_exits(session *s, ir_graph *g) { pass_transform_exits_of(s, g, NULL); }

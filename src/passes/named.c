@@ -66,7 +66,7 @@ static void check_before(session *s, ir_graph *g, const graph_pass *p)
   if (p->flags & PASS_EARLY)
     pass_each(s, g->block, check_emitted, NULL);
   else
-    ir_verify(s, g, p->name);
+    ir_check(s, g, p->name);
 }
 
 void pass_run_by_name(session *s, ir_graph *g, const char *names)

@@ -59,6 +59,8 @@ rush_status pass_add_named(context *c, const char *names, rush_error *err) RUSH_
 bool is_meaningful_name(const char *name);
 /* Break and continue become early ends of a loop's body; from within convert_to_ssa (exits.c). */
 void pass_loop_exits(session *s, ir_graph *g);
+/* transform_exits of a graph that gives `result`, also when it always raises (NULL: then it gives nothing). */
+void pass_transform_exits_of(session *s, ir_graph *g, const type *result);
 /* constant_propagation_immutable_types without removing what is unused then (constant_propagation.c). */
 void pass_fold_immutable(session *s, ir_graph *g);
 /* Forked closures become functions of p, called after `owner`; `finish` cleans their graphs (closures.c). */

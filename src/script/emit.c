@@ -330,26 +330,6 @@ static void emit_params(emitter *e, const ast_def *def)
   }
 }
 
-/* The end of the body without a return: None, unless something else was promised. */
-static void finish_return(emitter *e, const ast_def *def)
-{
-  const type *t = e->ret->declared;
-  if (e->frame->exits)
-    return;
-  e->at = def->at;
-  if (e->names->is_eager && def->body.n)
-    e->at.end = em_end_of(def->body.items[def->body.n - 1]);
-  if (t && t->kind != TYPE_NONE && !type_is_subtype(type_simple(TYPE_NONE), t))
-    FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
-  ir_value *none = em_constant_none(e);
-  const type *both = t ? t : e->ret->merged ? em_unify(e, e->ret->merged, none->type, false) : none->type;
-  if (!both)
-    FAIL(e, "Function returns a value of type %s but does not return along all paths",
-         TYPE_TEXT(e, e->ret->merged));
-  e->ret->merged = both;
-  em_put_node(e, IR_RETURN_STMT, &none, 1, NULL);
-}
-
 static void free_table(void *t) { table_free(t); }
 
 void script_emit_function(session *s, function *f, const ast_def *def, const resolver *r)
@@ -370,11 +350,11 @@ void script_emit_function(session *s, function *f, const ast_def *def, const res
     em_refuse_body(s, def);
   emit_params(&e, def);
   em_block(&e, &def->body);
-  finish_return(&e, def);
+  em_finish_return(&e, def);
   if (!f->schema->returns[0].type)
-    f->schema->returns[0].type = ret.merged ? ret.merged : type_simple(TYPE_NONE);
+    f->schema->returns[0].type = ret.merged;
   pass_convert_to_ssa(s, g);
-  pass_transform_exits(s, g);
+  pass_transform_exits_of(s, g, f->schema->returns[0].type);
   lift_closures(s, f->program, f->qualified, g, em_clean_emitted);
   em_clean_emitted(s, g);
   session_pop_trail(s);

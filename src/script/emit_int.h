@@ -212,6 +212,8 @@ void em_loop(emitter *e, const sugared *it, const ast_expr *target,
 void em_block(emitter *e, const ast_stmts *stmts);
 void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated);
 ir_node *em_closure(emitter *e, const ast_def *d);
+/* The end of a body: without a return None, unless something else was promised; its type is then e->ret->merged. */
+void em_finish_return(emitter *e, const ast_def *def);
 void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes),
                     void *arg);
 void em_raise_message(emitter *e, ir_value *message, ir_value *class_name);

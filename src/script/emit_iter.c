@@ -168,12 +168,11 @@ void em_loop(emitter *e, const sugared *it, const ast_expr *target,
     emit_unrolled(e, it, target, body, arg);
     return;
   }
-  ir_value *len = em_iter_len(e, it);
+  ir_value *len = em_iter_len(e, it), *go_on = em_constant_bool(e, true);
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOOP, &len, 1));
   ir_block *inside = ir_node_add_block(e->s, n), *cond = ir_node_add_block(e->s, n);
-  ir_node *old = em_begin_at(e, cond);
-  ir_block_add_output(e->s, cond, em_constant_bool(e, true));
-  e->before = inside->ret;
+  ir_node *old = em_begin_at(e, inside);
+  ir_block_add_output(e->s, cond, go_on);
   ir_value *trip = ir_block_add_input(e->s, inside, type_simple(TYPE_INT), NULL);
   em_push_frame(e, inside);
   sugared item = em_iter_item(e, it, trip);

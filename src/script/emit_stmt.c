@@ -432,8 +432,11 @@ static void emit_raise(emitter *e, const ast_stmt *st)
     FAIL(e, "exceptions must derive from BaseException");
   bool assertion = v.as.name[0] == '\0';
   ir_value *message = exception_message(e, assertion && call ? "AssertionError: " : NULL, call);
-  em_raise_message(e, message,
-                     assertion || !call ? NULL : em_constant_str(e, v.as.name, strlen(v.as.name)));
+  source_range whole = e->at;
+  e->at = x->at;
+  ir_value *class_name = assertion || !call ? NULL : em_constant_str(e, v.as.name, strlen(v.as.name));
+  e->at = whole;
+  em_raise_message(e, message, class_name);
   e->frame->exits = true;
 }
 
@@ -485,6 +488,28 @@ static void emit_return(emitter *e, const ast_stmt *st)
   e->frame->exits = true;
 }
 
+void em_finish_return(emitter *e, const ast_def *def)
+{
+  const type *t = e->ret->declared;
+  if (e->frame->exits) {
+    if (!e->ret->merged) /* it always raises */
+      e->ret->merged = t ? t : type_simple(TYPE_NONE);
+    return;
+  }
+  e->at = def->at;
+  if (e->names->is_eager && def->body.n)
+    e->at.end = em_end_of(def->body.items[def->body.n - 1]);
+  if (t && t->kind != TYPE_NONE && !type_is_subtype(type_simple(TYPE_NONE), t))
+    FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
+  ir_value *none = em_constant_none(e);
+  const type *both = t ? t : e->ret->merged ? em_unify(e, e->ret->merged, none->type, false) : none->type;
+  if (!both)
+    FAIL(e, "Function returns a value of type %s but does not return along all paths",
+         TYPE_TEXT(e, e->ret->merged));
+  e->ret->merged = both;
+  em_put_node(e, IR_RETURN_STMT, &none, 1, NULL);
+}
+
 ir_node *em_closure(emitter *e, const ast_def *d)
 {
   if (d->is_async)
@@ -500,11 +525,7 @@ ir_node *em_closure(emitter *e, const ast_def *d)
   e->loop_depth = 0;
   em_push_frame(e, b)->is_function = true;
   em_block(e, &d->body);
-  if (!e->frame->exits) {
-    ir_value *none = em_constant_none(e);
-    em_put_node(e, IR_RETURN_STMT, &none, 1, NULL);
-    ret.merged = ret.merged ? ret.merged : type_simple(TYPE_NONE);
-  }
+  em_finish_return(e, d);
   em_pop_frame(e);
   e->before = old;
   e->ret = outer;

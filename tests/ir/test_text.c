@@ -2,6 +2,7 @@
 #include "support/oom.h"
 
 #include "ir/graph.h"
+#include "ir/program.h"
 
 static const char *const texts[] = {
     "graph(%x : Tensor,\n      %n.1 : int):\n"
@@ -323,6 +324,46 @@ static void each_damage_is_found(void **state)
   context_release(c);
 }
 
+static void release_program(void *p) { program_release(p); }
+
+static void check_read(session *s, void *arg)
+{
+  program *p = program_new(s, s->cx->ctx);
+
+  session_defer(s, release_program, p);
+  program_add_class(s, p, TYPE_CLASS, "__torch__.M");
+  ir_graph *g = ir_parse(s, &p->types, arg);
+  session_defer(s, free_graph, g);
+  ir_check(s, g, NULL);
+}
+
+/* What can be read may still be broken: a mistake of the text, not ours. */
+static void broken_text_is_a_mistake_of_the_text(void **state)
+{
+  static const char *const texts[][2] = {
+      {"graph(%x : __torch__.M):\n  %a : int = prim::GetAttr[name=\"gone\"](%x)\n  return (%a)\n", "the object has no such attribute"},
+      {"graph(%x : int):\n  %a : int = prim::GetAttr[name=\"gone\"](%x)\n  return (%a)\n", "first input is no object"},
+      {"graph(%x : int):\n  %a : int[] = prim::TupleConstruct(%x)\n  return (%a)\n", "the types of a container"},
+      {"graph(%x : int):\n  %a : int = prim::If(%x)\n  return (%a)\n", "two blocks"},
+      {"graph(%x : int):\n  %a : int = prim::Loop(%x)\n  return (%a)\n", "prim::Loop has one block"},
+      {"graph(%x : Tensor):\n  %a : int = aten::relu(%x)\n  return (%a)\n", "a result has another type"},
+  };
+  (void)state;
+  context *c = test_context(NULL);
+
+  for (size_t i = 0; i < COUNT_OF(texts); i++) {
+    rush_error err = RUSH_ERROR_INIT;
+    call_ctx cx;
+
+    call_ctx_init(&cx, c, &err);
+    rush_status st = session_run(&cx, check_read, (void *)(uintptr_t)texts[i][0]);
+    if (st != RUSH_EARGUMENT || !strstr(err.message, texts[i][1]))
+      fail_msg("%s: status %d, '%s'", texts[i][0], (int)st, err.message ? err.message : "");
+    rush_error_clear(&err);
+  }
+  context_release(c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -331,6 +372,7 @@ int main(void)
       cmocka_unit_test(bad_text_is_refused),
       cmocka_unit_test(edits_keep_the_law),
       cmocka_unit_test(each_damage_is_found),
+      cmocka_unit_test(broken_text_is_a_mistake_of_the_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

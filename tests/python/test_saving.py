@@ -11,6 +11,7 @@ import warnings
 
 import pytest
 import rushlight
+import saving
 from test_corpus import corpus  # noqa: F401 -- a fixture
 
 torch = pytest.importorskip("torch")
@@ -103,3 +104,30 @@ def test_shared_storages_stay_shared() -> None:
     again = rushlight.load(data)
     again.first.weight.data.fill_(7.0)
     assert again.second.weight[0, 0] == 7 and again.row[0] == 7
+
+
+RAISING = [
+    'def f(x: int):\n    raise RuntimeError("a")\n',
+    'def f(x: int) -> List[Tensor]:\n    raise RuntimeError("a")\n    return []\n',
+    'def f(x: int) -> Optional[int]:\n    if x > 1:\n        raise KeyError("a")\n    else:\n        assert False\n',
+    'def f(x: int):\n    if x > 1:\n        return\n    if x > 2:\n        raise ValueError("a")\n    raise KeyError("b")\n',
+    'def f(x: int):\n    while x > 0:\n        raise RuntimeError("a")\n    raise RuntimeError("c")\n',
+    'def f(x: int) -> int:\n    for i in range(x):\n        if i > 3:\n            raise ValueError("a")\n'
+    '        else:\n            raise ValueError("b")\n    raise KeyError("c")\n',
+    'def f(x: int) -> str:\n    with torch.no_grad():\n        raise RuntimeError("a")\n',
+]
+
+
+@pytest.mark.parametrize("source", RAISING)
+def test_functions_that_never_return(source: str) -> None:
+    """Their result is of the type they declare, which no caller sees: graph, code and archive have it."""
+    ours, theirs = (unit(source).f for unit in (rushlight.CompilationUnit, torch.jit.CompilationUnit))
+    assert saving.renamed(ours.graph) == saving.renamed(theirs.graph).replace("(%x :", "(%x.1 :")
+    assert (ours.code, str(ours.schema)) == (theirs.code, str(theirs.schema))
+    buffer = io.BytesIO(ours.save_to_buffer())
+    for load in (rushlight.load, torch.jit.load):
+        buffer.seek(0)
+        again = load(buffer)
+        assert again.code.split(" -> ", 1)[1] == ours.code.split(" -> ", 1)[1]
+        with pytest.raises(Exception, match="[abc]|AssertionError"):
+            again(1)
