@@ -23,7 +23,7 @@ _Noreturn static void broken(const verifier *v, const ir_node *n, const char *ru
     ir_print_node(&t, n);
   char *text = session_take_text(v->s, &t);
 
-  session_fail_status(v->s, v->blame, NULL, NULL, "%s%sthe graph is broken: %s\n%s",
+  session_fail_status(v->s, v->blame, "RuntimeError", NULL, "%s%sthe graph is broken: %s\n%s",
                       v->pass ? v->pass : "", v->pass ? ": " : "", rule, text);
 }
 
