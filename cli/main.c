@@ -152,8 +152,17 @@ static bool parse_number(const char *text, double *out)
   return *text && !*end && *out >= 0;
 }
 
+/* Does --check stand without a value?  `show` has a flag of that name. */
+static bool has_bare_check(const cli *c)
+{
+  for (int i = 0; i < c->argc; i++)
+    if (strcmp(c->argv[i], "--check") == 0)
+      return i + 1 == c->argc || (strcmp(c->argv[i + 1], "full") != 0 && strcmp(c->argv[i + 1], "structure") != 0);
+  return false;
+}
+
 /* Common options into c and the context's options.  0, or an exit code. */
-static int common_options(cli *c, rush_context_options *o)
+static int common_options(cli *c, rush_context_options *o, bool is_show)
 {
   static const char *const levels[] = {"native", "portable", "avx2", "avx512"};
   const char *value;
@@ -180,7 +189,7 @@ static int common_options(cli *c, rush_context_options *o)
       return cli_usage(NULL, "--max-bytes takes a number of bytes, not '%s'", value);
     o->limit_bytes = (size_t)n;
   }
-  if ((value = cli_option(c, "--check"))) {
+  if (!(is_show && has_bare_check(c)) && (value = cli_option(c, "--check"))) {
     if (strcmp(value, "full") != 0 && strcmp(value, "structure") != 0)
       return cli_usage(NULL, "--check takes structure or full, not '%s'", value);
     c->load.check_full = *value == 'f';
@@ -225,7 +234,7 @@ int main(int argc, char **argv)
   const char *verb = c.argv[0];
   c.argv++;
   c.argc--;
-  int code = common_options(&c, &options);
+  int code = common_options(&c, &options, strcmp(verb, "show") == 0);
   if (code)
     return code;
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
@@ -246,5 +255,5 @@ int main(int argc, char **argv)
     free(c.output);
     return code;
   }
-  return cli_usage(NULL, "there is no verb '%s': run, verify, bench, profile, show", verb);
+  return cli_usage(NULL, "there is no verb '%s': run, verify, bench, profile, show, script", verb);
 }

@@ -21,6 +21,26 @@ static int dump(cli *c, rush_module *m, rush_dump what, const char *method)
   return EXIT_OK;
 }
 
+/* --check: what is wrong with the graphs of all that methods reach. */
+static int check(cli *c, rush_module *m)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *faults;
+
+  if (rush_module_dump(m, RUSH_DUMP_FAULTS, NULL, &faults, &err) != RUSH_OK)
+    return cli_report(c, &err);
+  bool ok = *faults == 0;
+  if (c->json) {
+    printf("{\"ok\": %s, \"faults\": ", ok ? "true" : "false");
+    cli_json_text(stdout, faults);
+    printf("}\n");
+  } else {
+    fputs(ok ? "every graph is well-formed, and its operators can run\n" : faults, stdout);
+  }
+  rush_free_text(c->context, faults);
+  return ok ? EXIT_OK : EXIT_NEGATIVE;
+}
+
 /* --html [--profile]: what follows the model are a call's arguments then. */
 static int show_page(cli *c, const char *path, bool is_profiled)
 {
@@ -67,15 +87,16 @@ int cli_show(cli *c)
   for (size_t i = 0; i < sizeof views / sizeof *views; i++)
     if (cli_flag(c, views[i].flag))
       what = views[i].what;
+  bool is_check = cli_flag(c, "--check");
   const char *unknown = cli_unknown_option(c);
   if (unknown)
     return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --schema, --dot, --digest, "
-                             "--optimized, --groups, --asm, --program, --html, --method NAME", unknown);
+                             "--optimized, --groups, --asm, --program, --check, --html, --method NAME", unknown);
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
   if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK)
     return cli_report(c, &err);
-  int code = dump(c, m, what, method);
+  int code = is_check ? check(c, m) : dump(c, m, what, method);
   rush_module_release(m);
   return code;
 }

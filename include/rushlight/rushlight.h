@@ -563,7 +563,8 @@ typedef enum rush_dump {
   RUSH_DUMP_OPTIMIZED, /* the graph that runs: what passes made of a method's graph */
   RUSH_DUMP_GROUPS, /* the same, with the reason why each other node is in no group */
   RUSH_DUMP_ASM,    /* what the groups were compiled to, for the arguments they are likely to get */
-  RUSH_DUMP_JSON    /* one JSON object: functions with their graphs, operators, sources; of one method or of all */
+  RUSH_DUMP_JSON,   /* one JSON object: functions with their graphs, operators, sources; of one method or of all */
+  RUSH_DUMP_FAULTS  /* what verifying all that methods reach found wrong, a line each; "" when all is well */
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out,
                                       rush_error *err) RUSH_CHECKED;

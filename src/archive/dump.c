@@ -46,13 +46,9 @@ static void visit_block(reach *r, const ir_block *b)
   session_enter(r->s);
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
     count_use(r, n);
-    if (n->function)
-      visit_function(r, n->function);
-    if (n->kind == IR_CALL_METHOD && ir_node_input(n, 0)->type->kind == TYPE_CLASS) {
-      function *m = class_find_method(ir_node_input(n, 0)->type, str_of(ir_attr_string(n, "name")));
-      if (m)
-        visit_function(r, m);
-    }
+    function *callee = ir_node_callee(n);
+    if (callee)
+      visit_function(r, callee);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       visit_block(r, n->blocks[i]);
   }
@@ -128,7 +124,7 @@ static void dump_ops(session *s, module *m, text_buf *out)
   for (int state = 0; state < 3; state++) /* what is missing first */
     for (uint32_t i = 0; i < r->uses.n; i++) {
       const op_use *u = r->uses.entries[i].value;
-      int is = !u ? -1 : u->unknown ? 0 : u->op && !op_is_runnable(u->op) ? 1 : 2;
+      int is = !u ? -1 : u->unknown ? 0 : u->op && !code_runs_op(u->op) ? 1 : 2;
       if (is == state)
         text_printf(out, "%-50s %6u %s\n", u->name, u->n, states[state]);
     }
@@ -249,6 +245,9 @@ static void dump_body(session *s, void *arg)
     break;
   case RUSH_DUMP_JSON:
     show_json(s, job->m, job->method, job->out);
+    break;
+  case RUSH_DUMP_FAULTS:
+    show_faults(s, job->m, job->out);
     break;
   case RUSH_DUMP_OPS:
     dump_ops(s, job->m, job->out);

@@ -12,4 +12,8 @@ void show_digest(session *s, module *m, text_buf *out);
 /* The program as JSON (the form is told in show_json.c): what `method` reaches, or NULL: every method. */
 void show_json(session *s, module *m, const char *method, text_buf *out);
 
+/* check.c: what is wrong with functions that methods reach, a line each: a graph that breaks a rule, a text that does not
+ * compile, an operator that cannot run here.  Nothing when all is well. */
+void show_faults(session *s, module *m, text_buf *out);
+
 #endif

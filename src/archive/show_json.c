@@ -176,15 +176,6 @@ static uint32_t index_of_function(writer *w, function *f)
   return known->index;
 }
 
-static function *callee_of(const ir_node *n)
-{
-  if (n->function)
-    return n->function;
-  if (n->kind == IR_CALL_METHOD && n->n_inputs && ir_node_input(n, 0)->type->kind == TYPE_CLASS)
-    return class_find_method(ir_node_input(n, 0)->type, str_of(ir_attr_string(n, "name")));
-  return NULL;
-}
-
 static void put_tensor_text(text_buf *t, const rush_tensor *x)
 {
   text_printf(t, "%s[", dtype_name(x->dtype));
@@ -261,7 +252,7 @@ static void put_nodes(writer *w, const ir_block *b, text_buf *t);
 static void put_node(writer *w, const ir_node *n, text_buf *t)
 {
   bool is_hidden = n->kind == IR_CONSTANT || n->kind == IR_GET_ATTR; /* show_code gives them no line */
-  function *callee = callee_of(n);
+  function *callee = ir_node_callee(n);
   rush_value v;
 
   text_printf(w->out, "{\"id\":%u,", n->origin);
@@ -364,7 +355,7 @@ static void put_ops(writer *w)
     put_str(w->out, o->schema->name);
     text_puts(w->out, ",\"overload\":");
     put_str(w->out, o->schema->overload);
-    text_printf(w->out, ",\"runs\":%s,\"args\":[", op_is_runnable(o) ? "true" : "false");
+    text_printf(w->out, ",\"runs\":%s,\"args\":[", code_runs_op(o) ? "true" : "false");
     for (uint32_t k = 0; k < o->schema->n_args; k++) {
       text_puts(w->out, k ? "," : "");
       put_str(w->out, o->schema->args[k].name);

@@ -379,15 +379,9 @@ static void visit_node(alias_info *a, const ir_node *n)
     write_container(a, ir_node_input(n, 0));
     join_values(a, ir_node_input(n, 0), ir_node_input(n, 1));
     break;
-  case IR_CALL_FUNCTION:
-    call(a, n, n->function);
+  case IR_CALL_FUNCTION: case IR_CALL_METHOD:
+    call(a, n, ir_node_callee(n));
     break;
-  case IR_CALL_METHOD: {
-    const type *t = ir_node_input(n, 0)->type;
-    const char *name = ir_attr_string(n, "name");
-    call(a, n, type_is(t, TYPE_CLASS) && name ? class_find_method(t, str_of(name)) : NULL);
-    break;
-  }
   case IR_LIST_CONSTRUCT: case IR_LIST_UNPACK: case IR_TUPLE_CONSTRUCT: case IR_TUPLE_UNPACK:
   case IR_TUPLE_INDEX: case IR_TUPLE_SLICE: case IR_DICT_CONSTRUCT: case IR_MODULE_CONTAINER_INDEX:
   case IR_UNCHECKED_CAST: case IR_PROFILE:

@@ -389,6 +389,15 @@ function *class_find_method(const type *cls, str name)
   return NULL;
 }
 
+function *ir_node_callee(const ir_node *n)
+{
+  if (n->function || n->kind != IR_CALL_METHOD || n->n_inputs == 0)
+    return n->function;
+  const char *name = ir_attr_string(n, "name");
+  const type *t = ir_node_input(n, 0)->type;
+  return name && type_is(t, TYPE_CLASS) ? class_find_method(t, str_of(name)) : NULL;
+}
+
 /* -- Compiling bodies --------------------------------------------------------------------------- */
 
 typedef struct ensure {

@@ -157,6 +157,8 @@ void function_set_graph_steal(function *f, ir_graph *g);
 int class_attr_index(const type *cls, str name);         /* slot, or -1 */
 const class_attr *class_constant(const type *cls, str name);
 function *class_find_method(const type *cls, str name);  /* NULL: none */
+/* The function, or the method of a class, that the node names; NULL: none, or an interface's. */
+function *ir_node_callee(const ir_node *n);
 /* Some value of the type (new), where it has one that can be made of nothing. */
 bool type_has_some_value(const type *t);
 rush_status value_some(call_ctx *cx, const type *t, rush_value *out) RUSH_CHECKED;

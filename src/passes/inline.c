@@ -22,14 +22,7 @@ static uint32_t inline_block(inliner *in, ir_block *b, uint32_t n_nodes);
 
 static function *callee_of(const ir_node *n)
 {
-  const char *name;
-
-  if (n->kind == IR_CALL_FUNCTION)
-    return n->function;
-  if (n->kind != IR_CALL_METHOD || !(name = ir_attr_string(n, "name")))
-    return NULL;
-  const type *t = ir_node_input(n, 0)->type;
-  return type_is(t, TYPE_CLASS) && t->cls ? class_find_method(t, str_of(name)) : NULL;
+  return n->kind == IR_CALL_FUNCTION || n->kind == IR_CALL_METHOD ? ir_node_callee(n) : NULL;
 }
 
 /* NULL: it cannot be inlined. */

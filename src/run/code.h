@@ -15,6 +15,8 @@ typedef struct code code;
 
 /* The function's code: compiles body and bytecode at first use; published once. */
 rush_status code_of(call_ctx *cx, function *f, const code **out) RUSH_CHECKED;
+/* Does it run in a program: by its kernel, or as an instruction? */
+bool code_runs_op(const op *o);
 
 /* Call with complete arguments (schema->n_args, borrowed).  One result (None, a value, or a tuple), new. */
 rush_status function_call(call_ctx *cx, function *f, const rush_value *args, uint32_t n_args,

@@ -230,6 +230,10 @@ bool is_list_op(const ir_node *n)
                               is_named(n, "aten::_set_item", "t"));
 }
 
+static bool is_wait(const op *o) { return strcmp(o->schema->name, "aten::wait") == 0; }
+
+bool code_runs_op(const op *o) { return op_is_runnable(o) || is_wait(o); }
+
 static void put_op(coder *e, const ir_node *n)
 {
   if (left_to_jump(e, n)) {
@@ -254,7 +258,7 @@ static void put_op(coder *e, const ir_node *n)
     put_typed(e, n, OPC_DIV_FLOOR);
   } else if (is_named(n, "aten::remainder", "int")) {
     put_typed(e, n, OPC_REMAINDER);
-  } else if (strcmp(n->op->schema->name, "aten::wait") == 0) {
+  } else if (is_wait(n->op)) {
     put_node(e, n, OPC_WAIT, 0);
   } else if (strcmp(n->op->schema->name, "aten::warn") == 0) {
     put_node(e, n, OPC_WARN, 0);
@@ -403,6 +407,14 @@ static void put_container(coder *e, const ir_node *n, opcode op)
 
 /* -- The walk ----------------------------------------------------------------------------------- */
 
+static void put_fork(coder *e, const ir_node *n)
+{
+  if (n->function)
+    put_node(e, n, OPC_FORK, 0)->function = n->function;
+  else
+    put_unsupported(e, n, ir_node_kind_name(n));
+}
+
 static void emit_node(coder *e, const ir_node *n)
 {
   set_place(e, n);
@@ -436,12 +448,7 @@ static void emit_node(coder *e, const ir_node *n)
   case IR_ISINSTANCE: put_isinstance(e, n); break;
   case IR_ENTER:
   case IR_EXIT: put_context(e, n); break;
-  case IR_FORK:
-    if (n->function)
-      put_node(e, n, OPC_FORK, 0)->function = n->function;
-    else
-      put_unsupported(e, n, ir_node_kind_name(n));
-    break;
+  case IR_FORK: put_fork(e, n); break;
   case IR_UNINITIALIZED:
     if (!is_constant_node(n))
       put_container(e, n, OPC_NEW_OBJECT);
@@ -587,7 +594,7 @@ static bool is_called(const ir_node *n)
 {
   return n->kind == IR_OP && opcode_of(n) == N_OPCODES && !is_list_op(n) && !is_named(n, "aten::__is__", "") &&
          !is_named(n, "aten::__isnot__", "") && !is_named(n, "aten::len", "t") &&
-         strcmp(n->op->schema->name, "aten::wait") != 0 && strcmp(n->op->schema->name, "aten::warn") != 0 &&
+         !is_wait(n->op) && strcmp(n->op->schema->name, "aten::warn") != 0 &&
          n->n_inputs <= 64;
 }
 

@@ -62,6 +62,25 @@ def test_show(run) -> None:
         assert json.loads(run("show", LIFE, *view, "--json").stdout)
 
 
+def test_show_check(run, tmp_path: pathlib.Path) -> None:
+    assert "well-formed" in run("show", LIFE, "--check").stdout
+    assert json.loads(run("show", "--check", LIFE, "--json").stdout) == {"ok": True, "faults": ""}
+    assert "methods:" in run("show", LIFE, "--check", "full").stdout  # the option of all verbs
+    source = tmp_path / "bad.py"
+    source.write_text("def good(x: int):\n    return x\ndef bad(x: int) -> str:\n    return x\ndef calls(x: int):\n    return good(x)\n")
+    said = run("show", str(source), "--check", code=1).stdout
+    assert said.startswith("__torch__.bad: ") and 'bad.py", line 4' in said and "__torch__.good:" not in said
+    assert "schema only" not in run("show", LIFE, "--ops").stdout
+
+
+def test_show_check_names_operators_that_cannot_run(run, tmp_path: pathlib.Path) -> None:
+    other = tmp_path / "other.pt"
+    with zipfile.ZipFile(DIGITS) as old, zipfile.ZipFile(other, "w") as new:
+        for item in old.infolist():
+            new.writestr(item, old.read(item).replace(b"torch.relu", b"ops.nobody.does"))
+    assert "nobody::does" in run("show", str(other), "--check", code=1).stdout
+
+
 def test_bench(run) -> None:
     got = json.loads(run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.05", "--json").stdout)
     assert 0 < got["min"] <= got["median"] <= got["max"] and got["calls"] >= 5 and got["peak_bytes"] > 0
