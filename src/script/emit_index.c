@@ -265,9 +265,9 @@ void em_assign_subscript(emitter *e, const ast_expr *target, ir_value *v)
     return;
   }
   if (base->type->kind == TYPE_TUPLE)
-    FAIL(e, "%s does not support subscripted assignment", TYPE_TEXT(e, base->type));
+    session_fail(e->s, &target->at, "%s does not support subscripted assignment", TYPE_TEXT(e, base->type));
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
-    FAIL(e, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this");
+    session_fail(e->s, &index->items[0]->at, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this");
   ir_value *in[3] = {base, em_expr(e, index->items[0], NULL), v};
   em_call_magic(e, "__setitem__", "aten::_set_item", in, 3);
 }
@@ -276,6 +276,7 @@ void em_del_subscript(emitter *e, const ast_expr *target)
 {
   const ast_exprs *index = &target->as.subscript.index;
   ir_value *base = em_expr(e, target->as.subscript.base, NULL);
+  e->at = target->at;
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
     FAIL(e, "del statements only support deletion at a single index, slicing is not supported (see "
             "https://github.com/pytorch/pytorch/issues/31430)");

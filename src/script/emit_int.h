@@ -77,6 +77,7 @@ const type *em_unwrap_optional(const type *t);
 bool em_is_optional_like(const type *t); /* Optional, or a Union with None */
 const type *em_without_none(emitter *e, const type *t);
 #define TYPE_TEXT(e, t) type_text((e)->s, (t))
+const char *em_type_of(emitter *e, const ir_value *v); /* the same of a value: "Tensor (inferred)" */
 
 /* -- Constants (emit.c) -- */
 /* Borrowed from the session (or the program). */

@@ -41,7 +41,7 @@ sugared em_iterate(emitter *e, const sugared *v)
       return em_module_items(e, v->as.value);
     break;
   }
-  FAIL(e, "'%s' object is not iterable", TYPE_TEXT(e, t));
+  FAIL(e, "'%s' object is not iterable", em_type_of(e, v->as.value));
 }
 
 bool em_is_unrolled(emitter *e, const sugared *it)

@@ -43,7 +43,6 @@ void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const ty
     em_set_var(e, target->as.name, *v, annotated);
     break;
   case EXPR_TUPLE: case EXPR_LIST:
-    e->at = target->at;
     assign_items(e, target, &target->as.items, v);
     break;
   case EXPR_ATTR: {
@@ -80,8 +79,11 @@ static void emit_assign(emitter *e, const ast_stmt *st)
   sugared v = em_sugared(e, st->as.assign.value, hint);
   if (t && v.kind == SUGAR_VALUE && !e->names->is_eager) /* archives write numbers as they come */
     v = sugar_value(em_convert(e, t, v.as.value, true));
-  for (uint32_t i = 0; i < targets->n; i++)
+  for (uint32_t i = 0; i < targets->n; i++) {
+    if (targets->items[i]->kind == EXPR_TUPLE)
+      e->at = st->as.assign.value->at; /* what is wrong is the value then */
     em_assign_to(e, targets->items[i], &v, t);
+  }
 }
 
 /* -- Augmented assignment ----------------------------------------------------------------------- */
@@ -166,7 +168,7 @@ static void emit_augmented(emitter *e, const ast_stmt *st)
 {
   const ast_expr *target = st->as.aug.target;
   if (e->names->is_live && (st->op == OP_FLOORDIV || st->op == OP_MATMUL))
-    REFUSE(e, &st->at, NOT_SUPPORTED, "unsupported kind of augmented assignment: %s", st->op == OP_MATMUL ? "MatMult" : "FloorDiv");
+    REFUSE(e, &e->at, NOT_SUPPORTED, "unsupported kind of augmented assignment: %s", st->op == OP_MATMUL ? "MatMult" : "FloorDiv");
   if (target->kind == EXPR_SUBSCRIPT) {
     augment_element(e, st, target);
     return;
@@ -319,6 +321,7 @@ static void emit_while(emitter *e, const ast_stmt *st)
 {
   if (st->as.branch.orelse.n)
     REFUSE(e, &e->at, NOT_SUPPORTED, "else branches of while loops aren't supported");
+  e->at.end = em_end_of(st);
   ir_value *trips = em_literal_number(e, value_int(INT64_MAX), type_simple(TYPE_INT));
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOOP, &trips, 1));
   ir_block *inside = ir_node_add_block(e->s, n), *cond = ir_node_add_block(e->s, n);
@@ -350,7 +353,9 @@ static void emit_for(emitter *e, const ast_stmt *st)
 {
   if (st->as.loop.orelse.n)
     REFUSE(e, &e->at, NOT_SUPPORTED, "else branches of for loops aren't supported");
-  sugared v = em_sugared(e, st->as.loop.iter, NULL), it = em_iterate(e, &v);
+  sugared v = em_sugared(e, st->as.loop.iter, NULL);
+  e->at.end = em_end_of(st);
+  sugared it = em_iterate(e, &v);
   em_loop(e, &it, st->as.loop.target, for_body, (void *)st);
 }
 
@@ -473,7 +478,7 @@ static void emit_return(emitter *e, const ast_stmt *st)
       v = em_convert(e, r->declared, v, true);
     if (!type_is_subtype(v->type, r->declared))
       FAIL(e, "Return value was annotated as having type %s but is actually of type %s",
-           TYPE_TEXT(e, r->declared), TYPE_TEXT(e, v->type));
+           TYPE_TEXT(e, r->declared), em_type_of(e, v));
     if (r->declared->kind == TYPE_ANY && v->type->kind != TYPE_ANY)
       v = em_unchecked_cast(e, v, r->declared);
     r->merged = r->declared;

@@ -191,7 +191,7 @@ static ast_expr *string_expr(parser *p, const string_buf *b, bool bytes, uint32_
   e->as.string.data = session_strndup(p->s, b->data ? b->data : "", b->len);
   e->as.string.len = b->len;
   if (p->flags & PARSE_TREE_RANGES)
-    e->at.end = start + (uint32_t)b->len + 1;
+    e->at.end = start + (uint32_t)b->len + (bytes ? 3 : 1); /* a bytes' repr */
   return e;
 }
 

@@ -103,7 +103,7 @@ static bool match_vars(attempt *m, const type *formal, const type *actual)
     return elem && match_vars(m, formal->elems[0], elem);
   }
   if (formal->kind != actual->kind || formal->n_elems != actual->n_elems) {
-    WHY(m, "Cannot match %s to %s", TYPE_TEXT(m->e, formal),
+    WHY(m, "Cannot match %s to %s", formal->kind == TYPE_DICT ? "a dict" : TYPE_TEXT(m->e, formal),
                             TYPE_TEXT(m->e, actual));
     return false;
   }
@@ -246,7 +246,8 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   v = em_convert(e, want, v, m->implicit);
   if (!type_is_subtype(v->type, want)) {
     WHY(m, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s",
-                            TYPE_TEXT(e, want), arg->is_inferred ? " (inferred)" : "", arg->name, TYPE_TEXT(e, v->type),
+                            TYPE_TEXT(e, type_has_vars(arg->type) ? arg->type : want), arg->is_inferred ? " (inferred)" : "", arg->name,
+                            em_type_of(e, v),
                             arg->is_inferred ? "\nInferred '" : "", arg->is_inferred ? arg->name : "",
                             arg->is_inferred ? "' to be of type 'Tensor' because it was not annotated with an explicit type." : "");
     if (m->why && v->type->kind == TYPE_LIST && v->type->elems[0]->kind == TYPE_TENSOR)
@@ -279,7 +280,7 @@ static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, ui
     if (!type_is_subtype(items[i]->type, elem)) {
       WHY(m, "Expected a value of type '%s' for argument '%s' but instead found type '%s'.",
                               TYPE_TEXT(e, formal_type(e, arg->type)), arg->name,
-                              TYPE_TEXT(e, v[0]->type));
+                              em_type_of(e, v[0]));
       return false;
     }
   }
@@ -413,6 +414,18 @@ ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const c
   return m.out;
 }
 
+/* A reason in a list of them: its further lines stand as far in as the first. */
+static const char *indented(emitter *e, const char *why)
+{
+  text_buf *b = session_text(e->s);
+  for (const char *p = why ? why : "it does not fit"; *p; p++) {
+    text_putc(b, *p);
+    if (*p == '\n')
+      text_puts(b, "  ");
+  }
+  return session_take_text(e->s, b);
+}
+
 /* -- Operators ---------------------------------------------------------------------------------- */
 
 /* Results of an operator as one value. */
@@ -465,6 +478,28 @@ static ir_value *insert_call(emitter *e, function *f, const attempt *m)
   return ir_node_add_output(e->s, n, f->schema->returns[0].type);
 }
 
+/* The functions of TorchScript that swapped_scalar and the like stand for, as PyTorch lists them behind the operators. */
+static void list_functions(emitter *e, text_buf *b, const char *name, ir_value *self, const call_args *a)
+{
+  static const struct { const char *names, *params; } rows[] = {
+      {" add sub mul div lt le gt ge eq ne ", "(float a, Tensor b) -> Tensor"},
+      {" add sub mul div lt le gt ge eq ne ", "(int a, Tensor b) -> Tensor"},
+      {" add sub mul div eq ne ", "(complex a, Tensor b) -> Tensor"},
+      {" floordiv ", "(Tensor self, Scalar other) -> Tensor"},
+      {" floordiv ", "(Tensor self, Tensor other) -> Tensor"},
+      {" __contains__ ", "(str self, str key) -> bool"},
+  };
+  const char *plain = strrchr(name, ':') ? strrchr(name, ':') + 1 : name, *word = session_printf(e->s, " %s ", plain);
+  for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    attempt m;
+    if (!strstr(rows[i].names, word))
+      continue;
+    const schema *sc = schema_parse(e->s, e->s->mem, &e->p->types, session_printf(e->s, "%s%s", plain, rows[i].params));
+    if (!attempt_schema(&m, e, sc, self, a, MATCH_EXPLAIN))
+      text_printf(b, "  \n  %s%s:\n  %s\n", plain, rows[i].params, indented(e, m.why));
+  }
+}
+
 static _Noreturn void fail_overloads(emitter *e, const op *const *ops, uint32_t n, ir_value *self,
                                      const call_args *a)
 {
@@ -475,9 +510,11 @@ static _Noreturn void fail_overloads(emitter *e, const op *const *ops, uint32_t 
     if (!attempt_schema(&m, e, ops[i]->schema, self, a, MATCH_EXPLAIN)) {
       text_puts(b, n > 1 ? "  \n  " : "\n");
       schema_print(b, ops[i]->schema);
-      text_printf(b, n > 1 ? ":\n  %s\n" : ":\n%s\n", m.why ? m.why : "it does not fit");
+      text_printf(b, n > 1 ? ":\n  %s\n" : ":\n%s\n", n > 1 ? indented(e, m.why) : m.why ? m.why : "it does not fit");
     }
   }
+  if (n > 1)
+    list_functions(e, b, ops[0]->schema->name, self, a);
   const char *text = session_take_text(e->s, b);
   if (n == 1)
     FAIL(e, "%s", text);
@@ -643,7 +680,7 @@ ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value
       continue;
     text_puts(b, "  \n  ");
     schema_print(b, f[i]->schema);
-    text_printf(b, ":\n  %s\n", m.why ? m.why : "it does not fit");
+    text_printf(b, ":\n  %s\n", indented(e, m.why));
   }
   FAIL(e, "%s\nThe original call is", session_take_text(e->s, b));
 }

@@ -1,4 +1,6 @@
 /* script/parse_expr.c -- expressions. */
+#include <string.h>
+
 #include "script/parser_int.h"
 
 /* -- Small helpers ------------------------------------------------------------------------------ */
@@ -511,9 +513,9 @@ static ast_expr *parse_slice_part(parser *p)
   return parse_expr(p);
 }
 
-static ast_expr *parse_index(parser *p)
+static ast_expr *parse_index(parser *p, const ast_expr *base)
 {
-  uint32_t start = here(p);
+  uint32_t start = p->flags & PARSE_TREE_RANGES ? base->at.start : here(p);
   if (at_token(p, TK_MUL))
     return parse_starred(p);
   ast_expr *first = parse_slice_part(p);
@@ -525,6 +527,8 @@ static ast_expr *parse_index(parser *p)
   ast_expr *stop = parse_slice_part(p);
   ast_expr *step = parser_accept(p, TK_COLON) ? parse_slice_part(p) : NULL;
   ast_expr *e = parser_new_expr(p, EXPR_SLICE, start);
+  if (p->flags & PARSE_TREE_RANGES)
+    end_with(e, step ? step : stop ? stop : first ? first : base);
   e->as.slice.start = first;
   e->as.slice.stop = stop;
   e->as.slice.step = step;
@@ -537,7 +541,7 @@ static ast_expr *parse_subscript(parser *p, ast_expr *base)
   ast_exprs index = {NULL, 0};
   bool comma = false;
   do {
-    ast_expr *item = parse_index(p);
+    ast_expr *item = parse_index(p, base);
     PUSH(p, index.items, index.n, item);
     comma = parser_accept(p, TK_COMMA);
   } while (comma && !at_token(p, TK_RBRACKET));
@@ -563,6 +567,8 @@ static ast_expr *parse_primary(parser *p)
       source_range name_at = token_range(&p->lx, &p->lx.cur);
       const char *name = parser_expect_name(p);
       ast_expr *attr = parser_new_expr(p, EXPR_ATTR, e->at.start);
+      if (p->flags & PARSE_TREE_RANGES)
+        attr->at.end = e->at.end + 1 + (uint32_t)strlen(name);
       attr->as.attr.base = e;
       attr->as.attr.name = name;
       attr->as.attr.name_at = name_at;

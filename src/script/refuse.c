@@ -73,12 +73,13 @@ static void check_dict(session *s, const ast_expr *x)
   check_all(s, &x->as.dict.values);
 }
 
-static void check_format(session *s, const ast_expr *x)
+static void check_format(session *s, const ast_expr *x, source_range whole)
 {
+  whole.end = whole.start + 1;
   if (x->as.format.conversion)
-    REFUSE_IN(s, &x->at, "Don't support conversion in JoinedStr");
+    REFUSE_IN(s, &whole, "Don't support conversion in JoinedStr");
   if (x->as.format.spec)
-    REFUSE_IN(s, &x->at, "Don't support formatting in JoinedStr");
+    REFUSE_IN(s, &whole, "Don't support formatting in JoinedStr");
   check_expr(s, x->as.format.value);
 }
 
@@ -96,7 +97,7 @@ static void check_parts(session *s, const ast_expr *x)
     check_expr(s, x->as.subscript.base);
     check_all(s, &x->as.subscript.index);
     break;
-  case EXPR_BOOL: case EXPR_LIST: case EXPR_TUPLE: case EXPR_FSTRING: check_all(s, &x->as.items); break;
+  case EXPR_BOOL: case EXPR_LIST: case EXPR_TUPLE: check_all(s, &x->as.items); break;
   }
   for (int i = 0; i < 3; i++)
     if (three[i])
@@ -112,7 +113,11 @@ static void check_expr(session *s, const ast_expr *x)
   switch ((int)x->kind) {
   case EXPR_BYTES:
     session_fail_status(s, RUSH_ERAISED, "FrontendError", &x->at, "Unknown Constant expression type");
-  case EXPR_FORMAT: check_format(s, x); break;
+  case EXPR_FSTRING:
+    for (uint32_t i = 0; i < x->as.items.n; i++)
+      if (x->as.items.items[i]->kind == EXPR_FORMAT)
+        check_format(s, x->as.items.items[i], x->at);
+    break;
   case EXPR_CALL: check_call(s, x); break;
   case EXPR_DICT: check_dict(s, x); break;
   case EXPR_LIST_COMP: case EXPR_DICT_COMP: case EXPR_GENERATOR: check_comprehension(s, x); break;
@@ -137,8 +142,9 @@ static void check_assign(session *s, const ast_stmt *st)
 
 static void check_augmented(session *s, const ast_stmt *st)
 {
+  source_range op = {st->at.src, st->as.aug.target->at.end, st->as.aug.value->at.start};
   if (st->op == OP_FLOORDIV || st->op == OP_MATMUL)
-    REFUSE_IN(s, &st->at, "unsupported kind of augmented assignment: %s", st->op == OP_MATMUL ? "MatMult" : "FloorDiv");
+    REFUSE_IN(s, &op, "unsupported kind of augmented assignment: %s", st->op == OP_MATMUL ? "MatMult" : "FloorDiv");
   check_expr(s, st->as.aug.target);
   check_expr(s, st->as.aug.value);
 }

@@ -7,9 +7,20 @@
 static void check_count(emitter *e, const ast_expr *x, uint32_t least, uint32_t most)
 {
   uint32_t n = x->as.call.args.n;
-  if (n < least || n > most || x->as.call.n_keywords)
-    FAIL(e, "expected %u to %u arguments without names but found %u", least, most,
-         n + x->as.call.n_keywords);
+  const ast_expr *fn = x->as.call.fn;
+  const char *name = fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "this";
+  if (x->as.call.n_keywords)
+    FAIL(e, "%s doesn't accept any keyword arguments", name);
+  if (n < least || n > most)
+    FAIL(e, most == UINT32_MAX || n < least ? "%s expected at least %u arguments, got %u" : "%s expected at most %u arguments, got %u",
+         name, n < least ? least : most, n);
+}
+
+static void check_exact(emitter *e, const ast_expr *x, const char *name, uint32_t n)
+{
+  if (x->as.call.args.n != n)
+    FAIL(e, "%s expected exactly %u arguments but found %u", name, n, x->as.call.args.n);
+  check_count(e, x, n, n);
 }
 
 static const ast_expr *arg(const ast_expr *x, uint32_t i) { return x->as.call.args.items[i]; }
@@ -23,7 +34,7 @@ static ir_value *emit_annotate(emitter *e, const ast_expr *x)
   ir_value *v = em_convert(e, t, em_expr(e, arg(x, 1), t), true);
   bool forgot_optional = v->type->kind == TYPE_OPTIONAL && type_equal(v->type->elems[0], t);
   if (!type_is_subtype(v->type, t) && !forgot_optional)
-    FAIL(e, "expected an expression of type %s but found %s", TYPE_TEXT(e, t), TYPE_TEXT(e, v->type));
+    FAIL(e, "expected an expression of type %s but found %s", TYPE_TEXT(e, t), em_type_of(e, v));
   if (v->type->kind == TYPE_NONE && t->kind != TYPE_NONE) /* remember what the None is for */
     return em_constant_value(e, value_none(), t);
   return v;
@@ -115,8 +126,6 @@ static sugared iteration(emitter *e, const sugared *items, uint32_t n)
 static sugared emit_zip(emitter *e, const ast_expr *x)
 {
   uint32_t n = x->as.call.args.n;
-  if (n == 0)
-    FAIL(e, "zip expected at least 1 arguments, got 0");
   check_count(e, x, 1, UINT32_MAX);
   sugared *items = session_array(e->s, sugared, n);
   for (uint32_t i = 0; i < n; i++) {
@@ -148,7 +157,7 @@ static sugared emit_enumerate(emitter *e, const ast_expr *x)
 
 static sugared emit_tuple_call(emitter *e, const ast_expr *x)
 {
-  check_count(e, x, 1, 1);
+  check_exact(e, x, "tuple", 1);
   sugared v = em_sugared(e, arg(x, 0), NULL), out = {.kind = SUGAR_TUPLE};
   out.as.items.n = em_as_items(e, &v, 0, &out.as.items.items);
   return sugar_value(em_as_value(e, &out));
@@ -167,9 +176,29 @@ static void append_item(emitter *e, void *list)
   em_call_op(e, "aten::append", in, 2);
 }
 
+/* Everything that iterating over v gives. */
+static ir_value *listed(emitter *e, const sugared *v, source_range at)
+{
+  ast_expr empty = {.kind = EXPR_LIST, .op = OP_NONE, .at = at};
+  ast_expr *target = session_new(e->s, ast_expr);
+  *target = (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = at, .as.name = "$item"};
+  ir_value *list = em_literal(e, &empty, NULL);
+  sugared it = em_iterate(e, v);
+  em_push_frame(e, e->frame->block);
+  bool fresh = e->fresh_names;
+  e->n_scopes++;
+  e->fresh_names = true;
+  em_loop(e, &it, target, append_item, list);
+  e->fresh_names = fresh;
+  em_pop_frame(e);
+  return list;
+}
+
 /* list(x): a copy, or everything that iterating over x gives. */
 static sugared emit_list_call(emitter *e, const ast_expr *x, const type *hint)
 {
+  if (x->as.call.args.n > 1)
+    check_exact(e, x, "list", 1);
   check_count(e, x, 0, 1);
   if (x->as.call.args.n == 0) {
     ast_expr empty = {.kind = EXPR_LIST, .op = OP_NONE, .at = x->at};
@@ -178,26 +207,15 @@ static sugared emit_list_call(emitter *e, const ast_expr *x, const type *hint)
   sugared v = em_sugared(e, arg(x, 0), NULL);
   if (v.kind == SUGAR_VALUE && (v.as.value->type->kind == TYPE_LIST || v.as.value->type->kind == TYPE_STRING))
     return sugar_value(em_call_op(e, "aten::list", &v.as.value, 1));
-  ast_expr empty = {.kind = EXPR_LIST, .op = OP_NONE, .at = x->at};
-  ast_expr *target = session_new(e->s, ast_expr);
-  *target = (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = x->at, .as.name = "$item"};
-  ir_value *list = em_literal(e, &empty, NULL);
-  sugared it = em_iterate(e, &v);
-  em_push_frame(e, e->frame->block);
-  bool fresh = e->fresh_names;
-  e->n_scopes++;
-  e->fresh_names = true;
-  em_loop(e, &it, target, append_item, list);
-  e->fresh_names = fresh;
-  em_pop_frame(e);
-  return sugar_value(list);
+  return sugar_value(listed(e, &v, x->at));
 }
 
 static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
 {
   ast_expr dict = {.kind = EXPR_DICT, .op = OP_NONE, .at = x->at};
   if (x->as.call.args.n == 1 && x->as.call.n_keywords == 0) {
-    ir_value *v = em_expr(e, arg(x, 0), hint);
+    sugared pairs = em_sugared(e, arg(x, 0), hint);
+    ir_value *v = pairs.kind == SUGAR_ITERATION ? listed(e, &pairs, x->at) : em_as_value(e, &pairs);
     return sugar_value(em_call_op(e, "aten::dict", &v, 1));
   }
   if (x->as.call.args.n)
@@ -280,7 +298,7 @@ static sugared emit_print(emitter *e, const ast_expr *x)
 {
   uint32_t n = x->as.call.args.n;
   if (x->as.call.n_keywords)
-    FAIL(e, "print doesn't accept any keyword arguments");
+    session_fail(e->s, &x->as.call.fn->at, "print doesn't accept any keyword arguments");
   ir_value **in = session_array(e->s, ir_value *, n);
   for (uint32_t i = 0; i < n; i++)
     in[i] = em_expr(e, arg(x, i), NULL);

@@ -356,6 +356,11 @@ static bool is_inferred(const emitter *e, const ir_value *v)
   return i >= 0 && sc->args[i].is_inferred;
 }
 
+const char *em_type_of(emitter *e, const ir_value *v)
+{
+  return is_tensor(v->type) && is_inferred(e, v) ? "Tensor (inferred)" : TYPE_TEXT(e, v->type);
+}
+
 /* " Did you mean relu, prelu?": operators (methods of `self`, unless it is NULL), or nothing. */
 static const char *meant(emitter *e, const char *name, const type *self)
 {
@@ -392,8 +397,7 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
     if (t->kind == TYPE_CLASS)
       FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?",
            TYPE_TEXT(e, t), name);
-    FAIL(e, "'%s%s' object has no attribute or method '%s'.%s", TYPE_TEXT(e, t), is_inferred(e, base->as.value) ? " (inferred)" : "",
-         name, meant(e, name, t));
+    FAIL(e, "'%s' object has no attribute or method '%s'.%s", em_type_of(e, base->as.value), name, meant(e, name, t));
   }
   if (base->kind == SUGAR_HOST_OBJECT && strcmp(base->as.thing.name, "module") != 0)
     FAIL(e, "attribute lookup is not defined on %s", em_sugar_name(e, base));
@@ -429,7 +433,7 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
   v = em_convert(e, want, v, true);
   if (!type_is_subtype(v->type, want))
     FAIL(e, "Wrong type for attribute assignment. Expected %s but got %s", TYPE_TEXT(e, want),
-         TYPE_TEXT(e, v->type));
+         em_type_of(e, v));
   ir_value *in[2] = {object, v};
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_SET_ATTR, in, 2));
   ir_attr_set_string(e->s, n, "name", name);
@@ -442,7 +446,7 @@ static uint32_t value_items(emitter *e, ir_value *v, uint32_t n, sugared **out)
   const type *t = v->type;
   bool tuple = t->kind == TYPE_TUPLE;
   if (!tuple && t->kind != TYPE_LIST)
-    FAIL(e, "%s cannot be used as a tuple", TYPE_TEXT(e, t));
+    FAIL(e, "%s cannot be used as a tuple", em_type_of(e, v));
   if (!tuple && n == 0)
     FAIL(e, "cannot statically infer the expected size of a list in this context");
   uint32_t k = tuple ? t->n_elems : n;
