@@ -79,6 +79,7 @@ typedef struct rush_host {
                       rush_error *err);
   /* Objects and scopes that the unit was given. */
   void (*release)(void *user, void *object);
+  bool gives_user; /* the unit owns `user`: release(user, user) is its last call */
 } rush_host;
 
 /* What a callback returns when it fails: fills err (may be NULL) with a Python exception's class (a static string) and a message,
@@ -87,7 +88,7 @@ RUSH_API rush_status rush_host_fail(rush_error *err, rush_status status, const c
 
 /* -- Units ------------------------------------------------------------------------------------------ */
 
-/* The host is copied; `user` lives as long as the unit. */
+/* The host is copied; `user` lives as long as the unit.  When it is refused, a given `user` stays the caller's. */
 RUSH_API rush_status rush_unit_create(rush_context *c, const rush_host *host, rush_unit **out, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_unit *rush_unit_retain(rush_unit *u);
 RUSH_API void rush_unit_release(rush_unit *u);
@@ -115,6 +116,13 @@ typedef struct rush_function_def {
  * failed can be tried again. */
 RUSH_API rush_status rush_unit_define(rush_unit *u, const rush_function_def *def, rush_function **out, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_function_compile(rush_function *f, rush_error *err) RUSH_CHECKED;
+/* The functions of a text, "def" behind "def", with the qualified names prefix + name: all are declared, then compiled.  They know each
+ * other by name, before the host is asked.  `scope` is given, as in rush_function_def, and released before this returns.  On failure nothing is added. */
+RUSH_API rush_status rush_unit_define_text(rush_unit *u, rush_source *source, const char *prefix, void *scope, rush_error *err) RUSH_CHECKED;
+/* Function i of all that rush_unit_define_text added, in order; NULL: there are fewer. */
+RUSH_API rush_function *rush_unit_text_function(rush_unit *u, size_t i);
+/* The unit that a function is of: borrowed. */
+RUSH_API rush_unit *rush_function_unit(const rush_function *f);
 /* Positional and named arguments; options may be NULL.  *result is new. */
 RUSH_API rush_status rush_function_call(rush_function *f, const rush_value *args, size_t n_args, const rush_named_value *named,
                                         size_t n_named, const rush_call_options *options, rush_value *result,

@@ -572,6 +572,7 @@ static PyMethodDef functions[] = {
     {"parse_ir", (PyCFunction)(void (*)(void))py_parse_ir, METH_VARARGS | METH_KEYWORDS,
      "parse_ir(text, parse_tensor_constants=False, scope=None): a Graph of IR text"},
     {"parse_type", py_parse_type, METH_VARARGS, "parse_type(text, scope=None): a Type"},
+    {"define_text", py_define_text, METH_VARARGS, "define_text(host, like, text, prefix, scope): the functions of a text, beside those of `like`"},
     {"function_graph", py_function_graph, METH_VARARGS, "function_graph(function, inlined): a Graph"},
     {"alias_analyse", py_alias_analyse, METH_O, "alias_analyse(graph): for alias_query"},
     {"alias_query", py_alias_query, METH_VARARGS, "alias_query(analysis, value, other or None, contained)"},

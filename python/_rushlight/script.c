@@ -41,7 +41,7 @@ static PyObject *make_function(py_unit *u, PyTypeObject *type, rush_function *f)
   if (!o)
     return NULL;
   o->function = f;
-  o->unit = (py_unit *)Py_NewRef((PyObject *)u);
+  o->unit = py_unit_hold(u);
   o->vectorcall = function_vectorcall;
   o->is_random = -1;
   return (PyObject *)o;
@@ -85,7 +85,8 @@ static void function_dealloc(PyObject *self)
   if (f->weakrefs)
     PyObject_ClearWeakRefs(self);
   Py_CLEAR(f->dict);
-  Py_CLEAR(f->unit);
+  if (f->unit)
+    py_unit_drop(f->unit);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -200,21 +201,17 @@ static PyType_Spec function_spec = {"rushlight.Function", sizeof(py_function), 0
 
 /* -- Units -------------------------------------------------------------------------------------------- */
 
-static PyObject *unit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
 {
   static const char *const questions[] = {"name", "attr", "type", "class_attr", "default", "call"};
   rush_error err = RUSH_ERROR_INIT;
-  PyObject *host;
-
-  (void)kwargs;
-  if (!PyArg_ParseTuple(args, "O", &host))
-    return NULL;
   py_state *st = PyType_GetModuleState(type); /* no base type: nobody derives from it */
   py_unit *u = st ? (py_unit *)type->tp_alloc(type, 0) : NULL;
+
   if (!u)
     return NULL;
   u->state = st;
-  u->types = PyDict_New();
+  u->types = is_lent ? NULL : PyDict_New();
   for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
     u->ask[i] = PyObject_GetAttrString(host, questions[i]);
     if (!u->ask[i]) {
@@ -224,12 +221,24 @@ static PyObject *unit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
   }
   rush_host h = py_host;
   h.user = u;
-  if (!u->types || rush_unit_create(st->context, &h, &u->unit, &err) != RUSH_OK) {
+  h.gives_user = is_lent;
+  if ((!is_lent && !u->types) || rush_unit_create(st->context, &h, &u->unit, &err) != RUSH_OK) {
     Py_DECREF(u);
-    return py_raise(st, &err);
+    (void)py_raise(st, &err);
+    return NULL;
   }
-  Py_INCREF(u); /* what it compiled may outlive it, and asks through it */
-  return (PyObject *)u;
+  u->is_lent = is_lent;
+  return u;
+}
+
+static PyObject *unit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+  PyObject *host;
+
+  (void)kwargs;
+  if (!PyArg_ParseTuple(args, "O", &host))
+    return NULL;
+  return Py_XNewRef((PyObject *)make_unit(type, host, false)); /* once more: what it compiled may outlive it, and asks through it */
 }
 
 static void unit_dealloc(PyObject *self)
@@ -240,10 +249,65 @@ static void unit_dealloc(PyObject *self)
   for (size_t i = 0; i < sizeof u->ask / sizeof *u->ask; i++)
     Py_XDECREF(u->ask[i]);
   Py_XDECREF(u->types);
-  if (u->unit)
+  if (u->unit && !u->is_lent)
     rush_unit_release(u->unit);
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+py_unit *py_unit_hold(py_unit *u)
+{
+  rush_unit_retain(u->unit);
+  return (py_unit *)Py_NewRef((PyObject *)u);
+}
+
+void py_unit_drop(py_unit *u)
+{
+  rush_unit_release(u->unit);
+  Py_DECREF((PyObject *)u);
+}
+
+/* New list of the functions from number `first` on. */
+static PyObject *text_functions(py_unit *u, size_t first)
+{
+  PyObject *list = PyList_New(0);
+  rush_function *f;
+
+  for (size_t i = first; list && (f = rush_unit_text_function(u->unit, i)); i++)
+    if (py_append_steal(list, py_function_wrap(u, f)) < 0)
+      Py_CLEAR(list);
+  return list;
+}
+
+/* define_text(host, like, text, prefix, scope) */
+PyObject *py_define_text(PyObject *m, PyObject *args)
+{
+  py_state *st = PyModule_GetState(m);
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *host, *like, *scope;
+  const char *text, *prefix;
+  size_t first = 0;
+  rush_source *src;
+  Py_ssize_t n;
+
+  if (!PyArg_ParseTuple(args, "OOs#sO:define_text", &host, &like, &text, &n, &prefix, &scope))
+    return NULL;
+  py_unit *u = PyObject_TypeCheck(like, st->function_type) ? py_unit_hold(((py_function *)like)->unit) : make_unit(st->unit_type, host, true);
+  if (!u)
+    return NULL;
+  if (like == Py_None) /* the first reference is the unit's */
+    Py_INCREF((PyObject *)u);
+  while (rush_unit_text_function(u->unit, first))
+    first++;
+  rush_status status;
+  WITHOUT_GIL(status = rush_unit_add_source(u->unit, "<string>", text, (size_t)n, 1, &src, &err));
+  if (status == RUSH_OK) {
+    void *given = Py_NewRef(scope);
+    WITHOUT_GIL(status = rush_unit_define_text(u->unit, src, prefix, given, &err));
+  }
+  PyObject *list = status == RUSH_OK ? text_functions(u, first) : py_raise(st, &err);
+  py_unit_drop(u);
+  return list;
 }
 
 static PyObject *unit_add_source(PyObject *self, PyObject *args)

@@ -5,9 +5,11 @@
 #include "py.h"
 #include "rushlight/script.h"
 
+/* Python's Unit owns its rush_unit.  A text's is the other way round: the rush_unit owns it, and lives as long as a function or type of it. */
 typedef struct py_unit {
   PyObject_HEAD
   rush_unit *unit;
+  bool is_lent;      /* the rush_unit owns this */
   py_state *state;
   PyObject *ask[6];  /* the host's methods, by py_question */
   PyObject *types;   /* address of a rush_type -> Type */
@@ -17,13 +19,13 @@ typedef enum py_question { ASK_NAME, ASK_ATTR, ASK_TYPE, ASK_CLASS_ATTR, ASK_DEF
 typedef struct py_type {
   PyObject_HEAD
   const rush_type *type;
-  py_unit *unit; /* owned */
+  py_unit *unit; /* owned, and so is its rush_unit */
 } py_type;
 
 typedef struct py_function {
   PyObject_HEAD
   rush_function *function;
-  py_unit *unit; /* owned */
+  py_unit *unit; /* owned, and so is its rush_unit */
   PyObject *dict, *weakrefs;
   vectorcallfunc vectorcall;
   signed char is_random; /* -1: not asked yet */
@@ -42,6 +44,8 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
 extern const rush_host py_host; /* user: a py_unit */
 PyObject *py_type_wrap(py_unit *u, const rush_type *t); /* the same object for the same type; new */
 PyObject *py_function_wrap(py_unit *u, rush_function *f); /* new */
+py_unit *py_unit_hold(py_unit *u); /* both, for as long as something of it is used */
+void py_unit_drop(py_unit *u);
 
 /* -- script_type.c ----------------------------------------------------------------------------------- */
 
@@ -50,6 +54,7 @@ extern PyType_Spec py_type_spec;
 /* -- script.c ----------------------------------------------------------------------------------------- */
 
 int py_add_script_types(PyObject *m, py_state *state);
+PyObject *py_define_text(PyObject *m, PyObject *args);
 
 /* -- trace.c ------------------------------------------------------------------------------------------ */
 

@@ -7,25 +7,34 @@
 
 /* -- Wrapping ------------------------------------------------------------------------------------------ */
 
+static PyObject *new_type(py_unit *u, const rush_type *t)
+{
+  py_type *made = (py_type *)u->state->type_type->tp_alloc(u->state->type_type, 0);
+
+  if (made) {
+    made->type = t;
+    made->unit = py_unit_hold(u);
+  }
+  return (PyObject *)made;
+}
+
 PyObject *py_type_wrap(py_unit *u, const rush_type *t)
 {
   if (!t)
     Py_RETURN_NONE;
+  if (!u->types) /* it would hold what holds it */
+    return new_type(u, t);
   PyObject *key = PyLong_FromVoidPtr((void *)t);
   PyObject *found = key ? PyDict_GetItemWithError(u->types, key) : NULL;
   if (found || !key || PyErr_Occurred()) {
     Py_XDECREF(key);
     return Py_XNewRef(found);
   }
-  py_type *made = (py_type *)u->state->type_type->tp_alloc(u->state->type_type, 0);
-  if (made) {
-    made->type = t;
-    made->unit = (py_unit *)Py_NewRef((PyObject *)u);
-    if (PyDict_SetItem(u->types, key, (PyObject *)made) < 0)
-      Py_CLEAR(made);
-  }
+  PyObject *made = new_type(u, t);
+  if (made && PyDict_SetItem(u->types, key, made) < 0)
+    Py_CLEAR(made);
   Py_DECREF(key);
-  return (PyObject *)made;
+  return made;
 }
 
 /* -- Failures ------------------------------------------------------------------------------------------ */

@@ -7,7 +7,8 @@ static void type_dealloc(PyObject *self)
 {
   PyTypeObject *type = Py_TYPE(self);
 
-  Py_XDECREF(((py_type *)self)->unit);
+  if (((py_type *)self)->unit)
+    py_unit_drop(((py_type *)self)->unit);
   type->tp_free(self);
   Py_DECREF(type);
 }

@@ -122,6 +122,18 @@ rush_status rush_unit_define(rush_unit *u, const rush_function_def *def, rush_fu
   return RUSH_OK;
 }
 
+static void define_text(session *s, unit_job *j) { script_host_define_text(s, j->p, (source *)(uintptr_t)j->a, j->b, j->d); }
+
+rush_status rush_unit_define_text(rush_unit *u, rush_source *src, const char *prefix, void *scope, rush_error *err)
+{
+  unit_job j = {.a = src, .b = prefix, .d = scope};
+
+  return run_job(program_of_unit(u), err, define_text, &j);
+}
+
+rush_function *rush_unit_text_function(rush_unit *u, size_t i) { return (rush_function *)script_host_of_text(program_of_unit(u), i); }
+rush_unit *rush_function_unit(const rush_function *f) { return (rush_unit *)function_in(f)->program; }
+
 static void define_graph(session *s, unit_job *j)
 {
   const char *name = j->b ? j->a : script_host_unique(s, j->p, j->a);

@@ -28,6 +28,8 @@ typedef struct host_unit {
   function **pending; /* declared with a class, not compiled */
   uint32_t n_pending, cap_pending;
   uint32_t n_mangled;
+  function **of_texts; /* of rush_unit_define_text, in order */
+  uint32_t n_of_texts, cap_of_texts;
 } host_unit;
 
 typedef struct host_function { /* compile_arg */
@@ -36,6 +38,8 @@ typedef struct host_function { /* compile_arg */
   uint32_t start; /* of "def" */
   void *scope;
   const char *drop_body;
+  const char *prefix;  /* of a text's functions, which know each other; else NULL */
+  ast_def *tree;       /* of a text's, while it is compiled */
   resolver names;
   table *memo; /* while the body is compiled: what names and attributes meant before, as sugared values */
 } host_function;
@@ -84,6 +88,8 @@ static void free_unit(program *p)
   host_unit *u = unit_of(p);
   for (kept_object *k = u->kept; k; k = k->next)
     u->host.release(u->host.user, k->object);
+  if (u->host.gives_user)
+    u->host.release(u->host.user, u->host.user);
 }
 
 static const char *keep_text(session *s, host_unit *u, const char *text)
@@ -185,8 +191,10 @@ static bool path_sugar(session *s, const char *path, sugared *out)
 static function *ready_function(session *s, rush_function *given)
 {
   function *f = (function *)given;
-  if (f->compile)
+  if (f->compile && f->state != FUNCTION_COMPILING) { /* a recursive call is refused where it stands */
+    script_host_enter(s, f->program); /* it may be another unit's */
     function_ensure(s, f);
+  }
   return f;
 }
 
@@ -306,6 +314,15 @@ static void memo_put(session *s, host_function *hf, str key, const sugared *v)
     session_check(s, call_nomem(s->cx));
 }
 
+/* Another function of the same text. */
+static bool sibling(session *s, const host_function *hf, const char *name, sugared *out)
+{
+  function *f = hf->prefix ? program_find_function(hf->u->p, str_of(session_printf(s, "%s%s", hf->prefix, name))) : NULL;
+  if (f)
+    *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = ready_function(s, (rush_function *)f)};
+  return f != NULL;
+}
+
 static bool host_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
 {
   host_function *hf = r->arg;
@@ -316,6 +333,10 @@ static bool host_value(session *s, const resolver *r, const char *name, source_r
     return true; /* TorchScript's own names come before any others */
   if (memo_find(hf, NULL, name, &bytes, &key, out))
     return true;
+  if (sibling(s, hf, name, out)) {
+    memo_put(s, hf, key, out);
+    return true;
+  }
   rush_status st = hf->u->host.name(hf->u->host.user, hf->scope, name, &n, s->cx->err);
   bool known = answer(s, hf->u, st, &n, NULL, at, out);
   if (known)
@@ -490,7 +511,7 @@ static void compile_body(session *s, function *f)
   table_init(memo, s->cx->ctx);
   hf->memo = memo;
   session_defer(s, free_memo, hf);
-  ast_def *d = hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0) : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES : 0);
+  ast_def *d = hf->tree ? hf->tree : hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0) : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES : 0);
   if (hf->drop_body)
     replace_body(s, hf, d);
   script_emit_function(s, f, d, &hf->names);
@@ -543,6 +564,88 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   if (self)
     add_pending(s, u, f);
   return f;
+}
+
+/* -- Texts -------------------------------------------------------------------------------------- */
+
+/* The functions of a text that is being added; of one that fails nothing stays. */
+typedef struct text_job {
+  host_unit *u;
+  uint32_t first;
+} text_job;
+
+static void take_back(void *arg)
+{
+  const text_job *j = arg;
+  host_unit *u = j->u;
+  while (u->n_of_texts > j->first)
+    table_remove(&u->p->functions, str_of(u->of_texts[--u->n_of_texts]->qualified));
+}
+
+static void add_of_text(session *s, host_unit *u, function *f)
+{
+  if (u->n_of_texts == u->cap_of_texts) {
+    uint32_t cap = u->cap_of_texts ? 2 * u->cap_of_texts : 4;
+    function **grown = session_alloc_in(s, &u->p->mem, cap * sizeof *grown);
+    if (u->n_of_texts)
+      memcpy(grown, u->of_texts, u->n_of_texts * sizeof *grown);
+    u->of_texts = grown;
+    u->cap_of_texts = cap;
+  }
+  u->of_texts[u->n_of_texts++] = f;
+}
+
+static const ast_def *def_of(session *s, const ast_stmt *st)
+{
+  source_range at = st->at;
+  const ast_def *d = st->kind == STMT_DEF ? st->as.def : NULL;
+  if (d && !d->is_async && !d->decorators.n)
+    return d;
+  if (d && d->decorators.n)
+    at = (source_range){at.src, d->decorators.items[0]->at.start - 1, d->decorators.items[0]->at.start};
+  else
+    at.end = at.start + 1;
+  lexer lx;
+  lexer_init_inline(&lx, s, at.src, at.start, (uint32_t)at.src->len);
+  at.end = lx.cur.end;
+  session_fail(s, &at, "expected def but found %s here", token_text(&lx, &lx.cur));
+}
+
+static void declare_of_text(session *s, host_unit *u, const source *src, const char *prefix, void *scope, ast_def *d)
+{
+  const char *name = session_printf(s, "%s%s", prefix, d->name);
+  if (program_find_function(u->p, str_of(name)))
+    session_fail(s, NULL, "method '%s' already defined.", d->name);
+  host_function *hf = session_alloc_in(s, &u->p->mem, sizeof *hf);
+  *hf = (host_function){.u = u, .src = src, .start = d->at.start, .scope = scope, .prefix = prefix, .tree = d};
+  hf->names = (resolver){.arg = hf, .program = u->p, .value = host_value, .attr = host_attr, .type = host_type,
+                         .class_attr = host_class_attr, .default_value = host_default, .member = host_member, .is_eager = true, .is_live = true};
+  function *f = program_add_function(s, u->p, name);
+  add_of_text(s, u, f);
+  script_declare_function(s, f, d, &hf->names);
+  f->compile = compile_body;
+  f->compile_arg = hf;
+}
+
+void script_host_define_text(session *s, program *p, source *src, const char *prefix, void *scope)
+{
+  host_unit *u = unit_of(p);
+  text_job *j = session_new(s, text_job);
+  lend(s, u, scope);
+  ast_stmts tree = parse_source(s, src, 0);
+  *j = (text_job){u, u->n_of_texts};
+  session_defer(s, take_back, j);
+  for (uint32_t i = 0; i < tree.n; i++)
+    declare_of_text(s, u, src, prefix, scope, (ast_def *)(uintptr_t)def_of(s, tree.items[i]));
+  for (uint32_t i = j->first; i < u->n_of_texts; i++)
+    function_ensure(s, u->of_texts[i]);
+  session_keep(s, j);
+}
+
+function *script_host_of_text(const program *p, size_t i)
+{
+  const host_unit *u = unit_of(p);
+  return i < u->n_of_texts ? u->of_texts[i] : NULL;
 }
 
 /* What was declared on the way to a failure is forgotten: it would fail again with whatever comes next. */

@@ -15,6 +15,9 @@ const char *script_host_unique(session *s, program *p, const char *name);
 function *script_host_define(session *s, program *p, const rush_function_def *def);
 /* The body, and everything that was declared on the way. */
 void script_host_compile(session *s, function *f);
+/* The functions of a text, compiled; they know each other.  The scope is given, and released at the session's end. */
+void script_host_define_text(session *s, program *p, source *src, const char *prefix, void *scope);
+function *script_host_of_text(const program *p, size_t i); /* the i-th of them, of all texts; NULL: there are fewer */
 const type *script_host_add_class(session *s, program *p, const rush_class_def *def);
 void script_host_add_property(session *s, const type *t, const char *name, function *getter, function *setter);
 void script_host_add_hook(session *s, const type *t, function *f, bool pre);

@@ -468,6 +468,8 @@ static ir_value *insert_op(emitter *e, const op *o, const attempt *m)
 static void set_callee(emitter *e, ir_node *n, function *f)
 {
   n->function = f;
+  if (f->program != e->p)
+    ir_graph_keep_types(e->s, e->g, &f->program->types);
   ir_attr_set_int(e->s, n, "_fn", e->g->next_id++);
 }
 

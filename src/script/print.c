@@ -27,9 +27,9 @@ static void put(script_uses *u, table *t, const char *key, void *v)
     session_check(u->s, call_nomem(u->s->cx));
 }
 
-static void use(script_uses *u, const char *qualified, script_use what)
+static void use(script_uses *u, const char *key, script_use what)
 {
-  put(u, &u->seen, qualified, (void *)(uintptr_t)(u->n + 1));
+  put(u, &u->seen, key, (void *)(uintptr_t)(u->n + 1));
   if (u->n == u->cap) {
     uint32_t cap = u->cap ? 2 * u->cap : 32;
     script_use *grown = session_array(u->s, script_use, cap);
@@ -70,15 +70,26 @@ static const char *function_name(script_uses *u, const function *f)
   return name;
 }
 
+/* Functions of several programs may have one name. */
+static const char *name_of_its_own(script_uses *u, const char *name)
+{
+  const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name, *fresh = name;
+
+  for (uint32_t i = 0; table_get(&u->names, str_of(fresh)); i++)
+    fresh = session_printf(u->s, "%.*s___torch_mangle_%u.%s", (int)(last - name), name, i, last);
+  return fresh;
+}
+
 const char *script_use_function(script_uses *u, function *f)
 {
-  uintptr_t known = (uintptr_t)table_get(&u->seen, str_of(f->qualified));
+  const char *key = session_printf(u->s, "%p", (void *)f);
+  uintptr_t known = (uintptr_t)table_get(&u->seen, str_of(key));
 
   if (known)
     return u->items[known - 1].name;
-  const char *name = function_name(u, f);
+  const char *name = name_of_its_own(u, function_name(u, f));
   put(u, &u->names, name, f);
-  use(u, f->qualified, (script_use){.function = f, .name = name});
+  use(u, key, (script_use){.function = f, .name = name});
   return name;
 }
 
@@ -497,7 +508,7 @@ static void put_block(printer *p, ir_block *b, bool has_more)
 /* A function is a constant too. */
 static void put_function(printer *p, const ir_node *n)
 {
-  const char *key = session_printf(p->s, "%p %s", (void *)n->graph, n->function->qualified);
+  const char *key = session_printf(p->s, "%p %p", (void *)n->graph, (void *)n->function);
   const char *name = script_use_function(p->uses, n->function);
 
   if (table_get(&p->functions, str_of(key)))

@@ -479,7 +479,7 @@ void print_expression(printer *p, text_buf *out, ir_node *n)
     break;
   case IR_GET_ATTR: put_get_attr(p, out, n); break;
   case IR_CALL_FUNCTION:
-    text_puts(out, table_get(&p->functions, str_of(session_printf(p->s, "%p %s", (void *)n->graph, n->function->qualified))));
+    text_puts(out, table_get(&p->functions, str_of(session_printf(p->s, "%p %p", (void *)n->graph, (void *)n->function))));
     put_call(p, out, n, 0);
     break;
   case IR_CALL_METHOD:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Any
 
-from .door import Door, door
+from .. import _rushlight
+from .door import door
 from .functions import ScriptFunction
 from .scope import Scope
-
-_DEF = re.compile(r"^def[ \t]+(\w+)", re.MULTILINE)
-_OTHER = re.compile(r"^(?!def\b)[^\s#)\]}].*", re.MULTILINE)
 
 
 class _Callback(Scope):
@@ -19,14 +16,11 @@ class _Callback(Scope):
 
     __slots__ = ("rcb",)
 
-    def __init__(self, rcb: Any, names: dict[str, Any]) -> None:
-        super().__init__(names={}, local_names=names)
+    def __init__(self, rcb: Any) -> None:
+        super().__init__(names={})
         self.rcb = rcb
 
     def find(self, name: str, missing: Any = None) -> Any:
-        assert self.locals is not None
-        if name in self.locals:
-            return self.locals[name]
         found = self.rcb(name)
         return missing if found is None else found
 
@@ -47,40 +41,17 @@ class CompilationUnit:
         frame = sys._getframe(_frames_up + 1)
         known: dict[str, ScriptFunction] = self.__dict__["_functions"]
         scope = (
-            _Callback(rcb, dict(known))
+            _Callback(rcb)
             if rcb is not None
-            else Scope(names=frame.f_globals, local_names={**known, **frame.f_locals})
+            else Scope(names=frame.f_globals, local_names=frame.f_locals)
         )
         del frame
         d = door()
-        made = d.outermost(lambda: self._compile(d, lang, scope))
-        known.update(made)
-
-    def _compile(self, d: Door, lang: str, scope: Scope) -> dict[str, ScriptFunction]:
-        first = _DEF.search(lang)
-        other = _OTHER.search(lang)
-        if other is not None and (first is None or other.start() < first.start()):
-            line = lang.count("\n", 0, other.start()) + 1
-            word = re.match(r"\w+|.", other.group())
-            raise RuntimeError(
-                f"expected def but found {word.group() if word else ''!r} here:\n"
-                f'  File "<string>", line {line}\n{other.group()}\n'
-                f"{'~' * len(word.group() if word else '')} <--- HERE\n"
-            )
-        source = d.sources.of_text("<string>", lang)
-        made: dict[str, ScriptFunction] = {}
-        for found in _DEF.finditer(lang):
-            name = found.group(1)
-            if name in made or name in self.__dict__["_functions"]:
-                raise RuntimeError(f"method '{name}' already defined.")
-            f = d.unit.define(f"__torch__.{name}", source, lang.count("\n", 0, found.start()) + 1, scope)
-            made[name] = ScriptFunction(f)
-            made[name].text_name = name
-            assert scope.locals is not None
-            scope.locals[name] = made[name]
-        for f in made.values():
-            f.compile()
-        return made
+        like = next(iter(known.values()), None)
+        made = d.outermost(lambda: _rushlight.define_text(d, like, lang, "__torch__.", scope))
+        for f in made:
+            function = ScriptFunction(f)
+            known[function.name] = function
 
     def __getattr__(self, name: str) -> Any:
         found = self.__dict__["_functions"].get(name)
