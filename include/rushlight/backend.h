@@ -87,6 +87,25 @@ typedef struct rush_gradient_def {
   const char *formula;
 } rush_gradient_def;
 
+/* One question about the results of a call, for as long as its shape function runs.  Sizes in it are numbers, or, where a program is looked
+ * at for all inputs, formulas of symbols: what the function computes and asks with size_calc and size_holds serves both.
+ * The first failure stays: what comes after it does nothing, and the question fails. */
+typedef struct rush_shape rush_shape;
+typedef struct rush_size rush_size; /* lives as long as the question */
+typedef enum rush_size_op {
+  RUSH_SIZE_ADD,
+  RUSH_SIZE_SUB,
+  RUSH_SIZE_MUL,
+  RUSH_SIZE_DIV, /* rounds down, as Python's // */
+  RUSH_SIZE_MOD,
+  RUSH_SIZE_MIN,
+  RUSH_SIZE_MAX
+} rush_size_op;
+typedef enum rush_size_relation { RUSH_SIZE_EQ, RUSH_SIZE_LE, RUSH_SIZE_LT } rush_size_relation;
+/* Gives every tensor among the results, in order (shape_result), or fails (shape_fail).  Runs on any thread, and more than once for a call
+ * or for none: it has no effects. */
+typedef rush_status rush_shape_fn(rush_shape *q, void *user);
+
 typedef struct rush_op_def {
   size_t struct_bytes; /* sizeof(rush_op_def) */
   const char *schema;  /* "example::scale(Tensor x, float k=2.0) -> Tensor"; copied.  An operator that owns
@@ -105,6 +124,7 @@ typedef struct rush_op_def {
   const char *shape;
   const rush_gradient_def *gradients; /* copied */
   size_t n_gradients;
+  rush_shape_fn *shape_fn; /* in the place of `shape`: a function that computes them; gets `user` */
 } rush_op_def;
 
 typedef struct rush_pass_def {
@@ -377,6 +397,25 @@ typedef struct rush_backend_api {
   void (*build_output)(rush_builder *b, const rush_graph_value *v);
   bool (*build_failed)(const rush_builder *b);
   rush_status (*build_end)(rush_builder *b, rush_error *err); /* releases b */
+
+  /* -- In a shape function.  Arguments are the schema's, complete; of Tensor[] each item is asked for by `item`, of a Tensor 0 -- */
+
+  size_t (*shape_n_tensors)(rush_shape *q, size_t arg); /* 0: None, or no tensor's argument */
+  int (*shape_n_dims)(rush_shape *q, size_t arg, size_t item);
+  rush_dtype (*shape_dtype)(rush_shape *q, size_t arg, size_t item);
+  const rush_size *(*shape_size)(rush_shape *q, size_t arg, size_t item, int dim); /* dim < 0: from the last */
+  const rush_size *(*shape_int)(rush_shape *q, size_t arg, size_t item);           /* of int (item 0) and int[] */
+  /* Any other argument, borrowed; also an int, which is then a number that all calls must have.  None of a tensor. */
+  rush_value (*shape_arg)(rush_shape *q, size_t arg);
+  const rush_size *(*size_number)(rush_shape *q, int64_t n);
+  const rush_size *(*size_unknown)(rush_shape *q); /* only running the operator tells */
+  const rush_size *(*size_calc)(rush_shape *q, rush_size_op op, const rush_size *a, const rush_size *b);
+  /* Of symbols: what holds for the example, and is a condition of the answer. */
+  bool (*size_holds)(rush_shape *q, rush_size_relation rel, const rush_size *a, const rush_size *b);
+  /* Result `result` of the schema is (or, of Tensor[], has as its next item) a contiguous tensor of its own memory. */
+  rush_status (*shape_result)(rush_shape *q, size_t result, rush_dtype dtype, int n_dims, const rush_size *const *sizes);
+  /* Fail as call_fail does. */
+  rush_status (*shape_fail)(rush_shape *q, const char *type, const char *fmt, ...) RUSH_PRINTF(3, 4);
 } rush_backend_api;
 
 /* Static; NULL when this library does not have that version. */

@@ -4,13 +4,15 @@
 #include "api/api_int.h"
 #include "api/backend_int.h"
 #include "api/ir_int.h"
+#include "ops/shape.h"
 
 static rush_status register_op(rush_context *c, const rush_op_def *def, rush_error *err)
 {
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  if (def->struct_bytes != sizeof *def && def->struct_bytes != offsetof(rush_op_def, prepare))
+  if (def->struct_bytes != sizeof *def && def->struct_bytes != offsetof(rush_op_def, shape_fn) &&
+      def->struct_bytes != offsetof(rush_op_def, prepare))
     return error_set(err, RUSH_EARGUMENT, "rush_op_def has %zu bytes here, the caller says %zu", sizeof *def,
                      def->struct_bytes);
   return op_register(cx.ctx, def, err);
@@ -42,6 +44,16 @@ static rush_status fail(rush_call *call, const char *type, const char *fmt, ...)
   error_set_va(call->cx->err, RUSH_ERAISED, type ? type : "RuntimeError", fmt, ap);
   va_end(ap);
   return RUSH_ERAISED;
+}
+
+static rush_status fail_shape(rush_shape *q, const char *type, const char *fmt, ...)
+{
+  va_list ap;
+
+  va_start(ap, fmt);
+  rush_status st = shape_ask_fail(q, type, fmt, ap);
+  va_end(ap);
+  return st;
 }
 
 static rush_status poll_call(rush_call *call) { return call_poll(call->cx); }
@@ -126,6 +138,18 @@ static const rush_backend_api functions = {
 #define IR_ROW(name) .name = api_##name,
     IR_API(IR_ROW)
 #undef IR_ROW
+    .shape_n_tensors = shape_ask_n_tensors,
+    .shape_n_dims = shape_ask_n_dims,
+    .shape_dtype = shape_ask_dtype,
+    .shape_size = shape_ask_size,
+    .shape_int = shape_ask_int,
+    .shape_arg = shape_ask_arg,
+    .size_number = shape_ask_number,
+    .size_unknown = shape_ask_unknown,
+    .size_calc = shape_ask_calc,
+    .size_holds = shape_ask_holds,
+    .shape_result = shape_ask_give,
+    .shape_fail = fail_shape,
 };
 
 const rush_backend_api *rush_backend(uint32_t abi) { return abi == RUSH_BACKEND_ABI ? &functions : NULL; }

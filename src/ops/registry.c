@@ -468,6 +468,8 @@ static void register_body(session *s, void *arg)
   memcpy(def, g->def, g->def->struct_bytes < sizeof *def ? g->def->struct_bytes : sizeof *def);
   def->schema = NULL;
   o->effects = outside_effects(s, o, def->alias);
+  if (def->shape && def->shape_fn)
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s has a shape rule and a shape function: one is enough", o->schema->name);
   if (def->shape) {
     if (!shape_rule_find(str_of(def->shape)))
       session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s: there is no shape rule '%s'", o->schema->name, def->shape);

@@ -9,7 +9,8 @@ static const op *base_of(const op *o) { return o->base ? o->base : o; }
 
 static uint32_t rule_in_place(void) { return shape_rule_find(STR("itself")); }
 
-uint32_t op_shape_rule(const op *o)
+/* The rule's number, or 0. */
+static uint32_t rule_of(const op *o)
 {
   if (o->outside && o->outside->shape)
     return shape_rule_find(str_of(o->outside->shape));
@@ -17,6 +18,8 @@ uint32_t op_shape_rule(const op *o)
     return 0;
   return o->variant == VARIANT_INPLACE ? rule_in_place() : o->row->shape;
 }
+
+bool op_has_shape(const op *o) { return rule_of(o) || (o->outside && o->outside->shape_fn); }
 
 /* -- What the entry says of promotion -------------------------------------------------------------------- */
 
@@ -92,7 +95,7 @@ static bool gives_copies(const op *o)
 
 static uint32_t rule_or_fail(session *s, const op *o)
 {
-  const uint32_t rule = op_shape_rule(o);
+  const uint32_t rule = rule_of(o);
   if (!rule)
     session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "%s%s%s has no shape rule", o->schema->name,
                         *o->schema->overload ? "." : "", o->schema->overload);
@@ -116,8 +119,20 @@ static uint32_t rule_or_fail(session *s, const op *o)
     call->pointwise = NULL;                                                                 \
   } while (0)
 
-void op_shape(session *s, const op *o, shape_call *call) { RUN(shape_apply(s, rule, call)); }
-void op_symshape(session *s, sym_env *env, const op *o, symshape_call *call) { RUN(symshape_apply(s, env, rule, call)); }
+void op_shape(session *s, const op *o, shape_call *call)
+{
+  if (o->outside && o->outside->shape_fn)
+    op_shape_outside(s, o, call);
+  else
+    RUN(shape_apply(s, rule, call));
+}
+void op_symshape(session *s, sym_env *env, const op *o, symshape_call *call)
+{
+  if (o->outside && o->outside->shape_fn)
+    op_symshape_outside(s, env, o, call);
+  else
+    RUN(symshape_apply(s, env, rule, call));
+}
 
 /* -- As values ------------------------------------------------------------------------------------------------ */
 
@@ -263,7 +278,7 @@ static void find_value(session *s, void *arg)
     if (env->atoms[i]->kind == SYM_SYMBOL)
       add(&symbols, symbol_value(s, env, i));
   add(&all, text_value(s, session_printf(s, "%s%s%s", sc->name, *sc->overload ? "." : "", sc->overload)));
-  add(&all, text_value(s, shape_rule_name(op_shape_rule(q->o))));
+  add(&all, text_value(s, q->o->outside && q->o->outside->shape_fn ? "function" : shape_rule_name(rule_of(q->o))));
   add(&all, as_list(&results));
   add(&all, as_list(&guards));
   add(&all, as_list(&symbols));

@@ -166,7 +166,7 @@ static void shape_op(session *s, ir_node *n)
   for (uint32_t i = 0; i < n->n_outputs; i++)
     job.out[i] = ir_facts_none();
   quiet.err = NULL;
-  if (op_shape_rule(n->op) && n->n_outputs && session_run(&quiet, shape_of, &job) != RUSH_OK)
+  if (op_has_shape(n->op) && n->n_outputs && session_run(&quiet, shape_of, &job) != RUSH_OK)
     job.known = false;
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     ir_facts f = job.known ? job.out[i] : ir_facts_none();

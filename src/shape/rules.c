@@ -71,6 +71,12 @@ void shape_apply(session *s, uint32_t rule, shape_call *call)
   apply(&cx, rule);
 }
 
+void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims, const int64_t *sizes)
+{
+  rule_cx cx = {s, call};
+  give(&cx, result, rows(&cx, dtype, n_dims, sizes));
+}
+
 static const char *const names[] = {
 #define RULE(name, fn, kind) #name,
 #include "shape/rules.def"

@@ -40,13 +40,9 @@ static bool shape_likely(rule_cx *cx, sym_cond c)
 static int64_t fixed(rule_cx *cx, symint a)
 {
   int64_t k;
-  a = sym_simplify(cx->env, a);
-  if (sym_is_const(a))
-    return a->k;
-  if (!sym_hint(a, &k))
+  if (!sym_fix(cx->env, a, &k))
     session_fail(cx->s, NULL, "%s: a number that depends on data stands where a rule needs to know it",
                  cx->call->schema->name);
-  (void)sym_decide(cx->env, sym_eq(cx->env, a, sym_const(cx->env, k)));
   return k;
 }
 
@@ -64,6 +60,17 @@ void symshape_apply(session *s, sym_env *env, uint32_t rule, symshape_call *call
 {
   rule_cx cx = {s, env, call};
   apply(&cx, rule);
+  symshape_finish(env, call);
+}
+
+void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype, int n_dims, const symint *sizes)
+{
+  rule_cx cx = {s, env, call};
+  give(&cx, result, rows(&cx, dtype, n_dims, sizes));
+}
+
+void symshape_finish(sym_env *env, symshape_call *call)
+{
   for (uint32_t i = 0; i < call->n_results; i++) {
     facts *r = call->results[i];
     r->offset = sym_simplify(env, r->offset);

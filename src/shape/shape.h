@@ -75,6 +75,12 @@ const char *shape_rule_name(uint32_t rule);
 void shape_apply(session *s, uint32_t rule, shape_call *call);
 void symshape_apply(session *s, sym_env *env, uint32_t rule, symshape_call *call);
 
+/* -- Results from elsewhere: a dense tensor in rows, behind the others -- */
+void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims, const int64_t *sizes);
+void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype, int n_dims, const symint *sizes);
+/* What guards have taught is put into the results. */
+void symshape_finish(sym_env *env, symshape_call *call);
+
 /* -- Arguments ------------------------------------------------------------------------------------------ */
 
 /* Values as facts; everything is copied but `value`. */

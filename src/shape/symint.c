@@ -668,6 +668,16 @@ bool sym_decide(sym_env *env, sym_cond c)
   return now;
 }
 
+bool sym_fix(sym_env *env, symint e, int64_t *out)
+{
+  e = sym_simplify(env, e);
+  if (!sym_hint(e, out))
+    return false;
+  if (!sym_is_const(e))
+    (void)sym_decide(env, sym_eq(env, e, sym_const(env, *out)));
+  return true;
+}
+
 bool sym_require(sym_env *env, sym_cond c)
 {
   int64_t v;

@@ -110,6 +110,9 @@ bool sym_decide(sym_env *env, sym_cond c);
  * has no hint is checked against when the program runs. */
 bool sym_require(sym_env *env, sym_cond c);
 
+/* `e` is from now on what its hint says, *out: a guard where it could be another.  False: it has no hint. */
+bool sym_fix(sym_env *env, symint e, int64_t *out);
+
 /* -- Values and text ----------------------------------------------------------------------------------- */
 
 /* What guards have taught, put in. */

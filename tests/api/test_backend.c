@@ -1,4 +1,5 @@
 /* Operators registered at run time: found, bound, checked, refused. */
+#include "support/oom.h"
 #include "support/test.h"
 
 #include "rushlight/backend.h"
@@ -142,12 +143,51 @@ static void test_careless_kernels(void **state)
   rush_context_release(c);
 }
 
+/* (n * n + 1, k) for a row of n. */
+static rush_status squares(rush_shape *q, void *user)
+{
+  const rush_size *n = api->shape_size(q, 0, 0, -1), *one = api->size_number(q, 1);
+
+  (void)user;
+  if (!api->size_holds(q, RUSH_SIZE_LT, one, n))
+    return api->shape_fail(q, "ValueError", "%s", "too short");
+  const rush_size *sizes[] = {api->size_calc(q, RUSH_SIZE_ADD, api->size_calc(q, RUSH_SIZE_MUL, n, n), one), api->shape_int(q, 1, 0)};
+  return api->shape_result(q, 0, api->shape_dtype(q, 0, 0), 2, sizes);
+}
+
+static void shape_functions_survive_failing_allocations(void **state)
+{
+  (void)state;
+  OOM_LOOP(cx) {
+    rush_op_def def = {.struct_bytes = sizeof def,
+                       .schema = "example::squares(Tensor x, int k) -> Tensor",
+                       .kernel = gives_nothing,
+                       .shape_fn = squares};
+    rush_value args[2] = {{0}, rush_value_int(4)}, out;
+    rush_status st = api->op_register(cx.ctx, &def, cx.err);
+    if (st == RUSH_OK)
+      st = rush_tensor_create(cx.ctx, RUSH_INT16, 1, (int64_t[]){3}, &args[0], cx.err);
+    for (int symbolic = 0; symbolic < 2 && st == RUSH_OK; symbolic++) {
+      st = rush_op_shape(cx.ctx, "example::squares", args, 2, NULL, 0, symbolic, &out, cx.err);
+      if (st == RUSH_OK) { /* the results, the first one, its sizes, the first size */
+        rush_value sizes = rush_value_item(rush_value_item(rush_value_item(out, 2), 0), 1);
+        assert_int_equal(rush_value_item(sizes, 0).as.i, 10);
+        assert_int_equal(rush_value_item(sizes, 1).as.i, 4);
+        rush_value_release(out);
+      }
+    }
+    rush_value_release(args[0]);
+    assert_true(st == RUSH_OK || st == RUSH_ENOMEM);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_call),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_careless_kernels),
+      cmocka_unit_test(shape_functions_survive_failing_allocations),
   };
   api = rush_backend(RUSH_BACKEND_ABI);
   return RUN_TESTS(tests);
