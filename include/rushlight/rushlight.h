@@ -514,8 +514,9 @@ typedef struct rush_call_options {
   bool no_grad;         /* torch.no_grad() around the call */
   double limit_seconds; /* 0: the context's */
   struct rush_cancel *cancel; /* NULL: none */
+  bool record_gradients; /* rush_gradients can be asked of the results; not with no_grad */
 } rush_call_options;
-#define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL}
+#define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL, false}
 
 /* Call a method (NULL: "forward") with positional arguments.  *result is new. */
 RUSH_API rush_status rush_module_call(rush_module *m, const char *method, const rush_value *args,
@@ -525,6 +526,48 @@ RUSH_API rush_status rush_module_call_named(rush_module *m, const char *method, 
                                             size_t n_args, const rush_named_value *named, size_t n_named,
                                             const rush_call_options *options, rush_value *result,
                                             rush_error *err) RUSH_CHECKED;
+
+/* -- Gradients ------------------------------------------------------------------------------------ */
+
+/* Calls with record_gradients leave records behind what is computed from tensors that require grad (rush_tensor_set_requires_grad:
+ * leaves; parameters that do).  Results hold on to the records, and these to the values that gradients need.
+ *
+ *   rush_tensor_set_requires_grad(x.as.tensor, true);
+ *   options.record_gradients = true;                 rush_module_call_named(m, "forward", &x, 1, NULL, 0, &options, &y, &err);
+ *   rush_gradients(NULL, &y, NULL, 1, &x, 1, NULL, &dx, &err);
+ *
+ * Threads: the runs over one result's records, one at a time.  Calls may share leaves. */
+typedef struct rush_gradient_options {
+  size_t struct_bytes;
+  bool create_graph; /* the gradients are recorded too: their gradients can be asked */
+  bool retain_graph; /* the records can be used again; create_graph implies it */
+  bool allow_unused; /* None for inputs that the outputs do not depend on, instead of an error */
+} rush_gradient_options;
+#define RUSH_GRADIENT_OPTIONS_INIT {sizeof(rush_gradient_options), false, false, false}
+
+/* Vector-Jacobian products: results[i] (new) is the gradient of inputs[i], for gradients grad_outputs[] of the outputs (NULL,
+ * or None where an output has one element: ones).  All are tensors.  options NULL: the usual ones.  RUSH_ERAISED with PyTorch's
+ * words: an output does not require grad, an input is not used, a saved value was written to since, an operator has no
+ * derivative, the records were used up. */
+RUSH_API rush_status rush_gradients(rush_context *c, const rush_value *outputs, const rush_value *grad_outputs, size_t n_outputs,
+                                    const rush_value *inputs, size_t n_inputs, const rush_gradient_options *options,
+                                    rush_value *results, rush_error *err) RUSH_CHECKED;
+/* The same for all leaves that the outputs depend on: what comes is added to their gradients (rush_tensor_grad). */
+RUSH_API rush_status rush_backward(rush_context *c, const rush_value *outputs, const rush_value *grad_outputs, size_t n_outputs,
+                                   const rush_gradient_options *options, rush_error *err) RUSH_CHECKED;
+/* What rush_backward added up for a leaf, new, or None; and setting it (None: nothing). */
+RUSH_API rush_value rush_tensor_grad(const rush_tensor *t);
+RUSH_API rush_status rush_tensor_set_grad(rush_tensor *t, rush_value grad, rush_error *err) RUSH_CHECKED;
+/* Is it the result of a recorded operator? */
+RUSH_API bool rush_tensor_is_recorded(const rush_tensor *t);
+/* A leaf, as every tensor of the caller's that requires grad, may not be written to while gradients are recorded.  A tensor that stands for
+ * something computed elsewhere may: off.  rush_gradients means what it was before. */
+RUSH_API void rush_tensor_set_leaf(rush_tensor *t, bool on);
+/* The leaves that gradients of these tensors would reach, a list, new. */
+RUSH_API rush_status rush_gradient_leaves(rush_context *c, const rush_value *tensors, size_t n, rush_value *out,
+                                          rush_error *err) RUSH_CHECKED;
+/* What rush_tensor_wrap got as `user` with this deleter, or NULL: how a host finds its own object again. */
+RUSH_API void *rush_tensor_user(const rush_tensor *t, void (*deleter)(void *user, void *data));
 
 /* A method of any object (a submodule, an instance of a script class), called like a module's.  Calls that change the
  * object's state are for one thread at a time: no lock is taken. */

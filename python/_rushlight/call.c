@@ -77,8 +77,9 @@ void py_args_free(py_args *a)
   for (size_t i = 0; i < a->n_named; i++)
     rush_value_release(a->named[i].value);
   PyMem_Free(a->named);
-    for (size_t i = 0; i < a->n_args; i++)
-      rush_value_release(a->args[i]);
+  for (size_t i = 0; i < a->n_args; i++)
+    rush_value_release(a->args[i]);
+  PyMem_Free(a->args);
   memset(a, 0, sizeof(*a));
 }
 
@@ -150,6 +151,15 @@ bool py_grad_is_disabled(py_state *st)
   return off;
 }
 
+/* Are gradients of a call with these arguments recorded? */
+static void choose_gradients(const py_call *call, rush_call_options *options)
+{
+  options->no_grad = py_grad_is_disabled(call->state);
+  options->record_gradients = !options->no_grad && call->state->torch_tensor;
+  for (size_t i = 0; i < call->n_seen && !options->no_grad && !options->record_gradients; i++)
+    options->record_gradients = rush_tensor_requires_grad(call->seen[i].tensor.as.tensor);
+}
+
 /* -- Running -------------------------------------------------------------------------------------------- */
 
 static rush_status run(const py_callee *c, const py_args *a, const rush_call_options *options, rush_value *result, rush_error *err)
@@ -171,14 +181,15 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
   rush_status status;
   rush_value result;
 
-  options.no_grad = py_grad_is_disabled(st);
+  choose_gradients(call, &options);
   if (sync && py_sync_generator(st, false) < 0)
     goto done;
   WITHOUT_GIL(status = run(c, a, &options, &result, &err));
   if (status != RUSH_OK) {
     py_raise(st, &err);
   } else {
-    out = PyErr_Occurred() ? NULL : py_from_value(call, result);
+    bool ok = !PyErr_Occurred() && (!options.record_gradients || py_connect(call, c->owner, &result, 1) == 0);
+    out = ok ? py_from_value(call, result) : NULL;
     rush_value_release(result);
   }
   PyErr_Fetch(&type, &value, &tb);

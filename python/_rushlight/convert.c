@@ -160,6 +160,10 @@ static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
   return 0;
 }
 
+int py_remember(py_call *call, rush_value v, PyObject *o) { return remember(call, v, o, false); }
+
+PyObject *py_tensor_object(const rush_tensor *t) { return rush_tensor_user(t, drop_object); }
+
 static int read_ints(PyObject *sequence, int64_t *out, int max)
 {
   Py_ssize_t n = PySequence_Size(sequence);
@@ -248,6 +252,15 @@ static bool may_be(PyObject *v)
   return yes;
 }
 
+static void read_grad(py_state *st, PyObject *o, rush_tensor *t)
+{
+  if (!may_be(PyObject_GetAttr(o, st->name_requires_grad)))
+    return;
+  rush_tensor_set_requires_grad(t, true);
+  if (!attr_is_true(o, "is_leaf"))
+    rush_tensor_set_leaf(t, false);
+}
+
 /* 1, or -1 with an exception. */
 static int remember_torch(py_call *call, PyObject *o, rush_value *out)
 {
@@ -269,8 +282,8 @@ static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
   if (plain && py_layout_read(st->layout, o, &g)) {
     if (wrap_storage(call, o, &g, out) < 0)
       return -1;
-    if (g.has_meta && may_be(PyObject_GetAttr(o, st->name_requires_grad)))
-      rush_tensor_set_requires_grad(out->as.tensor, true);
+    if (g.has_meta)
+      read_grad(st, o, out->as.tensor);
     if (remember_torch(call, o, out) < 0)
       return -1;
     call->seen[call->n_seen - 1].base = g.base;
@@ -287,8 +300,7 @@ static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
     return 0;
   if (wrap_memory(call, o, g.dtype, g.n_dims, g.sizes, g.strides, g.data, out) < 0)
     return -1;
-  if (may_be(PyObject_GetAttr(o, st->name_requires_grad)))
-    rush_tensor_set_requires_grad(out->as.tensor, true);
+  read_grad(st, o, out->as.tensor);
   return remember_torch(call, o, out);
 }
 
@@ -315,8 +327,8 @@ static int from_torch(py_call *call, PyObject *o, rush_value *out)
   if (!number && !PyErr_Occurred())
     PyErr_Format(PyExc_TypeError, "tensors of %S are not known here", dtype);
   int result = n < 0 ? -1 : wrap_memory(call, real, (int)PyLong_AsLong(number), n, sizes, strides, data, out);
-  if (result == 0 && attr_is_true(o, "requires_grad"))
-    rush_tensor_set_requires_grad(out->as.tensor, true);
+  if (result == 0)
+    read_grad(st, o, out->as.tensor);
   Py_XDECREF(dtype);
   Py_XDECREF(real);
   if (result == 0 && remember(call, *out, o, true) < 0) {
@@ -651,6 +663,17 @@ PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t)
   return capsule;
 }
 
+PyObject *py_tensor_to_torch(py_state *st, rush_value v)
+{
+  PyObject *quick = st->exchange ? py_exchange_write(st->exchange, st->context, v.as.tensor) : NULL;
+  if (quick)
+    return quick;
+  PyObject *capsule = py_dlpack_capsule(st, v.as.tensor);
+  PyObject *t = capsule ? PyObject_CallOneArg(st->torch_from_dlpack, capsule) : NULL;
+  Py_XDECREF(capsule);
+  return t;
+}
+
 static PyObject *tensor_out(py_call *call, rush_value v)
 {
   py_state *st = call->state;
@@ -667,15 +690,8 @@ static PyObject *tensor_out(py_call *call, rush_value v)
       return Py_NewRef((PyObject *)PyLong_AsVoidPtr(at));
   }
   bool to_torch = call->saw_torch || (!call->saw_ours && !call->saw_numpy && py_find_torch(st));
-  PyObject *quick = to_torch && st->exchange ? py_exchange_write(st->exchange, st->context, v.as.tensor) : NULL;
-  if (quick)
-    return quick;
-  if (to_torch) {
-    PyObject *capsule = py_dlpack_capsule(st, v.as.tensor);
-    PyObject *t = capsule ? PyObject_CallOneArg(st->torch_from_dlpack, capsule) : NULL;
-    Py_XDECREF(capsule);
-    return t;
-  }
+  if (to_torch)
+    return py_tensor_to_torch(st, v);
   PyObject *ours = py_tensor_wrap(st, v);
   if (!call->saw_numpy || call->saw_ours || !ours)
     return ours;
@@ -946,6 +962,7 @@ int py_call_writes(py_call *call)
       if (!r)
         return -1;
       Py_DECREF(r);
+      s->geometry = hash_geometry(s->tensor.as.tensor);
     }
     if (!s->is_torch || rush_tensor_version(s->tensor.as.tensor) == s->version)
       continue;
@@ -953,6 +970,7 @@ int py_call_writes(py_call *call)
     if (!r)
       return -1;
     Py_DECREF(r);
+    s->version = rush_tensor_version(s->tensor.as.tensor);
   }
   return 0;
 }

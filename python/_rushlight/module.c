@@ -33,6 +33,7 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
     return NULL;
   }
   const py_callee callee = {.module = module,
+                            .owner = owner,
                             .context = st->context,
                             .object = module ? rush_value_none() : ((py_object *)owner)->value,
                             .method = name,

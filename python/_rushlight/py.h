@@ -96,6 +96,12 @@ int py_call_writes(py_call *call);
 /* A tensor on the memory of any object with __dlpack__; new. */
 int py_from_dlpack(py_call *call, PyObject *o, rush_value *out);
 void py_call_end(py_call *call);
+/* The object stands for the tensor in the call's results. */
+int py_remember(py_call *call, rush_value v, PyObject *o);
+/* A tensor as torch's, without a history; new. */
+PyObject *py_tensor_to_torch(py_state *state, rush_value v);
+/* The object whose memory a tensor uses (borrowed), or NULL. */
+PyObject *py_tensor_object(const rush_tensor *t);
 /* Raise what err says; clears it.  Returns NULL. */
 PyObject *py_raise(py_state *state, rush_error *err);
 PyObject *py_tensor_wrap(py_state *state, rush_value v); /* retains v */
@@ -144,6 +150,7 @@ typedef struct py_callee { /* a function, or a method of a module or of an objec
   rush_context *context; /* of the object */
   rush_value object;     /* borrowed */
   const char *method;
+  PyObject *owner;       /* the module or object in Python, or NULL; borrowed */
   bool is_random; /* may draw numbers: with torch's generator */
 } py_callee;
 /* Run it without the GIL; its result for Python, or NULL with an exception.  Ends the call and frees the arguments. */
@@ -157,6 +164,15 @@ PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
 int py_add_module_types(PyObject *m, py_state *state);
 PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
 PyObject *py_freeze(PyObject *m, PyObject *args);
+/* gradient.c: what of a recorded call's results has a history gets one in torch: before they are converted.  `owner` (or NULL) is
+ * the module whose method it was. */
+int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t n);
+PyObject *py_run_gradients(PyObject *m, PyObject *args);
+PyObject *py_gradient_leaves(PyObject *m, PyObject *list);
+PyObject *py_to_torch(PyObject *m, PyObject *o);
+PyObject *py_from_torch(PyObject *m, PyObject *o);
+PyObject *py_touch(PyObject *m, PyObject *o);
+PyObject *py_address(PyObject *m, PyObject *o);
 PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames);
 /* Call an operator by name with Python objects; torch, numpy or our tensors. */
 PyObject *py_operator(py_state *state, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames);

@@ -70,6 +70,11 @@ static PyObject *get_requires_grad(PyObject *self, void *unused)
   (void)unused;
   return PyBool_FromLong(rush_tensor_requires_grad(tensor_of(self)));
 }
+static PyObject *get_is_recorded(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyBool_FromLong(rush_tensor_is_recorded(tensor_of(self)));
+}
 static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
 {
   (void)unused;
@@ -96,7 +101,8 @@ static PyGetSetDef tensor_getset[] = {
     {"ndim", get_ndim, NULL, "number of dimensions", NULL},
     {"dtype", get_dtype, NULL, "data type", NULL},
     {"device", get_device, NULL, "always 'cpu'", NULL},
-    {"requires_grad", get_requires_grad, set_requires_grad, "the flag; nothing is recorded", NULL},
+    {"requires_grad", get_requires_grad, set_requires_grad, "does it require a gradient?", NULL},
+    {"is_recorded", get_is_recorded, NULL, "is it a result of a recorded operator?", NULL},
     {"T", get_transposed, NULL, "dimensions reversed, a view", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api_int.h"
+#include "autograd/record.h"
 #include "archive/module.h"
 #include "script/host.h"
 #include "script/trace.h"
@@ -168,8 +169,11 @@ rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t
   call_ctx cx;
 
   TRY(api_begin(&cx, f->program->ctx, err));
-  if (o)
+  if (o) {
     cx.grad_mode = !o->no_grad;
+    cx.recorder = o->record_gradients && !o->no_grad ? &autograd_recorder : NULL;
+    cx.watch |= cx.recorder ? CALL_RECORDED : 0;
+  }
   if (n_args > UINT32_MAX || n_named > COUNT_OF(kwargs))
     return error_set(err, RUSH_EARGUMENT, "%zu arguments are too many", n_args + n_named);
   for (size_t i = 0; i < n_named; i++)

@@ -130,7 +130,8 @@ void context_warn(context *c, const char *text);
 
 enum call_watch {
   CALL_SPECIAL = 1,  /* there may be quantized or nested tensors */
-  CALL_PROFILED = 2  /* a profile records the call */
+  CALL_PROFILED = 2, /* a profile records the call */
+  CALL_RECORDED = 4  /* gradients are recorded, and something that requires one is about */
 };
 
 struct call_ctx {
@@ -141,11 +142,11 @@ struct call_ctx {
   uint32_t depth;       /* current recursion */
   uint32_t limit_depth;
   bool grad_mode;     /* torch.is_grad_enabled() of this call */
-  bool recording;     /* gradients are recorded (a call option) */
   bool no_reuse;
   uint8_t watch;      /* CALL_*: what op_call has to look at besides; mostly 0 */
   uint32_t profile;   /* CALL_PROFILED: which (ops/profile.h) */
   uint32_t profile_depth, profile_thread; /* its: events that are open; the thread's number + 1, or 0 */
+  const struct call_recorder *recorder; /* gradients are recorded (a call option; ops/call.h), or NULL */
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
 };
 

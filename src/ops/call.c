@@ -57,7 +57,7 @@ static rush_status store_written(rush_call *c, rush_value to, rush_value made)
 }
 
 /* Is it written to, and not by the base already (running statistics are)? */
-static bool gets_result(const op *o, uint32_t arg)
+bool call_gets_result(const op *o, uint32_t arg)
 {
   const schema_arg *a = &o->schema->args[arg];
   if (!a->is_write && !a->elem_write)
@@ -70,7 +70,7 @@ static rush_status store_all(rush_call *c, const rush_value *made, uint32_t n_ma
 {
   uint32_t k = 0;
   for (uint32_t i = 0; i < c->n_args && k < n_made; i++)
-    if (gets_result(c->op, i)) {
+    if (call_gets_result(c->op, i)) {
       TRY(store_written(c, c->args[i], made[k]));
       if (k < c->n_results)
         call_return_arg(c, k, i);
@@ -117,7 +117,7 @@ static rush_value written_dtype(const rush_call *c)
 }
 
 /* Arguments of the base: those of the same names; a dtype that a factory's out= lacks is the tensor's. */
-static void base_args(const rush_call *c, rush_value *args)
+void call_base_args(const rush_call *c, rush_value *args)
 {
   const schema *b = c->op->base->schema;
   for (uint32_t i = 0; i < b->n_args; i++) {
@@ -139,7 +139,7 @@ static rush_status call_variant(rush_call *c)
   if (base->schema->n_args > MAX_ARGS || base->schema->n_returns > MAX_RESULTS)
     return call_unsupported(c->cx, "%s: too many arguments", c->op->schema->name);
   TRY(check_memory(c));
-  base_args(c, args);
+  call_base_args(c, args);
   uint32_t n_made = base->schema->n_returns;
   TRY(op_invoke(c->cx, base, args, base->schema->n_args, made, n_made));
   rush_status st = store_all(c, made, n_made);
@@ -155,10 +155,10 @@ static const rush_tensor *list_first_tensor(const rush_list *l)
 
 /* -- The path ------------------------------------------------------------------------------------------------ */
 
-static rush_status call_body(rush_call *c)
+rush_status call_through_body(rush_call *c)
 {
   const op *o = c->op;
-  TRY(op_prepare(c->cx, o));
+  TRY(op_prepare_body(c->cx, o));
   const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
   TRY(call_enter(c->cx));
   rush_status st = rt->call(c->cx, atomic_load_explicit(&((op *)(uintptr_t)o)->body,
@@ -186,21 +186,21 @@ static const rush_tensor *refused_tensor(const rush_call *c)
   return t;
 }
 
-static rush_status dispatch(rush_call *c)
+rush_status call_dispatch(rush_call *c)
 {
   const op *o = c->op;
   const rush_tensor *refused;
   if (UNLIKELY(o->refuses) && o->family != FAMILY_POINTWISE && (refused = refused_tensor(c)) != NULL)
     return call_refuse(c->cx, o, refused->dtype);
   if (UNLIKELY(o->effects & OP_COMPLEX_BODY) && c->args[0].tag == RUSH_TAG_TENSOR && dtype_is_complex(c->args[0].as.tensor->dtype))
-    return call_body(c);
+    return call_through_body(c);
   if (o->kernel)
     return o->kernel(c);
   switch (o->family) {
   case FAMILY_POINTWISE:
     return pointwise_call(c);
   case FAMILY_COMPOSITE:
-    return o->base ? call_variant(c) : call_body(c);
+    return o->base ? call_variant(c) : call_through_body(c);
   case FAMILY_KERNEL:
   case FAMILY_VIEW:
   case FAMILY_SCALAR:
@@ -324,17 +324,19 @@ static void settle_results(const rush_call *c)
 static rush_status call_with_grad(rush_call *c)
 {
   if (!takes_tensors(c->op->schema))
-    return dispatch(c);
+    return call_dispatch(c);
   if (c->cx->grad_mode && c->op->effects & OP_WRITES)
     TRY(check_writes(c));
-  TRY(dispatch(c));
+  if (c->cx->recorder && c->cx->grad_mode)
+    return c->cx->recorder->call(c);
+  TRY(call_dispatch(c));
   settle_results(c);
   return RUSH_OK;
 }
 
 static inline rush_status run(rush_call *c)
 {
-  return UNLIKELY(any_requires_grad(c)) && !(c->op->effects & OP_NO_GRAD) ? call_with_grad(c) : dispatch(c);
+  return UNLIKELY(any_requires_grad(c)) && !(c->op->effects & OP_NO_GRAD) ? call_with_grad(c) : call_dispatch(c);
 }
 
 rush_status call_through_base(rush_call *c) { return call_variant(c); }
@@ -348,8 +350,14 @@ static rush_status special_call(rush_call *c) { return nested_call(c, run_known)
 static rush_status watched_call(rush_call *c)
 {
   bool is_profiled = c->cx->watch & CALL_PROFILED, outside = is_profiled && profile_is_outside(c->cx);
+  const call_recorder *recorder = c->cx->watch & CALL_RECORDED && c->cx->grad_mode ? c->cx->recorder : NULL;
+  if (recorder)
+    TRY(recorder->before(c));
   uint32_t event = is_profiled ? profile_begin_op(c) : PROFILE_NONE;
   rush_status st = c->cx->watch & CALL_SPECIAL ? special_call(c) : run(c);
+
+  if (recorder && st == RUSH_OK)
+    st = recorder->after(c);
 
   if (is_profiled)
     profile_end(c->cx, event);
@@ -503,7 +511,7 @@ rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, c
   if (!t || t->dtype != dtype || t->n_dims != n_dims || !tensor_is_contiguous(t) ||
       t->extra != NULL || !heap_is_unique(&t->h) || !heap_is_unique(&t->st->h) ||
       t->st->origin != STORAGE_OURS || t->h.flags & TENSOR_IS_PARAMETER ||
-      (c->cx->recording && tensor_requires_grad(t)) ||
+      (c->cx->recorder && tensor_requires_grad(t)) ||
       memcmp(t->sizes, sizes, sizeof *sizes * (size_t)n_dims) != 0 || !others_allow(c, i, t))
     return NULL;
   t->h.flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN); /* the result's are settled later */

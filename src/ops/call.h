@@ -108,11 +108,27 @@ void op_table_print(text_buf *out, str name);
 bool op_is_runnable(const op *o);
 /* Compile what running needs (a composite's body).  Locked inside, at most once. */
 rush_status op_prepare(call_ctx *cx, const op *o) RUSH_CHECKED;
+/* The body of an operator that has one, also beside a kernel. */
+rush_status op_prepare_body(call_ctx *cx, const op *o) RUSH_CHECKED;
 
 /* An in-place or out= variant by way of its base, whatever the family. */
 rush_status call_through_base(rush_call *call) RUSH_CHECKED;
 /* The one path.  On failure results are NONE. */
 rush_status op_call(rush_call *call) RUSH_CHECKED;
+/* What records gradients (autograd/record.h), in grad mode and outside of kernels. */
+typedef struct call_recorder {
+  /* An operator on what requires grad.  It calls call_dispatch or call_body, and says which results require grad. */
+  rush_status (*call)(rush_call *c);
+  /* Around every other call, once the call's watch has CALL_RECORDED: views may have to follow what was written. */
+  rush_status (*before)(rush_call *c);
+  rush_status (*after)(rush_call *c);
+} call_recorder;
+/* For the recorder: the operator itself; its body although it has a kernel; the arguments that a variant's base gets,
+ * borrowed; does the variant write the base's next result to args[arg]? */
+rush_status call_dispatch(rush_call *call) RUSH_CHECKED;
+rush_status call_through_body(rush_call *call) RUSH_CHECKED;
+void call_base_args(const rush_call *call, rush_value *args);
+bool call_gets_result(const op *o, uint32_t arg);
 /* Convenience: call with complete arguments, results new. */
 rush_status op_invoke(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
                       rush_value *results, uint32_t n_results) RUSH_CHECKED;

@@ -328,20 +328,20 @@ static rush_status replace(call_ctx *cx, const char *name, const char *overload,
   return RUSH_OK;
 }
 
-static rush_status fit_tensor(call_ctx *cx, const rush_tensor *like, rush_value *v)
+rush_status op_gradient_fit(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_value *v)
 {
   const rush_tensor *t = v->as.tensor;
-  if (t->n_dims != like->n_dims || memcmp(t->sizes, like->sizes, like->n_dims * sizeof *like->sizes) != 0) {
+  if (t->n_dims != n_dims || memcmp(t->sizes, sizes, (size_t)n_dims * sizeof *sizes) != 0) {
     rush_value args[2] = {*v};
-    TRY(list_of_ints(cx, like->sizes, like->n_dims, &args[1]));
+    TRY(list_of_ints(cx, sizes, (size_t)n_dims, &args[1]));
     rush_status st = replace(cx, "aten::sum_to_size", "", args, 2, v);
     value_release(args[1]);
     TRY(st);
   }
-  if (dtype_is_complex(v->as.tensor->dtype) && !dtype_is_complex(like->dtype))
+  if (dtype_is_complex(v->as.tensor->dtype) && !dtype_is_complex(dtype))
     TRY(replace(cx, "aten::real", "", v, 1, v));
-  if (v->as.tensor->dtype != like->dtype) {
-    rush_value args[2] = {*v, value_int(like->dtype)};
+  if (v->as.tensor->dtype != dtype) {
+    rush_value args[2] = {*v, value_int(dtype)};
     TRY(replace(cx, "aten::to", "dtype", args, 2, v));
   }
   return RUSH_OK;
@@ -350,7 +350,7 @@ static rush_status fit_tensor(call_ctx *cx, const rush_tensor *like, rush_value 
 static rush_status fit(call_ctx *cx, rush_value like, rush_value *v)
 {
   if (like.tag == RUSH_TAG_TENSOR && v->tag == RUSH_TAG_TENSOR)
-    return fit_tensor(cx, like.as.tensor, v);
+    return op_gradient_fit(cx, like.as.tensor->dtype, like.as.tensor->n_dims, like.as.tensor->sizes, v);
   if (like.tag != RUSH_TAG_LIST || v->tag != RUSH_TAG_LIST)
     return RUSH_OK;
   if (like.as.list->n != v->as.list->n)
@@ -370,7 +370,7 @@ rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g, co
                             g->n_inputs);
   call_leave(cx);
   TRY(st);
-  for (uint32_t i = 0; i < g->n_inputs && st == RUSH_OK; i++)
+  for (uint32_t i = 0; inputs && i < g->n_inputs && st == RUSH_OK; i++)
     st = fit(cx, inputs[i], &results[i]);
   for (uint32_t i = 0; i < g->n_inputs && st != RUSH_OK; i++) {
     value_release(results[i]);

@@ -53,6 +53,8 @@ rush_status op_gradient_prepare(call_ctx *cx, const op *o, const op_gradient *g)
  * for which the result is whatever the formula gave. */
 rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,
                              const rush_value *inputs, rush_value *results) RUSH_CHECKED;
+/* One result (a tensor) to the sizes and dtype of an argument: what op_gradient_call does where inputs is not NULL. */
+rush_status op_gradient_fit(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_value *v) RUSH_CHECKED;
 /* The same, values of any kind that binds (schema_bind in ops/call.h). */
 rush_status op_gradient_run(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,
                             const rush_value *inputs, rush_value *results) RUSH_CHECKED;

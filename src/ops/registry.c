@@ -605,11 +605,9 @@ static const char *body_text(registry *r, uint32_t body)
   return text ? text + (body - at->start) : NULL;
 }
 
-rush_status op_prepare(call_ctx *cx, const op *o)
+rush_status op_prepare_body(call_ctx *cx, const op *o)
 {
-  if (o->base && !o->kernel)
-    return op_prepare(cx, o->base);
-  if ((o->family != FAMILY_COMPOSITE && !(o->effects & OP_COMPLEX_BODY)) || atomic_load_explicit(&o->body, memory_order_acquire))
+  if (atomic_load_explicit(&o->body, memory_order_acquire))
     return RUSH_OK;
   const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
   registry *r = registry_of(o->ctx);
@@ -627,4 +625,11 @@ rush_status op_prepare(call_ctx *cx, const op *o)
   }
   mutex_unlock(&r->prepare_lock);
   return st;
+}
+
+rush_status op_prepare(call_ctx *cx, const op *o)
+{
+  if (o->base && !o->kernel)
+    return op_prepare(cx, o->base);
+  return o->family == FAMILY_COMPOSITE || o->effects & OP_COMPLEX_BODY ? op_prepare_body(cx, o) : RUSH_OK;
 }

@@ -145,11 +145,16 @@ def test_errors_are_pytorchs(pair: tuple) -> None:
         assert got.type is want.type
 
 
-def test_gradients_are_not_recorded(pair: tuple) -> None:
-    _, ours = pair
+def test_gradients_of_a_loaded_module(pair: tuple) -> None:
+    theirs, ours = pair
     x = torch.randn(4, 3, requires_grad=True)
+    (want,) = torch.autograd.grad(theirs(x).sum(), x)
     y = ours(x)
-    assert y.grad_fn is None
+    assert y.grad_fn is not None
+    (got,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(got, want)
+    with torch.no_grad():
+        assert ours(x).grad_fn is None
 
 
 def test_random_numbers_follow_torchs_generator(tmp_path: pathlib.Path) -> None:

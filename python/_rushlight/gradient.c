@@ -1,0 +1,336 @@
+/* Gradients: what was recorded becomes torch's through one autograd.Function (rushlight/gradients.py), and what that needs. */
+#include "py.h"
+
+#include <string.h>
+
+/* -- Results of recorded calls ---------------------------------------------------------------------------- */
+
+/* Are the results to be torch's?  As tensors go out. */
+static bool goes_to_torch(py_call *call)
+{
+  return call->saw_torch || (!call->saw_ours && !call->saw_numpy && py_find_torch(call->state));
+}
+
+static bool is_known(const py_call *call, const rush_tensor *t)
+{
+  for (size_t i = 0; i < call->n_seen; i++)
+    if (call->seen[i].tensor.as.tensor == t)
+      return true;
+  return false;
+}
+
+static int append_tensor(py_state *st, PyObject *list, rush_value v)
+{
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
+    if (((py_tensor *)PyList_GET_ITEM(list, i))->value.as.tensor == v.as.tensor)
+      return 0;
+  PyObject *o = py_tensor_wrap(st, v);
+  int result = o ? PyList_Append(list, o) : -1;
+  Py_XDECREF(o);
+  return result;
+}
+
+/* The tensors in v that were recorded; `leaves` those that only require grad. */
+static int collect(py_call *call, rush_value v, int depth, PyObject *list, PyObject *leaves)
+{
+  if (v.tag == RUSH_TAG_TENSOR) {
+    if (!v.as.tensor || !rush_tensor_requires_grad(v.as.tensor) || is_known(call, v.as.tensor))
+      return 0;
+    return append_tensor(call->state, rush_tensor_is_recorded(v.as.tensor) ? list : leaves, v);
+  }
+  if (depth > 100 || rush_object_is_module(v))
+    return 0;
+  if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) {
+    for (size_t i = 0; i < rush_value_len(v); i++)
+      if (collect(call, rush_value_item(v, i), depth + 1, list, leaves) < 0)
+        return -1;
+  } else if (v.tag == RUSH_TAG_DICT) {
+    for (size_t i = 0; i < rush_value_len(v); i++) {
+      rush_value key, value;
+      rush_value_entry(v, i, &key, &value);
+      if (collect(call, key, depth + 1, list, leaves) < 0 || collect(call, value, depth + 1, list, leaves) < 0)
+        return -1;
+    }
+  } else if (v.tag == RUSH_TAG_OBJECT) {
+    for (size_t i = 0; i < rush_object_n_attrs(v); i++) {
+      rush_value item = rush_object_attr(v, rush_object_attr_name(v, i));
+      int result = collect(call, item, depth + 1, list, leaves);
+      rush_value_release(item);
+      if (result < 0)
+        return -1;
+    }
+  }
+  return 0;
+}
+
+/* Arguments of torch's that the program wrote to: they are results too. */
+static PyObject *written(py_call *call, PyObject *list)
+{
+  PyObject *dirty = PyList_New(0);
+
+  for (size_t i = 0; dirty && i < call->n_seen; i++) {
+    const py_seen *s = &call->seen[i];
+    if (!s->is_torch || !rush_tensor_is_recorded(s->tensor.as.tensor))
+      continue;
+    Py_ssize_t before = PyList_GET_SIZE(list);
+    if (append_tensor(call->state, list, s->tensor) < 0)
+      Py_CLEAR(dirty);
+    else if (PyList_GET_SIZE(list) > before && PyList_Append(dirty, s->object) < 0)
+      Py_CLEAR(dirty);
+  }
+  return dirty;
+}
+
+/* The object of torch's that a leaf stands for, new; NULL without an exception: nobody knows one. */
+static PyObject *object_of(py_call *call, rush_tensor *t)
+{
+  py_state *st = call->state;
+
+  for (size_t i = 0; i < call->n_seen; i++)
+    if (call->seen[i].tensor.as.tensor == t)
+      return Py_NewRef(call->seen[i].object);
+  PyObject *key = PyLong_FromVoidPtr(t);
+  PyObject *at = key && st->tensors ? PyDict_GetItem(st->tensors, key) : NULL;
+  Py_XDECREF(key);
+  PyErr_Clear();
+  if (at)
+    return Py_NewRef((PyObject *)PyLong_AsVoidPtr(at));
+  PyObject *user = py_tensor_object(t);
+  return user && PyObject_TypeCheck(user, (PyTypeObject *)st->torch_tensor) ? Py_NewRef(user) : NULL;
+}
+
+/* What the module shows for its parameters is known from then on. */
+static void look_at_parameters(PyObject *owner)
+{
+  PyObject *list = owner ? PyObject_CallMethod(owner, "parameters", NULL) : NULL;
+  PyObject *all = list ? PySequence_List(list) : NULL;
+
+  PyErr_Clear();
+  Py_XDECREF(list);
+  Py_XDECREF(all);
+}
+
+/* A leaf that nobody in Python knows yet. */
+static PyObject *new_leaf(py_call *call, rush_value v)
+{
+  PyObject *o = py_tensor_to_torch(call->state, v);
+  PyObject *r = o ? PyObject_CallMethod(o, "requires_grad_", NULL) : NULL;
+
+  Py_XDECREF(r);
+  if (!r || py_remember(call, v, o) < 0)
+    Py_CLEAR(o);
+  return o;
+}
+
+static PyObject *objects_of(py_call *call, PyObject *owner, PyObject *leaves)
+{
+  PyObject *objects = PyList_New(PyList_GET_SIZE(leaves));
+  bool looked = false;
+
+  for (Py_ssize_t i = 0; objects && i < PyList_GET_SIZE(leaves); i++) {
+    rush_value v = ((py_tensor *)PyList_GET_ITEM(leaves, i))->value;
+    PyObject *o = object_of(call, v.as.tensor);
+    if (!o && !looked) {
+      look_at_parameters(owner);
+      looked = true;
+      o = object_of(call, v.as.tensor);
+    }
+    if (!o)
+      o = new_leaf(call, v);
+    if (!o)
+      Py_CLEAR(objects);
+    else
+      PyList_SET_ITEM(objects, i, o);
+  }
+  return objects;
+}
+
+static PyObject *leaves_of(py_state *st, PyObject *list)
+{
+  Py_ssize_t n = PyList_GET_SIZE(list);
+  rush_value *row = PyMem_Calloc(n ? (size_t)n : 1, sizeof(*row)), found;
+  rush_error err = RUSH_ERROR_INIT;
+
+  if (!row)
+    return PyErr_NoMemory();
+  for (Py_ssize_t i = 0; i < n; i++)
+    row[i] = ((py_tensor *)PyList_GET_ITEM(list, i))->value;
+  rush_status status = rush_gradient_leaves(st->context, row, (size_t)n, &found, &err);
+  PyMem_Free(row);
+  if (status != RUSH_OK)
+    return py_raise(st, &err);
+  PyObject *leaves = PyList_New(0);
+  for (size_t i = 0; leaves && i < rush_value_len(found); i++)
+    if (append_tensor(st, leaves, rush_value_item(found, i)) < 0)
+      Py_CLEAR(leaves);
+  rush_value_release(found);
+  return leaves;
+}
+
+/* Results (all of `list`) as tensors of torch's with a grad_fn; they are what the call's conversion gives for them. */
+static int connect(py_call *call, PyObject *owner, PyObject *list, PyObject *dirty)
+{
+  PyObject *leaves = py_call_writes(call) < 0 ? NULL : leaves_of(call->state, list); /* torch's versions are watched from here on */
+  PyObject *objects = leaves ? objects_of(call, owner, leaves) : NULL;
+  PyObject *module = objects ? PyImport_ImportModule("rushlight.gradients") : NULL;
+  PyObject *made = module ? PyObject_CallMethod(module, "connect", "OOOO", list, leaves, objects, dirty) : NULL;
+  int result = made && PyList_Check(made) && PyList_GET_SIZE(made) == PyList_GET_SIZE(list) ? 0 : -1;
+
+  for (Py_ssize_t i = 0; result == 0 && i < PyList_GET_SIZE(list); i++) {
+    rush_value v = ((py_tensor *)PyList_GET_ITEM(list, i))->value;
+    if (!is_known(call, v.as.tensor))
+      result = py_remember(call, v, PyList_GET_ITEM(made, i));
+  }
+  Py_XDECREF(leaves);
+  Py_XDECREF(objects);
+  Py_XDECREF(module);
+  Py_XDECREF(made);
+  return result;
+}
+
+int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t n)
+{
+  if (!goes_to_torch(call))
+    return 0;
+  PyObject *list = PyList_New(0), *leaves = PyList_New(0);
+  int result = list && leaves ? 0 : -1;
+  for (size_t i = 0; result == 0 && i < n; i++)
+    result = collect(call, values[i], 0, list, leaves);
+  PyObject *dirty = result == 0 ? written(call, list) : NULL;
+  if (!dirty)
+    result = -1;
+  if (result == 0 && PyList_GET_SIZE(list))
+    result = connect(call, owner, list, dirty);
+  if (result == 0 && PyList_GET_SIZE(leaves)) {
+    PyObject *objects = objects_of(call, owner, leaves);
+    for (Py_ssize_t i = 0; objects && result == 0 && i < PyList_GET_SIZE(leaves); i++) {
+      rush_value v = ((py_tensor *)PyList_GET_ITEM(leaves, i))->value;
+      result = is_known(call, v.as.tensor) ? 0 : py_remember(call, v, PyList_GET_ITEM(objects, i));
+    }
+    result = objects ? result : -1;
+    Py_XDECREF(objects);
+  }
+  Py_XDECREF(list);
+  Py_XDECREF(leaves);
+  Py_XDECREF(dirty);
+  return result;
+}
+
+/* -- For gradients.py --------------------------------------------------------------------------------------- */
+
+static int values_of(PyObject *list, rush_value *row)
+{
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+    PyObject *o = PyList_GET_ITEM(list, i);
+    row[i] = rush_value_none();
+    if (o == Py_None)
+      continue;
+    if (strcmp(Py_TYPE(o)->tp_name, "rushlight.Tensor") != 0) {
+      PyErr_Format(PyExc_TypeError, "expected a rushlight.Tensor, not '%s'", Py_TYPE(o)->tp_name);
+      return -1;
+    }
+    row[i] = ((py_tensor *)o)->value;
+  }
+  return 0;
+}
+
+static PyObject *gradients_out(py_state *st, rush_value *results, Py_ssize_t n)
+{
+  PyObject *out = PyList_New(n);
+
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *o = !out ? NULL : results[i].tag == RUSH_TAG_TENSOR && results[i].as.tensor ? py_tensor_wrap(st, results[i]) : Py_NewRef(Py_None);
+    if (out && !o)
+      Py_CLEAR(out);
+    else if (out)
+      PyList_SET_ITEM(out, i, o);
+    rush_value_release(results[i]);
+  }
+  return out;
+}
+
+/* run_gradients(outputs, gradients of them or None, inputs or None: all leaves, create_graph, retain_graph, allow_unused) */
+PyObject *py_run_gradients(PyObject *m, PyObject *args)
+{
+  py_state *st = PyModule_GetState(m);
+  PyObject *outputs, *grads, *inputs;
+  int create, retain, unused;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_status status;
+
+  if (!PyArg_ParseTuple(args, "O!O!Oppp", &PyList_Type, &outputs, &PyList_Type, &grads, &inputs, &create, &retain, &unused))
+    return NULL;
+  bool all = inputs == Py_None;
+  if ((!all && !PyList_Check(inputs)) || PyList_GET_SIZE(grads) != PyList_GET_SIZE(outputs))
+    return PyErr_Format(PyExc_TypeError, "expected as many gradients as outputs, and a list of inputs");
+  Py_ssize_t n = PyList_GET_SIZE(outputs), n_in = all ? 0 : PyList_GET_SIZE(inputs);
+  rush_value *row = PyMem_Calloc((size_t)(2 * n + 2 * n_in + 1), sizeof(*row)), *results = row + 2 * n + n_in;
+  PyObject *out = NULL;
+
+  if (!row)
+    return PyErr_NoMemory();
+  rush_gradient_options o = {sizeof(o), create != 0, retain != 0, unused != 0};
+  if (values_of(outputs, row) < 0 || values_of(grads, row + n) < 0 || (!all && values_of(inputs, row + 2 * n) < 0))
+    goto done;
+  Py_BEGIN_ALLOW_THREADS
+  status = all ? rush_backward(st->context, row, row + n, (size_t)n, &o, &err)
+               : rush_gradients(st->context, row, row + n, (size_t)n, row + 2 * n, (size_t)n_in, &o, results, &err);
+  Py_END_ALLOW_THREADS
+  if (status != RUSH_OK)
+    py_raise(st, &err);
+  else
+    out = gradients_out(st, results, n_in);
+done:
+  PyMem_Free(row);
+  return out;
+}
+
+PyObject *py_gradient_leaves(PyObject *m, PyObject *list)
+{
+  if (!PyList_Check(list))
+    return PyErr_Format(PyExc_TypeError, "expected a list of tensors");
+  return leaves_of(PyModule_GetState(m), list);
+}
+
+PyObject *py_to_torch(PyObject *m, PyObject *o)
+{
+  py_state *st = PyModule_GetState(m);
+
+  if (!Py_IS_TYPE(o, st->tensor_type) || !py_find_torch(st))
+    return PyErr_Format(PyExc_TypeError, "expected a tensor, and torch");
+  return py_tensor_to_torch(st, ((py_tensor *)o)->value);
+}
+
+PyObject *py_from_torch(PyObject *m, PyObject *o)
+{
+  py_call call = {.state = PyModule_GetState(m)};
+  PyObject *out = NULL;
+  rush_value v;
+
+  if (py_to_value(&call, o, &v) == 0) {
+    out = py_tensor_wrap(call.state, v);
+    rush_value_release(v);
+  }
+  py_call_end(&call);
+  return out;
+}
+
+/* Someone wrote to a tensor's memory behind our back. */
+PyObject *py_touch(PyObject *m, PyObject *o)
+{
+  py_state *st = PyModule_GetState(m);
+
+  if (!Py_IS_TYPE(o, st->tensor_type))
+    return PyErr_Format(PyExc_TypeError, "expected a tensor");
+  (void)rush_tensor_data_mut(((py_tensor *)o)->value.as.tensor);
+  Py_RETURN_NONE;
+}
+
+PyObject *py_address(PyObject *m, PyObject *o)
+{
+  py_state *st = PyModule_GetState(m);
+
+  if (!Py_IS_TYPE(o, st->tensor_type))
+    return PyErr_Format(PyExc_TypeError, "expected a tensor");
+  return PyLong_FromVoidPtr(((py_tensor *)o)->value.as.tensor);
+}

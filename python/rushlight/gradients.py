@@ -1,0 +1,131 @@
+"""Gradients through programs: one autograd.Function stands for what a call recorded.
+
+Its inputs are torch's tensors that the records lead to (arguments, parameters), its results those that the call gave.  Its backward
+asks the library for the gradients; with create_graph that is recorded too, and is such a Function again.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from . import _rushlight
+
+
+class Recorded:
+    """What a call recorded: results, the leaves that they depend on, and for these torch's tensors."""
+
+    __slots__ = ("leaves", "objects", "outputs", "versions")
+
+    def __init__(self, outputs: list[Any], leaves: list[Any], objects: list[Any]) -> None:
+        self.outputs, self.leaves, self.objects = outputs, leaves, objects
+        self.versions: list[tuple[Any, int, Any]] = []
+
+    def watch(self, made: list[Any]) -> None:
+        """Writes of torch's to what both have are writes to what was saved here."""
+        self.versions = [(o, o._version, ours) for o, ours in zip(self.objects, self.leaves, strict=True)]
+        self.versions += [(o.detach(), o._version, ours) for o, ours in zip(made, self.outputs, strict=True)]
+
+    def look(self) -> None:
+        for i, (tensor, version, ours) in enumerate(self.versions):
+            if tensor._version != version:
+                _rushlight._touch(ours)
+                self.versions[i] = (tensor, tensor._version, ours)
+
+
+def keeps_graph() -> bool:
+    import torch
+
+    ask = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    return True if ask is None else ask()
+
+
+def first_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
+    """As tensors of torch's without a history."""
+    pairs = [(o, _rushlight._from_torch(g)) for o, g in zip(recorded.outputs, grads, strict=True) if g is not None]
+    wanted = [i for i in range(len(recorded.leaves)) if needed[i]]
+    if not pairs or not wanted:
+        return [None] * len(recorded.leaves)
+    got = _rushlight._run_gradients(
+        [o for o, _ in pairs], [g for _, g in pairs], [recorded.leaves[i] for i in wanted], False, keeps_graph(), True
+    )
+    out: list[Any] = [None] * len(recorded.leaves)
+    for i, g in zip(wanted, got, strict=True):
+        out[i] = None if g is None else _rushlight._to_torch(g)
+    return out
+
+
+def recorded_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
+    """With a history: what the backward did is recorded in its turn."""
+    given = [(o, _rushlight._from_torch(g), g) for o, g in zip(recorded.outputs, grads, strict=True) if g is not None]
+    wanted = [i for i in range(len(recorded.leaves)) if needed[i]]
+    if not given or not wanted:
+        return [None] * len(recorded.leaves)
+    got = _rushlight._run_gradients(
+        [o for o, _, _ in given], [g for _, g, _ in given], [recorded.leaves[i] for i in wanted], True, True, True
+    )
+    known = {_rushlight._address(ours): o for ours, o in zip(recorded.leaves, recorded.objects, strict=True)}
+    known |= {_rushlight._address(ours): o for _, ours, o in given}
+    linked = [g for g in got if g is not None and g.is_recorded]
+    leaves = [leaf for leaf in _rushlight._gradient_leaves(linked) if _rushlight._address(leaf) in known]
+    made = iter(connect(linked, leaves, [known[_rushlight._address(leaf)] for leaf in leaves], []))
+    out: list[Any] = [None] * len(recorded.leaves)
+    for i, g in zip(wanted, got, strict=True):
+        out[i] = None if g is None else next(made) if g.is_recorded else known.get(_rushlight._address(g))
+        if g is not None and out[i] is None:
+            out[i] = _rushlight._to_torch(g)
+    return out
+
+
+@functools.cache
+def functions() -> tuple[Any, Any]:
+    """Torch is imported when it is there already."""
+    import torch
+
+    class Rushlight(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, recorded: Recorded, dirty: list[Any], *tensors: Any) -> Any:
+            ctx.recorded = recorded
+            ctx.set_materialize_grads(False)
+            ctx.mark_dirty(*dirty)
+            ctx.save_for_backward(torch.empty(0))
+            new = [_rushlight._to_torch(o) for o in recorded.outputs[: len(recorded.outputs) - len(dirty)]]
+            return (*new, *dirty)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            _ = ctx.saved_tensors  # complains when the graph was freed
+            recorded, needed = ctx.recorded, ctx.needs_input_grad[2:]
+            recorded.look()
+            with torch._C.DisableTorchFunctionSubclass():
+                run = recorded_gradients if torch.is_grad_enabled() else first_gradients
+                got = run(recorded, grads, needed)
+            return (None, None, *got, *[None] * (len(needed) - len(got)))
+
+    class Before(torch.autograd.Function):
+        """What a tensor was before the program wrote to it."""
+
+        @staticmethod
+        def forward(ctx: Any, tensor: Any) -> Any:
+            return tensor.detach()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad
+
+    return Rushlight, Before
+
+
+def connect(outputs: list[Any], leaves: list[Any], objects: list[Any], dirty: list[Any]) -> list[Any]:
+    """Tensors of torch's with a grad_fn for results that were recorded.  The last ones are arguments that were written to: `dirty`."""
+    if not outputs:
+        return []
+    function, before = functions()
+    inputs = list(objects)
+    written = {id(o) for o in dirty}
+    objects = [before.apply(o) if id(o) in written else o for o in objects]
+    inputs += [o for o in dirty if not any(o is i for i in inputs)]
+    recorded = Recorded(outputs, leaves, objects)
+    made = list(function.apply(recorded, dirty, *inputs))
+    recorded.watch(made)
+    return made

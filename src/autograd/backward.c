@@ -1,0 +1,591 @@
+#include "autograd/backward.h"
+
+#include "ops/table.h"
+
+typedef struct node { /* of the run: a record */
+  grad_record *r;     /* retained */
+  uint32_t n_waiting; /* gradients that are still to come: edges of records that will run */
+  uint32_t edge;      /* the walk's place */
+  bool is_needed;     /* leads to an input */
+  bool is_done;       /* its walk ended */
+  rush_value *grads;  /* r->n_made, or NULL: none came */
+} node;
+
+typedef struct walk {
+  call_ctx *cx;
+  node *nodes;
+  uint32_t n, cap;
+  uint32_t *slots, n_slots; /* record -> node + 1 */
+  uint32_t *stack, n_stack, cap_stack;
+  const grad_edge *wanted;  /* of the inputs, or NULL: every leaf */
+  size_t n_wanted;
+} walk;
+
+static void walk_free(walk *w)
+{
+  context *c = w->cx->ctx;
+  for (uint32_t i = 0; i < w->n; i++) {
+    for (uint32_t k = 0; w->nodes[i].grads && k < w->nodes[i].r->n_made; k++)
+      value_release(w->nodes[i].grads[k]);
+    mem_free(c, w->nodes[i].grads, w->nodes[i].r->n_made * sizeof(rush_value));
+    grad_record_release(w->nodes[i].r);
+  }
+  mem_free(c, w->nodes, w->cap * sizeof *w->nodes);
+  mem_free(c, w->slots, w->n_slots * sizeof *w->slots);
+  mem_free(c, w->stack, w->cap_stack * sizeof *w->stack);
+}
+
+/* -- The table of nodes -------------------------------------------------------------------------------------- */
+
+static uint32_t slot_of(const walk *w, const grad_record *r)
+{
+  uint32_t at = (uint32_t)(((uintptr_t)r >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (w->n_slots - 1);
+  while (w->slots[at] && w->nodes[w->slots[at] - 1].r != r)
+    at = (at + 1) & (w->n_slots - 1);
+  return at;
+}
+
+static node *find(const walk *w, const grad_record *r)
+{
+  const uint32_t i = w->n_slots ? w->slots[slot_of(w, r)] : 0;
+  return i ? &w->nodes[i - 1] : NULL;
+}
+
+static rush_status grow(walk *w)
+{
+  context *c = w->cx->ctx;
+  const uint32_t cap = w->cap ? 2 * w->cap : 32;
+  node *nodes = mem_realloc(c, w->nodes, w->cap * sizeof *nodes, cap * sizeof *nodes);
+  if (!nodes)
+    return call_nomem(w->cx);
+  w->nodes = nodes;
+  w->cap = cap;
+  uint32_t *slots = mem_alloc_zero(c, 2 * cap * sizeof *slots);
+  if (!slots)
+    return call_nomem(w->cx);
+  mem_free(c, w->slots, w->n_slots * sizeof *slots);
+  w->slots = slots;
+  w->n_slots = 2 * cap;
+  for (uint32_t i = 0; i < w->n; i++)
+    w->slots[slot_of(w, w->nodes[i].r)] = i + 1;
+  return RUSH_OK;
+}
+
+static rush_status push(walk *w, uint32_t i)
+{
+  if (w->n_stack == w->cap_stack) {
+    const uint32_t cap = w->cap_stack ? 2 * w->cap_stack : 32;
+    uint32_t *stack = mem_realloc(w->cx->ctx, w->stack, w->cap_stack * sizeof *stack, cap * sizeof *stack);
+    if (!stack)
+      return call_nomem(w->cx);
+    w->stack = stack;
+    w->cap_stack = cap;
+  }
+  w->stack[w->n_stack++] = i;
+  return RUSH_OK;
+}
+
+/* A record that is new to the walk is looked at next. */
+static rush_status enter(walk *w, grad_record *r)
+{
+  if (find(w, r))
+    return RUSH_OK;
+  if (w->n == w->cap)
+    TRY(grow(w));
+  w->nodes[w->n] = (node){.r = grad_record_retain(r)};
+  w->slots[slot_of(w, r)] = ++w->n;
+  return push(w, w->n - 1);
+}
+
+static bool is_wanted(const walk *w, const grad_record *r)
+{
+  if (!w->wanted)
+    return !r->o;
+  for (size_t i = 0; i < w->n_wanted; i++)
+    if (w->wanted[i].to == r)
+      return true;
+  return false;
+}
+
+/* Everything that `from` leads to.  A node's walk ends after those of the nodes behind it. */
+static rush_status walk_from(walk *w, grad_record *from)
+{
+  TRY(enter(w, from));
+  while (w->n_stack) {
+    node *n = &w->nodes[w->stack[w->n_stack - 1]];
+    if (n->edge == n->r->n_tensors) {
+      n->is_needed |= is_wanted(w, n->r);
+      n->is_done = true;
+      w->n_stack--;
+      continue;
+    }
+    grad_record *to = n->r->tensors[n->edge].edge.to;
+    const node *there = to ? find(w, to) : NULL;
+    if (to && !there) {
+      TRY(enter(w, to)); /* and looked at again when its walk is over */
+      continue;
+    }
+    n->is_needed |= there && there->is_needed;
+    n->edge++;
+  }
+  return RUSH_OK;
+}
+
+static void count_waiting(walk *w)
+{
+  for (uint32_t i = 0; i < w->n; i++)
+    for (uint32_t k = 0; w->nodes[i].is_needed && k < w->nodes[i].r->n_tensors; k++) {
+      node *to = w->nodes[i].r->tensors[k].edge.to ? find(w, w->nodes[i].r->tensors[k].edge.to) : NULL;
+      if (to && to->is_needed)
+        to->n_waiting++;
+    }
+}
+
+/* -- Gradients ------------------------------------------------------------------------------------------------- */
+
+static bool is_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR && v.as.tensor; }
+
+/* `grad` (stolen) is one more part of a node's gradient. */
+static rush_status add_steal(walk *w, node *n, uint32_t result, rush_value grad)
+{
+  if (!n->grads && !(n->grads = mem_alloc_zero(w->cx->ctx, n->r->n_made * sizeof *n->grads))) {
+    value_release(grad);
+    return call_nomem(w->cx);
+  }
+  if (!is_tensor(n->grads[result])) {
+    n->grads[result] = grad;
+    return RUSH_OK;
+  }
+  rush_value args[2] = {n->grads[result], grad}, sum;
+  rush_status st = op_invoke_name(w->cx, "aten::add", "Tensor", args, 2, &sum);
+  value_release(grad);
+  TRY(st);
+  value_release(n->grads[result]);
+  n->grads[result] = sum;
+  return RUSH_OK;
+}
+
+static rush_status zeros(call_ctx *cx, const grad_shape *s, rush_value *out)
+{
+  rush_tensor *t;
+  TRY(tensor_new(cx, s->dtype, s->n_dims, s->sizes, &t));
+  rush_status st = tensor_fill(cx, t, value_int(0));
+  if (st != RUSH_OK)
+    tensor_release(t);
+  else
+    *out = value_tensor_steal(t);
+  return st;
+}
+
+static rush_status filled(call_ctx *cx, const rush_tensor *like, rush_value *out)
+{
+  rush_tensor *t;
+  if (like->n_elems != 1)
+    return call_fail(cx, "grad can be implicitly created only for scalar outputs");
+  TRY(tensor_new(cx, like->dtype, like->n_dims, like->sizes, &t));
+  tensor_set(t, 0, value_int(1));
+  *out = value_tensor_steal(t);
+  return RUSH_OK;
+}
+
+/* -- What a formula takes ----------------------------------------------------------------------------------------- */
+
+static rush_status modified(call_ctx *cx, const rush_tensor *t, uint32_t version)
+{
+  sizes_text sizes;
+  return call_fail(cx, "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                   "[torch.%sTensor %s] is at version %u; expected version %u instead. Hint: enable anomaly detection to find the "
+                   "operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).",
+                   dtype_aten_name(t->dtype), sizes_print(&sizes, t->n_dims, t->sizes),
+                   (unsigned)atomic_load_explicit(&t->st->version, memory_order_relaxed), (unsigned)version);
+}
+
+/* A saved tensor: as it was, with its record where the run is recorded itself. */
+static rush_status unpack_tensor(walk *w, const grad_record *r, rush_value saved, const grad_tensor *of, grad_edge e, rush_value *out)
+{
+  if (!is_tensor(saved)) {
+    *out = saved;
+    return RUSH_OK;
+  }
+  rush_tensor *t = saved.as.tensor, *a;
+  if (!r->unchecked && atomic_load_explicit(&t->st->version, memory_order_relaxed) != of->version)
+    return modified(w->cx, t, of->version);
+  if (!w->cx->recorder || !e.to) {
+    *out = value_retain(saved);
+    return RUSH_OK;
+  }
+  TRY(tensor_alias(w->cx, t, &a));
+  a->h.flags |= t->h.flags & TENSOR_WRAPPED_NUMBER;
+  *out = value_tensor_steal(a);
+  grad_record_retain(e.to);
+  rush_status st = grad_attach_steal(w->cx, a, e);
+  if (st != RUSH_OK)
+    value_release(*out);
+  return st;
+}
+
+static grad_edge edge_of(grad_record *r, bool is_result, uint32_t at)
+{
+  return is_result ? (grad_edge){r, at} : r->tensors[at].edge;
+}
+
+static rush_status unpack(walk *w, grad_record *r, bool is_result, uint32_t i, rush_value *out)
+{
+  const grad_slot *s = is_result ? &r->results[i] : &r->args[i];
+  const grad_tensor *tensors = is_result ? r->made : r->tensors;
+  if (s->kind == GRAD_TENSOR)
+    return unpack_tensor(w, r, s->saved, &tensors[s->first], edge_of(r, is_result, s->first), out);
+  if (s->kind == GRAD_OTHER) {
+    *out = value_retain(s->saved);
+    return RUSH_OK;
+  }
+  const rush_list *from = s->saved.as.list;
+  rush_list *l;
+  TRY(list_new(w->cx, from->elem, from->n, &l));
+  rush_status st = RUSH_OK;
+  for (uint32_t k = 0; k < from->n && st == RUSH_OK; k++) {
+    st = unpack_tensor(w, r, from->items[k], &tensors[s->first + k], edge_of(r, is_result, s->first + k), &l->items[k]);
+    l->n += st == RUSH_OK;
+  }
+  *out = value_heap_steal(RUSH_TAG_LIST, l);
+  if (st != RUSH_OK)
+    value_release(*out);
+  return st;
+}
+
+/* The gradient of result i: zeros for what never came. */
+static rush_status result_grad(walk *w, const node *n, uint32_t i, rush_value *out)
+{
+  const grad_slot *s = &n->r->results[i];
+  rush_list *l = NULL;
+  if (s->kind == GRAD_LIST)
+    TRY(list_new(w->cx, type_elem(n->r->o->schema->returns[i].type), s->n, &l));
+  rush_status st = RUSH_OK;
+  rush_value v = value_none();
+  for (uint32_t k = 0; k < s->n && st == RUSH_OK; k++) {
+    v = n->grads[s->first + k];
+    if (is_tensor(v))
+      (void)value_retain(v);
+    else
+      st = zeros(w->cx, &n->r->made[s->first + k].shape, &v);
+    if (st == RUSH_OK && l)
+      l->items[l->n++] = v;
+  }
+  *out = l ? value_heap_steal(RUSH_TAG_LIST, l) : v;
+  if (st != RUSH_OK && l)
+    value_release(*out);
+  return st;
+}
+
+static rush_status shape_list(call_ctx *cx, const grad_shape *s, rush_value *out)
+{
+  return list_of_ints(cx, s->sizes, s->n_dims, out);
+}
+
+static rush_status arg_sizes(walk *w, const grad_record *r, uint32_t i, rush_value *out)
+{
+  const grad_slot *s = &r->args[i];
+  type_store *types = type_store_of_context(w->cx->ctx);
+  rush_list *l;
+  if (s->kind == GRAD_TENSOR)
+    return shape_list(w->cx, &r->tensors[s->first].shape, out);
+  const type *ints = types ? type_list(types, type_simple(TYPE_INT)) : NULL;
+  if (!ints)
+    return call_nomem(w->cx);
+  TRY(list_new(w->cx, ints, s->n, &l));
+  rush_status st = RUSH_OK;
+  for (uint32_t k = 0; k < s->n && st == RUSH_OK; k++) {
+    st = shape_list(w->cx, &r->tensors[s->first + k].shape, &l->items[k]);
+    l->n += st == RUSH_OK;
+  }
+  *out = value_heap_steal(RUSH_TAG_LIST, l);
+  if (st != RUSH_OK)
+    value_release(*out);
+  return st;
+}
+
+/* -- Running a record ------------------------------------------------------------------------------------------------ */
+
+/* Will the gradient of the formula's input i be used? */
+static bool is_used(const walk *w, const grad_record *r, const op_gradient *g, uint32_t i)
+{
+  const grad_slot *s = &r->args[g->input[i]];
+  for (uint32_t k = 0; k < s->n; k++) {
+    const node *to = r->tensors[s->first + k].edge.to ? find(w, r->tensors[s->first + k].edge.to) : NULL;
+    if (to && to->is_needed)
+      return true;
+  }
+  return false;
+}
+
+static rush_status needs(walk *w, const grad_record *r, const op_gradient *g, rush_value *out)
+{
+  rush_list *l;
+  TRY(list_new(w->cx, type_simple(TYPE_BOOL), g->n_inputs, &l));
+  for (uint32_t i = 0; i < g->n_inputs; i++)
+    l->items[l->n++] = value_bool(is_used(w, r, g, i));
+  *out = value_heap_steal(RUSH_TAG_LIST, l);
+  return RUSH_OK;
+}
+
+static rush_status taken(walk *w, const node *n, const op_gradient *g, gradient_take t, rush_value *out)
+{
+  switch ((gradient_from)t.from) {
+  case GRADIENT_OF_RESULT: return result_grad(w, n, t.index, out);
+  case GRADIENT_ARG: return unpack(w, n->r, false, t.index, out);
+  case GRADIENT_RESULT: return unpack(w, n->r, true, t.index, out);
+  case GRADIENT_SIZES: return arg_sizes(w, n->r, t.index, out);
+  case GRADIENT_NEEDS: break;
+  }
+  return needs(w, n->r, g, out);
+}
+
+/* One tensor's part of a formula's result, on its way. */
+static rush_status deliver(walk *w, const grad_tensor *of, rush_value made)
+{
+  node *to = of->edge.to ? find(w, of->edge.to) : NULL;
+  if (!to || !to->is_needed || !is_tensor(made))
+    return RUSH_OK;
+  rush_value v = value_retain(made);
+  rush_status st = op_gradient_fit(w->cx, of->shape.dtype, of->shape.n_dims, of->shape.sizes, &v);
+  if (st != RUSH_OK) {
+    value_release(v);
+    return st;
+  }
+  return add_steal(w, find(w, of->edge.to), of->edge.result, v);
+}
+
+static rush_status deliver_input(walk *w, const grad_record *r, const grad_slot *s, rush_value made)
+{
+  if (s->kind == GRAD_TENSOR)
+    return deliver(w, &r->tensors[s->first], made);
+  if (s->kind != GRAD_LIST || made.tag != RUSH_TAG_LIST)
+    return RUSH_OK;
+  if (made.as.list->n != s->n)
+    return call_fail(w->cx, "a gradient of %u tensors has %zu", s->n, made.as.list->n);
+  for (uint32_t k = 0; k < s->n; k++)
+    TRY(deliver(w, &r->tensors[s->first + k], made.as.list->items[k]));
+  return RUSH_OK;
+}
+
+#define MOST_TAKES 64
+
+static rush_status run_formula(walk *w, const node *n, const op_gradient *g)
+{
+  rush_value values[MOST_TAKES], made[MOST_TAKES];
+  uint32_t n_values = 0;
+  rush_status st = RUSH_OK;
+  if (g->n_takes > MOST_TAKES || g->n_inputs > MOST_TAKES)
+    return call_unsupported(w->cx, "a gradient of %s that takes %u values", n->r->o->schema->name, g->n_takes);
+  while (n_values < g->n_takes && (st = taken(w, n, g, g->take[n_values], &values[n_values])) == RUSH_OK)
+    n_values++;
+  if (st == RUSH_OK)
+    st = op_gradient_call(w->cx, n->r->o, g, values, NULL, made);
+  for (uint32_t i = 0; i < n_values; i++)
+    value_release(values[i]);
+  TRY(st);
+  grad_record *r = n->r; /* the node may move */
+  for (uint32_t i = 0; i < g->n_inputs; i++) {
+    if (st == RUSH_OK)
+      st = deliver_input(w, r, &r->args[g->input[i]], made[i]);
+    value_release(made[i]);
+  }
+  return st;
+}
+
+static rush_status run_record(walk *w, const node *n)
+{
+  const op_gradients *g = n->r->formulas;
+  if (n->r->freed)
+    return call_fail(w->cx, "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+                     "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+                     "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if "
+                     "you need to access saved tensors after calling backward.");
+  if (!g)
+    return call_fail(w->cx, "derivative for %s is not implemented", n->r->o->schema->name);
+  for (uint32_t f = 0; f < g->n; f++) {
+    bool used = false;
+    for (uint32_t i = 0; i < g->items[f].n_inputs; i++)
+      used |= is_used(w, n->r, &g->items[f], i);
+    if (used)
+      TRY(run_formula(w, n, &g->items[f]));
+  }
+  return RUSH_OK;
+}
+
+/* A leaf's gradient is added to what it has. */
+static rush_status accumulate(walk *w, const node *n)
+{
+  rush_tensor *leaf = __atomic_load_n(&n->r->leaf, __ATOMIC_ACQUIRE);
+  grad_meta *m = leaf ? grad_meta_find(leaf) : NULL;
+  if (!m || !n->grads || !is_tensor(n->grads[0]))
+    return RUSH_OK;
+  rush_value v = value_retain(n->grads[0]);
+  if (m->grad) {
+    rush_value args[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = m->grad}, v};
+    rush_status st = op_invoke_name(w->cx, "aten::add", "Tensor", args, 2, &v);
+    value_release(args[1]);
+    TRY(st);
+  }
+  tensor_release(m->grad);
+  m->grad = v.as.tensor;
+  return RUSH_OK;
+}
+
+static void capture(const walk *w, const node *n, rush_value *results)
+{
+  for (size_t i = 0; i < w->n_wanted; i++)
+    if (w->wanted[i].to == n->r && n->grads && is_tensor(n->grads[w->wanted[i].result]))
+      results[i] = value_retain(n->grads[w->wanted[i].result]);
+}
+
+/* Nodes whose gradients all came wait on the stack. */
+static rush_status run_all(walk *w, bool retain_graph, rush_value *results)
+{
+  for (uint32_t i = 0; i < w->n; i++)
+    if (w->nodes[i].is_needed && !w->nodes[i].n_waiting)
+      TRY(push(w, i));
+  while (w->n_stack) {
+    node n = w->nodes[w->stack[--w->n_stack]];
+    TRY(call_poll(w->cx));
+    capture(w, &n, results);
+    if (!n.r->o && !w->wanted)
+      TRY(accumulate(w, &n));
+    bool is_run = false;
+    for (uint32_t k = 0; k < n.r->n_tensors; k++) {
+      const node *to = n.r->tensors[k].edge.to ? find(w, n.r->tensors[k].edge.to) : NULL;
+      is_run |= to && to->is_needed;
+    }
+    if (is_run && n.grads)
+      TRY(run_record(w, &n));
+    if (is_run && n.grads && !retain_graph)
+      grad_record_free_saved(n.r);
+    for (uint32_t k = 0; k < n.r->n_tensors; k++) {
+      node *to = n.r->tensors[k].edge.to ? find(w, n.r->tensors[k].edge.to) : NULL;
+      if (to && to->is_needed && --to->n_waiting == 0)
+        TRY(push(w, (uint32_t)(to - w->nodes)));
+    }
+    node *done = find(w, n.r);
+    for (uint32_t k = 0; done->grads && k < n.r->n_made; k++) {
+      value_release(done->grads[k]);
+      done->grads[k] = value_none();
+    }
+  }
+  return RUSH_OK;
+}
+
+/* -- From outside ---------------------------------------------------------------------------------------------------- */
+
+static rush_status check_grad(call_ctx *cx, const grad_request *q, size_t i)
+{
+  const rush_tensor *t = q->outputs[i], *g = q->grads ? q->grads[i] : NULL;
+  sizes_text a, b;
+  if (g && (g->n_dims != t->n_dims || memcmp(g->sizes, t->sizes, t->n_dims * sizeof *t->sizes) != 0))
+    return call_fail(cx, "Mismatch in shape: grad_output[%zu] has a shape of torch.Size(%s) and output[%zu] has a shape of torch.Size(%s).",
+                     i, sizes_print(&a, g->n_dims, g->sizes), i, sizes_print(&b, t->n_dims, t->sizes));
+  return RUSH_OK;
+}
+
+static rush_status start(walk *w, const grad_request *q)
+{
+  for (size_t i = 0; i < q->n_outputs; i++) {
+    grad_edge e;
+    TRY(check_grad(w->cx, q, i));
+    TRY(grad_edge_of(w->cx, q->outputs[i], &e));
+    if (!e.to)
+      return call_fail(w->cx, "element %zu of tensors does not require grad and does not have a grad_fn", i);
+    rush_status st = walk_from(w, e.to);
+    rush_value v = value_none();
+    if (st == RUSH_OK && q->grads && q->grads[i])
+      v = value_tensor_steal(tensor_retain(q->grads[i]));
+    else if (st == RUSH_OK)
+      st = filled(w->cx, q->outputs[i], &v);
+    if (st == RUSH_OK)
+      st = add_steal(w, find(w, e.to), e.result, v);
+    grad_record_release(e.to);
+    TRY(st);
+  }
+  return RUSH_OK;
+}
+
+/* An input that was a leaf is meant as that, whatever was written to it since. */
+static rush_status input_edges(call_ctx *cx, const grad_request *q, grad_edge *wanted)
+{
+  for (size_t i = 0; i < q->n_inputs; i++) {
+    const grad_meta *m = grad_meta_find(q->inputs[i]);
+    if (m && m->leaf)
+      wanted[i] = (grad_edge){grad_record_retain(m->leaf), 0};
+    else
+      TRY(grad_edge_of(cx, q->inputs[i], &wanted[i]));
+    if (!wanted[i].to)
+      return call_fail(cx, "One of the differentiated Tensors does not require grad");
+  }
+  return RUSH_OK;
+}
+
+static rush_status check_unused(call_ctx *cx, const grad_request *q, const rush_value *results)
+{
+  for (size_t i = 0; i < q->n_inputs; i++)
+    if (!is_tensor(results[i]) && !q->allow_unused)
+      return call_fail(cx, "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is "
+                       "the desired behavior.");
+  return RUSH_OK;
+}
+
+rush_status grad_run(call_ctx *cx, const grad_request *q, rush_value *results)
+{
+  walk w = {.cx = cx, .n_wanted = q->n_inputs};
+  grad_edge *wanted = mem_alloc_zero(cx->ctx, q->n_inputs * sizeof *wanted);
+  if (!wanted)
+    return call_nomem(cx);
+  cx->grad_mode = q->create_graph;
+  cx->recorder = q->create_graph ? &autograd_recorder : NULL;
+  for (size_t i = 0; i < q->n_inputs; i++)
+    results[i] = value_none();
+  w.wanted = q->n_inputs ? wanted : NULL;
+  rush_status st = input_edges(cx, q, wanted);
+  if (st == RUSH_OK)
+    st = start(&w, q);
+  if (st == RUSH_OK) {
+    count_waiting(&w);
+    st = run_all(&w, q->retain_graph || q->create_graph, results);
+  }
+  if (st == RUSH_OK)
+    st = check_unused(cx, q, results);
+  walk_free(&w);
+  for (size_t i = 0; i < q->n_inputs; i++) {
+    grad_record_release(wanted[i].to);
+    if (st != RUSH_OK) {
+      value_release(results[i]);
+      results[i] = value_none();
+    }
+  }
+  mem_free(cx->ctx, wanted, q->n_inputs * sizeof *wanted);
+  return st;
+}
+
+rush_status grad_leaves(call_ctx *cx, rush_tensor *const *tensors, size_t n, rush_value *out)
+{
+  walk w = {.cx = cx};
+  rush_list *l;
+  TRY(list_new(cx, type_simple(TYPE_TENSOR), 8, &l));
+  rush_status st = RUSH_OK;
+  for (size_t i = 0; i < n && st == RUSH_OK; i++) {
+    grad_edge e;
+    st = grad_edge_of(cx, tensors[i], &e);
+    if (st == RUSH_OK && e.to)
+      st = walk_from(&w, e.to);
+    if (st == RUSH_OK)
+      grad_record_release(e.to);
+  }
+  for (uint32_t i = 0; i < w.n && st == RUSH_OK; i++) {
+    rush_tensor *leaf = w.nodes[i].r->o ? NULL : __atomic_load_n(&w.nodes[i].r->leaf, __ATOMIC_ACQUIRE);
+    if (leaf)
+      st = list_append_steal(cx, l, value_tensor_steal(tensor_retain(leaf)));
+  }
+  walk_free(&w);
+  *out = value_heap_steal(RUSH_TAG_LIST, l);
+  if (st != RUSH_OK)
+    value_release(*out);
+  return st;
+}

@@ -1,0 +1,96 @@
+/* autograd/write.c -- writes to tensors that share their memory: a view's base, and its other views. */
+#include "autograd/record.h"
+
+rush_status grad_set_base(call_ctx *cx, rush_tensor *t, rush_tensor *from)
+{
+  const grad_meta *of = grad_meta_find(from);
+  rush_tensor *base = of && of->base ? of->base : from;
+  grad_meta *m, *b;
+  TRY(grad_meta_of(cx, t, &m));
+  TRY(grad_meta_of(cx, base, &b));
+  if (m->base || base == t)
+    return RUSH_OK;
+  m->base = tensor_retain(base);
+  m->seen = b->generation;
+  return RUSH_OK;
+}
+
+/* A record of an operator that did not run: `made` stands for its result.  It keeps what it takes for its geometry. */
+static rush_status record_of(call_ctx *cx, const char *name, const rush_value *args, rush_tensor *made, grad_record **out)
+{
+  const op *o = op_find(cx->ctx, str_of(name), str_of(""));
+  const op_gradients *g = NULL;
+  grad_record *r;
+  if (!o)
+    return call_nomem(cx);
+  TRY(op_gradients_of(cx, o, &g));
+  TRY(grad_record_begin(cx, o, g, args, 0, &r));
+  r->unchecked = true;
+  rush_value result = {.tag = RUSH_TAG_TENSOR, .as.tensor = made};
+  rush_status st = grad_record_end(cx, r, &result, false);
+  if (st != RUSH_OK)
+    grad_record_release(r);
+  else
+    *out = r;
+  return st;
+}
+
+/* size, stride, offset of t */
+static rush_status geometry(call_ctx *cx, const rush_tensor *t, int64_t offset, rush_value out[3])
+{
+  TRY(list_of_ints(cx, t->sizes, t->n_dims, &out[0]));
+  rush_status st = list_of_ints(cx, t->strides, t->n_dims, &out[1]);
+  if (st != RUSH_OK)
+    value_release(out[0]);
+  out[2] = value_int(offset);
+  return st;
+}
+
+/* The base with the view's new elements. */
+static rush_status scattered(call_ctx *cx, rush_tensor *base, rush_tensor *view, grad_record **out)
+{
+  rush_value args[5] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = base}, {.tag = RUSH_TAG_TENSOR, .as.tensor = view}};
+  if (!tensor_is_contiguous(base))
+    return call_unsupported(cx, "a recorded write to a view of a tensor that is not contiguous");
+  TRY(geometry(cx, view, view->offset - base->offset, &args[2]));
+  rush_status st = record_of(cx, "aten::as_strided_scatter", args, base, out);
+  value_release(args[2]);
+  value_release(args[3]);
+  return st;
+}
+
+rush_status grad_written_steal(call_ctx *cx, rush_tensor *t, grad_edge e)
+{
+  TRY(grad_attach_steal(cx, t, e));
+  grad_meta *m = grad_meta_find(t), *b = m;
+  if (m->base) {
+    grad_record *r;
+    TRY(scattered(cx, m->base, t, &r));
+    TRY(grad_attach_steal(cx, m->base, (grad_edge){r, 0}));
+    b = grad_meta_find(m->base);
+  }
+  b->generation++;
+  m->seen = b->generation;
+  return RUSH_OK;
+}
+
+rush_status grad_refresh(call_ctx *cx, rush_tensor *t)
+{
+  grad_meta *m = grad_meta_find(t);
+  if (!m || !m->base)
+    return RUSH_OK;
+  const grad_meta *b = grad_meta_find(m->base);
+  if (m->seen == b->generation)
+    return RUSH_OK;
+  m->seen = b->generation;
+  if (!tensor_requires_grad(m->base) || dtype_class_of(t->dtype) < DTYPE_FLOAT)
+    return RUSH_OK;
+  rush_value args[4] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = m->base}};
+  TRY(geometry(cx, t, t->offset, &args[1]));
+  grad_record *r;
+  rush_status st = record_of(cx, "aten::as_strided", args, t, &r);
+  value_release(args[1]);
+  value_release(args[2]);
+  TRY(st);
+  return grad_attach_steal(cx, t, (grad_edge){r, 0});
+}
