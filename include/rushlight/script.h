@@ -270,6 +270,8 @@ RUSH_API const rush_type *rush_object_type(rush_value object);
 RUSH_API rush_status rush_module_of_object(rush_unit *u, rush_value object, rush_module **out, rush_error *err) RUSH_CHECKED;
 /* The result of a future that a call returned, or its task's error: new. */
 RUSH_API rush_status rush_future_result(rush_context *c, rush_value future, rush_value *out, rush_error *err) RUSH_CHECKED;
+/* A future that has its result, to be given to a program: new. */
+RUSH_API rush_status rush_future_create(rush_context *c, rush_value result, rush_value *out, rush_error *err) RUSH_CHECKED;
 /* A NamedTuple from its items: new. */
 RUSH_API rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const rush_value *items, size_t n, rush_value *out,
                                              rush_error *err) RUSH_CHECKED;

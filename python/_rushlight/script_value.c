@@ -396,7 +396,30 @@ static int union_as(py_call *call, PyObject *o, const rush_type *t, rush_value *
   return 1;
 }
 
-static int future_as(py_call *call, PyObject *o, rush_value *out)
+/* A future of Python's, by what it gives. */
+static int foreign_future_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  PyObject *given;
+  rush_value result;
+
+  if (strcmp(Py_TYPE(o)->tp_name, "Future") != 0 && !PyObject_HasAttrString(o, "set_result"))
+    return 1;
+  if (!(given = PyObject_CallMethod(o, "wait", NULL)))
+    return -1;
+  int got = py_to_value_as(call, given, rush_type_elem(t, 0), &result);
+  Py_DECREF(given);
+  if (got != 0)
+    return got;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_status st = rush_future_create(call->state->context, result, out, &err);
+  rush_value_release(result);
+  if (st == RUSH_OK)
+    return 0;
+  py_raise(call->state, &err);
+  return -1;
+}
+
+static int future_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
   PyObject *inner = PyObject_TypeCheck(o, call->state->object_type) ? Py_NewRef(o) : PyObject_GetAttrString(o, "_c");
   int result = 1;
@@ -407,7 +430,7 @@ static int future_as(py_call *call, PyObject *o, rush_value *out)
   }
   PyErr_Clear();
   Py_XDECREF(inner);
-  return result;
+  return result == 1 ? foreign_future_as(call, o, t, out) : result;
 }
 
 static int tensor_as(py_call *call, PyObject *o, rush_value *out)
@@ -474,7 +497,7 @@ int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *o
   case RUSH_TYPE_ENUM:
     return enum_as(call, o, t, out);
   case RUSH_TYPE_FUTURE:
-    return future_as(call, o, out);
+    return future_as(call, o, t, out);
   default:
     return any_as(call, o, out);
   }

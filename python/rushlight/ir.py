@@ -419,10 +419,15 @@ class _Graph:
         print(self, end="")
 
     def __str__(self) -> str:
-        """The graph's text; functions that it calls have their short names, as in PyTorch's."""
-        return _CALLEE.sub(r"\1\2", self.str())
+        """The graph's text; functions that it calls have their short names and tasks are graphs of their own, as in PyTorch's."""
+        text = _CALLEE.sub(r"\1\2", self.str())
+        tasks = [n for n in _all_nodes(self) if n.kind() == "prim::fork"] if "= prim::fork[name=" in text else []
+        for i, task in enumerate(tasks):
+            text = _TASK.sub(f"prim::fork_{i}", text, count=1) + f"with prim::fork_{i} = {task.g('Subgraph')}"
+        return text
 
 
+_TASK = re.compile(r'prim::fork\[name="[^"]*"\]')
 _CALLEE = re.compile(r'(: Function = prim::Constant\[name=")[^"]*\.([^".]*")')
 
 

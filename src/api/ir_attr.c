@@ -26,9 +26,15 @@ static bool constant_of(const ir_node *n, const char *name, rush_value *out)
   return out->tag != RUSH_TAG_NONE;
 }
 
+/* The graph of the function that a fork runs; NULL: none. */
+static const ir_graph *task_graph(const ir_node *n)
+{
+  return n->kind == IR_FORK && n->function ? n->function->graph : NULL;
+}
+
 static bool has_graph(const ir_node *n, const char *name)
 {
-  return strcmp(name, "Subgraph") == 0 && ir_node_is_subgraph(n);
+  return strcmp(name, "Subgraph") == 0 && (ir_node_is_subgraph(n) || task_graph(n));
 }
 
 const char *api_node_attr_name(const rush_node *node, size_t i)
@@ -157,6 +163,10 @@ static void copy_graph(session *s, edit *e)
   }
   if (!has_graph(e->n, e->text))
     session_fail_status(s, RUSH_EARGUMENT, "RuntimeError", NULL, "%s has no graph '%s'", ir_node_kind_name(e->n), e->text);
+  if (task_graph(e->n)) {
+    e->made = ir_graph_twin(s, task_graph(e->n));
+    return;
+  }
   ir_graph *g = ir_graph_new(s, e->g->types);
   session_defer(s, ir_graph_free_deferred, g);
   for (const struct kept_types *k = e->g->kept; k; k = k->next)

@@ -614,3 +614,11 @@ rush_status rush_future_result(rush_context *c, rush_value future, rush_value *o
   TRY(api_begin(&cx, c, err));
   return future_result(&cx, future, out);
 }
+
+rush_status rush_future_create(rush_context *c, rush_value result, rush_value *out, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  return future_done(&cx, result, out);
+}

@@ -135,6 +135,19 @@ rush_status future_raise(call_ctx *cx, const future *f)
   return error_set_type(cx->err, f->status, f->error_type, "%s", f->message.as.string->text);
 }
 
+rush_status future_done(call_ctx *cx, rush_value result, rush_value *out)
+{
+  TRY(future_init(cx->ctx, cx->err));
+  future *f = mem_alloc_zero(cx->ctx, sizeof *f);
+
+  if (!f)
+    return call_nomem_bytes(cx, sizeof *f);
+  heap_init(&f->h, cx->ctx, RUSH_TAG_FUTURE);
+  future_finish(f, result);
+  *out = value_heap_steal(RUSH_TAG_FUTURE, f);
+  return RUSH_OK;
+}
+
 rush_status future_result(call_ctx *cx, rush_value v, rush_value *out)
 {
   const future *f = v.tag == RUSH_TAG_FUTURE ? v.as.heap : NULL;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -56,9 +57,24 @@ def _run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return made
 
 
-def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
-    """Runs func now; in programs, a task of its own."""
-    return _run(func, args, kwargs)
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Runs func now; in programs, a task of its own.  Beside torch the result is torch's Future."""
+    traces = sys.modules.get(f"{__package__}.torch_trace")
+    tracer = traces.current() if traces is not None else None
+    if tracer is not None:
+        return tracer.fork(func, args, kwargs)
+    return done(func(*args, **kwargs)) if has_torch() else _run(func, args, kwargs)
+
+
+def has_torch() -> bool:
+    return hasattr(sys.modules.get("torch"), "futures")
+
+
+def done(result: Any) -> Any:
+    """torch's Future with its result."""
+    made = sys.modules["torch"]._C.Future([])
+    made.set_result(result)
+    return made
 
 
 def wait(future: Any) -> Any:
@@ -68,4 +84,12 @@ def wait(future: Any) -> Any:
 
 def wrap(obj: Any, kind: str) -> Any:
     """What Python sees of a result that is a future."""
-    return Future(_c=obj) if kind == "future" else obj
+    if kind != "future":
+        return obj
+    made = Future(_c=obj)
+    if has_torch():
+        try:
+            return done(made.wait())
+        except RuntimeError as error:
+            made.set_exception(error)
+    return made

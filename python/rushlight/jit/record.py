@@ -42,13 +42,14 @@ class Node:
 
 
 class Frame:
-    """One call of the module at `path` ("" is the traced one).  `loads`: what it finds in its module, by path; `found`: the
-    same in the order of the text, each with the value that it is an attribute of."""
+    """One call of the module at `path` ("" is the traced one), or a task: then `future` is its result.  `loads`: what it
+    finds in its module, by path; `found`: the same in the order of the text, each with the value that it is an attribute of."""
 
-    __slots__ = ("found", "inputs", "items", "loads", "me", "method", "outputs", "parent", "path")
+    __slots__ = ("found", "future", "inputs", "is_task", "items", "loads", "me", "method", "outputs", "parent", "path")
 
-    def __init__(self, path: str, parent: Frame | None) -> None:
-        self.path, self.parent = path, parent
+    def __init__(self, path: str, parent: Frame | None, is_task: bool = False) -> None:
+        self.path, self.parent, self.is_task = path, parent, is_task
+        self.future: Value | None = None
         self.me = Value("", self)
         self.loads: dict[str, Value] = {}
         self.found: list[tuple[Value, Value]] = []
@@ -59,7 +60,7 @@ class Frame:
 
     def owns(self, path: str) -> bool:
         """Is this path the frame's module, or inside it?"""
-        return not self.path or path == self.path or path.startswith(self.path + ".")
+        return not self.is_task and (not self.path or path == self.path or path.startswith(self.path + "."))
 
 
 def erase(type: str) -> str:
@@ -132,6 +133,19 @@ class Record:
         frame = Frame(path, self.frame)
         self.frame.items.append(frame)
         self.frame = frame
+
+    def open_task(self) -> None:
+        frame = Frame(self.frame.path, self.frame, True)
+        self.frame.items.append(frame)
+        self.frame = frame
+
+    def close_task(self, output: Value) -> Value:
+        """The future of its output."""
+        task = self.frame
+        task.outputs[output] = None
+        self.close()
+        task.future = self.value(f"Future[{output.type}]", self.frame)
+        return task.future
 
     def close(self) -> None:
         assert self.frame.parent is not None
@@ -223,8 +237,9 @@ class Record:
         """Nodes that give nothing to anybody, and write to nothing that anybody reads; calls that are empty then."""
         nodes = list(self.nodes())
         memory = _Memory(nodes)
-        used, dead = {output}, set(nodes)
-        seen = {memory.of(v) for v in (output, *self.inputs)}
+        given = [v for f in _frames(self.root) if f.is_task for v in f.outputs]
+        used, dead = {output, *given}, set(nodes)
+        seen = {memory.of(v) for v in (*used, *self.inputs)}
         n = -1
         while n != len(dead):
             n = len(dead)
@@ -238,7 +253,7 @@ class Record:
             for item in frame.items:
                 if isinstance(item, Frame):
                     sweep(item)
-            frame.items = [i for i in frame.items if (i.items if isinstance(i, Frame) else i not in dead)]
+            frame.items = [i for i in frame.items if (i.items or i.is_task if isinstance(i, Frame) else i not in dead)]
 
         sweep(self.root)
         for node in dead:
@@ -271,7 +286,11 @@ class Record:
         for item in frame.items:
             if isinstance(item, Frame):
                 self.connect(item)
-                self.share(self.attribute(item.path, ""), frame)
+                if item.is_task:
+                    for value in item.outputs:
+                        self.share(value, item)
+                else:
+                    self.share(self.attribute(item.path, ""), frame)
             else:
                 for value in item.inputs:
                     self.share(value, frame)
@@ -280,11 +299,12 @@ class Record:
         """forward, forward1 ..."""
         for item in frame.items:
             if isinstance(item, Frame):
-                item.method = name(item.path, "forward")
+                item.method = name(None, "fork") if item.is_task else name(item.path, "forward")
                 self.name_methods(item, name)
 
     def name_selves(self, frame: Frame) -> None:
-        self.set_name(frame.me, "self")
+        if not frame.is_task:
+            self.set_name(frame.me, "self")
         for item in frame.items:
             if isinstance(item, Frame):
                 self.name_selves(item)
@@ -294,7 +314,8 @@ class Record:
         for item in frame.items:
             if isinstance(item, Frame):
                 self.resolve(item, item.outputs)
-                self.load(frame, item.path)
+                if not item.is_task and frame.owns(item.path):
+                    self.load(frame, item.path)
                 self.load_all(frame, item.inputs)
             else:
                 self.load_all(frame, item.inputs)
@@ -330,11 +351,12 @@ class Record:
         if self.is_method:
             self.name_selves(self.root)
         self.resolve(self.root, [output])
-        self.n_values += sum(1 + len(f.found) + len(f.inputs) for f in _frames(self.root)) - 1 - len(self.root.inputs)
+        frames = [f for f in _frames(self.root) if not f.is_task]
+        self.n_values += sum(1 + len(f.found) + len(f.inputs) for f in frames) - 1 - len(self.root.inputs)
 
     def functions(self, output: Value, module_type: Any, name: Any = None, is_counted: bool = False) -> list[Function]:
         """Callees first; the last one is the traced function itself.  module_type(path) names a module's type,
-        name(path, wanted) a method of it that is not there yet.  is_counted: values are numbered as they come."""
+        name(path, wanted) a method of it that is not there yet, or (for no path) a function.  is_counted: values are numbered as they come."""
         self.finish(output)
         self.is_counted = is_counted
         self.name_methods(self.root, name or _counted())
@@ -388,9 +410,9 @@ def _frames(frame: Frame) -> Iterator[Frame]:
 
 def _counted() -> Any:
     """forward, forward1, forward2 ... of each module."""
-    calls: dict[str, int] = {}
+    calls: dict[str | None, int] = {}
 
-    def name(path: str, wanted: str) -> str:
+    def name(path: str | None, wanted: str) -> str:
         n = calls[path] = calls.get(path, -1) + 1
         return f"{wanted}{n}" if n else wanted
 
@@ -418,7 +440,7 @@ class Function:
         self.is_root = frame is record.root and not record.is_counted
         self.n_values = 0
         self.last = record.n_values if self.is_root else self.count(frame, inputs)
-        parameters = [f"{self.define(frame.me)} : {module_type(frame.path)}"] if record.is_method else []
+        parameters = [f"{self.define(frame.me)} : {module_type(frame.path)}"] if self.has_self() else []
         for value in inputs:
             self.define(value, value.frame is None or _is_inside(frame, value.frame))
         parameters += [f"{self.names[v]} : {v.type or module_type(v.path)}" for v in inputs]
@@ -439,8 +461,11 @@ class Function:
     @staticmethod
     def count(frame: Frame, inputs: list[Value]) -> int:
         """How many values there are before the results of calls."""
-        n = 1 + len(inputs) + len(frame.found)
+        n = (not frame.is_task) + len(inputs) + len(frame.found)
         return n + sum(len(item.outputs) for item in frame.items)
+
+    def has_self(self) -> bool:
+        return self.record.is_method and not self.frame.is_task
 
     def define(self, value: Value, is_named: bool = True) -> str:
         name = value.name if is_named else None
@@ -479,7 +504,16 @@ class Function:
         self.line_of[node] = f"{outputs} = {node.kind}{attributes}({', '.join(inputs)}){where}"
         self.lines.append(self.line_of[node])
 
+    def fork(self, task: Frame) -> None:
+        assert task.future is not None
+        inputs = ", ".join(self.use(v) for v in task.inputs)
+        self.n_values += 1
+        self.names[task.future] = made = self.fresh()
+        self.lines.append(f"{made} : {task.future.type} = prim::fork[name=\"{task.method}\"]({inputs})")
+
     def call(self, frame: Frame) -> None:
+        if frame.is_task:
+            return self.fork(frame)
         owner = self.use(self.record.attribute(frame.path, ""))
         inputs = ", ".join([owner, *(self.use(v) for v in frame.inputs)])
         outputs = list(frame.outputs)

@@ -13,7 +13,7 @@ import torch
 from torch.jit._trace import TracerWarning
 
 from .door import door
-from .torch_trace import DISPATCH, ONLY_CONSTANTS, PACKAGE, WHAT_IS_LOST, Size, SymbolicNumber, Tracer, current, instruction
+from .torch_trace import DISPATCH, ONLY_CONSTANTS, PACKAGE, WHAT_IS_LOST, Size, SymbolicNumber, TracedFuture, Tracer, current, instruction
 
 
 def lost(to: str) -> str:
@@ -171,6 +171,18 @@ def _index(self: torch.Tensor) -> int:
     return number
 
 
+def _forking(original: Callable) -> Callable:
+    def fork(func: Any, *args: Any, **kwargs: Any) -> Any:
+        tracer = current()
+        return original(func, *args, **kwargs) if tracer is None else tracer.fork(func, args, kwargs)
+
+    return fork
+
+
+def _waiting(original: Callable) -> Callable:
+    return lambda future: future.wait() if isinstance(future, TracedFuture) else original(future)
+
+
 def replacements() -> list[tuple[Any, str, Any]]:
     tensor, base = torch.Tensor, torch._C.TensorBase
     shape = property(_size, doc=base.shape.__doc__)
@@ -185,6 +197,8 @@ def replacements() -> list[tuple[Any, str, Any]]:
         (torch, "numel", _numel),
         (torch._C.ScriptFunction, "__call__", _scripted_by_torch(torch._C.ScriptFunction.__call__)),
         (tensor, "__index__", _index),
+        (torch._C, "fork", _forking(torch._C.fork)),
+        (torch._C, "wait", _waiting(torch._C.wait)),
         (torch._C, "_get_tracing_state", current),
         (torch._C, "_is_tracing", lambda: current() is not None),
     ]

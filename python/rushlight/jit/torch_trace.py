@@ -625,6 +625,37 @@ class Tracer:
                     item, self.record.one("aten::__getitem__", [value, name], split_types(value.type.removeprefix("Dict"))[1])
                 )
 
+    # -- Tasks --------------------------------------------------------------------------------------------------
+
+    def fork(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """A task: runs now, recorded as a function of its own."""
+        self.record.open_task()
+        try:
+            result = func(*args, **kwargs)
+            output = self.packed(result)
+        except BaseException:
+            self.record.close()
+            raise
+        made = TracedFuture(result)
+        made.recorded = self.record.close_task(output)
+        return made
+
+    def packed(self, value: Any) -> Value:
+        """A result in one value."""
+        if isinstance(value, torch.Tensor):
+            return self.value(value)
+        if isinstance(value, (list, tuple)):
+            parts = [self.packed(v) for v in value]
+            if isinstance(value, tuple):
+                return self.record.one("prim::TupleConstruct", parts, f"({', '.join(p.type for p in parts)})")
+            return self.record.one("prim::ListConstruct", parts, f"{parts[0].plain_type if parts else 'Tensor'}[]")
+        raise RuntimeError(f"a task that gives a {type(value).__name__} cannot be traced")
+
+    def wait(self, future: TracedFuture) -> Any:
+        made = self.record.one("aten::wait", [future.recorded], future.recorded.type[len("Future[") : -1], "", location())
+        self.bind_result(future.result, made)
+        return future.result
+
     # -- Questions ---------------------------------------------------------------------------------------------
 
     def size(self, tensor: torch.Tensor, dim: int) -> Any:
@@ -725,6 +756,24 @@ class Tracer:
     def pop_scope(self) -> None:
         if not self.paused and self.record.frame is not self.record.root:
             self.record.close()
+
+
+class TracedFuture:
+    """What fork gives while tracing."""
+
+    recorded: Value
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+    def wait(self) -> Any:
+        tracer = current()
+        return self.result if tracer is None else tracer.wait(self)
+
+    value = wait
+
+    def done(self) -> bool:
+        return True
 
 
 def consumed(item: Any) -> int:

@@ -9,7 +9,7 @@ import torch
 from .. import _rushlight
 from . import kinds, marks, torch_modules
 from .door import door
-from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs
+from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs, task_names
 
 
 class Built:
@@ -81,10 +81,10 @@ class Built:
         """The recorded functions, as methods."""
         record = recording.tracer.record
         renamed: dict[tuple[str, str], str] = {}
-        functions = record.functions(recording.output, self.type_name, self.free_name(renamed))
+        functions = record.functions(recording.output, self.type_name, task_names(self.free_name(renamed)))
         functions[-1].name = method
         for made in functions:
-            cls = self.made[id(self.paths[made.path])][0]
+            cls = None if made.frame.is_task else self.made[id(self.paths[made.path])][0]
             _rushlight.define_graph(self.door.unit, made.name, cls, made.text, tuple(made.constants))
 
     def free_name(self, renamed: dict[tuple[str, str], str]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import itertools
 import sys
 import warnings
 from collections.abc import Callable
@@ -553,14 +554,23 @@ def _function_name(func: Any) -> str:
         return "__torch__." + type(func).__name__
 
 
+_n_tasks = itertools.count()
+
+
+def task_names(method: Any = None) -> Any:
+    """Names for Record.functions: tasks are functions of their own."""
+    return lambda path, wanted: method(path, wanted) if path is not None else f"__torch__.__forked_function_{next(_n_tasks)}"
+
+
 def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
     kept = clone_inputs(inputs) if options.check else None
     recording = Recording(func, inputs, options, {})
     record = recording.tracer.record
-    *_, made = record.functions(recording.output, lambda path: "")
-    function = ScriptFunction(
-        _rushlight.define_graph(door().unit, _function_name(func), None, made.text, tuple(made.constants))
-    )
+    *tasks, made = record.functions(recording.output, lambda path: "", task_names())
+    unit = door().unit
+    for task in tasks:
+        _rushlight.define_graph(unit, task.name, None, task.text, tuple(task.constants))
+    function = ScriptFunction(_rushlight.define_graph(unit, _function_name(func), None, made.text, tuple(made.constants)))
     function._rush_adopt(func)
     function._rush_is_traced = True
     if options.check:
