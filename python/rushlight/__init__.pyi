@@ -72,6 +72,7 @@ from .jit import TracingCheckError as TracingCheckError
 from .jit import annotate as annotate
 from .jit import enable_onednn_fusion as enable_onednn_fusion
 from .jit import export as export
+from .jit import export_opnames as export_opnames
 from .jit import fork as fork
 from .jit import freeze as freeze
 from .jit import fuser as fuser

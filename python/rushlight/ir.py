@@ -10,6 +10,7 @@ A handle keeps its graph alive.  A node that was destroyed says so when it is us
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -419,8 +420,10 @@ class _Graph:
         print(self, end="")
 
     def __str__(self) -> str:
-        """The graph's text; functions that it calls have their short names and tasks are graphs of their own, as in PyTorch's."""
-        text = _CALLEE.sub(r"\1\2", self.str())
+        """The graph's text; as in PyTorch's, functions that it calls have short names and tasks are graphs of their own."""
+        torch = sys.modules.get("torch")
+        ranges = torch is None or getattr(torch._C.Graph, "global_print_source_ranges", True)
+        text = _CALLEE.sub(r"\1\2", self.str() if ranges else self.str(False))
         tasks = [n for n in _all_nodes(self) if n.kind() == "prim::fork"] if "= prim::fork[name=" in text else []
         for i, task in enumerate(tasks):
             text = _TASK.sub(f"prim::fork_{i}", text, count=1) + f"with prim::fork_{i} = {task.g('Subgraph')}"

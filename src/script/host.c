@@ -145,6 +145,7 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
     sc->args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *sc->args);
     memcpy(sc->args, f->schema->args, sc->n_args * sizeof *sc->args);
     sc->args[0].type = type_simple(TYPE_ANY);
+    sc->args[0].name = "self"; /* whatever the author calls it */
   }
   h->u = u;
   h->object = n->object;

@@ -35,7 +35,9 @@ from .futures import Future, fork, wait
 from .objects import RecursiveScriptClass
 from .runtime import (
     enable_onednn_fusion,
+    export_opnames,
     fuser,
+    is_enabled,
     onednn_fusion_enabled,
     optimized_execution,
     set_fusion_strategy,
@@ -58,6 +60,7 @@ __all__ = [
     "annotate",
     "enable_onednn_fusion",
     "export",
+    "export_opnames",
     "fork",
     "freeze",
     "fuser",
@@ -87,6 +90,8 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     Functions give a ScriptFunction, modules a ScriptModule; a class is given back, ready to be used in programs.
     """
     warn_of_optimize(optimize)
+    if not is_enabled():
+        return obj
     if isinstance(obj, ScriptFunction) or getattr(obj, "_rush_is_scripted", False):
         return obj
     if isinstance(obj, (FunctionType, MethodType)):
@@ -112,6 +117,8 @@ def script_method(fn: Any) -> Any:
     """Marks a method of a subclass of ScriptModule as part of its program."""
     from .torch_modules import ScriptMethodStub
 
+    if not is_enabled():
+        return fn
     frame = sys._getframe(1)
     names: dict[str, Any] = dict(frame.f_back.f_locals) if frame.f_back is not None else {}
     return ScriptMethodStub(names, fn)

@@ -77,7 +77,12 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
         )
         drop = drop_on_export
     elif drop:
-        warnings.warn("ignore(True) has been deprecated. Use torch.jit.unused instead.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "ignore(True) has been deprecated. TorchScript will now drop the function call on compilation. Use "
+            "torch.jit.unused now. {}",
+            FutureWarning,
+            stacklevel=2,
+        )
 
     def decorator(fn: Any) -> Any:
         fn._torchscript_modifier = marks.UNUSED if drop else marks.IGNORE

@@ -45,6 +45,19 @@ class {0}:
         self.name = self.name
 """
 
+_FUSING = """
+class {0}:
+    def __init__(self) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        pass
+"""
+
 # Functions of torch that are TorchScript of its own, by the path of the Python function: texts of one function each.
 _NTUPLE = "def {0}(x: BroadcastingList{1}[{2}]) -> List[{2}]:\n    return x\n"
 _FUNCTIONS = {
@@ -240,10 +253,12 @@ class Door:
 
     def prelude_class(self, cls: Any) -> Any:
         torch = sys.modules.get("torch")
-        if torch is None or cls not in (torch.no_grad, torch.enable_grad, torch.autograd.profiler.record_function):
+        fusing = (runtime.strict_fusion, getattr(getattr(torch, "jit", None), "strict_fusion", None))
+        plain = (torch.no_grad, torch.enable_grad, torch.autograd.profiler.record_function) if torch is not None else ()
+        if torch is None or cls not in (*plain, *fusing):
             return None
         if cls not in self._prelude:
-            template = _RECORD if cls is torch.autograd.profiler.record_function else _PRELUDE
+            template = _FUSING if cls in fusing else _RECORD if cls is torch.autograd.profiler.record_function else _PRELUDE
             text = template.format(cls.__name__, cls is torch.enable_grad)
             t = self.unit.add_class(qualified_name(cls), kinds.C_SCRIPT, cls)
             source = self.sources.of_text("torch", text)

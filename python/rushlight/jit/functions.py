@@ -61,6 +61,13 @@ class ExecutorState:
         self.execution_plans = {of.schema_text: ExecutionPlan(of.dump(_GRAPH_OPTIMIZED))}
 
 
+def optimized(graph: Any) -> Any:
+    """A graph as it is before it is compiled."""
+    for name in ("peephole", "constant_propagation", "cse", "dce", "constant_pooling"):
+        graph.run_pass(name)
+    return graph
+
+
 class ScriptFunction(_rushlight.Function):
     """A function that was compiled; called like the one that it was made of."""
 
@@ -101,7 +108,10 @@ class ScriptFunction(_rushlight.Function):
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         """The graph that runs, after a call with these arguments."""
         self(*args, **kwargs)
-        return self.dump(_GRAPH_OPTIMIZED)
+        return optimized(self.inlined_graph)
+
+    def _debug_flush_compilation_cache(self) -> None:
+        """Nothing to do: what is compiled does not depend on calls."""
 
     def save(self, f: str | os.PathLike[str] | BinaryIO, _extra_files: Any = None) -> None:
         from .. import save

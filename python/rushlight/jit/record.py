@@ -356,7 +356,8 @@ class Record:
 
     def functions(self, output: Value, module_type: Any, name: Any = None, is_counted: bool = False) -> list[Function]:
         """Callees first; the last one is the traced function itself.  module_type(path) names a module's type,
-        name(path, wanted) a method of it that is not there yet, or (for no path) a function.  is_counted: values are numbered as they come."""
+        name(path, wanted) a method of it that is not there yet, or (for no path) a function.  is_counted: values are
+        numbered as they come."""
         self.finish(output)
         self.is_counted = is_counted
         self.name_methods(self.root, name or _counted())
@@ -509,7 +510,7 @@ class Function:
         inputs = ", ".join(self.use(v) for v in task.inputs)
         self.n_values += 1
         self.names[task.future] = made = self.fresh()
-        self.lines.append(f"{made} : {task.future.type} = prim::fork[name=\"{task.method}\"]({inputs})")
+        self.lines.append(f'{made} : {task.future.type} = prim::fork[name="{task.method}"]({inputs})')
 
     def call(self, frame: Frame) -> None:
         if frame.is_task:

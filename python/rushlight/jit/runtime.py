@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import types
 import typing
 import warnings
@@ -15,12 +17,14 @@ def _has(obj: Any, target: Any) -> bool:
     args = typing.get_args(target)
     if target is Any:
         return True
+    bare = next((name for name in ("List", "Dict", "Tuple", "Optional") if target is getattr(typing, name)), None)
+    if bare is not None or target in (list, dict, tuple):
+        name = bare or target.__name__.capitalize()
+        more = ", int" if name == "Dict" else ""
+        raise RuntimeError(
+            f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int{more}]"
+        )
     if origin is None:
-        if target in (typing.List, typing.Dict, typing.Tuple, typing.Optional, list, dict, tuple):  # noqa: UP006
-            name = getattr(target, "_name", None) or target.__name__.capitalize()
-            raise RuntimeError(
-                f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
-            )
         return obj is None if target is None else isinstance(obj, target)
     if origin in (Union, getattr(types, "UnionType", Union)):
         return any(_has(obj, a) for a in args)
@@ -29,6 +33,12 @@ def _has(obj: Any, target: Any) -> bool:
             return False
         args = () if args == ((),) else args
         return len(obj) == len(args) and all(_has(x, a) for x, a in zip(obj, args, strict=True))
+    if origin in (list, dict) and isinstance(obj, origin) and not obj:
+        warnings.warn(
+            "The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For example, List[int] "
+            "would become list and therefore falsely return True for List[float] or List[str].",
+            stacklevel=4,
+        )
     if origin is dict:
         return isinstance(obj, dict) and all(_has(k, args[0]) and _has(v, args[1]) for k, v in obj.items())
     if origin is list:
@@ -43,6 +53,12 @@ def isinstance_(obj: Any, target_type: Any) -> bool:
 
 
 isinstance_.__name__ = "isinstance"
+
+
+def is_enabled() -> bool:
+    """False after torch.jit._state.disable(), and with PYTORCH_JIT=0: then code stays Python's."""
+    state = sys.modules.get("torch.jit._state")
+    return bool(state._enabled.enabled) if state is not None else os.environ.get("PYTORCH_JIT", "1") != "0"
 
 
 def warn_of_optimize(optimize: Any) -> None:
@@ -64,12 +80,45 @@ def optimized_execution(should_optimize: bool) -> Iterator[None]:
 @contextmanager
 def fuser(name: str) -> Iterator[None]:
     """Has no effect: results do not depend on it."""
+    if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
+        raise Exception(f"unrecognized fuser option (name: {name})")
     yield
 
 
+class _Switches:
+    """What was set, for those who ask."""
+
+    strategy: typing.ClassVar[list[tuple[str, int]]] = [("STATIC", 2), ("DYNAMIC", 10)]
+    onednn = False
+
+
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Has no effect here: gives back what was given."""
-    return strategy
+    """Has no effect here; returns what was set before."""
+    for kind, _ in strategy:
+        if kind not in ("STATIC", "DYNAMIC"):
+            raise ValueError(f"FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: {kind}")
+    before, _Switches.strategy = _Switches.strategy, [(kind, int(depth)) for kind, depth in strategy]
+    return before
+
+
+def export_opnames(module: Any) -> list[str]:
+    """The names of all operators of the module's program, sorted: "aten::add.Tensor"."""
+    from .functions import optimized
+
+    found: set[str] = set()
+
+    def add(block: Any) -> None:
+        for node in block.nodes():
+            name = str(node.schema()).partition("(")[0]
+            if "::" in name and not name.startswith("prim::"):
+                found.add(name)
+            for inner in node.blocks():
+                add(inner)
+
+    for submodule in module.modules():
+        for method in submodule._get_methods():
+            add(optimized(method.inlined_graph))
+    return sorted(found)
 
 
 class strict_fusion:
@@ -83,9 +132,10 @@ class strict_fusion:
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Has no effect here."""
+    """Has no effect here; onednn_fusion_enabled says what was asked for."""
+    _Switches.onednn = bool(enabled)
 
 
 def onednn_fusion_enabled() -> bool:
-    """False: there is none here."""
-    return False
+    """What was asked for last."""
+    return _Switches.onednn

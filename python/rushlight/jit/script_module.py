@@ -166,9 +166,17 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def _c(self) -> Any:
         return CModule(self)
 
+    def _save_for_lite_interpreter(self, f: Any = None, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("programs for PyTorch Mobile's interpreter are not written")
+
+    _save_to_buffer_for_lite_interpreter = _save_for_lite_interpreter
+
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
-        """forward's graph."""
-        return self.forward.graph
+        """forward's graph as it runs, after a call with these arguments."""
+        from .functions import optimized
+
+        self(*args, **kwargs)
+        return optimized(self.inlined_graph)
 
     def get_debug_state(self) -> Any:
         """What runs when forward is called."""

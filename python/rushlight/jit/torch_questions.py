@@ -13,7 +13,18 @@ import torch
 from torch.jit._trace import TracerWarning
 
 from .door import door
-from .torch_trace import DISPATCH, ONLY_CONSTANTS, PACKAGE, WHAT_IS_LOST, Size, SymbolicNumber, TracedFuture, Tracer, current, instruction
+from .torch_trace import (
+    DISPATCH,
+    ONLY_CONSTANTS,
+    PACKAGE,
+    WHAT_IS_LOST,
+    Size,
+    SymbolicNumber,
+    TracedFuture,
+    Tracer,
+    current,
+    instruction,
+)
 
 
 def lost(to: str) -> str:

@@ -18,7 +18,7 @@ from .. import _rushlight, ops
 from .door import door
 from .functions import ScriptFunction
 from .names import qualified_name
-from .runtime import warn_of_optimize
+from .runtime import is_enabled, warn_of_optimize
 
 __all__ = ["TracingCheckError", "trace", "trace_module"]
 
@@ -117,6 +117,8 @@ def trace(
 ) -> Any:
     """What `func` does with the example inputs as a program: a ScriptFunction, or a module for a torch.nn.Module."""
     warn_of_optimize(optimize)
+    if not is_enabled():
+        return func
     if isinstance(func, _rushlight.Module):
         warnings.warn(
             "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2
@@ -170,6 +172,8 @@ def trace_module(
     import torch
 
     warn_of_optimize(optimize)
+    if not is_enabled():
+        return mod
     if not isinstance(mod, torch.nn.Module):
         raise AttributeError("expected torch.nn.Module as the first argument")
     if not isinstance(inputs, dict):
