@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "archive/unpickle.h"
+#include "base/grow.h"
 #include "export/autocast.h"
 #include "ops/lookup.h"
 
@@ -215,12 +216,7 @@ static ir_value *read_list(ex_reader *r, json *j, read_item *item, const type *e
   ir_value **items = session_array(r->s, ir_value *, cap);
 
   for (json_begin_array(j); json_next_item(j);) {
-    if (n == cap) {
-      ir_value **grown = session_array(r->s, ir_value *, 2 * (size_t)cap);
-      memcpy(grown, items, n * sizeof *items);
-      items = grown;
-      cap *= 2;
-    }
+    GROW(r->s, items, n, cap, 0);
     items[n++] = item(r, j);
   }
   return ex_list(r, items, n, elem);
@@ -434,12 +430,7 @@ static void read_arguments(ex_reader *r, json *j, ex_node *n)
 
   n->args = session_array(r->s, ex_arg, cap);
   for (json_begin_array(j); json_next_item(j); n->n_args++) {
-    if (n->n_args == cap) {
-      ex_arg *grown = session_array(r->s, ex_arg, 2 * (size_t)cap);
-      memcpy(grown, n->args, cap * sizeof *grown);
-      n->args = grown;
-      cap *= 2;
-    }
+    GROW(r->s, n->args, n->n_args, cap, 0);
     ex_arg *a = &n->args[n->n_args];
     for (json_begin_object(j); json_next_key(j, &key);) {
       if (str_is(key, "name"))
@@ -482,12 +473,7 @@ str *ex_output_names(ex_reader *r, str outputs, uint32_t *n)
       if (list)
         json_begin_array(&j);
       while (!list || json_next_item(&j)) {
-        if (*n == cap) {
-          str *grown = session_array(r->s, str, 2 * (size_t)cap);
-          memcpy(grown, names, cap * sizeof *grown);
-          names = grown;
-          cap *= 2;
-        }
+        GROW(r->s, names, *n, cap, 0);
         names[*n] = (str){0};
         if (json_peek(&j) == JSON_OBJECT)
           names[*n] = name_of(&j);
@@ -554,12 +540,7 @@ ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n)
   *n = 0;
   json_init_at(&j, r->s, &r->in, outputs);
   for (json_begin_array(&j); json_next_item(&j);) {
-    if (*n == cap) {
-      ir_value **grown = session_array(r->s, ir_value *, 2 * (size_t)cap);
-      memcpy(grown, v, cap * sizeof *grown);
-      v = grown;
-      cap *= 2;
-    }
+    GROW(r->s, v, *n, cap, 0);
     v[*n] = read_argument(r, &j, &graph);
     if (!v[*n])
       json_fail(&j, "a graph as an output");

@@ -1,5 +1,6 @@
 /* What a call must satisfy: the conditions that PyTorch's ep.module() checks, in its order. */
 #include "archive/exported_int.h"
+#include "base/grow.h"
 
 typedef struct guard_list {
   const guard **g;
@@ -19,14 +20,7 @@ static void push(guard_reader *q, const guard *g)
 {
   guard_list *l = &q->out;
 
-  if (l->n == l->cap) {
-    uint32_t cap = l->cap ? 2 * l->cap : 16;
-    const guard **grown = session_array(q->r->s, const guard *, cap);
-    if (l->n)
-      memcpy(grown, l->g, l->n * sizeof *grown);
-    l->g = grown;
-    l->cap = cap;
-  }
+  GROW(q->r->s, l->g, l->n, l->cap, 16);
   l->g[l->n++] = g;
 }
 

@@ -3,6 +3,7 @@
 #include "archive/exported_int.h"
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
+#include "base/grow.h"
 
 /* -- Weights and constants ------------------------------------------------------------------------------- */
 
@@ -340,12 +341,7 @@ static input_spec *read_input_specs(ex_reader *r, str text, uint32_t *n)
   *n = 0;
   json_init_at(&j, r->s, &r->in, text);
   for (json_begin_array(&j); json_next_item(&j);) {
-    if (*n == cap) {
-      input_spec *grown = session_array(r->s, input_spec, 2 * (size_t)cap);
-      memcpy(grown, specs, cap * sizeof *grown);
-      specs = grown;
-      cap *= 2;
-    }
+    GROW(r->s, specs, *n, cap, 0);
     for (json_begin_object(&j); json_next_key(&j, &kind);)
       read_input_spec(&j, kind, &specs[*n]);
     ++*n;

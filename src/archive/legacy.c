@@ -6,6 +6,7 @@
 #include "archive/legacy.h"
 
 #include "archive/unpickle.h"
+#include "base/grow.h"
 #include "formats/json.h"
 #include "run/code.h"
 #include "script/import.h"
@@ -176,11 +177,7 @@ static void read_tensors(legacy *l, str part)
       tensor_def d;
       l->at = j.pos;
       read_tensor_def(&j, &d);
-      if (n == cap) {
-        rush_value *grown = session_array(l->s, rush_value, cap *= 2);
-        memcpy(grown, all, n * sizeof *all);
-        all = grown;
-      }
+      GROW(l->s, all, n, cap, 0);
       all[n++] = make_tensor(l, &d);
     }
   }
@@ -261,13 +258,7 @@ typedef struct slots { /* attributes while they are collected */
 
 static uint32_t add_slot(legacy *l, slots *o, str name, const type *t, rush_value v)
 {
-  if (o->n == o->cap) {
-    rush_value *grown = session_array(l->s, rush_value, o->cap ? 2 * o->cap : 16);
-    if (o->n)
-      memcpy(grown, o->at, o->n * sizeof *grown);
-    o->at = grown;
-    o->cap = o->cap ? 2 * o->cap : 16;
-  }
+  GROW(l->s, o->at, o->n, o->cap, 16);
   o->at[o->n++] = v;
   return class_add_attr(l->s, o->cls, session_printf(l->s, "%.*s", (int)name.len, name.p), t);
 }

@@ -1,4 +1,5 @@
 #include "ir/alias.h"
+#include "base/grow.h"
 
 #define NO_GROUP UINT32_MAX /* of values without memory */
 #define N_KNOWN 64          /* arguments whose constant value a summary tells apart */
@@ -52,22 +53,10 @@ bool alias_type_has_memory(const type *t)
 
 static uint32_t new_group(alias_info *a)
 {
-  if (a->n == a->cap) {
-    uint32_t cap = a->cap ? 2 * a->cap : 64;
-    uint32_t *parent = session_array(a->s, uint32_t, cap);
-    uint8_t *written = session_array(a->s, uint8_t, cap);
-    truth *known = session_array(a->s, truth, cap);
-
-    if (a->n) {
-      memcpy(parent, a->parent, a->n * sizeof *parent);
-      memcpy(written, a->written, a->n * sizeof *written);
-      memcpy(known, a->known, a->n * sizeof *known);
-    }
-    a->parent = parent;
-    a->written = written;
-    a->known = known;
-    a->cap = cap;
-  }
+  uint32_t cap = a->cap, known_cap = a->cap;
+  GROW(a->s, a->parent, a->n, cap, 64);
+  GROW(a->s, a->known, a->n, known_cap, 64);
+  GROW(a->s, a->written, a->n, a->cap, 64);
   a->parent[a->n] = a->n;
   return a->n++;
 }

@@ -8,6 +8,7 @@
  *
  * Numbers of unnamed values are kept, so that printing gives the same text.  Indentation means
  * nothing: a block ends with its `-> (...)`. */
+#include "base/grow.h"
 #include "ir/parse_int.h"
 
 #include <stdlib.h>
@@ -188,13 +189,7 @@ void parse_node(ir_parser *p, ir_block *b)
   uint32_t n_outs = 0, cap = 0;
 
   while (parse_peek(p, "%")) {
-    if (n_outs == cap) {
-      pending_output *fresh = session_array(p->s, pending_output, cap = cap ? cap * 2 : 4);
-
-      if (n_outs)
-        memcpy(fresh, outs, n_outs * sizeof *fresh);
-      outs = fresh;
-    }
+    GROW(p->s, outs, n_outs, cap, 4);
     outs[n_outs].name = value_name(p);
     outs[n_outs++].type = typed(p);
     if (!parse_accept(p, ","))

@@ -1,4 +1,5 @@
 /* ir/parse_atoms.c -- words, types, attributes and constants of graph text. */
+#include "base/grow.h"
 #include "ir/facts.h"
 #include "ir/parse_int.h"
 
@@ -122,13 +123,9 @@ static uint32_t parse_types(ir_parser *p, const char *end, const type ***out,
   bool named = false;
 
   while (!parse_accept(p, end)) {
-    if (n == cap) {
-      const type **t = session_array(p->s, const type *, cap * 2);
-      const char **f = session_array(p->s, const char *, cap * 2);
-      memcpy(t, types, n * sizeof *t);
-      memcpy(f, names, n * sizeof *f);
-      types = t, names = f, cap *= 2;
-    }
+    uint32_t name_cap = cap;
+    GROW(p->s, names, n, name_cap, 0);
+    GROW(p->s, types, n, cap, 0);
     const char *at = p->at;
     str field = parse_word(p, "_");
     if (fields && field.len && parse_peek(p, ": ")) {

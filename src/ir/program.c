@@ -1,5 +1,6 @@
 /* ir/program.c -- programs: making them, finding in them, compiling bodies once, the end of one. */
 #include "ir/program.h"
+#include "base/grow.h"
 
 #include <stdio.h>
 
@@ -149,20 +150,6 @@ static char *copy_text(session *s, program *p, const char *text)
   return t;
 }
 
-/* Room for one more item in an arena array that doubles. */
-static void *grow(session *s, program *p, void *old, uint32_t n, uint32_t *cap, size_t item_bytes)
-{
-  if (n < *cap)
-    return old;
-  uint32_t fresh_cap = *cap ? *cap * 2 : 4;
-  void *fresh = session_alloc_in(s, &p->mem, fresh_cap * item_bytes);
-
-  if (n)
-    memcpy(fresh, old, n * item_bytes);
-  *cap = fresh_cap;
-  return fresh;
-}
-
 static void register_name(session *s, table *t, const char *name, void *what)
 {
   if (table_get(t, str_of(name)))
@@ -224,7 +211,7 @@ function *class_add_method(session *s, const type *cls, const char *name)
   function *f = new_function(s, ci->program, name, session_printf(s, "%s.%s", cls->name, name));
 
   f->self = cls;
-  ci->methods = grow(s, ci->program, ci->methods, ci->n_methods, &ci->cap_methods, sizeof(void *));
+  GROW_IN(s, &ci->program->mem, ci->methods, ci->n_methods, ci->cap_methods, 4);
   ci->methods[ci->n_methods++] = f;
   return f;
 }
@@ -233,14 +220,14 @@ void class_share_function(session *s, const type *cls, function *f)
 {
   class_info *ci = cls->cls;
 
-  ci->methods = grow(s, ci->program, ci->methods, ci->n_methods, &ci->cap_methods, sizeof(void *));
+  GROW_IN(s, &ci->program->mem, ci->methods, ci->n_methods, ci->cap_methods, 4);
   ci->methods[ci->n_methods++] = f;
 }
 
 static class_attr *add_attr(session *s, class_info *ci, class_attr **list, uint32_t *n,
                             uint32_t *cap)
 {
-  *list = grow(s, ci->program, *list, *n, cap, sizeof(class_attr));
+  GROW_IN(s, &ci->program->mem, *list, *n, *cap, 4);
   return &(*list)[(*n)++];
 }
 
@@ -334,7 +321,7 @@ source *program_add_source(session *s, program *p, const char *name, const char 
   if (!src)
     session_check(s, call_nomem(s->cx));
   session_defer(s, release_source, src);
-  p->sources = grow(s, p, p->sources, p->n_sources, &p->cap_sources, sizeof(void *));
+  GROW_IN(s, &p->mem, p->sources, p->n_sources, p->cap_sources, 4);
   p->sources[p->n_sources++] = session_keep(s, src);
   return src;
 }

@@ -5,6 +5,7 @@
  *
  * Sizes are asked for when it runs, so nothing need be known of them.  FEWEST products at least, in one block, whose
  * operands nobody writes to, all made before the first result is used.  Sums may be rounded in another order. */
+#include "base/grow.h"
 #include "ir/alias.h"
 #include "ops/lookup.h"
 #include "passes/passes_int.h"
@@ -28,13 +29,7 @@ typedef struct batcher {
 
 static void add_product(batcher *b, ir_node *n)
 {
-  if (b->n == b->cap) {
-    product *fresh = session_array(b->s, product, 2 * b->cap + 16);
-    if (b->n)
-      memcpy(fresh, b->v, b->n * sizeof *fresh);
-    b->v = fresh;
-    b->cap = 2 * b->cap + 16;
-  }
+  GROW(b->s, b->v, b->n, b->cap, 16);
   b->v[b->n] = (product){n, b->n};
   b->n++;
 }

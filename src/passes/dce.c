@@ -2,6 +2,7 @@
  *
  * Live is what has an effect, what the graph returns, what writes to memory that something live can see, and what
  * those use.  A result of a branch or a loop is live by itself: the others go, with what made them. */
+#include "base/grow.h"
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
@@ -18,23 +19,12 @@ typedef struct dce {
   uint32_t n_values, cap_values, n_nodes, cap_nodes;
 } dce;
 
-static void *grown(session *s, void *old, uint32_t n, uint32_t *cap)
-{
-  if (n < *cap)
-    return old;
-  void **fresh = session_array(s, void *, *cap ? 2 * *cap : 64);
-  if (n)
-    memcpy(fresh, old, n * sizeof *fresh);
-  *cap = *cap ? 2 * *cap : 64;
-  return fresh;
-}
-
 static void need_node(dce *d, ir_node *n)
 {
   if (n->scratch || n->kind == IR_PARAM)
     return;
   n->scratch = 1;
-  d->nodes = grown(d->s, d->nodes, d->n_nodes, &d->cap_nodes);
+  GROW(d->s, d->nodes, d->n_nodes, d->cap_nodes, 64);
   d->nodes[d->n_nodes++] = n;
 }
 
@@ -43,7 +33,7 @@ static void need_value(dce *d, ir_value *v)
   if (d->live_value[v->scratch])
     return;
   d->live_value[v->scratch] = true;
-  d->values = grown(d->s, d->values, d->n_values, &d->cap_values);
+  GROW(d->s, d->values, d->n_values, d->cap_values, 64);
   d->values[d->n_values++] = v;
 }
 

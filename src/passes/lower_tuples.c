@@ -2,6 +2,7 @@
  *
  * Simple: what is taken out of a tuple that is made in sight is what was put in.  All: also inputs and outputs of
  * the graph, of branches and of loops carry elements; only what operators and calls give or take as one stays. */
+#include "base/grow.h"
 #include "passes/passes_int.h"
 
 /* -- Simple ------------------------------------------------------------------------------------ */
@@ -73,13 +74,7 @@ typedef struct values { /* a list that grows */
 
 static void push(values *l, ir_value *v)
 {
-  if (l->n == l->cap) {
-    ir_value **fresh = session_array(l->s, ir_value *, 2 * l->cap + 8);
-    if (l->n)
-      memcpy(fresh, l->v, l->n * sizeof *fresh);
-    l->v = fresh;
-    l->cap = 2 * l->cap + 8;
-  }
+  GROW(l->s, l->v, l->n, l->cap, 8);
   l->v[l->n++] = v;
 }
 

@@ -1,5 +1,6 @@
 /* passes/names.c -- see names.h. */
 #include "passes/names.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,16 +45,9 @@ static void fill_slot(name_set *t, uint32_t i)
 
 static void grow(session *s, name_set *t)
 {
-  uint32_t cap = t->cap ? t->cap * 2 : 4;
-  const char **names = session_array(s, const char *, cap);
-  uint32_t *hashes = session_array(s, uint32_t, cap);
-  if (t->n) {
-    memcpy(names, t->names, t->n * sizeof *names);
-    memcpy(hashes, t->hashes, t->n * sizeof *hashes);
-  }
-  t->names = names;
-  t->hashes = hashes;
-  t->cap = cap;
+  uint32_t cap = t->cap;
+  GROW(s, t->hashes, t->n, cap, 4);
+  GROW(s, t->names, t->n, t->cap, 4);
   if (cap <= SMALL)
     return;
   t->n_slots = cap * 2;

@@ -3,6 +3,7 @@
  * Lists: appends (inserts, pops, items set) that come before every other use of a list made in the same block.  Tensors:
  * an in-place operator on a tensor that an operator of the same block has just made, whose memory nothing else has met yet:
  * later uses take the result of the operator that makes a new tensor. */
+#include "base/grow.h"
 #include "ir/facts.h"
 #include "ops/lookup.h"
 #include "passes/passes_int.h"
@@ -19,13 +20,7 @@ typedef struct items {
 
 static void insert_item(items *l, uint32_t at, ir_value *v)
 {
-  if (l->n == l->cap) {
-    ir_value **fresh = session_array(l->s, ir_value *, 2 * l->cap + 8);
-    if (l->n)
-      memcpy(fresh, l->v, l->n * sizeof *fresh);
-    l->v = fresh;
-    l->cap = 2 * l->cap + 8;
-  }
+  GROW(l->s, l->v, l->n, l->cap, 8);
   memmove(l->v + at + 1, l->v + at, (l->n - at) * sizeof *l->v);
   l->v[at] = v;
   l->n++;
@@ -133,16 +128,19 @@ typedef struct found {
   struct found *next;
 } found;
 
-/* Newest first: the last lists of the text come first. */
-static void find_lists(session *s, ir_node *n, void *arg)
+/* Newest first: the last of the text come first. */
+static void keep_found(session *s, found **all, ir_node *n)
 {
-  found **all = arg, *one;
+  found *one = session_new(s, found);
 
-  if (n->kind != IR_LIST_CONSTRUCT)
-    return;
-  one = session_new(s, found);
   *one = (found){n, *all};
   *all = one;
+}
+
+static void find_lists(session *s, ir_node *n, void *arg)
+{
+  if (n->kind == IR_LIST_CONSTRUCT)
+    keep_found(s, arg, n);
 }
 
 void pass_remove_list_mutation(session *s, ir_graph *g)
@@ -239,13 +237,7 @@ typedef struct use_list { /* of one tensor, under all names that its changes giv
 static void add_uses(use_list *l, const ir_value *v)
 {
   for (ir_use *u = v->uses; u; u = u->next) {
-    if (l->n == l->cap) {
-      struct one_use *fresh = session_array(l->s, struct one_use, 2 * l->cap + 8);
-      if (l->n)
-        memcpy(fresh, l->v, l->n * sizeof *fresh);
-      l->v = fresh;
-      l->cap = 2 * l->cap + 8;
-    }
+    GROW(l->s, l->v, l->n, l->cap, 8);
     l->v[l->n++] = (struct one_use){u, ancestor_in(l->block, u->user)->order};
   }
 }
@@ -318,13 +310,8 @@ static void settle_tensor(session *s, ir_value *x)
 
 static void find_fresh(session *s, ir_node *n, void *arg)
 {
-  found **all = arg, *one;
-
-  if (n->n_outputs == 0 || !is_fresh(n->outputs[0]))
-    return;
-  one = session_new(s, found);
-  *one = (found){n, *all};
-  *all = one;
+  if (n->n_outputs && is_fresh(n->outputs[0]))
+    keep_found(s, arg, n);
 }
 
 /* Settling removes nodes: those to settle are found before. */

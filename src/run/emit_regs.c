@@ -1,5 +1,6 @@
 /* run/emit_regs.c -- deaths of values, registers, and the arrays that emission fills. */
 #include "run/emit_int.h"
+#include "base/grow.h"
 
 #define MAX_REGS 65000 /* instructions name registers with 16 bits */
 
@@ -7,15 +8,7 @@
 
 void *coder_grow(coder *e, void *old, uint32_t n, uint32_t *cap, size_t item_bytes)
 {
-  if (n < *cap)
-    return old;
-  uint32_t fresh_cap = *cap ? *cap * 2 : 32;
-  void *fresh = session_alloc_array(e->s, fresh_cap, item_bytes);
-
-  if (n)
-    memcpy(fresh, old, n * item_bytes);
-  *cap = fresh_cap;
-  return fresh;
+  return session_grown(e->s, NULL, old, n, cap, 32, item_bytes);
 }
 
 void set_place(coder *e, const ir_node *n)

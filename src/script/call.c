@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "script/emit_int.h"
+#include "base/grow.h"
 
 /* -- Magic methods ------------------------------------------------------------------------------ */
 
@@ -241,14 +242,7 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
 
 static void add_arg(emitter *e, call_args *a, uint32_t *cap, ir_value *v)
 {
-  if (a->n == *cap) {
-    uint32_t grown = *cap ? *cap * 2 : 8;
-    ir_value **fresh = session_array(e->s, ir_value *, grown);
-    if (a->n)
-      memcpy(fresh, a->args, a->n * sizeof *fresh);
-    a->args = fresh;
-    *cap = grown;
-  }
+  GROW(e->s, a->args, a->n, *cap, 8);
   a->args[a->n++] = v;
 }
 

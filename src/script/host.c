@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/grow.h"
 #include "script/emit.h"
 #include "script/emit_int.h"
 #include "script/lexer.h"
@@ -520,14 +521,7 @@ static void compile_body(session *s, function *f)
 
 static void add_pending(session *s, host_unit *u, function *f)
 {
-  if (u->n_pending == u->cap_pending) {
-    uint32_t cap = u->cap_pending ? 2 * u->cap_pending : 32;
-    function **fresh = session_alloc_in(s, &u->p->mem, cap * sizeof *fresh);
-    if (u->n_pending)
-      memcpy(fresh, u->pending, u->n_pending * sizeof *fresh);
-    u->pending = fresh;
-    u->cap_pending = cap;
-  }
+  GROW_IN(s, &u->p->mem, u->pending, u->n_pending, u->cap_pending, 32);
   u->pending[u->n_pending++] = f;
 }
 
@@ -585,14 +579,7 @@ static void take_back(void *arg)
 
 static void add_of_text(session *s, host_unit *u, function *f)
 {
-  if (u->n_of_texts == u->cap_of_texts) {
-    uint32_t cap = u->cap_of_texts ? 2 * u->cap_of_texts : 4;
-    function **grown = session_alloc_in(s, &u->p->mem, cap * sizeof *grown);
-    if (u->n_of_texts)
-      memcpy(grown, u->of_texts, u->n_of_texts * sizeof *grown);
-    u->of_texts = grown;
-    u->cap_of_texts = cap;
-  }
+  GROW_IN(s, &u->p->mem, u->of_texts, u->n_of_texts, u->cap_of_texts, 4);
   u->of_texts[u->n_of_texts++] = f;
 }
 

@@ -4,6 +4,7 @@
  * unrolled and keys are looked up here.  Only an index with an interface for a type is left to run time. */
 #include <string.h>
 
+#include "base/grow.h"
 #include "script/emit_int.h"
 
 bool em_is_module(const type *t)
@@ -32,18 +33,9 @@ typedef struct members {
 
 static void add_member(emitter *e, members *m, const char *name, sugared v)
 {
-  if (m->n == m->cap) {
-    uint32_t cap = m->cap ? 2 * m->cap : 8;
-    const char **names = session_array(e->s, const char *, cap);
-    sugared *values = session_array(e->s, sugared, cap);
-    if (m->n) {
-      memcpy(names, m->names, m->n * sizeof *names);
-      memcpy(values, m->values, m->n * sizeof *values);
-    }
-    m->names = names;
-    m->values = values;
-    m->cap = cap;
-  }
+  uint32_t cap = m->cap;
+  GROW(e->s, m->names, m->n, cap, 8);
+  GROW(e->s, m->values, m->n, m->cap, 8);
   m->names[m->n] = name;
   m->values[m->n++] = v;
 }

@@ -1,5 +1,6 @@
 /* script/print.c -- statements, functions, and what texts refer to.  See print.h. */
 #include "script/print_int.h"
+#include "base/grow.h"
 
 /* -- What texts refer to ------------------------------------------------------------------------------ */
 
@@ -30,14 +31,7 @@ static void put(script_uses *u, table *t, const char *key, void *v)
 static void use(script_uses *u, const char *key, script_use what)
 {
   put(u, &u->seen, key, (void *)(uintptr_t)(u->n + 1));
-  if (u->n == u->cap) {
-    uint32_t cap = u->cap ? 2 * u->cap : 32;
-    script_use *grown = session_array(u->s, script_use, cap);
-    if (u->n)
-      memcpy(grown, u->items, u->n * sizeof *grown);
-    u->items = grown;
-    u->cap = cap;
-  }
+  GROW(u->s, u->items, u->n, u->cap, 32);
   u->items[u->n++] = what;
 }
 
@@ -187,14 +181,7 @@ static void mark(printer *p, text_buf *out, const ir_node *n)
 
   if (!t->keeps_ranges || !n->range.src)
     return;
-  if (t->n_ranges == t->cap_ranges) {
-    uint32_t cap = t->cap_ranges ? 2 * t->cap_ranges : 64;
-    source_range *grown = session_array(p->s, source_range, cap);
-    if (t->n_ranges)
-      memcpy(grown, t->ranges, t->n_ranges * sizeof *grown);
-    t->ranges = grown;
-    t->cap_ranges = cap;
-  }
+  GROW(p->s, t->ranges, t->n_ranges, t->cap_ranges, 64);
   t->ranges[t->n_ranges] = n->range;
   text_printf(out, "%c%u%c", MARK_BEGIN, t->n_ranges++, MARK_END);
 }
@@ -292,12 +279,7 @@ static void split_line(printer *p, ir_value *v)
       ir_value *before = ir_node_input(user, i - 1);
       if (before->node->kind == IR_CONSTANT || !is_inline(before->node))
         continue;
-      if (n == cap) {
-        ir_value **grown = session_array(p->s, ir_value *, 2 * cap);
-        memcpy(grown, split, n * sizeof *grown);
-        split = grown;
-        cap *= 2;
-      }
+      GROW(p->s, split, n, cap, 0);
       split[n++] = before;
     }
     user->scratch = (user->scratch & ((1u << NODE_SPLIT) - 1)) | (at + first) << NODE_SPLIT;

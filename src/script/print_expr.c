@@ -2,6 +2,7 @@
 #include <math.h>
 #include <ctype.h>
 
+#include "base/grow.h"
 #include "script/print_int.h"
 
 /* -- Values as they are used ------------------------------------------------------------------------ */
@@ -78,14 +79,7 @@ static uint32_t constant_number(script_uses *u, rush_value v)
     if (known.tag == v.tag && (known.as.heap == v.as.heap || (v.tag == RUSH_TAG_TENSOR && same_tensor(known.as.tensor, v.as.tensor))))
       return i;
   }
-  if (u->n_constants == u->cap_constants) {
-    uint32_t cap = u->cap_constants ? 2 * u->cap_constants : 16;
-    rush_value *grown = session_array(u->s, rush_value, cap);
-    if (u->n_constants)
-      memcpy(grown, u->constants, u->n_constants * sizeof *grown);
-    u->constants = grown;
-    u->cap_constants = cap;
-  }
+  GROW(u->s, u->constants, u->n_constants, u->cap_constants, 16);
   u->constants[u->n_constants] = v;
   return u->n_constants++;
 }

@@ -2,6 +2,7 @@
  *
  * A value used once, next to its use when nodes are read backwards, needs no name: what stands between would
  * otherwise run in another order.  Names that the author gave stay. */
+#include "base/grow.h"
 #include "ops/lookup.h"
 #include "script/print_int.h"
 
@@ -161,11 +162,7 @@ static void scan_inputs(printer *p, ir_node *root)
     } else if (v->node == point && can_inline(v)) {
       v->node->scratch |= NODE_INLINE;
       point = previous(point);
-      if (n == cap) {
-        scan_step *grown = session_array(p->s, scan_step, cap *= 2);
-        memcpy(grown, stack, n * sizeof *grown);
-        stack = grown;
-      }
+      GROW(p->s, stack, n, cap, 0);
       stack[n++] = (scan_step){v->node, v->node->n_inputs};
     }
   }

@@ -1,6 +1,7 @@
 /* Shape rules over numbers; arguments as facts. */
 #include <math.h>
 
+#include "base/grow.h"
 #include "shape/shape.h"
 
 typedef int64_t DIM;

@@ -1,6 +1,7 @@
 /* Shape rules over symbolic integers; arguments with symbols for their sizes. */
 #include <math.h>
 
+#include "base/grow.h"
 #include "shape/shape.h"
 
 typedef symint DIM;
