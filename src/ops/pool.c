@@ -428,6 +428,24 @@ static void fractional_planes(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Samples are (batches, channels, n); more batches than the input's are left alone, as PyTorch's functional draws them. */
+static rush_status check_samples(rush_call *c, const rush_tensor *self, int n)
+{
+  const rush_tensor *s = call_tensor(c, 3);
+  int first = self->n_dims - n - 1;
+  if (s->dtype != self->dtype)
+    return call_fail(c->cx, "Expect _random_samples to have the same dtype as input");
+  if (s->n_dims != 3)
+    return call_fail(c->cx, "Expect _random_samples to have 3 dimensions, got %d", (int)s->n_dims);
+  if (s->sizes[0] < (first == 1 ? self->sizes[0] : 1))
+    return call_fail(c->cx, "Expect _random_samples.size(0) no less then input batch size.");
+  if (s->sizes[1] != self->sizes[first])
+    return call_fail(c->cx, "Expect _random_samples.size(1) equals to input channel size.");
+  if (s->sizes[2] != n)
+    return call_fail(c->cx, "Expect _random_samples.size(2) equals to %d; got %lld.", n, (long long)s->sizes[2]);
+  return RUSH_OK;
+}
+
 /* self, kernel_size, output_size, random_samples */
 static rush_status fractional_pool(rush_call *c, int n)
 {
@@ -444,8 +462,7 @@ static rush_status fractional_pool(rush_call *c, int n)
       return call_fail(c->cx, "%s: pool size (%lld) too large relative to input size (%lld)", c->op->schema->name + 6,
                        (long long)g.kernel[d], (long long)g.in[d]);
   g.n_out = g.out[0] * g.out[1] * g.out[2];
-  if (call_tensor(c, 3)->n_elems != g.n_planes * n)
-    return call_fail(c->cx, "Expect _random_samples to have %lld elements", (long long)(g.n_planes * n));
+  TRY(check_samples(c, self, n));
   result_sizes(self, n, g.out, sizes);
   rush_status st = nn_input(c->cx, self, &in);
   if (st == RUSH_OK)
