@@ -257,6 +257,9 @@ RUSH_API rush_status rush_class_add_field(rush_unit *u, const rush_type *t, cons
 RUSH_API const char *rush_class_attr(const rush_type *t, size_t i, const rush_type **type, unsigned *flags);
 RUSH_API rush_function *rush_class_method(const rush_type *t, const char *name); /* or NULL */
 RUSH_API const char *rush_class_method_name(const rush_type *t, size_t i); /* NULL behind the last */
+/* A module class's hooks of forward, in the order in which they run (`pre`: before it); NULL behind the last.  Calls of
+ * methods do not run them: who stands for the module does, as PyTorch's Module.__call__. */
+RUSH_API rush_function *rush_class_hook(const rush_type *t, size_t i, bool pre);
 /* Compile __init__ of a script class, and so complete it. */
 RUSH_API rush_status rush_class_complete(const rush_type *t, rush_error *err) RUSH_CHECKED;
 /* The class's member of that name (borrowed), or UNSET. */
@@ -264,6 +267,9 @@ RUSH_API rush_value rush_class_member(const rush_type *t, const char *name);
 
 /* An object without attributes yet, which rush_object_set_attr sets: new. */
 RUSH_API rush_status rush_object_create(rush_context *c, const rush_type *t, rush_value *out, rush_error *err) RUSH_CHECKED;
+/* An object of a class in C, "__torch__.torch.classes.quantized.LinearPackedParamsBase", from the state that archives have of it:
+ * new. */
+RUSH_API rush_status rush_custom_create(rush_context *c, const char *name, rush_value state, rush_value *out, rush_error *err) RUSH_CHECKED;
 /* An object's class; NULL when it has none of this unit. */
 RUSH_API const rush_type *rush_object_type(rush_value object);
 /* A module around an object of the unit, which saves, prints and is called like a loaded one: new. */

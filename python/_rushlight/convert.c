@@ -272,6 +272,31 @@ static int remember_torch(py_call *call, PyObject *o, rush_value *out)
   return 1;
 }
 
+static bool is_quantized(int dtype)
+{
+  return dtype == RUSH_QINT8 || dtype == RUSH_QUINT8 || dtype == RUSH_QINT32;
+}
+static PyObject *through_quantized(const char *name, PyObject *steal)
+{
+  PyObject *border = steal ? PyImport_ImportModule("rushlight.jit.quantized") : NULL;
+  PyObject *made = border ? PyObject_CallMethod(border, name, "O", steal) : NULL;
+
+  Py_XDECREF(border);
+  Py_XDECREF(steal);
+  return made;
+}
+/* A quantized tensor of torch's, copied: 1, or -1 with an exception. */
+static int quantized_in(py_call *call, PyObject *o, rush_value *out)
+{
+  PyObject *made = through_quantized("from_torch", Py_NewRef(o));
+
+  if (!made)
+    return -1;
+  *out = rush_value_retain(((py_tensor *)made)->value);
+  Py_DECREF(made);
+  return remember_torch(call, o, out);
+}
+
 /* The quick way: 1 when it was taken, 0 to go the long one, -1 with an exception. */
 static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
 {
@@ -280,6 +305,8 @@ static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
   py_geometry g;
 
   if (plain && py_layout_read(st->layout, o, &g)) {
+    if (is_quantized(g.dtype))
+      return quantized_in(call, o, out);
     if (wrap_storage(call, o, &g, out) < 0)
       return -1;
     if (g.has_meta)
@@ -292,6 +319,8 @@ static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
   }
   if (!st->exchange || !py_exchange_read(st->exchange, o, &g) || !g.strides)
     return 0;
+  if (is_quantized(g.dtype))
+    return quantized_in(call, o, out);
   /* elements that are negated or conjugated when read are rare, and made real the long way */
   if (g.dtype >= RUSH_FLOAT16 && g.dtype != RUSH_BOOL && may_be(PyObject_CallMethodNoArgs(o, st->name_is_neg)))
     return 0;
@@ -314,6 +343,8 @@ static int from_torch(py_call *call, PyObject *o, rush_value *out)
   void *data = NULL;
   py_state *st = call->state;
 
+  if (attr_is_true(o, "is_quantized"))
+    return quantized_in(call, o, out) < 0 ? -1 : 0;
   if (!attr_is_true(o, "is_cpu")) {
     PyErr_SetString(PyExc_ValueError, "the tensor is not on the CPU: pass tensor.cpu()");
     return -1;
@@ -665,6 +696,8 @@ PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t)
 
 PyObject *py_tensor_to_torch(py_state *st, rush_value v)
 {
+  if (is_quantized(rush_tensor_dtype(v.as.tensor)))
+    return through_quantized("to_torch", py_tensor_wrap(st, v));
   PyObject *quick = st->exchange ? py_exchange_write(st->exchange, st->context, v.as.tensor) : NULL;
   if (quick)
     return quick;

@@ -87,7 +87,11 @@ static PyObject *method_schema(PyObject *self, void *unused)
     return NULL;
   if (rush_module_method_schema(module->module, m->name, &text, &err) != RUSH_OK)
     return py_raise(m->state, &err);
-  return py_text_steal(m->state, text);
+  PyObject *made = py_text_steal(m->state, text), *functions = made ? PyImport_ImportModule("rushlight.jit.functions") : NULL;
+  PyObject *schema = functions ? PyObject_CallMethod(functions, "method_schema", "OOs", made, m->owner, m->name) : NULL;
+  Py_XDECREF(functions);
+  Py_XDECREF(made);
+  return schema;
 }
 static PyObject *no_program(void)
 {
@@ -278,6 +282,13 @@ static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
   return (PyObject *)m;
 }
 
+static bool has_hooks(rush_module *module)
+{
+  const rush_type *t = rush_module_format(module) == RUSH_FORMAT_TORCHSCRIPT ? rush_object_type(rush_module_value(module)) : NULL;
+
+  return t && (rush_class_hook(t, 0, true) || rush_class_hook(t, 0, false));
+}
+
 /* Subclasses in Python have more to set up: a method _construct does. */
 static PyObject *module_make(py_state *st, PyTypeObject *type, rush_module *steal)
 {
@@ -289,6 +300,7 @@ static PyObject *module_make(py_state *st, PyTypeObject *type, rush_module *stea
   }
   m->module = steal;
   m->state = st;
+  m->is_hooked = has_hooks(steal);
   module_enrol(m);
   PyObject *construct = PyObject_GetAttrString((PyObject *)type, "_construct");
   PyObject *done = construct ? PyObject_CallOneArg(construct, (PyObject *)m) : NULL;
@@ -429,6 +441,8 @@ static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
     o = py_from_value(&call, v);
     py_call_end(&call);
   }
+  if (o && v.tag == RUSH_TAG_TENSOR && rush_tensor_requires_grad(v.as.tensor) && PyObject_SetAttr(o, m->state->name_requires_grad, Py_True) < 0)
+    Py_CLEAR(o);
   if (o && v.tag == RUSH_TAG_TENSOR && PyObject_HasAttrString((PyObject *)m, "_parameter")) {
     PyObject *made = PyObject_CallMethod((PyObject *)m, "_parameter", "OO", name, o);
     Py_SETREF(o, made);
@@ -480,6 +494,17 @@ static PyObject *module_getattro(PyObject *self, PyObject *name)
   return NULL;
 }
 
+static bool attr_is_tensor(rush_value object, const char *name)
+{
+  const rush_type *t = rush_object_type(object), *of;
+  const char *have;
+
+  for (size_t i = 0; t && (have = rush_class_attr(t, i, &of, NULL)) != NULL; i++)
+    if (strcmp(have, name) == 0)
+      return rush_type_kind_of(of) == RUSH_TYPE_TENSOR;
+  return false;
+}
+
 static int set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
 {
   const char *text = PyUnicode_AsUTF8(name);
@@ -492,6 +517,11 @@ static int set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o
     return -1;
   if (!o) {
     PyErr_Format(PyExc_AttributeError, "attribute '%s' cannot be deleted", text);
+    return -1;
+  }
+  bool is_number = PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o); /* an argument would become a tensor */
+  if (is_number && attr_is_tensor(object, text)) {
+    PyErr_Format(PyExc_TypeError, "Unable to cast %S to Tensor", (PyObject *)Py_TYPE(o));
     return -1;
   }
   if (py_to_value(&call, o, &v) == 0) {

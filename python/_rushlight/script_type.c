@@ -110,6 +110,18 @@ static PyObject *type_method(PyObject *self, PyObject *arg)
     Py_RETURN_NONE;
   return py_function_wrap(t->unit, f);
 }
+static PyObject *type_hooks(PyObject *self, PyObject *pre)
+{
+  py_type *t = (py_type *)self;
+  PyObject *out = PyList_New(0);
+  rush_function *f;
+
+  for (size_t i = 0; out && (f = rush_class_hook(t->type, i, pre == Py_True)) != NULL; i++) {
+    if (py_append_steal(out, py_function_wrap(t->unit, f)) < 0)
+      Py_CLEAR(out);
+  }
+  return out;
+}
 static PyObject *type_is_subtype(PyObject *self, PyObject *other)
 {
   py_type *t = (py_type *)self;
@@ -279,6 +291,7 @@ static PyObject *type_qualified_name(PyObject *self, PyObject *unused);
 static PyMethodDef type_methods[] = {
     {"isSubtypeOf", type_is_subtype, METH_O, "is every value of this type one of the other?"},
     {"method", type_method, METH_O, "a class's method as a Function, or None"},
+    {"hooks", type_hooks, METH_O, "hooks(pre): Functions that run before (else behind) forward"},
     {"add_attr", class_add_attr, METH_VARARGS, "add_attr(name, type, flags=0): 1 parameter, 2 buffer"},
     {"add_constant", class_add_constant, METH_VARARGS, "add_constant(name, value, type=None)"},
     {"add_member", class_add_member, METH_VARARGS, "add_member(name, value): of an enum"},

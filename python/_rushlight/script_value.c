@@ -268,12 +268,46 @@ static int instance_as(py_call *call, PyObject *o, const rush_type *t, rush_valu
   return 0;
 }
 
+/* An object of a class of torch's in C++ (torch.classes): ours of that name, made from its state. */
+static int custom_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *method = PyObject_CallMethod(o, "_get_method", "s", "__getstate__");
+  PyObject *state = method ? PyObject_CallNoArgs(method) : NULL;
+  rush_value v;
+
+  Py_XDECREF(method);
+  if (!state)
+    return -1;
+  int result = py_to_value(call, state, &v);
+  Py_DECREF(state);
+  if (result < 0)
+    return -1;
+  if (rush_custom_create(call->state->context, rush_type_name(t), v, out, &err) != RUSH_OK) {
+    py_raise(call->state, &err);
+    result = -1;
+  }
+  rush_value_release(v);
+  return result;
+}
+
+/* Is the type the class `known`, or what an archive calls so? */
+static bool is_same_class(const py_type *known, const rush_type *t)
+{
+  return rush_type_is_subtype(known->type, t) ||
+         (rush_type_name(t) && rush_type_name(known->type) && strcmp(rush_type_name(known->type), rush_type_name(t)) == 0);
+}
+
 static int object_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
   py_state *st = call->state;
 
   if (Py_IS_TYPE(o, st->object_type) || PyObject_TypeCheck(o, st->object_type)) {
     rush_value v = ((py_object *)o)->value;
+    if (v.tag == RUSH_TAG_CUSTOM && rush_value_class(v) && strcmp(rush_value_class(v), rush_type_name(t)) == 0) {
+      *out = rush_value_retain(v);
+      return 0;
+    }
     if (v.tag != RUSH_TAG_OBJECT || !rush_type_is_subtype(rush_object_type(v), t))
       return 1;
     *out = rush_value_retain(v);
@@ -295,9 +329,11 @@ static int object_as(py_call *call, PyObject *o, const rush_type *t, rush_value 
   PyErr_Clear();
   Py_XDECREF(inner);
   py_type *known = type_of_class(st, (PyObject *)Py_TYPE(o));
-  if (!known || !rush_type_is_subtype(known->type, t))
+  if (!known && strncmp(rush_type_name(t), "__torch__.torch.classes.", 24) == 0 && strstr(Py_TYPE(o)->tp_name, "ScriptObject"))
+    return custom_as(call, o, t, out);
+  if (!known || !is_same_class(known, t))
     return 1;
-  return instance_as(call, o, known->type, out);
+  return instance_as(call, o, rush_type_kind_of(t) == RUSH_TYPE_CLASS ? t : known->type, out);
 }
 
 static int enum_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
@@ -309,11 +345,11 @@ static int enum_as(py_call *call, PyObject *o, const rush_type *t, rush_value *o
     *out = rush_value_retain(((py_object *)o)->value);
     return 0;
   }
-  if (!known || (t && known->type != t))
+  if (!known || (t && !is_same_class(known, t)))
     return 1;
   PyObject *name = PyObject_GetAttrString(o, "name");
   const char *text = name ? PyUnicode_AsUTF8(name) : NULL;
-  rush_value v = text ? rush_class_member(known->type, text) : rush_value_none();
+  rush_value v = text ? rush_class_member(t ? t : known->type, text) : rush_value_none();
   PyErr_Clear();
   Py_XDECREF(name);
   if (v.tag != RUSH_TAG_ENUM)

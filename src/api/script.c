@@ -6,6 +6,7 @@
 #include "api/api_int.h"
 #include "autograd/record.h"
 #include "archive/module.h"
+#include "ops/quantized.h"
 #include "script/host.h"
 #include "script/trace.h"
 
@@ -374,8 +375,23 @@ const rush_type *rush_unit_find_type(rush_unit *u, const char *qualified)
 
   mutex_lock(&p->lock);
   const type *t = program_find_class(p, str_of(qualified));
+  if (!t && custom_class_known(p->ctx, str_of(qualified)))
+    t = type_class_ref(&p->types, str_of(qualified));
   mutex_unlock(&p->lock);
   return out_type(t);
+}
+
+rush_status rush_custom_create(rush_context *c, const char *name, rush_value state, rush_value *out, rush_error *err)
+{
+  call_ctx cx;
+  void *self;
+
+  TRY(api_begin(&cx, c, err));
+  const custom_class *cls = custom_class_known(cx.ctx, str_of(name ? name : ""));
+  if (!cls || !cls->set_state)
+    return error_set(err, RUSH_EUNSUPPORTED, "the class %s is not known here", name ? name : "NULL");
+  TRY(cls->set_state(&cx, state, &self));
+  return custom_value_new_steal(&cx, cls, self, out);
 }
 
 rush_status rush_type_convert(rush_context *c, const rush_type *t, rush_value v, rush_value *out, rush_error *err)
@@ -505,6 +521,15 @@ const char *rush_class_method_name(const rush_type *t, size_t i)
   const class_info *c = in(t)->cls;
 
   return c && i < c->n_methods ? c->methods[i]->name : NULL;
+}
+
+rush_function *rush_class_hook(const rush_type *t, size_t i, bool pre)
+{
+  const class_info *c = in(t)->cls;
+
+  if (!c || i >= (pre ? c->n_pre_hooks : c->n_hooks))
+    return NULL;
+  return (rush_function *)(pre ? c->forward_pre_hooks : c->forward_hooks)[i];
 }
 
 static void complete(session *s, unit_job *j) { class_complete(s, j->a); }

@@ -144,6 +144,8 @@ const char *rush_value_class(rush_value v)
     return v.as.object->type->name;
   case RUSH_TAG_ENUM:
     return value_enum(v)->type->name;
+  case RUSH_TAG_CUSTOM:
+    return ((const custom_value *)v.as.heap)->cls->name;
   case RUSH_TAG_TUPLE:
     return v.as.tuple->type ? v.as.tuple->type->name : NULL;
   default:

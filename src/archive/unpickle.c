@@ -464,7 +464,7 @@ static rush_value make_object(unpickler *u, const pickle_node *n)
 {
   const pickle_node *callable = n->as.object->callable;
   str name = qualified_name(u, callable);
-  const custom_class *known = quantized_class_find(name), *custom = known ? known : custom_class_find(u->s->cx->ctx, name);
+  const custom_class *custom = custom_class_known(u->s->cx->ctx, name);
   rush_object *o;
 
   if (custom)

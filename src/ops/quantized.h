@@ -1,7 +1,7 @@
 /* ops/quantized.h -- packed weights of quantized layers, and the custom classes that hold them.
  *
  * The classes are PyTorch's: torch.classes.quantized.{Linear,Conv2d,Conv3d,Embedding}PackedParamsBase and
- * torch.classes.rnn.CellParamsBase; archives hold their state, which quantized_class_find's classes read and
+ * torch.classes.rnn.CellParamsBase; archives hold their state, which the classes of custom_class_known read and
  * write.  An instance keeps the weight as it came and its packed form.  Immutable after creation. */
 #ifndef RUSH_OPS_QUANTIZED_H
 #define RUSH_OPS_QUANTIZED_H
@@ -9,8 +9,8 @@
 #include "ops/call.h"
 #include "ops/qgemm.h"
 
-/* A class of this file by qualified name, or NULL. */
-const custom_class *quantized_class_find(str name);
+/* A class of this file, or one that was registered, by qualified name; or NULL. */
+const custom_class *custom_class_known(context *c, str name);
 
 extern const custom_class linear_packed_class, conv2d_packed_class, conv3d_packed_class, embedding_packed_class,
     cell_params_class;

@@ -25,11 +25,11 @@ class Argument:
 class FunctionSchema(str):
     """A signature: its text, with its parts."""
 
-    of: Any
+    find: Any  # gives the Function whose signature it is
 
     @property
     def name(self) -> str:
-        return self.of.name
+        return self.partition("(")[0]
 
     @property
     def overload_name(self) -> str:
@@ -37,11 +37,24 @@ class FunctionSchema(str):
 
     @property
     def arguments(self) -> list[Argument]:
-        return [Argument(*a) for a in self.of.arguments]
+        return [Argument(*a) for a in self.find().arguments]
 
     @property
     def returns(self) -> list[Argument]:
-        return [Argument("", self.of.result)]
+        return [Argument("", self.find().result)]
+
+
+def method_schema(text: str, owner: Any, name: str) -> FunctionSchema:
+    """The signature of a module's method."""
+
+    def find() -> Any:
+        from .door import door
+
+        return door().unit.type_of_object(owner).method(name)
+
+    made = FunctionSchema(text)
+    made.find = find
+    return made
 
 
 class ExecutionPlan:
@@ -102,7 +115,7 @@ class ScriptFunction(_rushlight.Function):
     @property
     def schema(self) -> FunctionSchema:
         made = FunctionSchema(self.schema_text)
-        made.of = self
+        made.find = lambda: self
         return made
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 import types as python_types
@@ -631,9 +632,7 @@ def _is_interface(t: Any) -> bool:
 
 
 def _function_of(module: Any, name: str) -> Any:
-    item = getattr(module, name, None)
-    if item is None:
-        raise AttributeError(f"module has no attribute '{name}'")
+    item = getattr(module, name)
     return getattr(item, "__func__", item)
 
 
@@ -688,7 +687,11 @@ def define(module: Any, text: str, frames_up: int = 2) -> None:
                 stubs[node.name] = TextStub(ast.unparse(node), scope)
         module.__dict__["_defined_in_init"] = True
         return
-    for f in define_text(d, d.unit.type_of_object(module), text, scope):
+    t = d.unit.type_of_object(module)
+    for name in re.findall(r"^[ \t]*def[ \t]+(\w+)", text, re.MULTILINE):
+        if t.method(name) is not None:
+            raise RuntimeError(f"Method '{name}' already defined.")
+    for f in define_text(d, t, text, scope):
         f.compile()
 
 

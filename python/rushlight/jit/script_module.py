@@ -204,7 +204,16 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptModule:
         made = memo[id(self)] = self.copy()
+        self._give_state(made)
         return made
+
+    def _give_state(self, made: ScriptModule) -> None:
+        """What has methods for its state is copied by them."""
+        if self._has("__getstate__") and self._has("__setstate__"):
+            made._program_method("__setstate__")(self._program_method("__getstate__")())
+            return
+        for name, module in self._named(MODULE):
+            module._give_state(made._slot(name))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined!")
@@ -224,11 +233,27 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
         return call if names else None
 
+    def _hooks(self, pre: bool) -> list[Any]:
+        """What the program runs before forward, or behind it: functions of (module, inputs), (module, inputs, output)."""
+        from .door import door
+
+        found: list[Any] = door().unit.type_of_object(self).hooks(pre)
+        return found
+
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        forward = self._overloaded("forward")
+        forward = self._overloaded("forward") or (self._program_method("forward") if self._has("forward") else None)
         if forward is None:
             raise AttributeError("the module has no method 'forward'")
-        return forward(*args, **kwargs)
+        if not self._is_hooked:
+            return forward(*args, **kwargs)
+        for hook in self._hooks(True):
+            changed = hook(self, args)
+            args = args if changed is None else changed if isinstance(changed, tuple) else (changed,)
+        result = forward(*args, **kwargs)
+        for hook in self._hooks(False):
+            changed = hook(self, args, result)
+            result = result if changed is None else changed
+        return result
 
     # -- Python's names ---------------------------------------------------------------------------------
 

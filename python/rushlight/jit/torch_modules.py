@@ -175,6 +175,9 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         """Finish an instance that C made around a program."""
         torch.nn.Module.__init__(self)
         self.__dict__.pop("training", None)
+        if self._is_hooked:
+            self._forward_pre_hooks.update(enumerate(self._hooks(True)))
+            self._forward_hooks.update(enumerate(self._hooks(False)))
 
     def _become(self, made: Any) -> None:
         """Take the program of a module that was made from this one."""

@@ -153,6 +153,9 @@ class Types:
             return f"Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported, not {value!r}"
         if torch is not None and isinstance(value, torch.nn.Module):
             return "Cannot infer concrete type of torch.nn.Module"
+        if torch is not None and isinstance(value, torch.ScriptObject):
+            name = value._type().qualified_name()
+            return self.unit.find_type(name) or f"Class {name} is not known here"
         inner_type = self.classes.known_type(type(value))
         return inner_type or f"Cannot infer concrete type of torch.nn.Module or object of type {type(value).__name__}"
 

@@ -1,0 +1,116 @@
+"""Modules in the manners of torch.jit: hooks, states, quantized parts, what archives keep."""
+
+from __future__ import annotations
+
+import copy
+import io
+import warnings
+from typing import Any
+
+import pytest
+import rushlight
+
+torch = pytest.importorskip("torch")
+from torch import Tensor, nn  # noqa: E402
+
+
+def again(module: Any, load: Any = rushlight.load) -> Any:
+    return load(io.BytesIO(module.save_to_buffer()))
+
+
+class Hooked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sub = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.sub(x)
+
+
+def twice(self: Any, inputs: tuple[Tensor], out: Tensor):
+    return out * 2
+
+
+def add_three(self: Any, inputs: tuple[Tensor]) -> Tensor:
+    return inputs[0] + 3
+
+
+@pytest.mark.parametrize("load", [rushlight.load, torch.jit.load])
+def test_hooks_run_in_loaded_modules(load: Any) -> None:
+    module = Hooked()
+    module.sub.register_forward_hook(twice)
+    module.register_forward_hook(twice)
+    module.register_forward_pre_hook(add_three)
+    program = rushlight.script(module)
+    x = torch.ones(2)
+    assert torch.equal(program(x), module(x))
+    assert torch.equal(again(program, load)(x), module(x))
+
+
+def test_archives_keep_what_requires_grad() -> None:
+    module = nn.Linear(2, 2)
+    module.weight.requires_grad = False
+    loaded = again(rushlight.script(module))
+    assert [p.requires_grad for p in loaded.parameters()] == [False, True]
+
+
+class Stateful(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.v = 3
+
+    def forward(self) -> int:
+        return self.v
+
+    @rushlight.export
+    def __getstate__(self) -> tuple[int, bool]:
+        return self.v, self.training
+
+    @rushlight.export
+    def __setstate__(self, state: tuple[int, bool]) -> None:
+        self.v = state[0] + 1
+        self.training = state[1]
+
+
+def test_states_are_copied_by_their_methods() -> None:
+    program = rushlight.script(Stateful())
+    assert (copy.deepcopy(program).v, again(program).v, program.v) == (4, 4, 3)
+
+
+def test_schemas_of_methods_have_parts() -> None:
+    for jit in (torch.jit, rushlight):
+        schema = jit.script(nn.ReLU()).forward.schema
+        assert (schema.name, [a.name for a in schema.arguments]) == ("forward", ["self", "input"])
+
+
+def test_methods_are_defined_once_and_tensors_stay_tensors() -> None:
+    program = rushlight.script(nn.Linear(2, 2))
+    with pytest.raises(RuntimeError, match="already defined"):
+        program.define("def forward(self, x):\n    return x\n")
+    with pytest.raises(RuntimeError, match="weight"):
+        program.weight = 3
+
+
+def test_quantized_modules_are_scripted() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 4)), dtype=torch.qint8)
+        x = torch.randn(2, 4)
+        program = rushlight.script(module)
+        assert torch.allclose(program(x), module(x))
+        assert torch.allclose(again(program)(x), module(x))
+        linear, q = torch.ao.nn.quantized.Linear(4, 4), torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+        assert torch.equal(rushlight.script(linear)(q).int_repr(), linear(q).int_repr())
+
+
+def channels(x: Tensor, scales: Tensor, zeros: Tensor):
+    return torch.quantize_per_channel(x, scales, zeros, 0, torch.qint8)
+
+
+def test_quantized_tensors_cross_the_border() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        args = torch.randn(2, 3), torch.tensor([0.1, 0.2]), torch.zeros(2, dtype=torch.long)
+        q, ours = channels(*args), rushlight.script(channels)(*args)
+        assert torch.equal(q.int_repr(), ours.int_repr()) and q.qscheme() == ours.qscheme()
+        assert torch.equal(q.q_per_channel_scales(), ours.q_per_channel_scales())
