@@ -173,9 +173,10 @@ static int named_value(py_type *t, PyObject *args, const char **name, rush_value
     PyErr_Format(PyExc_RuntimeError, "a value of type '%s' does not fit '%s'", Py_TYPE(o)->tp_name, *name);
   return result == 0 ? 0 : -1;
 }
-static PyObject *class_add_constant(PyObject *self, PyObject *args)
+static PyObject *add_named(PyObject *self, PyObject *args, bool is_member)
 {
   py_type *t = (py_type *)self;
+  rush_unit *u = t->unit->unit;
   rush_error err = RUSH_ERROR_INIT;
   const rush_type *of;
   const char *name;
@@ -184,25 +185,12 @@ static PyObject *class_add_constant(PyObject *self, PyObject *args)
 
   if (named_value(t, args, &name, &v, &of) < 0)
     return NULL;
-  WITHOUT_GIL(st = rush_class_add_constant(t->unit->unit, t->type, name, of, v, &err));
+  WITHOUT_GIL(st = is_member ? rush_class_add_member(u, t->type, name, v, &err) : rush_class_add_constant(u, t->type, name, of, v, &err));
   rush_value_release(v);
   return py_done(t->unit->state, st, &err);
 }
-static PyObject *class_add_member(PyObject *self, PyObject *args)
-{
-  py_type *t = (py_type *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  const rush_type *of;
-  const char *name;
-  rush_status st;
-  rush_value v;
-
-  if (named_value(t, args, &name, &v, &of) < 0)
-    return NULL;
-  WITHOUT_GIL(st = rush_class_add_member(t->unit->unit, t->type, name, v, &err));
-  rush_value_release(v);
-  return py_done(t->unit->state, st, &err);
-}
+static PyObject *class_add_constant(PyObject *self, PyObject *args) { return add_named(self, args, false); }
+static PyObject *class_add_member(PyObject *self, PyObject *args) { return add_named(self, args, true); }
 /* add_field(name, type[, (default,)]) */
 static PyObject *class_add_field(PyObject *self, PyObject *args)
 {

@@ -476,6 +476,18 @@ static int tensor_as(py_call *call, PyObject *o, rush_value *out)
   return plain_as(call, o, out, RUSH_TAG_TENSOR);
 }
 
+static int complex_as(py_call *call, PyObject *o, rush_value *out)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  Py_complex c = PyComplex_AsCComplex(o);
+
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return 1;
+  }
+  return rush_complex_create(call->state->context, c.real, c.imag, out, &err) == RUSH_OK ? 0 : (py_raise(call->state, &err), -1);
+}
+
 int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
   int result;
@@ -502,15 +514,8 @@ int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *o
       return 0;
     }
     return PyComplex_Check(o) ? 1 : number_as(o, RUSH_TYPE_FLOAT, out);
-  case RUSH_TYPE_COMPLEX: {
-    rush_error err = RUSH_ERROR_INIT;
-    Py_complex c = PyComplex_AsCComplex(o);
-    if (PyErr_Occurred()) {
-      PyErr_Clear();
-      return 1;
-    }
-    return rush_complex_create(call->state->context, c.real, c.imag, out, &err) == RUSH_OK ? 0 : (py_raise(call->state, &err), -1);
-  }
+  case RUSH_TYPE_COMPLEX:
+    return complex_as(call, o, out);
   case RUSH_TYPE_NUMBER:
     return number_any(call, o, out);
   case RUSH_TYPE_STRING:
@@ -617,6 +622,24 @@ static void fail_keyword(py_call *call, rush_function *f, const char *name, size
   }
 }
 
+/* Parameter i of f for an object; 0, 1 when it does not fit, -1 with an exception set. */
+static int bind_one(py_call *call, rush_function *f, size_t i, const rush_argument *arg, PyObject *o, rush_value *out)
+{
+  if (o == Py_None && arg->type && rush_type_kind_of(arg->type) == RUSH_TYPE_TENSOR) { /* None, as PyTorch takes it */
+    bool undefined;
+    WITHOUT_GIL(undefined = rush_function_takes_undefined(f, i));
+    if (undefined) {
+      *out = rush_value_none();
+      out->tag = RUSH_TAG_TENSOR;
+      out->as.heap = NULL;
+      return 0;
+    }
+  }
+  if (arg->fixed_len && (PyLong_Check(o) || PyFloat_Check(o)))
+    return py_to_value(call, o, out);
+  return py_to_value_as(call, o, arg->type, out);
+}
+
 int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip, PyObject *const *args, size_t n_args,
                  PyObject *kwnames, py_args *out)
 {
@@ -649,16 +672,7 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
       fail_schema(call, f, "%s() is missing value for argument '%s'.", name, arg.name);
       goto fail;
     }
-    bool undefined = false; /* None, as PyTorch takes it */
-    if (o == Py_None && arg.type && rush_type_kind_of(arg.type) == RUSH_TYPE_TENSOR) {
-      Py_BEGIN_ALLOW_THREADS
-      undefined = rush_function_takes_undefined(f, i);
-      Py_END_ALLOW_THREADS
-      v = rush_value_none();
-      v.tag = undefined ? RUSH_TAG_TENSOR : RUSH_TAG_NONE;
-      v.as.heap = NULL;
-    }
-    int result = undefined ? 0 : arg.fixed_len && (PyLong_Check(o) || PyFloat_Check(o)) ? py_to_value(call, o, &v) : py_to_value_as(call, o, arg.type, &v);
+    int result = bind_one(call, f, i, &arg, o, &v);
     if (result != 0) {
       if (result > 0)
         fail_cast(call, f, name, &arg, o, i);

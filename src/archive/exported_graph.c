@@ -349,11 +349,22 @@ static ir_value *read_enum(ex_reader *r, json *j, str kind)
   return ex_constant(r, value_int(formats[n]), NULL);
 }
 
+static str read_graph_text(json *j)
+{
+  str key, text = {0};
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "graph"))
+      text = json_raw(j);
+    else
+      json_skip(j);
+  }
+  return text;
+}
+
 /* The value of one tagged union; NULL with *graph set for as_graph. */
 static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
 {
-  str key;
-
   if (str_is(kind, "as_tensor"))
     return read_tensor(r, j);
   if (str_is(kind, "as_int"))
@@ -404,12 +415,7 @@ static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
     return read_enum(r, j, kind);
   if (!str_is(kind, "as_graph"))
     json_fail(j, "an argument of kind '%.*s' is not known here", (int)kind.len, kind.p);
-  for (json_begin_object(j); json_next_key(j, &key);) {
-    if (str_is(key, "graph"))
-      *graph = json_raw(j);
-    else
-      json_skip(j);
-  }
+  *graph = read_graph_text(j);
   return NULL;
 }
 

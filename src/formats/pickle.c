@@ -683,6 +683,47 @@ _Noreturn static void refuse(machine *m, int op)
 }
 
 /* long: dispatch. */
+/* What puts parts together: containers, the memo, objects. */
+static void step_building(machine *m, int op)
+{
+  switch (op) {
+  case OP_EMPTY_LIST: push_kind(m, PICKLE_LIST); break;
+  case OP_EMPTY_DICT: push_kind(m, PICKLE_DICT); break;
+  case OP_EMPTY_TUPLE: push_kind(m, PICKLE_TUPLE); break;
+  case OP_EMPTY_SET: op_empty_set(m); break;
+  case OP_LIST: push_seq(m, PICKLE_LIST); break;
+  case OP_DICT: push_seq(m, PICKLE_DICT); break;
+  case OP_TUPLE: push_seq(m, PICKLE_TUPLE); break;
+  case OP_TUPLE1: push_tuple(m, 1); break;
+  case OP_TUPLE2: push_tuple(m, 2); break;
+  case OP_TUPLE3: push_tuple(m, 3); break;
+  case OP_FROZENSET: op_frozenset(m); break;
+  case OP_APPEND: op_append(m, false); break;
+  case OP_SETITEM: op_append(m, true); break;
+  case OP_APPENDS: op_extend(m, false); break;
+  case OP_ADDITEMS: op_extend(m, false); break;
+  case OP_SETITEMS: op_extend(m, true); break;
+
+  case OP_PUT: memo_put(m, take_index(m)); break;
+  case OP_BINPUT: memo_put(m, take_uint(m, 1)); break;
+  case OP_LONG_BINPUT: memo_put(m, take_uint(m, 4)); break;
+  case OP_MEMOIZE: memo_put(m, m->n_memo); break;
+  case OP_GET: memo_get(m, take_index(m)); break;
+  case OP_BINGET: memo_get(m, take_uint(m, 1)); break;
+  case OP_LONG_BINGET: memo_get(m, take_uint(m, 4)); break;
+
+  case OP_GLOBAL: op_global(m); break;
+  case OP_STACK_GLOBAL: op_stack_global(m); break;
+  case OP_REDUCE: op_reduce(m); break;
+  case OP_NEWOBJ: op_newobj(m, false); break;
+  case OP_NEWOBJ_EX: op_newobj(m, true); break;
+  case OP_BUILD: op_build(m); break;
+  case OP_PERSID: op_persid_text(m); break;
+  case OP_BINPERSID: push_persid(m, pop(m)); break;
+  default: refuse(m, op);
+  }
+}
+
 static void step(machine *m, int op)
 {
   switch (op) {
@@ -724,40 +765,7 @@ static void step(machine *m, int op)
   case OP_BINBYTES8: push_text(m, PICKLE_BYTES, take_text(m, 8)); break;
   case OP_BYTEARRAY8: push_text(m, PICKLE_BYTES, take_text(m, 8)); break;
 
-  case OP_EMPTY_LIST: push_kind(m, PICKLE_LIST); break;
-  case OP_EMPTY_DICT: push_kind(m, PICKLE_DICT); break;
-  case OP_EMPTY_TUPLE: push_kind(m, PICKLE_TUPLE); break;
-  case OP_EMPTY_SET: op_empty_set(m); break;
-  case OP_LIST: push_seq(m, PICKLE_LIST); break;
-  case OP_DICT: push_seq(m, PICKLE_DICT); break;
-  case OP_TUPLE: push_seq(m, PICKLE_TUPLE); break;
-  case OP_TUPLE1: push_tuple(m, 1); break;
-  case OP_TUPLE2: push_tuple(m, 2); break;
-  case OP_TUPLE3: push_tuple(m, 3); break;
-  case OP_FROZENSET: op_frozenset(m); break;
-  case OP_APPEND: op_append(m, false); break;
-  case OP_SETITEM: op_append(m, true); break;
-  case OP_APPENDS: op_extend(m, false); break;
-  case OP_ADDITEMS: op_extend(m, false); break;
-  case OP_SETITEMS: op_extend(m, true); break;
-
-  case OP_PUT: memo_put(m, take_index(m)); break;
-  case OP_BINPUT: memo_put(m, take_uint(m, 1)); break;
-  case OP_LONG_BINPUT: memo_put(m, take_uint(m, 4)); break;
-  case OP_MEMOIZE: memo_put(m, m->n_memo); break;
-  case OP_GET: memo_get(m, take_index(m)); break;
-  case OP_BINGET: memo_get(m, take_uint(m, 1)); break;
-  case OP_LONG_BINGET: memo_get(m, take_uint(m, 4)); break;
-
-  case OP_GLOBAL: op_global(m); break;
-  case OP_STACK_GLOBAL: op_stack_global(m); break;
-  case OP_REDUCE: op_reduce(m); break;
-  case OP_NEWOBJ: op_newobj(m, false); break;
-  case OP_NEWOBJ_EX: op_newobj(m, true); break;
-  case OP_BUILD: op_build(m); break;
-  case OP_PERSID: op_persid_text(m); break;
-  case OP_BINPERSID: push_persid(m, pop(m)); break;
-  default: refuse(m, op);
+  default: step_building(m, op);
   }
 }
 

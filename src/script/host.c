@@ -200,6 +200,60 @@ static function *ready_function(session *s, rush_function *given)
   return f;
 }
 
+static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out);
+
+static bool dispatch_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out)
+{
+  sugared *items = session_array(s, sugared, 2);
+
+  for (size_t i = 0; i < 2 && n->n == 2; i++) {
+    lend(s, u, n->items[i].owner);
+    if (n->items[i].kind == RUSH_NAME_FUNCTION) /* compiled when it is chosen */
+      items[i] = (sugared){.kind = SUGAR_FUNCTION, .as.function = (function *)n->items[i].functions[0]};
+    else if (!to_sugar(s, u, &n->items[i], base, at, &items[i]))
+      return false;
+  }
+  *out = (sugared){.kind = SUGAR_DISPATCH, .as.dispatch = {items, session_strdup(s, n->text), (uint16_t)n->index, n->flag}};
+  return n->n == 2;
+}
+
+static sugared overloads_sugar(session *s, const rush_name *n, const sugared *base)
+{
+  sugared r = {.kind = SUGAR_OVERLOADS};
+  function **list = session_array(s, function *, n->n);
+
+  for (size_t i = 0; i < n->n; i++)
+    list[i] = (function *)n->functions[i];
+  r.as.overloads.functions = list;
+  r.as.overloads.n = (uint32_t)n->n;
+  r.as.overloads.self = base && base->kind == SUGAR_VALUE ? base->as.value : NULL;
+  return r;
+}
+
+static sugared constant_sugar(session *s, host_unit *u, const rush_name *n)
+{
+  const type *t = n->type ? (const type *)n->type : type_of_value(&u->p->types, n->value);
+
+  if (value_is_heap(n->value))
+    session_defer(s, release_value, n->value.as.heap);
+  if (!t)
+    session_check(s, call_nomem(s->cx));
+  return (sugared){.kind = SUGAR_CONSTANT, .as.constant = {n->value, t}};
+}
+
+static bool tuple_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out)
+{
+  *out = (sugared){.kind = SUGAR_TUPLE};
+  out->as.items.items = session_array(s, sugared, n->n);
+  out->as.items.n = (uint32_t)n->n;
+  for (size_t i = 0; i < n->n; i++)
+    lend(s, u, n->items[i].owner);
+  for (size_t i = 0; i < n->n; i++)
+    if (!to_sugar(s, u, &n->items[i], base, at, &out->as.items.items[i]))
+      return false;
+  return true;
+}
+
 static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out)
 {
   switch (n->kind) {
@@ -216,50 +270,19 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
   case RUSH_NAME_METHOD:
     *out = (sugared){.kind = SUGAR_METHOD, .as.method = {base ? base->as.value : NULL, (function *)n->functions[0]}};
     return true;
-  case RUSH_NAME_DISPATCH: {
-    sugared *items = session_array(s, sugared, 2);
-    for (size_t i = 0; i < 2 && n->n == 2; i++) {
-      lend(s, u, n->items[i].owner);
-      if (n->items[i].kind == RUSH_NAME_FUNCTION) /* compiled when it is chosen */
-        items[i] = (sugared){.kind = SUGAR_FUNCTION, .as.function = (function *)n->items[i].functions[0]};
-      else if (!to_sugar(s, u, &n->items[i], base, at, &items[i]))
-        return false;
-    }
-    *out = (sugared){.kind = SUGAR_DISPATCH, .as.dispatch = {items, session_strdup(s, n->text), (uint16_t)n->index, n->flag}};
-    return n->n == 2;
-  }
-  case RUSH_NAME_OVERLOADS: {
-    function **list = session_array(s, function *, n->n);
-    for (size_t i = 0; i < n->n; i++)
-      list[i] = (function *)n->functions[i];
-    *out = (sugared){.kind = SUGAR_OVERLOADS};
-    out->as.overloads.functions = list;
-    out->as.overloads.n = (uint32_t)n->n;
-    out->as.overloads.self = base && base->kind == SUGAR_VALUE ? base->as.value : NULL;
+  case RUSH_NAME_DISPATCH:
+    return dispatch_sugar(s, u, n, base, at, out);
+  case RUSH_NAME_OVERLOADS:
+    *out = overloads_sugar(s, n, base);
     return true;
-  }
   case RUSH_NAME_TYPE:
     *out = sugar_of_type((const type *)n->type);
     return true;
-  case RUSH_NAME_VALUE: {
-    const type *t = n->type ? (const type *)n->type : type_of_value(&u->p->types, n->value);
-    if (value_is_heap(n->value))
-      session_defer(s, release_value, n->value.as.heap);
-    if (!t)
-      session_check(s, call_nomem(s->cx));
-    *out = (sugared){.kind = SUGAR_CONSTANT, .as.constant = {n->value, t}};
+  case RUSH_NAME_VALUE:
+    *out = constant_sugar(s, u, n);
     return true;
-  }
   case RUSH_NAME_TUPLE:
-    *out = (sugared){.kind = SUGAR_TUPLE};
-    out->as.items.items = session_array(s, sugared, n->n);
-    out->as.items.n = (uint32_t)n->n;
-    for (size_t i = 0; i < n->n; i++)
-      lend(s, u, n->items[i].owner);
-    for (size_t i = 0; i < n->n; i++)
-      if (!to_sugar(s, u, &n->items[i], base, at, &out->as.items.items[i]))
-        return false;
-    return true;
+    return tuple_sugar(s, u, n, base, at, out);
   case RUSH_NAME_OBJECT:
     lend(s, u, n->object);
     *out = (sugared){.kind = SUGAR_HOST_OBJECT, .as.thing = {n->object, n->text ? session_strdup(s, n->text) : "object"}};

@@ -1,4 +1,5 @@
 /* Modules through the public header: every way of loading, methods, calls, state, copies, failing allocations. */
+#include "support/budget.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -289,25 +290,6 @@ static void many_threads_call_one_module(void **state)
 }
 
 /* -- Failing allocations: load and call survive each, and leave nothing behind --------------------------------- */
-
-typedef struct budget {
-  long left, live;
-} budget;
-
-static void *budget_alloc(void *user, size_t n)
-{
-  budget *b = user;
-  if (b->left-- <= 0)
-    return NULL;
-  b->live++;
-  return aligned_alloc(64, (n + 63) / 64 * 64);
-}
-static void budget_free(void *user, void *p, size_t n)
-{
-  (void)n;
-  ((budget *)user)->live--;
-  free(p);
-}
 
 static bool load_and_call(const char *file, long n_allocs)
 {

@@ -1,4 +1,5 @@
 /* Saving through the public header: files, callbacks, extra files, functions, refusals, failing allocations. */
+#include "support/budget.h"
 #include "support/test.h"
 
 #include <sys/stat.h>
@@ -166,28 +167,6 @@ static void a_file_is_complete_or_as_it_was(void **state)
 }
 
 /* -- Failing allocations -------------------------------------------------------------------------- */
-
-typedef struct budget {
-  long left, live;
-} budget;
-
-static void *budget_alloc(void *user, size_t n)
-{
-  budget *b = user;
-
-  if (b->left-- <= 0)
-    return NULL;
-  b->live++;
-  return aligned_alloc(64, (n + 63) / 64 * 64);
-}
-
-static void budget_free(void *user, void *p, size_t n)
-{
-  (void)n;
-  if (p)
-    ((budget *)user)->live--;
-  free(p);
-}
 
 static void any_allocation_may_fail(void **state)
 {

@@ -67,7 +67,7 @@ def test_show_check(run, tmp_path: pathlib.Path) -> None:
     assert json.loads(run("show", "--check", LIFE, "--json").stdout) == {"ok": True, "faults": ""}
     assert "methods:" in run("show", LIFE, "--check", "full").stdout  # the option of all verbs
     source = tmp_path / "bad.py"
-    source.write_text("def good(x: int):\n    return x\ndef bad(x: int) -> str:\n    return x\ndef calls(x: int):\n    return good(x)\n")
+    source.write_text("def good(x: int):\n    return x\ndef bad(x: int) -> str:\n    return good(x)\n")
     said = run("show", str(source), "--check", code=1).stdout
     assert said.startswith("__torch__.bad: ") and 'bad.py", line 4' in said and "__torch__.good:" not in said
     assert "schema only" not in run("show", LIFE, "--ops").stdout

@@ -60,6 +60,26 @@ static void dump_pair(text_buf *b, const char *head, const ast_expr *l, const as
   text_putc(b, ')');
 }
 
+static void dump_compare(text_buf *b, const ast_expr *x)
+{
+  text_putc(b, '(');
+  for (uint32_t i = 0; i < x->as.compare.operands.n; i++) {
+    if (i)
+      text_printf(b, " %s ", ast_op_text(x->as.compare.ops[i - 1]));
+    dump(b, x->as.compare.operands.items[i]);
+  }
+  text_putc(b, ')');
+}
+
+static void dump_format(text_buf *b, const ast_expr *x)
+{
+  text_putc(b, '{');
+  dump(b, x->as.format.value);
+  if (x->as.format.conversion)
+    text_printf(b, "!%c", x->as.format.conversion);
+  text_printf(b, ":%s}", x->as.format.spec ? x->as.format.spec : "");
+}
+
 static void dump(text_buf *b, const ast_expr *x)
 {
   if (!x) {
@@ -84,15 +104,7 @@ static void dump(text_buf *b, const ast_expr *x)
     return;
   case EXPR_STARRED: dump_pair(b, "*", x->as.pair.left, NULL); return;
   case EXPR_BOOL: dump_all(b, ast_op_text(x->op), &x->as.items); return;
-  case EXPR_COMPARE:
-    text_putc(b, '(');
-    for (uint32_t i = 0; i < x->as.compare.operands.n; i++) {
-      if (i)
-        text_printf(b, " %s ", ast_op_text(x->as.compare.ops[i - 1]));
-      dump(b, x->as.compare.operands.items[i]);
-    }
-    text_putc(b, ')');
-    return;
+  case EXPR_COMPARE: dump_compare(b, x); return;
   case EXPR_TERNARY:
     dump_pair(b, "if", x->as.ternary.cond, x->as.ternary.yes);
     dump_pair(b, "else", x->as.ternary.no, NULL);
@@ -101,13 +113,7 @@ static void dump(text_buf *b, const ast_expr *x)
   case EXPR_TUPLE: dump_all(b, "tuple", &x->as.items); return;
   case EXPR_SET: dump_all(b, "set", &x->as.items); return;
   case EXPR_FSTRING: dump_all(b, "f", &x->as.items); return;
-  case EXPR_FORMAT:
-    text_putc(b, '{');
-    dump(b, x->as.format.value);
-    if (x->as.format.conversion)
-      text_printf(b, "!%c", x->as.format.conversion);
-    text_printf(b, ":%s}", x->as.format.spec ? x->as.format.spec : "");
-    return;
+  case EXPR_FORMAT: dump_format(b, x); return;
   case EXPR_DICT:
     dump_all(b, "dict", &x->as.dict.keys);
     dump_all(b, "values", &x->as.dict.values);
