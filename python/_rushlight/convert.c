@@ -843,7 +843,7 @@ static PyObject *items_out(py_call *call, rush_value v)
     else
       PyTuple_SET_ITEM(o, (Py_ssize_t)i, item);
   }
-  if (o && !is_list && rush_value_field(v, 0)) {
+  if (o && !is_list && rush_value_field(v, 0) && rush_value_class(v)) { /* an operator's results have names, but are a plain tuple */
     PyObject *named = named_tuple_out(call, v, o);
     Py_SETREF(o, named);
   }

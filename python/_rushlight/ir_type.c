@@ -41,7 +41,7 @@ static PyObject *text(PyObject *self, bool annotation)
   return py_text_steal(st, s);
 }
 
-static PyObject *type_repr(PyObject *self) { return text(self, false); }
+static PyObject *type_repr(PyObject *self) { return text(self, true); }
 static PyObject *type_str(PyObject *self, PyObject *unused) { (void)unused; return text(self, false); }
 static PyObject *type_annotation(PyObject *self, void *unused) { (void)unused; return text(self, true); }
 

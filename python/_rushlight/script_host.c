@@ -363,8 +363,9 @@ static rush_status call_python(void *user, void *object, const rush_value *args,
     rush_error ignored = RUSH_ERROR_INIT;
     char *want = NULL;
     (void)!rush_type_to_text(u->state->context, type, true, &want, &ignored);
-    PyErr_Format(PyExc_RuntimeError, "a Python function gave a value of type '%s' where %s was declared", Py_TYPE(answer)->tp_name,
-                 want ? want : "?");
+    PyErr_Clear();
+    PyErr_Format(PyExc_RuntimeError, " expected value of type %s for return value but instead got value of type %s.\nValue: %R", want ? want : "?",
+                 Py_TYPE(answer)->tp_name, answer);
     if (want)
       rush_free_text(u->state->context, want);
     rush_error_clear(&ignored);

@@ -22,7 +22,7 @@ static PyObject *type_text(PyObject *self, bool annotation)
     return py_raise(t->unit->state, &err);
   return py_text_steal(t->unit->state, text);
 }
-static PyObject *type_str(PyObject *self) { return type_text(self, false); }
+static PyObject *type_str(PyObject *self) { return type_text(self, true); }
 static PyObject *type_annotation(PyObject *self, void *unused)
 {
   (void)unused;

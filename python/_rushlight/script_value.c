@@ -469,6 +469,18 @@ static int future_as(py_call *call, PyObject *o, const rush_type *t, rush_value 
   return result == 1 ? foreign_future_as(call, o, t, out) : result;
 }
 
+/* "cuda:1" is what torch.device makes of it. */
+static int device_as(py_call *call, PyObject *text, rush_value *out)
+{
+  PyObject *torch = py_find_torch(call->state) ? PyImport_ImportModule("torch") : NULL;
+  PyObject *device = torch ? PyObject_CallMethod(torch, "device", "O", text) : NULL;
+  int result = device ? plain_as(call, device, out, RUSH_TAG_DEVICE) : torch ? -1 : 1;
+
+  Py_XDECREF(device);
+  Py_XDECREF(torch);
+  return result;
+}
+
 static int tensor_as(py_call *call, PyObject *o, rush_value *out)
 {
   if (PyNumber_Check(o) && !is_tensor(call, o) && !PyObject_CheckBuffer(o) && !PyObject_HasAttrString(o, "__dlpack__"))
@@ -521,7 +533,7 @@ int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *o
   case RUSH_TYPE_STRING:
     return PyUnicode_Check(o) ? plain_as(call, o, out, RUSH_TAG_STRING) : 1;
   case RUSH_TYPE_DEVICE:
-    return PyUnicode_Check(o) ? 1 : plain_as(call, o, out, RUSH_TAG_DEVICE);
+    return PyUnicode_Check(o) ? device_as(call, o, out) : plain_as(call, o, out, RUSH_TAG_DEVICE);
   case RUSH_TYPE_LIST:
     return as_any_list(call, o, t, out);
   case RUSH_TYPE_TUPLE:
@@ -565,6 +577,61 @@ static void fail_schema(py_call *call, rush_function *f, const char *format, ...
   Py_XDECREF(head);
 }
 
+/* The first of the items that is none of the type, or NULL; borrowed. */
+static PyObject *first_bad(py_call *call, PyObject *sequence, const rush_type *t, bool is_tuple, const rush_type **which)
+{
+  PyObject *bad = NULL;
+
+  for (Py_ssize_t i = 0; !bad && i < PySequence_Fast_GET_SIZE(sequence); i++) {
+    PyObject *item = PySequence_Fast_GET_ITEM(sequence, i);
+    rush_value v = rush_value_none();
+    *which = rush_type_elem(t, is_tuple ? (size_t)i : 0);
+    if (py_to_value_as(call, item, *which, &v) != 0)
+      bad = item;
+    PyErr_Clear();
+    rush_value_release(v);
+  }
+  return bad;
+}
+
+/* Why the object is none of the type, in PyTorch's words.  New. */
+static PyObject *cast_details(py_call *call, PyObject *o, const rush_type *t)
+{
+  rush_type_kind k = rush_type_kind_of(t);
+  const rush_type *inner = NULL;
+  rush_error err = RUSH_ERROR_INIT;
+  char *want = NULL;
+  PyObject *bad = NULL, *out = NULL;
+
+  if (k == RUSH_TYPE_OPTIONAL)
+    return cast_details(call, o, rush_type_elem(t, 0));
+  if (k == RUSH_TYPE_TUPLE && PyTuple_Check(o) && (size_t)PyTuple_GET_SIZE(o) == rush_type_n_elems(t))
+    bad = first_bad(call, o, t, true, &inner);
+  if (k == RUSH_TYPE_LIST && PyList_Check(o)) {
+    rush_type_kind e = rush_type_kind_of(rush_type_elem(t, 0));
+    if (e != RUSH_TYPE_INT && e != RUSH_TYPE_FLOAT && e != RUSH_TYPE_BOOL && e != RUSH_TYPE_COMPLEX)
+      bad = first_bad(call, o, t, false, &inner);
+  }
+  if (bad)
+    return cast_details(call, bad, inner);
+  (void)!rush_type_to_text(call->state->context, t, true, &want, &err);
+  rush_error_clear(&err);
+  if (k == RUSH_TYPE_TENSOR)
+    out = PyUnicode_FromFormat("Unable to cast %R to Tensor", o);
+  else if (k == RUSH_TYPE_TUPLE && PyTuple_Check(o))
+    out = PyUnicode_FromFormat("Object %R had a different number of elements than type %s", o, want ? want : "?");
+  else if (k == RUSH_TYPE_UNION)
+    out = PyUnicode_FromFormat("Expected a member of %s but instead found type %s", want ? want : "?", Py_TYPE(o)->tp_name);
+  else if (k == RUSH_TYPE_ENUM || k == RUSH_TYPE_CLASS || k == RUSH_TYPE_INTERFACE)
+    out = PyUnicode_FromFormat("Unable to cast %S to %s", (PyObject *)Py_TYPE(o), want ? want : "?");
+  else
+    out = PyUnicode_FromFormat("Unable to cast Python instance of type %S to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES or "
+                               "compile in debug mode for details)", (PyObject *)Py_TYPE(o));
+  if (want)
+    rush_free_text(call->state->context, want);
+  return out;
+}
+
 static void fail_cast(py_call *call, rush_function *f, const char *name, const rush_argument *arg, PyObject *o, size_t position)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -575,18 +642,21 @@ static void fail_cast(py_call *call, rush_function *f, const char *name, const r
                                         : PyUnicode_FromString("");
 
   PyErr_Clear();
+  PyObject *details = cast_details(call, o, arg->type);
+  PyErr_Clear();
   if (rush_type_to_text(call->state->context, arg->type, true, &want, &err) == RUSH_OK &&
       rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)
     PyErr_Format(PyExc_RuntimeError,
                  "%s() Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.\n%VPosition: %zu\nValue: %V\n"
-                 "Declaration: %s\nCast error details: Unable to cast %S to %s", name, want, arg->is_inferred ? " (inferred)" : "",
-                 arg->name, Py_TYPE(o)->tp_name, inferred, "", position, repr, "?", text, (PyObject *)Py_TYPE(o), want);
+                 "Declaration: %s\nCast error details: %V", name, want, arg->is_inferred ? " (inferred)" : "",
+                 arg->name, Py_TYPE(o)->tp_name, inferred, "", position, repr, "?", text, details, "?");
   rush_error_clear(&err);
   if (want)
     rush_free_text(call->state->context, want);
   if (text)
     rush_free_text(call->state->context, text);
   Py_XDECREF(repr);
+  Py_XDECREF(details);
   Py_XDECREF(inferred);
 }
 

@@ -154,6 +154,9 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
   const type *key = t ? t->elems[0] : type_simple(TYPE_STRING);
   const type *value = t ? t->elems[1] : type_simple(TYPE_TENSOR);
   if (n) {
+    for (uint32_t i = 1; !t && i < n; i++)
+      if (!em_unify(e, keys[0]->type, keys[i]->type, false))
+        e->at = x->as.dict.keys.items[i]->at;
     key = common_type(e, keys, n, t ? key : NULL, "Dict keys");
     value = common_type(e, values, n, t ? value : NULL, "Dict values");
   }

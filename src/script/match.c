@@ -641,7 +641,7 @@ ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_a
       memcpy(all.args + 1, a->args, a->n * sizeof *a->args);
   }
   if (f->state == FUNCTION_COMPILING)
-    FAIL(e, "%s '%s' is called recursively. Recursive calls are not supported", f->self ? "method" : "function", f->name);
+    FAIL(e, "%s '%s' is called recursively. Recursive calls are not supported", f->self ? "method" : " function", f->name);
   if (!sc->returns[0].type || (e->names->is_eager && f->compile)) /* not annotated: the body says */
     function_ensure(e->s, f);
   ir_value **in = em_match_schema(e, sc, NULL, &all);
@@ -680,9 +680,9 @@ ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value
     attempt m;
     if (attempt_schema(&m, e, f[i]->schema, NULL, &all, MATCH_EXPLAIN))
       continue;
-    text_puts(b, "  \n  ");
-    schema_print(b, f[i]->schema);
-    text_printf(b, ":\n  %s\n", indented(e, m.why));
+    const char *text = schema_text(e, f[i]->schema), *number = self ? NULL : strstr(text, "__"), *rest = strchr(text, '(');
+    int name_len = number && number < rest ? (int)(number - text) : (int)(rest - text); /* f__0 is f's first overload */
+    text_printf(b, "  \n  %.*s%s:\n  %s\n", name_len, text, rest, indented(e, m.why));
   }
   FAIL(e, "%s\nThe original call is", session_take_text(e->s, b));
 }

@@ -470,7 +470,8 @@ void parse_call_args(parser *p, ast_exprs *args, ast_keyword **keywords, uint32_
   while (!at_token(p, TK_RPAREN)) {
     uint32_t start = here(p);
     if (parser_accept(p, TK_POW)) {
-      ast_keyword k = {NULL, parse_expr(p), parser_range_from(p, start)};
+      ast_expr *value = parse_expr(p);
+      ast_keyword k = {NULL, value, {p->lx.src, value->at.start, value->at.start + 1}};
       PUSH(p, *keywords, *n_keywords, k);
     } else {
       ast_expr *e = parse_starred(p);

@@ -100,7 +100,7 @@ def test_types():
     assert t == ir.ListType(ir.DictType(ir.StringType.get(), ir.OptionalType.ofTensor()))
     assert ir.IntType.get().isSubtypeOf(ir.OptionalType(ir.IntType.get()))
     assert not ir.ListType.ofInts().isSubtypeOf(ir.ListType.ofFloats())
-    assert str(ir.unify_types(ir.IntType.get(), ir.NoneType.get())) == "int?"
+    assert str(ir.unify_types(ir.IntType.get(), ir.NoneType.get())) == "Optional[int]"
     assert ir.unify_types(ir.IntType.get(), ir.StringType.get()) is None
     with pytest.raises(RuntimeError, match="unknown type"):
         ir.parse_type("Foo")

@@ -80,6 +80,28 @@ _FUNCTIONS = {
 }
 
 
+def check_overloads(fn: Any, declarations: list[Any]) -> None:
+    """Declarations have no more parameters than what implements them, and the same defaults."""
+    theirs = _defaults(fn)
+    for d in declarations:
+        if d.__code__.co_argcount + d.__code__.co_kwonlyargcount > fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount:
+            raise RuntimeError(
+                "Overload should not have more parameters than implementation function"
+                f'  File "{d.__code__.co_filename}", line {d.__code__.co_firstlineno}\n'
+            )
+        for name, value in _defaults(d).items():
+            if name not in theirs or theirs[name] != value:
+                raise frontend.FrontendError(
+                    "Default parameters on overloads do not affect the runtime so they must equal to the default parameter on the "
+                    f"implementation function. Found on parameter {name}"
+                )
+
+
+def _defaults(fn: Any) -> dict[str, Any]:
+    values, code = fn.__defaults__ or (), fn.__code__
+    return {**dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values, strict=True)), **(fn.__kwdefaults__ or {})}
+
+
 class Door:
     """Compiles live functions and classes.  The extension calls `name` to `call`."""
 
@@ -117,7 +139,9 @@ class Door:
         for name in (cls.__name__ for cls in frontend.CLASSES):
             if hasattr(theirs, name):
                 plain = {"__init__": Exception.__init__, "__str__": Exception.__str__, "__module__": "rushlight.jit.frontend"}
-                self.unit.set_error(name, type(name, (getattr(theirs, name),), plain))
+                made = type(name, (getattr(theirs, name),), plain)
+                setattr(frontend, name, made)
+                self.unit.set_error(name, made)
         if issubclass(torch._C.JITException, _rushlight.Error):  # someone made ours theirs
             return
         both = type(
@@ -211,6 +235,7 @@ class Door:
                 f'Implementation for the function "{fn.__name__}" is missing. Please make sure a definition is provided and '
                 "defined after all overload declarations."
             )
+        check_overloads(unwrapped(fn), declarations)
         made = [
             ScriptFunction(self.define(unwrapped(fn), f"{name}__{i}", signature=self.sources.of_function(d)))
             for i, d in enumerate(declarations)
@@ -267,6 +292,12 @@ class Door:
                 self.unit.define(name, source, line, scope, t)
             self._prelude[cls] = (kinds.TYPE, t)
         return self._prelude[cls]
+
+    def function_of_graph(self, name: str, graph: Any) -> ScriptFunction:
+        """A function with a copy of the graph."""
+        made = ScriptFunction(_rushlight.define_graph(self.unit, f"__torch__.{name}", None, str(graph), ()))
+        made.text_name = made.__name__ = name
+        return made
 
     # -- script() ---------------------------------------------------------------------------------------------
 

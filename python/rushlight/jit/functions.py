@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pickle
+import re
 from typing import Any, BinaryIO
 
 from .. import _rushlight
@@ -17,6 +19,8 @@ class Argument:
     def __init__(self, name: str, type: Any, has_default: bool = False, kwarg_only: bool = False) -> None:
         self.name, self.type, self.kwarg_only = name, type, kwarg_only
         self._has_default = has_default
+        self.default_value: Any = None
+        self.N: int | None = None
 
     def has_default_value(self) -> bool:
         return self._has_default
@@ -37,7 +41,11 @@ class FunctionSchema(str):
 
     @property
     def arguments(self) -> list[Argument]:
-        return [Argument(*a) for a in self.find().arguments]
+        made = [Argument(*a) for a in self.find().arguments]
+        for a in made:
+            if a.has_default_value():
+                a.default_value = _default(self, a.name)
+        return made
 
     @property
     def returns(self) -> list[Argument]:
@@ -79,6 +87,19 @@ def optimized(graph: Any) -> Any:
     for name in ("peephole", "constant_propagation", "cse", "dce", "constant_pooling"):
         graph.run_pass(name)
     return graph
+
+
+def _default(schema: str, name: str) -> Any:
+    """What the schema's text says behind "name="."""
+    found = re.search(rf" {name}=", schema)
+    text = schema[found.end() :] if found else ""
+    for end in range(1, len(text)):
+        if text[end] in ",)":
+            try:
+                return ast.literal_eval(text[:end])
+            except (SyntaxError, ValueError):
+                continue
+    return None
 
 
 class ScriptFunction(_rushlight.Function):

@@ -22,7 +22,7 @@ import torch
 from .. import _rushlight
 from . import kinds, marks
 from .decorators import Attribute
-from .door import Door, door
+from .door import Door, check_overloads, door
 from .functions import ScriptFunction
 from .hooks import check_hook, check_pre_hook
 from .names import qualified_name
@@ -461,6 +461,7 @@ class Modules:
         made, d, t = [], self.door, c.type
         for name, declarations in c.facts.overloaded.items():
             fn = _function_of(module, name)
+            check_overloads(unwrapped(fn), declarations)
             c.overloads[name] = []
             for i, declaration in enumerate(declarations):
                 f = d.define(unwrapped(fn), f"{name}__{i}", self_type=t, signature=d.sources.of_function(declaration))

@@ -59,6 +59,15 @@ class CompilationUnit:
             raise AttributeError(f"'CompilationUnit' has no attribute '{name}'")
         return found
 
+    def create_function(self, qualified_name: str, graph: Any, shouldMangle: bool = False) -> Any:
+        """A function of a Graph's copy."""
+        known = self.__dict__["_functions"]
+        if qualified_name in known and not shouldMangle:
+            raise RuntimeError(f"method '{qualified_name}' already defined.")
+        made = door().function_of_graph(qualified_name, graph)
+        known[made.name] = made
+        return made
+
     def find_function(self, name: str) -> Any:
         """The function, or None."""
         return self.__dict__["_functions"].get(name.removeprefix("__torch__."))
