@@ -84,7 +84,8 @@ static rush_status fill_error(session *s, rush_status st, const char *type, cons
     return error_set_va(s->cx->err, st, type, fmt, ap);
   text_buf t;
   text_init(&t, s->cx->ctx);
-  if (!type)
+  bool converter = type && (strstr(type, "Node") || strstr(type, "NotSupported") || strstr(type, "Frontend"));
+  if (!converter)
     text_putc(&t, '\n');
   text_vprintf(&t, fmt, ap);
   text_puts(&t, ":\n");

@@ -232,7 +232,7 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
   case SUGAR_DISPATCH:
     return em_call_sugared(e, dispatched(e, fn, a), a, hint);
   case SUGAR_EXCEPTION:
-    FAIL(e, "exception message cannot be used as a value");
+    return em_raised(e, fn, a->args, a->n);
   default:
     FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
   }

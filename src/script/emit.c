@@ -268,7 +268,7 @@ static void declare_param(session *s, function *f, const ast_param *param, const
   if (!param->default_value)
     return;
   if (param->keyword_only && r->is_live)
-    session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->at, "%s", varargs);
+    session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->default_value->at, "%s", varargs);
   if (!live_default(s, r, param, out))
     out->default_value = value_retain(em_evaluate_constant(s, r, param->default_value, out->type));
   out->has_default = out->default_value.tag != RUSH_TAG_UNSET;

@@ -217,6 +217,7 @@ ir_node *em_closure(emitter *e, const ast_def *d);
 void em_finish_return(emitter *e, const ast_def *def);
 void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes),
                     void *arg);
+sugared em_raised(emitter *e, const sugared *cls, ir_value *const *args, uint32_t n); /* Class(args): made, not raised */
 void em_raise_message(emitter *e, ir_value *message, ir_value *class_name);
 
 /* -- Lowering, in this order -- */

@@ -378,7 +378,9 @@ static void emit_with(emitter *e, const ast_stmt *st)
   ir_value **entered = session_array(e->s, ir_value *, n);
   for (uint32_t i = 0; i < n; i++) {
     ir_value *v = entered[i] = em_expr(e, st->as.with.items[i].value, NULL);
+    source_range whole = e->at;
     function *enter, *leave;
+    e->at = st->as.with.items[i].value->at;
     if (v->type->kind != TYPE_CLASS)
       FAIL(e, "With item expression must return an object");
     class_complete(e->s, v->type);
@@ -388,6 +390,11 @@ static void emit_with(emitter *e, const ast_stmt *st)
       FAIL(e, "__enter__ must have only one argument and one return value");
     if (leave->schema->n_args != 4)
       FAIL(e, "__exit__ must have four arguments");
+    for (uint32_t k = 1; k < 4 && e->names->is_eager; k++)
+      if (leave->schema->args[k].type->kind != TYPE_ANY)
+        FAIL(e, "argument %u of __exit__ must have Any type; TorchScript does not currently support passing exception type, value, or "
+                "traceback to the __exit__ function.", k);
+    e->at = whole;
     if (!enter->schema->returns[0].type)
       function_ensure(e->s, enter);
     sugared out = sugar_value(em_put_node(e, IR_ENTER, &v, 1, enter->schema->returns[0].type));
@@ -409,21 +416,21 @@ void em_raise_message(emitter *e, ir_value *message, ir_value *class_name)
   em_put_node(e, IR_RAISE, in, 2, NULL);
 }
 
-/* The message of an exception call: its argument, or all of them as a tuple. */
-static ir_value *exception_message(emitter *e, const char *prefix, const ast_expr *call)
+/* The message of an exception: its argument, or all of them as a tuple; AssertionError's says so. */
+sugared em_raised(emitter *e, const sugared *cls, ir_value *const *v, uint32_t n)
 {
-  uint32_t n = call ? call->as.call.args.n : 0;
-  ir_value **v = session_array(e->s, ir_value *, n);
-  for (uint32_t i = 0; i < n; i++)
-    v[i] = em_expr(e, call->as.call.args.items[i], NULL);
-  if (!prefix)
-    return n == 0 ? em_constant_str(e, "", 0) : n == 1 ? v[0] : em_make_tuple(e, v, n, NULL);
-  ir_value *text = em_constant_str(e, prefix, strlen(prefix));
+  sugared out = {.kind = SUGAR_RAISED, .as.raised = {cls->as.name, NULL}};
+  if (cls->as.name[0]) {
+    out.as.raised.message = n == 0 ? em_constant_str(e, "", 0) : n == 1 ? v[0] : em_make_tuple(e, v, n, NULL);
+    return out;
+  }
+  ir_value *text = em_constant_str(e, "AssertionError: ", 16);
   for (uint32_t i = 0; i < n; i++) {
-    ir_value *in[2] = {text, v[i]->type->kind == TYPE_STRING ? v[i] : em_call_op(e, "aten::str", &v[i], 1)};
+    ir_value *item = v[i], *in[2] = {text, item->type->kind == TYPE_STRING ? item : em_call_op(e, "aten::str", &item, 1)};
     text = em_call_op(e, "aten::add", in, 2);
   }
-  return text;
+  out.as.raised.message = text;
+  return out;
 }
 
 static void emit_raise(emitter *e, const ast_stmt *st)
@@ -433,15 +440,23 @@ static void emit_raise(emitter *e, const ast_stmt *st)
     FAIL(e, "raise needs an exception");
   const ast_expr *call = x->kind == EXPR_CALL ? x : NULL;
   sugared v = em_sugared(e, call ? call->as.call.fn : x, NULL);
-  if (v.kind != SUGAR_EXCEPTION)
+  bool is_class = v.kind == SUGAR_EXCEPTION, bare = is_class && !call;
+  if (!is_class && v.kind != SUGAR_RAISED)
     FAIL(e, "exceptions must derive from BaseException");
-  bool assertion = v.as.name[0] == '\0';
-  ir_value *message = exception_message(e, assertion && call ? "AssertionError: " : NULL, call);
+  if (bare) {
+    v = (sugared){.kind = SUGAR_RAISED, .as.raised = {"", em_constant_str(e, "", 0)}};
+  } else if (is_class) {
+    ir_value **args = session_array(e->s, ir_value *, call->as.call.args.n);
+    for (uint32_t i = 0; i < call->as.call.args.n; i++)
+      args[i] = em_expr(e, call->as.call.args.items[i], NULL);
+    v = em_raised(e, &v, args, call->as.call.args.n);
+  }
+  const char *name = v.as.raised.name;
   source_range whole = e->at;
   e->at = x->at;
-  ir_value *class_name = assertion || !call ? NULL : em_constant_str(e, v.as.name, strlen(v.as.name));
+  ir_value *class_name = *name ? em_constant_str(e, name, strlen(name)) : NULL;
   e->at = whole;
-  em_raise_message(e, message, class_name);
+  em_raise_message(e, v.as.raised.message, class_name);
   e->frame->exits = true;
 }
 

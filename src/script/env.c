@@ -121,7 +121,7 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
     return v->as.value;
   ir_value *converted = em_convert(e, outer->type, v->as.value, true);
   if (!type_is_subtype(converted->type, outer->type))
-    FAIL(e, "Variable '%s' previously had type %s but is now being assigned to a value of type %s", name,
+    FAIL(e, "Variable '%s' previously had type %s but is now being assigned to a value of type %s\n", name,
          TYPE_TEXT(e, outer->type), TYPE_TEXT(e, converted->type));
   return converted;
 }

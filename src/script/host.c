@@ -795,7 +795,8 @@ void script_host_add_member(session *s, const type *t, const char *name, rush_va
   rush_value member;
   type_kind k = v.tag == RUSH_TAG_FLOAT ? TYPE_FLOAT : v.tag == RUSH_TAG_STRING ? TYPE_STRING : v.tag == RUSH_TAG_INT ? TYPE_INT : TYPE_ANY;
   if (k == TYPE_ANY || (t->n_elems && t->elems[0] != type_simple(k)))
-    session_fail(s, NULL, "the members of an enum must be all ints, all floats or all strings");
+    session_fail(s, NULL, "Cannot create Enum with value type '%s', only int, float and string are supported",
+                 v.tag == RUSH_TAG_TENSOR ? "Tensor" : type_text(s, type_simple(k)));
   if (!t->n_elems) {
     const type **elem = session_alloc_in(s, &t->cls->program->mem, sizeof *elem);
     elem[0] = type_simple(k);

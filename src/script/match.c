@@ -229,6 +229,18 @@ static ir_value *broadcast_scalar(emitter *e, const schema_arg *arg, ir_value *v
   return em_make_list(e, v->type, items, (uint32_t)arg->fixed_len);
 }
 
+/* Why a class is none of an interface's. */
+static const char *interface_reason(emitter *e, const type *cls, const type *want)
+{
+  if (cls->kind != TYPE_CLASS || want->kind != TYPE_INTERFACE || !want->cls)
+    return "";
+  class_complete(e->s, cls);
+  for (uint32_t i = 0; i < want->cls->n_methods; i++)
+    if (!class_find_method(cls, str_of(want->cls->methods[i]->name)))
+      return session_printf(e->s, "\nClass '%s' does not have method '%s' but '%s' does.", cls->name, want->cls->methods[i]->name, want->name);
+  return session_printf(e->s, "\nMethod on class '%s' (1) is not compatible with interface '%s' (2)", cls->name, want->name);
+}
+
 static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
 {
   emitter *e = m->e;
@@ -245,9 +257,9 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   }
   v = em_convert(e, want, v, m->implicit);
   if (!type_is_subtype(v->type, want)) {
-    WHY(m, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s",
+    WHY(m, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s%s",
                             TYPE_TEXT(e, type_has_vars(arg->type) ? arg->type : want), arg->is_inferred ? " (inferred)" : "", arg->name,
-                            em_type_of(e, v),
+                            em_type_of(e, v), interface_reason(e, v->type, want),
                             arg->is_inferred ? "\nInferred '" : "", arg->is_inferred ? arg->name : "",
                             arg->is_inferred ? "' to be of type 'Tensor' because it was not annotated with an explicit type." : "");
     if (m->why && v->type->kind == TYPE_LIST && v->type->elems[0]->kind == TYPE_TENSOR)

@@ -152,8 +152,9 @@ static void check_augmented(session *s, const ast_stmt *st)
 static void check_loops(session *s, const ast_stmt *st)
 {
   bool is_for = st->kind == STMT_FOR;
+  source_range word = {st->at.src, st->at.start, st->at.start + (is_for ? 3 : 5)};
   if ((is_for ? st->as.loop.orelse.n : st->as.branch.orelse.n) > 0)
-    REFUSE_IN(s, &st->at, "else branches of %s loops aren't supported", is_for ? "for" : "while");
+    REFUSE_IN(s, &word, "else branches of %s loops aren't supported", is_for ? "for" : "while");
   check_expr(s, is_for ? st->as.loop.iter : st->as.branch.cond);
   check_block(s, is_for ? &st->as.loop.body : &st->as.branch.body);
 }
@@ -216,8 +217,10 @@ void em_refuse_params(session *s, const ast_def *d)
   for (uint32_t i = 0; i < d->n_params; i++) {
     const ast_param *p = &d->params[i];
     const ast_expr *v = p->default_value;
+    source_range at = p->at;
+    at.start += p->form == PARAM_STAR_STAR;
     if (p->form != PARAM_PLAIN || (p->keyword_only && v))
-      REFUSE_IN(s, &p->at, "Compiled functions can't take variable number of arguments or use keyword-only arguments with "
+      REFUSE_IN(s, p->form == PARAM_PLAIN ? &v->at : &at, "Compiled functions can't take variable number of arguments or use keyword-only arguments with "
                                "defaults");
     const char *what = !v                      ? NULL
                        : v->kind == EXPR_LIST ? "list"

@@ -45,6 +45,7 @@ typedef enum sugar_kind {
   SUGAR_NAMED_TUPLE, /* as.type */
   SUGAR_ENUM,        /* as.type: its attributes are members */
   SUGAR_EXCEPTION,   /* as.name: "builtins.ValueError", or "" for AssertionError */
+  SUGAR_RAISED,      /* as.raised: an exception that was made but not raised yet */
   SUGAR_NAMESPACE,   /* as.name: operators "aten::", "prim::" ... of torch and ops */
   SUGAR_OPS,         /* torch.ops: its attributes are namespaces */
   SUGAR_TORCH,       /* as.name: a dotted Python path, "torch", "torch.nn.functional" */
@@ -74,6 +75,7 @@ typedef struct sugared {
     struct { ir_value *self; function *function; } method;
     const type *type;
     const char *name;
+    struct { const char *name; ir_value *message; } raised;
     struct { struct sugared *items; uint32_t n; } items;
     struct { ir_value *start, *end, *step; int64_t static_len; } range; /* start NULL: 0; -1: unknown */
     ir_node *node;

@@ -119,7 +119,7 @@ static sugared iteration(emitter *e, const sugared *items, uint32_t n)
   memcpy(out.as.items.items, items, n * sizeof *items);
   for (uint32_t i = 0; em_is_unrolled(e, &out) && i < n; i++)
     if (em_static_len(e, &items[i]) < 0)
-      FAIL(e, "Can not iterate over a module list or tuple with a value that does not have a statically determinable length");
+      FAIL(e, "Can not iterate over a module list or tuple with a value that does not have a statically determinable length\n");
   return out;
 }
 

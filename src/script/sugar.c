@@ -27,6 +27,8 @@ const char *em_sugar_name(emitter *e, const sugared *v)
     return session_printf(e->s, "class '%s'", v->as.type->name);
   case SUGAR_EXCEPTION:
     return "exception";
+  case SUGAR_RAISED:
+    return "exception message";
   case SUGAR_NAMESPACE: case SUGAR_OPS: case SUGAR_TORCH: case SUGAR_SPACE:
     return "module";
   case SUGAR_CONSTANTS: case SUGAR_CONSTANT:
@@ -332,6 +334,8 @@ bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared 
            (e->names->class_attr && e->names->class_attr(e->s, e->names, base, name, e->at, out));
   case SUGAR_ENUM:
     return enum_member(e, base->as.type, name, out);
+  case SUGAR_CONSTANT:
+    return !base->as.constant.is_global && value_attr(e, em_as_value(e, base), name, out);
   default:
     return false;
   }
@@ -384,11 +388,9 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
   if (base->kind == SUGAR_PYTHON_VALUE || base->kind == SUGAR_EXCEPTION)
     FAIL(e, "attribute lookup is not defined on %s", base->kind == SUGAR_EXCEPTION ? "exception message" : em_sugar_name(e, base));
   if (base->kind == SUGAR_ENUM)
-    FAIL(e, "'Enum<%s>' has no attribute '%s'", base->as.type->name, name);
+    FAIL(e, "%s' has no attribute '%s'", TYPE_TEXT(e, base->as.type), name); /* PyTorch's text lacks the first quote */
   if (base->kind == SUGAR_VALUE) {
     const type *t = base->as.value->type;
-    if (t->kind == TYPE_ENUM)
-      FAIL(e, "'Enum<%s>' object has no attribute or method '%s'.", t->name, name);
     if (t->kind == TYPE_CLASS && t->cls && t->cls->is_module)
       no_module_attr(e, base->as.value, name);
     if (em_is_optional_like(t))
@@ -409,8 +411,7 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
 {
   const type *t = object->type;
   if (t->kind != TYPE_CLASS)
-    FAIL(e, t->kind == TYPE_ENUM ? "Tried to set an attribute: %s on a non-class: Enum<%s>"
-                                 : "Tried to set an attribute: %s on a non-class: %s", name, TYPE_TEXT(e, t));
+    FAIL(e, "Tried to set an attribute: %s on a non-class: %s", name, TYPE_TEXT(e, t));
   class_complete(e->s, t);
   int slot = class_attr_index(t, str_of(name));
   for (uint32_t i = 0; slot < 0 && i < t->cls->n_properties; i++) {

@@ -62,7 +62,10 @@ const char *type_text(session *s, const type *t)
 {
   text_buf b;
   text_init(&b, s->cx->ctx);
-  type_print_annotation(&b, t);
+  if (t->kind == TYPE_ENUM)
+    text_printf(&b, "Enum<%s>", t->name);
+  else
+    type_print_annotation(&b, t);
   return session_take_text(s, &b);
 }
 

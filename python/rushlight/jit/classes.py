@@ -74,7 +74,7 @@ class Classes:
     def _enum(self, cls: type) -> Any:
         members = list(cls.__members__.values())
         if not members:
-            raise RuntimeError(f"No enum values defined for: '{cls}'")
+            raise ValueError(f"No enum values defined for: '{cls.__class__}'")
         first = type(members[0].value)
         for i, m in enumerate(members):
             if type(m.value) is not first:
