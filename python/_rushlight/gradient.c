@@ -298,7 +298,14 @@ PyObject *py_to_torch(PyObject *m, PyObject *o)
 
   if (!Py_IS_TYPE(o, st->tensor_type) || !py_find_torch(st))
     return PyErr_Format(PyExc_TypeError, "expected a tensor, and torch");
-  return py_tensor_to_torch(st, ((py_tensor *)o)->value);
+  rush_value v = ((py_tensor *)o)->value, plain;
+  rush_error err = RUSH_ERROR_INIT;
+  size_t n;
+  if (rush_op_call(st->context, "aten::detach", &v, 1, NULL, 0, &plain, 1, &n, &err) != RUSH_OK)
+    return py_raise(st, &err);
+  PyObject *out = py_tensor_to_torch(st, plain); /* which then does not hold on to the records */
+  rush_value_release(plain);
+  return out;
 }
 
 PyObject *py_from_torch(PyObject *m, PyObject *o)

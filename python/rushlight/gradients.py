@@ -34,20 +34,21 @@ class Recorded:
 
 
 def keeps_graph() -> bool:
+    """Will the graph of the backward that runs be used again?"""
     import torch
 
     ask = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
-    return True if ask is None else ask()
+    return ask is None or bool(ask())
 
 
 def first_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
-    """As tensors of torch's without a history."""
+    """As tensors of torch's without a history.  The records stay: other results of the same call, and gradients of gradients, use them."""
     pairs = [(o, _rushlight._from_torch(g)) for o, g in zip(recorded.outputs, grads, strict=True) if g is not None]
     wanted = [i for i in range(len(recorded.leaves)) if needed[i]]
     if not pairs or not wanted:
         return [None] * len(recorded.leaves)
     got = _rushlight._run_gradients(
-        [o for o, _ in pairs], [g for _, g in pairs], [recorded.leaves[i] for i in wanted], False, keeps_graph(), True
+        [o for o, _ in pairs], [g for _, g in pairs], [recorded.leaves[i] for i in wanted], False, True, True
     )
     out: list[Any] = [None] * len(recorded.leaves)
     for i, g in zip(wanted, got, strict=True):
@@ -100,6 +101,8 @@ def functions() -> tuple[Any, Any]:
             with torch._C.DisableTorchFunctionSubclass():
                 run = recorded_gradients if torch.is_grad_enabled() else first_gradients
                 got = run(recorded, grads, needed)
+            if not keeps_graph():
+                ctx.recorded = None
             return (None, None, *got, *[None] * (len(needed) - len(got)))
 
     class Before(torch.autograd.Function):

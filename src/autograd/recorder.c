@@ -162,6 +162,19 @@ static rush_status unrecorded(rush_call *c)
   return st;
 }
 
+/* What is promised not to be a view (unsafe_chunk) is written to as if it were none. */
+static rush_status separate(rush_call *c)
+{
+  rush_list *l = strncmp(c->op->schema->name, "aten::unsafe_", 13) == 0 && c->results[0].tag == RUSH_TAG_LIST ? c->results[0].as.list : NULL;
+  for (size_t i = 0; l && i < l->n; i++) {
+    rush_tensor *own;
+    TRY(tensor_clone(c->cx, l->items[i].as.tensor, &own));
+    value_release(l->items[i]);
+    l->items[i] = value_tensor_steal(own);
+  }
+  return RUSH_OK;
+}
+
 static rush_status by_formulas(rush_call *c, const op *base, const op_gradients *g)
 {
   rush_value row[MAX_ARGS], results[MAX_RESULTS];
@@ -176,6 +189,8 @@ static rush_status by_formulas(rush_call *c, const op *base, const op_gradients 
   }
   TRY(grad_record_begin(c->cx, base, g, row, written, &r));
   rush_status st = unrecorded(c);
+  if (st == RUSH_OK)
+    st = separate(c);
   if (st == RUSH_OK) {
     base_results(c, base, results);
     st = grad_record_end(c->cx, r, results, c->op->effects & OP_WRITES);

@@ -46,12 +46,10 @@ static rush_status geometry(call_ctx *cx, const rush_tensor *t, int64_t offset, 
   return st;
 }
 
-/* The base with the view's new elements. */
+/* The base, whose elements stand in memory row by row, with the view's new elements. */
 static rush_status scattered(call_ctx *cx, rush_tensor *base, rush_tensor *view, grad_record **out)
 {
   rush_value args[5] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = base}, {.tag = RUSH_TAG_TENSOR, .as.tensor = view}};
-  if (!tensor_is_contiguous(base))
-    return call_unsupported(cx, "a recorded write to a view of a tensor that is not contiguous");
   TRY(geometry(cx, view, view->offset - base->offset, &args[2]));
   rush_status st = record_of(cx, "aten::as_strided_scatter", args, base, out);
   value_release(args[2]);
@@ -59,14 +57,73 @@ static rush_status scattered(call_ctx *cx, rush_tensor *base, rush_tensor *view,
   return st;
 }
 
+/* Dimensions in the order of memory. */
+static void sort_dims(const rush_tensor *t, int64_t *order)
+{
+  for (int i = 0; i < t->n_dims; i++) {
+    int at = i;
+    for (; at > 0 && t->strides[order[at - 1]] < t->strides[i]; at--)
+      order[at] = order[at - 1];
+    order[at] = i;
+  }
+}
+
+/* A record of from.permute(dims), whose result looks like `like`. */
+static rush_status permuted(call_ctx *cx, rush_tensor *from, const int64_t *dims, rush_tensor *like)
+{
+  rush_value args[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = from}};
+  grad_record *r;
+  TRY(list_of_ints(cx, dims, from->n_dims, &args[1]));
+  rush_status st = record_of(cx, "aten::permute", args, like, &r);
+  value_release(args[1]);
+  TRY(st);
+  return grad_attach_steal(cx, like, (grad_edge){r, 0});
+}
+
+/* The same for a base in any order of dimensions: permuted, scattered into, permuted back. */
+static rush_status scattered_in_order(call_ctx *cx, rush_tensor *base, rush_tensor *view)
+{
+  int64_t order[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS], sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
+  rush_tensor *before, *after = NULL;
+  grad_record *r;
+  if (!tensor_is_dense(base))
+    return call_unsupported(cx, "a recorded write to a view of a tensor with gaps between its elements");
+  sort_dims(base, order);
+  for (int i = 0; i < base->n_dims; i++) {
+    back[order[i]] = i;
+    sizes[i] = base->sizes[order[i]];
+    strides[i] = base->strides[order[i]];
+  }
+  TRY(tensor_as_strided(cx, base, base->n_dims, sizes, strides, base->offset, &before));
+  rush_status st = tensor_requires_grad(base) ? permuted(cx, base, order, before) : RUSH_OK;
+  if (st == RUSH_OK)
+    st = tensor_alias(cx, before, &after);
+  if (st == RUSH_OK)
+    st = scattered(cx, before, view, &r);
+  if (st == RUSH_OK)
+    st = grad_attach_steal(cx, after, (grad_edge){r, 0});
+  if (st == RUSH_OK)
+    st = permuted(cx, after, back, base);
+  tensor_release(before);
+  tensor_release(after);
+  return st;
+}
+
+static rush_status scatter_back(call_ctx *cx, rush_tensor *base, rush_tensor *view)
+{
+  grad_record *r;
+  if (!tensor_is_contiguous(base))
+    return scattered_in_order(cx, base, view);
+  TRY(scattered(cx, base, view, &r));
+  return grad_attach_steal(cx, base, (grad_edge){r, 0});
+}
+
 rush_status grad_written_steal(call_ctx *cx, rush_tensor *t, grad_edge e)
 {
   TRY(grad_attach_steal(cx, t, e));
   grad_meta *m = grad_meta_find(t), *b = m;
   if (m->base) {
-    grad_record *r;
-    TRY(scattered(cx, m->base, t, &r));
-    TRY(grad_attach_steal(cx, m->base, (grad_edge){r, 0}));
+    TRY(scatter_back(cx, m->base, t));
     b = grad_meta_find(m->base);
   }
   b->generation++;

@@ -138,6 +138,7 @@ static rush_status update_running(call_ctx *cx, const request *r, const job *j)
     st = tensor_copy(cx, run, made);
     tensor_release(made);
     TRY(st);
+    atomic_fetch_sub(&run->st->version, 1); /* as in PyTorch no write that gradients know of */
   }
   return RUSH_OK;
 }

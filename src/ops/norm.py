@@ -42,7 +42,7 @@ def batch_norm_slopes(grad: Tensor, input: Tensor, weight: Optional[Tensor], run
                       training: bool, eps: float, needs: List[bool]) -> Tuple[Tensor, Tensor, Tensor]:
     if input.numel() == 0:
         none = torch.zeros([input.size(1) if input.dim() > 1 else 0] if weight is None else weight.size(), dtype=input.dtype)
-        return torch.zeros_like(input), none, none
+        return grad * 0, none, none
     mean, scale = running_mean, running_var
     if training:
         dims = [0] + [d for d in range(2, input.dim())]
@@ -67,8 +67,16 @@ def instance_norm_slopes(grad: Tensor, input: Tensor, weight: Optional[Tensor], 
 BATCH = {"input, weight, bias": "batch_norm_slopes(grad, input, weight, running_mean, running_var, training, eps, needs)"}
 NATIVE_BATCH = {k: v.replace("grad,", "grad0,") for k, v in BATCH.items()}
 LAYER = {"input, weight, bias": "layer_norm_slopes(grad, input, normalized_shape, weight, bias, eps, needs)"}
-NATIVE_LAYER = {"input, weight, bias":
-                "torch.native_layer_norm_backward(grad0, input, normalized_shape, result1, result2, weight, bias, needs)"}
+NATIVE_LAYER = {"input, weight, bias": """
+gi, gw, gb = torch.native_layer_norm_backward(grad0, input, normalized_shape, result1, result2, weight, bias, needs)
+if needs[0]: # what mean and deviation give back
+    n = 1
+    for size in normalized_shape:
+        n *= size
+    more = (grad1 - grad2 * (input - result1) * result2 * result2 * result2) / max(1, n)
+    gi = gi + more.to(gi.dtype)
+gi, gw, gb
+"""}
 RMS = {"input, weight": "rms_norm_slopes(grad, input, normalized_shape, weight, eps, needs)"}
 op("aten::layer_norm", family="norm", shape="layer_norm", kernel="kernel_layer_norm", effects=["nested_rows"], grad=LAYER)
 op("aten::native_layer_norm", family="norm", shape="native_layer_norm", kernel="kernel_layer_norm", grad=NATIVE_LAYER,
