@@ -248,7 +248,7 @@ typedef struct rush_backend_api {
   /* As PyTorch prints it; `ranges`: with `# file:line:column`. */
   rush_status (*graph_text)(const rush_graph *g, bool ranges, char **out, rush_error *err);
   rush_status (*graph_dot)(const rush_graph *g, const char *name, char **out, rush_error *err);
-  /* Every rule that a graph must keep; RUSH_EINTERNAL's message says which one is broken, and where. */
+  /* Every rule that a graph must keep; RUSH_EARGUMENT's message says which one is broken, and where. */
   rush_status (*graph_lint)(rush_graph *g, rush_error *err);
   /* Run it (after a lint, on a copy): complete arguments.  *result, new: None, a value, or a tuple of several. */
   rush_status (*graph_call)(rush_graph *g, const rush_value *args, size_t n_args, rush_value *result, rush_error *err);

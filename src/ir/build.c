@@ -97,12 +97,12 @@ static void pack_outputs(session *s, ir_graph *g)
 
 function *build_function(session *s, program *p, const char *name, const ir_graph *from)
 {
-  ir_graph *g = ir_graph_copy(s, from);
   function *f = program_add_closure(s, p, name);
-  uint32_t n = ir_block_n_inputs(g->block);
-  schema *sc = session_alloc_in(s, &p->mem, sizeof *sc);
+  ir_graph *g = ir_graph_copy(s, from);
 
   function_set_graph_steal(f, g); /* the program frees it */
+  uint32_t n = ir_block_n_inputs(g->block);
+  schema *sc = session_alloc_in(s, &p->mem, sizeof *sc);
   pack_outputs(s, g);
   sc->name = f->name;
   sc->overload = "";

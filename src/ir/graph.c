@@ -436,9 +436,9 @@ static copier *copier_new(session *s, ir_graph *to)
 static ir_graph *copy_graph(session *s, const ir_graph *g, bool keeps_numbers)
 {
   ir_graph *to = ir_graph_new(s, g->types);
-  copier *c = copier_new(s, to);
 
   session_defer(s, ir_graph_free_deferred, to);
+  copier *c = copier_new(s, to);
   for (const struct kept_types *k = g->kept; k; k = k->next)
     ir_graph_keep_types(s, to, k->types);
   c->keeps_numbers = keeps_numbers;

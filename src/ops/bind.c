@@ -444,7 +444,10 @@ rush_status op_bind_by_name(call_ctx *cx, str name, const rush_value *args, uint
   const char *dot = memchr(name.p, '.', name.len);
   str base = {name.p, dot ? (size_t)(dot - name.p) : name.len};
   uint32_t n = 0;
+  const uint32_t n_refused = mem_n_refused(cx->ctx);
   const op *const *ops = op_overloads(cx->ctx, base, &n);
+  if (!ops && mem_n_refused(cx->ctx) != n_refused)
+    return call_nomem(cx);
   rush_error refusal = RUSH_ERROR_INIT;
   bool seen = false;
   for (uint32_t try = 0; try < 2 * n; try++) { /* once more, and numbers may become tensors */

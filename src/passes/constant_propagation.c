@@ -73,9 +73,8 @@ static bool call_op(const folding *f, const ir_node *n, const rush_value *args, 
 static rush_value make_tuple(const folding *f, const ir_node *n, const rush_value *args)
 {
   rush_tuple *t;
-  const type *named = n->outputs[0]->type->name ? n->outputs[0]->type : NULL;
 
-  session_check(f->s, tuple_new(f->s->cx, named, n->n_inputs, &t));
+  session_check(f->s, tuple_new(f->s->cx, NULL, n->n_inputs, &t));
   for (uint32_t i = 0; i < n->n_inputs; i++)
     t->items[i] = value_retain(args[i]);
   return pass_hold(f->s, value_heap_steal(RUSH_TAG_TUPLE, t));
@@ -98,6 +97,8 @@ static bool compute(const folding *f, const ir_node *n, const rush_value *args, 
   case IR_OP:
     return call_op(f, n, args, out);
   case IR_TUPLE_CONSTRUCT:
+    if (n->outputs[0]->type->name) /* it would keep the program that its type is of, and be kept by it */
+      return false;
     out[0] = make_tuple(f, n, args);
     return true;
   case IR_LIST_CONSTRUCT:
