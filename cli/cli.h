@@ -79,7 +79,6 @@ double cli_seconds(void);
 
 /* help.c: of a verb, or (NULL, or no verb) of the command. */
 void cli_help(const char *verb);
-bool cli_is_verb(const char *name);
 
 /* json.c: a string with its quotes; a value. */
 void cli_json_text(FILE *f, const char *text);

@@ -86,14 +86,6 @@ static void print_examples(const char *verb)
   }
 }
 
-bool cli_is_verb(const char *name)
-{
-  for (size_t i = 0; i < COUNT(verbs); i++)
-    if (strcmp(verbs[i].name, name) == 0)
-      return true;
-  return false;
-}
-
 static void verb_text(const verb_help *v)
 {
   printf("rushlight %s - %s\n\nusage: rushlight %s %s [options]\n", v->name, v->summary, v->name, v->arguments);

@@ -14,6 +14,7 @@
 #include "archive/show.h"
 
 #include "base/table.h"
+#include "formats/json.h"
 
 #define MOST_TEXT 240 /* bytes of a constant that are shown */
 #define NOTHING UINT32_MAX
@@ -42,27 +43,7 @@ typedef struct json_op {
 
 /* -- JSON ------------------------------------------------------------------------------------------------ */
 
-static void put_text(text_buf *out, const char *p, size_t len)
-{
-  text_putc(out, '"');
-  for (size_t i = 0, n; i < len; i += n) {
-    unsigned char ch = (unsigned char)p[i];
-    n = utf8_check(p + i, len - i);
-    if (n == 0) {
-      text_puts(out, "\\ufffd");
-      n = 1;
-    } else if (ch == '"' || ch == '\\') {
-      text_printf(out, "\\%c", ch);
-    } else if (ch < 0x20 || ch == '<' || ch == '>' || ch == '&' || ch == 0x7f) {
-      text_printf(out, "\\u%04x", ch);
-    } else {
-      text_add(out, p + i, n);
-    }
-  }
-  text_putc(out, '"');
-}
-
-static void put_str(text_buf *out, const char *text) { put_text(out, text, strlen(text)); }
+static void put_str(text_buf *out, const char *text) { json_quote(out, str_of(text)); }
 
 /* At most MOST_TEXT bytes, whole characters. */
 static void put_short(text_buf *out, const text_buf *t)
@@ -71,12 +52,12 @@ static void put_short(text_buf *out, const text_buf *t)
   size_t n = t->len;
 
   if (n <= MOST_TEXT) {
-    put_text(out, p, n);
+    json_quote(out, (str){p, n});
     return;
   }
   for (n = MOST_TEXT; n > 0 && ((unsigned char)p[n] & 0xC0) == 0x80;)
     n--;
-  put_text(out, p, n);
+  json_quote(out, (str){p, n});
   out->len--; /* the quote */
   text_puts(out, "...\"");
 }
@@ -337,7 +318,7 @@ static void put_methods(writer *w, const char *method, text_buf *t)
     text_puts(w->out, ",\"schema\":");
     text_clear(t);
     schema_print(t, cls->methods[i]->schema);
-    put_text(w->out, text_str(t), t->len);
+    json_quote(w->out, (str){text_str(t), t->len});
     text_printf(w->out, ",\"function\":%u}", index_of_function(w, cls->methods[i]));
     first = false;
   }
@@ -375,7 +356,7 @@ static void put_sources(writer *w, text_buf *t)
     text_clear(t);
     show_code(w->s, w->m, NULL, t);
     text_puts(w->out, "{\"name\":\"forward\",\"text\":");
-    put_text(w->out, text_str(t), t->len);
+    json_quote(w->out, (str){text_str(t), t->len});
     text_puts(w->out, "}]");
     return;
   }
@@ -385,7 +366,7 @@ static void put_sources(writer *w, text_buf *t)
     text_puts(w->out, first ? "{\"name\":" : ",\n{\"name\":");
     put_str(w->out, p->sources[i]->name);
     text_puts(w->out, ",\"text\":");
-    put_text(w->out, p->sources[i]->text, p->sources[i]->len);
+    json_quote(w->out, (str){p->sources[i]->text, p->sources[i]->len});
     text_putc(w->out, '}');
     first = false;
   }

@@ -660,7 +660,7 @@ void json_quote(text_buf *out, str text)
     } else if (ch == '"' || ch == '\\') {
       text_putc(out, '\\');
       text_putc(out, (char)ch);
-    } else if (ch < 0x20 || ch == 0x7f) {
+    } else if (ch < 0x20 || ch == '<' || ch == '>' || ch == '&' || ch == 0x7f) {
       text_printf(out, "\\u%04x", (unsigned)ch);
     } else {
       text_add(out, text.p + i, n);

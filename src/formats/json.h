@@ -76,7 +76,8 @@ str json_raw(json *j);
 /* Leave with RUSH_EFORMAT at the current position: "PLACE: offset N: message". */
 _Noreturn void json_fail(json *j, const char *fmt, ...) RUSH_PRINTF(2, 3);
 
-/* Append text as a JSON string with its quotes; malformed UTF-8 becomes U+FFFD. */
+/* Append text as a JSON string with its quotes; malformed UTF-8 becomes U+FFFD.  Safe inside
+ * a page's script: <, > and & are escaped. */
 void json_quote(text_buf *out, str text);
 
 #endif

@@ -212,34 +212,3 @@ void npy_read(session *s, const input *in, npy_header *out)
   h.data_bytes = data_bytes;
   *out = h;
 }
-
-/* -- Writing ----------------------------------------------------------------------------------- */
-
-bool npy_write_header(text_buf *out, rush_dtype dtype, uint32_t n_dims, const int64_t *sizes)
-{
-  const npy_dtype *d = NULL;
-  size_t start = out->len;
-
-  for (size_t i = 0; i < COUNT_OF(dtypes); i++)
-    if (dtypes[i].dtype == dtype)
-      d = &dtypes[i];
-  if (d == NULL)
-    return false;
-  text_add(out, magic, MAGIC_BYTES);
-  text_add(out, "\1\0\0\0", 4); /* the length is patched in below */
-  text_printf(out, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
-              d->item_bytes == 1 ? '|' : '<', d->code);
-  for (uint32_t i = 0; i < n_dims; i++)
-    text_printf(out, i + 1 < n_dims ? "%lld, " : n_dims == 1 ? "%lld," : "%lld",
-                (long long)sizes[i]);
-  text_puts(out, "), }");
-  while ((out->len - start) % ALIGN_BYTES != ALIGN_BYTES - 1 && !text_failed(out))
-    text_putc(out, ' ');
-  text_putc(out, '\n');
-  if (text_failed(out))
-    return true;
-  size_t len = out->len - start - 10;
-  out->data[start + 8] = (char)(len & 0xff);
-  out->data[start + 9] = (char)(len >> 8);
-  return true;
-}

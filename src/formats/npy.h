@@ -1,4 +1,4 @@
-/* formats/npy.h -- the header of .npy files, versions 1 to 3, read and written.
+/* formats/npy.h -- the header of .npy files, versions 1 to 3.
  *
  * Structured, object, text and date arrays are refused by name.  Big-endian data is reported, not
  * swapped. */
@@ -20,9 +20,5 @@ typedef struct npy_header {
 
 bool npy_looks_like(const void *data, size_t n_bytes);
 void npy_read(session *s, const input *in, npy_header *out);
-/* Append a version 1 header for C order, little-endian; data follows.  False for a dtype that numpy
- * has not. */
-bool npy_write_header(text_buf *out, rush_dtype dtype, uint32_t n_dims,
-                      const int64_t *sizes) RUSH_CHECKED;
 
 #endif

@@ -101,7 +101,6 @@ pickle *pickle_read_all(session *s, const input *in);
 
 /* A word for the kind: "dict".  Static. */
 const char *pickle_kind_name(pickle_kind kind);
-static inline bool pickle_is(const pickle_node *n, pickle_kind kind) { return n->kind == kind; }
 /* n is the GLOBAL module.name. */
 bool pickle_is_global(const pickle_node *n, const char *module, const char *name);
 /* n is a REDUCE or OBJECT whose callable is module.name. */

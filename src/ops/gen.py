@@ -532,8 +532,7 @@ def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str
             row = table.rows[s.full]
             effects = sorted(set(row.effects) | ({"OP_WRITES"} if any(a.write for a in s.args)
                                                  else set()))
-            w(f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)}, "
-              f".overload_len = {len(s.overload)},\n    .family = {row.family}, "
+            w(f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = {row.family}, "
               f".variant = {row.variant}, .complex_body = {int('complex_body' in row.entry.get('effects', ()))}, "
               f".effects = {' | '.join(effects) or '0'},\n"
               f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "

@@ -12,7 +12,6 @@
 struct op_row {
   uint32_t schema;       /* text in op_pool; starts with name or name.overload */
   uint16_t name_len;     /* bytes of "aten::add" */
-  uint16_t overload_len; /* bytes of "Tensor", or 0 */
   uint8_t family;        /* op_family */
   uint8_t variant : 4;   /* op_variant */
   uint8_t complex_body : 1; /* the body is what runs for complex numbers, although there is a kernel */
@@ -78,10 +77,6 @@ static inline uint32_t name_hash(str s)
 static inline str op_row_name(const struct op_row *r)
 {
   return (str){op_pool + r->schema, r->name_len};
-}
-static inline str op_row_overload(const struct op_row *r)
-{
-  return (str){op_pool + r->schema + r->name_len + 1, r->overload_len};
 }
 
 #endif

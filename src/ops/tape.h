@@ -47,7 +47,6 @@ typedef struct point_cond { /* argument `arg` is None, is not, equals a number (
 
 #define POINT_MAX_INPUTS 10
 #define POINT_MAX_RESULTS 2
-#define TAPE_MAX_REGS 24
 
 typedef struct point_arm {
   uint8_t classes; /* bit per dtype_class */

@@ -27,8 +27,6 @@ static const graph_pass *find(str name)
   return NULL;
 }
 
-const graph_pass *pass_find(const char *name) { return find(str_of(name)); }
-
 /* The next of "a,b,c"; false at the end. */
 static bool next_name(const char **names, str *out)
 {

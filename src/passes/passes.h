@@ -46,7 +46,6 @@ typedef struct graph_pass {
 
 extern const graph_pass graph_passes[]; /* sorted by name */
 extern const uint32_t n_graph_passes;
-const graph_pass *pass_find(const char *name); /* NULL: none */
 /* One pass, or several: "inline,dce".  Leaves the session when a name is unknown, or the graph is broken. */
 void pass_run_by_name(session *s, ir_graph *g, const char *names);
 /* Every function compiled from now on goes through these passes, before the others.  RUSH_EARGUMENT: an unknown

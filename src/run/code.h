@@ -34,8 +34,6 @@ rush_status future_done(call_ctx *cx, rush_value result, rush_value *out) RUSH_C
 /* Start at `pc` with the given registers (n_registers of the code; owned by the call, taken). */
 rush_status interp_enter(call_ctx *cx, const code *c, uint32_t pc, rush_value *registers_steal,
                          rush_value *result) RUSH_CHECKED;
-uint32_t code_n_instructions(const code *c);
-uint32_t code_n_registers(const code *c);
 /* Readable listing. */
 void code_print(text_buf *out, const code *c);
 

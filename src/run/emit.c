@@ -675,6 +675,3 @@ void code_print(text_buf *out, const code *c)
     text_putc(out, '\n');
   }
 }
-
-uint32_t code_n_instructions(const code *c) { return c->n_ins; }
-uint32_t code_n_registers(const code *c) { return c->n_regs; }

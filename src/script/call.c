@@ -48,11 +48,6 @@ static ir_value *call_cast(emitter *e, const sugared *fn, const call_args *a)
   return em_call_builtin(e, op, NULL, a);
 }
 
-ir_value *em_cast_to(emitter *e, const char *op, const char *magic, ir_value *v)
-{
-  return em_call_magic(e, v->type->kind == TYPE_CLASS ? magic : NULL, op, &v, 1);
-}
-
 /* -- Constructors ------------------------------------------------------------------------------- */
 
 static ir_value *construct_object(emitter *e, const type *t, const call_args *a)

@@ -160,7 +160,6 @@ ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *h
 sugared em_special(emitter *e, special_form form, const ast_expr *x, const type *hint);
 /* a.op(b) when a is an object with the method, else the operator. */
 ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n);
-ir_value *em_cast_to(emitter *e, const char *op, const char *magic, ir_value *v);
 
 /* -- Refusals (refuse.c): what a function may not contain, for programs that Python wrote -- */
 void em_refuse_params(session *s, const ast_def *d);

@@ -799,15 +799,6 @@ static bool look_up_hint(void *arg, const sym_atom *symbol, int64_t *value)
 }
 bool sym_hint(symint e, int64_t *out) { return sym_eval(e, look_up_hint, NULL, out); }
 
-bool sym_cond_eval(sym_cond c, sym_lookup *lookup, void *arg, bool *out)
-{
-  int64_t v;
-  if (!sym_eval(c.e, lookup, arg, &v))
-    return false;
-  *out = holds(c.rel, v);
-  return true;
-}
-
 /* -- Text ------------------------------------------------------------------------------------------------------------------------ */
 
 static void print_operand(text_buf *out, symint e)

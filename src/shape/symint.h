@@ -122,7 +122,6 @@ typedef bool sym_lookup(void *arg, const sym_atom *symbol, int64_t *value);
 bool sym_eval(symint e, sym_lookup *lookup, void *arg, int64_t *out);
 /* With the hints; false when some symbol has none. */
 bool sym_hint(symint e, int64_t *out);
-bool sym_cond_eval(sym_cond c, sym_lookup *lookup, void *arg, bool *out);
 /* `e` with `with[i]` in the place of symbol atoms[i]->id; NULL items stay. */
 symint sym_substitute(sym_env *env, symint e, const symint *with, uint32_t n);
 /* As Python would read it: "4*s0*s1 - s0 + (s1//2) + 3", "min(s0, 8)"; conditions "s0 == s1 + 1". */

@@ -145,30 +145,11 @@ static void safetensors_must_cover_their_data_once(void **state)
   check_rows(rows, COUNT_OF(rows), false);
 }
 
-static void npy_headers_are_written_as_numpy_does(void **state)
-{
-  static const char want[] =
-      "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
-  static const int64_t sizes[] = {2, 3};
-  context *c = test_context(NULL);
-  text_buf t;
-  (void)state;
-  text_init(&t, c);
-  assert_true(npy_write_header(&t, RUSH_FLOAT32, 2, sizes));
-  assert_int_equal(t.len, 128);
-  assert_memory_equal(t.data, want, sizeof want - 1);
-  assert_int_equal(t.data[127], '\n');
-  assert_false(npy_write_header(&t, RUSH_BFLOAT16, 2, sizes));
-  text_free(&t);
-  test_context_done(c);
-}
-
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(npy_headers_are_read_strictly),
       cmocka_unit_test(safetensors_must_cover_their_data_once),
-      cmocka_unit_test(npy_headers_are_written_as_numpy_does),
   };
   return RUN_TESTS(tests);
 }

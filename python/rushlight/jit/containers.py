@@ -42,7 +42,6 @@ class _Held:
     """A container of the program's: its items have one type."""
 
     _rush_is_scripted = True
-    _wanted = ""
 
     def __init__(self, value: Any) -> None:
         self._type = _type_of(value)
