@@ -120,6 +120,7 @@ typedef struct walk {
   freezer *z;
   method *m;
   void (*leaf)(struct walk *w, ir_node *n, frozen *of, uint32_t slot); /* a GetAttr of no module */
+  bool only_looks, sees_class; /* a use of a module says nothing yet; a module behind an interface was found */
 } walk;
 
 static frozen *tracked(const method *m, const ir_value *v) { return get(&m->objects, v); }
@@ -130,7 +131,7 @@ static void visit(session *s, ir_node *n, void *arg)
   frozen *of = n->n_inputs ? tracked(w->m, ir_node_input(n, 0)) : NULL;
   bool attr = n->kind == IR_GET_ATTR || n->kind == IR_SET_ATTR;
 
-  for (uint32_t i = attr ? 1 : 0; i < n->n_inputs; i++) {
+  for (uint32_t i = attr ? 1 : 0; i < n->n_inputs && !w->only_looks; i++) {
     frozen *f = tracked(w->m, ir_node_input(n, i));
     if (f)
       keep_whole(w->z, f);
@@ -140,12 +141,19 @@ static void visit(session *s, ir_node *n, void *arg)
   int slot = class_attr_index(of->object->type, str_of(ir_attr_string(n, "name")));
   if (slot < 0)
     return;
-  if (n->kind == IR_SET_ATTR)
+  if (n->kind == IR_SET_ATTR) {
+    if (class_of(of)->attrs[slot].type->kind == TYPE_INTERFACE)
+      session_fail_status(s, RUSH_ERAISED, "RuntimeError", NULL, "Freezing does not support SetAttr on an interface type. "
+                          "SetAttr is attempted on '%s'", class_of(of)->attrs[slot].name);
     of->slots[slot] |= SLOT_SET;
-  else if (is_module(of->object->slots[slot]) && !(of->slots[slot] & SLOT_SET))
-    put(s, &w->m->objects, n->outputs[0], child_of(w->z, of, (uint32_t)slot));
-  else if (w->leaf && !of->whole)
+  } else if (is_module(of->object->slots[slot]) && !(of->slots[slot] & SLOT_SET)) {
+    frozen *f = child_of(w->z, of, (uint32_t)slot);
+    put(s, &w->m->objects, n->outputs[0], f);
+    w->sees_class |= n->outputs[0]->type != f->object->type;
+    n->outputs[0]->type = f->object->type; /* what stands behind an interface is known now */
+  } else if (w->leaf && !of->whole) {
     w->leaf(w, n, of, (uint32_t)slot);
+  }
 }
 
 /* In the order of the text: a module is known before its attributes are asked for. */
@@ -163,14 +171,29 @@ static void walk_block(walk *w, ir_block *b)
   session_leave(w->z->s);
 }
 
-static void walk_method(freezer *z, method *m, void (*leaf)(walk *, ir_node *, frozen *, uint32_t))
+static bool run_walk(walk *w)
 {
-  walk w = {z, m, leaf};
+  freezer *z = w->z;
+  method *m = w->m;
 
   table_free(&m->objects);
   table_init(&m->objects, z->s->cx->ctx);
   put(z->s, &m->objects, ir_block_input(m->g->block, 0), m->self);
-  walk_block(&w, m->g->block);
+  walk_block(w, m->g->block);
+  return w->sees_class;
+}
+
+static void walk_method(freezer *z, method *m, void (*leaf)(walk *, ir_node *, frozen *, uint32_t))
+{
+  run_walk(&(walk){.z = z, .m = m, .leaf = leaf});
+}
+
+/* Calls through interfaces become what they call; what these call comes with the next round. */
+static void resolve_interfaces(freezer *z)
+{
+  for (method *m = z->methods; m; m = m->next)
+    while (run_walk(&(walk){.z = z, .m = m, .only_looks = true}))
+      pass_inline(z->s, m->g);
 }
 
 /* -- Numbers and texts --------------------------------------------------------------------------- */
@@ -550,6 +573,7 @@ rush_value freeze_object(session *s, rush_value object, const char *const *prese
     add_method(z, root, forward);
   for (uint32_t i = 0; i < n_preserved; i++)
     preserve(z, root, preserved[i]);
+  resolve_interfaces(z);
   root->whole = false;
   fold_plain_attributes(z);
   if (root->whole)

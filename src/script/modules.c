@@ -192,7 +192,8 @@ sugared em_index_module(emitter *e, ir_value *v, const ast_expr *x, const type *
   uint8_t kind = v->type->cls->container;
   if (kind == CONTAINER_NONE && !v->type->cls->object && has_numbers(v->type->cls))
     kind = CONTAINER_LIST;
-  if (kind == CONTAINER_NONE)
+  bool of_archive = kind == CONTAINER_NONE && !v->type->cls->object && hint && hint->kind == TYPE_INTERFACE;
+  if (kind == CONTAINER_NONE && !of_archive)
     FAIL(e, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict Modules are subscriptable");
   ir_value *index = em_expr(e, x, NULL);
   bool list = kind == CONTAINER_LIST || kind == CONTAINER_PARAMETER_LIST;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import re
 import warnings
 from typing import Any
 
@@ -114,3 +115,86 @@ def test_quantized_tensors_cross_the_border() -> None:
         q, ours = channels(*args), rushlight.script(channels)(*args)
         assert torch.equal(q.int_repr(), ours.int_repr()) and q.qscheme() == ours.qscheme()
         assert torch.equal(q.q_per_channel_scales(), ours.q_per_channel_scales())
+
+
+@torch.jit.interface
+class Step(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+
+class AddOne(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = torch.ones(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.one
+
+
+class Outer(nn.Module):
+    step: Step
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = AddOne()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.step.forward(x)
+
+
+class Swaps(nn.Module):
+    step: Step
+    other: Step
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step, self.other = AddOne(), AddOne()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.step = self.other
+        return self.step.forward(x)
+
+
+class Chosen(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = nn.ModuleDict({"a": AddOne(), "b": AddOne()})
+
+    def forward(self, x: Tensor, name: str) -> Tensor:
+        step: Step = self.steps[name]
+        return step.forward(x)
+
+
+def test_freezing_follows_interfaces() -> None:
+    frozen = rushlight.freeze(rushlight.script(Outer()).eval())
+    assert not hasattr(frozen, "step") and "CallMethod" not in str(frozen.graph)
+    assert torch.equal(frozen(torch.ones(1)), torch.ones(1) * 2)
+    with pytest.raises(RuntimeError, match="Freezing does not support SetAttr on an interface type"):
+        rushlight.freeze(rushlight.script(Swaps()).eval())
+
+
+def test_containers_are_indexed_through_interfaces_in_archives_too() -> None:
+    assert torch.equal(again(rushlight.script(Chosen()))(torch.ones(1), "b"), torch.ones(1) * 2)
+
+
+def test_what_does_not_fit_is_refused_in_the_same_words() -> None:
+    def said(jit: Any, body: Any) -> str:
+        with pytest.raises(RuntimeError) as caught:
+            body(jit)
+        return re.sub(r" \(of Python compilation unit at: 0x[0-9a-f]+\)", "", str(caught.value))
+
+    def replace(jit: Any) -> None:
+        setattr(jit.script(nn.Sequential(nn.ReLU())), "0", jit.script(nn.Tanh()))
+
+    def cast(jit: Any) -> None:
+        jit.script(nn.Linear(1, 1)).weight = "s"
+
+    def delete(jit: Any) -> None:
+        del jit.script(nn.Linear(1, 1)).weight
+
+    for body in (replace, cast, delete):
+        assert said(rushlight, body) == said(torch.jit, body)
+    program = rushlight.script(Outer())
+    with pytest.raises(RuntimeError, match="Chosen' \\(1\\) is not compatible with interface .*Step' \\(2\\)"):
+        program.step = rushlight.script(Chosen())

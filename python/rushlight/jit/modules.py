@@ -25,6 +25,7 @@ from .decorators import Attribute
 from .door import Door, check_overloads, door
 from .functions import ScriptFunction
 from .hooks import check_hook, check_pre_hook
+from .misfits import misfit
 from .names import qualified_name
 from .scope import Scope
 from .sources import unwrapped
@@ -497,13 +498,15 @@ class Modules:
             return
         inputs, output = [t for _, t, _, _ in forward.arguments[1:]], forward.result
         seen: dict[str, Any] = {}
-        for hook, pre in [*((hook, False) for hook in c.hooks), *((hook, True) for hook in c.pre_hooks)]:
+        for hook in (*c.hooks, *c.pre_hooks):
             name = hook.__name__
             if seen.setdefault(name, hook) is not hook:
                 raise RuntimeError(
                     f"Hook '{name}' on {c.py_class.__name__} has at least two different python definitions. "
                     "Please use unique names for all hooks."
                 )
+        for hook, pre in [*((hook, False) for hook in c.hooks), *((hook, True) for hook in c.pre_hooks)]:
+            name = hook.__name__
             fn = unwrapped(hook)
             f = self.door.define(fn, name, self_type=c.type, flags=kinds.HOOK)
             if pre:
@@ -543,7 +546,12 @@ class Modules:
                 value = value.value
             self._fill(script, name, value, flags)
         for name, sub in c.modules:
-            script._set(name, self._submodule(getattr(module, name), sub, make_stubs))
+            made = self._submodule(getattr(module, name), sub, make_stubs)
+            try:
+                script._set(name, made)
+            except TypeError as error:
+                said = misfit(script, name, made)
+                raise RuntimeError(f"Could not cast attribute '{name}' to type {sub}: {said}") from error
         self.compile(c, module, make_stubs(module))
         self._dress(script, module, c)
         return script
@@ -560,7 +568,7 @@ class Modules:
         try:
             self.door.unit.set_attr(script, name, value)
         except RuntimeError as error:
-            raise RuntimeError(f"Could not cast attribute '{name}' to its type: {error}") from error
+            raise RuntimeError(misfit(script, name, value)) from error
 
     def _submodule(self, value: Any, sub: Any, stubs: Any) -> Any:
         if isinstance(value, _rushlight.Module) and value._is_script:

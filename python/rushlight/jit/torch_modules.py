@@ -73,11 +73,10 @@ class _View(dict[str, Any]):
             raise RuntimeError(f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}")
         try:
             self._of._set(name, value)
-        except TypeError as error:
-            what = value._class_name if isinstance(value, _rushlight.Module) else value
-            raise RuntimeError(
-                f"Could not assign '{name}': object of type {what} is not compatible with interface: {error}"
-            ) from None
+        except TypeError:
+            from .misfits import misfit
+
+            raise RuntimeError(misfit(self._of, name, value)) from None
 
     def __delitem__(self, name: str) -> None:
         raise RuntimeError(f"cannot delete '{name}' of a ScriptModule")
@@ -230,6 +229,8 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             return overloaded
         if not name.startswith("__") and self._has(f"__{name}_getter"):
             return self._program_method(f"__{name}_getter")()
+        if name == "graph" and self._c is not None:
+            raise RuntimeError("Method 'forward' is not defined.")
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -261,10 +262,14 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
     def _assign(self, name: str, value: Any) -> None:
         try:
             self._set(name, value)
-        except TypeError as error:
-            raise RuntimeError(f"Could not cast attribute '{name}' to its type: Unable to cast {value!r}: {error}") from None
+        except TypeError:
+            from .misfits import misfit
+
+            raise RuntimeError(misfit(self, name, value)) from None
 
     def __delattr__(self, name: str) -> None:
+        if self._is_script and name not in self.__dict__:
+            raise RuntimeError("cannot delete methods or parameters of a script module")
         if self._is_script:
             object.__delattr__(self, name)
         else:
