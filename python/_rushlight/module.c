@@ -441,7 +441,7 @@ static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
     o = py_from_value(&call, v);
     py_call_end(&call);
   }
-  if (o && v.tag == RUSH_TAG_TENSOR && rush_tensor_requires_grad(v.as.tensor) && PyObject_SetAttr(o, m->state->name_requires_grad, Py_True) < 0)
+  if (o && v.tag == RUSH_TAG_TENSOR && rush_tensor_requires_grad(v.as.tensor) && PyObject_SetAttrString(o, "requires_grad", Py_True) < 0)
     Py_CLEAR(o);
   if (o && v.tag == RUSH_TAG_TENSOR && PyObject_HasAttrString((PyObject *)m, "_parameter")) {
     PyObject *made = PyObject_CallMethod((PyObject *)m, "_parameter", "OO", name, o);
@@ -555,7 +555,7 @@ static int set_slot(py_module *m, PyObject *name, PyObject *o)
     return -1;
   rush_value v = rush_object_attr(object, PyUnicode_AsUTF8(name));
   if (torchs && v.tag == RUSH_TAG_TENSOR && v.as.tensor) {
-    PyObject *grad = PyObject_GetAttr(o, m->state->name_requires_grad);
+    PyObject *grad = PyObject_GetAttrString(o, "requires_grad");
     rush_tensor_set_requires_grad(v.as.tensor, grad == Py_True);
     PyErr_Clear();
     Py_XDECREF(grad);

@@ -240,6 +240,9 @@ for _kind in ("f", "fs", "c", "s", "ss", "i", "is", "g", "ival", "t", "ts", "ty"
     if _kind != "g":
         setattr(_Node, _kind + "_", _setter(_kind))
 
+setattr(_Node, "z", _getter("t"))  # noqa: B010 -- a tensor of no dimension
+setattr(_Node, "z_", _setter("t"))  # noqa: B010
+
 
 # -- Values ------------------------------------------------------------------------------------------------
 
@@ -276,11 +279,13 @@ class _Value:
         return self.setType(parse_type("Tensor"))
 
     def isCompleteTensor(self) -> bool:
-        """Are dtype, sizes and strides known before it runs?  Types here are not refined: no."""
-        return False
+        """Are dtype, device, sizes and strides known before it runs?"""
+        kind = self.type()
+        return isinstance(kind, TensorType) and kind.isComplete()
 
     def requires_grad(self) -> bool:
-        return False
+        kind = self.type()
+        return isinstance(kind, TensorType) and kind.requires_grad()
 
     requiresGrad = requires_grad
 
@@ -606,8 +611,14 @@ class _Of(Type):
         return self.containedTypes()[0]
 
 
+_FACTS = re.compile(r"(\w+)\((.*)\)")
+_DTYPES = {"Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Half": "float16"}
+_DTYPES |= {"Float": "float32", "Double": "float64", "ComplexHalf": "complex32", "ComplexFloat": "complex64"}
+_DTYPES |= {"ComplexDouble": "complex128", "Bool": "bool", "BFloat16": "bfloat16", "QInt8": "qint8", "QUInt8": "quint8"}
+
+
 class TensorType(_Simple):
-    """Tensor, with nothing known of it."""
+    """Tensor, and what is known of it: Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)."""
 
     __slots__ = ()
 
@@ -617,34 +628,58 @@ class TensorType(_Simple):
 
     @classmethod
     def create_from_tensor(cls, tensor: Any) -> Type:
-        return cls.get()
+        from .jit.torch_trace import tensor_type
 
-    def dim(self) -> int | None:
-        return None
+        return parse_type(tensor_type(tensor))
+
+    def str(self) -> str:
+        return self._name() or "Tensor"
+
+    def _facts(self) -> tuple[str | None, str]:
+        found = _FACTS.fullmatch(self._name() or "")
+        return (found[1], found[2]) if found else (None, "")
 
     def sizes(self) -> list[int] | None:
-        return None
+        sizes = self.varyingSizes()
+        return None if sizes is None or None in sizes else sizes
 
     def varyingSizes(self) -> list[int | None] | None:
-        return None
+        name, facts = self._facts()
+        items = [part.strip() for part in facts.partition("strides=")[0].split(",")]
+        sizes = [None if part == "*" else int(part) for part in items if part == "*" or part.isdigit()]
+        return sizes if sizes or (name not in (None, "Tensor") and "device=" in facts) else None
+
+    def dim(self) -> int | None:
+        sizes = self.varyingSizes()
+        return None if sizes is None else len(sizes)
 
     def strides(self) -> list[int] | None:
-        return None
+        found = re.search(r"strides=\[([^]]*)\]", self._facts()[1])
+        if found is None:
+            return [] if self.varyingSizes() == [] else None
+        return [int(part) for part in found[1].split(",")]
 
     def scalarType(self) -> str | None:
-        return None
+        name = self._facts()[0]
+        return None if name == "Tensor" else name
 
     def dtype(self) -> Any:
-        return None
+        name = self.scalarType()
+        return None if name is None else getattr(sys.modules["torch"], _DTYPES.get(name, name.lower()))
 
     def device(self) -> Any:
-        return None
+        found = re.search(r"device=([\w:]+)", self._facts()[1])
+        return None if found is None else sys.modules["torch"].device(found[1])
 
     def undefined(self) -> bool | None:
-        return None
+        return None if self._facts()[0] is None else False
 
     def requires_grad(self) -> bool:
-        return False
+        """May it require a gradient?"""
+        return "requires_grad=0" not in self._facts()[1]
+
+    def isComplete(self) -> bool:
+        return None not in (self.sizes(), self.strides(), self.scalarType(), self.device())
 
 
 class ListType(_Of):
@@ -794,6 +829,8 @@ def install() -> None:
             if not name.startswith("__") or name in ("__iter__", "__str__"):
                 setattr(to, name, member)
     _rushlight.register_types(_classes)
+    for name in ("__str__", "__repr__"):  # as torch shows them
+        setattr(Type, name, lambda self: self.annotation_str)
 
 
 install()

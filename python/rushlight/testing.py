@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["FileCheck"]
 
+_NOTHING = "No checks have been added to this instance ofFilecheck! Check for bad input."
 _KINDS = ("CHECK", "CHECK-NEXT", "CHECK-SAME", "CHECK-NOT", "CHECK-DAG", "CHECK-SOURCE-HIGHLIGHTED", "CHECK-REGEX")
 _LINE = re.compile(r"#[ \t]{0,6}CHECK([^\n]*)")
 _COUNT = re.compile(r"-COUNT-(EXACTLY-)?(\d+):(?: (.*)|$)")
@@ -38,7 +39,10 @@ def _excerpt(text: str, start: int, length: int) -> str:
     line = text.count("\n", 0, min(start, len(text)))
     column = start - (text.rfind("\n", 0, start) + 1)
     mark = " " * column + "~" * max(1, min(length, len(lines[line]) - column)) + " <--- HERE"
-    shown = [*lines[max(0, line - 3) : line + 1], mark, *lines[line + 1 : line + 4]]
+    behind = lines[line + 1 : line + 3]
+    if behind and len(lines) == line + 1 + len(behind) and not behind[-1]:
+        behind.pop()  # the text ends with its line
+    shown = [*lines[max(0, line - 3) : line + 1], mark, *behind]
     return "\n".join(shown) + "\n"
 
 
@@ -190,10 +194,10 @@ class FileCheck:
             elif plain and f"CHECK{plain[1] or ''}" in _KINDS:
                 self._add(f"CHECK{plain[1] or ''}", plain[2])
             else:
-                where = _excerpt(checks, found.start(), 1)
+                where = _excerpt(checks, found.start(1), 1)
                 raise RuntimeError(f"Could not parse check at:\n{where}Check for bad input.")
         if not self._groups:
-            raise RuntimeError("No checks were found in the text of checks")
+            raise RuntimeError(_NOTHING)
 
     def run(self, *args: Any) -> None:
         """run(text_or_graph), or run(checks, text_or_graph) where `# CHECK: ...` lines of `checks` are the checks."""
@@ -201,4 +205,8 @@ class FileCheck:
             raise TypeError(f"run() takes a text, or checks and a text, not {len(args)} arguments")
         if len(args) == 2:
             self._parse(args[0])
+        if not isinstance(args[-1], str) and "Graph" not in type(args[-1]).__name__:
+            raise TypeError(f"run(): a text or a graph is checked, not a {type(args[-1]).__name__}")
+        if not self._groups:
+            raise RuntimeError(_NOTHING)
         _Search(str(args[-1])).run(self._groups)

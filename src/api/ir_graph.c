@@ -184,13 +184,11 @@ rush_status api_graph_of_function(rush_function *rf, rush_graph **out, rush_erro
   return copy_function(&cx, f, out);
 }
 
-static void copy(session *s, edit *e) { e->made = ir_graph_copy(s, e->g); }
-
 rush_status api_graph_copy(const rush_graph *g, rush_graph **out, rush_error *err)
 {
   edit e = {.g = graph_in(g)};
 
-  return make(e.g->ctx, copy, &e, out, err);
+  return make(e.g->ctx, twin, &e, out, err);
 }
 
 void api_graph_release(rush_graph *g) { ir_graph_free(graph_in(g)); }

@@ -21,6 +21,12 @@ class Argument:
         self._has_default = has_default
         self.default_value: Any = None
         self.N: int | None = None
+        self.alias_info = None
+        self.is_out = False
+
+    @property
+    def real_type(self) -> Any:
+        return self.type
 
     def has_default_value(self) -> bool:
         return self._has_default
@@ -45,11 +51,25 @@ class FunctionSchema(str):
         for a in made:
             if a.has_default_value():
                 a.default_value = _default(self, a.name)
+        for argument, kind in zip(made, self._types("inputs"), strict=False):
+            argument.type = kind
         return made
 
     @property
     def returns(self) -> list[Argument]:
-        return [Argument("", self.find().result)]
+        types = self._types("outputs")
+        return [Argument("", types[0] if types else self.find().result)]
+
+    def _types(self, ends: str) -> list[Any]:
+        """As graphs have them; nothing where there is no graph."""
+        try:
+            return [value.type() for value in getattr(_rushlight.function_graph(self.find(), False), ends)()]
+        except RuntimeError:
+            return []
+
+    def is_backward_compatible_with(self, old: FunctionSchema) -> bool:
+        """Do calls that fit the old signature fit this one?  Here: are they the same?"""
+        return str(self) == str(old)
 
 
 def method_schema(text: str, owner: Any, name: str) -> FunctionSchema:
