@@ -40,11 +40,7 @@ class CompilationUnit:
         """More functions; a name that is there already is an error."""
         frame = sys._getframe(_frames_up + 1)
         known: dict[str, ScriptFunction] = self.__dict__["_functions"]
-        scope = (
-            _Callback(rcb)
-            if rcb is not None
-            else Scope(names=frame.f_globals, local_names=frame.f_locals)
-        )
+        scope = _Callback(rcb) if rcb is not None else Scope(names=frame.f_globals, local_names=frame.f_locals)
         del frame
         d = door()
         like = next(iter(known.values()), None)
