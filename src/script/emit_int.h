@@ -28,6 +28,12 @@ typedef struct return_info {
   const type *merged;   /* of the returns so far, or NULL */
 } return_info;
 
+/* What a function's lines ask again and again, found by the address of its name or the name itself; each slot is for the last that came. */
+typedef struct emit_memo {
+  struct { const char *name; const op *const *ops; uint32_t n; } overloads[32]; /* names that live as long as the session */
+  struct { const char *base, *name; sugared found; } torch[16];
+} emit_memo;
+
 typedef struct emitter {
   session *s;
   function *f;
@@ -45,6 +51,7 @@ typedef struct emitter {
   table *literals;       /* numbers of the source: tag and bits -> the node, at the graph's front; or NULL */
   uint32_t n_scopes;     /* comprehensions so far: their variables' slots are numbered */
   bool fresh_names;      /* assigning a comprehension's target: always a new variable */
+  emit_memo *memo;
 } emitter;
 
 typedef struct named_value { /* a keyword argument */

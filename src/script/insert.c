@@ -11,7 +11,7 @@ ir_value *script_insert(session *s, ir_graph *g, ir_node *at, const char *name, 
   if (!p)
     session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "calls go into graphs that have types of their own");
   const resolver names_of = {.program = p};
-  emitter e = {.s = s, .p = p, .g = g, .names = &names_of, .before = at};
+  emitter e = {.s = s, .p = p, .g = g, .names = &names_of, .before = at, .memo = session_new(s, emit_memo)};
 
   a.args = session_array(s, ir_value *, n);
   if (n)

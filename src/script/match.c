@@ -578,6 +578,19 @@ static const char *renamed(const char *name)
   return name;
 }
 
+static const op *const *overloads_of(emitter *e, const char *name, uint32_t *n)
+{
+  size_t slot = ((uintptr_t)name >> 3 ^ (uintptr_t)name >> 8) % COUNT_OF(e->memo->overloads);
+  if (e->memo->overloads[slot].name != name) {
+    const op *const *ops = session_op_overloads(e->s, str_of(name), n);
+    e->memo->overloads[slot].name = name;
+    e->memo->overloads[slot].ops = ops;
+    e->memo->overloads[slot].n = *n;
+  }
+  *n = e->memo->overloads[slot].n;
+  return e->memo->overloads[slot].ops;
+}
+
 bool em_has_method(emitter *e, const char *name, const type *self)
 {
   uint32_t n;
@@ -613,7 +626,7 @@ ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const ca
 {
   uint32_t n;
   name = renamed(name);
-  const op *const *ops = session_op_overloads(e->s, str_of(name), &n);
+  const op *const *ops = overloads_of(e, name, &n);
   if (n == 0)
     FAIL(e, "Unknown builtin op: %s.\n%s", name, em_similar_ops(e, name));
   attempt m;

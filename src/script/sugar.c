@@ -305,6 +305,22 @@ static bool enum_member(emitter *e, const type *t, const char *name, sugared *ou
   return false;
 }
 
+/* torch.relu: the same path may be asked for on every line. */
+static bool torch_attr(emitter *e, const sugared *base, const char *name, sugared *out)
+{
+  size_t slot = ((unsigned char)name[0] * 5u + strlen(name)) % COUNT_OF(e->memo->torch);
+  if (e->memo->torch[slot].base == base->as.name && strcmp(e->memo->torch[slot].name, name) == 0) {
+    *out = e->memo->torch[slot].found;
+    return true;
+  }
+  if (!(e->names->attr && e->names->attr(e->s, e->names, base, name, e->at, out)) && !resolve_torch_attr(e->s, base->as.name, name, out))
+    return false;
+  e->memo->torch[slot].base = base->as.name;
+  e->memo->torch[slot].name = name;
+  e->memo->torch[slot].found = *out;
+  return true;
+}
+
 bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared *out)
 {
   switch (base->kind) {
@@ -327,8 +343,7 @@ bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared 
   case SUGAR_SPACE: case SUGAR_HOST_OBJECT:
     return e->names->attr(e->s, e->names, base, name, e->at, out);
   case SUGAR_TORCH:
-    return (e->names->attr && e->names->attr(e->s, e->names, base, name, e->at, out)) ||
-           resolve_torch_attr(e->s, base->as.name, name, out);
+    return torch_attr(e, base, name, out);
   case SUGAR_CLASS:
     return class_object_attr(e, base->as.type, name, out) ||
            (e->names->class_attr && e->names->class_attr(e->s, e->names, base, name, e->at, out));
