@@ -104,6 +104,7 @@ static char *copy_text(session *s, ir_graph *g, const char *text, size_t len)
 /* A debug name of the graph, of which each is there once.  A value's `name` is the text of one. */
 typedef struct ir_name {
   ir_value *owner; /* NULL: free */
+  bool of_load;    /* no value's, but as if a load had it: who takes it renames that load */
   uint64_t tried;  /* the last number tried behind it: a thousand values of one name cost a thousand steps */
   char text[];
 } ir_name;
@@ -166,10 +167,18 @@ static ir_name *free_name(session *s, ir_graph *g, ir_name *name)
   return found ? found : name_add(s, g, fresh, hash);
 }
 
-static void name_give(ir_value *v, ir_name *name)
+/* Who has the name, also a load, gets another. */
+static void name_take(session *s, ir_graph *g, ir_name *n)
 {
-  v->name = name->text;
-  name->owner = v;
+  if (n->owner) {
+    ir_name *other = free_name(s, g, n);
+    n->owner->name = other->text;
+    other->owner = n->owner;
+  } else if (n->of_load) {
+    n->tried += 2; /* it would have been called by the next number */
+  }
+  n->owner = NULL;
+  n->of_load = false;
 }
 
 void ir_value_forget_name(ir_value *v)
@@ -191,9 +200,25 @@ void ir_value_set_name(session *s, ir_value *v, const char *name)
     return;
   ir_name *n = name_record(s, g, str_of(name));
 
-  if (n->owner)
-    name_give(n->owner, free_name(s, g, n));
-  name_give(v, n);
+  name_take(s, g, n);
+  v->name = n->text;
+  n->owner = v;
+}
+
+void ir_graph_load_name(session *s, ir_graph *g, const char *name)
+{
+  ir_name *n = name_record(s, g, str_of(name));
+
+  name_take(s, g, n);
+  n->of_load = true;
+  g->next_id++;
+}
+
+void ir_graph_forget_loads(ir_graph *g)
+{
+  for (uint32_t i = 0; i < g->names.n; i++)
+    if (g->names.entries[i].value)
+      ((ir_name *)g->names.entries[i].value)->of_load = false;
 }
 
 void ir_value_set_own_name(session *s, ir_value *v, str name)

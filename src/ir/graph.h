@@ -229,6 +229,10 @@ ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const i
 void ir_value_replace_all_uses(ir_value *from, ir_value *to);
 void ir_value_set_name(session *s, ir_value *v, const char *name); /* made unique: x, x.1, x.2 ... */
 void ir_value_set_own_name(session *s, ir_value *v, str name);     /* inside a group, whose names are its own */
+/* As if a load of the variable had been made and named for it: what had the name is x.1, the load's number is used up.  Such loads have
+ * their names until all are forgotten. */
+void ir_graph_load_name(session *s, ir_graph *g, const char *name);
+void ir_graph_forget_loads(ir_graph *g);
 void ir_value_forget_name(ir_value *v);                            /* it becomes free for others */
 ir_value *ir_graph_named(const ir_graph *g, str name);             /* NULL: nobody has the name */
 static inline bool ir_value_has_uses(const ir_value *v) { return v->uses != NULL; }

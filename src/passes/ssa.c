@@ -190,7 +190,9 @@ static void inline_condition(session *s, ir_node *n)
   ir_value *start, *next;
   ir_block_inline(s, cond, n, NULL, &start);
   ir_node_insert_input(s, n, 1, start);
-  ir_block_inline(s, cond, body->ret, NULL, &next);
+  while (ir_block_first(cond) != cond->ret)
+    ir_node_move_before(ir_block_first(cond), body->ret);
+  next = ir_block_output(cond, 0);
   ir_node_insert_input(s, body->ret, 0, next);
   ir_node_destroy_block(n, 1);
 }
@@ -243,4 +245,5 @@ void pass_convert_to_ssa(session *s, ir_graph *g)
     inline_conditions(s, g->block);
   }
   erase_block(s, g->block, NULL);
+  ir_graph_forget_loads(g);
 }

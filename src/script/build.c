@@ -68,7 +68,9 @@ ir_value *em_constant_bool(emitter *e, bool v)
 
 ir_value *em_constant_none(emitter *e)
 {
-  return em_constant_value(e, value_none(), type_simple(TYPE_NONE));
+  ir_value *v = em_constant_value(e, value_none(), type_simple(TYPE_NONE));
+  v->node->range = (source_range){0}; /* made up: it stands nowhere */
+  return v;
 }
 
 static void release_held(void *held) { value_release(*(rush_value *)held); }
@@ -97,9 +99,17 @@ ir_value *em_constant_complex(emitter *e, double im)
 
 /* -- Containers --------------------------------------------------------------------------------- */
 
+/* PyTorch says of these not where they stand. */
+ir_value *em_put_nowhere(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out)
+{
+  ir_value *v = em_put_node(e, k, in, n, out);
+  v->node->range = (source_range){0};
+  return v;
+}
+
 ir_value *em_make_list(emitter *e, const type *elem, ir_value *const *v, uint32_t n)
 {
-  return em_put_node(e, IR_LIST_CONSTRUCT, v, n, em_list_of(e, elem));
+  return em_put_nowhere(e, IR_LIST_CONSTRUCT, v, n, em_list_of(e, elem));
 }
 
 ir_value *em_make_tuple(emitter *e, ir_value *const *v, uint32_t n, const type *t)
@@ -110,12 +120,12 @@ ir_value *em_make_tuple(emitter *e, ir_value *const *v, uint32_t n, const type *
       elems[i] = v[i]->type;
     t = em_tuple_of(e, elems, n);
   }
-  return em_put_node(e, IR_TUPLE_CONSTRUCT, v, n, t);
+  return em_put_nowhere(e, IR_TUPLE_CONSTRUCT, v, n, t);
 }
 
 ir_value *em_unchecked_cast(emitter *e, ir_value *v, const type *t)
 {
-  return em_put_node(e, IR_UNCHECKED_CAST, &v, 1, t);
+  return em_put_nowhere(e, IR_UNCHECKED_CAST, &v, 1, t);
 }
 
 void em_unpack_tuple(emitter *e, ir_value *v, ir_value **out)

@@ -21,6 +21,7 @@ typedef struct frame { /* the variables of one block */
   variable *vars; /* in the order of `names` */
   bool exits;       /* return, break, continue or raise ends the block */
   bool is_function; /* outermost frame of a function or closure */
+  bool is_branch;   /* of an if: runs once, where it stands */
 } frame;
 
 typedef struct return_info {
@@ -95,6 +96,7 @@ bool em_constant_path(session *s, const resolver *r, const ast_expr *x, sugared 
 /* -- Nodes (build.c) -- */
 ir_node *em_put(emitter *e, ir_node *n); /* insert at the insertion point, with the range */
 ir_value *em_put_node(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out);
+ir_value *em_put_nowhere(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out); /* without the range */
 ir_value *em_constant_int(emitter *e, int64_t v);
 /* A number that the source writes: PyTorch puts it to the graph's front, once. */
 ir_value *em_literal_number(emitter *e, rush_value v, const type *t);

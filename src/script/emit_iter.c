@@ -266,6 +266,6 @@ ir_value *em_dict_comp(emitter *e, const ast_expr *x, const type *hint)
                         : type_dict(&e->p->types, type_simple(TYPE_STRING), type_simple(TYPE_TENSOR));
   if (!t)
     session_check(e->s, call_nomem(e->s->cx));
-  comprehension c = {x, em_put_node(e, IR_DICT_CONSTRUCT, NULL, 0, t), NULL, typed};
+  comprehension c = {x, em_put_nowhere(e, IR_DICT_CONSTRUCT, NULL, 0, t), NULL, typed};
   return emit_comp(e, x, &c, set_entry);
 }

@@ -170,7 +170,7 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
     session_check(e->s, call_nomem(e->s->cx));
   for (uint32_t i = 0; i < n; i++)
     all[2 * i + 1] = em_convert(e, value, values[i], false);
-  return em_put_node(e, IR_DICT_CONSTRUCT, all, 2 * n, made);
+  return em_put_nowhere(e, IR_DICT_CONSTRUCT, all, 2 * n, made);
 }
 
 /* -- f-strings ---------------------------------------------------------------------------------- */
@@ -226,7 +226,7 @@ ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint)
   case EXPR_FALSE:
     return em_constant_bool(e, false);
   case EXPR_NONE:
-    return em_constant_none(e);
+    return em_constant_value(e, value_none(), type_simple(TYPE_NONE));
   case EXPR_LIST:
     return emit_list(e, x, hint);
   case EXPR_TUPLE:

@@ -1,6 +1,7 @@
 /* script/emit_stmt.c -- statements. */
 #include <string.h>
 
+#include "passes/passes.h"
 #include "script/emit_int.h"
 
 /* -- Assignment --------------------------------------------------------------------------------- */
@@ -219,6 +220,23 @@ static void set_error(emitter *e, const source_range *at, const char *name, cons
   em_set_var_error(e, name, text);
 }
 
+/* As if the variable was loaded n times. */
+static void load_name(emitter *e, const char *slot, int n)
+{
+  for (int i = 0; i < n && is_meaningful_name(slot); i++)
+    ir_graph_load_name(e->s, e->g, slot);
+}
+
+/* PyTorch looks for what a branch defines by loading it in the other. */
+static void load_in_other(emitter *e, const frame *branch, frame *other)
+{
+  for (uint32_t i = 0; i < branch->names.n; i++) {
+    const variable *v = em_find_var(other, branch->names.names[i]);
+    if (v && v->type)
+      load_name(e, v->slot, 1);
+  }
+}
+
 static void join_variable(emitter *e, const source_range *branch_at, frame *const *branch, const char *name, const char *slot)
 {
   const type *t[2] = {branch_type(branch[0], name), branch_type(branch[1], name)};
@@ -237,6 +255,7 @@ static void join_variable(emitter *e, const source_range *branch_at, frame *cons
     }
   }
   const variable *outer = em_find_var(e->frame, name);
+  load_name(e, slot, !branch[0]->exits + !branch[1]->exits + (outer && outer->type));
   bool to_union = outer && outer->type && (outer->type->kind == TYPE_UNION || outer->type->kind == TYPE_ANY ||
                                            outer->type->kind == TYPE_OPTIONAL);
   const type *both = em_unify(e, t[0], t[1], to_union);
@@ -254,6 +273,8 @@ static void join_branches(emitter *e, const source_range *at, frame *const *bran
   if (branch[0]->exits && branch[1]->exits)
     return;
   uint32_t n;
+  load_in_other(e, branch[0], branch[1]);
+  load_in_other(e, branch[1], branch[0]);
   const char **names = names_sorted(e->s, &branch[0]->names, &branch[1]->names, &n);
   for (uint32_t i = 0; i < n; i++) {
     const variable *v = em_find_var_here(branch[0], names[i]);
@@ -281,6 +302,7 @@ void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void 
     ir_block *b = ir_node_add_block(e->s, n);
     ir_node *old = em_begin_at(e, b);
     branch[i] = em_push_frame(e, b);
+    branch[i]->is_branch = true;
     em_refine(e, i == 0 ? c->if_true : c->if_false);
     body(e, arg, i == 0);
     em_pop_frame(e);
@@ -465,9 +487,9 @@ static void assert_body(emitter *e, void *arg, bool yes)
   const ast_stmt *st = arg;
   if (yes)
     return;
-  ir_value *text = em_constant_str(e, "AssertionError: ", 16);
   const ast_expr *message = st->as.assertion.message;
   ir_value *v = message ? em_expr(e, message, NULL) : NULL;
+  ir_value *text = em_constant_str(e, "AssertionError: ", 16);
   if (v) {
     ir_value *in[2] = {text, v->type->kind == TYPE_STRING ? v : em_call_op(e, "aten::str", &v, 1)};
     text = em_call_op(e, "aten::add", in, 2);

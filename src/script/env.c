@@ -126,25 +126,17 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
   return converted;
 }
 
-/* `x = y`: PyTorch loads y and names what it loaded x, which is gone later; an older x stays renamed. */
-static void take_name(emitter *e, const char *name)
-{
-  ir_node *n = ir_node_new(e->s, e->g, IR_UNINITIALIZED, NULL, 0);
-  ir_value_set_name(e->s, ir_node_add_output(e->s, n, type_simple(TYPE_NONE)), name);
-  ir_node_insert_before(n, e->before);
-  ir_node_destroy(n);
-}
-
 void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
 {
   const variable *outer = e->fresh_names ? NULL : find_outer(e->frame, name);
   if (v.kind == SUGAR_VALUE && !v.as.value->name && is_meaningful_name(name) &&
       v.as.value->node->block == e->frame->block)
     ir_value_set_name(e->s, v.as.value, name);
-  else if (v.kind == SUGAR_VALUE && v.as.value->name && is_meaningful_name(name))
-    take_name(e, name);
-  if (outer)
+  if (outer) {
+    if (outer->type && is_meaningful_name(outer->slot)) /* PyTorch loads it, to compare types */
+      ir_graph_load_name(e->s, e->g, outer->slot);
     v = sugar_value(convert_to_outer(e, name, outer, &v, annotated));
+  }
   if (v.kind != SUGAR_VALUE) {
     put_var(e, e->frame, name)->sugar = v;
     return;
@@ -164,15 +156,26 @@ void em_del_var(emitter *e, const ast_expr *x)
 
 /* -- Loading ------------------------------------------------------------------------------------ */
 
-static ir_value *load(emitter *e, const char *slot, const type *t)
+static ir_value *load(emitter *e, const char *name, const char *slot, const type *t)
 {
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOAD, NULL, 0));
   ir_value *v = ir_node_add_output(e->s, n, t);
 
   ir_attr_set_string(e->s, n, "name", slot);
-  if (is_meaningful_name(slot)) /* as PyTorch: what had the name before is x.1 then */
-    ir_value_set_name(e->s, v, slot);
+  if (is_meaningful_name(name)) /* as PyTorch: what had the name before is x.1 then */
+    ir_value_set_name(e->s, v, name);
   return v;
+}
+
+/* Is what was stored there what a load here would give?  Between them are branches that have not stored it. */
+static bool is_known_here(const emitter *e, const variable *v)
+{
+  const frame *f = e->frame;
+  if (!v->value)
+    return false;
+  while (f->is_branch && em_find_var_here((frame *)(uintptr_t)f, v->name) != v)
+    f = f->parent;
+  return v->value->node->block == f->block && em_find_var_here((frame *)(uintptr_t)f, v->name) == v;
 }
 
 bool em_get_var(emitter *e, const char *name, sugared *out)
@@ -184,12 +187,14 @@ bool em_get_var(emitter *e, const char *name, sugared *out)
     FAIL(e, "undefined value %s", name); /* deleted */
   if (v->error)
     FAIL(e, "%sand was used here", v->error);
-  if (!v->type)
+  if (!v->type) {
     *out = v->sugar;
-  else if (v->value && v->value->node->block == e->frame->block && em_find_var_here(e->frame, name) == v)
+  } else if (is_known_here(e, v)) {
     *out = sugar_value(v->value);
-  else
-    *out = sugar_value(load(e, v->slot, v->type));
+    ir_graph_load_name(e->s, e->g, name);
+  } else {
+    *out = sugar_value(load(e, name, v->slot, v->type));
+  }
   return true;
 }
 

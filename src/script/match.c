@@ -367,6 +367,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
       used_kwargs++;
     } else if (arg->has_default) {
       v = em_constant_value(e, arg->default_value, default_type(e, arg));
+      v->node->range = (source_range){0}; /* it stands nowhere */
     } else {
       WHY(m, "Argument %s not provided.", arg->name);
       return false;

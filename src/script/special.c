@@ -103,6 +103,8 @@ static sugared emit_range(emitter *e, const ast_expr *x)
       FAIL(e, "all inputs of range must be ints, found %s in argument %u", TYPE_TEXT(e, v[i]->type), i);
   }
   sugared out = {.kind = SUGAR_RANGE, .as.range = {NULL, v[0], NULL, -1}};
+  if (n == 1)
+    e->g->next_id += 2; /* PyTorch makes the constants 0 and 1, which nobody uses */
   if (n > 1) {
     out.as.range.start = v[0];
     out.as.range.end = v[1];
