@@ -329,11 +329,15 @@ rush_status record_calls(cli *c, rush_module *m, const call_args *a, size_t warm
   record r = {0};
   rush_status st = RUSH_OK;
   bool capture = c->capture;
+  progress bar;
   double start;
 
   c->capture = true; /* what the program prints is not the answer */
-  for (size_t i = 0; i < warmup && st == RUSH_OK; i++)
+  progress_begin(&bar);
+  for (size_t i = 0; i < warmup && st == RUSH_OK; i++) {
+    progress_show(&bar, i, warmup, "calls to warm up");
     st = one_call(c, m, a, err);
+  }
   if (st == RUSH_OK)
     st = rush_profile_start(c->context, MOST_EVENTS, err);
   start = cli_seconds();
@@ -349,10 +353,13 @@ rush_status record_calls(cli *c, rush_module *m, const call_args *a, size_t warm
     start = cli_seconds();
     n = r.first && n > MOST_EVENTS / r.first - 1 ? MOST_EVENTS / r.first - 1 : n;
   }
-  for (; r.calls < n && st == RUSH_OK && (r.calls == 0 || budget == 0 || cli_seconds() - start < budget); r.calls++)
+  for (; r.calls < n && st == RUSH_OK && (r.calls == 0 || budget == 0 || cli_seconds() - start < budget); r.calls++) {
+    progress_show(&bar, r.calls, n, "calls");
     st = one_call(c, m, a, err);
+  }
   r.seconds = cli_seconds() - start;
   rush_profile_stop(c->context);
+  progress_end(&bar);
   c->capture = capture;
   if (st != RUSH_OK)
     return st;

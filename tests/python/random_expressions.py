@@ -12,6 +12,9 @@ BIG, LONG, FAR = 1200, 10, 1000.0  # of stored integers, lists and floats
 INT, FLOAT, BOOL, STR = ("int",), ("float",), ("bool",), ("str",)
 SCALARS = (INT, INT, INT, FLOAT, BOOL, STR, STR)
 WORDS = ("", "a", "b", "ab", "key", "x,y", "Hello", "zz top", "q-r-s", "42", " pad ")
+TEXT_METHODS = (
+    "upper()", "lower()", "strip()", "lstrip()", "rstrip()", "swapcase()", "capitalize()", "strip('a ')", "title()",
+)  # fmt: skip
 CALL = re.compile(r"\b[fm]\d+\(")
 Type = tuple  # ("list", T), ("dict", K, V), ("tuple", T...), ("opt", T), ("obj", i), ("named",), ("enum",)
 
@@ -487,21 +490,8 @@ class Expressions:
             self.note("text slice")
             return f"({s})[{self.slice()}]", 24
         if k == 2:
-            m = self.r.choice(
-                (
-                    "upper()",
-                    "lower()",
-                    "strip()",
-                    "lstrip()",
-                    "rstrip()",
-                    "swapcase()",
-                    "capitalize()",
-                    "strip('a ')",
-                    "title()",
-                )
-            )
             self.note("text method")
-            return f"{s}.{m}", 24
+            return f"{s}.{self.r.choice(TEXT_METHODS)}", 24
         if k == 3:
             self.note("text method")
             return f"{s}.replace({self.r.choice(('a', 'b', 'x,', 'll'))!r}, {self.r.choice(WORDS)!r})", 200

@@ -176,8 +176,9 @@ def test_manual_and_completions_name_every_option(build: pathlib.Path) -> None:
         assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "--cpu\n"
 
 
-def test_progress_is_for_terminals(command: str) -> None:
-    args = [command, "bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.3"]
+@pytest.mark.parametrize(("verb", "option"), [("bench", "--seconds=0.3"), ("profile", "--calls=3")])
+def test_progress_is_for_terminals(command: str, verb: str, option: str) -> None:
+    args = [command, verb, DIGITS, "zeros(1,1,8,8)", option]
     assert subprocess.run(args, capture_output=True).stderr == b""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=theirs)
