@@ -5,6 +5,7 @@ An operator *runs* when its entry has a formula, a kernel, a C expression or a b
 others of PyTorch's are known by schema: they type, print, stand in `show --ops`, and fail by name when executed.
 It is *proven* when PyTorch's own samples of it agree: `--proven FILE` names what `tests/python/op_walk.py --json` wrote;
 its gradient is, when they have PyTorch's gradients: `--gradients FILE`, of `tests/python/grad_walk.py --json`.
+Without these files what the page says of them stays.
 """
 
 from __future__ import annotations
@@ -58,10 +59,20 @@ def runs(row: Any) -> bool:
     return base.family != "FAMILY_SCHEMA_ONLY"
 
 
-def proven_text(path: str | None) -> str:
+def kept(out: pathlib.Path, title: str) -> str:
+    """A section as it stands, title and all."""
+    text = out.read_text() if out.exists() else ""
+    start = text.find(f"\n## {title}\n")
+    if start < 0:
+        return ""
+    end = text.find("\n## ", start + 1)
+    return text[start:] if end < 0 else text[start:end]
+
+
+def proven_text(path: str | None, out: pathlib.Path) -> str:
     """The section about PyTorch's samples."""
     if not path:
-        return ""
+        return kept(out, "Proven on PyTorch's samples")
     entries = json.loads(pathlib.Path(path).read_text())
     sizes = [(e["name"], *passed(e["counts"])) for e in entries]
     agree = [name for name, n_passed, n in sizes if n_passed == n > 0]
@@ -83,8 +94,10 @@ def passed(counts: dict[str, int]) -> tuple[int, int]:
     return sum(n for way, n in here if way == "pass"), sum(n for _, n in here)
 
 
-def gradients_text(table: Any, path: str | None) -> str:
+def gradients_text(table: Any, path: str | None, out: pathlib.Path) -> str:
     """The section about gradients."""
+    if not path and (found := kept(out, "Gradients")):
+        return found
     own = sum("grad" in (row.base or row).entry for row in table.rows.values())
     text = (
         f"\n## Gradients\n\n{own} operators have formulas of their own, variants included; "
@@ -161,8 +174,8 @@ def main() -> None:
         f"\n## Known by schema only\n\nNames of `aten::` of which no overload runs, without those that start with `_` "
         f"or end in `_backward` or `_copy` ({len(missing)}): {', '.join(f'`{n}`' for n in missing)}\n"
     )
-    text.append(proven_text(options.proven))
-    text.append(gradients_text(table, options.gradients))
+    text.append(proven_text(options.proven, options.out))
+    text.append(gradients_text(table, options.gradients, options.out))
     text.append(fuzzed_text())
     options.out.write_text("".join(text))
     print(f"{options.out.name}: {len(rows)} of {len(table.schemas)} operators run")
