@@ -30,7 +30,7 @@ op("aten::native_dropout", family="dropout", shape="native_dropout", kernel="ker
 
 op("aten::rrelu", family="dropout", shape="like", kernel="kernel_rrelu", effects=["random"], body="""
 def rrelu(self: Tensor, lower: number, upper: number, training: bool, generator: Optional[Generator]) -> Tensor:
-    return torch.rrelu_with_noise(self, torch.empty_like(self), lower, upper, training, generator)
+    return torch.rrelu_with_noise_functional(self, torch.zeros_like(self), lower, upper, training, generator)[0]
 """)
 op("aten::rrelu_", family="dropout", kernel="kernel_rrelu", effects=["random"])
 op("aten::rrelu_with_noise", family="dropout", shape="like", kernel="kernel_rrelu_with_noise", effects=["random"],

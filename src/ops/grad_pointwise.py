@@ -206,9 +206,9 @@ grad("special_zeta special_zeta.self_scalar", other=ZETA)
 # -- Activations
 
 SIGMOID = "torch.sigmoid(self)"
-grad("relu", self="torch.where(result > 0, grad, 0)")
-grad("relu6", self="torch.where(torch.logical_and(self > 0, self < 6), grad, 0)")
-grad("hardtanh", self="torch.where(torch.logical_and(self > min_val, self < max_val), grad, 0)")
+grad("relu", self="torch.where(result <= 0, 0, grad)")
+grad("relu6", self="torch.where(torch.logical_or(self <= 0, self >= 6), 0, grad)")
+grad("hardtanh", self="torch.where(torch.logical_or(self <= min_val, self >= max_val), 0, grad)")
 grad("hardsigmoid", self="torch.where(torch.logical_and(self > -3, self < 3), grad / 6, 0)")
 grad("hardswish", self="torch.where(self <= -3, 0, torch.where(self < 3, grad * (self / 3 + 0.5), grad))")
 grad("leaky_relu", self="torch.where(self > 0, grad, grad * negative_slope)")

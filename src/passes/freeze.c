@@ -528,6 +528,7 @@ static void add_method(freezer *z, frozen *self, function *f)
   session_defer(z->s, ir_graph_free_deferred, m->g);
   begin_table(z->s, &m->objects);
   pass_inline(z->s, m->g);
+  pass_inline_fork_wait(z->s, m->g); /* a task that has a module would keep it whole */
 }
 
 /* An attribute or a method, of a submodule when there are dots. */
@@ -592,9 +593,26 @@ rush_value freeze_object(session *s, rush_value object, const char *const *prese
   return root->made;
 }
 
+/* Constants need no gradient: what is detached is the tensor itself, unless somebody asks whether it is. */
+static void drop_detach(session *s, ir_node *n, void *arg)
+{
+  ir_value *in;
+
+  (void)arg;
+  if (!ir_node_is_op(n, "aten::detach"))
+    return;
+  in = ir_node_input(n, 0);
+  for (const ir_use *u = n->outputs[0]->uses; u; u = u->next)
+    if (ir_node_is_op(u->user, "aten::__is__") || ir_node_is_op(u->user, "aten::__isnot__"))
+      return;
+  (void)s;
+  pass_replace(n, &in);
+}
+
 void freeze_optimize(session *s, ir_graph *g, bool numerics)
 {
   pass_remove_dropout(s, g);
+  pass_each(s, g->block, drop_detach, NULL);
   for (int round = 0; numerics && round < 2; round++) /* a sum behind a product waits for it */
     pass_run_by_name(s, g, "fold_frozen_conv_bn,fold_frozen_conv_add_or_sub,fold_frozen_conv_mul_or_div,fold_frozen_linear_bn");
   pass_run_by_name(s, g, "constant_propagation,constant_pooling,dce");
