@@ -265,6 +265,9 @@ RUSH_API rush_status rush_context_add_passes(rush_context *c, const char *names,
 RUSH_API rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err) RUSH_CHECKED;
 /* State of the context's default generator, in the bytes of torch.get_rng_state(). */
 #define RUSH_GENERATOR_STATE_BYTES 5056
+/* A generator of its own, in such a state; new.  And the state that one is in: false when the value is none. */
+RUSH_API rush_status rush_generator_create(rush_context *c, const void *state, size_t n_bytes, rush_value *out, rush_error *err) RUSH_CHECKED;
+RUSH_API bool rush_generator_value_state(rush_value generator, void *state);
 RUSH_API rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes,
                                               rush_error *err) RUSH_CHECKED;

@@ -85,6 +85,28 @@ void py_args_free(py_args *a)
 
 /* -- torch's state around a call -------------------------------------------------------------------------- */
 
+int py_set_random_state(PyObject *o, const char *method, const char *bytes)
+{
+  PyObject *torch = PyImport_ImportModule("torch"), *r = NULL;
+  PyObject *dtype = torch ? PyObject_GetAttrString(torch, "uint8") : NULL;
+  PyObject *make = torch ? PyObject_GetAttrString(torch, "frombuffer") : NULL;
+  PyObject *array = make ? PyByteArray_FromStringAndSize(bytes, RUSH_GENERATOR_STATE_BYTES) : NULL;
+  PyObject *args = array ? PyTuple_Pack(1, array) : NULL, *kwargs = dtype ? Py_BuildValue("{s:O}", "dtype", dtype) : NULL;
+  PyObject *tensor = args && kwargs ? PyObject_Call(make, args, kwargs) : NULL;
+
+  if (tensor)
+    r = PyObject_CallMethod(o, method, "O", tensor);
+  Py_XDECREF(r);
+  Py_XDECREF(tensor);
+  Py_XDECREF(kwargs);
+  Py_XDECREF(args);
+  Py_XDECREF(array);
+  Py_XDECREF(make);
+  Py_XDECREF(dtype);
+  Py_XDECREF(torch);
+  return r ? 0 : -1;
+}
+
 /* torch's random state around a call that may draw numbers, so that torch.manual_seed counts. */
 int py_sync_generator(py_state *st, bool into_torch)
 {
@@ -102,24 +124,7 @@ int py_sync_generator(py_state *st, bool into_torch)
       py_raise(st, &err);
       goto done;
     }
-    PyObject *array = PyByteArray_FromStringAndSize(bytes, sizeof(bytes));
-    PyObject *dtype = PyObject_GetAttrString(torch, "uint8");
-    PyObject *tensor = NULL;
-    if (array && dtype) {
-      PyObject *kwargs = Py_BuildValue("{s:O}", "dtype", dtype);
-      PyObject *args = PyTuple_Pack(1, array);
-      PyObject *make = PyObject_GetAttrString(torch, "frombuffer");
-      tensor = make && args && kwargs ? PyObject_Call(make, args, kwargs) : NULL;
-      Py_XDECREF(kwargs);
-      Py_XDECREF(args);
-      Py_XDECREF(make);
-    }
-    PyObject *r = tensor ? PyObject_CallMethod(torch, "set_rng_state", "O", tensor) : NULL;
-    result = r ? 0 : -1;
-    Py_XDECREF(r);
-    Py_XDECREF(tensor);
-    Py_XDECREF(array);
-    Py_XDECREF(dtype);
+    result = py_set_random_state(torch, "set_rng_state", bytes);
     goto done;
   }
   PyObject *tensor = PyObject_CallMethod(torch, "get_rng_state", NULL);

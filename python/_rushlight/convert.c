@@ -988,6 +988,9 @@ static PyObject *reshape_torch(py_call *call, const py_seen *s)
 
 int py_call_writes(py_call *call)
 {
+  char state[RUSH_GENERATOR_STATE_BYTES];
+  if (call->generator && (!rush_generator_value_state(call->drawn, state) || py_set_random_state(call->generator, "set_state", state) < 0))
+    return -1;
   for (size_t i = 0; i < call->n_seen; i++) {
     py_seen *s = &call->seen[i];
     if (s->is_torch && hash_geometry(s->tensor.as.tensor) != s->geometry) {
@@ -1010,6 +1013,10 @@ int py_call_writes(py_call *call)
 
 void py_call_end(py_call *call)
 {
+  if (call->generator) {
+    rush_value_release(call->drawn);
+    Py_CLEAR(call->generator);
+  }
   for (size_t i = 0; i < call->n_seen; i++) {
     rush_value_release(call->seen[i].tensor);
     Py_DECREF(call->seen[i].object);

@@ -83,6 +83,8 @@ typedef struct py_call {
   size_t n_seen, cap_seen;
   py_seen few[4];
   bool saw_torch, saw_numpy, saw_ours;
+  PyObject *generator; /* torch's, which gets the state back that `drawn` is left in; or NULL */
+  rush_value drawn;
   bool strict_text; /* a result that is no UTF-8 is an error, as in PyTorch */
 } py_call;
 
@@ -93,6 +95,8 @@ int py_to_value(py_call *call, PyObject *o, rush_value *out);
 PyObject *py_from_value(py_call *call, rush_value v);
 /* Tell torch about in-place writes to its tensors; -1 with an exception set. */
 int py_call_writes(py_call *call);
+/* o.method(the state as torch has it): the bytes of a generator's state; -1 with an exception set. */
+int py_set_random_state(PyObject *o, const char *method, const char *bytes);
 /* A tensor on the memory of any object with __dlpack__; new. */
 int py_from_dlpack(py_call *call, PyObject *o, rush_value *out);
 void py_call_end(py_call *call);

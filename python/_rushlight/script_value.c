@@ -481,6 +481,33 @@ static int device_as(py_call *call, PyObject *text, rush_value *out)
   return result;
 }
 
+/* torch's generator: ours starts in its state, and py_call_writes gives the state back.  One a call. */
+static int generator_as(py_call *call, PyObject *o, rush_value *out)
+{
+  PyObject *state = PyObject_HasAttrString(o, "get_state") ? PyObject_CallMethod(o, "get_state", NULL) : NULL;
+  PyObject *array = state ? PyObject_CallMethod(state, "numpy", NULL) : NULL;
+  rush_error err = RUSH_ERROR_INIT;
+  int result = 1;
+  Py_buffer b;
+
+  Py_XDECREF(state);
+  if (call->generator == o) {
+    *out = rush_value_retain(call->drawn);
+    result = 0;
+  } else if (array && !call->generator && PyObject_GetBuffer(array, &b, PyBUF_SIMPLE) == 0) {
+    result = rush_generator_create(call->state->context, b.buf, (size_t)b.len, out, &err) == RUSH_OK ? 0 : 1;
+    PyBuffer_Release(&b);
+    if (result == 0) {
+      call->generator = Py_NewRef(o);
+      call->drawn = rush_value_retain(*out);
+    }
+  }
+  rush_error_clear(&err);
+  PyErr_Clear();
+  Py_XDECREF(array);
+  return result;
+}
+
 static int tensor_as(py_call *call, PyObject *o, rush_value *out)
 {
   if (PyNumber_Check(o) && !is_tensor(call, o) && !PyObject_CheckBuffer(o) && !PyObject_HasAttrString(o, "__dlpack__"))
@@ -549,6 +576,8 @@ int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *o
     return object_as(call, o, t, out);
   case RUSH_TYPE_ENUM:
     return enum_as(call, o, t, out);
+  case RUSH_TYPE_GENERATOR:
+    return generator_as(call, o, out);
   case RUSH_TYPE_FUTURE:
     return future_as(call, o, t, out);
   default:
@@ -609,7 +638,7 @@ static PyObject *cast_details(py_call *call, PyObject *o, const rush_type *t)
     bad = first_bad(call, o, t, true, &inner);
   if (k == RUSH_TYPE_LIST && PyList_Check(o)) {
     rush_type_kind e = rush_type_kind_of(rush_type_elem(t, 0));
-    if (e != RUSH_TYPE_INT && e != RUSH_TYPE_FLOAT && e != RUSH_TYPE_BOOL && e != RUSH_TYPE_COMPLEX)
+    if (e != RUSH_TYPE_INT && e != RUSH_TYPE_FLOAT && e != RUSH_TYPE_BOOL && e != RUSH_TYPE_COMPLEX && e != RUSH_TYPE_TENSOR)
       bad = first_bad(call, o, t, false, &inner);
   }
   if (bad)

@@ -162,6 +162,32 @@ rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *e
   return RUSH_OK;
 }
 
+rush_status rush_generator_create(rush_context *c, const void *state, size_t n_bytes, rush_value *out, rush_error *err)
+{
+  call_ctx cx;
+  generator *g;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(generator_new(&cx, 0, &g));
+  if (n_bytes == RUSH_GENERATOR_STATE_BYTES && generator_set_state(g, state)) {
+    *out = value_heap_steal(RUSH_TAG_GENERATOR, g);
+    return RUSH_OK;
+  }
+  value_release(value_heap_steal(RUSH_TAG_GENERATOR, g));
+  return error_set(err, RUSH_EARGUMENT, "this is no generator's state");
+}
+
+bool rush_generator_value_state(rush_value v, void *state)
+{
+  if (v.tag != RUSH_TAG_GENERATOR)
+    return false;
+  generator *g = v.as.heap;
+  mutex_lock(&g->lock);
+  generator_get_state(g, state);
+  mutex_unlock(&g->lock);
+  return true;
+}
+
 rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes, rush_error *err)
 {
   call_ctx cx;

@@ -192,7 +192,7 @@ static const sugared *dispatched(emitter *e, const sugared *fn, const call_args 
     if (strcmp(a->kwargs[i].name, fn->as.dispatch.name) == 0)
       chosen = a->kwargs[i].value;
   if (chosen && (!ir_value_as_constant(chosen, &v) || v.tag != RUSH_TAG_BOOL))
-    FAIL(e, "argument '%s' must be a constant here: it chooses the function", fn->as.dispatch.name);
+    FAIL(e, "Keyword argument '%s' for boolean dispatch at position was not constant", fn->as.dispatch.name);
   return &fn->as.dispatch.items[v.as.b ? 1 : 0];
 }
 

@@ -226,7 +226,7 @@ static sugared index_items(emitter *e, const sugared *base, const ast_expr *x, c
 sugared em_subscript(emitter *e, const ast_expr *x, const type *hint)
 {
   sugared base = em_sugared(e, x->as.subscript.base, NULL);
-  e->at = x->at;
+  e->at = base.kind == SUGAR_HOST_OBJECT ? x->as.subscript.base->at : x->at;
   if (base.kind == SUGAR_TUPLE)
     return index_items(e, &base, x, hint);
   return index_value(e, em_as_value(e, &base), x, hint);

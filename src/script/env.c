@@ -143,7 +143,7 @@ void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
   }
   if (annotated && !type_is_subtype(v.as.value->type, annotated))
     FAIL(e, "Variable '%s' is annotated with type %s but is being assigned to a value of type %s", name,
-         TYPE_TEXT(e, annotated), TYPE_TEXT(e, v.as.value->type));
+         TYPE_TEXT(e, annotated), em_type_of(e, v.as.value));
   store(e, name, v.as.value, annotated ? annotated : v.as.value->type);
 }
 

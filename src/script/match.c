@@ -241,6 +241,14 @@ static const char *interface_reason(emitter *e, const type *cls, const type *wan
   return session_printf(e->s, "\nMethod on class '%s' (1) is not compatible with interface '%s' (2)", cls->name, want->name);
 }
 
+static const char *guessed(emitter *e, const schema_arg *arg, const ir_value *v)
+{
+  if (arg->is_inferred || !is_tensor(v->type) || strcmp(em_type_of(e, v), "Tensor") == 0)
+    return "";
+  return session_printf(e->s, "\nInferred the value for argument '%s' to be of type 'Tensor' because it was not annotated with an explicit "
+                              "type.", arg->name);
+}
+
 static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
 {
   emitter *e = m->e;
@@ -257,9 +265,9 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   }
   v = em_convert(e, want, v, m->implicit);
   if (!type_is_subtype(v->type, want)) {
-    WHY(m, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s%s",
+    WHY(m, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s%s%s",
                             TYPE_TEXT(e, type_has_vars(arg->type) ? arg->type : want), arg->is_inferred ? " (inferred)" : "", arg->name,
-                            em_type_of(e, v), interface_reason(e, v->type, want),
+                            em_type_of(e, v), guessed(e, arg, v), interface_reason(e, v->type, want),
                             arg->is_inferred ? "\nInferred '" : "", arg->is_inferred ? arg->name : "",
                             arg->is_inferred ? "' to be of type 'Tensor' because it was not annotated with an explicit type." : "");
     if (m->why && v->type->kind == TYPE_LIST && v->type->elems[0]->kind == TYPE_TENSOR)
@@ -614,12 +622,12 @@ const char *em_similar_ops(emitter *e, const char *name)
   uint32_t n = op_similar(str_of(name), near, COUNT_OF(near));
   if (n == 0)
     return session_printf(e->s, "Could not find any similar ops to %s. This op may not exist or may not be currently supported in "
-                                "TorchScript", name);
+                                "TorchScript.\n", name);
   text_buf *b = session_text(e->s);
   text_puts(b, "Here are some suggestions: ");
   for (uint32_t i = 0; i < n; i++)
     text_printf(b, "\n\t%.*s", (int)near[i].len, near[i].p);
-  text_puts(b, "\nThe original call is");
+  text_puts(b, "\n\nThe original call is");
   return session_take_text(e->s, b);
 }
 

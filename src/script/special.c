@@ -266,6 +266,12 @@ static sugared emit_fork(emitter *e, const ast_expr *x)
     FAIL(e, "Expected at least one argument to fork()");
   sugared fn = em_sugared(e, arg(x, 0), NULL);
   ir_node *closure = fn.kind == SUGAR_CLOSURE ? fn.as.node : NULL;
+  const type_kind k = fn.kind == SUGAR_VALUE ? fn.as.value->type->kind : TYPE_CLASS;
+  if (k != TYPE_CLASS && k != TYPE_INTERFACE) { /* a value that is there already: what an awaitable may be made of */
+    closure = em_put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
+    ir_block_add_output(e->s, ir_node_add_block(e->s, closure), fn.as.value);
+    ir_node_add_output(e->s, closure, fn.as.value->type);
+  }
   if (!closure) {
     ast_expr call = *x;
     call.as.call.args.items++;
@@ -323,7 +329,7 @@ sugared em_special(emitter *e, special_form form, const ast_expr *x, const type 
     return sugar_value(em_cond_value(e, &c));
   case SPECIAL_GETATTR:
     return emit_getattr(e, x);
-  case SPECIAL_FORK:
+  case SPECIAL_FORK: case SPECIAL_AWAITABLE: /* our tasks wait until someone waits for them, as awaitables do */
     return emit_fork(e, x);
   case SPECIAL_TUPLE:
     return emit_tuple_call(e, x);
@@ -345,8 +351,6 @@ sugared em_special(emitter *e, special_form form, const ast_expr *x, const type 
     return sugar_value(em_constant_bool(e, true));
   case SPECIAL_IS_TRACING:
     return sugar_value(em_constant_bool(e, false));
-  case SPECIAL_AWAITABLE:
-    FAIL(e, "awaitable() is not supported");
   case SPECIAL_SUPER:
     FAIL(e, "super() is not supported in TorchScript");
   }

@@ -234,6 +234,13 @@ static bool value_attr(emitter *e, ir_value *v, const char *name, sugared *out)
     return class_attr_of(e, v, name, out);
   case TYPE_ENUM:
     return enum_attr(e, v, name, out);
+  case TYPE_FUTURE: { /* an awaitable is waited for when its result's attributes are wanted */
+    sugared result;
+    if (strcmp(name, "wait") == 0 || !e->names->is_eager)
+      break;
+    result = sugar_value(em_call_op(e, "aten::wait", &v, 1));
+    return em_try_get_attr(e, &result, name, out);
+  }
   case TYPE_DEVICE:
     if (strcmp(name, "type") == 0 || strcmp(name, "index") == 0) {
       *out = sugar_value(em_call_op(e, session_printf(e->s, "prim::%s", name), &v, 1));
@@ -426,7 +433,7 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
 {
   const type *t = object->type;
   if (t->kind != TYPE_CLASS)
-    FAIL(e, "Tried to set an attribute: %s on a non-class: %s", name, TYPE_TEXT(e, t));
+    FAIL(e, "Tried to set an attribute: %s on a non-class: %s", name, em_type_of(e, object));
   class_complete(e->s, t);
   int slot = class_attr_index(t, str_of(name));
   for (uint32_t i = 0; slot < 0 && i < t->cls->n_properties; i++) {

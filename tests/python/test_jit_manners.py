@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 HEAD = """import cmath
 import torch
-from typing import Dict, List
+from typing import Dict, List, Tuple
 from torch import Tensor
 """
 REFUSED = {
@@ -66,3 +66,62 @@ def test_too_many_arguments(tmp_path: pathlib.Path) -> None:
         for args, kwargs in (((1, 2), {}), ((1,), {"z": 2}), ((1,), {"x": 2})):
             with pytest.raises(RuntimeError, match=r"f\(\) expected at most 1 argument\(s\) but received 2 argument\(s\)"):
                 script(f)(*args, **kwargs)
+
+
+def test_devices_and_generators(tmp_path: pathlib.Path) -> None:
+    text = "def f(d: torch.device, g: torch.Generator):\n    return d.type, d.index, torch.rand(2, generator=g), torch.randn(3, generator=g)"
+    f = imported(text, tmp_path).f
+    drawn = []
+    for script in (torch.jit.script, rushlight.script):
+        g = torch.Generator()
+        g.manual_seed(5)
+        made = script(f)
+        drawn.append([*made("cuda:1", g), *made(torch.device("cpu"), g), torch.rand(1, generator=g)])
+        with pytest.raises(RuntimeError, match="at start of device string: nonsense"):
+            made("nonsense", g)
+    assert all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in zip(*drawn, strict=True))
+
+
+AWAITED = """
+from torch._awaits import _Await as Await
+class Pair:
+    def __init__(self, a: Tensor, b: Tensor):
+        self.a, self.b = a, b
+def make(x) -> Pair:
+    print("made")
+    return Pair(x, x + 1)
+def value(a: Await[Tensor]) -> Tensor:
+    return torch.jit._awaitable_wait(a)
+def f(x):
+    pair = torch.jit._awaitable(make, x)
+    print("before")
+    return pair.a + pair.b + value(torch.jit._awaitable_nowait(x))
+"""
+
+
+def test_awaitables(tmp_path: pathlib.Path, capfd: Any) -> None:
+    f = imported(AWAITED, tmp_path).f
+    for script in (torch.jit.script, rushlight.script):
+        assert script(f)(torch.ones(1)).item() == 4.0
+        sys.stdout.flush()
+        assert capfd.readouterr().out.split() == ["before", "made"]
+
+
+def test_functions_of_graphs() -> None:
+    f = rushlight.CompilationUnit("def f(x, n: int = 3, s: str = 'a,b'):\n    return x + n").f
+    unit = rushlight.CompilationUnit()
+    assert unit.create_function("g", f.graph)(torch.ones(1), 2, "").item() == 3.0 and unit.g.name == "g"
+    assert [a.default_value for a in f.schema.arguments] == [None, 3, "a,b"]
+    assert type(rushlight.CompilationUnit("def f(x):\n    return torch.max(x, 0)").f(torch.ones(2))) is tuple
+
+
+def test_casts_say_why(tmp_path: pathlib.Path) -> None:
+    f = imported("def f(a: Tuple[int, str], b: List[Tensor]): return a", tmp_path).f
+    wrong = ((1, 2), []), ((1, "a", 3), []), ((1, "a"), [3])
+    said: list[list[str]] = [[], []]
+    for to, script in zip(said, (torch.jit.script, rushlight.script), strict=True):
+        for args in wrong:
+            with pytest.raises(RuntimeError) as caught:
+                script(f)(*args)
+            to.append(str(caught.value))
+    assert said[0] == said[1]

@@ -75,7 +75,7 @@ def test_every_probe(tmp_path: pathlib.Path) -> None:
 # -- Snippets asked from both ---------------------------------------------------------------------------------
 
 def snippets() -> dict[str, str]:
-    """Of the files in snippets/: `=== NAME`, then a text that defines `f`; a line `#: a, b` of it is a call."""
+    """Of the files in snippets/: `=== NAME`, then a text that defines `f`; a line `#: a, b` of it is a call.  words_*: for test_words."""
     out: dict[str, str] = {}
     for file in sorted((pathlib.Path(__file__).parent / "snippets").glob("*.txt")):
         for part in re.split(r"^=== ", file.read_text(encoding="utf-8"), flags=re.M)[1:]:
@@ -169,13 +169,26 @@ def agree(ours: list[Any], theirs: list[Any]) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", list(SNIPPETS))
+@pytest.mark.parametrize("name", [name for name in SNIPPETS if not name.startswith("words_")])
 def test_snippet(name: str, tmp_path: pathlib.Path, capsys: Any) -> None:
     if name in OTHERWISE:
         pytest.skip(OTHERWISE[name])
     theirs = answers(torch.jit.script, SNIPPETS[name], tmp_path, capsys)
     ours = answers(rushlight.script, SNIPPETS[name], tmp_path, capsys)
     assert agree(ours, theirs), f"ours:   {ours}\ntheirs: {theirs}"
+
+
+def words(answer: list[Any]) -> list[str]:
+    """Whole messages, without the file's number and what only ours suggest."""
+    return [re.sub(r" Did you mean [^?\n]*\?", "", re.sub(r"rush_snippet_\d+", "rush_snippet", a[2])).strip() for a in answer if a[0] != "ok"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in SNIPPETS if name.startswith("words_")])
+def test_words(name: str, tmp_path: pathlib.Path, capsys: Any) -> None:
+    """Messages say what PyTorch's say, and mark the same part of the source."""
+    theirs = words(answers(torch.jit.script, SNIPPETS[name], tmp_path, capsys))
+    assert theirs and words(answers(rushlight.script, SNIPPETS[name], tmp_path, capsys)) == theirs
 
 
 # -- torch.nn.functional --------------------------------------------------------------------------------------

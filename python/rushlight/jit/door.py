@@ -84,7 +84,8 @@ def check_overloads(fn: Any, declarations: list[Any]) -> None:
     """Declarations have no more parameters than what implements them, and the same defaults."""
     theirs = _defaults(fn)
     for d in declarations:
-        if d.__code__.co_argcount + d.__code__.co_kwonlyargcount > fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount:
+        counts = [c.co_argcount + c.co_kwonlyargcount for c in (d.__code__, fn.__code__)]
+        if counts[0] > counts[1]:
             raise RuntimeError(
                 "Overload should not have more parameters than implementation function"
                 f'  File "{d.__code__.co_filename}", line {d.__code__.co_firstlineno}\n'
@@ -92,14 +93,15 @@ def check_overloads(fn: Any, declarations: list[Any]) -> None:
         for name, value in _defaults(d).items():
             if name not in theirs or theirs[name] != value:
                 raise frontend.FrontendError(
-                    "Default parameters on overloads do not affect the runtime so they must equal to the default parameter on the "
-                    f"implementation function. Found on parameter {name}"
+                    "Default parameters on overloads do not affect the runtime so they must equal to the default parameter "
+                    f"on the implementation function. Found on parameter {name}"
                 )
 
 
 def _defaults(fn: Any) -> dict[str, Any]:
     values, code = fn.__defaults__ or (), fn.__code__
-    return {**dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values, strict=True)), **(fn.__kwdefaults__ or {})}
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return {**dict(zip(names, values, strict=True)), **(fn.__kwdefaults__ or {})}
 
 
 class Door:

@@ -49,6 +49,9 @@ _FORMS = {
     "torch.jit._fork": "torch.jit.fork",
     "torch.jit.wait": "torch.jit.wait",
     "torch.jit._wait": "torch.jit.wait",
+    "torch.jit._awaitable": "torch.jit._awaitable",
+    "torch.jit._awaitable_nowait": "torch.jit._awaitable_nowait",
+    "torch.jit._awaitable_wait": "torch.jit._awaitable_wait",
     "torch.jit.is_scripting": "torch.jit.is_scripting",
     "torch._jit_internal.is_scripting": "torch.jit.is_scripting",
     "torch.jit.is_tracing": "torch.jit.is_tracing",
@@ -300,6 +303,8 @@ class Names:
         """What obj.name means."""
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
+                if not hasattr(obj, name):
+                    return None
                 return (kinds.OPERATOR, f"{obj.name}::{name}")
             return (kinds.OBJECT, getattr(obj, name), "module")
         own = None if isinstance(obj, (ModuleType, type)) else getattr(obj, "_rush_attribute", None)
