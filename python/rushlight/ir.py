@@ -672,7 +672,7 @@ class TensorType(_Simple):
         return None if found is None else sys.modules["torch"].device(found[1])
 
     def undefined(self) -> bool | None:
-        return None if self._facts()[0] is None else False
+        return False
 
     def requires_grad(self) -> bool:
         """May it require a gradient?"""
