@@ -30,17 +30,21 @@ static int number_as(PyObject *o, rush_type_kind kind, rush_value *out)
 
 static int plain_as(py_call *call, PyObject *o, rush_value *out, rush_tag wanted)
 {
-  if (py_to_value(call, o, out) < 0) {
+  rush_value made;
+
+  if (py_to_value(call, o, &made) < 0) {
     if (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_OverflowError)) {
       PyErr_Clear();
       return 1;
     }
     return -1;
   }
-  if (out->tag == (uint32_t)wanted)
-    return 0;
-  rush_value_release(*out);
-  return 1;
+  if (made.tag != (uint32_t)wanted) {
+    rush_value_release(made);
+    return 1;
+  }
+  *out = made;
+  return 0;
 }
 
 static bool is_tensor(py_call *call, PyObject *o)
@@ -207,9 +211,10 @@ static int as_dict(py_call *call, PyObject *o, const rush_type *t, rush_value *o
   rush_value *kv = PyMem_Calloc(2 * (size_t)n + 1, sizeof(*kv)), made;
   for (; kv && i < n && result == 0; i++) {
     PyObject *pair = PyList_GET_ITEM(items, i);
-    result = py_to_value_as(call, PyTuple_GET_ITEM(pair, 0), rush_type_elem(t, 0), &kv[i]);
-    if (result == 0)
-      result = py_to_value_as(call, PyTuple_GET_ITEM(pair, 1), rush_type_elem(t, 1), &kv[n + i]);
+    rush_value one;
+    for (int j = 0; j < 2 && result == 0; j++)
+      if ((result = py_to_value_as(call, PyTuple_GET_ITEM(pair, j), rush_type_elem(t, (size_t)j), &one)) == 0)
+        kv[j * n + i] = one;
   }
   Py_DECREF(items);
   if (!kv) {

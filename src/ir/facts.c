@@ -119,6 +119,37 @@ ir_facts ir_facts_of(const type *t)
   return f;
 }
 
+const type *ir_type_unshaped(session *s, type_store *ts, const type *t)
+{
+  bool rebuilt = false;
+  const type *made = t;
+
+  if (t->kind == TYPE_TENSOR)
+    return type_simple(TYPE_TENSOR);
+  if (!t->n_elems || t->fields || t->kind == TYPE_CLASS)
+    return t;
+  session_enter(s);
+  const type **elems = session_array(s, const type *, t->n_elems);
+  for (uint32_t i = 0; i < t->n_elems; i++) {
+    elems[i] = ir_type_unshaped(s, ts, t->elems[i]);
+    rebuilt |= elems[i] != t->elems[i];
+  }
+  session_leave(s);
+  if (rebuilt && t->kind == TYPE_TUPLE)
+    made = type_tuple(ts, elems, t->n_elems);
+  else if (rebuilt && t->kind == TYPE_DICT)
+    made = type_dict(ts, elems[0], elems[1]);
+  else if (rebuilt && t->kind == TYPE_LIST)
+    made = type_list(ts, elems[0]);
+  else if (rebuilt && t->kind == TYPE_OPTIONAL)
+    made = type_optional(ts, elems[0]);
+  else if (rebuilt && t->kind == TYPE_FUTURE)
+    made = type_future(ts, elems[0]);
+  if (!made)
+    session_check(s, call_nomem(s->cx));
+  return made;
+}
+
 /* -- Writing ----------------------------------------------------------------------------------- */
 
 static void print(text_buf *out, const ir_facts *f)

@@ -24,6 +24,8 @@ ir_facts ir_facts_of(const type *t);
 ir_facts ir_facts_of_tensor(const rush_tensor *t);
 /* The type that says so. */
 const type *ir_facts_type(session *s, type_store *ts, const ir_facts *f);
+/* The type with nothing known of tensors, those in tuples, lists, dicts, optionals and futures too. */
+const type *ir_type_unshaped(session *s, type_store *ts, const type *t);
 /* "Float": RUSH_FLOAT32; DTYPE_NONE: no dtype is called so. */
 int ir_dtype_of_name(str name);
 /* Text after `Float` or `Tensor` (dtype), from its '(' on: how many bytes it takes, 0 when it is none. */

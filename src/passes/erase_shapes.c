@@ -1,24 +1,23 @@
 /* passes/erase_shapes.c -- types of tensors are Tensor again. */
+#include "ir/facts.h"
 #include "passes/passes_int.h"
 
-static void erase(const ir_node *n)
+static void erase(session *s, const ir_node *n)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++)
-    if (type_is(n->outputs[i]->type, TYPE_TENSOR))
-      n->outputs[i]->type = type_simple(TYPE_TENSOR);
+    n->outputs[i]->type = ir_type_unshaped(s, n->graph->types, n->outputs[i]->type);
 }
 
 static void visit(session *s, ir_node *n, void *arg)
 {
-  (void)s;
   (void)arg;
-  erase(n);
+  erase(s, n);
   for (uint32_t i = 0; i < n->n_blocks; i++)
-    erase(n->blocks[i]->param);
+    erase(s, n->blocks[i]->param);
 }
 
 void pass_erase_shape_information(session *s, ir_graph *g)
 {
-  erase(g->block->param);
+  erase(s, g->block->param);
   pass_each(s, g->block, visit, NULL);
 }

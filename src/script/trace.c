@@ -2,6 +2,7 @@
 #include "script/trace.h"
 
 #include "ops/profile.h"
+#include "ir/facts.h"
 #include "passes/passes.h"
 
 typedef enum origin { ORIGIN_INPUT, ORIGIN_RESULT, ORIGIN_ELEMENT, ORIGIN_MADE, ORIGIN_CONSTANT } origin;
@@ -460,14 +461,14 @@ static schema *schema_of(session *s, program *p, const char *name, const ir_grap
   *sc = (schema){.name = name, .overload = "", .n_args = n, .n_returns = 1};
   sc->args = session_alloc_in(s, &p->mem, (n + 1) * sizeof *sc->args);
   sc->returns = session_alloc_in(s, &p->mem, sizeof *sc->returns);
-  sc->returns[0] = (schema_arg){.name = "", .type = ir_block_output(g->block, 0)->type};
+  sc->returns[0] = (schema_arg){.name = "", .type = ir_type_unshaped(s, &p->types, ir_block_output(g->block, 0)->type)};
   for (uint32_t i = 0; i < n; i++) {
     const ir_value *v = ir_block_input(g->block, i);
     const char *given = v->name ? v->name : session_printf(s, "argument_%u", i);
     size_t n_given = strcspn(given, "."); /* x.1 is a name of the graph's */
     char *copy = session_alloc_in(s, &p->mem, n_given + 1);
     memcpy(copy, given, n_given);
-    sc->args[i] = (schema_arg){.name = i == 0 && is_method ? "self" : copy, .type = v->type};
+    sc->args[i] = (schema_arg){.name = i == 0 && is_method ? "self" : copy, .type = ir_type_unshaped(s, &p->types, v->type)};
   }
   return sc;
 }

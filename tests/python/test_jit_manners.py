@@ -125,3 +125,13 @@ def test_casts_say_why(tmp_path: pathlib.Path) -> None:
                 script(f)(*args)
             to.append(str(caught.value))
     assert said[0] == said[1]
+
+
+def test_containers_with_one_wrong_value() -> None:
+    def f(d: dict[str, torch.Tensor]) -> torch.Tensor:
+        return d["a"]
+
+    x, script = torch.ones(3), rushlight.script(f)
+    for _ in range(20):  # what was converted before the wrong value is given back once
+        with pytest.raises(RuntimeError, match="Expected a value of type 'Dict"):
+            script({"a": x, "b": (x,)})

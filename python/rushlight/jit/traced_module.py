@@ -142,14 +142,13 @@ class TopLevelTracedModule(TracedModule):
 
 
 def _tie(made: Any, tensors: list[tuple[str, Any]]) -> None:
-    """One tensor at several places stays one for Python."""
+    """The traced module's tensors stay what Python sees, at all their places."""
     first: dict[int, tuple[Any, str]] = {}
     for where, tensor in tensors:
         path, _, name = where.rpartition(".")
         owner = made.get_submodule(path)
-        at, known = first.setdefault(id(tensor), (owner, name))
-        if (at, known) != (owner, name):
-            owner._set(name, getattr(at, known), at, known)
+        known = first.setdefault(id(tensor), (owner, name))
+        owner._set(name, tensor, *(known if known != (owner, name) else ()))
 
 
 def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Options, module_class: Any) -> Any:
