@@ -477,9 +477,10 @@ class Writer(Expressions):
         self.env[v] = t
 
     def tail_of_block(self, line: str) -> None:
-        if self.lines[-1].strip() == "pass":
-            self.lines.pop()
         self.indent += 1
+        self.put("pass")
+        if self.lines.pop() == self.lines[-1]:  # this block's, not that of a block within
+            self.lines.pop()
         self.put(line)
         self.indent -= 1
 
