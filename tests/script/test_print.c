@@ -78,7 +78,7 @@ static void texts_print_and_read_again(void **state)
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     rush_error err = RUSH_ERROR_INIT;
     rush_module *m;
-    char *text, *again_text;
+    char *text = NULL, *again_text;
     if (rush_module_load(NULL, path_of(names[i], "py"), NULL, &m, &err) != RUSH_OK ||
         rush_module_dump(m, RUSH_DUMP_CODE, "f", &text, &err) != RUSH_OK)
       fail_msg("%s: %s", names[i], err.message);
