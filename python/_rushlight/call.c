@@ -3,6 +3,39 @@
 
 #include <string.h>
 
+/* -- Errors ----------------------------------------------------------------------------------------- */
+
+PyObject *py_raise(py_state *state, rush_error *err)
+{
+  PyObject *type = NULL;
+
+  if (PyErr_Occurred()) { /* a callback into Python failed: that is the better story */
+    rush_error_clear(err);
+    return NULL;
+  }
+  if (err->status == RUSH_ENOMEM) {
+    type = PyExc_MemoryError;
+  } else if (err->type && state->errors && (type = PyDict_GetItemString(state->errors, err->type)) != NULL) {
+    PyErr_Clear();
+  } else if (err->type && strcmp(err->type, "Error") == 0) {
+    type = state->error;
+  } else if (err->type) {
+    PyObject *builtins = PyEval_GetBuiltins();
+    type = builtins ? PyDict_GetItemString(builtins, err->type) : NULL;
+    if (!type || !PyExceptionClass_Check(type))
+      type = NULL;
+  }
+  if (!type)
+    type = PyExc_RuntimeError;
+  const char *message = err->message ? err->message : rush_status_name(err->status);
+  if (err->traceback)
+    PyErr_Format(type, "%s%s%s\n", err->traceback, err->type && strcmp(err->type, "Error") == 0 ? "" : "RuntimeError: ", message);
+  else
+    PyErr_Format(type, "%s", message); /* what it quotes of a file may be no UTF-8: replaced there */
+  rush_error_clear(err);
+  return NULL;
+}
+
 /* -- Texts, lists, statuses ------------------------------------------------------------------------------ */
 
 PyObject *py_text_steal(py_state *st, char *text)

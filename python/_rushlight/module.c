@@ -290,7 +290,7 @@ static bool has_hooks(rush_module *module)
 }
 
 /* Subclasses in Python have more to set up: a method _construct does. */
-static PyObject *module_make(py_state *st, PyTypeObject *type, rush_module *steal)
+PyObject *py_module_make(py_state *st, PyTypeObject *type, rush_module *steal)
 {
   py_module *m = (py_module *)type->tp_alloc(type, 0);
 
@@ -325,7 +325,7 @@ PyObject *py_module_wrap(py_state *st, rush_value object, rush_module *root)
     return Py_NewRef((PyObject *)there);
   if (rush_module_around(st->context, object, root, &m, &err) != RUSH_OK)
     return py_raise(st, &err);
-  return module_make(st, st->module_class ? (PyTypeObject *)st->module_class : st->module_type, m);
+  return py_module_make(st, st->module_class ? (PyTypeObject *)st->module_class : st->module_type, m);
 }
 
 static bool has_method(py_module *m, const char *name)
@@ -795,7 +795,7 @@ static PyObject *module_copy(PyObject *self, PyObject *unused)
     return no_program();
   if (rush_module_copy(m->module, &copy, &err) != RUSH_OK)
     return py_raise(m->state, &err);
-  return module_make(m->state, Py_TYPE(self), copy);
+  return py_module_make(m->state, Py_TYPE(self), copy);
 }
 
 static PyObject *module_code(PyObject *self, void *unused)
@@ -862,7 +862,7 @@ static PyType_Spec module_spec = {"rushlight._rushlight.Module", sizeof(py_modul
 
 PyObject *py_module_wrap_steal(py_state *st, rush_module *module)
 {
-  return module_make(st, (PyTypeObject *)st->module_class, module);
+  return py_module_make(st, (PyTypeObject *)st->module_class, module);
 }
 
 /* -- Script objects and enum members ------------------------------------------------------------------------ */
@@ -987,56 +987,4 @@ PyObject *py_compile(PyObject *m, PyObject *args) { return compile_text(PyModule
 static PyObject *module_define(PyObject *self, PyObject *args)
 {
   return compile_text(((py_module *)self)->state, (py_module *)self, args);
-}
-
-/* -- Loading --------------------------------------------------------------------------------------------------- */
-
-PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
-{
-  static char *names[] = {"source", "check_full", "copy", "name", "type", NULL};
-  py_state *st = PyModule_GetState(m);
-  rush_load_options options = RUSH_LOAD_OPTIONS_INIT;
-  rush_error err = RUSH_ERROR_INIT;
-  rush_module *module = NULL;
-  PyObject *source, *path = NULL, *type = (PyObject *)st->module_type;
-  int full = 0, copy = 0;
-  rush_status status;
-  Py_buffer b;
-
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzO", names, &source, &full, &copy, &options.name, &type))
-    return NULL;
-  if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type)) {
-    PyErr_SetString(PyExc_TypeError, "load(): `type` is a subclass of Module");
-    return NULL;
-  }
-  options.check_full = full;
-  options.copy = copy;
-  if (PyObject_CheckBuffer(source)) {
-    if (PyObject_GetBuffer(source, &b, PyBUF_SIMPLE) < 0)
-      return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = rush_module_load_bytes(st->context, b.buf, (size_t)b.len, NULL, NULL, &options, &module, &err);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&b);
-  } else {
-    if (!PyUnicode_FSConverter(source, &path))
-      return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = rush_module_load(st->context, PyBytes_AS_STRING(path), &options, &module, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(path);
-  }
-  if (status != RUSH_OK)
-    return py_raise(st, &err);
-  return module_make(st, (PyTypeObject *)type, module);
-}
-
-PyObject *py_set_module_class(PyObject *m, PyObject *type)
-{
-  py_state *st = PyModule_GetState(m);
-
-  if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type))
-    return PyErr_Format(PyExc_TypeError, "a subclass of Module is needed");
-  Py_XSETREF(st->module_class, Py_NewRef(type));
-  Py_RETURN_NONE;
 }

@@ -165,6 +165,8 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *callee);
 int py_add_tensor_type(PyObject *m, py_state *state);
 /* A module of st->module_class around a module's object; NULL with an exception set. */
 PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
+/* A module of that class around a program (steals). */
+PyObject *py_module_make(py_state *state, PyTypeObject *type, rush_module *module);
 int py_add_module_types(PyObject *m, py_state *state);
 PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
 PyObject *py_freeze(PyObject *m, PyObject *args);

@@ -1,0 +1,52 @@
+/* load, and the class of what it gives. */
+#include "py.h"
+
+PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
+{
+  static char *names[] = {"source", "check_full", "copy", "name", "type", NULL};
+  py_state *st = PyModule_GetState(m);
+  rush_load_options options = RUSH_LOAD_OPTIONS_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *module = NULL;
+  PyObject *source, *path = NULL, *type = (PyObject *)st->module_type;
+  int full = 0, copy = 0;
+  rush_status status;
+  Py_buffer b;
+
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzO", names, &source, &full, &copy, &options.name, &type))
+    return NULL;
+  if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type)) {
+    PyErr_SetString(PyExc_TypeError, "load(): `type` is a subclass of Module");
+    return NULL;
+  }
+  options.check_full = full;
+  options.copy = copy;
+  if (PyObject_CheckBuffer(source)) {
+    if (PyObject_GetBuffer(source, &b, PyBUF_SIMPLE) < 0)
+      return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = rush_module_load_bytes(st->context, b.buf, (size_t)b.len, NULL, NULL, &options, &module, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&b);
+  } else {
+    if (!PyUnicode_FSConverter(source, &path))
+      return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = rush_module_load(st->context, PyBytes_AS_STRING(path), &options, &module, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+  }
+  if (status != RUSH_OK)
+    return py_raise(st, &err);
+  return py_module_make(st, (PyTypeObject *)type, module);
+}
+
+PyObject *py_set_module_class(PyObject *m, PyObject *type)
+{
+  py_state *st = PyModule_GetState(m);
+
+  if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type))
+    return PyErr_Format(PyExc_TypeError, "a subclass of Module is needed");
+  Py_XSETREF(st->module_class, Py_NewRef(type));
+  Py_RETURN_NONE;
+}
