@@ -167,3 +167,16 @@ def test_printing_while_tracing() -> None:
 
     traced = rushlight.trace(function, (X,), check_trace=False)
     assert shown == [str(X)] and torch.equal(traced(X), X + 1)
+
+
+def test_scripted_callees_give_containers() -> None:
+    @rushlight.script
+    def pair(x: torch.Tensor, n: int | None = None) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        return x, [x, x + 1]
+
+    @rushlight.script
+    def named(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"a": x + 1}
+
+    traced = rushlight.trace(lambda x: pair(x)[1][1] + pair(x, 2)[0] + named(x)["a"], X)
+    assert torch.equal(traced(X + 1), 3 * (X + 1) + 2)

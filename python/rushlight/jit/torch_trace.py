@@ -570,7 +570,7 @@ class Tracer:
         node = self.record.node(
             "prim::CallFunction" if method is None else "prim::CallMethod",
             values,
-            [self.type_of(result) if isinstance(result, torch.Tensor) else str(declared.result)],
+            [self.type_of(result) if isinstance(result, torch.Tensor) else graph_type(declared.result)],
             attributes,
             location(),
         )
@@ -586,7 +586,7 @@ class Tracer:
 
     def python_value(self, value: Any, kind: Any) -> Value:
         """An argument of a program's function."""
-        text = str(kind)
+        text = graph_type(kind)
         if isinstance(value, torch.Tensor):
             number = {"int": "aten::Int", "float": "aten::Float", "bool": "aten::Bool"}.get(text)
             return self.record.one(number, [self.value(value)], text) if number else self.value(value)
@@ -822,6 +822,17 @@ def scripted(callee: Any, method: str | None, args: tuple, kwargs: dict) -> Any:
     """What the extension asks before it calls a program."""
     tracer = current()
     return NotImplemented if tracer is None else tracer.scripted(callee, method, args, kwargs)
+
+
+def graph_type(kind: Any) -> str:
+    """A program's type as graphs have it: "(Tensor, int[])"."""
+    text = str(kind)
+    form, bracket, _ = text.partition("[")
+    parts = [graph_type(elem) for elem in kind.elems] if bracket else []
+    shapes = {"Tuple": f"({', '.join(parts)})", "Dict": f"Dict({', '.join(parts)})"}
+    if form in ("List", "Optional"):
+        return parts[0] + ("[]" if form == "List" else "?")
+    return shapes.get(form, text)
 
 
 def split_types(text: str) -> list[str]:
