@@ -44,3 +44,14 @@ op("aten::manual_seed.generator", family="random", kernel="kernel_manual_seed_ge
 op("aten::initial_seed", family="random", kernel="kernel_initial_seed", effects=["side_effect"])
 op("aten::seed", family="random", kernel="kernel_seed", effects=["random", "side_effect"])
 op("aten::Generator", family="random", kernel="kernel_Generator", effects=["side_effect"])
+# torch.nn.init's: nothing of the write is recorded.
+op("aten::_no_grad_zero_", family="random", body="""
+def _no_grad_zero_(tensor: Tensor) -> Tensor:
+    tensor.detach().zero_()
+    return tensor
+""")
+op("aten::_no_grad_fill_", family="random", body="""
+def _no_grad_fill_(tensor: Tensor, val: float) -> Tensor:
+    tensor.detach().fill_(val)
+    return tensor
+""")

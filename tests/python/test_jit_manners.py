@@ -69,7 +69,10 @@ def test_too_many_arguments(tmp_path: pathlib.Path) -> None:
 
 
 def test_devices_and_generators(tmp_path: pathlib.Path) -> None:
-    text = "def f(d: torch.device, g: torch.Generator):\n    return d.type, d.index, torch.rand(2, generator=g), torch.randn(3, generator=g)"
+    text = (
+        "def f(d: torch.device, g: torch.Generator):\n"
+        "    return d.type, d.index, torch.rand(2, generator=g), torch.randn(3, generator=g)\n"
+    )
     f = imported(text, tmp_path).f
     drawn = []
     for script in (torch.jit.script, rushlight.script):

@@ -95,7 +95,7 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     if isinstance(obj, ScriptFunction) or getattr(obj, "_rush_is_scripted", False):
         return obj
     if isinstance(obj, (FunctionType, MethodType)):
-        return _script_function(obj)
+        return _script_function(obj, _rcb)
     inner = getattr(obj, "_torchdynamo_inline", None)
     if isinstance(inner, FunctionType) and type(obj).__name__ == "ScriptFunction":
         return _script_function(inner)  # torch's
@@ -154,7 +154,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'rushlight.jit' has no attribute '{name}'")
 
 
-def _script_function(fn: Any) -> ScriptFunction:
+def _script_function(fn: Any, names: Any = None) -> ScriptFunction:
     if hasattr(fn, "__script_if_tracing_wrapper"):
         fn = fn.__original_fn
     if hasattr(fn, "__script_unsupported"):
@@ -165,7 +165,7 @@ def _script_function(fn: Any) -> ScriptFunction:
             f"Function {fn.__name__} cannot be directly compiled because it is overloaded. It must be used in a context of "
             "a function where its inputs can determine which overload to call."
         )
-    return d.function(fn)
+    return d.function(fn, names)
 
 
 def _script_class(cls: Any, torch: Any, names: dict[str, Any]) -> Any:
@@ -186,6 +186,11 @@ def _script_other(obj: Any) -> Any:
         from .containers import ScriptDict, ScriptList
 
         return ScriptList(obj) if isinstance(obj, list) else ScriptDict(obj)
+    if type(obj).__name__ == "_lru_cache_wrapper":
+        raise OSError(
+            f"Can't get source for {type(obj)}. TorchScript requires source access in order to carry out compilation, "
+            "make sure original .py files are available."
+        )
     from .objects import script_object
 
     return script_object(obj)

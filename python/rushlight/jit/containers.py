@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .. import _rushlight
+from . import kinds
 from .door import door
 from .functions import ScriptFunction
 from .scope import Scope
 
 
 def _type_of(value: Any) -> Any:
-    t = door().types.infer(value)
+    types = door().types
+    if not value:  # nothing says of what
+        tensor = types.simple(kinds.T_TENSOR)
+        return types.list_of(tensor) if isinstance(value, list) else types.dict_of(types.simple(kinds.T_STRING), tensor)
+    t = types.infer(value)
     if isinstance(t, str):
-        raise RuntimeError(t)
+        raise _rushlight.Error(f"Unable to infer type of {'list' if isinstance(value, list) else 'dictionary'}: {t}")
     return t
 
 

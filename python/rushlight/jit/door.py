@@ -13,7 +13,7 @@ from . import decorators, frontend, futures, kinds, marks, runtime
 from .classes import Classes
 from .functions import ScriptFunction
 from .names import Names, qualified_name
-from .scope import Scope
+from .scope import Asking, Scope
 from .sources import Sources, unwrapped
 from .types import Types
 
@@ -219,6 +219,12 @@ class Door:
             self._functions[fn] = known
         return known
 
+    def _compiled_with(self, fn: Any, names: Callable[[str], Any]) -> ScriptFunction:
+        inner = unwrapped(fn)
+        made = ScriptFunction(self.define(inner, qualified_name(fn), scope=Asking(inner, names)))
+        made._rush_adopt(fn)
+        return made
+
     def overloads_of(self, fn: Any) -> list[ScriptFunction]:
         """A function's overloads, each with the implementation's body."""
         try:
@@ -317,9 +323,11 @@ class Door:
         finally:
             self._depth -= 1
 
-    def function(self, fn: FunctionType) -> ScriptFunction:
+    def function(self, fn: FunctionType, names: Callable[[str], Any] | None = None) -> ScriptFunction:
+        """The function compiled; `names` is asked first, then the function is nobody else's."""
+
         def body() -> ScriptFunction:
-            made = self.compiled(fn)
+            made = self.compiled(fn) if names is None else self._compiled_with(fn, names)
             made.compile()
             return made
 

@@ -94,3 +94,17 @@ class Scope:
         code: CodeType = fn.__code__
         names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
         return (values[names.index(name)],) if name in names else None
+
+
+class Asking(Scope):
+    """A function's names, for which someone is asked first."""
+
+    __slots__ = ("ask",)
+
+    def __init__(self, fn: FunctionType, ask: Any) -> None:
+        super().__init__(fn)
+        self.ask = ask
+
+    def find(self, name: str, missing: Any = None) -> Any:
+        found = self.ask(name)
+        return super().find(name, missing) if found is None else found
