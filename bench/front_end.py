@@ -52,13 +52,12 @@ def live_function(folder: pathlib.Path, text: str, number: int) -> Any:
 def measure_source(lines: int, rounds: int, bigsrc: Callable[[int], str]) -> dict[str, list[float]]:
     import rushlight
     import torch
-    from rushlight import _rushlight
 
     text = bigsrc(lines)
     out: dict[str, list[float]] = {"text": [], "text torch": [], "live": [], "live torch": []}
     with tempfile.TemporaryDirectory() as folder:
         for i in range(rounds + 1):
-            mine = timed(lambda: _rushlight.compile(HEAD + text))
+            mine = timed(lambda: rushlight.CompilationUnit(text))
             theirs = timed(lambda: torch.jit.CompilationUnit(text))
             live = [live_function(pathlib.Path(folder), text, 2 * i + k) for k in range(2)]
             live_mine = timed(lambda f=live[0]: rushlight.script(f))

@@ -156,7 +156,7 @@ class Door:
     def name(self, scope: Any, name: str) -> Any:
         found = scope.find(name, scope)
         if found is scope:  # a text may say torch where nobody has it
-            return (kinds.PATH, name) if name == "torch" and "torch" not in sys.modules else None
+            return (kinds.PATH, name) if name == "torch" else None
         return self.names.of(found)
 
     def attr(self, obj: Any, name: str) -> Any:
