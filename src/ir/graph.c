@@ -1,9 +1,7 @@
-/* ir/graph.c -- graphs, block signatures, names, constants, attributes, copies. */
+/* ir/graph.c -- graphs, block signatures, constants, attributes, copies. */
 #include "ir/graph.h"
 
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* -- Graphs ------------------------------------------------------------------------------------- */
 
@@ -16,7 +14,6 @@ ir_graph *ir_graph_new(session *s, type_store *ts)
     session_check(s, call_nomem(s->cx));
   g->ctx = c;
   arena_init(&g->mem, c);
-  table_init(&g->names, c);
   g->types = type_store_retain(ts);
   session_defer(s, ir_graph_free_deferred, g); /* should the block not be made */
   g->block = ir_block_new(s, g, NULL);
@@ -34,7 +31,6 @@ void ir_graph_free(ir_graph *g)
     value_release(g->constants[i]);
   if (g->constants)
     mem_free(c, g->constants, g->cap_constants * sizeof(rush_value));
-  table_free(&g->names);
   for (struct kept_types *k = g->kept; k; k = k->next)
     type_store_release(k->types);
   arena_free(&g->mem);
@@ -81,156 +77,12 @@ void ir_block_add_output(session *s, ir_block *b, ir_value *v) { ir_node_add_inp
 void ir_block_remove_input(ir_block *b, uint32_t i) { ir_node_remove_output(b->param, i); }
 void ir_block_remove_output(ir_block *b, uint32_t i) { ir_node_remove_input(b->ret, i); }
 
-/* -- Names -------------------------------------------------------------------------------------- */
-
-static bool is_number(const char *s)
-{
-  if (!*s)
-    return false;
-  for (; *s; s++)
-    if (*s < '0' || *s > '9')
-      return false;
-  return true;
-}
-
 static char *copy_text(session *s, ir_graph *g, const char *text, size_t len)
 {
   char *p = session_alloc_in(s, &g->mem, len + 1);
 
   memcpy(p, text, len);
   return p;
-}
-
-/* A debug name of the graph, of which each is there once.  A value's `name` is the text of one. */
-typedef struct ir_name {
-  ir_value *owner; /* NULL: free */
-  bool of_load;    /* no value's, but as if a load had it: who takes it renames that load */
-  uint64_t tried;  /* the last number tried behind it: a thousand values of one name cost a thousand steps */
-  char text[];
-} ir_name;
-
-static ir_name *name_of(const ir_value *v) { return (ir_name *)(void *)((char *)(uintptr_t)v->name - offsetof(ir_name, text)); }
-
-static ir_name *name_alloc(session *s, ir_graph *g, str text)
-{
-  ir_name *n = session_alloc_in(s, &g->mem, sizeof *n + text.len + 1);
-
-  memcpy(n->text, text.p, text.len);
-  return n;
-}
-
-static ir_name *name_add(session *s, ir_graph *g, str text, uint64_t hash)
-{
-  ir_name *n = name_alloc(s, g, text);
-
-  if (!table_add(&g->names, (str){n->text, text.len}, hash, n))
-    session_check(s, call_nomem(s->cx));
-  return n;
-}
-
-/* The record of a name, made when it is new. */
-static ir_name *name_record(session *s, ir_graph *g, str text)
-{
-  uint64_t hash = hash_bytes(text.p, text.len);
-  ir_name *n = table_find(&g->names, text, hash);
-
-  return n ? n : name_add(s, g, text, hash);
-}
-
-/* "x.2" for "x.1", "x.1" for "x": the next that is free. */
-static ir_name *free_name(session *s, ir_graph *g, ir_name *name)
-{
-  const char *dot = strrchr(name->text, '.');
-  bool numbered = dot && strlen(dot + 1) < 18 && is_number(dot + 1);
-  str base = {name->text, numbered ? (size_t)(dot - name->text) : strlen(name->text)};
-  ir_name *of_base = numbered ? name_record(s, g, base) : name, *found;
-  uint64_t hash, n = numbered ? strtoull(dot + 1, NULL, 10) : 1;
-  char *text = session_alloc(s, base.len + 24);
-  str fresh;
-
-  if (of_base->tried + 1 > n && of_base->tried)
-    n = of_base->tried + 1;
-  memcpy(text, base.p, base.len);
-  do {
-    char digits[24], *end = digits + sizeof digits, *p = end;
-    uint64_t rest = n++;
-    do
-      *--p = (char)('0' + rest % 10);
-    while (rest /= 10);
-    *--p = '.';
-    memcpy(text + base.len, p, (size_t)(end - p));
-    fresh = (str){text, base.len + (size_t)(end - p)};
-    hash = hash_bytes(fresh.p, fresh.len);
-    found = table_find(&g->names, fresh, hash);
-  } while (found && found->owner);
-  of_base->tried = n;
-  return found ? found : name_add(s, g, fresh, hash);
-}
-
-/* Who has the name, also a load, gets another. */
-static void name_take(session *s, ir_graph *g, ir_name *n)
-{
-  if (n->owner) {
-    ir_name *other = free_name(s, g, n);
-    n->owner->name = other->text;
-    other->owner = n->owner;
-  } else if (n->of_load) {
-    n->tried += 2; /* it would have been called by the next number */
-  }
-  n->owner = NULL;
-  n->of_load = false;
-}
-
-void ir_value_forget_name(ir_value *v)
-{
-  if (v->name && name_of(v)->owner == v)
-    name_of(v)->owner = NULL;
-  v->name = NULL;
-}
-
-/* As in PyTorch, the new value gets the name and an older owner of it is renamed. */
-void ir_value_set_name(session *s, ir_value *v, const char *name)
-{
-  ir_graph *g = v->node->graph;
-
-  if (v->name && name && strcmp(v->name, name) == 0)
-    return;
-  ir_value_forget_name(v);
-  if (!name || !*name || is_number(name))
-    return;
-  ir_name *n = name_record(s, g, str_of(name));
-
-  name_take(s, g, n);
-  v->name = n->text;
-  n->owner = v;
-}
-
-void ir_graph_load_name(session *s, ir_graph *g, const char *name)
-{
-  ir_name *n = name_record(s, g, str_of(name));
-
-  name_take(s, g, n);
-  n->of_load = true;
-  g->next_id++;
-}
-
-void ir_graph_forget_loads(ir_graph *g)
-{
-  for (uint32_t i = 0; i < g->names.n; i++)
-    if (g->names.entries[i].value)
-      ((ir_name *)g->names.entries[i].value)->of_load = false;
-}
-
-void ir_value_set_own_name(session *s, ir_value *v, str name)
-{
-  v->name = name_alloc(s, v->node->graph, name)->text;
-}
-
-ir_value *ir_graph_named(const ir_graph *g, str name)
-{
-  const ir_name *n = table_get(&g->names, name);
-
-  return n ? n->owner : NULL;
 }
 
 /* -- Constants ---------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ typedef struct ir_node ir_node;
 typedef struct ir_value ir_value;
 typedef struct ir_use ir_use;
 typedef struct ir_attr ir_attr;
+typedef struct ir_name ir_name;
 
 /* The fixed kinds beside operators.  X(symbol, "name"). */
 #define IR_KINDS(X)                                                                                 \
@@ -111,7 +112,8 @@ struct ir_attr {
 };
 
 struct ir_node {
-  ir_kind kind;
+  ir_kind kind : 8;
+  bool destroyed : 1; /* its memory stays until the graph goes: handles of it can be told */
   uint32_t origin; /* id in the canonical graph of its function, kept through all passes */
   const op *op;    /* IR_OP */
   ir_block *block; /* NULL while unlinked */
@@ -120,15 +122,14 @@ struct ir_node {
   ir_use **inputs; /* n_inputs slots, each allocated once */
   ir_value **outputs;
   ir_block **blocks;
-  uint32_t n_inputs, n_outputs, n_blocks, cap_inputs, cap_outputs, cap_blocks;
+  uint32_t n_inputs, n_outputs, n_blocks, cap_inputs;
   uint32_t constant;  /* IR_CONSTANT: index into the graph's pool */
-  bool destroyed;     /* its memory stays until the graph goes: handles of it can be told */
+  uint32_t scratch;   /* of whoever works on the graph now */
   struct function *function; /* IR_CALL_FUNCTION, IR_FORK, IR_CLOSURE: ir/program.h */
   ir_attr *attrs;
   source_range range;
   void *meta;         /* ir/meta.h, made when first needed; NULL */
   ir_graph *graph;
-  uint32_t scratch; /* of whoever works on the graph now */
 };
 
 struct ir_block {
@@ -148,7 +149,8 @@ struct ir_graph {
   uint32_t next_id, next_origin;
   uint64_t kinds_made; /* a bit for each kind that a node was ever made of: ir_graph_may_have */
   ir_node *insert_at; /* new nodes of tools go before this one; NULL: at the end */
-  table names;       /* debug name -> its record (ir/graph.c) */
+  ir_name **names;   /* debug names: chains by hash (ir/names.c) */
+  uint32_t n_names, n_buckets;
   struct kept_types { type_store *types; struct kept_types *next; } *kept; /* of other types that values have: retained */
   bool types_borrowed; /* owned by what `types` belongs to: retaining it would be a cycle */
 };

@@ -1,4 +1,5 @@
 /* ir/node.c -- nodes, their order in a block, and the uses of values. */
+#include "base/grow.h"
 #include "ir/graph.h"
 #include "ops/lookup.h"
 
@@ -56,17 +57,15 @@ void ir_value_replace_all_uses(ir_value *from, ir_value *to)
 
 /* -- Making ------------------------------------------------------------------------------------- */
 
-/* Room for one more pointer in an arena array that doubles. */
-static void *grow_pointers(session *s, ir_graph *g, void *old, uint32_t n, uint32_t *cap)
+/* An arena array of pointers, with room for one more: it doubles, so that of n there is room for the next power of 2. */
+static void *grow_pointers(session *s, ir_graph *g, void *old, uint32_t n)
 {
-  if (n < *cap)
+  if (n & (n - 1))
     return old;
-  uint32_t fresh_cap = *cap ? *cap * 2 : 2;
-  void **fresh = session_alloc_in(s, &g->mem, (size_t)fresh_cap * sizeof(void *));
+  void **fresh = session_alloc_in(s, &g->mem, (n ? 2 * (size_t)n : 2) * sizeof(void *));
 
   if (n)
     memcpy(fresh, old, (size_t)n * sizeof(void *));
-  *cap = fresh_cap;
   return fresh;
 }
 
@@ -109,17 +108,15 @@ ir_value *ir_node_insert_output(session *s, ir_node *n, uint32_t at, const type 
 {
   ASSERT(at <= n->n_outputs, "no such place for an output");
   ir_graph *g = n->graph;
-  ir_value *v = session_alloc_in(s, &g->mem, sizeof *v + (n->cap_outputs ? 0 : sizeof v));
+  ir_value *v = session_alloc_in(s, &g->mem, sizeof *v + (n->outputs ? 0 : sizeof v));
 
   v->node = n;
   v->id = g->next_id++;
   v->type = t;
-  if (n->cap_outputs) {
-    n->outputs = grow_pointers(s, g, n->outputs, n->n_outputs, &n->cap_outputs);
-  } else { /* most have one */
+  if (!n->outputs) /* most have one */
     n->outputs = (ir_value **)(void *)(v + 1);
-    n->cap_outputs = 1;
-  }
+  else if (n->n_outputs)
+    n->outputs = grow_pointers(s, g, n->outputs, n->n_outputs);
   memmove(n->outputs + at + 1, n->outputs + at, (n->n_outputs - at) * sizeof(void *));
   n->outputs[at] = v;
   for (n->n_outputs++; at < n->n_outputs; at++)
@@ -138,7 +135,7 @@ void ir_node_insert_input(session *s, ir_node *n, uint32_t at, ir_value *v)
   ir_use *u = session_alloc_in(s, &n->graph->mem, sizeof *u);
 
   u->user = n;
-  n->inputs = grow_pointers(s, n->graph, n->inputs, n->n_inputs, &n->cap_inputs);
+  GROW_IN(s, &n->graph->mem, n->inputs, n->n_inputs, n->cap_inputs, 2);
   memmove(n->inputs + at + 1, n->inputs + at, (n->n_inputs - at) * sizeof(void *));
   n->inputs[at] = u;
   n->n_inputs++;
@@ -172,7 +169,7 @@ ir_block *ir_node_add_block(session *s, ir_node *n)
 {
   ir_block *b = ir_block_new(s, n->graph, n);
 
-  n->blocks = grow_pointers(s, n->graph, n->blocks, n->n_blocks, &n->cap_blocks);
+  n->blocks = grow_pointers(s, n->graph, n->blocks, n->n_blocks);
   n->blocks[n->n_blocks++] = b;
   return b;
 }

@@ -9,7 +9,7 @@ typedef struct variable { /* of one frame */
   const char *name;
   const char *slot; /* its name in loads and stores: `name`, but for comprehensions' own */
   const type *type; /* of the stored value, or NULL for compile-time values */
-  sugared sugar;    /* when type is NULL */
+  const sugared *sugar; /* when type is NULL, and there is no error */
   ir_value *value;   /* what it holds while no inner block may have changed that, or NULL */
   const char *error; /* why it cannot be read here (a branch did not set it), or NULL */
 } variable;

@@ -138,7 +138,9 @@ void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
     v = sugar_value(convert_to_outer(e, name, outer, &v, annotated));
   }
   if (v.kind != SUGAR_VALUE) {
-    put_var(e, e->frame, name)->sugar = v;
+    sugared *kept = session_new(e->s, sugared);
+    *kept = v;
+    put_var(e, e->frame, name)->sugar = kept;
     return;
   }
   if (annotated && !type_is_subtype(v.as.value->type, annotated))
@@ -188,7 +190,7 @@ bool em_get_var(emitter *e, const char *name, sugared *out)
   if (v->error)
     FAIL(e, "%sand was used here", v->error);
   if (!v->type) {
-    *out = v->sugar;
+    *out = *v->sugar;
   } else if (is_known_here(e, v)) {
     *out = sugar_value(v->value);
     ir_graph_load_name(e->s, e->g, name);

@@ -1,0 +1,195 @@
+/* ir/names.c -- debug names of values: each is there once in its graph, as PyTorch gives them. */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/table.h"
+#include "ir/graph.h"
+
+/* A value's `name` is the text of one.  Small, and found by chains: a graph of a long function has thousands. */
+struct ir_name {
+  ir_value *owner; /* NULL: free */
+  ir_name *next;   /* of the same bucket */
+  uint32_t hash;
+  uint32_t tried;  /* the last number tried behind it: a thousand values of one name cost a thousand steps */
+  uint16_t len;    /* of texts that are longer, UINT16_MAX */
+  bool of_load;    /* no value's, but as if a load had it: who takes it renames that load */
+  char text[];
+};
+
+static bool is_number(const char *s)
+{
+  if (!*s)
+    return false;
+  for (; *s; s++)
+    if (*s < '0' || *s > '9')
+      return false;
+  return true;
+}
+
+static ir_name *name_of(const ir_value *v) { return (ir_name *)(void *)((char *)(uintptr_t)v->name - offsetof(ir_name, text)); }
+static uint16_t short_len(str text) { return text.len < UINT16_MAX ? (uint16_t)text.len : UINT16_MAX; }
+
+static ir_name *find(const ir_graph *g, str text, uint32_t hash)
+{
+  const uint16_t len = short_len(text);
+
+  for (ir_name *n = g->n_buckets ? g->names[hash & (g->n_buckets - 1)] : NULL; n; n = n->next)
+    if (n->hash == hash && n->len == len && memcmp(n->text, text.p, text.len) == 0 && !n->text[text.len])
+      return n;
+  return NULL;
+}
+
+static void put(ir_graph *g, ir_name *n)
+{
+  ir_name **bucket = &g->names[n->hash & (g->n_buckets - 1)];
+
+  n->next = *bucket;
+  *bucket = n;
+}
+
+static void grow(session *s, ir_graph *g)
+{
+  ir_name **old = g->names;
+  const uint32_t n_old = g->n_buckets;
+
+  g->n_buckets = n_old ? 2 * n_old : 8;
+  g->names = session_alloc_in(s, &g->mem, g->n_buckets * sizeof *g->names);
+  for (uint32_t i = 0; i < n_old; i++)
+    for (ir_name *n = old[i], *next; n; n = next) {
+      next = n->next;
+      put(g, n);
+    }
+}
+
+static ir_name *name_alloc(session *s, ir_graph *g, str text)
+{
+  ir_name *n = session_alloc_in(s, &g->mem, offsetof(ir_name, text) + text.len + 1);
+
+  memcpy(n->text, text.p, text.len);
+  n->len = short_len(text);
+  return n;
+}
+
+static ir_name *name_add(session *s, ir_graph *g, str text, uint32_t hash)
+{
+  ir_name *n = name_alloc(s, g, text);
+
+  if (g->n_names == g->n_buckets)
+    grow(s, g);
+  g->n_names++;
+  n->hash = hash;
+  put(g, n);
+  return n;
+}
+
+/* The record of a name, made when it is new. */
+static ir_name *name_record(session *s, ir_graph *g, str text)
+{
+  uint32_t hash = (uint32_t)hash_bytes(text.p, text.len);
+  ir_name *n = find(g, text, hash);
+
+  return n ? n : name_add(s, g, text, hash);
+}
+
+/* ".12" at p, which has room for 12 bytes; its length. */
+static size_t put_number(char *p, uint32_t n)
+{
+  char digits[12], *end = digits + sizeof digits, *at = end;
+
+  do
+    *--at = (char)('0' + n % 10);
+  while (n /= 10);
+  *--at = '.';
+  memcpy(p, at, (size_t)(end - at));
+  return (size_t)(end - at);
+}
+
+/* "x.2" for "x.1", "x.1" for "x": the next that is free. */
+static ir_name *free_name(session *s, ir_graph *g, ir_name *name)
+{
+  const char *dot = strrchr(name->text, '.');
+  bool numbered = dot && strlen(dot + 1) < 9 && is_number(dot + 1);
+  str base = {name->text, numbered ? (size_t)(dot - name->text) : strlen(name->text)};
+  ir_name *of_base = numbered ? name_record(s, g, base) : name, *found;
+  uint32_t hash, n = numbered ? (uint32_t)strtoul(dot + 1, NULL, 10) : 1;
+  char few[64], *text = base.len + 12 <= sizeof few ? few : session_alloc(s, base.len + 12);
+  str fresh;
+
+  if (of_base->tried && of_base->tried + 1 > n)
+    n = of_base->tried + 1;
+  memcpy(text, base.p, base.len);
+  do {
+    fresh = (str){text, base.len + put_number(text + base.len, n++)};
+    hash = (uint32_t)hash_bytes(fresh.p, fresh.len);
+    found = find(g, fresh, hash);
+  } while (found && found->owner);
+  of_base->tried = n;
+  return found ? found : name_add(s, g, fresh, hash);
+}
+
+/* Who has the name, also a load, gets another. */
+static void name_take(session *s, ir_graph *g, ir_name *n)
+{
+  if (n->owner) {
+    ir_name *other = free_name(s, g, n);
+
+    n->owner->name = other->text;
+    other->owner = n->owner;
+  } else if (n->of_load) {
+    n->tried += 2; /* it would have been called by the next number */
+  }
+  n->owner = NULL;
+  n->of_load = false;
+}
+
+void ir_value_forget_name(ir_value *v)
+{
+  if (v->name && name_of(v)->owner == v)
+    name_of(v)->owner = NULL;
+  v->name = NULL;
+}
+
+/* As in PyTorch, the new value gets the name and an older owner of it is renamed. */
+void ir_value_set_name(session *s, ir_value *v, const char *name)
+{
+  ir_graph *g = v->node->graph;
+
+  if (v->name && name && strcmp(v->name, name) == 0)
+    return;
+  ir_value_forget_name(v);
+  if (!name || !*name || is_number(name))
+    return;
+  ir_name *n = name_record(s, g, str_of(name));
+
+  name_take(s, g, n);
+  v->name = n->text;
+  n->owner = v;
+}
+
+void ir_graph_load_name(session *s, ir_graph *g, const char *name)
+{
+  ir_name *n = name_record(s, g, str_of(name));
+
+  name_take(s, g, n);
+  n->of_load = true;
+  g->next_id++;
+}
+
+void ir_graph_forget_loads(ir_graph *g)
+{
+  for (uint32_t i = 0; i < g->n_buckets; i++)
+    for (ir_name *n = g->names[i]; n; n = n->next)
+      n->of_load = false;
+}
+
+void ir_value_set_own_name(session *s, ir_value *v, str name)
+{
+  v->name = name_alloc(s, v->node->graph, name)->text;
+}
+
+ir_value *ir_graph_named(const ir_graph *g, str name)
+{
+  const ir_name *n = find(g, name, (uint32_t)hash_bytes(name.p, name.len));
+
+  return n ? n->owner : NULL;
+}
