@@ -517,7 +517,7 @@ typedef struct rush_call_options {
   bool no_grad;         /* torch.no_grad() around the call */
   double limit_seconds; /* 0: the context's */
   struct rush_cancel *cancel; /* NULL: none */
-  bool record_gradients; /* rush_gradients can be asked of the results; not with no_grad */
+  bool record_gradients; /* rush_gradients can be asked of the results; with no_grad only of what the program computes where it enables it */
 } rush_call_options;
 #define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL, false}
 
@@ -563,13 +563,15 @@ RUSH_API rush_value rush_tensor_grad(const rush_tensor *t);
 RUSH_API rush_status rush_tensor_set_grad(rush_tensor *t, rush_value grad, rush_error *err) RUSH_CHECKED;
 /* Is it the result of a recorded operator? */
 RUSH_API bool rush_tensor_is_recorded(const rush_tensor *t);
+/* The tensor that recorded operators made t a view of, borrowed, or NULL. */
+RUSH_API const rush_tensor *rush_tensor_base(const rush_tensor *t);
 /* A leaf, as every tensor of the caller's that requires grad, may not be written to while gradients are recorded.  A tensor that stands for
  * something computed elsewhere may: off.  rush_gradients means what it was before. */
 RUSH_API void rush_tensor_set_leaf(rush_tensor *t, bool on);
 /* The leaves that gradients of these tensors would reach, a list, new. */
 RUSH_API rush_status rush_gradient_leaves(rush_context *c, const rush_value *tensors, size_t n, rush_value *out,
                                           rush_error *err) RUSH_CHECKED;
-/* What rush_tensor_wrap got as `user` with this deleter, or NULL: how a host finds its own object again. */
+/* Of the very tensor that rush_tensor_wrap made with this deleter: its `user`.  NULL for any other: how a host finds its own object. */
 RUSH_API void *rush_tensor_user(const rush_tensor *t, void (*deleter)(void *user, void *data));
 
 /* A method of any object (a submodule, an instance of a script class), called like a module's.  Calls that change the

@@ -193,8 +193,8 @@ bool py_grad_is_disabled(py_state *st)
 static void choose_gradients(const py_call *call, rush_call_options *options)
 {
   options->no_grad = py_grad_is_disabled(call->state);
-  options->record_gradients = !options->no_grad && call->state->torch_tensor;
-  for (size_t i = 0; i < call->n_seen && !options->no_grad && !options->record_gradients; i++)
+  options->record_gradients = call->state->torch_tensor != NULL;
+  for (size_t i = 0; i < call->n_seen && !options->record_gradients; i++)
     options->record_gradients = rush_tensor_requires_grad(call->seen[i].tensor.as.tensor);
 }
 

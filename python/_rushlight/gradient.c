@@ -19,6 +19,19 @@ static bool is_known(const py_call *call, const rush_tensor *t)
   return false;
 }
 
+/* The argument of torch's that t is a view of, or NULL. */
+static const py_seen *viewed(const py_call *call, const rush_tensor *t)
+{
+  const rush_tensor *base = rush_tensor_base(t);
+
+  for (size_t i = 0; base && i < call->n_seen; i++) {
+    const py_seen *s = &call->seen[i];
+    if (s->is_torch && s->tensor.as.tensor == base && rush_tensor_dtype(base) == rush_tensor_dtype(t))
+      return s;
+  }
+  return NULL;
+}
+
 static int append_tensor(py_state *st, PyObject *list, rush_value v)
 {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
@@ -34,7 +47,7 @@ static int append_tensor(py_state *st, PyObject *list, rush_value v)
 static int collect(py_call *call, rush_value v, int depth, PyObject *list, PyObject *leaves)
 {
   if (v.tag == RUSH_TAG_TENSOR) {
-    if (!v.as.tensor || !rush_tensor_requires_grad(v.as.tensor) || is_known(call, v.as.tensor))
+    if (!v.as.tensor || !rush_tensor_requires_grad(v.as.tensor) || is_known(call, v.as.tensor) || viewed(call, v.as.tensor))
       return 0;
     return append_tensor(call->state, rush_tensor_is_recorded(v.as.tensor) ? list : leaves, v);
   }
@@ -59,6 +72,91 @@ static int collect(py_call *call, rush_value v, int depth, PyObject *list, PyObj
       if (result < 0)
         return -1;
     }
+  }
+  return 0;
+}
+
+/* Does something in v require grad?  Mostly nothing does, and nothing is to be done. */
+static bool requires_grad(rush_value v, int depth)
+{
+  if (v.tag == RUSH_TAG_TENSOR)
+    return v.as.tensor && rush_tensor_requires_grad(v.as.tensor);
+  if (v.tag == RUSH_TAG_OBJECT || v.tag == RUSH_TAG_DICT || depth > 100)
+    return true;
+  if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE)
+    for (size_t i = 0; i < rush_value_len(v); i++)
+      if (requires_grad(rush_value_item(v, i), depth + 1))
+        return true;
+  return false;
+}
+
+static bool concerns(const py_call *call, const rush_value *values, size_t n)
+{
+  for (size_t i = 0; i < call->n_seen; i++)
+    if (rush_tensor_is_recorded(call->seen[i].tensor.as.tensor))
+      return true;
+  for (size_t i = 0; i < n; i++)
+    if (requires_grad(values[i], 0))
+      return true;
+  return false;
+}
+
+static PyObject *ints_out(const int64_t *v, int n)
+{
+  PyObject *list = PyList_New(n);
+
+  for (int i = 0; list && i < n; i++) {
+    PyObject *item = PyLong_FromLongLong(v[i]);
+    if (!item)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, i, item);
+  }
+  return list;
+}
+
+/* A view of an argument is torch's view of it. */
+static int connect_view(py_call *call, rush_value v, const py_seen *s)
+{
+  const rush_tensor *t = v.as.tensor;
+  const long long at = ((const char *)rush_tensor_data(t) - (const char *)rush_tensor_data(s->tensor.as.tensor)) /
+                       (long long)rush_dtype_bytes(rush_tensor_dtype(t));
+  PyObject *sizes = ints_out(rush_tensor_sizes(t), rush_tensor_n_dims(t)), *strides = ints_out(rush_tensor_strides(t), rush_tensor_n_dims(t));
+  PyObject *first = PyObject_CallMethod(s->object, "storage_offset", NULL);
+  long long offset = first ? PyLong_AsLongLong(first) + at : 0;
+  PyObject *o = sizes && strides && first ? PyObject_CallMethod(s->object, "as_strided", "OOL", sizes, strides, offset) : NULL;
+  int result = o ? py_remember(call, v, o) : -1;
+
+  Py_XDECREF(sizes);
+  Py_XDECREF(strides);
+  Py_XDECREF(first);
+  Py_XDECREF(o);
+  return result;
+}
+
+static int connect_views(py_call *call, rush_value v, int depth)
+{
+  if (v.tag == RUSH_TAG_TENSOR) {
+    const py_seen *s = v.as.tensor && !is_known(call, v.as.tensor) && rush_tensor_requires_grad(v.as.tensor) ? viewed(call, v.as.tensor) : NULL;
+    return s ? connect_view(call, v, s) : 0;
+  }
+  if (depth > 100 || rush_object_is_module(v))
+    return 0;
+  for (size_t i = 0; i < rush_object_n_attrs(v); i++) {
+    rush_value item = rush_object_attr(v, rush_object_attr_name(v, i));
+    int result = connect_views(call, item, depth + 1);
+    rush_value_release(item);
+    if (result < 0)
+      return -1;
+  }
+  for (size_t i = 0; i < rush_value_len(v); i++) {
+    rush_value key, item;
+    if (v.tag == RUSH_TAG_DICT)
+      rush_value_entry(v, i, &key, &item);
+    else
+      item = rush_value_item(v, i);
+    if (connect_views(call, item, depth + 1) < 0)
+      return -1;
   }
   return 0;
 }
@@ -190,7 +288,7 @@ static int connect(py_call *call, PyObject *owner, PyObject *list, PyObject *dir
 
 int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t n)
 {
-  if (!goes_to_torch(call))
+  if (!concerns(call, values, n) || !goes_to_torch(call))
     return 0;
   PyObject *list = PyList_New(0), *leaves = PyList_New(0);
   int result = list && leaves ? 0 : -1;
@@ -201,6 +299,8 @@ int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t 
     result = -1;
   if (result == 0 && PyList_GET_SIZE(list))
     result = connect(call, owner, list, dirty);
+  for (size_t i = 0; result == 0 && i < n; i++)
+    result = connect_views(call, values[i], 0);
   if (result == 0 && PyList_GET_SIZE(leaves)) {
     PyObject *objects = objects_of(call, owner, leaves);
     for (Py_ssize_t i = 0; objects && result == 0 && i < PyList_GET_SIZE(leaves); i++) {

@@ -398,6 +398,22 @@ static PyObject *module_recall(py_module *m, PyObject *name, rush_value v)
 
 static int set_slot(py_module *m, PyObject *name, PyObject *o);
 
+/* requires_grad of torch's tensor is ours too. */
+static void follow_grad(py_state *st, PyObject *o, rush_tensor *t)
+{
+  if (!st->torch_tensor || !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) || rush_tensor_is_recorded(t))
+    return;
+  PyObject *grad = PyObject_GetAttr(o, st->name_requires_grad);
+  if (grad && (grad == Py_True) != rush_tensor_requires_grad(t)) {
+    PyObject *leaf = PyObject_GetAttrString(o, "is_leaf");
+    rush_tensor_set_requires_grad(t, grad == Py_True);
+    rush_tensor_set_leaf(t, grad != Py_True || leaf == Py_True);
+    Py_XDECREF(leaf);
+  }
+  PyErr_Clear();
+  Py_XDECREF(grad);
+}
+
 /* Tensors of torch's may have got other memory (`p.data = ...`, `module.to(...)`): the program follows. */
 static int module_refresh(py_module *m)
 {
@@ -414,6 +430,8 @@ static int module_refresh(py_module *m)
       continue;
     }
     void *at = elements_of(m->state, o), *was = PyLong_AsVoidPtr(PyTuple_GET_ITEM(entry, 2));
+    if (at == was)
+      follow_grad(m->state, o, ((py_tensor *)PyTuple_GET_ITEM(entry, 1))->value.as.tensor);
     if (at == was || !at)
       continue;
     rush_value v = rush_object_attr(rush_module_value(m->module), PyUnicode_AsUTF8(name));
@@ -430,6 +448,7 @@ static int module_refresh(py_module *m)
 static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
 {
   bool keeps = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v);
+  bool is_recorded = v.tag == RUSH_TAG_TENSOR && v.as.tensor && rush_tensor_is_recorded(v.as.tensor);
   PyObject *o = keeps ? module_recall(m, name, v) : NULL;
 
   if (o)
@@ -438,12 +457,13 @@ static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
     o = py_module_wrap(m->state, v, m->module);
   } else {
     py_call call = {.state = m->state};
-    o = py_from_value(&call, v);
+    o = is_recorded && py_connect(&call, (PyObject *)m, &v, 1) < 0 ? NULL : py_from_value(&call, v);
     py_call_end(&call);
   }
-  if (o && v.tag == RUSH_TAG_TENSOR && rush_tensor_requires_grad(v.as.tensor) && PyObject_SetAttrString(o, "requires_grad", Py_True) < 0)
+  if (o && v.tag == RUSH_TAG_TENSOR && rush_tensor_requires_grad(v.as.tensor) && !is_recorded &&
+      PyObject_SetAttrString(o, "requires_grad", Py_True) < 0)
     Py_CLEAR(o);
-  if (o && v.tag == RUSH_TAG_TENSOR && PyObject_HasAttrString((PyObject *)m, "_parameter")) {
+  if (o && v.tag == RUSH_TAG_TENSOR && !is_recorded && PyObject_HasAttrString((PyObject *)m, "_parameter")) {
     PyObject *made = PyObject_CallMethod((PyObject *)m, "_parameter", "OO", name, o);
     Py_SETREF(o, made);
   }
@@ -554,12 +574,8 @@ static int set_slot(py_module *m, PyObject *name, PyObject *o)
   if (set < 0)
     return -1;
   rush_value v = rush_object_attr(object, PyUnicode_AsUTF8(name));
-  if (torchs && v.tag == RUSH_TAG_TENSOR && v.as.tensor) {
-    PyObject *grad = PyObject_GetAttrString(o, "requires_grad");
-    rush_tensor_set_requires_grad(v.as.tensor, grad == Py_True);
-    PyErr_Clear();
-    Py_XDECREF(grad);
-  }
+  if (torchs && v.tag == RUSH_TAG_TENSOR && v.as.tensor)
+    follow_grad(m->state, o, v.as.tensor);
   int result = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v) ? module_remember(m, name, o, v) : 0;
   rush_value_release(v);
   return result;

@@ -75,6 +75,31 @@ static PyObject *get_is_recorded(PyObject *self, void *unused)
   (void)unused;
   return PyBool_FromLong(rush_tensor_is_recorded(tensor_of(self)));
 }
+static PyObject *get_grad(PyObject *self, void *unused)
+{
+  rush_value v = rush_tensor_grad(tensor_of(self));
+  PyObject *o = v.tag == RUSH_TAG_TENSOR ? py_tensor_wrap(((py_tensor *)self)->state, v) : Py_NewRef(Py_None);
+
+  (void)unused;
+  rush_value_release(v);
+  return o;
+}
+static int set_grad(PyObject *self, PyObject *value, void *unused)
+{
+  py_state *st = ((py_tensor *)self)->state;
+  rush_error err = RUSH_ERROR_INIT;
+
+  (void)unused;
+  if (value && value != Py_None && !Py_IS_TYPE(value, st->tensor_type)) {
+    PyErr_SetString(PyExc_TypeError, "a gradient is a tensor, or None");
+    return -1;
+  }
+  rush_value v = value && value != Py_None ? ((py_tensor *)value)->value : rush_value_none();
+  if (rush_tensor_set_grad(tensor_of(self), v, &err) == RUSH_OK)
+    return 0;
+  py_raise(st, &err);
+  return -1;
+}
 static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
 {
   (void)unused;
@@ -102,6 +127,7 @@ static PyGetSetDef tensor_getset[] = {
     {"dtype", get_dtype, NULL, "data type", NULL},
     {"device", get_device, NULL, "always 'cpu'", NULL},
     {"requires_grad", get_requires_grad, set_requires_grad, "does it require a gradient?", NULL},
+    {"grad", get_grad, set_grad, "what backward() added up, or None", NULL},
     {"is_recorded", get_is_recorded, NULL, "is it a result of a recorded operator?", NULL},
     {"T", get_transposed, NULL, "dimensions reversed, a view", NULL},
     {NULL, NULL, NULL, NULL, NULL}};

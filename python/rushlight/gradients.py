@@ -1,7 +1,7 @@
 """Gradients through programs: one autograd.Function stands for what a call recorded.
 
-Its inputs are torch's tensors that the records lead to (arguments, parameters), its results those that the call gave.  Its backward
-asks the library for the gradients; with create_graph that is recorded too, and is such a Function again.
+Its inputs are torch's tensors that the records lead to (arguments, parameters), its results those that the call gave.  Its
+backward asks the library for the gradients; with create_graph that is recorded too, and is such a Function again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def keeps_graph() -> bool:
 
 
 def first_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
-    """As tensors of torch's without a history.  The records stay: other results of the same call, and gradients of gradients, use them."""
+    """As tensors of torch's without a history.  The records stay: gradients of gradients use them too."""
     pairs = [(o, _rushlight._from_torch(g)) for o, g in zip(recorded.outputs, grads, strict=True) if g is not None]
     wanted = [i for i in range(len(recorded.leaves)) if needed[i]]
     if not pairs or not wanted:
@@ -120,7 +120,7 @@ def functions() -> tuple[Any, Any]:
 
 
 def connect(outputs: list[Any], leaves: list[Any], objects: list[Any], dirty: list[Any]) -> list[Any]:
-    """Tensors of torch's with a grad_fn for results that were recorded.  The last ones are arguments that were written to: `dirty`."""
+    """Tensors of torch with a grad_fn for what was recorded.  Last stand arguments that were written to (`dirty`)."""
     if not outputs:
         return []
     function, before = functions()

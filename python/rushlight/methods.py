@@ -259,6 +259,13 @@ def _reversed(self: Tensor) -> Tensor:
     return self.flip(0) if self.ndim else self
 
 
+def _backward(
+    self: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False
+) -> None:
+    """Add the gradients of what the tensor was computed from, in calls of programs, to the leaves' `grad`."""
+    _rushlight._run_gradients([self], [gradient], None, create_graph, bool(retain_graph), True)
+
+
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """On memory of its own."""
     memo[id(self)] = copy = self.clone()
@@ -312,6 +319,7 @@ def _own() -> dict[str, Any]:
         "size": _size, "where": _where, "unique": _unique, "new_tensor": _new_tensor, "polygamma": _polygamma,
         "nelement": lambda self: self.numel(), "ndimension": lambda self: self.ndim,
         "__format__": _format, "__complex__": _complex, "__reversed__": _reversed, "__copy__": _copy, "__deepcopy__": _deepcopy,
+        "backward": _backward,
         "__reduce__": _reduce,
         "itemsize": property(lambda self: self.element_size(), doc="bytes of an element"),
         "nbytes": property(lambda self: self.numel() * self.element_size(), doc="bytes of the elements"),

@@ -8,6 +8,9 @@
 #include "archive/module.h"
 #include "ops/call.h"
 
+/* A tensor's h.small: it is the one that rush_tensor_wrap made, not a view of it. */
+#define TENSOR_WRAPS 1
+
 /* The context to use, made ready for running programs; NULL with the error set. */
 context *api_context(context *c, rush_error *err);
 /* api_context and call_ctx_init in one. */

@@ -87,6 +87,13 @@ rush_status rush_tensor_set_grad(rush_tensor *t, rush_value grad, rush_error *er
   return RUSH_OK;
 }
 
+const rush_tensor *rush_tensor_base(const rush_tensor *t)
+{
+  const grad_meta *m = grad_meta_find(t);
+
+  return m ? m->base : NULL;
+}
+
 bool rush_tensor_is_recorded(const rush_tensor *t) { return grad_is_recorded(t); }
 
 void rush_tensor_set_leaf(rush_tensor *t, bool on)
@@ -111,5 +118,5 @@ rush_status rush_gradient_leaves(rush_context *c, const rush_value *tensors, siz
 
 void *rush_tensor_user(const rush_tensor *t, void (*deleter)(void *, void *))
 {
-  return t->st->deleter == deleter ? t->st->user : NULL;
+  return t->h.small == TENSOR_WRAPS && t->st->deleter == deleter ? t->st->user : NULL;
 }

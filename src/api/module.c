@@ -185,8 +185,8 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
     if (o->limit_seconds > 0)
       cx->deadline_ns = clock_ns() + (uint64_t)(o->limit_seconds * 1e9);
     cx->cancel = (atomic_bool *)o->cancel;
-    cx->recorder = o->record_gradients && !o->no_grad ? &autograd_recorder : NULL;
-    cx->watch |= cx->recorder ? CALL_RECORDED : 0;
+    if (o->record_gradients)
+      autograd_begin(cx, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args);
   }
   if (j->n_args > UINT32_MAX || j->n_named > 1000000)
     return error_set(cx->err, RUSH_EARGUMENT, "%zu arguments are too many", j->n_args + j->n_named);

@@ -172,8 +172,8 @@ rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t
   TRY(api_begin(&cx, f->program->ctx, err));
   if (o) {
     cx.grad_mode = !o->no_grad;
-    cx.recorder = o->record_gradients && !o->no_grad ? &autograd_recorder : NULL;
-    cx.watch |= cx.recorder ? CALL_RECORDED : 0;
+    if (o->record_gradients)
+      autograd_begin(&cx, n_named > 0, args, n_args);
   }
   if (n_args > UINT32_MAX || n_named > COUNT_OF(kwargs))
     return error_set(err, RUSH_EARGUMENT, "%zu arguments are too many", n_args + n_named);

@@ -74,6 +74,7 @@ static rush_status wrap(rush_context *c, int dtype, int n_dims, const int64_t *s
   if (s == RUSH_OK) {
     st->deleter = deleter; /* only now: on failure the memory stays the caller's */
     st->user = user;
+    t->h.small = TENSOR_WRAPS;
     *out = value_tensor_steal(t);
   }
   storage_release(st);

@@ -416,8 +416,7 @@ static rush_status run_record(walk *w, const node *n)
 /* A leaf's gradient is added to what it has. */
 static rush_status accumulate(walk *w, const node *n)
 {
-  rush_tensor *leaf = __atomic_load_n(&n->r->leaf, __ATOMIC_ACQUIRE);
-  grad_meta *m = leaf ? grad_meta_find(leaf) : NULL;
+  grad_meta *m = grad_meta_find(n->r->leaf);
   if (!m || !n->grads || !is_tensor(n->grads[0]))
     return RUSH_OK;
   rush_value v = value_retain(n->grads[0]);
@@ -512,10 +511,8 @@ static rush_status start(walk *w, const grad_request *q)
 static rush_status input_edges(call_ctx *cx, const grad_request *q, grad_edge *wanted)
 {
   for (size_t i = 0; i < q->n_inputs; i++) {
-    const grad_meta *m = grad_meta_find(q->inputs[i]);
-    if (m && m->leaf)
-      wanted[i] = (grad_edge){grad_record_retain(m->leaf), 0};
-    else
+    wanted[i] = (grad_edge){grad_leaf_of(q->inputs[i]), 0};
+    if (!wanted[i].to)
       TRY(grad_edge_of(cx, q->inputs[i], &wanted[i]));
     if (!wanted[i].to)
       return call_fail(cx, "One of the differentiated Tensors does not require grad");
@@ -579,7 +576,7 @@ rush_status grad_leaves(call_ctx *cx, rush_tensor *const *tensors, size_t n, rus
       grad_record_release(e.to);
   }
   for (uint32_t i = 0; i < w.n && st == RUSH_OK; i++) {
-    rush_tensor *leaf = w.nodes[i].r->o ? NULL : __atomic_load_n(&w.nodes[i].r->leaf, __ATOMIC_ACQUIRE);
+    rush_tensor *leaf = w.nodes[i].r->leaf;
     if (leaf)
       st = list_append_steal(cx, l, value_tensor_steal(tensor_retain(leaf)));
   }

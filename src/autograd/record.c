@@ -8,9 +8,6 @@
 static void meta_destroy(void *p)
 {
   grad_meta *m = p;
-  if (m->leaf)
-    __atomic_store_n(&m->leaf->leaf, NULL, __ATOMIC_RELEASE);
-  grad_record_release(m->leaf);
   grad_record_release(m->edge.to);
   tensor_release(m->base);
   tensor_release(m->grad);
@@ -60,9 +57,19 @@ bool grad_is_recorded(const rush_tensor *t)
   return m && (t->h.flags & both) == both && m->edge.to;
 }
 
-static rush_status make_leaf(call_ctx *cx, rush_tensor *t, grad_meta *m)
+/* Unless it is being freed. */
+static grad_record *retain_living(grad_record *r)
 {
-  if (m->leaf)
+  uint32_t n = r ? atomic_load_explicit(&r->refs, memory_order_relaxed) : 0;
+  while (n && !atomic_compare_exchange_weak(&r->refs, &n, n + 1))
+    continue;
+  return n ? r : NULL;
+}
+
+/* Under the context's lock: of a leaf whose record has gone meanwhile another is made. */
+static rush_status retain_leaf(call_ctx *cx, rush_tensor *t, grad_meta *m, grad_record **out)
+{
+  if ((*out = retain_living(m->leaf)) != NULL)
     return RUSH_OK;
   grad_record *r = mem_alloc_zero(t->h.ctx, sizeof *r);
   grad_tensor *made = mem_alloc_zero(t->h.ctx, sizeof *made);
@@ -73,15 +80,36 @@ static rush_status make_leaf(call_ctx *cx, rush_tensor *t, grad_meta *m)
   }
   atomic_init(&r->refs, 1);
   r->ctx = t->h.ctx;
-  r->leaf = t;
+  r->leaf = tensor_retain(t);
   r->made = made;
   r->n_made = 1;
   rush_status st = grad_shape_set(cx, &made->shape, t);
   if (st != RUSH_OK)
     grad_record_release(r);
   else
-    m->leaf = r;
+    *out = m->leaf = r;
   return st;
+}
+
+static void forget_leaf(grad_record *r)
+{
+  grad_meta *m = grad_meta_find(r->leaf);
+  context_setup_begin(r->ctx);
+  if (m && m->leaf == r)
+    m->leaf = NULL;
+  context_setup_end(r->ctx);
+  tensor_release(r->leaf);
+}
+
+grad_record *grad_leaf_of(const rush_tensor *t)
+{
+  grad_meta *m = grad_meta_find(t);
+  if (!m)
+    return NULL;
+  context_setup_begin(t->h.ctx);
+  grad_record *r = retain_living(m->leaf);
+  context_setup_end(t->h.ctx);
+  return r;
 }
 
 static rush_status leaf_edge(call_ctx *cx, rush_tensor *t, grad_edge *out)
@@ -89,11 +117,10 @@ static rush_status leaf_edge(call_ctx *cx, rush_tensor *t, grad_edge *out)
   grad_meta *m;
   TRY(grad_meta_of(cx, t, &m));
   context_setup_begin(cx->ctx);
-  rush_status st = make_leaf(cx, t, m);
+  rush_status st = retain_leaf(cx, t, m, &out->to);
   context_setup_end(cx->ctx);
-  TRY(st);
-  *out = (grad_edge){grad_record_retain(m->leaf), 0};
-  return RUSH_OK;
+  out->result = 0;
+  return st;
 }
 
 rush_status grad_edge_of(call_ctx *cx, rush_tensor *t, grad_edge *out)
@@ -180,6 +207,8 @@ void grad_record_release(grad_record *r)
   while (dead) {
     r = dead;
     dead = r->next_free;
+    if (r->leaf)
+      forget_leaf(r);
     free_saved(r, true);
     for (uint32_t i = 0; i < r->n_tensors; i++)
       if (drop(r->tensors[i].edge.to)) {

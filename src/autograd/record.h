@@ -10,8 +10,8 @@
  *   a kernel in C of neither:    runs recorded; a result that nothing was recorded of cannot be differentiated
  *
  * A tensor points to its record through what tensor_extra keeps (grad_meta); records never point to tensors that point to
- * them: what is saved are headers of their own on the same storages, with the storages' versions, and a leaf is known by
- * address only.  So there are no cycles, and the last tensor of a computation frees its records, without recursion.
+ * them: what is saved are headers of their own on the same storages, with the storages' versions, and a leaf does not own its
+ * record.  So there are no cycles, and the last tensor of a computation frees its records, without recursion.
  *
  * Views know their base (also where nothing requires grad yet: CALL_RECORDED).  A write to a view gives the base a record
  * that scatters the view's new gradient into the base's; other views of that base see its generation move, and are
@@ -61,7 +61,7 @@ struct grad_record {
   context *ctx;
   const op *o;                        /* the base operator; NULL: a leaf */
   const op_gradients *formulas;       /* NULL: nobody wrote any */
-  rush_tensor *leaf;                  /* a leaf's tensor, or NULL when it is gone; not owned */
+  rush_tensor *leaf;                  /* a leaf's tensor, owned: it lives as long as its gradient may be asked for */
   grad_slot *args, *results;
   grad_tensor *tensors, *made;
   grad_record *next_free;
@@ -70,7 +70,7 @@ struct grad_record {
 typedef struct grad_meta { /* of a tensor, in its extra */
   context *ctx;
   grad_edge edge;          /* its record; counts while the tensor has TENSOR_HAS_GRAD_FN */
-  grad_record *leaf;       /* its own as a leaf, or NULL */
+  grad_record *leaf;       /* its own as a leaf while there is one, or NULL; not owned; under the context's lock */
   rush_tensor *base;       /* of a view, owned, or NULL */
   uint32_t generation;     /* of a base: moves with every recorded write to its memory */
   uint32_t seen;           /* of a view: the base's when the edge was made */
@@ -79,6 +79,9 @@ typedef struct grad_meta { /* of a tensor, in its extra */
 
 /* The recorder: for call_ctx.recorder. */
 extern const call_recorder autograd_recorder;
+/* A call that records begins.  any: it may see more than the arguments (an object's tensors): what
+ * requires grad may come at any time.  Where nothing does, recording costs nothing. */
+void autograd_begin(call_ctx *cx, bool any, const rush_value *args, size_t n_args);
 
 static inline grad_meta *grad_meta_find(const rush_tensor *t)
 {
@@ -89,6 +92,8 @@ static inline grad_meta *grad_meta_find(const rush_tensor *t)
 rush_status grad_meta_of(call_ctx *cx, rush_tensor *t, grad_meta **out) RUSH_CHECKED;
 /* Where t's gradient goes, new; to NULL where t does not require grad.  A view of a base that was written to follows it. */
 rush_status grad_edge_of(call_ctx *cx, rush_tensor *t, grad_edge *out) RUSH_CHECKED;
+/* Its own as a leaf, new; NULL: there is none. */
+grad_record *grad_leaf_of(const rush_tensor *t);
 /* Is it the result of a recorded operator? */
 bool grad_is_recorded(const rush_tensor *t);
 /* t becomes result `e` (stolen) of a record; no history stays. */

@@ -272,6 +272,18 @@ static rush_status by_kernel(rush_call *c)
   return RUSH_OK;
 }
 
+/* A write to a view of a leaf. */
+static rush_status check_bases(const rush_call *c)
+{
+  for (uint32_t i = 0; i < c->n_args; i++) {
+    const rush_tensor *t = writes_arg(c->op->schema, i) && c->args[i].tag == RUSH_TAG_TENSOR ? c->args[i].as.tensor : NULL;
+    const grad_meta *m = t ? grad_meta_find(t) : NULL;
+    if (m && m->base && (m->base->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN)) == TENSOR_REQUIRES_GRAD)
+      return call_fail(c->cx, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  }
+  return RUSH_OK;
+}
+
 static rush_status record(rush_call *c)
 {
   const op_gradients *g = NULL;
@@ -279,6 +291,8 @@ static rush_status record(rush_call *c)
   base = base ? base : base_of(c->op);
   c->cx->watch |= CALL_RECORDED;
   c->last_use = 0; /* a result in a dying argument's buffer would be that argument */
+  if (c->op->effects & OP_WRITES)
+    TRY(check_bases(c));
   TRY(op_gradients_of(c->cx, base, &g));
   if (g)
     return by_formulas(c, base, g);
@@ -323,3 +337,12 @@ static rush_status after(rush_call *c)
 }
 
 const call_recorder autograd_recorder = {.call = record, .before = before, .after = after};
+
+void autograd_begin(call_ctx *cx, bool any, const rush_value *args, size_t n_args)
+{
+  cx->recorder = &autograd_recorder;
+  for (size_t i = 0; i < n_args && !any; i++)
+    any = args[i].tag == RUSH_TAG_TENSOR ? args[i].as.tensor && tensor_requires_grad(args[i].as.tensor)
+                                         : args[i].tag >= RUSH_TAG_LIST && args[i].tag <= RUSH_TAG_OBJECT;
+  cx->watch |= any ? CALL_RECORDED : 0;
+}

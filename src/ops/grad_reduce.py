@@ -181,7 +181,7 @@ def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) 
 grad("logcumsumexp _logcumsumexp", self="""
 if self.dim() == 0 or self.numel() == 0:
     return grad
-if self.is_complex():
+if self.is_complex() or torch.is_grad_enabled():
     return logcumsumexp_gradient(grad, self, result, dim)
 low = torch.scalar_tensor(-math.inf, dtype=grad.dtype)
 up = torch.where(grad > 0, torch.log(grad), low) - result

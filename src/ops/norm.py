@@ -13,6 +13,9 @@ op("aten::_safe_softmax", family="norm", shape="softmax", kernel="kernel__safe_s
 helper("""
 def layer_norm_slopes(grad: Tensor, input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float,
                       needs: List[bool]) -> Tuple[Tensor, Tensor, Tensor]:
+    if torch.is_grad_enabled():  # differentiable itself
+        v, m = torch.var_mean(input, [d - len(normalized_shape) for d in range(len(normalized_shape))], False, True)
+        return torch.native_layer_norm_backward(grad, input, normalized_shape, m, torch.rsqrt(v + eps), weight, bias, needs)
     _, mean, rstd = torch.native_layer_norm(input, normalized_shape, weight, bias, eps)
     return torch.native_layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight, bias, needs)
 """)
@@ -68,14 +71,9 @@ BATCH = {"input, weight, bias": "batch_norm_slopes(grad, input, weight, running_
 NATIVE_BATCH = {k: v.replace("grad,", "grad0,") for k, v in BATCH.items()}
 LAYER = {"input, weight, bias": "layer_norm_slopes(grad, input, normalized_shape, weight, bias, eps, needs)"}
 NATIVE_LAYER = {"input, weight, bias": """
-gi, gw, gb = torch.native_layer_norm_backward(grad0, input, normalized_shape, result1, result2, weight, bias, needs)
-if needs[0]: # what mean and deviation give back
-    n = 1
-    for size in normalized_shape:
-        n *= size
-    more = (grad1 - grad2 * (input - result1) * result2 * result2 * result2) / max(1, n)
-    gi = gi + more.to(gi.dtype)
-gi, gw, gb
+if torch.is_grad_enabled():
+    return layer_norm_slopes(grad0, input, normalized_shape, weight, bias, eps, needs)
+torch.native_layer_norm_backward(grad0, input, normalized_shape, result1, result2, weight, bias, needs)
 """}
 RMS = {"input, weight": "rms_norm_slopes(grad, input, normalized_shape, weight, eps, needs)"}
 op("aten::layer_norm", family="norm", shape="layer_norm", kernel="kernel_layer_norm", effects=["nested_rows"], grad=LAYER)

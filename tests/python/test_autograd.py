@@ -104,3 +104,227 @@ def test_what_requires_no_grad() -> None:
     assert same is x
     with torch.no_grad():
         assert f(x, w)[0].grad_fn is None
+
+
+# -- Beside torch: values, gradients and their gradients ------------------------------------------------------------
+
+
+def flat(o: Any) -> list[Any]:
+    if isinstance(o, torch.Tensor):
+        return [o]
+    return [t for x in (o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple)) else []) for t in flat(x)]
+
+
+def squares(results: list[Any], leaves: list[Any], again: bool) -> Any:
+    loss = sum(r.pow(2).sum() * (i + 1) for i, r in enumerate(results))
+    return torch.autograd.grad(loss, leaves, create_graph=again, allow_unused=True)
+
+
+def same(theirs: Callable, ours: Callable, args: tuple[Any, ...], parameters: Any = (), second: bool = True) -> None:
+    got, want = [], []
+    for f, out in ((theirs, want), (ours, got)):
+        torch.manual_seed(3)
+        results = flat(f(*args))
+        leaves = [a for a in [*args, *parameters] if isinstance(a, torch.Tensor) and a.requires_grad]
+        first = squares([r for r in results if r.requires_grad], leaves, second)
+        more = sum(g.pow(2).sum() for g in first if g is not None)
+        again = torch.autograd.grad(more, leaves, allow_unused=True) if second and more.requires_grad else ()
+        out += [*results, *first, *(torch.zeros(()) if g is None else g for g in again)]
+        out.append(torch.tensor([r.requires_grad for r in results]))
+    for g, w in zip(got, want, strict=True):
+        assert (g is None) == (w is None)
+        if w is not None:
+            torch.testing.assert_close(*torch.broadcast_tensors(g, w))
+
+
+class Words(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(10, 4, padding_idx=0)
+        self.out = torch.nn.Linear(4, 2)
+
+    def forward(self, i: torch.Tensor) -> torch.Tensor:
+        return self.out(self.table(i)).sum(1)
+
+
+nn = torch.nn
+MODULES = {
+    "convolution": lambda: (nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)), leaf(2, 2, 5, 5)),
+    "lstm": lambda: (nn.LSTM(3, 4, 2), leaf(5, 2, 3)),
+    "gru": lambda: (nn.GRU(3, 4, bidirectional=True, batch_first=True), leaf(2, 5, 3)),
+    "cell": lambda: (nn.LSTMCell(3, 4), leaf(2, 3)),
+    "attention": lambda: (nn.MultiheadAttention(8, 2), leaf(3, 2, 8), leaf(3, 2, 8), leaf(3, 2, 8)),
+    "dropout": lambda: (nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)), leaf(3, 4)),
+    "norms": lambda: (nn.Sequential(nn.GroupNorm(2, 4), nn.LayerNorm(2)), leaf(3, 4, 2)),
+    "words": lambda: (Words(), torch.randint(0, 10, (3, 4))),
+}
+
+
+@pytest.mark.parametrize("how", ["script", "trace"])
+@pytest.mark.parametrize("name", MODULES)
+def test_modules(name: str, how: str) -> None:
+    torch.manual_seed(1)
+    module, *args = MODULES[name]()
+    module = module.double()
+    ours = rushlight.script(module) if how == "script" else rushlight.trace(module, tuple(args), check_trace=False)
+    same(module, ours, tuple(args), list(module.parameters()))
+
+
+def views(x):
+    y = x.t() * 2
+    y[1].mul_(3)
+    z = y.reshape(2, -1)
+    z[0, 0] = 5.0
+    a = y[:, 0]
+    a += 1
+    return y, z, a
+
+
+def masked(x):
+    y = x.clone()
+    y[x > 0] = 0
+    y.masked_fill_(x > 1, 2.0)
+    y[torch.tensor([0, 1])] = x[:2] * 3
+    return y
+
+
+def base(x):
+    b = torch.zeros(3, 4, dtype=torch.double)
+    r = b.select(0, 0)
+    v = b.view(-1)
+    r.copy_(x[0])
+    b[1:] = x[1:] * 2
+    return b, r, v * v
+
+
+def stopped(x):
+    y = x.detach()
+    z = x * 1
+    z.detach_()
+    return y + x, z * x, (x * 2).requires_grad_()
+
+
+def containers(x):
+    return {"a": x * 2, "b": x.sin()}, [x * 3, x.exp()], (x, x + 1)
+
+
+def reshaped(x):
+    y = x * 1
+    y.mul_(2).t_()
+    return y.unsqueeze_(0)
+
+
+def several(x):
+    i = torch.tensor([0, 2])
+    return x.var(0), x.max(1)[0], x.norm(), x.cumsum(1), x.sort(1)[0], x.topk(2)[0], torch.fft.rfft(x).abs(), x[i]
+
+
+@pytest.mark.parametrize("f", [views, masked, base, stopped, containers, reshaped, several])
+def test_functions(f: Callable[..., Any]) -> None:
+    torch.manual_seed(2)
+    same(f, rushlight.script(f), (leaf(3, 4),))
+
+
+# -- Torch's own manners ----------------------------------------------------------------------------------------------
+
+
+def test_a_graph_is_used_up() -> None:
+    @rushlight.script
+    def f(x):
+        return x * x
+
+    x = leaf(3)
+    y = f(x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    torch.testing.assert_close(x.grad, 4 * x.detach())
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+
+
+def test_writes_of_torchs_are_seen() -> None:
+    @rushlight.script
+    def f(x):
+        return x.exp()
+
+    y = f(leaf(3))
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_views_of_arguments_are_torchs() -> None:
+    @rushlight.script
+    def f(x):
+        return x.view(-1)
+
+    x = leaf(2, 2)
+    y = x * 1
+    f(y).mul_(2)
+    (y * y).sum().backward()
+    torch.testing.assert_close(x.grad, 8 * x.detach())
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used"):
+        rushlight.script(rows_in_place)(leaf(2, 2))
+
+
+def rows_in_place(x):
+    x[0] = 1
+    return x
+
+
+class Keeps(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2, dtype=torch.double))
+        self.kept = torch.zeros(2, dtype=torch.double)
+
+    @torch.jit.ignore
+    def python(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin() * 2
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.kept = self.kept + self.python(x * self.weight)
+        return self.kept * 2
+
+
+def test_state_and_python_functions() -> None:
+    module, x = Keeps(), leaf(2)
+    ours = rushlight.script(module)
+    ours(x)
+    (got,) = torch.autograd.grad(ours(x).sum(), x, retain_graph=True)
+    torch.testing.assert_close(got, 8 * x.detach().cos())
+    ours.kept.sum().backward()
+    assert module.weight.grad is ours.weight.grad
+    torch.testing.assert_close(ours.weight.grad, 4 * x.detach() * x.detach().cos())
+
+
+def test_an_optimizer_and_what_is_frozen() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    ours = rushlight.script(module)
+    module[0].weight.requires_grad_(False)
+    optimizer = torch.optim.Adam(ours.parameters(), 0.05)
+    x = torch.randn(10, 3)
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = (ours(x) - x.sum(1, keepdim=True)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+    assert module[0].weight.grad is None
+    assert module[2].weight.grad is not None
+
+
+def test_our_own_tensors() -> None:
+    @rushlight.script
+    def f(x):
+        return (x * x).sum()
+
+    x = rushlight.as_tensor([1.0, 2.0])
+    x.requires_grad = True
+    f(x).backward()
+    f(x).backward()
+    assert x.grad.tolist() == [4.0, 8.0]
+    x.grad = None
+    assert x.grad is None
