@@ -1,4 +1,5 @@
 /* Every allocation of the public doors fails once: RUSH_ENOMEM and nothing held, never another error or half a thing. */
+#include "support/bytes.h"
 #include "support/oom.h"
 
 #include "rushlight/backend.h"
@@ -83,21 +84,6 @@ static const char text[] =
     "def never(x: int) -> str:\n"
     "  raise KeyError('never')\n";
 static const char more[] = "def g(x: torch.Tensor) -> int:\n  return len(f(x)) + f(x)['a'][0]\n";
-
-typedef struct bytes {
-  char *p;
-  size_t n;
-} bytes;
-
-static bool gather(void *user, const void *data, size_t n)
-{
-  bytes *b = user;
-
-  b->p = realloc(b->p, b->n + n + 1);
-  memcpy(b->p + b->n, data, n);
-  b->n += n;
-  return true;
-}
 
 static rush_status compile_and_save(call_ctx *cx, bytes *b)
 {

@@ -1,5 +1,6 @@
 /* Saving through the public header: files, callbacks, extra files, functions, refusals, failing allocations. */
 #include "support/budget.h"
+#include "support/bytes.h"
 #include "support/test.h"
 
 #include <sys/stat.h>
@@ -21,23 +22,6 @@ static const char *data_path(const char *name)
 
   snprintf(path, sizeof path, "%s/%s", getenv("RUSH_TEST_DATA"), name);
   return path;
-}
-
-typedef struct bytes {
-  char *p;
-  size_t n, most; /* most: refuse beyond; 0: none */
-} bytes;
-
-static bool gather(void *user, const void *data, size_t n)
-{
-  bytes *b = user;
-
-  if (b->most && b->n + n > b->most)
-    return false;
-  b->p = realloc(b->p, b->n + n + 1);
-  memcpy(b->p + b->n, data, n);
-  b->n += n;
-  return true;
 }
 
 static rush_status save_to(rush_module *m, bytes *b, rush_save_options o, rush_error *err)

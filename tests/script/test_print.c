@@ -1,5 +1,6 @@
 /* Graphs as TorchScript: tests/script/code/NAME.py's function f is printed as NAME.txt says (RUSH_UPDATE=1 writes what comes),
  * and all of it, read again, prints the same. */
+#include "support/bytes.h"
 #include "support/test.h"
 
 #include "rushlight/rushlight.h"
@@ -38,21 +39,6 @@ static void compare(const char *name, const char *got)
     print_error("%s\n", name);
   assert_string_equal(got, want);
   free(want);
-}
-
-typedef struct bytes {
-  char *p;
-  size_t n;
-} bytes;
-
-static bool gather(void *user, const void *data, size_t n)
-{
-  bytes *b = user;
-
-  b->p = realloc(b->p, b->n + n + 1);
-  memcpy(b->p + b->n, data, n);
-  b->n += n;
-  return true;
 }
 
 /* What an archive of the module holds, opened. */

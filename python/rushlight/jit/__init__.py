@@ -96,10 +96,11 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
         return obj
     if isinstance(obj, (FunctionType, MethodType)):
         return _script_function(obj, _rcb)
-    inner = getattr(obj, "_torchdynamo_inline", None)
-    if isinstance(inner, FunctionType) and type(obj).__name__ == "ScriptFunction":
-        return _script_function(inner)  # torch's
     torch = sys.modules.get("torch")
+    if torch is not None and isinstance(obj, torch._C.ScriptFunction):
+        inner = getattr(obj, "_torchdynamo_inline", None)
+        if isinstance(inner, FunctionType):
+            return _script_function(inner)
     if torch is not None and isinstance(obj, torch.nn.Module):
         from .modules import script_module
 
