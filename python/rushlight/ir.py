@@ -421,6 +421,18 @@ class _Graph:
             self.eraseOutput(0)
         self.registerOutput(pack.output())
 
+    def graph(self) -> Any:
+        """The graph as torch's own (torch._C.Graph), calls inlined, for passes and tools of torch."""
+        from .torch_graph import to_torch
+
+        return to_torch(self)
+
+    def set_graph(self, graph: Any) -> None:
+        """Become what a torch._C.Graph is."""
+        from .torch_graph import from_torch
+
+        from_torch(self, graph)
+
     def dump(self) -> None:
         print(self, end="")
 

@@ -198,3 +198,20 @@ def test_what_does_not_fit_is_refused_in_the_same_words() -> None:
     program = rushlight.script(Outer())
     with pytest.raises(RuntimeError, match="Chosen' \\(1\\) is not compatible with interface .*Step' \\(2\\)"):
         program.step = rushlight.script(Chosen())
+
+
+def steps(x: Tensor, n: int) -> tuple[Tensor, int]:
+    for i in range(n):
+        x = x + i if i > 2 else x * 2
+    return x, 3 * 4
+
+
+def test_graphs_go_to_torch_and_back() -> None:
+    graph, x = rushlight.script(steps).graph, torch.ones(1)
+    torchs = graph.graph()
+    assert torch._C._create_function_from_graph("f", torchs)(x, 5) == steps(x, 5)
+    torch._C._jit_pass_constant_propagation(torchs)
+    graph.set_graph(torchs)
+    graph.lint()
+    assert graph.findNode("aten::gt") is not None and "value=12" in str(graph)
+    assert isinstance(rushlight.script(steps).graph_for(x, 1), torch._C.Graph)

@@ -6,6 +6,7 @@ import ast
 import os
 import pickle
 import re
+import sys
 from typing import Any, BinaryIO
 
 from .. import _rushlight
@@ -109,6 +110,15 @@ def optimized(graph: Any) -> Any:
     return graph
 
 
+def shown(graph: Any) -> Any:
+    """The graph as torch's, whose tools look at its types, where torch is imported and the graph has a text that it reads."""
+    torch = sys.modules.get("torch")
+    try:
+        return graph.graph() if torch is not None and hasattr(torch, "_C") else graph
+    except RuntimeError:
+        return graph
+
+
 def _default(schema: str, name: str) -> Any:
     """What the schema's text says behind "name="."""
     found = re.search(rf" {name}=", schema)
@@ -162,7 +172,7 @@ class ScriptFunction(_rushlight.Function):
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         """The graph that runs, after a call with these arguments."""
         self(*args, **kwargs)
-        return optimized(self.inlined_graph)
+        return shown(optimized(self.inlined_graph))
 
     def _debug_flush_compilation_cache(self) -> None:
         """Nothing to do: what is compiled does not depend on calls."""

@@ -173,10 +173,10 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         """forward's graph as it runs, after a call with these arguments."""
-        from .functions import optimized
+        from .functions import optimized, shown
 
         self(*args, **kwargs)
-        return optimized(self.inlined_graph)
+        return shown(optimized(self.inlined_graph))
 
     def get_debug_state(self) -> Any:
         """What runs when forward is called."""
