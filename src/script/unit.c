@@ -332,6 +332,23 @@ static bool imported(session *s, unit *u, const char *path, sugared *out)
   return torch_class(s, u, base, dot + 1, out) || script_functional(s, u->p, base, dot + 1, out) || resolve_torch_attr(s, base, dot + 1, out);
 }
 
+/* F = torch.nn.functional, DT = torch.float32, Ints = List[int] */
+static void alias_value(session *s, const resolver *r, binding *b, sugared *out)
+{
+  if (b->is_busy)
+    session_fail(s, &b->at, "'%s' is defined in terms of itself", b->name);
+  b->is_busy = true;
+  session_defer(s, forget_binding, b);
+  session_enter(s);
+  if (!em_constant_path(s, r, parse_expr_range(s, b->at, 0), out))
+    *out = (sugared){.kind = SUGAR_TYPE, .as.type = resolve_type(s, r, parse_expr_range(s, b->at, 0))};
+  else if (out->kind == SUGAR_CONSTANT)
+    out->as.constant.is_global = true;
+  session_leave(s);
+  session_keep(s, b);
+  b->is_busy = false;
+}
+
 static bool unit_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
 {
   unit *u = unit_of(r);
@@ -361,12 +378,7 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
     *out = (sugared){.kind = SUGAR_CONSTANT, .as.constant = {b->constant, b->type, !(b->marks & MARK_FINAL)}};
     return true;
   case BOUND_ALIAS:
-    if (em_constant_path(s, r, parse_expr_range(s, b->at, 0), out)) { /* F = torch.nn.functional, DT = torch.float32 */
-      if (out->kind == SUGAR_CONSTANT)
-        out->as.constant.is_global = true;
-      return true;
-    }
-    *out = (sugared){.kind = SUGAR_TYPE, .as.type = resolve_type(s, r, parse_expr_range(s, b->at, 0))};
+    alias_value(s, r, b, out);
     return true;
   case BOUND_DEF:
     if (b->n_decls)
