@@ -1,7 +1,7 @@
 """The front end beside torch.jit.script: bench/run.py --peers DIR --only frontend.
 
-The generated function of DIR/t5_compile_time.py at several lengths, as a text and as a live function of a file, and real
-modules of DIR/models.py.  Both sides compile the same thing in one process and take turns; modules are compiled once a process,
+The generated function of DIR/t5_compile_time.py at several lengths, as a text (CompilationUnit) and as a live function of a file, and real
+modules of DIR/models.py.  Both sides compile the same thing in one process and take turns, short texts several times a turn; modules are compiled once a process,
 because both keep what they compiled, and the middle of several processes counts.
 """
 
@@ -27,15 +27,17 @@ TEXT_BAR, LIVE_BAR, LINEAR_BAR = 20.0, 5.0, 2.5  # times faster; longest's time 
 HEAD = "import torch\nfrom torch import Tensor\n\n"
 
 
-def timed(make: Callable[[], Any]) -> float:
+def timed(make: Callable[[], Any], times: int = 1) -> float:
+    """Seconds of one call, as the mean of several in a row; what one made is gone before the next."""
     gc.disable()
     clock = time.process_time if os.environ.get("PEERS_CLOCK") == "cpu" else time.perf_counter
     begin = clock()
-    made = make()
+    for _ in range(times):
+        made = make()
+        del made
     took = clock() - begin
     gc.enable()
-    del made
-    return took
+    return took / times
 
 
 def live_function(folder: pathlib.Path, text: str, number: int) -> Any:
@@ -54,11 +56,12 @@ def measure_source(lines: int, rounds: int, bigsrc: Callable[[int], str]) -> dic
     import torch
 
     text = bigsrc(lines)
+    times = max(1, 4000 // lines)  # one of a short text is too short to be timed alone
     out: dict[str, list[float]] = {"text": [], "text torch": [], "live": [], "live torch": []}
     with tempfile.TemporaryDirectory() as folder:
         for i in range(rounds + 1):
-            mine = timed(lambda: rushlight.CompilationUnit(text))
-            theirs = timed(lambda: torch.jit.CompilationUnit(text))
+            mine = timed(lambda: rushlight.CompilationUnit(text), times)
+            theirs = timed(lambda: torch.jit.CompilationUnit(text), times)
             live = [live_function(pathlib.Path(folder), text, 2 * i + k) for k in range(2)]
             live_mine = timed(lambda f=live[0]: rushlight.script(f))
             live_theirs = timed(lambda f=live[1]: torch.jit.script(f))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import linecache
+import os
+import re
 from types import FunctionType
 from typing import Any
+
+_CODING = re.compile(rb"(?:[^\n]*\n)?[ \t\f]*#[^\n]*coding[:=][ \t]*(?!utf-?8)", re.IGNORECASE)
 
 
 def unwrapped(fn: Any) -> Any:
@@ -16,17 +20,40 @@ def unwrapped(fn: Any) -> Any:
     return fn
 
 
+def _read(file: str) -> str | None:
+    """The text of a file in UTF-8; None: it is none, or says another encoding."""
+    try:
+        with open(file, "rb") as f:
+            data = f.read()
+        return None if _CODING.match(data) else data.decode("utf-8-sig").replace("\r\n", "\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
 class Sources:
     """Texts that the unit has, by file."""
 
     def __init__(self, unit: Any) -> None:
         self._unit = unit
-        self._files: dict[str, tuple[list[str], Any]] = {}
+        self._files: dict[str, tuple[Any, Any, str]] = {}  # what tells whether it changed, the source, its text
 
-    def of_function(self, fn: FunctionType) -> Any:
-        """(source, line) for Unit.define."""
-        code = fn.__code__
-        file = code.co_filename
+    def _of_file(self, file: str) -> Any:
+        """The source of a file that linecache does not have: read as a whole, which is faster than by lines."""
+        if file in linecache.cache:
+            return None
+        try:
+            state = os.stat(file)
+        except OSError:
+            return None
+        key = (state.st_mtime_ns, state.st_size)
+        known = self._files.get(file)
+        if known is not None and known[0] == key:
+            return known[1]
+        text = _read(file)
+        return None if text is None else self._keep(file, key, text)
+
+    def _of_lines(self, fn: FunctionType, file: str) -> Any:
+        """The source of what linecache has: it may stand in no file."""
         linecache.checkcache(file)
         lines = linecache.getlines(file, fn.__globals__)
         if not lines:
@@ -35,15 +62,24 @@ class Sources:
                 "make sure original .py files are available."
             )
         known = self._files.get(file)
-        if known is None or (known[0] is not lines and known[0] != lines):
-            known = (lines, self._unit.add_source(file, "".join(lines)))
-            self._files[file] = known
-        return known[1], code.co_firstlineno
+        if known is not None and known[0] is lines:
+            return known[1]
+        text = "".join(lines)
+        return known[1] if known is not None and known[2] == text else self._keep(file, lines, text)
+
+    def _keep(self, file: str, key: Any, text: str) -> Any:
+        self._files[file] = (key, self._unit.add_source(file, text), text)
+        return self._files[file][1]
+
+    def of_function(self, fn: FunctionType) -> Any:
+        """(source, line) for Unit.define."""
+        file = fn.__code__.co_filename
+        return self._of_file(file) or self._of_lines(fn, file), fn.__code__.co_firstlineno
 
     def overloads_above(self, fn: FunctionType) -> list[Any]:
         """(source, line) of each "@_overload def name" that stands above the function in its file."""
         source, line = self.of_function(fn)
-        lines = self._files[fn.__code__.co_filename][0]
+        lines = self._files[fn.__code__.co_filename][2].splitlines()
         found, decorated = [], 0
         for i, text in enumerate(lines[: line - 1], 1):
             word = text.strip()
