@@ -12,23 +12,28 @@ from .scope import Scope
 def _annotation(scope: Scope, field: Any, number: int) -> str:
     if isinstance(field.type, str):
         return field.type
-    scope.locals[f"_type_{number}"] = field.type
+    t = field.type.type if isinstance(field.type, dataclasses.InitVar) else field.type
+    scope.locals[f"_type_{number}"] = t
     return f"_type_{number}"
 
 
 def _init(cls: Any, scope: Scope) -> str:
     if any(f.default_factory is not dataclasses.MISSING for f in dataclasses.fields(cls)):
         raise NotImplementedError("Default factory initializers are not supported in TorchScript dataclasses")
-    params, body = ["self"], []
-    for i, f in enumerate(dataclasses.fields(cls)):
+    params, body, given = ["self"], [], []
+    kept = {f.name for f in dataclasses.fields(cls)}  # others are arguments of __post_init__, or the class's own
+    for i, f in enumerate(cls.__dataclass_fields__.values()):
+        is_argument = isinstance(f.type, dataclasses.InitVar)
+        if f.name not in kept and not is_argument:
+            continue
         if f.init:
             default = "" if f.default is dataclasses.MISSING else f" = {f.default!r}"
             params.append(f"{f.name}: {_annotation(scope, f, i)}{default}")
-            body.append(f"    self.{f.name} = {f.name}")
+            (given if is_argument else body).append(f.name if is_argument else f"    self.{f.name} = {f.name}")
         elif f.default is not dataclasses.MISSING:
             body.append(f"    self.{f.name} = {f.default!r}")
     if hasattr(cls, "__post_init__"):
-        body.append("    self.__post_init__()")
+        body.append(f"    self.__post_init__({', '.join(given)})")
     return f"def __init__({', '.join(params)}):\n" + "\n".join(body or ["    pass"]) + "\n"
 
 
