@@ -566,7 +566,8 @@ RUSH_API bool rush_tensor_is_recorded(const rush_tensor *t);
 /* The tensor that recorded operators made t a view of, borrowed, or NULL. */
 RUSH_API const rush_tensor *rush_tensor_base(const rush_tensor *t);
 /* A leaf, as every tensor of the caller's that requires grad, may not be written to while gradients are recorded.  A tensor that stands for
- * something computed elsewhere may: off.  rush_gradients means what it was before. */
+ * something computed elsewhere may: off.  What it was before is then
+ * among rush_gradient_leaves. */
 RUSH_API void rush_tensor_set_leaf(rush_tensor *t, bool on);
 /* The leaves that gradients of these tensors would reach, a list, new. */
 RUSH_API rush_status rush_gradient_leaves(rush_context *c, const rush_value *tensors, size_t n, rush_value *out,

@@ -101,6 +101,29 @@ static void forget_leaf(grad_record *r)
   tensor_release(r->leaf);
 }
 
+rush_status grad_move_leaf(call_ctx *cx, rush_tensor *t)
+{
+  grad_record *r = grad_leaf_of(t);
+  grad_meta *m;
+  rush_tensor *own;
+  if (!r)
+    return RUSH_OK;
+  rush_status st = tensor_alias(cx, t, &own);
+  if (st == RUSH_OK && (st = grad_meta_of(cx, own, &m)) != RUSH_OK)
+    tensor_release(own);
+  if (st == RUSH_OK) {
+    own->h.small = t->h.small; /* to a host it is that tensor */
+    context_setup_begin(cx->ctx);
+    grad_meta_find(t)->leaf = NULL;
+    m->leaf = r;
+    r->leaf = own;
+    context_setup_end(cx->ctx);
+    tensor_release(t);
+  }
+  grad_record_release(r);
+  return st;
+}
+
 grad_record *grad_leaf_of(const rush_tensor *t)
 {
   grad_meta *m = grad_meta_find(t);

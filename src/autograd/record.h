@@ -94,6 +94,8 @@ rush_status grad_meta_of(call_ctx *cx, rush_tensor *t, grad_meta **out) RUSH_CHE
 rush_status grad_edge_of(call_ctx *cx, rush_tensor *t, grad_edge *out) RUSH_CHECKED;
 /* Its own as a leaf, new; NULL: there is none. */
 grad_record *grad_leaf_of(const rush_tensor *t);
+/* t is about to be written to: its record as a leaf gets a header of its own, so that they do not hold each other. */
+rush_status grad_move_leaf(call_ctx *cx, rush_tensor *t) RUSH_CHECKED;
 /* Is it the result of a recorded operator? */
 bool grad_is_recorded(const rush_tensor *t);
 /* t becomes result `e` (stolen) of a record; no history stays. */

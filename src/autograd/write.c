@@ -120,6 +120,11 @@ static rush_status scatter_back(call_ctx *cx, rush_tensor *base, rush_tensor *vi
 
 rush_status grad_written_steal(call_ctx *cx, rush_tensor *t, grad_edge e)
 {
+  rush_status st = grad_move_leaf(cx, t);
+  if (st != RUSH_OK) {
+    grad_record_release(e.to);
+    return st;
+  }
   TRY(grad_attach_steal(cx, t, e));
   grad_meta *m = grad_meta_find(t), *b = m;
   if (m->base) {
