@@ -1,8 +1,9 @@
 """The front end beside torch.jit.script: bench/run.py --peers DIR --only frontend.
 
-The generated function of DIR/t5_compile_time.py at several lengths, as a text (CompilationUnit) and as a live function of a file, and real
-modules of DIR/models.py.  Both sides compile the same thing in one process and take turns, short texts several times a turn; modules are compiled once a process,
-because both keep what they compiled, and the middle of several processes counts.
+The generated function of DIR/t5_compile_time.py at several lengths, as a text (CompilationUnit) and as a live function of a
+file, and real modules of DIR/models.py.  Both sides compile the same thing in one process and take turns, short texts several
+times a turn; modules are compiled once a process, because both keep what they compiled, and the middle of several processes
+counts.
 """
 
 from __future__ import annotations
