@@ -703,6 +703,13 @@ ast_class *parse_class_at(session *s, const source *src, uint32_t start, unsigne
   return parse_class(&p);
 }
 
+ast_expr *parse_expr_at(session *s, const source *src, uint32_t start)
+{
+  parser p = {.s = s};
+  lexer_init(&p.lx, s, src, start, (uint32_t)src->len);
+  return parse_exprs(&p);
+}
+
 ast_expr *parse_expr_range(session *s, source_range at, unsigned flags)
 {
   parser p = {.s = s, .flags = flags};

@@ -27,7 +27,9 @@ ast_def *parse_def_at(session *s, const source *src, uint32_t start, unsigned fl
 ast_def *parse_def_head(session *s, const source *src, uint32_t start, unsigned flags);
 /* The class whose range started at `start`. */
 ast_class *parse_class_at(session *s, const source *src, uint32_t start, unsigned flags);
-/* One expression that takes up the whole range (a type, a default value). */
+/* The expression whose range started at `start`: ranges leave out brackets at their ends. */
+ast_expr *parse_expr_at(session *s, const source *src, uint32_t start);
+/* One expression that takes up the whole range (a type comment, the inside of an f-string). */
 ast_expr *parse_expr_range(session *s, source_range at, unsigned flags);
 
 #endif

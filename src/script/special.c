@@ -260,14 +260,14 @@ ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *h
 /* -- Tasks and effects -------------------------------------------------------------------------- */
 
 /* fork(f, args): the call becomes the body of a closure, which passes/closures.c makes a function. */
-static sugared emit_fork(emitter *e, const ast_expr *x)
+static sugared emit_fork(emitter *e, const ast_expr *x, bool takes_value)
 {
   if (x->as.call.args.n == 0)
     FAIL(e, "Expected at least one argument to fork()");
   sugared fn = em_sugared(e, arg(x, 0), NULL);
   ir_node *closure = fn.kind == SUGAR_CLOSURE ? fn.as.node : NULL;
   const type_kind k = fn.kind == SUGAR_VALUE ? fn.as.value->type->kind : TYPE_CLASS;
-  if (k != TYPE_CLASS && k != TYPE_INTERFACE) { /* a value that is there already: what an awaitable may be made of */
+  if (takes_value && k != TYPE_CLASS && k != TYPE_INTERFACE) { /* a value that is there already: what an awaitable may be made of */
     closure = em_put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
     ir_block_add_output(e->s, ir_node_add_block(e->s, closure), fn.as.value);
     ir_node_add_output(e->s, closure, fn.as.value->type);
@@ -330,7 +330,7 @@ sugared em_special(emitter *e, special_form form, const ast_expr *x, const type 
   case SPECIAL_GETATTR:
     return emit_getattr(e, x);
   case SPECIAL_FORK: case SPECIAL_AWAITABLE: /* our tasks wait until someone waits for them, as awaitables do */
-    return emit_fork(e, x);
+    return emit_fork(e, x, form == SPECIAL_AWAITABLE);
   case SPECIAL_TUPLE:
     return emit_tuple_call(e, x);
   case SPECIAL_LIST:

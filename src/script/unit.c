@@ -291,7 +291,7 @@ static const type *unit_class(session *s, unit *u, binding *b)
   void *begun = program_begin_class(s, u->p, qualified);
   static const char *const enums[] = {"Enum", "IntEnum", "StrEnum"};
   if (!cls)
-    b->type = class_make_named_tuple(s, &u->resolver, qualified, parse_expr_range(s, b->at, 0));
+    b->type = class_make_named_tuple(s, &u->resolver, qualified, parse_expr_at(s, b->at.src, b->at.start));
   for (size_t i = 0; i < COUNT_OF(enums) && !b->type; i++)
     if (class_has_base(cls, enums[i]))
       b->type = class_read_enum(s, &u->resolver, qualified, cls);
@@ -340,8 +340,8 @@ static void alias_value(session *s, const resolver *r, binding *b, sugared *out)
   b->is_busy = true;
   session_defer(s, forget_binding, b);
   session_enter(s);
-  if (!em_constant_path(s, r, parse_expr_range(s, b->at, 0), out))
-    *out = (sugared){.kind = SUGAR_TYPE, .as.type = resolve_type(s, r, parse_expr_range(s, b->at, 0))};
+  if (!em_constant_path(s, r, parse_expr_at(s, b->at.src, b->at.start), out))
+    *out = (sugared){.kind = SUGAR_TYPE, .as.type = resolve_type(s, r, parse_expr_at(s, b->at.src, b->at.start))};
   else if (out->kind == SUGAR_CONSTANT)
     out->as.constant.is_global = true;
   session_leave(s);
@@ -430,7 +430,7 @@ static const type *unit_type(session *s, const resolver *r, const char *name, so
   if (b && (b->kind == BOUND_CLASS || b->kind == BOUND_TUPLE))
     return unit_class(s, u, b);
   if (b && b->kind == BOUND_ALIAS)
-    return resolve_type(s, r, parse_expr_range(s, b->at, 0));
+    return resolve_type(s, r, parse_expr_at(s, b->at.src, b->at.start));
   return NULL;
 }
 
