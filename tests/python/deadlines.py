@@ -431,6 +431,7 @@ class CallOptions(ctypes.Structure):
         ("no_grad", ctypes.c_bool),
         ("limit_seconds", ctypes.c_double),
         ("cancel", ctypes.c_void_p),
+        ("record_gradients", ctypes.c_bool),
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch.jit._trace import TracerWarning
+from torch.overrides import TorchFunctionMode
 
 from .door import door
 from .torch_trace import (
@@ -194,6 +195,22 @@ def _waiting(original: Callable) -> Callable:
     return lambda future: future.wait() if isinstance(future, TracedFuture) else original(future)
 
 
+class Indexing(TorchFunctionMode):
+    """Hears of x[i] and x[i] = y: to replace these methods on torch.Tensor would leave it a sequence in C's eyes for ever."""
+
+    def __init__(self, replaced: dict[Any, Any]) -> None:
+        super().__init__()
+        self.replaced = replaced
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch._C.TensorBase.__getitem__:
+            return _getitem(*args)
+        if func is torch._C.TensorBase.__setitem__:
+            return _setitem(*args)
+        func = self.replaced.get(func, func)  # torch looks a function up by its name: what replaces it has run before
+        return func(*args, **(kwargs or {}))
+
+
 def replacements() -> list[tuple[Any, str, Any]]:
     tensor, base = torch.Tensor, torch._C.TensorBase
     shape = property(_size, doc=base.shape.__doc__)
@@ -202,8 +219,6 @@ def replacements() -> list[tuple[Any, str, Any]]:
         (tensor, "shape", shape),
         (tensor, "numel", _numel),
         (tensor, "nelement", _numel),
-        (tensor, "__getitem__", _getitem),
-        (tensor, "__setitem__", _setitem),
         (tensor, "new_tensor", _new_tensor),
         (torch, "numel", _numel),
         (torch._C.ScriptFunction, "__call__", _scripted_by_torch(torch._C.ScriptFunction.__call__)),

@@ -895,6 +895,9 @@ _originals: list[tuple[Any, str, Any]] = []
 _ABSENT = object()
 
 
+_replaced: dict[Any, Any] = {}  # what stands in the place of what
+
+
 def _install() -> None:
     global _n_tracing
     with _patch_lock:
@@ -906,6 +909,7 @@ def _install() -> None:
         _rushlight.set_call_hook(scripted)
         for owner, name, made in replacements():
             _originals.append((owner, name, vars(owner).get(name, _ABSENT)))
+            _replaced[made] = getattr(owner, name)
             setattr(owner, name, made)
 
 
@@ -916,6 +920,7 @@ def _uninstall() -> None:
         if _n_tracing:
             return
         _rushlight.set_call_hook(None)
+        _replaced.clear()
         while _originals:
             owner, name, value = _originals.pop()
             if value is _ABSENT:
@@ -929,13 +934,15 @@ def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
     """Record what this thread computes.  modules: names of nn.Modules whose calls become frames."""
     if getattr(_here, "tracer", None) is not None:
         raise RuntimeError("Tracing can't be nested")
+    from . import torch_questions  # which needs this module
+
     _install()
     _here.tracer = tracer
     names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()
     torch.jit._trace._trace_module_map = modules
     torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not a program's
     try:
-        with enable_python_dispatcher(), Mode(tracer):
+        with enable_python_dispatcher(), Mode(tracer), torch_questions.Indexing(_replaced):
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
