@@ -132,6 +132,18 @@ static rush_value constant_call(session *s, const resolver *r, const ast_expr *x
   session_fail(s, &x->at, "this is not a constant");
 }
 
+/* 1.5-2.j */
+static rush_value constant_complex(session *s, const resolver *r, const ast_expr *x)
+{
+  rush_value re = em_evaluate_constant(s, r, x->as.pair.left, type_simple(TYPE_FLOAT)), out;
+  rush_value im = em_evaluate_constant(s, r, x->as.pair.right, type_simple(TYPE_COMPLEX));
+  if ((x->op != OP_ADD && x->op != OP_SUB) || re.tag != RUSH_TAG_FLOAT || im.tag != RUSH_TAG_COMPLEX)
+    session_fail(s, &x->at, "this is not a constant");
+  const double by = value_complex(im)->im, at = value_complex(im)->re;
+  session_check(s, complex_new(s->cx, x->op == OP_ADD ? re.as.d + at : re.as.d - at, x->op == OP_ADD ? by : -by, &out));
+  return held(s, out);
+}
+
 rush_value em_evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t)
 {
   rush_value v;
@@ -172,6 +184,9 @@ rush_value em_evaluate_constant(session *s, const resolver *r, const ast_expr *x
     break;
   case EXPR_UNARY:
     v = constant_number(s, r, x, t);
+    break;
+  case EXPR_BINARY:
+    v = constant_complex(s, r, x);
     break;
   case EXPR_CALL:
     v = constant_call(s, r, x);
