@@ -287,7 +287,9 @@ class Writer(Expressions):
             elif t[0] == "dict" and t[2] in (INT, STR):
                 choices.append(("key error", f"{n}[{self.key(t[1], 0)}]"))
             elif t == STR:
-                choices += [("text index error", f"{n}[{self.r.randint(-3, 5)}]"), ("value error of int()", f"int({n})")]
+                # PyTorch's int() refuses "1 ", which Python's takes: without the space; and what 64 bits do not hold.
+                number = f"int({n}[:9].strip())"
+                choices += [("text index error", f"{n}[{self.r.randint(-3, 5)}]"), ("value error of int()", number)]
             elif t == INT:
                 choices.append(("division by zero", f"7 // ({n} % 5)"))
         if not choices:
