@@ -375,7 +375,7 @@ const rush_type *rush_unit_find_type(rush_unit *u, const char *qualified)
 
   mutex_lock(&p->lock);
   const type *t = program_find_class(p, str_of(qualified));
-  if (!t && custom_class_known(p->ctx, str_of(qualified)))
+  if (!t && custom_class_known(str_of(qualified)))
     t = type_class_ref(&p->types, str_of(qualified));
   mutex_unlock(&p->lock);
   return out_type(t);
@@ -387,7 +387,7 @@ rush_status rush_custom_create(rush_context *c, const char *name, rush_value sta
   void *self;
 
   TRY(api_begin(&cx, c, err));
-  const custom_class *cls = custom_class_known(cx.ctx, str_of(name ? name : ""));
+  const custom_class *cls = custom_class_known(str_of(name ? name : ""));
   if (!cls || !cls->set_state)
     return error_set(err, RUSH_EUNSUPPORTED, "the class %s is not known here", name ? name : "NULL");
   TRY(cls->set_state(&cx, state, &self));

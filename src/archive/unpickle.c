@@ -3,7 +3,6 @@
 #include "ir/program.h"
 #include "ops/quantized.h"
 #include "run/code.h"
-#include "value/custom.h"
 
 static rush_value node_value(unpickler *u, const pickle_node *n);
 
@@ -464,7 +463,7 @@ static rush_value make_object(unpickler *u, const pickle_node *n)
 {
   const pickle_node *callable = n->as.object->callable;
   str name = qualified_name(u, callable);
-  const custom_class *custom = custom_class_known(u->s->cx->ctx, name);
+  const custom_class *custom = custom_class_known(name);
   rush_object *o;
 
   if (custom)

@@ -5,6 +5,8 @@
 
 /* -- Tensors ------------------------------------------------------------------------------------------------- */
 
+static rush_status set_shape(call_ctx *cx, grad_shape *s, const rush_tensor *t) RUSH_CHECKED;
+
 static void meta_destroy(void *p)
 {
   grad_meta *m = p;
@@ -83,7 +85,7 @@ static rush_status retain_leaf(call_ctx *cx, rush_tensor *t, grad_meta *m, grad_
   r->leaf = tensor_retain(t);
   r->made = made;
   r->n_made = 1;
-  rush_status st = grad_shape_set(cx, &made->shape, t);
+  rush_status st = set_shape(cx, &made->shape, t);
   if (st != RUSH_OK)
     grad_record_release(r);
   else
@@ -179,7 +181,7 @@ rush_status grad_attach_steal(call_ctx *cx, rush_tensor *t, grad_edge e)
 
 /* -- Records ------------------------------------------------------------------------------------------------- */
 
-rush_status grad_shape_set(call_ctx *cx, grad_shape *s, const rush_tensor *t)
+static rush_status set_shape(call_ctx *cx, grad_shape *s, const rush_tensor *t)
 {
   s->dtype = t->dtype;
   s->n_dims = t->n_dims;
@@ -246,7 +248,8 @@ void grad_record_release(grad_record *r)
   }
 }
 
-bool grad_input_wanted(const grad_record *r, const op_gradient *g, uint32_t i)
+/* Does formula g's input i lead anywhere? */
+static bool is_wanted(const grad_record *r, const op_gradient *g, uint32_t i)
 {
   const grad_slot *s = &r->args[g->input[i]];
   for (uint32_t k = 0; k < s->n; k++)
@@ -303,7 +306,7 @@ static rush_status set_shapes(call_ctx *cx, const grad_slot *s, const rush_value
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t k = 0; k < s[i].n; k++)
       if (slot_tensor(&s[i], values[i], k))
-        TRY(grad_shape_set(cx, &tensors[s[i].first + k].shape, slot_tensor(&s[i], values[i], k)));
+        TRY(set_shape(cx, &tensors[s[i].first + k].shape, slot_tensor(&s[i], values[i], k)));
   return RUSH_OK;
 }
 
@@ -363,7 +366,7 @@ static rush_status save(call_ctx *cx, grad_slot *s, grad_tensor *tensors, rush_v
 static bool formula_wanted(const grad_record *r, const op_gradient *g)
 {
   for (uint32_t i = 0; i < g->n_inputs; i++)
-    if (grad_input_wanted(r, g, i))
+    if (is_wanted(r, g, i))
       return true;
   return false;
 }

@@ -112,10 +112,6 @@ rush_status grad_record_begin(call_ctx *cx, const op *o, const op_gradients *g, 
                               grad_record **out) RUSH_CHECKED;
 /* After it: shapes of the results, and those that formulas take.  writes: the call was to write to arguments. */
 rush_status grad_record_end(call_ctx *cx, grad_record *r, const rush_value *results, bool writes) RUSH_CHECKED;
-/* Does formula g's input i lead anywhere? */
-bool grad_input_wanted(const grad_record *r, const op_gradient *g, uint32_t i);
-
-rush_status grad_shape_set(call_ctx *cx, grad_shape *s, const rush_tensor *t) RUSH_CHECKED;
 
 /* write.c: t, an argument, was written to, and is now result e (stolen). */
 rush_status grad_written_steal(call_ctx *cx, rush_tensor *t, grad_edge e) RUSH_CHECKED;

@@ -82,21 +82,3 @@ void arena_free(arena *a)
   }
   arena_init(a, a->ctx);
 }
-
-void arena_adopt(arena *to, arena *from)
-{
-  ASSERT(to->ctx == from->ctx, "arenas of one context");
-  if (!from->last)
-    return;
-  if (!to->last) {
-    *to = *from;
-  } else { /* from's blocks go behind to's current one */
-    arena_block *oldest = from->last;
-    while (oldest->prev)
-      oldest = oldest->prev;
-    oldest->prev = to->last->prev;
-    to->last->prev = from->last;
-    to->total_bytes += from->total_bytes;
-  }
-  arena_init(from, from->ctx);
-}

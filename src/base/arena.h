@@ -28,7 +28,5 @@ RUSH_CHECKED static inline void *arena_alloc(arena *a, size_t n_bytes)
   return p;
 }
 void arena_free(arena *a);                                /* all blocks; the arena is empty again */
-/* All blocks of `from` move to `to`. */
-void arena_adopt(arena *to, arena *from);
 
 #endif

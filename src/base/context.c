@@ -74,8 +74,7 @@ void context_release(context *c)
     return;
   /* Newest layer first: what a slot holds may refer to lower ones.  The kinds of values go last, for
    * values are released until then. */
-  static const context_slot first[] = {SLOT_HOOKS,    SLOT_PROGRAM, SLOT_CLASSES,
-                                       SLOT_REGISTRY, SLOT_TYPES,   SLOT_GENERATOR};
+  static const context_slot first[] = {SLOT_HOOKS, SLOT_PROGRAM, SLOT_REGISTRY, SLOT_TYPES, SLOT_GENERATOR};
   for (size_t i = 0; i < COUNT_OF(first); i++)
     slot_clear(c, first[i]);
   for (int slot = 0; slot < N_CONTEXT_SLOTS; slot++)

@@ -74,7 +74,6 @@ typedef enum context_slot {
   SLOT_TYPES,     /* value: types made outside programs */
   SLOT_PROGRAM,   /* script: the built-in program that composites live in */
   SLOT_HOOKS,     /* ops: the profile */
-  SLOT_CLASSES,   /* value: registered custom classes */
   SLOT_SPECIAL,   /* call_mark_special was called */
   SLOT_CODE,      /* compile: memory that runs */
   SLOT_PASSES,    /* passes: the registered ones */

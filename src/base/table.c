@@ -105,15 +105,14 @@ static bool grow(table *t)
   return true;
 }
 
-void *table_find(const table *t, str key, uint64_t hash)
+void *table_get(const table *t, str key)
 {
-  table_entry *e = find(t, key, hash);
+  table_entry *e = find(t, key, hash_bytes(key.p, key.len));
   return e ? e->value : NULL;
 }
 
-void *table_get(const table *t, str key) { return table_find(t, key, hash_bytes(key.p, key.len)); }
-
-bool table_add(table *t, str key, uint64_t hash, void *value)
+/* The key is known to be absent. */
+static bool add(table *t, str key, uint64_t hash, void *value)
 {
   ASSERT(value != NULL, "NULL marks removed entries");
   if (t->n == t->cap && !grow(t))
@@ -130,7 +129,7 @@ bool table_put(table *t, str key, void *value)
   uint64_t hash = hash_bytes(key.p, key.len);
   table_entry *e = find(t, key, hash);
   if (!e)
-    return table_add(t, key, hash, value);
+    return add(t, key, hash, value);
   e->key = key; /* the new key lives as long as the new value */
   e->value = value;
   return true;

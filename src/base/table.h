@@ -25,8 +25,5 @@ void *table_get(const table *t, str key); /* NULL: absent */
 bool table_put(table *t, str key, void *value) RUSH_CHECKED; /* replaces */
 void *table_remove(table *t, str key);    /* what was there, or NULL */
 uint64_t hash_bytes(const void *p, size_t len);
-/* The same for who has the key's hash_bytes already; table_add: the key is known to be absent. */
-void *table_find(const table *t, str key, uint64_t hash);
-bool table_add(table *t, str key, uint64_t hash, void *value) RUSH_CHECKED;
 
 #endif

@@ -2,11 +2,12 @@
 
 #include <string.h>
 
+#include "base/grow.h"
 #include "formats/json.h"
 
 /* The reference reader's limit: a header of 100 MB. */
 #define MAX_HEADER_BYTES ((uint64_t)100 * 1000 * 1000)
-enum { MAX_DIMS = 64 };
+enum { MAX_DIMS = 64, FIRST_CAP = 16 };
 
 typedef struct dtype_name {
   char name[8];
@@ -29,20 +30,6 @@ typedef struct reader {
   uint32_t cap, cap_metadata;
   size_t data, data_bytes; /* the part after the header */
 } reader;
-
-/* -- Growing arrays ---------------------------------------------------------------------------- */
-
-/* `n` items of which `cap` fit; room for one more. */
-static void *grow(session *s, void *items, uint32_t n, uint32_t *cap, size_t item_bytes)
-{
-  if (n < *cap)
-    return items;
-  *cap = *cap ? *cap * 2 : 16;
-  void *more = session_alloc_array(s, *cap, item_bytes);
-  if (n)
-    memcpy(more, items, n * item_bytes);
-  return more;
-}
 
 /* -- One tensor -------------------------------------------------------------------------------- */
 
@@ -71,7 +58,7 @@ static void read_shape(reader *r, safetensors_entry *e)
       json_fail(&r->j, "negative size");
     if (e->n_dims == MAX_DIMS)
       json_fail(&r->j, "more than %d dimensions", MAX_DIMS);
-    e->sizes = grow(r->s, e->sizes, e->n_dims, &cap, sizeof *e->sizes);
+    GROW(r->s, e->sizes, e->n_dims, cap, FIRST_CAP);
     e->sizes[e->n_dims++] = size;
   }
 }
@@ -131,7 +118,7 @@ static void read_tensor(reader *r, str name)
     json_fail(&r->j, "a tensor without dtype, shape or data_offsets");
   check_bytes(r, &e, item_bytes);
   safetensors *o = r->out;
-  o->entries = grow(r->s, o->entries, o->n_entries, &r->cap, sizeof e);
+  GROW(r->s, o->entries, o->n_entries, r->cap, FIRST_CAP);
   o->entries[o->n_entries++] = e;
 }
 
@@ -144,7 +131,7 @@ static void read_metadata(reader *r)
     str value = json_string(&r->j);
     for (int i = 0; i < 2; i++) {
       uint32_t n = 2 * o->n_metadata + (uint32_t)i;
-      o->metadata = grow(r->s, o->metadata, n, &r->cap_metadata, sizeof key);
+      GROW(r->s, o->metadata, n, r->cap_metadata, FIRST_CAP);
       o->metadata[n] = i ? value : key;
     }
     o->n_metadata++;

@@ -135,7 +135,7 @@ ir_attr *ir_attr_find(const ir_node *n, const char *name)
 }
 
 /* The attribute of that name, appended when it is new: they print in order of setting. */
-ir_attr *ir_attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind)
+static ir_attr *attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind)
 {
   ir_attr *a = ir_attr_find(n, name);
 
@@ -154,23 +154,23 @@ ir_attr *ir_attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind
 
 void ir_attr_set_string(session *s, ir_node *n, const char *name, const char *v)
 {
-  ir_attr_set(s, n, name, ATTR_STRING)->as.s = copy_text(s, n->graph, v, strlen(v));
+  attr_set(s, n, name, ATTR_STRING)->as.s = copy_text(s, n->graph, v, strlen(v));
 }
 
 void ir_attr_set_int(session *s, ir_node *n, const char *name, int64_t v)
 {
-  ir_attr_set(s, n, name, ATTR_INT)->as.i = v;
+  attr_set(s, n, name, ATTR_INT)->as.i = v;
 }
 
 void ir_attr_set_float(session *s, ir_node *n, const char *name, double v)
 {
-  ir_attr_set(s, n, name, ATTR_FLOAT)->as.d = v;
+  attr_set(s, n, name, ATTR_FLOAT)->as.d = v;
 }
 
 void ir_attr_set_ints(session *s, ir_node *n, const char *name, const int64_t *v, uint32_t k)
 {
   int64_t *copy = session_alloc_in(s, &n->graph->mem, (k + 1) * sizeof *copy);
-  ir_attr *a = ir_attr_set(s, n, name, ATTR_INTS);
+  ir_attr *a = attr_set(s, n, name, ATTR_INTS);
 
   if (k)
     memcpy(copy, v, k * sizeof *copy);
@@ -182,7 +182,7 @@ void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *con
                        uint32_t k)
 {
   const type **copy = session_alloc_in(s, &n->graph->mem, (k + 1) * sizeof *copy);
-  ir_attr *a = ir_attr_set(s, n, name, ATTR_TYPES);
+  ir_attr *a = attr_set(s, n, name, ATTR_TYPES);
 
   if (k)
     memcpy(copy, types, k * sizeof *copy);
@@ -194,7 +194,7 @@ void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v)
 {
   uint32_t i = ir_graph_add_constant(s, n->graph, v);
 
-  ir_attr_set(s, n, name, ATTR_VALUE)->as.value = n->graph->constants[i];
+  attr_set(s, n, name, ATTR_VALUE)->as.value = n->graph->constants[i];
 }
 
 /* -- Copies ------------------------------------------------------------------------------------- */
@@ -257,7 +257,7 @@ void ir_node_copy_attrs(session *s, ir_node *n, const ir_node *from)
       break;
     case ATTR_INTS: ir_attr_set_ints(s, n, a->name, a->as.ints.v, a->as.ints.n); break;
     case ATTR_VALUE: ir_attr_set_value(s, n, a->name, a->as.value); break;
-    case ATTR_GRAPH: ir_attr_set(s, n, a->name, ATTR_GRAPH)->as.graph = a->as.graph; break;
+    case ATTR_GRAPH: attr_set(s, n, a->name, ATTR_GRAPH)->as.graph = a->as.graph; break;
     }
   }
 }

@@ -213,7 +213,6 @@ void ir_node_destroy_block(ir_node *n, uint32_t i);
 /* a runs before b (same graph, any blocks; a block's owner runs before what is inside). */
 bool ir_node_is_before(const ir_node *a, const ir_node *b);
 const char *ir_node_kind_name(const ir_node *n); /* "aten::add", "prim::If" */
-bool ir_kind_of_name(str name, ir_kind *out); /* of the fixed kinds; false: none */
 bool ir_node_is_op(const ir_node *n, const char *name); /* by qualified name, any overload */
 /* A node by the name of its kind, as graph text has it: a fixed kind, or an operator that ir_node_resolve looks for. */
 ir_node *ir_node_new_named(session *s, ir_graph *g, str name);
@@ -259,8 +258,6 @@ void ir_attr_set_ints(session *s, ir_node *n, const char *name, const int64_t *v
 void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v);
 /* All of them, a constant's value too. */
 void ir_node_copy_attrs(session *s, ir_node *n, const ir_node *from);
-/* The attribute of that name, made when it is new; the caller fills `as`. */
-ir_attr *ir_attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind);
 static inline const char *ir_attr_string(const ir_node *n, const char *name)
 {
   const ir_attr *a = ir_attr_find(n, name);

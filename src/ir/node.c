@@ -431,7 +431,8 @@ const char *ir_node_kind_name(const ir_node *n)
   return kind_names[n->kind];
 }
 
-bool ir_kind_of_name(str name, ir_kind *out)
+/* Of the fixed kinds; false: none. */
+static bool kind_of_name(str name, ir_kind *out)
 {
   for (int k = 0; k < N_IR_KINDS; k++)
     if (kind_names[k][0] && k != IR_HIGHER_ORDER && str_is(name, kind_names[k])) {
@@ -455,10 +456,10 @@ static ir_kind kind_of(str name)
   for (size_t i = 0; i < COUNT_OF(higher_order_names); i++)
     if (str_is(name, higher_order_names[i]))
       return IR_HIGHER_ORDER;
-  if (ir_kind_of_name(name, &kind))
+  if (kind_of_name(name, &kind))
     return kind;
   for (size_t i = name.len; i > 0; i--) { /* prim::fork_0: a kind and a number */
-    if (name.p[i - 1] == '_' && i < name.len && ir_kind_of_name((str){name.p, i - 1}, &kind))
+    if (name.p[i - 1] == '_' && i < name.len && kind_of_name((str){name.p, i - 1}, &kind))
       return kind;
     if (name.p[i - 1] < '0' || name.p[i - 1] > '9')
       break;

@@ -153,6 +153,8 @@ typedef struct pending_output { /* written before the node it belongs to */
   const type *type;
 } pending_output;
 
+static void parse_node(ir_parser *p, ir_block *b);
+
 static void parse_block(ir_parser *p, ir_block *b)
 {
   session_enter(p->s);
@@ -183,7 +185,7 @@ static void parse_blocks(ir_parser *p, ir_node *n)
 /* What a constant tensor is, its value tells. */
 static const type *plain(const type *t) { return type_is(t, TYPE_TENSOR) ? type_simple(TYPE_TENSOR) : t; }
 
-void parse_node(ir_parser *p, ir_block *b)
+static void parse_node(ir_parser *p, ir_block *b)
 {
   pending_output *outs = NULL;
   uint32_t n_outs = 0, cap = 0;

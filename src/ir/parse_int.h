@@ -33,6 +33,5 @@ const type *parse_type(ir_parser *p);
 /* After '['; the type of the node's first output says what a constant is. */
 void parse_attrs(ir_parser *p, ir_node *n, const type *out);
 function *parse_function_name(ir_parser *p); /* quoted */
-void parse_node(ir_parser *p, ir_block *b);
 
 #endif

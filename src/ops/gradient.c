@@ -292,7 +292,7 @@ rush_status op_gradients_of(call_ctx *cx, const op *o, const op_gradients **out)
 
 /* -- Calling ------------------------------------------------------------------------------------------------- */
 
-rush_status op_gradient_prepare(call_ctx *cx, const op *o, const op_gradient *g)
+static rush_status prepare(call_ctx *cx, const op *o, const op_gradient *g)
 {
   if (atomic_load_explicit(&g->function, memory_order_acquire))
     return RUSH_OK;
@@ -363,7 +363,7 @@ static rush_status fit(call_ctx *cx, rush_value like, rush_value *v)
 rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,
                              const rush_value *inputs, rush_value *results)
 {
-  TRY(op_gradient_prepare(cx, o, g));
+  TRY(prepare(cx, o, g));
   const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
   TRY(call_enter(cx));
   rush_status st = rt->call(cx, atomic_load_explicit(&g->function, memory_order_acquire), values, g->n_takes, results,
@@ -394,7 +394,7 @@ static rush_status bind_take(call_ctx *cx, const op *o, const op_gradient *g, ui
 rush_status op_gradient_run(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,
                             const rush_value *inputs, rush_value *results)
 {
-  TRY(op_gradient_prepare(cx, o, g));
+  TRY(prepare(cx, o, g));
   rush_value *bound = mem_alloc(cx->ctx, (g->n_takes + 1) * sizeof *bound);
   if (!bound)
     return call_nomem(cx);

@@ -47,8 +47,6 @@ typedef struct op_gradients {
 rush_status op_gradients_of(call_ctx *cx, const op *o, const op_gradients **out) RUSH_CHECKED;
 /* The type of what a formula calls `name`; NULL: nothing of the operator's. */
 const type *op_gradient_type(const op *o, str name);
-/* Compile. */
-rush_status op_gradient_prepare(call_ctx *cx, const op *o, const op_gradient *g) RUSH_CHECKED;
 /* values[n_takes] as `take` says.  results[n_inputs] are new, and fitted to inputs[i]: a tensor, a list of tensors, or None,
  * for which the result is whatever the formula gave. */
 rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,

@@ -7,8 +7,6 @@
 
 /* Positions of the elements that are not zero: (n, n_dims) of int64, a column a dimension (strides 1, n). */
 rush_status tensor_nonzero(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
-/* t as bools in a row, contiguous (t itself when it is that). */
-rush_status tensor_as_mask(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 /* What an operator writes to: args[0] itself for the in-place form (retained), else a copy of it. */
 rush_status call_target(rush_call *c, bool contiguous, rush_tensor **out) RUSH_CHECKED;
 

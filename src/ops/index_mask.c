@@ -2,7 +2,8 @@
 #include "ops/index.h"
 #include "ops/written.h"
 
-rush_status tensor_as_mask(call_ctx *cx, rush_tensor *t, rush_tensor **out)
+/* t as bools in a row, contiguous (t itself when it is that). */
+static rush_status as_mask(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   return t->dtype == RUSH_BOOL ? tensor_contiguous(cx, t, out) : tensor_to_dtype(cx, t, RUSH_BOOL, out);
 }
@@ -49,7 +50,7 @@ static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_
 static rush_status nonzero(call_ctx *cx, rush_tensor *t, int64_t rows, int64_t fill, rush_tensor **out)
 {
   rush_tensor *mask, *r;
-  TRY(tensor_as_mask(cx, t, &mask));
+  TRY(as_mask(cx, t, &mask));
   int64_t n = rows < 0 ? count_true(cx, mask->data, mask->n_elems) : rows;
   int64_t sizes[] = {n, t->n_dims}, strides[] = {1, i64_max(n, 1)};
   if (rows >= 0)

@@ -114,7 +114,8 @@ static rush_status cat_into(call_ctx *cx, rush_tensor *const *t, size_t n, int d
   return RUSH_OK;
 }
 
-rush_status tensor_cat(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t dim, rush_tensor **out)
+/* torch.cat of n tensors. */
+static rush_status cat_tensors(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t dim, rush_tensor **out)
 {
   int64_t dims[TENSOR_MAX_DIMS];
   rush_tensor shape = {.sizes = dims}, *r;
@@ -185,7 +186,7 @@ static rush_status row_return_cat(rush_call *c, tensor_row *row, int64_t dim, ru
 {
   rush_tensor *r = NULL;
   if (s == RUSH_OK)
-    s = tensor_cat(c->cx, row->t, row->n, dim, &r);
+    s = cat_tensors(c->cx, row->t, row->n, dim, &r);
   row_free(c, row);
   if (s == RUSH_OK)
     call_return_steal(c, 0, r);
@@ -229,7 +230,7 @@ static rush_status split_dim(rush_call *c, rush_tensor *r, int d, int64_t n, rus
 static rush_status stack_before(rush_call *c, tensor_row *row, int d)
 {
   rush_tensor *r = NULL, *v = NULL;
-  rush_status s = tensor_cat(c->cx, row->t, row->n, d, &r);
+  rush_status s = cat_tensors(c->cx, row->t, row->n, d, &r);
   if (s == RUSH_OK)
     s = split_dim(c, r, d, (int64_t)row->n, &v);
   tensor_release(r);

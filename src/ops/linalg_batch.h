@@ -35,7 +35,4 @@ rush_status give_columns(rush_call *c, uint32_t i, rush_tensor *t, int dtype) RU
 void *scratch(rush_call *c, const batch *b, int64_t n);
 void scratch_free(rush_call *c, const batch *b, void *p, int64_t n);
 
-/* What the operator is called in messages. */
-const char *linalg_api_name(const rush_call *c);
-
 #endif

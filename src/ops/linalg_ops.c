@@ -114,7 +114,8 @@ void scratch_free(rush_call *c, const batch *b, void *p, int64_t n)
     mem_free(c->cx->ctx, p, (size_t)(n + 1) * b->kind->item);
 }
 
-const char *linalg_api_name(const rush_call *c)
+/* What the operator is called in messages. */
+static const char *api_name(const rush_call *c)
 {
   static const struct { const char *op, *api; } rows[] = {
       {"aten::linalg_inv_ex", "linalg.inv_ex"},       {"aten::linalg_inv", "linalg.inv"},
@@ -160,7 +161,7 @@ static rush_status lu_batch_factor(rush_call *c, lu_batch *l)
 
 static rush_status check_info(rush_call *c, const lu_batch *l)
 {
-  return linalg_check_info(c->cx, linalg_api_name(c), l->info->data, l->a.count, l->a.n_batch_dims > 0);
+  return linalg_check_info(c->cx, api_name(c), l->info->data, l->a.count, l->a.n_batch_dims > 0);
 }
 
 /* linalg_inv, inverse, linalg_inv_ex: results inverse[, info]. */
@@ -428,7 +429,7 @@ rush_status kernel_linalg_cholesky(rush_call *c)
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK && check)
-    st = linalg_check_info(c->cx, linalg_api_name(c), info->data, a.count, a.n_batch_dims > 0);
+    st = linalg_check_info(c->cx, api_name(c), info->data, a.count, a.n_batch_dims > 0);
   if (st == RUSH_OK && ex)
     call_return_steal(c, 1, tensor_retain(info));
   if (st == RUSH_OK) {

@@ -9,7 +9,7 @@
 
 /* -- Helpers ---------------------------------------------------------------------------------------- */
 
-gemm_matrix matrix_of(const rush_tensor *t)
+static gemm_matrix matrix_of(const rush_tensor *t)
 {
   return (gemm_matrix){t->data, t->strides[t->n_dims - 2], t->strides[t->n_dims - 1]};
 }

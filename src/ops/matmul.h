@@ -5,8 +5,6 @@
 #include "ops/gemm.h"
 #include "tensor/tensor.h"
 
-/* The last two dimensions. */
-gemm_matrix matrix_of(const rush_tensor *t);
 /* "float", "c10::Half": how some of PyTorch's messages name a dtype. */
 const char *dtype_c_name(int dtype);
 /* input weight' + bias, new; bias may be NULL. */

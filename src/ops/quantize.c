@@ -170,7 +170,8 @@ rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quant
   return quantize_as(cx, t, dtype, q, fused ? QUANT_FUSED : QUANT_ADDED, out);
 }
 
-rush_status tensor_requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out)
+/* The same as arithmetic on quantized tensors rounds. */
+static rush_status requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out)
 {
   return quantize_as(cx, t, dtype, q, QUANT_ROUNDED, out);
 }
@@ -347,7 +348,7 @@ static rush_status requantize_results(rush_call *c, int dtype, const quantizer *
     rush_tensor *t = c->results[i].tag == RUSH_TAG_TENSOR ? c->results[i].as.tensor : NULL, *made = NULL;
     if (!t || t->dtype != RUSH_FLOAT32)
       continue;
-    TRY(unit ? round_steps(c->cx, t, dtype, q, &made) : tensor_requantize(c->cx, t, dtype, q, &made));
+    TRY(unit ? round_steps(c->cx, t, dtype, q, &made) : requantize(c->cx, t, dtype, q, &made));
     tensor_release(t);
     c->results[i].as.tensor = made;
   }

@@ -36,8 +36,6 @@ static inline int32_t quantize_value(quant_rounding how, float x, float inv_scal
 
 /* Any float tensor, as `dtype` with q's parameters; strides are kept. */
 rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out) RUSH_CHECKED;
-/* The same as arithmetic on quantized tensors rounds. */
-rush_status tensor_requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out) RUSH_CHECKED;
 /* As float32; strides are kept. */
 rush_status tensor_dequantize(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 /* Uninitialised, with q's parameters (copied). */

@@ -9,8 +9,8 @@
 #include "ops/call.h"
 #include "ops/qgemm.h"
 
-/* A class of this file, or one that was registered, by qualified name; or NULL. */
-const custom_class *custom_class_known(context *c, str name);
+/* A class of this file by its qualified name, or NULL. */
+const custom_class *custom_class_known(str name);
 
 extern const custom_class linear_packed_class, conv2d_packed_class, conv3d_packed_class, embedding_packed_class,
     cell_params_class;
@@ -40,8 +40,6 @@ typedef struct linear_packed {
   weight_params params;
 } linear_packed;
 
-/* New; keeps weight and bias. */
-rush_status linear_packed_new(call_ctx *cx, rush_tensor *weight, rush_tensor *bias, bool half, linear_packed **out) RUSH_CHECKED;
 /* float32 in and out: the input is quantized by its own range. */
 rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_tensor *x, bool reduce_range, bool relu,
                                   rush_tensor **out) RUSH_CHECKED;

@@ -94,7 +94,8 @@ static rush_status pack_weight(call_ctx *cx, linear_packed *p)
   return qgemm_pack(cx, w->sizes[1], w->sizes[0], w->data, w->strides[1], w->strides[0], &p->packed);
 }
 
-rush_status linear_packed_new(call_ctx *cx, rush_tensor *weight, rush_tensor *bias, bool half, linear_packed **out)
+/* New; keeps weight and bias. */
+static rush_status packed_new(call_ctx *cx, rush_tensor *weight, rush_tensor *bias, bool half, linear_packed **out)
 {
   if (weight->n_dims != 2)
     return call_fail(cx, "The weight tensor for quantized::linear_prepack (fbgemm) should be 2-dimensional.");
@@ -132,7 +133,7 @@ static rush_status set_state(call_ctx *cx, rush_value state, void **self)
     return call_fail(cx, "LinearPackedParamsBase: expected a state (weight, bias)");
   rush_tensor *w = state.as.tuple->items[0].as.tensor;
   const rush_value b = state.as.tuple->items[1];
-  TRY(linear_packed_new(cx, w, b.tag == RUSH_TAG_TENSOR ? b.as.tensor : NULL, w->dtype == RUSH_FLOAT32, &p));
+  TRY(packed_new(cx, w, b.tag == RUSH_TAG_TENSOR ? b.as.tensor : NULL, w->dtype == RUSH_FLOAT32, &p));
   *self = p;
   return RUSH_OK;
 }
@@ -326,7 +327,7 @@ rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_ten
 static rush_status return_packed(rush_call *c, bool half)
 {
   linear_packed *p = NULL;
-  TRY(linear_packed_new(c->cx, call_tensor(c, 0), call_tensor(c, 1), half, &p));
+  TRY(packed_new(c->cx, call_tensor(c, 0), call_tensor(c, 1), half, &p));
   rush_status st = custom_value_new_steal(c->cx, &linear_packed_class, p, &c->results[0]);
   return st;
 }

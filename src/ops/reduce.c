@@ -235,12 +235,37 @@ static const void *next_block(const folding *f, walker *w, int64_t left, char *b
   return block;
 }
 
+/* How accumulators of a kind are combined. */
+static reduce_kind combines_by(reduce_kind kind)
+{
+  switch (kind) {
+  case REDUCE_MAX:
+  case REDUCE_MAX_ABS:
+    return REDUCE_MAX;
+  case REDUCE_MIN:
+  case REDUCE_MIN_ABS:
+    return REDUCE_MIN;
+  case REDUCE_PROD:
+    return REDUCE_PROD;
+  case REDUCE_SUM:
+  case REDUCE_NANSUM:
+  case REDUCE_SUM_ABS:
+  case REDUCE_SUM_SQ:
+  case REDUCE_SQ_DEV:
+  case REDUCE_EXP_SUM:
+  case REDUCE_NONZERO:
+  case N_REDUCE_KINDS:
+    break;
+  }
+  return REDUCE_SUM;
+}
+
 /* -- Rows ---------------------------------------------------------------------------------------------------------- */
 
 /* Elements [begin, end) of one output into *acc. */
 static void fold_row(const folding *f, const char *base, int64_t begin, int64_t end, const void *param, char *acc)
 {
-  const reduce_loops *combine = &f->isa->loops[reduce_combines_by(f->job->kind)][f->job->type];
+  const reduce_loops *combine = &f->isa->loops[combines_by(f->job->kind)][f->job->type];
   char block[BLOCK_MAX * 8] __attribute__((aligned(64))), part[8];
   walker w;
   walk_to(&w, &f->g.gone, base, begin);
@@ -379,30 +404,6 @@ static void fold_strips(void *arg, int64_t begin, int64_t end)
 
 /* -- Both --------------------------------------------------------------------------------------------------------------- */
 
-reduce_kind reduce_combines_by(reduce_kind kind)
-{
-  switch (kind) {
-  case REDUCE_MAX:
-  case REDUCE_MAX_ABS:
-    return REDUCE_MAX;
-  case REDUCE_MIN:
-  case REDUCE_MIN_ABS:
-    return REDUCE_MIN;
-  case REDUCE_PROD:
-    return REDUCE_PROD;
-  case REDUCE_SUM:
-  case REDUCE_NANSUM:
-  case REDUCE_SUM_ABS:
-  case REDUCE_SUM_SQ:
-  case REDUCE_SQ_DEV:
-  case REDUCE_EXP_SUM:
-  case REDUCE_NONZERO:
-  case N_REDUCE_KINDS:
-    break;
-  }
-  return REDUCE_SUM;
-}
-
 static rush_status fold_all(call_ctx *cx, folding *f)
 {
   const geometry *g = &f->g;
@@ -421,7 +422,7 @@ static rush_status fold_all(call_ctx *cx, folding *f)
 
 static void combine(const folding *f, char *to, const char *from)
 {
-  f->isa->loops[reduce_combines_by(f->job->kind)][f->job->type].cols(f->out_n, 1, 0, from, NULL, to);
+  f->isa->loops[combines_by(f->job->kind)][f->job->type].cols(f->out_n, 1, 0, from, NULL, to);
 }
 
 /* Pieces in pairs: the first gets all. */

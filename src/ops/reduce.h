@@ -60,8 +60,6 @@ typedef struct reduce_job {
   const void *param; /* NULL, or one an accumulator */
 } reduce_job;
 
-/* How accumulators of a kind are combined. */
-reduce_kind reduce_combines_by(reduce_kind kind);
 /* How many outputs (without the factor 2 of complex tensors). */
 int64_t reduce_n_outputs(const rush_tensor *x, uint64_t dims);
 int64_t reduce_n_elems(const rush_tensor *x, uint64_t dims); /* elements of each */

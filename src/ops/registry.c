@@ -304,7 +304,8 @@ static const op_group *find_packed(registry *r, str name)
   return NULL;
 }
 
-const op_group *registry_group(context *c, str name)
+/* All overloads of a name, or NULL. */
+static const op_group *find_group(context *c, str name)
 {
   registry *r = registry_of(c);
   if (!r || name.len == 0)
@@ -325,12 +326,12 @@ static const op *in_group(const op_group *g, str overload)
 
 const op *op_find(context *c, str name, str overload)
 {
-  return in_group(registry_group(c, name), overload);
+  return in_group(find_group(c, name), overload);
 }
 
 const op *const *op_overloads(context *c, str name, uint32_t *n)
 {
-  const op_group *g = registry_group(c, name);
+  const op_group *g = find_group(c, name);
   *n = g ? g->n : 0;
   return g ? g->ops : NULL;
 }
@@ -510,7 +511,7 @@ static rush_status add_outside(registry *r, const op_group *before, op *o, rush_
 /* Under the lock: the name's group is built already, so that finding it takes no lock. */
 static rush_status publish_outside(registry *r, op *made, rush_error *err)
 {
-  const op_group *before = registry_group(r->ctx, str_of(made->schema->name));
+  const op_group *before = find_group(r->ctx, str_of(made->schema->name));
   if (in_group(before, str_of(made->schema->overload)))
     return error_set(err, RUSH_EARGUMENT, "operator %s%s%s is registered already", made->schema->name,
                      made->schema->overload[0] ? "." : "", made->schema->overload);
@@ -528,7 +529,7 @@ rush_status op_register(context *c, const rush_op_def *def, rush_error *err)
     return error_set(err, RUSH_EARGUMENT, "an operator needs a schema and a kernel");
   /* The name's other overloads are built before the lock is taken. */
   str name = {def->schema, strcspn(def->schema, ".(")};
-  (void)registry_group(c, name);
+  (void)find_group(c, name);
   registration g = {.reg = r, .def = def, .types = types};
   call_ctx cx;
   call_ctx_init(&cx, c, err);

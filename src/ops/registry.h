@@ -16,8 +16,6 @@ typedef struct op_group { /* all overloads of a name; immutable */
   const op *ops[];
 } op_group;
 
-/* All overloads of a name, or NULL. */
-const op_group *registry_group(context *c, str name);
 /* How an argument of the base is found among a variant's: index, or -1 (its default is taken). */
 static inline int variant_arg(const op *variant, uint32_t base_arg)
 {

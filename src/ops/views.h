@@ -46,10 +46,6 @@ rush_status tensor_expand(call_ctx *cx, const rush_tensor *t, int n, const int64
 rush_status tensor_reshape(call_ctx *cx, const rush_tensor *t, int n, const int64_t *sizes,
                            rush_tensor **out) RUSH_CHECKED;
 
-/* torch.cat of n tensors. */
-rush_status tensor_cat(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t dim, rush_tensor **out)
-    RUSH_CHECKED;
-
 /* -- Memory formats --------------------------------------------------------------------------------- */
 
 enum { FORMAT_CONTIGUOUS = 0, FORMAT_PRESERVE = 1, FORMAT_CHANNELS_LAST = 2, FORMAT_CHANNELS_LAST_3D = 3 };

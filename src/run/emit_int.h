@@ -83,7 +83,6 @@ void add_operand(coder *e, site *st, uint32_t operand);
 uint32_t constant_index(coder *e, rush_value v);
 void patch_jump(coder *e, uint32_t at, uint32_t to);
 void set_place(coder *e, const ir_node *n);
-void *coder_grow(coder *e, void *old, uint32_t n, uint32_t *cap, size_t item_bytes);
 
 /* -- emit_flow.c -- */
 void emit_if(coder *e, const ir_node *n);

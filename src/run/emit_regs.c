@@ -3,17 +3,13 @@
 #include "base/grow.h"
 
 #define MAX_REGS 65000 /* instructions name registers with 16 bits */
+#define FIRST_CAP 32
 
 /* -- Arrays ------------------------------------------------------------------------------------- */
 
-void *coder_grow(coder *e, void *old, uint32_t n, uint32_t *cap, size_t item_bytes)
-{
-  return session_grown(e->s, NULL, old, n, cap, 32, item_bytes);
-}
-
 void set_place(coder *e, const ir_node *n)
 {
-  e->places = coder_grow(e, e->places, e->n_places, &e->cap_places, sizeof *e->places);
+  GROW(e->s, e->places, e->n_places, e->cap_places, FIRST_CAP);
   e->places[e->n_places++] = (code_place){n->origin, n->range};
 }
 
@@ -22,8 +18,8 @@ uint32_t put_ins(coder *e, opcode op, uint32_t a, uint32_t b, uint32_t c)
   if (e->n_ins == e->cap_ins) {
     uint32_t cap = e->cap_ins;
 
-    e->code = coder_grow(e, e->code, e->n_ins, &e->cap_ins, sizeof *e->code);
-    e->place_of = coder_grow(e, e->place_of, e->n_ins, &cap, sizeof *e->place_of);
+    GROW(e->s, e->code, e->n_ins, e->cap_ins, FIRST_CAP);
+    GROW(e->s, e->place_of, e->n_ins, cap, FIRST_CAP);
   }
   e->code[e->n_ins] = (ins){(uint16_t)op, (uint16_t)a, (uint16_t)b, (uint16_t)c};
   e->place_of[e->n_ins] = e->n_places ? e->n_places - 1 : 0;
@@ -37,7 +33,7 @@ uint32_t put_imm(coder *e, opcode op, uint32_t a, int32_t imm)
 
 site *put_site(coder *e, opcode op, uint32_t a)
 {
-  e->sites = coder_grow(e, e->sites, e->n_sites, &e->cap_sites, sizeof *e->sites);
+  GROW(e->s, e->sites, e->n_sites, e->cap_sites, FIRST_CAP);
   put_imm(e, op, a, (int32_t)e->n_sites);
   site *st = &e->sites[e->n_sites++];
 
@@ -48,14 +44,13 @@ site *put_site(coder *e, opcode op, uint32_t a)
 void add_operand(coder *e, site *st, uint32_t operand)
 {
   (void)st; /* operands of a site follow each other: the newest site's */
-  e->operands = coder_grow(e, e->operands, e->n_operands, &e->cap_operands, sizeof *e->operands);
+  GROW(e->s, e->operands, e->n_operands, e->cap_operands, FIRST_CAP);
   e->operands[e->n_operands++] = operand;
 }
 
 uint32_t constant_index(coder *e, rush_value v)
 {
-  e->constants = coder_grow(e, e->constants, e->n_constants, &e->cap_constants,
-                            sizeof *e->constants);
+  GROW(e->s, e->constants, e->n_constants, e->cap_constants, FIRST_CAP);
   e->constants[e->n_constants] = v;
   return e->n_constants++;
 }
@@ -92,8 +87,8 @@ static void reserve_regs(coder *e, uint32_t n)
   while (n > e->cap_regs) {
     uint32_t cap = e->cap_regs;
 
-    e->regs = coder_grow(e, e->regs, e->cap_regs, &e->cap_regs, 1);
-    e->reserved = coder_grow(e, e->reserved, cap, &cap, 1);
+    GROW(e->s, e->regs, e->cap_regs, e->cap_regs, FIRST_CAP);
+    GROW(e->s, e->reserved, cap, cap, FIRST_CAP);
   }
 }
 

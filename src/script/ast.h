@@ -194,7 +194,4 @@ struct ast_stmt {
   } as;
 };
 
-/* "+", "is not" ... */
-const char *ast_op_text(ast_op op);
-
 #endif

@@ -66,7 +66,7 @@ void em_refine(emitter *e, const refinement *r)
 
 /* -- Values ------------------------------------------------------------------------------------- */
 
-ir_value *em_to_bool(emitter *e, ir_value *v)
+static ir_value *to_bool(emitter *e, ir_value *v)
 {
   if (v->type->kind == TYPE_BOOL)
     return v;
@@ -357,7 +357,7 @@ static bool is_special_call(emitter *e, const ast_expr *x, special_form form, co
 
 static condition emit_plain(emitter *e, const ast_expr *x)
 {
-  condition c = {em_to_bool(e, em_expr(e, x, NULL)), -1, NULL, NULL};
+  condition c = {to_bool(e, em_expr(e, x, NULL)), -1, NULL, NULL};
   rush_value known;
   if (ir_value_as_constant(c.value, &known) && known.tag == RUSH_TAG_BOOL)
     c.known = known.as.b;

@@ -30,7 +30,7 @@ const char *em_binary_op_name(ast_op op, const char **magic)
 
 /* -- Operators ---------------------------------------------------------------------------------- */
 
-ir_value *em_compare2(emitter *e, ast_op op, ir_value *a, ir_value *b)
+static ir_value *compare2(emitter *e, ast_op op, ir_value *a, ir_value *b)
 {
   bool contains = op == OP_IN || op == OP_NOT_IN;
   if (contains && a->type->kind == TYPE_STRING && b->type->kind == TYPE_STRING) {
@@ -106,7 +106,7 @@ static ir_value *emit_compare(emitter *e, const ast_expr *x)
   ir_value *a = em_expr(e, x->as.compare.operands.items[0], NULL);
   ir_value *b = em_expr(e, x->as.compare.operands.items[1], NULL);
   e->at = x->at;
-  return em_compare2(e, op, a, b);
+  return compare2(e, op, a, b);
 }
 
 /* -- Dispatch ----------------------------------------------------------------------------------- */

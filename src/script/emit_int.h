@@ -137,8 +137,6 @@ ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value
 /* The arguments of a schema, complete and converted; leaves when they do not fit. */
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
 ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */
-/* "Here are some suggestions: ...": what an unknown operator could have meant. */
-const char *em_similar_ops(emitter *e, const char *name);
 /* Has the operator an overload whose self is of this type? */
 bool em_has_method(emitter *e, const char *name, const type *self);
 
@@ -154,7 +152,6 @@ uint32_t em_as_items(emitter *e, const sugared *v, uint32_t n, sugared **out);
 bool em_find_method(const type *t, const char *name, function **out);
 
 /* -- Modules (modules.c) -- */
-bool em_is_module(const type *t); /* a module's class, or a module interface */
 bool em_module_attr(emitter *e, ir_value *v, const char *name, sugared *out, const char **why);
 sugared em_module_view(emitter *e, const sugared *view, const call_args *a);
 sugared em_module_items(emitter *e, ir_value *v); /* what a for statement walks over */
@@ -179,15 +176,11 @@ sugared em_sugared(emitter *e, const ast_expr *x, const type *hint);
 ir_value *em_expr(emitter *e, const ast_expr *x, const type *hint);
 ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint);
 ir_value *em_fstring(emitter *e, const ast_expr *x);
-ir_value *em_compare2(emitter *e, ast_op op, ir_value *a, ir_value *b);
 sugared em_subscript(emitter *e, const ast_expr *x, const type *hint);
 void em_assign_subscript(emitter *e, const ast_expr *target, ir_value *v);
 void em_del_subscript(emitter *e, const ast_expr *target);
 const char *em_binary_op_name(ast_op op, const char **magic);
 bool em_literal_int(const ast_expr *x, int64_t *out);
-
-/* Where a statement's text ends, with its blocks (emit_stmt.c). */
-uint32_t em_end_of(const ast_stmt *st);
 
 /* -- Conditions (cond.c) -- */
 typedef struct refinement {
@@ -203,14 +196,11 @@ typedef struct condition {
 condition em_cond(emitter *e, const ast_expr *x);
 ir_value *em_cond_value(emitter *e, const condition *c);
 void em_refine(emitter *e, const refinement *r);
-ir_value *em_to_bool(emitter *e, ir_value *v);
 ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint);
 
 /* -- Iteration (emit_iter.c) -- */
 sugared em_iterate(emitter *e, const sugared *v);      /* what a for statement walks over */
 int64_t em_static_len(emitter *e, const sugared *it);  /* -1: known at run time only */
-ir_value *em_iter_len(emitter *e, const sugared *it);
-sugared em_iter_item(emitter *e, const sugared *it, ir_value *index);
 bool em_is_unrolled(emitter *e, const sugared *it);
 ir_value *em_list_comp(emitter *e, const ast_expr *x, const type *hint);
 ir_value *em_dict_comp(emitter *e, const ast_expr *x, const type *hint);
@@ -220,11 +210,8 @@ void em_loop(emitter *e, const sugared *it, const ast_expr *target,
 /* -- Statements (emit_stmt.c) -- */
 void em_block(emitter *e, const ast_stmts *stmts);
 void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated);
-ir_node *em_closure(emitter *e, const ast_def *d);
 /* The end of a body: without a return None, unless something else was promised; its type is then e->ret->merged. */
 void em_finish_return(emitter *e, const ast_def *def);
-void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes),
-                    void *arg);
 sugared em_raised(emitter *e, const sugared *cls, ir_value *const *args, uint32_t n); /* Class(args): made, not raised */
 void em_raise_message(emitter *e, ir_value *message, ir_value *class_name);
 

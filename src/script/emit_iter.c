@@ -6,6 +6,8 @@
 
 #include "script/emit_int.h"
 
+static ir_value *iter_len(emitter *e, const sugared *it);
+
 /* -- Iterables ---------------------------------------------------------------------------------- */
 
 static sugared enum_items(emitter *e, const type *t)
@@ -76,7 +78,7 @@ static void collect_lens(emitter *e, const sugared *it, ir_value **lens, uint32_
     if (child->kind == SUGAR_ITERATION)
       collect_lens(e, child, lens, n);
     else
-      lens[(*n)++] = em_iter_len(e, child);
+      lens[(*n)++] = iter_len(e, child);
   }
 }
 
@@ -88,7 +90,7 @@ static uint32_t count_leaves(const sugared *it)
   return n;
 }
 
-ir_value *em_iter_len(emitter *e, const sugared *it)
+static ir_value *iter_len(emitter *e, const sugared *it)
 {
   if (it->kind == SUGAR_RANGE) {
     ir_value *in[3] = {it->as.range.start, it->as.range.end, it->as.range.step};
@@ -105,7 +107,7 @@ ir_value *em_iter_len(emitter *e, const sugared *it)
   return em_call_op(e, "aten::len", &v, 1);
 }
 
-sugared em_iter_item(emitter *e, const sugared *it, ir_value *index)
+static sugared iter_item(emitter *e, const sugared *it, ir_value *index)
 {
   if (it->kind == SUGAR_RANGE) {
     ir_value *in[3] = {index, it->as.range.start, it->as.range.step};
@@ -116,7 +118,7 @@ sugared em_iter_item(emitter *e, const sugared *it, ir_value *index)
     out.as.items.n = it->as.items.n;
     out.as.items.items = session_array(e->s, sugared, it->as.items.n);
     for (uint32_t i = 0; i < it->as.items.n; i++)
-      out.as.items.items[i] = em_iter_item(e, &it->as.items.items[i], index);
+      out.as.items.items[i] = iter_item(e, &it->as.items.items[i], index);
     return out;
   }
   if (it->kind == SUGAR_TUPLE) {
@@ -149,7 +151,7 @@ static void emit_unrolled(emitter *e, const sugared *it, const ast_expr *target,
   int64_t n = em_static_len(e, it);
   for (int64_t i = 0; i < n; i++) {
     session_enter(e->s); /* polls: an unrolled loop over a large tuple is long */
-    sugared item = em_iter_item(e, it, em_constant_int(e, i));
+    sugared item = iter_item(e, it, em_constant_int(e, i));
     assign_target(e, target, &item);
     bool fresh = e->fresh_names, unrolling = e->is_unrolling;
     e->fresh_names = false;
@@ -168,14 +170,14 @@ void em_loop(emitter *e, const sugared *it, const ast_expr *target,
     emit_unrolled(e, it, target, body, arg);
     return;
   }
-  ir_value *len = em_iter_len(e, it), *go_on = em_constant_bool(e, true);
+  ir_value *len = iter_len(e, it), *go_on = em_constant_bool(e, true);
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOOP, &len, 1));
   ir_block *inside = ir_node_add_block(e->s, n), *cond = ir_node_add_block(e->s, n);
   ir_node *old = em_begin_at(e, inside);
   ir_block_add_output(e->s, cond, go_on);
   ir_value *trip = ir_block_add_input(e->s, inside, type_simple(TYPE_INT), NULL);
   em_push_frame(e, inside);
-  sugared item = em_iter_item(e, it, trip);
+  sugared item = iter_item(e, it, trip);
   if (item.kind == SUGAR_TUPLE && target && target->kind == EXPR_NAME)
     item = sugar_value(em_as_value(e, &item));
   assign_target(e, target, &item);

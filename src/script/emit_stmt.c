@@ -283,7 +283,7 @@ static void join_branches(emitter *e, const source_range *at, frame *const *bran
   }
 }
 
-void em_if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes), void *arg)
+static void if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes), void *arg)
 {
   if (c->known >= 0) {
     e->statement_end = 0;
@@ -318,7 +318,8 @@ static void if_body(emitter *e, void *arg, bool yes)
   em_block(e, yes ? &st->as.branch.body : &st->as.branch.orelse);
 }
 
-uint32_t em_end_of(const ast_stmt *st)
+/* Where a statement's text ends, with its blocks. */
+static uint32_t end_of(const ast_stmt *st)
 {
   const ast_stmts *last = &(ast_stmts){NULL, 0};
   if (st->kind == STMT_IF || st->kind == STMT_WHILE)
@@ -327,14 +328,14 @@ uint32_t em_end_of(const ast_stmt *st)
     last = &st->as.loop.body;
   else if (st->kind == STMT_WITH)
     last = &st->as.with.body;
-  return last->n ? em_end_of(last->items[last->n - 1]) : st->at.end;
+  return last->n ? end_of(last->items[last->n - 1]) : st->at.end;
 }
 
 static void emit_if(emitter *e, const ast_stmt *st)
 {
   condition c = em_cond(e, st->as.branch.cond);
-  e->statement_end = em_end_of(st);
-  em_if_blocks(e, &c, if_body, (void *)st);
+  e->statement_end = end_of(st);
+  if_blocks(e, &c, if_body, (void *)st);
 }
 
 /* -- Loops -------------------------------------------------------------------------------------- */
@@ -343,7 +344,7 @@ static void emit_while(emitter *e, const ast_stmt *st)
 {
   if (st->as.branch.orelse.n)
     REFUSE(e, &e->at, NOT_SUPPORTED, "else branches of while loops aren't supported");
-  e->at.end = em_end_of(st);
+  e->at.end = end_of(st);
   ir_value *trips = em_literal_number(e, value_int(INT64_MAX), type_simple(TYPE_INT));
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_LOOP, &trips, 1));
   ir_block *inside = ir_node_add_block(e->s, n), *cond = ir_node_add_block(e->s, n);
@@ -376,7 +377,7 @@ static void emit_for(emitter *e, const ast_stmt *st)
   if (st->as.loop.orelse.n)
     REFUSE(e, &e->at, NOT_SUPPORTED, "else branches of for loops aren't supported");
   sugared v = em_sugared(e, st->as.loop.iter, NULL);
-  e->at.end = em_end_of(st);
+  e->at.end = end_of(st);
   sugared it = em_iterate(e, &v);
   em_loop(e, &it, st->as.loop.target, for_body, (void *)st);
 }
@@ -501,7 +502,7 @@ static void assert_body(emitter *e, void *arg, bool yes)
 static void emit_assert(emitter *e, const ast_stmt *st)
 {
   condition c = em_cond(e, st->as.assertion.cond);
-  em_if_blocks(e, &c, assert_body, (void *)st);
+  if_blocks(e, &c, assert_body, (void *)st);
 }
 
 /* -- Functions ---------------------------------------------------------------------------------- */
@@ -540,7 +541,7 @@ void em_finish_return(emitter *e, const ast_def *def)
   }
   e->at = def->at;
   if (e->names->is_eager && def->body.n)
-    e->at.end = em_end_of(def->body.items[def->body.n - 1]);
+    e->at.end = end_of(def->body.items[def->body.n - 1]);
   if (t && t->kind != TYPE_NONE && !type_is_subtype(type_simple(TYPE_NONE), t))
     FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
   ir_value *none = em_constant_none(e);
@@ -552,7 +553,7 @@ void em_finish_return(emitter *e, const ast_def *def)
   em_put_node(e, IR_RETURN_STMT, &none, 1, NULL);
 }
 
-ir_node *em_closure(emitter *e, const ast_def *d)
+static ir_node *closure(emitter *e, const ast_def *d)
 {
   if (d->is_async)
     REFUSE(e, &d->at, UNSUPPORTED_NODE, "async function definitions aren't supported");
@@ -579,7 +580,7 @@ ir_node *em_closure(emitter *e, const ast_def *d)
 static void emit_def(emitter *e, const ast_stmt *st)
 {
   sugared v = {.kind = SUGAR_CLOSURE};
-  v.as.node = em_closure(e, st->as.def);
+  v.as.node = closure(e, st->as.def);
   em_set_var(e, st->as.def->name, v, NULL);
 }
 

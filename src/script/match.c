@@ -616,7 +616,8 @@ bool em_has_method(emitter *e, const char *name, const type *self)
   return false;
 }
 
-const char *em_similar_ops(emitter *e, const char *name)
+/* "Here are some suggestions: ...": what an unknown operator could have meant. */
+static const char *similar_ops(emitter *e, const char *name)
 {
   str near[5];
   uint32_t n = op_similar(str_of(name), near, COUNT_OF(near));
@@ -637,7 +638,7 @@ ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const ca
   name = renamed(name);
   const op *const *ops = overloads_of(e, name, &n);
   if (n == 0)
-    FAIL(e, "Unknown builtin op: %s.\n%s", name, em_similar_ops(e, name));
+    FAIL(e, "Unknown builtin op: %s.\n%s", name, similar_ops(e, name));
   attempt m;
   for (int implicit = n == 1; implicit < 2; implicit++) {
     for (uint32_t i = 0; i < n; i++) {

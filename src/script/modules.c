@@ -7,7 +7,8 @@
 #include "base/grow.h"
 #include "script/emit_int.h"
 
-bool em_is_module(const type *t)
+/* A module's class, or a module interface. */
+static bool is_module_type(const type *t)
 {
   return (t->kind == TYPE_CLASS && t->cls && t->cls->is_module) ||
          (t->kind == TYPE_INTERFACE && t->cls && t->cls->is_module_interface);
@@ -20,7 +21,7 @@ static sugared text_constant(emitter *e, const char *text)
 
 static bool holds(const class_attr *a, uint8_t container)
 {
-  return container >= CONTAINER_PARAMETER_LIST ? a->is_parameter : em_is_module(a->type);
+  return container >= CONTAINER_PARAMETER_LIST ? a->is_parameter : is_module_type(a->type);
 }
 
 /* -- What is in a module -------------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ static void all_modules(emitter *e, ir_value *v, const char *prefix, members *ou
   session_enter(e->s);
   add_member(e, out, prefix, base);
   for (uint32_t i = 0; v->type->kind == TYPE_CLASS && i < c->n_attrs; i++) {
-    if (!em_is_module(c->attrs[i].type))
+    if (!is_module_type(c->attrs[i].type))
       continue;
     sugared child = em_get_attr(e, &base, c->attrs[i].name);
     all_modules(e, child.as.value, session_printf(e->s, "%s%s%s", prefix, *prefix ? "." : "", c->attrs[i].name), out);
@@ -152,7 +153,7 @@ static sugared index_by_interface(emitter *e, ir_value *v, ir_value *index, cons
 {
   const class_info *c = v->type->cls;
   for (uint32_t i = 0; i < c->n_attrs; i++)
-    if (em_is_module(c->attrs[i].type) && !type_is_subtype(c->attrs[i].type, hint))
+    if (is_module_type(c->attrs[i].type) && !type_is_subtype(c->attrs[i].type, hint))
       FAIL(e, "Attribute %s is not of annotated type %s", c->attrs[i].name, TYPE_TEXT(e, hint));
   ir_value *in[2] = {v, index};
   return sugar_value(em_put_node(e, IR_MODULE_CONTAINER_INDEX, in, 2, hint));

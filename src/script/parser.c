@@ -719,12 +719,3 @@ ast_expr *parse_expr_range(session *s, source_range at, unsigned flags)
     parser_fail_expected(&p, "the end of the expression");
   return e;
 }
-
-const char *ast_op_text(ast_op op)
-{
-  static const char *const texts[] = {
-      "+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>",
-      "<", "<=", ">", ">=", "==", "!=", "is", "is not", "in", "not in",
-      "and", "or", "not", "-", "+", "~", ""};
-  return texts[op];
-}

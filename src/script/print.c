@@ -74,7 +74,8 @@ static const char *name_of_its_own(script_uses *u, const char *name)
   return fresh;
 }
 
-const char *script_use_function(script_uses *u, function *f)
+/* Its name in texts. */
+static const char *use_function(script_uses *u, function *f)
 {
   const char *key = session_printf(u->s, "%p", (void *)f);
   uintptr_t known = (uintptr_t)table_get(&u->seen, str_of(key));
@@ -491,7 +492,7 @@ static void put_block(printer *p, ir_block *b, bool has_more)
 static void put_function(printer *p, const ir_node *n)
 {
   const char *key = session_printf(p->s, "%p %p", (void *)n->graph, (void *)n->function);
-  const char *name = script_use_function(p->uses, n->function);
+  const char *name = use_function(p->uses, n->function);
 
   if (table_get(&p->functions, str_of(key)))
     return;

@@ -34,7 +34,6 @@ typedef struct script_uses {
 int64_t script_op_version(const schema *sc);
 script_uses *script_uses_new(session *s);
 void script_use_type(script_uses *u, const type *t); /* and the types in it */
-const char *script_use_function(script_uses *u, function *f); /* its name in texts */
 
 /* A text at work: numbers behind made-up names grow through all of it. */
 typedef struct script_text {

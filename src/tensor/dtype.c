@@ -97,13 +97,6 @@ int dtype_to_real(int dtype)
   return dtype;
 }
 
-int dtype_opmath(int dtype)
-{
-  if (dtype == RUSH_COMPLEX32)
-    return RUSH_COMPLEX64;
-  return dtype_is_float(dtype) && info[dtype].bytes < 4 ? RUSH_FLOAT32 : dtype;
-}
-
 /* -- Promotion ---------------------------------------------------------------------------------- */
 
 static bool is_barebones_unsigned(int d) { return d >= RUSH_UINT16 && d <= RUSH_UINT64; }

@@ -28,8 +28,6 @@ bool dtype_can_cast(int from, int to);
 /* float32 -> complex64 and back; half -> complex32. */
 int dtype_to_complex(int dtype);
 int dtype_to_real(int dtype);
-/* What CPU kernels accumulate in: half, bfloat16 -> float32. */
-int dtype_opmath(int dtype);
 
 /* The three categories of torch.result_type: dimensioned tensors, 0-dim tensors, Python numbers. */
 typedef struct promote_state {

@@ -162,8 +162,6 @@ static inline const type *type_elem(const type *t) { return t->elems[0]; }
 void type_print(text_buf *out, const type *t);
 /* As annotation_str: "List[int]", "Dict[str, Tensor]", "Optional[Tensor]", "Tuple[int, float]". */
 void type_print_annotation(text_buf *out, const type *t);
-/* As graphs print it: str() but "Future[int]" and "NamedTuple(x : int)". */
-void type_print_ir(text_buf *out, const type *t);
 
 /* Run-time membership: is `v` a value of type `t` (isinstance semantics)? */
 bool type_contains_value(const type *t, rush_value v);

@@ -4,7 +4,7 @@
 #include "value/type.h"
 
 /* PyTorch has three notations; they differ in brackets, in names and in a few kinds. */
-typedef enum notation { AS_STR, AS_ANNOTATION, AS_IR } notation;
+typedef enum notation { AS_STR, AS_ANNOTATION } notation;
 
 static void print(text_buf *out, const type *t, notation how);
 
@@ -71,15 +71,8 @@ static void print_generic(text_buf *out, const char *name, char open, const type
 
 static void print_tuple(text_buf *out, const type *t, notation how)
 {
-  if (t->name && how != AS_IR) {
+  if (t->name) {
     text_puts(out, t->name);
-  } else if (t->fields && how == AS_IR) {
-    text_puts(out, "NamedTuple(");
-    for (uint32_t i = 0; i < t->n_elems; i++) {
-      text_printf(out, "%s%s : ", i ? ", " : "", t->fields[i]);
-      print(out, t->elems[i], how);
-    }
-    text_putc(out, ')');
   } else if (how == AS_ANNOTATION) {
     if (t->n_elems)
       print_generic(out, "Tuple", '[', t, how);
@@ -109,7 +102,7 @@ static void print_union(text_buf *out, const type *t, notation how)
       text_puts(out, ", ");
       printed = true;
     }
-    print(out, t->elems[i], how == AS_IR ? AS_STR : how);
+    print(out, t->elems[i], how);
   }
   if (seen == 7) {
     if (printed)
@@ -176,4 +169,3 @@ static void print(text_buf *out, const type *t, notation how)
 
 void type_print(text_buf *out, const type *t) { print(out, t, AS_STR); }
 void type_print_annotation(text_buf *out, const type *t) { print(out, t, AS_ANNOTATION); }
-void type_print_ir(text_buf *out, const type *t) { print(out, t, AS_IR); }

@@ -166,8 +166,6 @@ rush_status value_equal(call_ctx *cx, rush_value a, rush_value b, bool *out) RUS
 bool value_is_same(rush_value a, rush_value b); /* `is` */
 /* Deep copy with identity kept (shared stays shared). */
 rush_status value_deepcopy(call_ctx *cx, rush_value v, rush_value *out) RUSH_CHECKED;
-/* A float as PyTorch's C++ prints it: "1.", "0.10000000000000001", "1e+20". */
-void float_print_aten(text_buf *out, double d);
 /* Append the value as prim::Print / str() shows it. */
 rush_status value_print(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;
 /* As Python's repr shows it: strings quoted, floats short, fields of NamedTuples named. */

@@ -14,7 +14,8 @@ typedef struct voice {
 
 static rush_status say(voice *v, rush_value x);
 
-void float_print_aten(text_buf *out, double d)
+/* A float as PyTorch's C++ prints it: "1.", "0.10000000000000001", "1e+20". */
+static void print_aten_float(text_buf *out, double d)
 {
   if (isfinite(d) && fabs(d) < 0x1p63 && (double)(int64_t)d == d)
     text_printf(out, "%lld.", (long long)d); /* also "0." of -0.0 */
@@ -28,7 +29,7 @@ static void say_float(voice *v, double d)
     char buf[FLOAT_REPR_BYTES];
     text_add(v->out, buf, float_repr(d, buf));
   } else {
-    float_print_aten(v->out, d);
+    print_aten_float(v->out, d);
   }
 }
 
@@ -57,9 +58,9 @@ static void say_complex(voice *v, const complex_box *z)
     say_complex_python(v, z->re, z->im);
     return;
   }
-  float_print_aten(v->out, z->re);
+  print_aten_float(v->out, z->re);
   text_putc(v->out, z->im >= 0 ? '+' : '-');
-  float_print_aten(v->out, fabs(z->im));
+  print_aten_float(v->out, fabs(z->im));
   text_putc(v->out, 'j');
 }
 

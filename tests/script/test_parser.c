@@ -4,6 +4,15 @@
 
 /* -- A dump: (op a b), names and literals as they are --------------------------------------------- */
 
+static const char *op_text(ast_op op)
+{
+  static const char *const texts[] = {
+      "+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>",
+      "<", "<=", ">", ">=", "==", "!=", "is", "is not", "in", "not in",
+      "and", "or", "not", "-", "+", "~", ""};
+  return texts[op];
+}
+
 static void dump(text_buf *b, const ast_expr *x);
 
 static void dump_all(text_buf *b, const char *head, const ast_exprs *items)
@@ -65,7 +74,7 @@ static void dump_compare(text_buf *b, const ast_expr *x)
   text_putc(b, '(');
   for (uint32_t i = 0; i < x->as.compare.operands.n; i++) {
     if (i)
-      text_printf(b, " %s ", ast_op_text(x->as.compare.ops[i - 1]));
+      text_printf(b, " %s ", op_text(x->as.compare.ops[i - 1]));
     dump(b, x->as.compare.operands.items[i]);
   }
   text_putc(b, ')');
@@ -100,10 +109,10 @@ static void dump(text_buf *b, const ast_expr *x)
     text_printf(b, ".%s", x->as.attr.name);
     return;
   case EXPR_UNARY: case EXPR_BINARY:
-    dump_pair(b, ast_op_text(x->op), x->as.pair.left, x->as.pair.right);
+    dump_pair(b, op_text(x->op), x->as.pair.left, x->as.pair.right);
     return;
   case EXPR_STARRED: dump_pair(b, "*", x->as.pair.left, NULL); return;
-  case EXPR_BOOL: dump_all(b, ast_op_text(x->op), &x->as.items); return;
+  case EXPR_BOOL: dump_all(b, op_text(x->op), &x->as.items); return;
   case EXPR_COMPARE: dump_compare(b, x); return;
   case EXPR_TERNARY:
     dump_pair(b, "if", x->as.ternary.cond, x->as.ternary.yes);
@@ -165,7 +174,7 @@ static void dump_stmt(text_buf *b, const ast_stmt *st)
     text_putc(b, ' ');
     dump(b, st->as.assign.value);
     break;
-  case STMT_AUG_ASSIGN: dump_pair(b, ast_op_text(st->op), st->as.aug.target, st->as.aug.value); break;
+  case STMT_AUG_ASSIGN: dump_pair(b, op_text(st->op), st->as.aug.target, st->as.aug.value); break;
   case STMT_IF:
     text_puts(b, "if ");
     dump(b, st->as.branch.cond);
