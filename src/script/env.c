@@ -129,6 +129,8 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
 void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
 {
   const variable *outer = e->fresh_names ? NULL : find_outer(e->frame, name);
+  if (v.kind == SUGAR_CONSTANT) /* n = inf */
+    v = sugar_value(em_as_value(e, &v));
   if (v.kind == SUGAR_VALUE && !v.as.value->name && is_meaningful_name(name) &&
       v.as.value->node->block == e->frame->block)
     ir_value_set_name(e->s, v.as.value, name);
