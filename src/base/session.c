@@ -128,22 +128,42 @@ void session_check(session *s, rush_status st)
 
 /* -- Memory ------------------------------------------------------------------------------------- */
 
-void *session_alloc_in(session *s, arena *a, size_t n_bytes)
+/* The arena rounds sizes up to 16: most objects are cleared by a few stores, which may overlap. */
+static inline void *clear(char *p, size_t n_bytes)
+{
+  size_t n = n_bytes ? (n_bytes + 15) & ~(size_t)15 : 16;
+  if (n > 128)
+    return memset(p, 0, n_bytes);
+  if (n > 64) {
+    memset(p, 0, 64);
+    memset(p + n - 64, 0, 64);
+  } else if (n > 16) {
+    memset(p, 0, 16);
+    memset(p + 16, 0, 16);
+    memset(p + n - 32, 0, 32);
+  } else {
+    memset(p, 0, 16);
+  }
+  return p;
+}
+
+static inline void *alloc_cleared(session *s, arena *a, size_t n_bytes)
 {
   void *p = arena_alloc(a, n_bytes);
   if (UNLIKELY(!p))
     leave(s, call_nomem(s->cx));
-  return memset(p, 0, n_bytes);
+  return clear(p, n_bytes);
 }
 
-void *session_alloc(session *s, size_t n_bytes) { return session_alloc_in(s, s->mem, n_bytes); }
+void *session_alloc_in(session *s, arena *a, size_t n_bytes) { return alloc_cleared(s, a, n_bytes); }
+void *session_alloc(session *s, size_t n_bytes) { return alloc_cleared(s, s->mem, n_bytes); }
 
 void *session_alloc_array(session *s, size_t n, size_t item_bytes)
 {
   size_t n_bytes;
-  if (!size_mul(n, item_bytes, &n_bytes))
+  if (UNLIKELY(!size_mul(n, item_bytes, &n_bytes)))
     leave(s, call_nomem(s->cx));
-  return session_alloc(s, n_bytes);
+  return alloc_cleared(s, s->mem, n_bytes);
 }
 
 char *session_strndup(session *s, const char *text, size_t len)

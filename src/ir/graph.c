@@ -134,27 +134,41 @@ ir_attr *ir_attr_find(const ir_node *n, const char *name)
   return NULL;
 }
 
-/* The attribute of that name, appended when it is new: they print in order of setting. */
-static ir_attr *attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind)
+/* The attribute of that name, appended when it is new: they print in order of setting.  A new one has room for n_more
+ * bytes at *more, which is NULL otherwise. */
+static ir_attr *attr_with_room(session *s, ir_node *n, const char *name, ir_attr_kind kind, size_t n_more, char **more)
 {
   ir_attr *a = ir_attr_find(n, name);
 
+  *more = NULL;
   if (!a) {
     ir_attr **end = &n->attrs;
 
     while (*end)
       end = &(*end)->next;
     size_t len = strlen(name);
-    a = *end = session_alloc_in(s, &n->graph->mem, sizeof *a + len + 1);
+    a = *end = session_alloc_in(s, &n->graph->mem, sizeof *a + len + 1 + n_more);
     a->name = memcpy(a + 1, name, len);
+    *more = (char *)(a + 1) + len + 1;
   }
   a->kind = kind;
   return a;
 }
 
+static ir_attr *attr_set(session *s, ir_node *n, const char *name, ir_attr_kind kind)
+{
+  char *more;
+
+  return attr_with_room(s, n, name, kind, 0, &more);
+}
+
 void ir_attr_set_string(session *s, ir_node *n, const char *name, const char *v)
 {
-  attr_set(s, n, name, ATTR_STRING)->as.s = copy_text(s, n->graph, v, strlen(v));
+  size_t len = strlen(v);
+  char *copy;
+  ir_attr *a = attr_with_room(s, n, name, ATTR_STRING, len + 1, &copy);
+
+  a->as.s = copy ? memcpy(copy, v, len) : copy_text(s, n->graph, v, len);
 }
 
 void ir_attr_set_int(session *s, ir_node *n, const char *name, int64_t v)

@@ -30,45 +30,45 @@ void em_pop_frame(emitter *e)
   }
 }
 
-variable *em_find_var_here(frame *f, const char *name)
+static variable *find_here(const frame *f, const char *name, uint32_t hash)
 {
-  int32_t i = name_find(&f->names, name, name_hash(name));
+  int32_t i = name_find(&f->names, name, hash);
   return i >= 0 ? &f->vars[i] : NULL;
 }
 
-variable *em_find_var(frame *f, const char *name)
+static variable *find_hashed(const frame *f, const char *name, uint32_t hash)
 {
-  uint32_t hash = name_hash(name);
-  for (; f; f = f->parent) {
-    int32_t i = name_find(&f->names, name, hash);
-    if (i >= 0)
-      return &f->vars[i];
-  }
-  return NULL;
+  variable *v = NULL;
+  for (; f && !v; f = f->parent)
+    v = find_here(f, name, hash);
+  return v;
 }
+
+variable *em_find_var_here(frame *f, const char *name) { return find_here(f, name, name_hash(name)); }
+variable *em_find_var(frame *f, const char *name) { return find_hashed(f, name, name_hash(name)); }
 
 /* The variable of this frame, fresh when it is new; its old content is gone but for the slot. */
 static variable *put_var(emitter *e, frame *f, const char *name)
 {
-  const variable *old = em_find_var(f, name);
+  uint32_t hash = name_hash(name), n = f->names.n;
+  variable *here = find_here(f, name, hash);
+  const variable *old = here ? here : find_hashed(f->parent, name, hash);
   const char *slot = name;
   if (e->fresh_names)
     slot = session_printf(e->s, "%s %u", name, e->n_scopes);
   else if (old && old->slot)
     slot = old->slot;
-  uint32_t hash = name_hash(name), n = f->names.n;
-  int32_t at = name_find(&f->names, name, hash);
-  if (at < 0) {
+  if (!here) {
     if (name_add(e->s, &f->names, name, hash)) {
       variable *grown = session_array(e->s, variable, f->names.cap);
       if (n)
         memcpy(grown, f->vars, n * sizeof *grown);
       f->vars = grown;
     }
-    at = (int32_t)n;
+    here = &f->vars[n];
   }
-  f->vars[at] = (variable){.name = name, .slot = slot};
-  return &f->vars[at];
+  *here = (variable){.name = name, .slot = slot};
+  return here;
 }
 
 void em_set_var_type(emitter *e, const char *name, const type *t) { put_var(e, e->frame, name)->type = t; }
@@ -95,17 +95,15 @@ static void store(emitter *e, const char *name, ir_value *v, const type *t)
 }
 
 /* The variable of an enclosing block of the same function: its type binds. */
-static variable *find_outer(frame *f, const char *name)
+static variable *find_outer(const frame *f, const char *name)
 {
-  while (!f->is_function) {
+  uint32_t hash = name_hash(name);
+  variable *v = NULL;
+  while (!v && !f->is_function && f->parent) {
     f = f->parent;
-    if (!f)
-      return NULL;
-    variable *v = em_find_var_here(f, name);
-    if (v)
-      return v;
+    v = find_here(f, name, hash);
   }
-  return NULL;
+  return v;
 }
 
 static ir_value *convert_to_outer(emitter *e, const char *name, const variable *outer, const sugared *v,
@@ -171,15 +169,17 @@ static ir_value *load(emitter *e, const char *name, const char *slot, const type
   return v;
 }
 
+static bool holds(const frame *f, const variable *v) { return v >= f->vars && v < f->vars + f->names.n; }
+
 /* Is what was stored there what a load here would give?  Between them are branches that have not stored it. */
 static bool is_known_here(const emitter *e, const variable *v)
 {
   const frame *f = e->frame;
   if (!v->value)
     return false;
-  while (f->is_branch && em_find_var_here((frame *)(uintptr_t)f, v->name) != v)
+  while (f->is_branch && !holds(f, v))
     f = f->parent;
-  return v->value->node->block == f->block && em_find_var_here((frame *)(uintptr_t)f, v->name) == v;
+  return v->value->node->block == f->block && holds(f, v);
 }
 
 bool em_get_var(emitter *e, const char *name, sugared *out)

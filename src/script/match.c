@@ -249,9 +249,18 @@ static const char *guessed(emitter *e, const schema_arg *arg, const ir_value *v)
                               "type.", arg->name);
 }
 
+static bool has_no_parts(const type *t) { return !t->n_elems && !t->name && t->kind != TYPE_TUPLE; }
+
 static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
 {
   emitter *e = m->e;
+  if (has_no_parts(arg->type) && has_no_parts(v->type)) { /* most are settled by their kinds */
+    bool fits = arg->type == v->type || (!m->implicit && type_is_subtype(v->type, type_runtime(arg->type)));
+    if (fits)
+      m->out[m->n++] = v;
+    if (fits || (!m->implicit && !m->explain))
+      return fits;
+  }
   v = broadcast_scalar(e, arg, v);
   if (!match_vars(m, arg->type, v->type)) {
     WHY(m, "Could not match type %s to %s in argument '%s': %s.", TYPE_TEXT(e, v->type),

@@ -67,11 +67,13 @@ def add_method_overload(qualified: str, class_name: str, fn: Any) -> None:
     _method_overloads.setdefault(qualified, {}).setdefault(class_name, []).append(fn)
 
 
-def method_overloads(fn: Any, class_name: str) -> list[Any]:
+def method_overloads(fn: Any) -> dict[str, list[Any]]:
+    """By the name of the class that declared them."""
+    internal = torch_internal()
+    declared = internal._overloaded_methods if internal is not None else {}
+    if not _method_overloads and not declared:
+        return {}
     from .names import qualified_name
 
     name = qualified_name(fn)
-    own = _method_overloads.get(name, {}).get(class_name)
-    internal = torch_internal()
-    theirs = internal._overloaded_methods.get(name, {}).get(class_name) if internal is not None else None
-    return own or theirs or []
+    return {**declared.get(name, {}), **_method_overloads.get(name, {})}

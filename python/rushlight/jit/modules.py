@@ -148,11 +148,9 @@ class ClassFacts:
 def _method_overloads(fn: Any, cls: type) -> list[Any]:
     if fn.__module__ is None or "." in fn.__name__:
         return []
-    for c in cls.__mro__:
-        found = marks.method_overloads(fn, c.__name__) or marks.method_overloads(fn, c.__qualname__)
-        if found:
-            return found
-    return []
+    declared = marks.method_overloads(fn)
+    names = [name for c in cls.__mro__ for name in (c.__name__, c.__qualname__)] if declared else []
+    return next((declared[name] for name in names if declared.get(name)), [])
 
 
 def _is_final(annotation: Any) -> bool:
