@@ -568,12 +568,11 @@ rush_status grad_leaves(call_ctx *cx, rush_tensor *const *tensors, size_t n, rus
   TRY(list_new(cx, type_simple(TYPE_TENSOR), 8, &l));
   rush_status st = RUSH_OK;
   for (size_t i = 0; i < n && st == RUSH_OK; i++) {
-    grad_edge e;
+    grad_edge e = {NULL, 0};
     st = grad_edge_of(cx, tensors[i], &e);
     if (st == RUSH_OK && e.to)
       st = walk_from(&w, e.to);
-    if (st == RUSH_OK)
-      grad_record_release(e.to);
+    grad_record_release(e.to);
   }
   for (uint32_t i = 0; i < w.n && st == RUSH_OK; i++) {
     rush_tensor *leaf = w.nodes[i].r->leaf;

@@ -10,8 +10,6 @@
 
 static const op *base_of(const op *o) { return o->base ? o->base : o; }
 
-static bool writes_arg(const schema *sc, uint32_t i) { return i < sc->n_args && sc->args[i].is_write; }
-
 /* Bits of the base's arguments that the call writes to. */
 static uint64_t base_row(const rush_call *c, const op *base, rush_value *row)
 {
@@ -22,7 +20,7 @@ static uint64_t base_row(const rush_call *c, const op *base, rush_value *row)
     memcpy(row, c->args, c->n_args * sizeof *row);
   for (uint32_t i = 0; i < base->schema->n_args && i < 64; i++) {
     const int at = c->op->base == base ? variant_arg(c->op, i) : (int)i;
-    if (at >= 0 && writes_arg(c->op->schema, (uint32_t)at))
+    if (at >= 0 && call_writes(c, (uint32_t)at))
       written |= UINT64_C(1) << i;
   }
   return written;
@@ -39,51 +37,31 @@ static void base_results(const rush_call *c, const op *base, rush_value *row)
       row[k++] = c->args[i];
 }
 
-static bool list_requires(const rush_list *l)
+static bool requires(const rush_value *v)
 {
-  for (size_t i = 0; i < l->n; i++)
-    if (l->items[i].tag == RUSH_TAG_TENSOR && l->items[i].as.tensor && tensor_requires_grad(l->items[i].as.tensor))
+  rush_tensor *t;
+  for (tensor_walk w = {v, 1}; (t = tensor_walk_next(&w)) != NULL;)
+    if (tensor_requires_grad(t))
       return true;
   return false;
-}
-
-static bool requires(rush_value v)
-{
-  if (v.tag == RUSH_TAG_TENSOR)
-    return v.as.tensor && tensor_requires_grad(v.as.tensor);
-  return v.tag == RUSH_TAG_LIST && list_requires(v.as.list);
 }
 
 static bool is_differentiated(const op_gradients *g, const rush_value *row)
 {
   for (uint32_t f = 0; f < g->n; f++)
     for (uint32_t i = 0; i < g->items[f].n_inputs; i++)
-      if (requires(row[g->items[f].input[i]]))
+      if (requires(&row[g->items[f].input[i]]))
         return true;
   return false;
 }
 
 /* -- Results ---------------------------------------------------------------------------------------------------- */
 
-/* Which argument it is itself, or -1. */
-static int argument_of(const rush_call *c, const rush_tensor *t)
-{
-  for (uint32_t i = 0; i < c->n_args; i++) {
-    rush_value v = c->args[i];
-    if (v.tag == RUSH_TAG_TENSOR && v.as.tensor == t)
-      return (int)i;
-    for (size_t k = 0; v.tag == RUSH_TAG_LIST && k < v.as.list->n; k++)
-      if (v.as.list->items[k].tag == RUSH_TAG_TENSOR && v.as.list->items[k].as.tensor == t)
-        return (int)i;
-  }
-  return -1;
-}
-
 static rush_tensor *viewed(const rush_call *c, const rush_tensor *t)
 {
   for (uint32_t i = 0; i < c->n_args; i++)
-    if (c->args[i].tag == RUSH_TAG_TENSOR && c->args[i].as.tensor && c->args[i].as.tensor != t && c->args[i].as.tensor->st == t->st)
-      return c->args[i].as.tensor;
+    if (call_tensor(c, i) && call_tensor(c, i) != t && call_tensor(c, i)->st == t->st)
+      return call_tensor(c, i);
   return NULL;
 }
 
@@ -99,8 +77,8 @@ static bool is_asked(const op_gradients *g, uint32_t result)
 
 static rush_status attach(const rush_call *c, grad_record *r, rush_tensor *t, uint32_t at)
 {
-  const int arg = argument_of(c, t);
-  if (dtype_class_of(t->dtype) < DTYPE_FLOAT || (arg >= 0 && !writes_arg(c->op->schema, (uint32_t)arg)))
+  const int arg = call_argument_of(c, t);
+  if (dtype_class_of(t->dtype) < DTYPE_FLOAT || (arg >= 0 && !call_writes(c, (uint32_t)arg)))
     return RUSH_OK;
   grad_edge e = {grad_record_retain(r), at};
   if (arg >= 0 && c->op->family != FAMILY_VIEW)
@@ -118,7 +96,7 @@ static rush_status attach(const rush_call *c, grad_record *r, rush_tensor *t, ui
 
 static void no_grad(const rush_call *c, rush_tensor *t)
 {
-  if (argument_of(c, t) < 0)
+  if (call_argument_of(c, t) < 0)
     t->h.flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN);
 }
 
@@ -141,14 +119,9 @@ static rush_status attach_all(const rush_call *c, grad_record *r, const rush_val
 
 static void no_grads(const rush_call *c)
 {
-  for (uint32_t i = 0; i < c->n_results; i++) {
-    rush_value v = c->results[i];
-    if (v.tag == RUSH_TAG_TENSOR && v.as.tensor)
-      no_grad(c, v.as.tensor);
-    for (size_t k = 0; v.tag == RUSH_TAG_LIST && k < v.as.list->n; k++)
-      if (v.as.list->items[k].tag == RUSH_TAG_TENSOR && v.as.list->items[k].as.tensor)
-        no_grad(c, v.as.list->items[k].as.tensor);
-  }
+  rush_tensor *t;
+  for (tensor_walk w = {c->results, c->n_results}; (t = tensor_walk_next(&w)) != NULL;)
+    no_grad(c, t);
 }
 
 /* -- The ways to record a call ---------------------------------------------------------------------------------------- */
@@ -248,9 +221,9 @@ static rush_status by_kernel(rush_call *c)
     return RUSH_OK; /* a group of nodes, which ran one by one */
   for (uint32_t i = 0; i < c->n_results; i++) {
     rush_tensor *t = c->results[i].tag == RUSH_TAG_TENSOR ? c->results[i].as.tensor : NULL;
-    const int arg = t ? argument_of(c, t) : -1;
+    const int arg = t ? call_argument_of(c, t) : -1;
     if (!t || dtype_class_of(t->dtype) < DTYPE_FLOAT || (arg < 0 && grad_is_recorded(t)) ||
-        (arg >= 0 && !writes_arg(c->op->schema, (uint32_t)arg)))
+        (arg >= 0 && !call_writes(c, (uint32_t)arg)))
       continue;
     if (c->op->effects & OP_RANDOM) {
       if (arg < 0)
@@ -276,7 +249,7 @@ static rush_status by_kernel(rush_call *c)
 static rush_status check_bases(const rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_args; i++) {
-    const rush_tensor *t = writes_arg(c->op->schema, i) && c->args[i].tag == RUSH_TAG_TENSOR ? c->args[i].as.tensor : NULL;
+    const rush_tensor *t = call_writes(c, i) && c->args[i].tag == RUSH_TAG_TENSOR ? c->args[i].as.tensor : NULL;
     const grad_meta *m = t ? grad_meta_find(t) : NULL;
     if (m && m->base && (m->base->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN)) == TENSOR_REQUIRES_GRAD)
       return call_fail(c->cx, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
@@ -305,34 +278,29 @@ static rush_status record(rush_call *c)
 
 static rush_status before(rush_call *c)
 {
-  for (uint32_t i = 0; i < c->n_args; i++) {
-    rush_value v = c->args[i];
-    if (v.tag == RUSH_TAG_TENSOR && v.as.tensor && v.as.tensor->extra)
-      TRY(grad_refresh(c->cx, v.as.tensor));
-    for (size_t k = 0; v.tag == RUSH_TAG_LIST && k < v.as.list->n && v.as.list->items[k].tag == RUSH_TAG_TENSOR; k++)
-      if (v.as.list->items[k].as.tensor && v.as.list->items[k].as.tensor->extra)
-        TRY(grad_refresh(c->cx, v.as.list->items[k].as.tensor));
-  }
+  rush_tensor *t;
+  for (tensor_walk w = {c->args, c->n_args}; (t = tensor_walk_next(&w)) != NULL;)
+    if (t->extra)
+      TRY(grad_refresh(c->cx, t));
   return RUSH_OK;
 }
 
-static rush_status set_view(rush_call *c, rush_value v)
+static rush_status set_view(rush_call *c, rush_tensor *t)
 {
-  if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor || (grad_meta_find(v.as.tensor) && grad_meta_find(v.as.tensor)->base))
+  const grad_meta *m = grad_meta_find(t);
+  if (m && m->base)
     return RUSH_OK;
-  rush_tensor *from = argument_of(c, v.as.tensor) < 0 ? viewed(c, v.as.tensor) : NULL;
-  return from ? grad_set_base(c->cx, v.as.tensor, from) : RUSH_OK;
+  rush_tensor *from = call_argument_of(c, t) < 0 ? viewed(c, t) : NULL;
+  return from ? grad_set_base(c->cx, t, from) : RUSH_OK;
 }
 
 static rush_status after(rush_call *c)
 {
+  rush_tensor *t;
   if (c->op->family != FAMILY_VIEW || c->op->effects & (OP_NO_GRAD | OP_WRITES))
     return RUSH_OK;
-  for (uint32_t i = 0; i < c->n_results; i++) {
-    TRY(set_view(c, c->results[i]));
-    for (size_t k = 0; c->results[i].tag == RUSH_TAG_LIST && k < c->results[i].as.list->n; k++)
-      TRY(set_view(c, c->results[i].as.list->items[k]));
-  }
+  for (tensor_walk w = {c->results, c->n_results}; (t = tensor_walk_next(&w)) != NULL;)
+    TRY(set_view(c, t));
   return RUSH_OK;
 }
 

@@ -79,30 +79,27 @@ static rush_status store_all(rush_call *c, const rush_value *made, uint32_t n_ma
   return RUSH_OK;
 }
 
-/* One argument that is read, or a list of them, beside `out`. */
-static rush_status check_read(const rush_call *c, const rush_tensor *out, rush_value v)
+/* What is read, beside `out`. */
+static rush_status check_reads(const rush_call *c, const rush_tensor *out)
 {
-  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor)
-    return c->op->effects & OP_OUT_APART ? written_check_apart(c->cx, out, v.as.tensor)
-                                         : written_check_input(c->cx, out, v.as.tensor);
-  if (v.tag == RUSH_TAG_LIST)
-    for (size_t i = 0; i < v.as.list->n && v.as.list->items[i].tag == RUSH_TAG_TENSOR; i++)
-      TRY(check_read(c, out, v.as.list->items[i]));
+  const bool apart = c->op->effects & OP_OUT_APART;
+  rush_tensor *t;
+  for (tensor_walk w = {c->args, c->n_args}; (t = tensor_walk_next(&w)) != NULL;)
+    if (!call_writes(c, w.at))
+      TRY(apart ? written_check_apart(c->cx, out, t) : written_check_input(c->cx, out, t));
   return RUSH_OK;
 }
 
 /* The memory of what is written against itself and what is read. */
 static rush_status check_memory(const rush_call *c)
 {
-  const schema *sc = c->op->schema;
   for (uint32_t i = 0; i < c->n_args; i++) {
-    const rush_tensor *out = sc->args[i].is_write ? call_tensor(c, i) : NULL;
+    const rush_tensor *out = call_writes(c, i) ? call_tensor(c, i) : NULL;
     if (!out)
       continue;
     TRY(written_check_self(c->cx, out));
-    for (uint32_t k = 0; k < c->n_args && !(c->op->effects & OP_OUT_OVERLAP); k++)
-      if (!sc->args[k].is_write)
-        TRY(check_read(c, out, c->args[k]));
+    if (!(c->op->effects & OP_OUT_OVERLAP))
+      TRY(check_reads(c, out));
   }
   return RUSH_OK;
 }
@@ -111,7 +108,7 @@ static rush_status check_memory(const rush_call *c)
 static rush_value written_dtype(const rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_args; i++)
-    if (c->op->schema->args[i].is_write && call_tensor(c, i))
+    if (call_writes(c, i) && call_tensor(c, i))
       return value_int(call_tensor(c, i)->dtype);
   return value_none();
 }
@@ -215,27 +212,11 @@ rush_status call_dispatch(rush_call *c)
 
 /* -- requires_grad ------------------------------------------------------------------------------------------- */
 
-static bool list_requires_grad(const rush_list *l)
-{
-  for (size_t i = 0; i < l->n; i++)
-    if (l->items[i].tag == RUSH_TAG_TENSOR && l->items[i].as.tensor &&
-        tensor_requires_grad(l->items[i].as.tensor))
-      return true;
-  return false;
-}
-
-static bool value_requires_grad(rush_value v)
-{
-  if (v.tag == RUSH_TAG_TENSOR)
-    return v.as.tensor && tensor_requires_grad(v.as.tensor);
-  return v.tag == RUSH_TAG_LIST && v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_TENSOR &&
-         list_requires_grad(v.as.list);
-}
-
 static bool any_requires_grad(const rush_call *c)
 {
-  for (uint32_t i = 0; i < c->n_args; i++)
-    if (value_requires_grad(c->args[i]))
+  rush_tensor *t;
+  for (tensor_walk w = {c->args, c->n_args}; (t = tensor_walk_next(&w)) != NULL;)
+    if (tensor_requires_grad(t))
       return true;
   return false;
 }
@@ -257,20 +238,13 @@ static rush_status check_writes(rush_call *c)
   return RUSH_OK;
 }
 
-static bool is_argument(const rush_call *c, const rush_tensor *t, bool *written)
+int call_argument_of(const rush_call *c, const rush_tensor *t)
 {
-  const schema *sc = c->op->schema;
-  for (uint32_t i = 0; i < c->n_args; i++) {
-    rush_value v = c->args[i];
-    bool is = v.tag == RUSH_TAG_TENSOR && v.as.tensor == t;
-    for (size_t k = 0; v.tag == RUSH_TAG_LIST && k < v.as.list->n && !is; k++)
-      is = v.as.list->items[k].tag == RUSH_TAG_TENSOR && v.as.list->items[k].as.tensor == t;
-    if (is) {
-      *written = i < sc->n_args && sc->args[i].is_write;
-      return true;
-    }
-  }
-  return false;
+  const rush_tensor *arg;
+  for (tensor_walk w = {c->args, c->n_args}; (arg = tensor_walk_next(&w)) != NULL;)
+    if (arg == t)
+      return (int)w.at;
+  return -1;
 }
 
 /* Is it an operator on tensors, or one on lists of anything that happen to hold some? */
@@ -290,7 +264,8 @@ static bool takes_tensors(const schema *sc)
 static bool views_requiring(const rush_call *c, const rush_tensor *t)
 {
   for (uint32_t i = 0; i < c->n_args; i++)
-    if (c->args[i].tag == RUSH_TAG_TENSOR && value_requires_grad(c->args[i]) && c->args[i].as.tensor->st == t->st)
+    if (call_tensor(c, i) && tensor_requires_grad(call_tensor(c, i)) &&
+        call_tensor(c, i)->st == t->st)
       return true;
   return false;
 }
@@ -299,8 +274,10 @@ static bool views_requiring(const rush_call *c, const rush_tensor *t)
 static void settle_result(const rush_call *c, rush_tensor *t)
 {
   const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN;
-  bool written = false, is_arg = is_argument(c, t, &written);
-  if (is_arg && !written && (c->op->effects & OP_RETURNS_ARG || tensor_requires_grad(t)))
+  const int arg = call_argument_of(c, t);
+  const bool is_arg = arg >= 0;
+  if (is_arg && !call_writes(c, (uint32_t)arg) &&
+      (c->op->effects & OP_RETURNS_ARG || tensor_requires_grad(t)))
     return;
   if (c->cx->grad_mode && dtype_class_of(t->dtype) >= DTYPE_FLOAT)
     t->h.flags |= both;
@@ -310,14 +287,9 @@ static void settle_result(const rush_call *c, rush_tensor *t)
 
 static void settle_results(const rush_call *c)
 {
-  for (uint32_t i = 0; i < c->n_results; i++) {
-    rush_value v = c->results[i];
-    if (v.tag == RUSH_TAG_TENSOR && v.as.tensor)
-      settle_result(c, v.as.tensor);
-    for (size_t k = 0; v.tag == RUSH_TAG_LIST && k < v.as.list->n; k++)
-      if (v.as.list->items[k].tag == RUSH_TAG_TENSOR && v.as.list->items[k].as.tensor)
-        settle_result(c, v.as.list->items[k].as.tensor);
-  }
+  rush_tensor *t;
+  for (tensor_walk w = {c->results, c->n_results}; (t = tensor_walk_next(&w)) != NULL;)
+    settle_result(c, t);
 }
 
 /* Results of differentiable operators on what requires grad require it too, in grad mode. */

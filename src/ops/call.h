@@ -47,6 +47,31 @@ typedef struct op_node_state {
   rush_status (*run)(rush_call *call, void *body); /* gives all results */
 } op_node_state;
 
+/* The tensors among values, and in lists of them; undefined ones are left out:
+ *   for (tensor_walk w = {values, n}; (t = tensor_walk_next(&w)) != NULL;)  -- t stands in values[w.at] */
+typedef struct tensor_walk {
+  const rush_value *values;
+  uint32_t n, at;
+  size_t item; /* the next of values[at] */
+} tensor_walk;
+
+static inline rush_tensor *tensor_walk_next(tensor_walk *w)
+{
+  for (; w->at < w->n; w->at++, w->item = 0) {
+    const rush_value *v = &w->values[w->at];
+    const bool is_list = v->tag == RUSH_TAG_LIST;
+    const rush_value *items = is_list ? v->as.list->items : v;
+    const size_t n = is_list ? v->as.list->n : 1;
+    while (w->item < n &&
+           (items[w->item].tag == RUSH_TAG_TENSOR || items[w->item].tag == RUSH_TAG_NONE)) {
+      const rush_value *item = &items[w->item++];
+      if (item->tag == RUSH_TAG_TENSOR && item->as.tensor)
+        return item->as.tensor;
+    }
+  }
+  return NULL;
+}
+
 /* -- Operators ------------------------------------------------------------------------------------------ */
 
 typedef enum op_family { /* what the call path does around the kernel */
@@ -129,6 +154,12 @@ rush_status call_dispatch(rush_call *call) RUSH_CHECKED;
 rush_status call_through_body(rush_call *call) RUSH_CHECKED;
 void call_base_args(const rush_call *call, rush_value *args);
 bool call_gets_result(const op *o, uint32_t arg);
+/* Which argument t is itself, or stands in (a list), or -1; does the call write to that argument? */
+int call_argument_of(const rush_call *call, const rush_tensor *t);
+static inline bool call_writes(const rush_call *c, uint32_t arg)
+{
+  return arg < c->op->schema->n_args && c->op->schema->args[arg].is_write;
+}
 /* Convenience: call with complete arguments, results new. */
 rush_status op_invoke(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
                       rush_value *results, uint32_t n_results) RUSH_CHECKED;

@@ -1,5 +1,5 @@
 /* Gradients of recorded calls: values, second ones, writes, deep chains, what is freed, failing allocations. */
-#include "support/test.h"
+#include "support/oom.h"
 
 #include "rushlight/rushlight.h"
 
@@ -199,11 +199,65 @@ static void a_deep_chain(void **state)
   rush_context_release(c);
 }
 
+/* A recorded call, its leaves, gradients with a graph, theirs. */
+static rush_status record_and_ask(rush_module *m, const char *name, rush_context *c, rush_error *err)
+{
+  rush_gradient_options o = RUSH_GRADIENT_OPTIONS_INIT;
+  rush_call_options co = RUSH_CALL_OPTIONS_INIT;
+  rush_value x, y, dx, leaves;
+  int64_t size = 3;
+  o.create_graph = co.record_gradients = true;
+  TRY(rush_tensor_create(c, RUSH_FLOAT64, 1, &size, &x, err));
+  double *p = rush_tensor_data_mut(x.as.tensor);
+  for (int i = 0; i < 3; i++)
+    p[i] = i + 1;
+  rush_tensor_set_requires_grad(x.as.tensor, true);
+  rush_status st = rush_module_call_named(m, name, &x, 1, NULL, 0, &co, &y, err);
+  if (st == RUSH_OK) {
+    st = rush_gradient_leaves(c, &y, 1, &leaves, err);
+    if (st == RUSH_OK) {
+      rush_value_release(leaves);
+      st = rush_gradients(c, &y, NULL, 1, &x, 1, &o, &dx, err);
+    }
+    if (st == RUSH_OK) {
+      st = rush_backward(c, &dx, &x, 1, NULL, err);
+      rush_value_release(dx);
+    }
+    rush_value_release(y);
+  }
+  rush_value_release(x);
+  return st;
+}
+
+static const char summed[] = "import torch\n"
+                             "def many(x: Tensor):\n"
+                             "  out = torch.zeros([2, 3], dtype=torch.double)\n"
+                             "  out[0] = x * x\n"
+                             "  out.t()[1].mul_(x[0])\n"
+                             "  a, b, c = out.unbind(1)\n"
+                             "  return torch.cat([a, b * torch.stack([c, x[:2]])[1]]).exp().sum()\n";
+
+static void failing_allocations_are_survived(void **state)
+{
+  (void)state;
+  OOM_LOOP(cx) {
+    rush_module *m;
+    oom_.on = false;
+    assert_int_equal(rush_module_compile(cx.ctx, summed, strlen(summed), NULL, &m, NULL), RUSH_OK);
+    oom_.on = true;
+    rush_status st = record_and_ask(m, "many", cx.ctx, cx.err);
+    if (st != RUSH_OK && (st != RUSH_ENOMEM || !oom_.fired))
+      fail_msg("allocation %ld: %s: %s", oom_.round - 1, rush_status_name(st), cx.err->message);
+    rush_module_release(m);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gradients_and_theirs), cmocka_unit_test(writes_reach_the_base_and_its_views),
       cmocka_unit_test(no_grad_and_detach_stop), cmocka_unit_test(lists_of_tensors), cmocka_unit_test(what_is_refused),
-      cmocka_unit_test(records_are_used_up), cmocka_unit_test(a_deep_chain)};
+      cmocka_unit_test(records_are_used_up), cmocka_unit_test(a_deep_chain),
+      cmocka_unit_test(failing_allocations_are_survived)};
   return RUN_TESTS(tests);
 }
