@@ -252,8 +252,12 @@ static int module_traverse(PyObject *self, visitproc visit, void *arg)
 }
 static int module_clear(PyObject *self)
 {
+  PyObject *type, *value, *tb;
+
+  PyErr_Fetch(&type, &value, &tb); /* a module may go while an exception passes */
   unpublish_all((py_module *)self);
   Py_CLEAR(((py_module *)self)->cache);
+  PyErr_Restore(type, value, tb);
   return 0;
 }
 static void module_dealloc(PyObject *self)

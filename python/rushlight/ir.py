@@ -177,10 +177,17 @@ class _Node:
         return self._source()
 
     def scopeName(self) -> str:
-        return ""
+        """Of a traced node: "__module.a/__module.a.b", the modules that it was traced in."""
+        found = _SCOPE.search(str(self).partition("\n")[0])
+        return found[1] if found else ""
 
     def getModuleHierarchy(self) -> str:
-        return ""
+        """The same with the modules' classes: "a(Encoder).b(Linear)"; of a prim::GetAttr, of the module that has it."""
+        names = _modules_of(self.owningGraph())
+        if self.kind() == "prim::GetAttr":
+            return names.get(self.input().debugName(), ("", ""))[1]
+        path = self.scopeName().rpartition("/")[2].removeprefix("__module.")
+        return next((shown for at, shown in names.values() if at == path), "") if path else ""
 
     def copyMetadata(self, other: Node) -> Node:
         return self
@@ -209,6 +216,20 @@ class _Node:
     def copyAttributes(self, other: Node) -> Node:
         self._copy_attrs(other)
         return self
+
+
+_SCOPE = re.compile(r", scope: (\S+)")
+
+
+def _modules_of(graph: Graph) -> dict[str, tuple[str, str]]:
+    """By the names of values that are modules: their paths, and these with the names of their classes."""
+    found: dict[str, tuple[str, str]] = {}
+    for node in graph.nodes():
+        if node.kind() == "prim::GetAttr" and node.output().type().kind() == "ClassType":
+            path, shown = found.get(node.input().debugName(), ("", ""))
+            name, cls = node.s("name"), str(node.output().type()).rpartition(".")[2]
+            found[node.output().debugName()] = (f"{path}.{name}".lstrip("."), f"{shown}.{name}({cls})".lstrip("."))
+    return found
 
 
 def _getter(kind: str) -> Callable[[Node, str], Any]:

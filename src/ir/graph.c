@@ -85,6 +85,8 @@ static char *copy_text(session *s, ir_graph *g, const char *text, size_t len)
   return p;
 }
 
+void ir_node_set_scope(session *s, ir_node *n, const char *scope, size_t len) { n->scope = copy_text(s, n->graph, scope, len); }
+
 /* -- Constants ---------------------------------------------------------------------------------- */
 
 uint32_t ir_graph_add_constant(session *s, ir_graph *g, rush_value v)
@@ -287,7 +289,8 @@ static ir_node *copy_node(copier *c, const ir_node *from)
   n->op = from->op;
   n->function = from->function;
   n->range = from->range;
-  n->meta = from->meta;
+  if (from->scope)
+    ir_node_set_scope(c->s, n, from->scope, strlen(from->scope));
   for (uint32_t i = 0; i < from->n_inputs; i++)
     ir_node_add_input(c->s, n, mapped(c, ir_node_input(from, i)));
   for (uint32_t i = 0; i < from->n_blocks; i++)

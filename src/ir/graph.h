@@ -128,7 +128,7 @@ struct ir_node {
   struct function *function; /* IR_CALL_FUNCTION, IR_FORK, IR_CLOSURE: ir/program.h */
   ir_attr *attrs;
   source_range range;
-  void *meta;         /* ir/meta.h, made when first needed; NULL */
+  const char *scope;   /* modules it was traced in, "__module.a/__module.a.b", in the graph's memory; NULL */
   ir_graph *graph;
 };
 
@@ -218,6 +218,7 @@ bool ir_node_is_op(const ir_node *n, const char *name); /* by qualified name, an
 ir_node *ir_node_new_named(session *s, ir_graph *g, str name);
 /* Name the overload that the inputs fit, in the order of registration; one that fits still stays.  None: the node becomes
  * (or stays) IR_UNKNOWN_OP.  Other kinds are left alone. */
+void ir_node_set_scope(session *s, ir_node *n, const char *scope, size_t len); /* copied */
 void ir_node_resolve(session *s, ir_node *n);
 void ir_graph_resolve(session *s, ir_graph *g); /* all nodes */
 /* Is no output of it, or of a node inside it, used outside?  Then it can be destroyed. */

@@ -146,6 +146,50 @@ static void parse_inputs(ir_parser *p, ir_node *n)
   }
 }
 
+/* -- Where a node comes from ----------------------------------------------------------------------- */
+
+/* "f.py(7): f\vmain.py(9): <module>": Python's frames, innermost first; the source is their text, shown whole. */
+static const source *stack_of(ir_parser *p, str comment)
+{
+  const source *known = table_get(&p->stacks, comment);
+  const char *end = memchr(comment.p, '\v', comment.len);
+  const char *frame = session_strndup(p->s, comment.p, end ? (size_t)(end - comment.p) : comment.len);
+  const char *close = strstr(frame, "): "), *open = close;
+
+  if (known || !close)
+    return known;
+  while (open > frame && *open != '(')
+    open--;
+  const char *name = session_strndup(p->s, frame, (size_t)(open - frame));
+  char *text = session_strndup(p->s, comment.p, comment.len + 1);
+  text[comment.len] = '\n';
+  for (char *c = text; (c = strchr(c, '\v')) != NULL;)
+    *c = '\n';
+  source *src = program_add_source(p->s, p->places, name, text, comment.len + 1);
+  src->first_line = (uint32_t)strtoul(open + 1, NULL, 10);
+  put(p->s, &p->stacks, comment, src);
+  return src;
+}
+
+/* `, scope: __module.fc` and `# place`, where they follow a node. */
+static void parse_origin(ir_parser *p, ir_node *n)
+{
+  static const char scope[] = ", scope: ";
+
+  if (strncmp(p->at, scope, sizeof scope - 1) == 0) {
+    const char *from = p->at += sizeof scope - 1;
+    p->at += strcspn(from, " \t\r\n");
+    ir_node_set_scope(p->s, n, from, (size_t)(p->at - from));
+  }
+  if (!p->places || strncmp(p->at, " # ", 3) != 0)
+    return;
+  const char *from = p->at += 3;
+  p->at += strcspn(from, "\n");
+  const source *src = stack_of(p, (str){from, (size_t)(p->at - from)});
+  if (src)
+    n->range = (source_range){src, 0, (uint32_t)src->len};
+}
+
 /* -- Nodes -------------------------------------------------------------------------------------- */
 
 typedef struct pending_output { /* written before the node it belongs to */
@@ -216,6 +260,7 @@ static void parse_node(ir_parser *p, ir_block *b)
   if (parse_accept(p, "["))
     parse_attrs(p, n, n_outs ? outs[0].type : NULL);
   parse_inputs(p, n);
+  parse_origin(p, n);
   ir_node_resolve(p->s, n);
   ir_node_append(n, b);
   if (name.p[name.len - 1] >= '0' && name.p[name.len - 1] <= '9' && n->kind != IR_UNKNOWN_OP && n->kind != IR_OP)
@@ -261,6 +306,7 @@ static void parser_free(void *arg)
   table_free(&p->values);
   table_free(&p->functions);
   table_free(&p->groups);
+  table_free(&p->stacks);
 }
 
 /* Numbers of named values show nowhere; they only must not meet those that do. */
@@ -277,17 +323,16 @@ static void renumber_named(ir_parser *p, ir_block *b)
   }
 }
 
-ir_graph *ir_parse(session *s, type_store *ts, const char *text) { return ir_parse_with(s, ts, text, IR_TENSORS_LEFT); }
-
-ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors)
+static ir_graph *parse_graph(session *s, type_store *ts, const char *text, ir_tensors tensors, program *places)
 {
   ir_parser *p = session_new(s, ir_parser);
 
-  *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text, .g = ir_graph_new(s, ts), .tensors = tensors};
+  *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text, .g = ir_graph_new(s, ts), .tensors = tensors, .places = places};
   session_defer(s, ir_graph_free_deferred, p->g);
   table_init(&p->values, s->cx->ctx);
   table_init(&p->functions, s->cx->ctx);
   table_init(&p->groups, s->cx->ctx);
+  table_init(&p->stacks, s->cx->ctx);
   session_defer(s, parser_free, p);
   parse_graph_block(p, p->g->block);
   while (parse_accept_word(p, "with"))
@@ -298,6 +343,18 @@ ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors
   renumber_named(p, p->g->block);
   p->g->next_id = p->max_id;
   return session_keep(s, p->g);
+}
+
+ir_graph *ir_parse(session *s, type_store *ts, const char *text) { return ir_parse_with(s, ts, text, IR_TENSORS_LEFT); }
+
+ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors)
+{
+  return parse_graph(s, ts, text, tensors, NULL);
+}
+
+ir_graph *ir_parse_traced(session *s, program *p, const char *text)
+{
+  return parse_graph(s, &p->types, text, IR_TENSORS_LEFT, p);
 }
 
 const type *ir_parse_type(session *s, type_store *ts, const char *text)

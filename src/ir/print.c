@@ -502,6 +502,8 @@ static void print_node(printer *p, const ir_node *n, int level)
     print_constant(out, ir_constant_value(n));
   print_attrs(out, n);
   print_inputs(p, n);
+  if (n->scope)
+    text_printf(out, ", scope: %s", n->scope);
   if (p->ranges)
     print_range(out, &n->range);
   text_putc(out, '\n');

@@ -149,6 +149,15 @@ void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
   store(e, name, v.as.value, annotated ? annotated : v.as.value->type);
 }
 
+void em_set_self(emitter *e, const char *name, ir_value *self)
+{
+  sugared *kept = session_new(e->s, sugared);
+
+  *kept = sugar_value(self);
+  ir_value_set_name(e->s, self, name);
+  put_var(e, e->frame, name)->sugar = kept;
+}
+
 void em_del_var(emitter *e, const ast_expr *x)
 {
   e->at = x->at;

@@ -563,7 +563,7 @@ static void set_constants(session *s, ir_graph *g, const rush_value *constants, 
 function *script_define_graph(session *s, program *p, const type *self, const char *name, const char *text,
                               const rush_value *constants, uint32_t n)
 {
-  ir_graph *g = ir_parse(s, &p->types, text);
+  ir_graph *g = ir_parse_traced(s, p, text);
 
   session_defer(s, free_graph, g);
   set_constants(s, g, constants, n);

@@ -27,9 +27,18 @@ class Value:
         return erase(self.type)
 
 
+WITHOUT_PLACE = {"aten::Int", "aten::Float", "aten::Bool", "aten::ScalarImplicit"}
+
+
+def place(where: str) -> str:
+    """The innermost frame, "f.py(7): f", as graphs show it: "f.py:7:0"."""
+    file, _, line = where.partition("\n")[0].rpartition("): ")[0].rpartition("(")
+    return f"{file}:{line}:0" if file else ""
+
+
 class Node:
     """`attributes` as the text has them: 'name="forward"'.  `constant`: index of the tensor that a prim::Constant is.
-    `tied`: values of one memory, when nothing else is written to."""
+    `tied`: values of one memory, when nothing else is written to.  `where`: Python's frames, innermost first, a line each."""
 
     __slots__ = ("attributes", "constant", "frame", "inputs", "is_random", "kind", "mutates", "outputs", "tied", "where")
 
@@ -187,7 +196,8 @@ class Record:
         after: Value | None = None,
     ) -> Node:
         """At the end of the open frame, or just behind what gives `after`."""
-        node = Node(kind, inputs, attributes, where)
+        has_place = kind not in WITHOUT_PLACE and (not kind.startswith("prim::") or (kind == "prim::Constant" and attributes))
+        node = Node(kind, inputs, attributes, where if has_place else "")
         node.frame = frame = self.frame if after is None or after.frame is None else after.frame
         for type in types:
             value = self.value(type, frame)
@@ -409,6 +419,12 @@ def _frames(frame: Frame) -> Iterator[Frame]:
             yield from _frames(item)
 
 
+def scope(path: str) -> str:
+    """Of nodes of the module "a.b": "__module.a/__module.a.b"."""
+    names = path.split(".")
+    return "/".join("__module." + ".".join(names[: i + 1]) for i in range(len(names)))
+
+
 def _counted() -> Any:
     """forward, forward1, forward2 ... of each module."""
     calls: dict[str | None, int] = {}
@@ -428,7 +444,8 @@ def _is_inside(frame: Frame, outer: Frame) -> bool:
 
 
 class Function:
-    """One frame as a function: `text` is its graph, `constants` the tensors of its prim::Constants in order."""
+    """One frame as a function: `text` is its graph, comments of which say where in Python a node comes from (ir_parse_traced),
+    `constants` the tensors of its prim::Constants in order."""
 
     def __init__(self, record: Record, frame: Frame, inputs: list[Value], outputs: list[Value], module_type: Any) -> None:
         self.record, self.frame, self.module_type = record, frame, module_type
@@ -440,6 +457,7 @@ class Function:
         self.constants: list[Any] = []
         self.is_root = frame is record.root and not record.is_counted
         self.n_values = 0
+        self.scope = f", scope: {scope(frame.path)}" if frame.path else ""
         self.last = record.n_values if self.is_root else self.count(frame, inputs)
         parameters = [f"{self.define(frame.me)} : {module_type(frame.path)}"] if self.has_self() else []
         for value in inputs:
@@ -455,9 +473,8 @@ class Function:
             else:
                 self.add(item)
         result = self.result(outputs)
-        head = ",\n      ".join(parameters)
-        body = "".join(f"  {line}\n" for line in self.lines)
-        self.text = f"graph({head}):\n{body}  return ({result})\n"
+        self.head, self.last_line = "graph(" + ",\n      ".join(parameters) + "):\n", f"  return ({result})\n"
+        self.text = self.head + "".join(f"  {line}\n" for line in self.lines) + self.last_line
 
     @staticmethod
     def count(frame: Frame, inputs: list[Value]) -> int:
@@ -501,9 +518,10 @@ class Function:
             self.lines.append(f"%{number} : Function = prim::Constant{attributes}()")
             inputs, attributes = [f"%{number}", *inputs], ""
         outputs = ", ".join(f"{self.define(v)} : {v.type}" for v in node.outputs)
-        where = f" # {node.where}" if node.where else ""
-        self.line_of[node] = f"{outputs} = {node.kind}{attributes}({', '.join(inputs)}){where}"
-        self.lines.append(self.line_of[node])
+        made = f"{outputs} = {node.kind}{attributes}({', '.join(inputs)})"
+        self.line_of[node] = f"{made} # {place(node.where)}" if node.where else made
+        frames = node.where.rstrip("\n").replace("\n", "\v")
+        self.lines.append(f"{made}{self.scope} # {frames}" if frames else made + self.scope)
 
     def fork(self, task: Frame) -> None:
         assert task.future is not None

@@ -873,9 +873,13 @@ def innermost() -> Any:
 
 
 def location() -> str:
-    """Where that is: "file.py:12:0"."""
-    frame = innermost()
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}:0" if frame is not None else ""
+    """Where that is: its frame and those that called it, "file.py(12): function", without ours."""
+    frame, lines = innermost(), []
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            lines.append(f"{frame.f_code.co_filename}({frame.f_lineno}): {frame.f_code.co_name}\n")
+        frame = frame.f_back
+    return "".join(lines)
 
 
 def variable_name(tensor: torch.Tensor) -> str | None:

@@ -369,6 +369,7 @@ class Recording:
         self.torch = __import__("torch")
         self.tracer = tracer = torch_trace.Tracer()
         tracer.outplace = options.outplace
+        self.of, self.modules = of, {path.partition(".")[2]: module for module, path in modules.items()}
         self.tensor_type = torch_trace.tensor_type
         if of is not None:
             tracer.record.is_method = True
@@ -476,16 +477,22 @@ class Recording:
             return tracer.record.one("prim::ListConstruct", parts, self.plain_type(value))
         raise RuntimeError(OUTPUTS)
 
+    def type_name(self, path: str) -> str:
+        cls = type(self.modules.get(path, self.of))
+        return f"__torch__.{cls.__module__}.{cls.__name__}".replace("__main__.", "")
+
     @functools.cached_property
     def neutral(self) -> list[Any]:
-        """The functions, with paths for the names of modules' types."""
-        return self.tracer.record.functions(self.output, lambda path: f"__module.{path}" if path else "__module", None, True)
+        """The functions, apart from any program's."""
+        return self.tracer.record.functions(self.output, self.type_name, None, True)
+
+    @functools.cached_property
+    def plain_lines(self) -> list[tuple[str, str]]:
+        """All graphs, without what is known of sizes: lines, and where in Python each comes from."""
+        return [line for made in self.neutral for line in _shown(made)]
 
     def plain_text(self) -> str:
-        """All graphs, without what is known of sizes."""
-        from .record import erase
-
-        return "".join(_shown(f, erase) for f in self.neutral)
+        return "".join(line for line, _ in self.plain_lines)
 
     def random_lines(self) -> list[str]:
         """The traced function's own nodes that draw random numbers."""
@@ -496,20 +503,17 @@ class Recording:
         return [tensor for f in self.neutral for tensor in f.constants]
 
 
-def _place(line: str) -> str:
-    """Where a line of a graph's text says it comes from."""
-    file, _, number = line.rpartition(" # ")[2].removesuffix(":0").rpartition(":")
-    return f"{file}({number})" if number.isdigit() else ""
-
-
-def _shown(made: Any, erase: Any) -> str:
-    """A function's graph; constants of one element are shown."""
+def _shown(made: Any) -> list[tuple[str, str]]:
+    """A function's graph, with where its lines come from; constants of one element are shown."""
+    from .record import erase, place
     from .torch_trace import kind_name
 
     left = iter(made.constants)
-    lines = []
-    for line in made.text.splitlines():
-        head, mark, where = line.partition(" # ")
+    lines = [(erase(made.head), "")]
+    for full in made.lines:
+        head, mark, frames = full.partition(" # ")
+        head, _, _ = head.partition(made.scope) if made.scope else (head, "", "")
+        where = frames.replace("\v", "\n") + "\n" if mark else ""
         if head.endswith("[value=<Tensor>]()"):
             tensor = next(left)
             if tensor.numel() == 1 and not tensor.is_complex():
@@ -518,8 +522,8 @@ def _shown(made: Any, erase: Any) -> str:
                 items, kind = "".join(f" {n:g} " for n in tensor.tolist()), kind_name(tensor).removesuffix("Tensor")
                 head = head.replace("<Tensor>", f"{items}[ CPU{kind}Type{{{tensor.numel()}}} ]")
         name, equals, rest = head.partition(" = ")
-        lines.append((erase(name) + equals + rest if equals else erase(head)) + mark + where + "\n")
-    return "".join(lines)
+        lines.append((f"  {erase(name) + equals + rest if equals else erase(head)}{mark and f' # {place(where)}'}\n", where))
+    return [*lines, (made.last_line, "")]
 
 
 def _can_be_traced(value: Any) -> bool:
@@ -642,17 +646,17 @@ class Checker:
                 )
 
     def compare_graphs(self, first: Recording, again: Recording) -> None:
-        ours, theirs = first.plain_text(), again.plain_text()
+        ours, theirs = first.plain_lines, again.plain_lines
         graph_error = tensor_error = None
-        if ours != theirs:
-            lines = difflib.ndiff(ours.splitlines(True), theirs.splitlines(True))
+        if first.plain_text() != again.plain_text():
+            lines = difflib.ndiff(first.plain_text().splitlines(True), again.plain_text().splitlines(True))
             graph_error = "Graph diff:\n" + _indent("".join(lines).rstrip()) + "\n"
-            for a, b in zip(ours.splitlines(), theirs.splitlines(), strict=False):
+            for (a, at), (b, here) in zip(ours, theirs, strict=False):
                 if a != b:
                     graph_error += (
                         "First diverging operator:\nNode diff:\n"
                         + _indent("".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip())
-                        + f"\nTrace source location:\n{_indent(_place(a))}\nCheck source location:\n{_indent(_place(b))}\n"
+                        + f"\nTrace source location:\n{_indent(at.strip())}\nCheck source location:\n{_indent(here.strip())}\n"
                     )
                     break
         tensor_error = self.compare_constants(first, again)
@@ -662,11 +666,11 @@ class Checker:
     def compare_constants(self, first: Recording, again: Recording) -> str | None:
         import torch
 
-        shown = [line for line in first.plain_text().splitlines() if "Tensor = prim::Constant[value=" in line]
-        for a, b, line in zip(first.constants(), again.constants(), shown, strict=False):
+        shown = [row for row in first.plain_lines if "Tensor = prim::Constant[value=" in row[0]]
+        for a, b, (line, where) in zip(first.constants(), again.constants(), shown, strict=False):
             try:
                 torch.testing.assert_close(a, b, equal_nan=True)
             except AssertionError as error:
-                node = f"Node:\n{_indent(line.strip())}\nSource Location:\n{_indent(_place(line))}\n"
+                node = f"Node:\n{_indent(line.strip())}\nSource Location:\n{_indent(where.strip())}\n"
                 return f"{node}Comparison exception: {_indent(str(error))}"
         return None
