@@ -1,4 +1,4 @@
-"""programs_script.py: PyTorch and Rushlight run the same archives; results, prints and errors agree."""
+"""script_programs*.py: PyTorch and Rushlight run the same archives; results, prints and errors agree."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import programs_more  # noqa: E402, F401
 import rushlight  # noqa: E402
-from programs_script import PROGRAMS  # noqa: E402
+import script_programs_classes  # noqa: E402, F401
+import script_programs_corners  # noqa: E402, F401
+import script_programs_flow  # noqa: E402, F401
+import script_programs_modules  # noqa: E402, F401
+import script_programs_texts  # noqa: E402, F401
+from script_programs import PROGRAMS  # noqa: E402
 
 
 def same(got: Any, want: Any) -> bool:

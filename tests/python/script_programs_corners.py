@@ -1,11 +1,11 @@
-"""More programs (see programs_script.py): rarer corners of the language, networks with logic of their own."""
+"""Programs in rarer corners of the language, and networks with logic of their own."""
 
 import math
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import torch
 import torch.nn.functional as F
-from programs_script import calls
+from script_programs import calls
 from torch import Tensor, nn
 from torch.jit import Final
 

@@ -1,0 +1,283 @@
+"""Seeds that are exported programs and saved tensors: by hand, or by PyTorch where it is there (fuzz_seeds.py)."""
+
+from __future__ import annotations
+
+import io
+import json
+import pathlib
+import sys
+from collections.abc import Iterator
+
+from fuzz_archives import below_root, sections, wanted
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+
+# -- What only PyTorch writes ------------------------------------------------------------------------------------------
+
+
+def node(target: str, outputs: list[object], *args: tuple[str, object]) -> dict[str, object]:
+    inputs = [{"name": name, "arg": arg} for name, arg in args]
+    return {"target": target, "inputs": inputs, "outputs": outputs, "metadata": {}}
+
+
+def tensor_named(name: str) -> dict[str, object]:
+    return {"as_tensor": {"name": name}}
+
+
+def crafted() -> Iterator[bytes]:
+    """The fixture's program with other nodes: arguments of every kind, operators on symbols, what few programs have."""
+    content = {k: v for k, v in below_root((TOP / "tests" / "data" / "digits.pt2").read_bytes()).items() if wanted(k)}
+    x, y = tensor_named("x"), tensor_named("y")
+    add = node("torch.ops.aten.add.Tensor", [tensor_named("c")], ("self", tensor_named("a")), ("other", tensor_named("b")))
+    graph = {"inputs": [tensor_named("a"), tensor_named("b")], "outputs": [tensor_named("c")], "nodes": [add]}
+    body = {"as_graph": {"name": "g", "graph": graph}}
+    n = {"as_sym_int": {"as_name": "n"}}
+    size = node("torch.ops.aten.sym_size.int", [n], ("self", x), ("dim", {"as_int": 0}))
+    half = node("_operator.truediv", [{"as_sym_float": {"as_name": "h"}}], ("", n), ("", {"as_int": 2}))
+    h = {"as_sym_float": {"as_name": "h"}}
+    more = node("_operator.gt", [{"as_sym_bool": {"as_name": "m"}}], ("", n), ("", {"as_int": 2}))
+    m = {"as_sym_bool": {"as_name": "m"}}
+    relu = node("torch.ops.aten.relu.default", [y], ("self", x))
+    out_n = {"as_sym_int": {"as_name": "k"}}
+    lists = [
+        {"as_bools": [True, False]},
+        {"as_strings": ["a", "b"]},
+        {"as_floats": [1.5]},
+        {"as_ints": [1]},
+        {"as_sym_ints": [{"as_int": 1}, {"as_name": "n"}]},
+        {"as_sym_floats": [{"as_float": 0.5}, {"as_name": "h"}]},
+        {"as_sym_bools": [{"as_bool": True}, {"as_name": "m"}]},
+        {"as_optional_tensor": {"as_tensor": {"name": "x"}}},
+        {"as_optional_tensor": {"as_none": True}},
+        {"as_optional_tensors": [{"as_tensor": {"name": "x"}}, {"as_none": True}] * 9},
+        {"as_tensors": [{"name": "x"}] * 20},
+        {"as_nested_tensors": [[{"name": "x"}]]},
+        {"as_int_lists": [[1], []]},
+        {"as_float_lists": [[1.5]]},
+        {"as_complex": {"real": 1.0, "imag": 2.0, "more": 0}},
+        {"as_device": {"type": "cpu", "index": 1}},
+        {"as_memory_format": 99},
+        {"as_memory_format": 1},
+        {"as_layout": 7},
+        {"as_scalar_type": 99},
+        {"as_sym_int": {"as_int": 1}},
+        {"as_sym_bool": {"as_bool": False}},
+        {"as_sym_int": {}},
+        {"as_bogus": 1},
+    ]
+    programs = [
+        [
+            node(
+                "torch.ops.higher_order.associative_scan",
+                [{"as_tensors": [{"name": "y"}]}],
+                ("", body),
+                ("", {"as_tensors": [{"name": "x"}]}),
+                ("", {"as_tensors": []}),
+            )
+        ],
+        [node("torch.ops.higher_order.associative_scan", [y], ("", body), ("", {"as_tensors": []}))],
+        [
+            node(
+                "torch.ops.higher_order.map_impl",
+                [y],
+                ("", body),
+                ("", {"as_tensors": [{"name": "x"}]}),
+                ("", {"as_tensors": [{"name": "x"}]}),
+            )
+        ],
+        [
+            node(
+                "torch.ops.higher_order.cond",
+                [y],
+                ("", x),
+                ("", body),
+                ("", body),
+                ("", {"as_tensors": [{"name": "x"}, {"name": "x"}]}),
+            )
+        ],
+        [node("torch.ops.higher_order.cond", [y], ("", {"as_int": 1}), ("", body), ("", body), ("", {"as_tensors": []}))],
+        [
+            node(
+                "torch.ops.higher_order.while_loop",
+                [y],
+                ("", body),
+                ("", body),
+                ("", {"as_tensors": [{"name": "x"}, {"name": "x"}]}),
+                ("", {"as_tensors": []}),
+            )
+        ],
+        [
+            node(
+                "torch.ops.higher_order.with_effects",
+                [tensor_named("t"), y],
+                ("", {"as_none": True}),
+                ("", {"as_string": "torch.ops.aten.relu.default"}),
+                ("", x),
+            )
+        ],
+        [node("torch.ops.higher_order.with_effects", [y], ("", {"as_none": True}))],
+        [
+            node(
+                "torch.ops.higher_order.wrap_with_set_grad_enabled", [y], ("", {"as_bool": False}), ("", body), ("", x), ("", x)
+            )
+        ],
+        [node("torch.ops.higher_order.wrap_with_set_grad_enabled", [y])],
+        [
+            node(
+                "torch.ops.higher_order.wrap_with_autocast",
+                [y],
+                ("", {"as_string": "cpu"}),
+                ("", {"as_scalar_type": 13}),
+                ("", {"as_bool": True}),
+                ("", {"as_none": True}),
+                ("", body),
+                ("", x),
+                ("", x),
+            )
+        ],
+        [size, half, more, node("torch.sym_ite", [out_n], ("", m), ("", n), ("", {"as_int": 7})), relu],
+        [size, half, more, node("torch.sym_ite", [out_n], ("", n), ("", n), ("", h)), relu],
+        [size, node("torch.sym_ite", [out_n], ("", n)), relu],
+        [
+            size,
+            node("_operator.pos", [out_n], ("", n)),
+            node("torch.sym_int", [{"as_sym_int": {"as_name": "j"}}], ("", n)),
+            relu,
+        ],
+        [
+            size,
+            half,
+            node("_operator.add", [h], ("", n), ("", h)),
+            node("_operator.neg", [{"as_sym_float": {"as_name": "q"}}], ("", h)),
+            relu,
+        ],
+        [size, node("_operator.pow", [out_n], ("", n), ("", n)), node("_operator.add", [out_n], ("", n)), relu],
+        [size, node("_operator.add", [out_n], ("", n), ("", body)), relu],
+        [node("torch.ops.aten.max.dim", [y], ("self", x), ("dim", {"as_int": 0}))],
+        [node("torch.ops.aten.split.Tensor", [y], ("self", x), ("split_size", {"as_int": 1}))],
+        [node("torch.ops.aten.relu.default", [{"as_tensors": [{"name": "y"}]}], ("self", x))],
+        [node("torch.ops.aten.mul.Tensor", [y], ("self", {"as_int": 2}), ("other", x))],
+        [node("torch.ops.aten.mul.Tensor", [y], ("self", x), ("other", {"as_complex": {"real": 0.0, "imag": 1.0}}))],
+        [
+            node(
+                "torch.ops.aten.upsample_nearest2d.vec",
+                [y],
+                ("input", x),
+                ("output_size", {"as_none": True}),
+                ("scale_factors", {"as_ints": [2, 2]}),
+            )
+        ],
+        [node("torch.ops.aten.sum.dim_IntList", [y], ("self", x), ("dim", {"as_int": 0}))],
+        [node("torch.ops.aten.cat.default", [y], ("tensors", {"as_ints": []}))],
+        [node("torch.ops.aten.dropout.default", [y], ("input", x), ("p", {"as_int": 0}), ("train", {"as_bool": False}))],
+        [node("torch.ops.aten.add.Tensor", [y], ("self", x))],
+        [node("torch.ops.aten.add.Tensor", [y], ("self", x), ("bogus", x))],
+        [node("torch.ops.aten.add.Tensor", [y], ("self", {"as_string": "a"}), ("other", x))],
+        [node("torch.ops.aten.__contains__.int_list", [y], ("l", x))],
+        [node("torch.ops.aten.list.t", [y], ("l", {"as_ints": [1]}))],
+        *([size, half, more, node("torch.ops.foo.bar.default", [y], ("a", kind))] for kind in lists),
+    ]
+    for nodes in programs:
+        model = json.loads(content["models/model.json"])
+        module = model["graph_module"]
+        module["graph"] |= {"nodes": nodes, "outputs": [y], "tensor_values": {}}
+        for spec in module["signature"]["output_specs"]:
+            spec["user_output"] = {"arg": y}
+        yield sections("models/model.json", content | {"models/model.json": json.dumps(model).encode()})
+
+
+def exported() -> Iterator[bytes]:
+    """Exported programs with control flow, symbols, autocast; nothing without torch."""
+    try:
+        import torch
+        from torch._higher_order_ops.associative_scan import associative_scan
+        from torch._higher_order_ops.map import map as torch_map
+        from torch._higher_order_ops.scan import scan
+        from torch._higher_order_ops.while_loop import while_loop
+    except ImportError:
+        return
+    batch = torch.export.Dim("b", min=2, max=9)
+    x = torch.ones(3, 2)
+    half = torch.autocast("cpu", dtype=torch.bfloat16)
+
+    def cast(x: torch.Tensor) -> object:
+        with half:
+            return x @ x.t(), torch.cat([x, x @ x.t()], 1)
+
+    def symbols(x: torch.Tensor) -> object:
+        b = x.size(0)
+        y = x.new_zeros(b * 2 + 1, b // 2 + 2), x.new_zeros(torch.sym_max(b, 4))
+        return y, b * 0.5, b % 5, torch.sym_float(b), b, -b
+
+    def kinds(x: torch.Tensor) -> object:
+        y = torch.cat([x, x]).to(torch.float64, memory_format=torch.contiguous_format)
+        z = torch.full([2], 1 + 2j), torch.arange(3, dtype=torch.int32), x[torch.tensor([0, 1])], x[:, [0]], x[..., None]
+        return (
+            y,
+            z,
+            torch.nn.functional.interpolate(x[None, None], scale_factor=[2.0, 1.5], mode="bilinear"),
+            x.sum(),
+            torch.empty_like(x),
+            x.chunk(2),
+        )
+
+    programs = [
+        (lambda x: torch.cond(x.sum() > 1, lambda a: a + 1, lambda a: a.sin(), (x,)), (x,), None),
+        (lambda x: while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 2), (torch.tensor(0), x)), (x,), None),
+        (lambda x: torch_map(lambda a, k: a + k, x, torch.ones(2)), (x,), None),
+        (lambda x: scan(lambda c, a: (c + a, c * a), torch.zeros(2), x), (x,), None),
+        (lambda x: associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic"), (x,), None),
+        (cast, (x,), None),
+        (symbols, (x,), ({0: batch},)),
+        (kinds, (x,), None),
+        (lambda x: torch.no_grad()(lambda a: a * 2)(x), (x,), None),
+        (lambda x, k=2, *, n=None: {"a": x * k, "b": [x, None, 1.5, "s"]}, (x, 3), None),
+    ]
+    for f, args, dynamic in programs:
+        module = type("M", (torch.nn.Module,), {"forward": lambda self, *a, f=f: f(*a)})()
+        module.register_buffer("w", torch.ones(2, 2))
+        try:
+            out = io.BytesIO()
+            torch.export.save(
+                torch.export.export(module, args, dynamic_shapes=(dynamic,) if dynamic else None, strict=False), out
+            )
+            content = {k: v for k, v in below_root(out.getvalue()).items() if wanted(k) and not k.startswith("data/sample")}
+        except Exception as e:  # noqa: BLE001
+            print(f"no seed: {str(e).splitlines()[0]}", file=sys.stderr)
+            continue
+        model = json.loads(content["models/model.json"])
+        for node in model["graph_module"]["graph"]["nodes"]:
+            node["metadata"] = {}
+        content["models/model.json"] = json.dumps(model).encode()
+        yield sections("models/model.json", content)
+
+
+def saved() -> Iterator[bytes]:
+    """data.pkl of tensors that are no plain ones; nothing without torch."""
+    try:
+        import torch
+    except ImportError:
+        return
+    x = torch.ones(2, 2)
+    values = [
+        torch.nn.Parameter(x),
+        torch.quantize_per_tensor(x, 0.5, 3, torch.quint8),
+        torch.quantize_per_channel(x, torch.ones(2), torch.zeros(2, dtype=torch.int64), 0, torch.qint8),
+        torch.ones(2, dtype=torch.complex64).conj(),
+        torch._neg_view(x),
+        torch.ones(2, dtype=torch.uint16),
+        x.to(torch.float8_e4m3fn),
+        {"a": [x, x[0], torch.float16, torch.device("cpu"), torch.Size([1]), torch.strided]},
+        torch.nn.Linear(2, 2).state_dict(),
+        torch.nn.Parameter(x).to(torch.bfloat16),
+    ]
+    for value in values:
+        for zipped in (True, False):
+            out = io.BytesIO()
+            torch.save(value, out, _use_new_zipfile_serialization=zipped)
+            if not zipped:
+                yield out.getvalue()
+                continue
+            content = {k: v for k, v in below_root(out.getvalue()).items() if wanted(k)}
+            yield sections("data.pkl", content)
+            yield sections("data.pkl", content | {"byteorder": b"big"})
