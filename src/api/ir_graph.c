@@ -69,13 +69,12 @@ rush_status ir_text(ir_graph *g, ir_text_fn *fn, edit *e, char **out, rush_error
 
 rush_status ir_misuse(rush_error *err, const char *fmt, ...)
 {
-  char text[512];
   va_list ap;
 
   va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
+  rush_status st = error_set_va(err, RUSH_EARGUMENT, "RuntimeError", fmt, ap);
   va_end(ap);
-  return error_set_type(err, RUSH_EARGUMENT, "RuntimeError", "%s", text);
+  return st;
 }
 
 rush_status ir_need_node(const ir_node *n, rush_error *err)

@@ -2,6 +2,7 @@
 #include "archive/pickler.h"
 
 #include "archive/unpickle.h"
+#include "base/grow.h"
 #include "ops/call.h"
 #include "run/code.h"
 
@@ -70,14 +71,7 @@ static uint32_t storage_number(pickler *p, storage *st)
   }
   if (known)
     return (uint32_t)(known - 1);
-  if (p->n_storages == p->cap_storages) {
-    uint32_t cap = p->cap_storages ? 2 * p->cap_storages : 32;
-    storage **grown = session_array(p->s, storage *, cap);
-    if (p->n_storages)
-      memcpy(grown, p->storages, p->n_storages * sizeof *grown);
-    p->storages = grown;
-    p->cap_storages = cap;
-  }
+  GROW(p->s, p->storages, p->n_storages, p->cap_storages, 32);
   p->storages[p->n_storages++] = st;
   if (!table_put(&p->memo, key, (void *)(uintptr_t)p->n_storages))
     session_check(p->s, call_nomem(p->s->cx));

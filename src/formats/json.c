@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/number.h"
 #include "base/table.h"
 
@@ -297,14 +298,6 @@ static size_t scan_string(json *j, bool check_utf8, bool *plain)
   json_fail(j, "a string without end");
 }
 
-static int hex_digit(char ch)
-{
-  if (ch >= '0' && ch <= '9')
-    return ch - '0';
-  ch |= 0x20;
-  return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
-}
-
 /* The \uXXXX escape whose backslash is at `at`, or -1.  `end` is the closing quote. */
 static int32_t read_u(const char *p, size_t at, size_t end)
 {
@@ -423,14 +416,7 @@ static bool seen(const json_level *l, const json_key *key)
 
 static void add_key(json *j, json_level *l, const json_key *key)
 {
-  if (l->n_keys == l->cap_keys) {
-    uint32_t cap = l->cap_keys ? l->cap_keys * 2 : 8;
-    json_key *keys = session_array(j->s, json_key, cap);
-    if (l->n_keys)
-      memcpy(keys, l->keys, l->n_keys * sizeof *keys);
-    l->keys = keys;
-    l->cap_keys = cap;
-  }
+  GROW(j->s, l->keys, l->n_keys, l->cap_keys, 8);
   l->keys[l->n_keys++] = *key;
   if (l->n_keys <= LINEAR_KEYS)
     return;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/number.h"
 
 /* Opcodes, by the names of Python's pickletools. */
@@ -183,14 +184,7 @@ static pickle_node *pop(machine *m)
 
 static void push_mark(machine *m)
 {
-  if (m->n_marks == m->cap_marks) {
-    uint32_t cap = m->cap_marks ? m->cap_marks * 2 : 16;
-    uint32_t *marks = session_array(m->s, uint32_t, cap);
-    if (m->n_marks)
-      memcpy(marks, m->marks, m->n_marks * sizeof *marks);
-    m->marks = marks;
-    m->cap_marks = cap;
-  }
+  GROW(m->s, m->marks, m->n_marks, m->cap_marks, 16);
   m->marks[m->n_marks++] = m->stack.n;
 }
 
@@ -296,14 +290,6 @@ static void op_float(machine *m)
 }
 
 /* -- Strings of protocol 0 --------------------------------------------------------------------- */
-
-static int hex_digit(char ch)
-{
-  if (ch >= '0' && ch <= '9')
-    return ch - '0';
-  ch |= 0x20;
-  return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
-}
 
 /* The number of n hex digits at p, or -1. */
 static int64_t hex_number(const char *p, size_t left, size_t n)

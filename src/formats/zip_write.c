@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/table.h"
 #include "formats/zip_int.h"
 
@@ -96,13 +97,7 @@ static record *record_new(zip_writer *z, const char *path)
   session *s = z->s;
 
   ASSERT(!z->finished, "the archive is finished");
-  if (z->n == z->cap) {
-    z->cap = z->cap ? z->cap * 2 : 64;
-    record *more = session_array(s, record, z->cap);
-    if (z->n)
-      memcpy(more, z->records, z->n * sizeof *more);
-    z->records = more;
-  }
+  GROW(s, z->records, z->n, z->cap, 64);
   record *r = &z->records[z->n++];
   r->name = session_printf(s, "%s/%s", z->root, path);
   if (strlen(r->name) > UINT16_MAX)

@@ -92,15 +92,7 @@ static void write_group(alias_info *a, uint32_t i, uint8_t what)
   a->written[root_of(a, i)] |= what;
   if (!a->all)
     return;
-  if (a->n_writes == a->cap_writes) {
-    uint32_t cap = a->cap_writes ? 2 * a->cap_writes : 64;
-    struct write *fresh = session_array(a->s, struct write, cap);
-
-    if (a->n_writes)
-      memcpy(fresh, a->writes, a->n_writes * sizeof *fresh);
-    a->writes = fresh;
-    a->cap_writes = cap;
-  }
+  GROW(a->s, a->writes, a->n_writes, a->cap_writes, 64);
   a->writes[a->n_writes++] = (struct write){a->now, i};
 }
 

@@ -269,9 +269,8 @@ static inline const char *ir_attr_string(const ir_node *n, const char *name)
 
 void ir_print(text_buf *out, const ir_graph *g, bool with_ranges); /* as PyTorch prints */
 void ir_print_node(text_buf *out, const ir_node *n);
-/* Constants as both texts write them: 1., 0.10000000000000001; "a\n". */
+/* A constant as both texts write it: 1., 0.10000000000000001. */
 void ir_print_float(text_buf *out, double d);
-void ir_print_quoted(text_buf *out, str s);
 void ir_print_node_with(text_buf *out, const ir_node *n, bool with_ranges);
 /* A fork, or a group (also one of an operator from outside), whose block takes all it uses as inputs: printed after the graph, `with prim::fork_0 = graph(...)`. */
 bool ir_node_is_subgraph(const ir_node *n);

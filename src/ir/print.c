@@ -1,6 +1,7 @@
 /* ir/print.c -- the text of a graph, as PyTorch prints it. */
 #include "ir/graph.h"
 #include "ir/program.h"
+#include "value/schema.h"
 
 #include <math.h>
 
@@ -37,26 +38,6 @@ void ir_print_float(text_buf *out, double d)
   } else {
     text_printf(out, "%.17g", d);
   }
-}
-
-/* PyTorch's printQuotedString, except that bytes above 127 are proper octal. */
-void ir_print_quoted(text_buf *out, str s)
-{
-  static const char from[] = "\\'\"\a\b\f\n\r\t\v", to[] = "\\'\"abfnrtv";
-
-  text_putc(out, '"');
-  for (size_t i = 0; i < s.len; i++) {
-    unsigned char ch = (unsigned char)s.p[i];
-    const char *at = ch ? strchr(from, ch) : NULL;
-
-    if (at)
-      text_printf(out, "\\%c", to[at - from]);
-    else if (ch >= 32 && ch < 127)
-      text_putc(out, (char)ch);
-    else
-      text_printf(out, "\\%03o", ch);
-  }
-  text_putc(out, '"');
 }
 
 static void print_complex(text_buf *out, rush_value v)
@@ -163,7 +144,7 @@ static void print_value(text_buf *out, rush_value v, int depth)
   case RUSH_TAG_INT:
   case RUSH_TAG_FLOAT:
   case RUSH_TAG_COMPLEX: print_number(out, v); break;
-  case RUSH_TAG_STRING: ir_print_quoted(out, value_str(v)); break;
+  case RUSH_TAG_STRING: schema_print_quoted(out, value_str(v)); break;
   case RUSH_TAG_LIST:
     text_putc(out, '[');
     if (v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_TENSOR)
@@ -210,7 +191,7 @@ static void print_attr(text_buf *out, const ir_attr *a)
   switch (a->kind) {
   case ATTR_INT: text_printf(out, "%lld", (long long)a->as.i); break;
   case ATTR_FLOAT: ir_print_float(out, a->as.d); break;
-  case ATTR_STRING: ir_print_quoted(out, str_of(a->as.s)); break;
+  case ATTR_STRING: schema_print_quoted(out, str_of(a->as.s)); break;
   case ATTR_TYPES:
     text_putc(out, '[');
     for (uint32_t i = 0; i < a->as.t.n_types; i++) {

@@ -5,6 +5,7 @@
 #include "base/half.h"
 #include "base/threads.h"
 #include "ops/call.h"
+#include "ops/nn.h"
 #include "ops/rows.h"
 #include "ops/views.h"
 
@@ -22,8 +23,6 @@ typedef struct job {
   double eps;
   const call_ctx *cx;
 } job;
-
-static bool is_narrow(int dtype) { return dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16; }
 
 static double number_at(const rush_tensor *t, int64_t i)
 {
@@ -71,20 +70,6 @@ static void apply(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* Contiguous, as `dtype`, new; NULL stays NULL. */
-static rush_status widen(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
-{
-  rush_tensor *as = NULL;
-  if (!t) {
-    *out = NULL;
-    return RUSH_OK;
-  }
-  TRY(tensor_to_dtype(cx, t, dtype, &as));
-  rush_status st = tensor_contiguous(cx, as, out);
-  tensor_release(as);
-  return st;
-}
-
 /* What is asked of a norm, whatever the operator's spelling. */
 typedef struct request {
   rush_tensor *input, *weight, *bias, *running_mean, *running_var; /* borrowed; all but input may be NULL */
@@ -98,7 +83,7 @@ static rush_status check(call_ctx *cx, const request *r)
   const rush_tensor *x = r->input;
   const struct { const rush_tensor *t; const char *name; } params[] = {
     {r->running_mean, "running_mean"}, {r->running_var, "running_var"}, {r->weight, "weight"}, {r->bias, "bias"}};
-  if (x->dtype != RUSH_FLOAT32 && x->dtype != RUSH_FLOAT64 && !is_narrow(x->dtype))
+  if (x->dtype != RUSH_FLOAT32 && x->dtype != RUSH_FLOAT64 && !nn_is_half(x->dtype))
     return call_no_dtype(cx, "batch_norm", x->dtype);
   if (x->n_dims < 2)
     return call_fail(cx, "batch_norm: expected at least 2 dimensions, but got %d", x->n_dims);
@@ -145,14 +130,14 @@ static rush_status update_running(call_ctx *cx, const request *r, const job *j)
 
 static int statistics_dtype(const request *r)
 {
-  return r->weight && is_narrow(r->input->dtype) ? r->weight->dtype : r->input->dtype;
+  return r->weight && nn_is_half(r->input->dtype) ? r->weight->dtype : r->input->dtype;
 }
 
 /* PyTorch keeps a batch's statistics in their results' dtype before it applies them. */
 static void round_statistics(const request *r, job *j)
 {
   const int dtype = statistics_dtype(r);
-  for (int64_t i = 0; i < j->n_ch && is_narrow(dtype); i++) {
+  for (int64_t i = 0; i < j->n_ch && nn_is_half(dtype); i++) {
     const float mean = (float)number_at(j->mean, i), rstd = (float)number_at(j->rstd, i);
     set_number(j->mean, i, dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(mean)) : f32_of_bf16(bf16_of_f32(mean)));
     set_number(j->rstd, i, dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(rstd)) : f32_of_bf16(bf16_of_f32(rstd)));
@@ -171,9 +156,9 @@ static rush_status set_statistics(call_ctx *cx, const request *r, job *j, int dt
     return RUSH_OK;
   }
   rush_tensor *mean = NULL, *var = NULL;
-  rush_status st = widen(cx, r->running_mean, RUSH_FLOAT64, &mean);
+  rush_status st = nn_widen(cx, r->running_mean, RUSH_FLOAT64, &mean);
   if (st == RUSH_OK)
-    st = widen(cx, r->running_var, RUSH_FLOAT64, &var);
+    st = nn_widen(cx, r->running_var, RUSH_FLOAT64, &var);
   for (int64_t i = 0; i < j->n_ch && st == RUSH_OK; i++) {
     set_number(j->mean, i, number_at(mean, i % r->input->sizes[1]));
     set_number(j->rstd, i, 1.0 / sqrt(number_at(var, i % r->input->sizes[1]) + r->eps));
@@ -199,11 +184,11 @@ static rush_status run(call_ctx *cx, const request *r, job *j)
 {
   TRY(check(cx, r));
   const rush_tensor *in = r->input;
-  const int dtype = is_narrow(in->dtype) ? RUSH_FLOAT32 : in->dtype;
-  TRY(widen(cx, r->input, dtype, &j->x));
+  const int dtype = nn_dtype(in->dtype);
+  TRY(nn_widen(cx, r->input, dtype, &j->x));
   TRY(tensor_new(cx, dtype, in->n_dims, in->sizes, &j->y));
-  TRY(widen(cx, r->weight, dtype, &j->w));
-  TRY(widen(cx, r->bias, dtype, &j->b));
+  TRY(nn_widen(cx, r->weight, dtype, &j->w));
+  TRY(nn_widen(cx, r->bias, dtype, &j->b));
   j->k = rows_of(cpu_choose(context_get_options(cx->ctx)->cpu), dtype == RUSH_FLOAT64);
   j->n_params = in->sizes[1];
   j->n_batch = r->instance ? 1 : in->sizes[0];

@@ -1,6 +1,7 @@
 /* Elements that a mask chooses, in row-major order; positions of what is not zero. */
 #include "ops/index.h"
 #include "ops/written.h"
+#include "tensor/items.h"
 
 /* t as bools in a row, contiguous (t itself when it is that). */
 static rush_status as_mask(call_ctx *cx, rush_tensor *t, rush_tensor **out)
@@ -143,10 +144,6 @@ static rush_status expand_both(call_ctx *cx, rush_tensor *t, rush_tensor *mask, 
   return s;
 }
 
-typedef struct pair64 {
-  uint64_t a, b;
-} pair64;
-
 /* Branch-free: every element is written, and the place moves on after one that counts. */
 #define PACK(type)                                                                     \
   for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) {                                            \
@@ -157,18 +154,7 @@ typedef struct pair64 {
 static void pack(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m, int64_t count)
 {
   int64_t k = 0;
-  switch (item) {
-  case 1:
-    PACK(uint8_t) break;
-  case 2:
-    PACK(uint16_t) break;
-  case 4:
-    PACK(uint32_t) break;
-  case 8:
-    PACK(uint64_t) break;
-  case 16:
-    PACK(pair64) break;
-  }
+  BY_ITEM(item, PACK)
 }
 
 rush_kernel kernel_masked_select, kernel_masked_scatter;
@@ -199,18 +185,7 @@ rush_status kernel_masked_select(rush_call *c)
 static void unpack(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m, int64_t count)
 {
   int64_t k = 0;
-  switch (item) {
-  case 1:
-    UNPACK(uint8_t) break;
-  case 2:
-    UNPACK(uint16_t) break;
-  case 4:
-    UNPACK(uint32_t) break;
-  case 8:
-    UNPACK(uint64_t) break;
-  case 16:
-    UNPACK(pair64) break;
-  }
+  BY_ITEM(item, UNPACK)
 }
 
 static rush_status check_masked_scatter(rush_call *c)

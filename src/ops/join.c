@@ -511,16 +511,10 @@ static rush_status repeat(rush_call *c, int n, const int64_t *repeats)
     if (sizes[i] < 0)
       return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: %s", (long long)sizes[i],
                        sizes_print(&buf, n, sizes));
-  rush_tensor *r, *a = NULL, *b = NULL;
+  rush_tensor *r;
   TRY(tensor_new(c->cx, t->dtype, n, sizes, &r));
   strides_contiguous(to.n_dims, to.sizes, to.strides);
-  rush_status s = geom_view(c->cx, r, &to, &a);
-  if (s == RUSH_OK)
-    s = geom_view(c->cx, t, &from, &b);
-  if (s == RUSH_OK)
-    s = tensor_copy(c->cx, a, b);
-  tensor_release(a);
-  tensor_release(b);
+  rush_status s = geom_copy(c->cx, r, &to, t, &from);
   if (s != RUSH_OK) {
     tensor_release(r);
     return s;

@@ -10,6 +10,8 @@
 
 /* `t` contiguous, 16-bit floats as float32.  New (maybe t itself). */
 rush_status nn_input(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
+/* `t` contiguous, as `dtype`.  New (maybe t itself); NULL stays NULL. */
+rush_status nn_widen(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out) RUSH_CHECKED;
 /* Result `i`: `made` as `dtype`, in the channels last format when `like` is. */
 rush_status nn_return_steal(rush_call *c, uint32_t i, rush_tensor *made, int dtype,
                             const rush_tensor *like) RUSH_CHECKED;

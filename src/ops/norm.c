@@ -6,15 +6,13 @@
 
 #include "base/threads.h"
 #include "ops/call.h"
+#include "ops/nn.h"
 #include "ops/rows.h"
 #include "ops/views.h"
 
 #define GRAIN 16384 /* elements of a task */
 
 /* -- Helpers --------------------------------------------------------------------------------------------- */
-
-static bool is_narrow(int dtype) { return dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16; }
-static int wide_dtype(int dtype) { return is_narrow(dtype) ? RUSH_FLOAT32 : dtype; }
 
 static const rows *rows_for(call_ctx *cx, int dtype)
 {
@@ -23,23 +21,9 @@ static const rows *rows_for(call_ctx *cx, int dtype)
 
 static rush_status check_float(call_ctx *cx, const rush_tensor *t, const char *kernel)
 {
-  if (t->dtype == RUSH_FLOAT32 || t->dtype == RUSH_FLOAT64 || is_narrow(t->dtype))
+  if (t->dtype == RUSH_FLOAT32 || t->dtype == RUSH_FLOAT64 || nn_is_half(t->dtype))
     return RUSH_OK;
   return call_no_dtype(cx, kernel, t->dtype);
-}
-
-/* Contiguous, as `dtype`, new; NULL stays NULL. */
-static rush_status widen(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
-{
-  rush_tensor *as = NULL;
-  if (!t) {
-    *out = NULL;
-    return RUSH_OK;
-  }
-  TRY(tensor_to_dtype(cx, t, dtype, &as));
-  rush_status st = tensor_contiguous(cx, as, out);
-  tensor_release(as);
-  return st;
 }
 
 /* Steals y: rounded to `dtype`, in channels-last order when `like` is. */
@@ -159,7 +143,7 @@ static rush_status softmax_of(rush_call *c, rush_tensor *self, int dtype, softma
   rush_tensor *x = NULL, *y = NULL;
   int dim = 0;
   TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
-  TRY(widen(c->cx, self, wide_dtype(dtype), &x));
+  TRY(nn_widen(c->cx, self, nn_dtype(dtype), &x));
   rush_status st = tensor_new(c->cx, x->dtype, x->n_dims, x->sizes, &y);
   if (st == RUSH_OK && x->n_elems > 0) {
     j.cx = c->cx;
@@ -276,10 +260,10 @@ static void row_call_release(row_call *r)
 static rush_status run_rows(rush_call *c, rush_tensor *input, rush_tensor *w, rush_tensor *b, int64_t n_rows, row_job j,
                             int stat_dims, const int64_t *stat_sizes, row_call *r)
 {
-  const int dtype = wide_dtype(input->dtype);
-  TRY(widen(c->cx, input, dtype, &r->x));
-  TRY(widen(c->cx, w, dtype, &r->w));
-  TRY(widen(c->cx, b, dtype, &r->b));
+  const int dtype = nn_dtype(input->dtype);
+  TRY(nn_widen(c->cx, input, dtype, &r->x));
+  TRY(nn_widen(c->cx, w, dtype, &r->w));
+  TRY(nn_widen(c->cx, b, dtype, &r->b));
   TRY(tensor_new(c->cx, dtype, r->x->n_dims, r->x->sizes, &r->y));
   if (stat_dims >= 0) {
     TRY(tensor_new(c->cx, dtype, stat_dims, stat_sizes, &r->mean));
@@ -343,21 +327,31 @@ static rush_status check_normalized(rush_call *c, const rush_tensor *x, const ru
   return RUSH_OK;
 }
 
+/* Rows of args[0] under normalized_shape, args[1]: n_rows of n elements; a row's statistics have the sizes `stat`. */
+static rush_status normalized_rows(rush_call *c, const rush_tensor *w, const rush_tensor *b, int64_t *n, int64_t *n_rows,
+                                   int64_t *stat)
+{
+  const rush_tensor *x = call_tensor(c, 0);
+  int64_t norm[TENSOR_MAX_DIMS];
+  int n_norm;
+
+  TRY(call_sizes(c, 1, norm, &n_norm));
+  TRY(check_normalized(c, x, w, b, n_norm, norm, n));
+  *n_rows = 1;
+  for (int i = 0; i < x->n_dims; i++) {
+    stat[i] = i < x->n_dims - n_norm ? x->sizes[i] : 1;
+    *n_rows *= stat[i];
+  }
+  return RUSH_OK;
+}
+
 /* (input, normalized_shape, weight, bias, eps, ...) */
 rush_status kernel_layer_norm(rush_call *c)
 {
   rush_tensor *x = call_tensor(c, 0), *w = call_tensor(c, 2), *b = call_tensor(c, 3);
-  int64_t norm[TENSOR_MAX_DIMS], n, stat[TENSOR_MAX_DIMS];
-  int n_norm;
-  TRY(call_sizes(c, 1, norm, &n_norm));
+  int64_t n, n_rows, stat[TENSOR_MAX_DIMS];
   TRY(check_float(c->cx, x, "LayerNormKernelImpl"));
-  TRY(check_normalized(c, x, w, b, n_norm, norm, &n));
-  const int lead = x->n_dims - n_norm;
-  int64_t n_rows = 1;
-  for (int i = 0; i < x->n_dims; i++) {
-    stat[i] = i < lead ? x->sizes[i] : 1;
-    n_rows *= stat[i];
-  }
+  TRY(normalized_rows(c, w, b, &n, &n_rows, stat));
   row_call r = {0};
   row_job j = {.n = n, .eps = call_float(c, 4)};
   rush_status st = run_rows(c, x, w, b, n_rows, j, c->n_results > 1 ? x->n_dims : -1, stat, &r);
@@ -371,17 +365,9 @@ rush_status kernel_layer_norm(rush_call *c)
 rush_status kernel_rms_norm(rush_call *c)
 {
   rush_tensor *x = call_tensor(c, 0), *w = call_tensor(c, 2);
-  int64_t norm[TENSOR_MAX_DIMS], n, stat[TENSOR_MAX_DIMS];
-  int n_norm;
-  TRY(call_sizes(c, 1, norm, &n_norm));
+  int64_t n, n_rows, stat[TENSOR_MAX_DIMS];
   TRY(check_float(c->cx, x, "rms_norm"));
-  TRY(check_normalized(c, x, w, NULL, n_norm, norm, &n));
-  const int lead = x->n_dims - n_norm;
-  int64_t n_rows = 1;
-  for (int i = 0; i < x->n_dims; i++) {
-    stat[i] = i < lead ? x->sizes[i] : 1;
-    n_rows *= stat[i];
-  }
+  TRY(normalized_rows(c, w, NULL, &n, &n_rows, stat));
   const double eps = x->dtype == RUSH_FLOAT64 ? DBL_EPSILON : (double)FLT_EPSILON;
   row_call r = {0};
   row_job j = {.n = n, .eps = call_float_or(c, 3, eps), .rms = true};

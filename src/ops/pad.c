@@ -1,6 +1,7 @@
 /* Padding.  constant fills and copies; the others copy through one table of source positions a dimension. */
 #include "base/threads.h"
 #include "ops/factory.h"
+#include "tensor/items.h"
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } pad_mode;
 
@@ -42,7 +43,7 @@ static rush_status pad_constant(rush_call *c, int n, const int64_t *pad, rush_va
   int64_t sizes[TENSOR_MAX_DIMS];
   geom from, to;
   TRY(padded_sizes(c, t, n, pad, sizes));
-  rush_tensor *r, *a = NULL, *b = NULL;
+  rush_tensor *r;
   TRY(check_overflow(c->cx, value, t->dtype));
   TRY(new_padded(c, t, sizes, &r));
   rush_status s = tensor_fill(c->cx, r, value);
@@ -57,13 +58,7 @@ static rush_status pad_constant(rush_call *c, int n, const int64_t *pad, rush_va
     from.sizes[d] = to.sizes[d] = size;
   }
   if (s == RUSH_OK)
-    s = geom_view(c->cx, t, &from, &a);
-  if (s == RUSH_OK)
-    s = geom_view(c->cx, r, &to, &b);
-  if (s == RUSH_OK)
-    s = tensor_copy(c->cx, b, a);
-  tensor_release(a);
-  tensor_release(b);
+    s = geom_copy(c->cx, r, &to, t, &from);
   if (s != RUSH_OK) {
     tensor_release(r);
     return s;
@@ -140,10 +135,6 @@ typedef struct table_pad {
   for (int64_t i = a->last; i < n && !call_over_at(a->cx, i); i++)         \
     *(type *)(d + i * ds) = *(const type *)(s + where[i]);
 
-typedef struct pair64 {
-  uint64_t a, b;
-} pair64;
-
 static void pad_rows(void *p, int64_t begin, int64_t end)
 {
   const table_pad *a = p;
@@ -163,18 +154,7 @@ static void pad_rows(void *p, int64_t begin, int64_t end)
     }
     if (a->first < a->last)
       (void)bytes_copy(a->cx, d + a->first * ds, s + where[a->first], (size_t)(a->last - a->first) * item);
-    switch (item) {
-    case 1:
-      PAD_ROW(uint8_t) break;
-    case 2:
-      PAD_ROW(uint16_t) break;
-    case 4:
-      PAD_ROW(uint32_t) break;
-    case 8:
-      PAD_ROW(uint64_t) break;
-    case 16:
-      PAD_ROW(pair64) break;
-    }
+    BY_ITEM(item, PAD_ROW)
   }
 }
 

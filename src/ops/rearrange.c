@@ -30,19 +30,6 @@ static void geom_move(geom *g, int from, int to)
   g->strides[to] = stride;
 }
 
-static rush_status copy_views(call_ctx *cx, rush_tensor *to, const geom *g_to, const rush_tensor *from,
-                              const geom *g_from)
-{
-  rush_tensor *a, *b = NULL;
-  TRY(geom_view(cx, to, g_to, &a));
-  rush_status s = geom_view(cx, from, g_from, &b);
-  if (s == RUSH_OK)
-    s = tensor_copy(cx, a, b);
-  tensor_release(a);
-  tensor_release(b);
-  return s;
-}
-
 /* A new tensor of `sizes`, channels last when t is. */
 static rush_status new_as(call_ctx *cx, const rush_tensor *t, int64_t *sizes, rush_tensor **out)
 {
@@ -110,7 +97,7 @@ rush_status kernel_pixel_shuffle(rush_call *c)
   geom_of(&fine, r);
   geom_of(&coarse, t);
   pixel_views(&fine, &coarse, f);
-  return return_made(c, r, copy_views(c->cx, r, &fine, t, &coarse));
+  return return_made(c, r, geom_copy(c->cx, r, &fine, t, &coarse));
 }
 
 rush_status kernel_pixel_unshuffle(rush_call *c)
@@ -135,7 +122,7 @@ rush_status kernel_pixel_unshuffle(rush_call *c)
   geom_of(&fine, t);
   geom_of(&coarse, r);
   pixel_views(&fine, &coarse, f);
-  return return_made(c, r, copy_views(c->cx, r, &coarse, t, &fine));
+  return return_made(c, r, geom_copy(c->cx, r, &coarse, t, &fine));
 }
 
 /* -- channel_shuffle ------------------------------------------------------------------------------ */
@@ -165,7 +152,7 @@ rush_status kernel_channel_shuffle(rush_call *c)
   geom_split(&to, 1, groups);                                  /* (C/g, g) */
   geom_split(&from, 1, i64_max(t->sizes[1] / groups, 1));      /* (g, C/g) */
   geom_move(&from, 2, 1);
-  return return_made(c, r, t->n_elems ? copy_views(c->cx, r, &to, t, &from) : RUSH_OK);
+  return return_made(c, r, t->n_elems ? geom_copy(c->cx, r, &to, t, &from) : RUSH_OK);
 }
 
 /* -- im2col, col2im ------------------------------------------------------------------------------- */
@@ -290,7 +277,7 @@ static rush_status bordered(rush_call *c, rush_tensor *t, const geom *g, const b
   TRY(new_bordered(c->cx, t->dtype, g->sizes[0], g->sizes[1], b, out));
   geom_of(&hole, *out);
   inside(&hole, b);
-  rush_status s = copy_views(c->cx, *out, &hole, t, g);
+  rush_status s = geom_copy(c->cx, *out, &hole, t, g);
   if (s != RUSH_OK)
     tensor_release(*out);
   return s;
@@ -315,7 +302,7 @@ rush_status kernel_im2col(rush_call *c)
     to = g;
     to.offset = 0;
     strides_contiguous(6, to.sizes, to.strides);
-    s = return_made(c, r, copy_views(c->cx, r, &to, image, &g));
+    s = return_made(c, r, geom_copy(c->cx, r, &to, image, &g));
   }
   tensor_release(image);
   return s;

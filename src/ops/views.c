@@ -44,6 +44,18 @@ rush_status geom_view(call_ctx *cx, const rush_tensor *t, const geom *g, rush_te
   return tensor_as_strided(cx, t, g->n_dims, g->sizes, g->strides, g->offset, out);
 }
 
+rush_status geom_copy(call_ctx *cx, rush_tensor *to, const geom *g_to, const rush_tensor *from, const geom *g_from)
+{
+  rush_tensor *a, *b = NULL;
+  TRY(geom_view(cx, to, g_to, &a));
+  rush_status s = geom_view(cx, from, g_from, &b);
+  if (s == RUSH_OK)
+    s = tensor_copy(cx, a, b);
+  tensor_release(a);
+  tensor_release(b);
+  return s;
+}
+
 void geom_remove_dim(geom *g, int dim)
 {
   g->n_dims--;

@@ -16,6 +16,8 @@ typedef struct geom {
 void geom_of(geom *g, const rush_tensor *t);
 /* A view of t with g's geometry; requires_grad and quantizer kept. */
 rush_status geom_view(call_ctx *cx, const rush_tensor *t, const geom *g, rush_tensor **out) RUSH_CHECKED;
+/* The view g_from of `from` into the view g_to of `to`: same sizes. */
+rush_status geom_copy(call_ctx *cx, rush_tensor *to, const geom *g_to, const rush_tensor *from, const geom *g_from) RUSH_CHECKED;
 
 rush_status geom_select(call_ctx *cx, geom *g, int64_t dim, int64_t index) RUSH_CHECKED;
 /* start and end as Python slices clamp them. */

@@ -1,26 +1,9 @@
 #include "ops/walk.h"
 
 #include "base/threads.h"
+#include "tensor/items.h"
 
 #define GRAIN_BYTES 131072
-
-typedef struct bytes16 {
-  uint64_t a, b;
-} bytes16;
-
-#define BY_ITEM(item, LOOP)                                               \
-  switch (item) {                                                         \
-  case 1:                                                                 \
-    LOOP(uint8_t) break;                                                  \
-  case 2:                                                                 \
-    LOOP(uint16_t) break;                                                 \
-  case 4:                                                                 \
-    LOOP(uint32_t) break;                                                 \
-  case 8:                                                                 \
-    LOOP(uint64_t) break;                                                 \
-  case 16:                                                                \
-    LOOP(bytes16) break;                                                  \
-  }
 
 void gather_elems(size_t item, char *d, int64_t ds, const char *s, const int64_t *at, int64_t n)
 {

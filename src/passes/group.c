@@ -7,6 +7,8 @@
  * results; a producer that would break this stays outside. */
 #include "passes/passes.h"
 
+#include "base/grow.h"
+
 #define NO_STRETCH UINT32_MAX
 #define MOST_USES 256 /* of a producer that joins its users' group */
 
@@ -199,15 +201,7 @@ static bool fits(grouper *p, const ir_block *b, extent *x)
 
 static void add_member(grouper *p, ir_node *n)
 {
-  if (p->n_members == p->cap_members) {
-    uint32_t cap = p->cap_members ? 2 * p->cap_members : 32;
-    ir_node **fresh = session_array(p->s, ir_node *, cap);
-
-    if (p->n_members)
-      memcpy(fresh, p->members, p->n_members * sizeof *fresh);
-    p->members = fresh;
-    p->cap_members = cap;
-  }
+  GROW(p->s, p->members, p->n_members, p->cap_members, 32);
   uint32_t at = p->n_members++;
 
   for (; at > 0 && p->members[at - 1]->order > n->order; at--) /* in the block's order */

@@ -68,25 +68,37 @@ static void add_definition(session *s, importer *im, const char *prefix, lexer *
   remember(s, &im->definitions, d->qualified, d);
 }
 
-/* Find "class" and "def" at the starts of lines that are not indented. */
-static void scan(session *s, importer *im, const source *src, const char *prefix)
+static void lex_file(session *s, lexer *lx, const source *src)
 {
-  lexer lx;
-  bool at_start = true;
   if (src->len >= UINT32_MAX / 2)
-    session_fail_status(s, RUSH_ELIMIT, NULL, NULL, "source text is larger than 2 GB");
-  lexer_init(&lx, s, src, 0, (uint32_t)src->len);
-  while (lx.cur.kind != TK_EOF) {
-    if (lx.cur.kind == TK_INDENT) {
-      lexer_skip_block(&lx);
+    session_fail_status(s, RUSH_ELIMIT, NULL, NULL, "%s: source text of %zu bytes; the limit is 2 GB", src->name, src->len);
+  lexer_init(lx, s, src, 0, (uint32_t)src->len);
+}
+
+/* Go on to the next "class" or "def" at the start of a line that is not indented; false: there are no more. */
+static bool next_definition(lexer *lx, bool at_start)
+{
+  while (lx->cur.kind != TK_EOF) {
+    if (lx->cur.kind == TK_INDENT) {
+      lexer_skip_block(lx);
       at_start = true;
       continue;
     }
-    if (at_start && (lx.cur.kind == TK_CLASS || lx.cur.kind == TK_DEF))
-      add_definition(s, im, prefix, &lx, lx.cur.start, lx.cur.kind == TK_CLASS);
-    at_start = lx.cur.kind == TK_NEWLINE;
-    lexer_next(&lx);
+    if (at_start && (lx->cur.kind == TK_CLASS || lx->cur.kind == TK_DEF))
+      return true;
+    at_start = lx->cur.kind == TK_NEWLINE;
+    lexer_next(lx);
   }
+  return false;
+}
+
+static void scan(session *s, importer *im, const source *src, const char *prefix)
+{
+  lexer lx;
+
+  lex_file(s, &lx, src);
+  for (bool more = next_definition(&lx, true); more; more = next_definition(&lx, false))
+    add_definition(s, im, prefix, &lx, lx.cur.start, lx.cur.kind == TK_CLASS);
 }
 
 /* Load the file that defines what stands below `prefix`, unless it was looked for before. */
@@ -403,24 +415,13 @@ void script_import_methods(session *s, program *p, const type *cls, const char *
   importer *im = importer_of(p);
   const source *src = program_add_source(s, p, file, text.p, text.len);
   lexer lx;
-  bool at_start = true;
 
-  if (src->len >= UINT32_MAX / 2)
-    session_fail_status(s, RUSH_ELIMIT, NULL, NULL, "source text is larger than 2 GB");
-  lexer_init(&lx, s, src, 0, (uint32_t)src->len);
-  while (lx.cur.kind != TK_EOF) {
-    if (lx.cur.kind == TK_INDENT) {
-      lexer_skip_block(&lx);
-      at_start = true;
-      continue;
-    }
-    if (at_start && lx.cur.kind == TK_DEF) {
+  lex_file(s, &lx, src);
+  for (bool more = next_definition(&lx, true); more; more = next_definition(&lx, false))
+    if (lx.cur.kind == TK_DEF) {
       const ast_def *def = parse_def_head(s, src, lx.cur.start, PARSE_RAW_BYTES);
       declare(s, im, class_add_method(s, cls, def->name), def);
     }
-    at_start = lx.cur.kind == TK_NEWLINE;
-    lexer_next(&lx);
-  }
 }
 
 const type *script_parse_type(session *s, program *p, str text)

@@ -264,18 +264,21 @@ static ast_exprs parse_more(parser *p, ast_expr *first, ast_expr *(*item)(parser
   return (ast_exprs){items, n};
 }
 
-ast_expr *parse_exprs(parser *p)
+/* An item, or a tuple without parentheses of them. */
+static ast_expr *parse_row(parser *p, ast_expr *(*item)(parser *p))
 {
   uint32_t start = here(p);
-  ast_expr *first = parse_starred(p);
+  ast_expr *first = item(p);
   if (!at_token(p, TK_COMMA))
     return first;
-  ast_exprs items = parse_more(p, first, parse_starred);
+  ast_exprs items = parse_more(p, first, item);
   ast_expr *e = parser_new_expr(p, EXPR_TUPLE, start);
   end_with_last(e, &items, start);
   e->as.items = items;
   return e;
 }
+
+ast_expr *parse_exprs(parser *p) { return parse_row(p, parse_starred); }
 
 static ast_expr *parse_target_item(parser *p)
 {
@@ -285,18 +288,7 @@ static ast_expr *parse_target_item(parser *p)
   return parse_infix(p, LEVEL_BITOR);
 }
 
-ast_expr *parse_target(parser *p)
-{
-  uint32_t start = here(p);
-  ast_expr *first = parse_target_item(p);
-  if (!at_token(p, TK_COMMA))
-    return first;
-  ast_exprs items = parse_more(p, first, parse_target_item);
-  ast_expr *e = parser_new_expr(p, EXPR_TUPLE, start);
-  end_with_last(e, &items, start);
-  e->as.items = items;
-  return e;
-}
+ast_expr *parse_target(parser *p) { return parse_row(p, parse_target_item); }
 
 /* -- Comprehensions and displays ---------------------------------------------------------------- */
 

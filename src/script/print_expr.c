@@ -4,23 +4,17 @@
 
 #include "base/grow.h"
 #include "script/print_int.h"
+#include "value/schema.h"
 
 /* -- Values as they are used ------------------------------------------------------------------------ */
 
 value_text *print_text_of(printer *p, ir_value *v)
 {
   if (!v->scratch) {
-    if (p->n_values + 1 >= p->cap_values) {
-      uint32_t cap = p->cap_values ? 2 * p->cap_values : 256;
-      value_text *grown = session_array(p->s, value_text, cap);
-      if (p->n_values)
-        memcpy(grown, p->values, (p->n_values + 1) * sizeof *grown);
-      p->values = grown;
-      p->cap_values = cap;
-    }
+    GROW(p->s, p->values, p->n_values, p->cap_values, 256);
     v->scratch = ++p->n_values;
   }
-  return &p->values[v->scratch];
+  return &p->values[v->scratch - 1];
 }
 
 const char *print_use(printer *p, ir_value *v)
@@ -196,7 +190,7 @@ void print_literal(printer *p, text_buf *out, rush_value v, const type *t)
   case RUSH_TAG_INT: text_printf(out, "%lld", (long long)v.as.i); break;
   case RUSH_TAG_FLOAT: ir_print_float(out, v.as.d); break;
   case RUSH_TAG_COMPLEX: put_complex(out, value_complex(v)); break;
-  case RUSH_TAG_STRING: ir_print_quoted(out, value_str(v)); break;
+  case RUSH_TAG_STRING: schema_print_quoted(out, value_str(v)); break;
   case RUSH_TAG_LIST: put_list(p, out, v.as.list, t); break;
   case RUSH_TAG_TUPLE: put_tuple(p, out, v.as.tuple, t); break;
   case RUSH_TAG_DICT: put_dict(p, out, v.as.dict, t); break;
@@ -432,7 +426,7 @@ static void put_get_attr(printer *p, text_buf *out, const ir_node *n)
     return;
   }
   text_printf(out, "getattr(%s, ", object);
-  ir_print_quoted(out, str_of(name));
+  schema_print_quoted(out, str_of(name));
   text_putc(out, ')');
 }
 

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
+
 /* -- Numbers with infinities --------------------------------------------------------------------------- */
 
 static bool is_inf(int64_t a) { return a == SYM_INF || a == SYM_NEG_INF; }
@@ -194,13 +196,7 @@ static symint of_atom(sym_env *env, sym_atom *a)
 
 static sym_atom *new_atom(sym_env *env, sym_atom like)
 {
-  if (env->n_atoms == env->cap_atoms) {
-    sym_atom **old = env->atoms;
-    env->cap_atoms = env->cap_atoms ? 2 * env->cap_atoms : 16;
-    env->atoms = session_array(env->s, sym_atom *, env->cap_atoms);
-    if (env->n_atoms)
-      memcpy(env->atoms, old, env->n_atoms * sizeof *old);
-  }
+  GROW(env->s, env->atoms, env->n_atoms, env->cap_atoms, 16);
   sym_atom *a = session_new(env->s, sym_atom);
   *a = like;
   a->id = env->n_atoms;
@@ -630,13 +626,7 @@ static void learn_least(symint e)
 
 static void add_guard(sym_env *env, sym_cond c)
 {
-  if (env->n_guards == env->cap_guards) {
-    sym_cond *old = env->guards;
-    env->cap_guards = env->cap_guards ? 2 * env->cap_guards : 8;
-    env->guards = session_array(env->s, sym_cond, env->cap_guards);
-    if (env->n_guards)
-      memcpy(env->guards, old, env->n_guards * sizeof *old);
-  }
+  GROW(env->s, env->guards, env->n_guards, env->cap_guards, 8);
   env->guards[env->n_guards++] = c;
   if (c.rel == SYM_EQ)
     learn_equal(env, c.e);

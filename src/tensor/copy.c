@@ -1,4 +1,5 @@
 #include "base/threads.h"
+#include "tensor/items.h"
 #include "tensor/iter.h"
 
 #define GRAIN 32768
@@ -24,24 +25,6 @@
 #define GATHERED(type)                                    \
   for (int64_t i = 0; i < n; i++, s += ss)                \
     ((type *)d)[i] = *(const type *)s;
-
-#define BY_ITEM(item, LOOP)                               \
-  switch (item) {                                         \
-  case 1:                                                 \
-    LOOP(uint8_t) break;                                  \
-  case 2:                                                 \
-    LOOP(uint16_t) break;                                 \
-  case 4:                                                 \
-    LOOP(uint32_t) break;                                 \
-  case 8:                                                 \
-    LOOP(uint64_t) break;                                 \
-  case 16:                                                \
-    LOOP(bytes16) break;                                  \
-  }
-
-typedef struct bytes16 {
-  uint64_t a, b;
-} bytes16;
 
 void copy_elems(size_t item, char *d, int64_t ds, const char *s, int64_t ss, int64_t n)
 {
@@ -124,18 +107,7 @@ typedef struct transpose {
 
 static void copy_tile(size_t item, char *d, int64_t d1, const char *s, int64_t s0, int64_t n0, int64_t n1)
 {
-  switch (item) {
-  case 1:
-    TILE_COPY(uint8_t) break;
-  case 2:
-    TILE_COPY(uint16_t) break;
-  case 4:
-    TILE_COPY(uint32_t) break;
-  case 8:
-    TILE_COPY(uint64_t) break;
-  case 16:
-    TILE_COPY(bytes16) break;
-  }
+  BY_ITEM(item, TILE_COPY)
 }
 
 /* Tiles [begin, end): tile numbers count along dim 0 first, then `across`, then the other dimensions. */
@@ -402,13 +374,7 @@ static void loop_fill(void *p, int64_t n, char *const *ptrs, const int64_t *stri
     memset(d, 0, (size_t)n * a->item);
     return;
   }
-  switch (a->item) {
-  case 1: FILL(uint8_t)
-  case 2: FILL(uint16_t)
-  case 4: FILL(uint32_t)
-  case 8: FILL(uint64_t)
-  case 16: FILL(bytes16)
-  }
+  BY_ITEM(a->item, FILL)
 }
 
 rush_status tensor_fill(call_ctx *cx, rush_tensor *t, rush_value number)

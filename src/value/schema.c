@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/macros.h"
 #include "base/number.h"
 
@@ -441,8 +442,8 @@ static schema_arg parse_arg(parser *k, bool kwarg_only, bool is_return)
 /* A list up to `)`; entries go to a growing scratch array, then to the schema's arena. */
 static schema_arg *parse_args(parser *k, bool is_return, uint32_t *n_out, bool *rest)
 {
-  uint32_t n = 0, cap = 8;
-  schema_arg *row = session_array(k->s, schema_arg, cap);
+  uint32_t n = 0, cap = 0;
+  schema_arg *row = NULL;
   bool kwarg_only = false;
   if (!take(k, ")")) {
     do {
@@ -454,12 +455,7 @@ static schema_arg *parse_args(parser *k, bool is_return, uint32_t *n_out, bool *
         kwarg_only = true;
         continue;
       }
-      if (n == cap) {
-        schema_arg *more = session_array(k->s, schema_arg, cap * 2);
-        memcpy(more, row, n * sizeof *row);
-        row = more;
-        cap *= 2;
-      }
+      GROW(k->s, row, n, cap, 8);
       row[n++] = parse_arg(k, kwarg_only, is_return);
     } while (take(k, ","));
     expect(k, ")");
@@ -557,19 +553,22 @@ static void print_alias(text_buf *out, uint32_t before, uint32_t after, bool is_
   text_putc(out, ')');
 }
 
-static void print_quoted(text_buf *out, str v)
+/* PyTorch's printQuotedString, except that bytes above 127 are proper octal. */
+void schema_print_quoted(text_buf *out, str s)
 {
-  static const char plain[] = "\a\b\f\n\r\t\v\\\"'", escaped[] = "abfnrtv\\\"'";
+  static const char from[] = "\\'\"\a\b\f\n\r\t\v", to[] = "\\'\"abfnrtv";
+
   text_putc(out, '"');
-  for (size_t i = 0; i < v.len; i++) {
-    unsigned char c = (unsigned char)v.p[i];
-    const char *e = c ? strchr(plain, c) : NULL;
-    if (e)
-      text_printf(out, "\\%c", escaped[e - plain]);
-    else if (c >= 32 && c < 127)
-      text_putc(out, (char)c);
+  for (size_t i = 0; i < s.len; i++) {
+    unsigned char ch = (unsigned char)s.p[i];
+    const char *at = ch ? strchr(from, ch) : NULL;
+
+    if (at)
+      text_printf(out, "\\%c", to[at - from]);
+    else if (ch >= 32 && ch < 127)
+      text_putc(out, (char)ch);
     else
-      text_printf(out, "\\%03o", c);
+      text_printf(out, "\\%03o", ch);
   }
   text_putc(out, '"');
 }
@@ -591,7 +590,7 @@ static void print_default(text_buf *out, const schema_arg *a)
   rush_value v = a->default_value;
   text_putc(out, '=');
   if (v.tag == RUSH_TAG_STRING) {
-    print_quoted(out, value_str(v));
+    schema_print_quoted(out, value_str(v));
     return;
   }
   if (is_repeated_int(a->type, v))

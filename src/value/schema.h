@@ -37,6 +37,8 @@ typedef struct schema {
 /* Parse into `mem` (types into ts).  Leaves the session with line and column on bad text. */
 schema *schema_parse(session *s, arena *mem, type_store *ts, const char *text);
 void schema_print(text_buf *out, const schema *sc);
+/* A string as schemas and graphs write it. */
+void schema_print_quoted(text_buf *out, str s);
 /* Index of the argument, or -1. */
 int schema_arg_index(const schema *sc, str name);
 static inline bool schema_is_mutable(const schema *sc)

@@ -138,6 +138,16 @@ static rush_status memo_put(copier *k, void *from, rush_value to)
   return RUSH_OK;
 }
 
+/* v as the copy, or gone when filling it failed. */
+static rush_status give_steal(rush_status st, rush_value v, rush_value *out)
+{
+  if (st == RUSH_OK)
+    *out = v;
+  else
+    value_release(v);
+  return st;
+}
+
 static rush_status copy_list(copier *k, const rush_list *l, rush_value *out)
 {
   rush_list *c;
@@ -150,11 +160,7 @@ static rush_status copy_list(copier *k, const rush_list *l, rush_value *out)
     if (st == RUSH_OK)
       st = list_append_steal(k->cx, c, item);
   }
-  if (st == RUSH_OK)
-    *out = v;
-  else
-    value_release(v);
-  return st;
+  return give_steal(st, v, out);
 }
 
 static rush_status copy_tuple(copier *k, const rush_tuple *t, rush_value *out)
@@ -165,11 +171,7 @@ static rush_status copy_tuple(copier *k, const rush_tuple *t, rush_value *out)
   rush_status st = memo_put(k, (void *)t, v);
   for (size_t i = 0; st == RUSH_OK && i < t->n; i++)
     st = copy_value(k, t->items[i], &c->items[i]);
-  if (st == RUSH_OK)
-    *out = v;
-  else
-    value_release(v);
-  return st;
+  return give_steal(st, v, out);
 }
 
 static rush_status copy_dict(copier *k, const rush_dict *d, rush_value *out)
@@ -190,11 +192,7 @@ static rush_status copy_dict(copier *k, const rush_dict *d, rush_value *out)
     else
       value_release(key);
   }
-  if (st == RUSH_OK)
-    *out = v;
-  else
-    value_release(v);
-  return st;
+  return give_steal(st, v, out);
 }
 
 static rush_status copy_object(copier *k, const rush_object *o, rush_value *out)
@@ -205,11 +203,7 @@ static rush_status copy_object(copier *k, const rush_object *o, rush_value *out)
   rush_status st = memo_put(k, (void *)o, v);
   for (uint32_t i = 0; st == RUSH_OK && i < o->n_slots; i++)
     st = copy_value(k, o->slots[i], &c->slots[i]);
-  if (st == RUSH_OK)
-    *out = v;
-  else
-    value_release(v);
-  return st;
+  return give_steal(st, v, out);
 }
 
 /* Through the pickled state: the class knows no other way. */
