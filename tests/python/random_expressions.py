@@ -16,7 +16,11 @@ TEXT_METHODS = (
     "upper()", "lower()", "strip()", "lstrip()", "rstrip()", "swapcase()", "capitalize()", "strip('a ')", "title()",
 )  # fmt: skip
 CALL = re.compile(r"\b[fm]\d+\(")
-Type = tuple  # ("list", T), ("dict", K, V), ("tuple", T...), ("opt", T), ("obj", i), ("named",), ("enum",)
+TEXT_TESTS = ("isdigit()", "isalpha()", "isalnum()", "isupper()", "islower()", "isspace()", "istitle()", "isprintable()")
+# ("list", T), ("dict", K, V), ("tuple", T...), ("opt", T), ("obj", i), ("named",), ("record", i), ("enum",), ("union",),
+# ("none",) of what returns nothing
+Type = tuple
+UNION = (INT, STR, ("list", INT))  # what ("union",) may be
 
 
 class Function(NamedTuple):
@@ -26,6 +30,15 @@ class Function(NamedTuple):
     result: Type
     is_pure: bool  # writes nothing that others see
     cost: int  # statements that a call runs, at most
+    keyword_only: bool = False  # the last parameter
+
+
+class Record(NamedTuple):
+    """A NamedTuple of the program's own."""
+
+    name: str
+    fields: list[tuple[str, Type]]
+    n_defaults: int
 
 
 class Class(NamedTuple):
@@ -43,6 +56,14 @@ MAGIC: dict[str, tuple[list[Type], Type, str]] = {
     "__contains__": ([STR], BOOL, "({x} in {o})"),
     "__getitem__": ([INT], STR, "{o}[{x}]"),
     "__add__": ([INT], INT, "({o} + {x})"),
+    "__sub__": ([INT], INT, "({o} - {x})"),
+    "__mul__": ([INT], INT, "({o} * {x})"),
+    "__mod__": ([INT], INT, "({o} % {x})"),
+    "__neg__": ([], INT, "(-{o})"),
+    "__and__": ([INT], INT, "({o} & {x})"),
+    "__ne__": ([INT], BOOL, "({o} != {x})"),
+    "__le__": ([INT], BOOL, "({o} <= {x})"),
+    "__ge__": ([INT], BOOL, "({o} >= {x})"),
     "__call__": ([STR], STR, "{o}({x})"),
     "@property": ([], INT, "{o}.prop"),
     "@staticmethod": ([INT], INT, "{C}.fixed({x})"),
@@ -66,6 +87,7 @@ class Expressions:
         self.lines: list[str] = []
         self.classes: list[Class] = []
         self.functions: list[Function] = []
+        self.records: list[Record] = []
         self.names = 0
         self.begin([], None)
 
@@ -76,7 +98,7 @@ class Expressions:
         self.env: dict[str, Type] = dict(params)  # what the name is here: refined where that is known
         self.fixed: set[str] = set()  # loop variables and refined ones: not assigned to
         self.frozen: list[Type] = []  # types of containers that are iterated over
-        self.result, self.may_write = result, may_write
+        self.result, self.may_write, self.is_procedure = result, may_write, False
         self.indent, self.loops, self.factor, self.cost, self.budget = 1, 0, 1, 0, budget
         self.tested: set[str] = set()  # optionals that a condition may have refined
 
@@ -95,16 +117,31 @@ class Expressions:
         self.cost += self.factor
 
     def pick(self, t: Type) -> str | None:
-        """A variable of the type, or an attribute of one."""
+        """A variable of the type, or a part of one."""
         found = [n for n, u in self.env.items() if u == t]
         for n, u in self.env.items():
-            if u[0] == "obj":
-                found += [f"{n}.{a}" for a, at in self.classes[u[1]].attrs if at == t]
-            elif u[0] == "tuple" and t in u[1:]:
-                found += [f"{n}[{i}]" for i, ut in enumerate(u[1:]) if ut == t]
-            elif u[0] == "named" and t in (INT, STR, lst(INT)):
-                found.append(f"{n}.{ {INT: 'count', STR: 'label', lst(INT): 'items'}[t] }")
+            found += [p for p, pt in self.parts(n, u) if pt == t]
         return self.r.choice(found) if found else None
+
+    def parts(self, n: str, u: Type, depth: int = 2) -> list[tuple[str, Type]]:
+        """Attributes, fields and items of a variable."""
+        found: list[tuple[str, Type]] = []
+        if u[0] == "obj":
+            found = [(f"{n}.{a}", at) for a, at in self.classes[u[1]].attrs]
+            if "@setter" in self.classes[u[1]].magic and n != "self":
+                found.append((f"{n}.level", INT))
+        elif u[0] == "record":
+            found = [(f"{n}.{a}", at) for a, at in self.records[u[1]].fields]
+            found += [(f"{n}[{i}]", at) for i, (_, at) in enumerate(self.records[u[1]].fields)]
+        elif u[0] == "tuple":
+            found = [(f"{n}[{i}]", ut) for i, ut in enumerate(u[1:])]
+        elif u[0] == "named":
+            found = [(f"{n}.count", INT), (f"{n}.label", STR), (f"{n}.items", lst(INT))]
+        elif u[0] == "enum":
+            found = [(f"{n}.name", STR), (f"{n}.value", INT)]
+        if depth > 1:
+            found += [x for p, pt in found if pt[0] in ("obj", "record", "tuple") for x in self.parts(p, pt, depth - 1)]
+        return found
 
     def name(self, t: Type) -> str:
         """The type's text."""
@@ -118,24 +155,35 @@ class Expressions:
             return f"Optional[{self.name(t[1])}]"
         if t[0] == "obj":
             return self.classes[t[1]].name
-        return {"named": "Pair", "enum": "Color"}.get(t[0], t[0])
+        if t[0] == "record":
+            return self.records[t[1]].name
+        names = {"named": "Pair", "enum": "Color", "union": "Union[int, str, List[int]]", "none": "None"}
+        return names.get(t[0], t[0])
 
     def any_type(self, depth: int = 2) -> Type:
         if depth == 0 or self.chance(0.35):
             return self.r.choice(SCALARS)
         k = self.r.random()
+        if k < 0.04:
+            return lst(lst(INT))
         if k < 0.4:
             return lst(self.any_type(depth - 1) if self.chance(0.3) else self.r.choice((INT, INT, INT, STR, FLOAT, BOOL)))
         if k < 0.6:
             value = self.r.choice((INT, INT, STR, BOOL, FLOAT)) if self.chance(0.75) else lst(INT)
-            return ("dict", self.r.choice((INT, STR)), value)
+            return ("dict", self.r.choice((INT, INT, STR, STR, BOOL)), value if self.chance(0.9) else opt(INT))
         if k < 0.72:
             return ("tuple", *(self.any_type(depth - 1) for _ in range(self.r.randint(1, 3))))
         if k < 0.82:
-            return opt(self.r.choice((INT, STR, lst(INT))))
+            of = self.r.choice((INT, STR, lst(INT), FLOAT, ("tuple", INT, opt(STR))))
+            return opt(of if self.chance(0.85) else self.any_object())
         if k < 0.94 and self.classes:
             return ("obj", self.r.randrange(len(self.classes)))
-        return self.r.choice((("named",), ("enum",), INT))
+        if self.records and self.chance(0.5):
+            return ("record", self.r.randrange(len(self.records)))
+        return self.r.choice((("named",), ("enum",), INT, lst(opt(INT)), lst(("tuple", INT, STR))))
+
+    def any_object(self) -> Type:
+        return ("obj", self.r.randrange(len(self.classes))) if self.classes else ("named",)
 
     # -- Expressions ---------------------------------------------------------------------------------
     # Each is made by a method that returns its text; numbers, texts and lists also say how large they can be.
@@ -158,7 +206,7 @@ class Expressions:
             call = self.call(t, depth)
             if call:
                 return call
-        if depth > 0 and t[0] != "opt" and self.chance(0.08):
+        if depth > 0 and t[0] not in ("opt", "union") and self.chance(0.08):
             self.note("conditional expression")
             return f"({self.expr(t, depth - 1)} if {self.truth(depth - 1)} else {self.expr(t, depth - 1)})"
         return getattr(self, "make_" + t[0])(t, depth)
@@ -173,22 +221,47 @@ class Expressions:
         k = self.r.random()
         if k < 0.25 and depth > 0:
             self.note("dict comprehension")
-            x = self.fresh("x")
-            source = f"range({self.r.randint(0, 4)})"
-            with_x = {"int": x, "str": f"str({x})"}[t[1][0]]
-            return f"{{{with_x}: {self.with_name(x, INT, lambda: self.expr(t[2], depth - 1))} for {x} in {source}}}"
+            return self.dict_comprehension(t, depth)
         v = self.pick(t)
         if v and k < 0.5:
             self.note("dict copy")
             return f"dict({v})" if self.chance(0.5) else f"{v}.copy()"
+        if k > 0.9 and depth > 0 and t[1] in (INT, STR):
+            self.note("dict from pairs")
+            keys = [self.key(t[1], 0) for _ in range(2)]
+            if self.chance(0.5):
+                return f"dict(zip([{', '.join(keys)}], {self.expr(lst(t[2]), depth - 1)}))"
+            return "dict([" + ", ".join(f"({key}, {self.expr(t[2], depth - 1)})" for key in keys) + "])"
         self.note("dict display")
-        keys = self.r.sample(range(7), 2) if t[1] == INT else [repr(w) for w in self.r.sample(WORDS, 2)]
+        keys = {INT: self.r.sample(range(7), 2), STR: [repr(w) for w in self.r.sample(WORDS, 2)], BOOL: [True, False]}[t[1]]
         return "{" + ", ".join(f"{key}: {self.expr(t[2], depth - 1)}" for key in keys) + "}"
+
+    def dict_comprehension(self, t: Type, depth: int) -> str:
+        x, y = self.fresh("x"), self.fresh("x")
+        as_key = {INT: "{} % 7", STR: "str({})", BOOL: "({} > 1)"}[t[1]]
+        k, d = self.r.randrange(3), next(((n, u) for n, u in self.env.items() if u[0] == "dict" and u[2] == INT), None)
+        if k == 0 and d:
+            self.frozen.append(d[1])  # a call in the element may not write to it
+            value = self.with_name(y, INT, lambda: self.expr(t[2], depth - 1))
+            self.frozen.pop()
+            return f"{{{as_key.format(y)}: {value} for {x}, {y} in {d[0]}.items()}}"
+        value = self.with_name(x, INT, lambda: self.expr(t[2], depth - 1))
+        if k == 1:
+            return f"{{{as_key.format(y)}: {value} for {y}, {x} in enumerate([{self.small_int(0)}, {self.small_int(0)}])}}"
+        return f"{{{as_key.format(x)}: {value} for {x} in range({self.r.randint(0, 4)})}}"
 
     def make_tuple(self, t: Type, depth: int) -> str:
         v = self.or_variable(t, 0.4)
         if v:
             return v
+        if len(t) > 2 and depth > 0 and self.chance(0.15):
+            self.note("tuple +")
+            cut = self.r.randint(1, len(t) - 2)
+            return f"({self.expr(('tuple', *t[1 : cut + 1]), depth - 1)} + {self.expr(('tuple', *t[cut + 1 :]), depth - 1)})"
+        longer = [n for n, u in self.env.items() if u[0] == "tuple" and len(u) > len(t) and u[: len(t)] == t]
+        if longer and self.chance(0.5):
+            self.note("tuple slice")
+            return f"{self.r.choice(longer)}[{self.r.choice(('', '0'))}:{len(t) - 1}]"
         self.note("tuple display")
         return "(" + ", ".join(self.expr(u, depth - 1) for u in t[1:]) + ("," if len(t) == 2 else "") + ")"
 
@@ -197,7 +270,7 @@ class Expressions:
         v = self.pick(t)
         if v and k < 0.5:
             return v
-        if t[1] != lst(INT) and k < 0.7:
+        if t[1] in SCALARS and k < 0.7:
             for n, u in self.env.items():
                 if u[0] == "dict" and u[2] == t[1]:
                     self.note("dict get")
@@ -221,6 +294,22 @@ class Expressions:
         a = [self.expr(u, depth - 1) for u in (INT, STR, lst(INT))]
         return f"Pair({a[0]}, {a[1]}, {a[2]})" if self.chance(0.6) else f"Pair(count={a[0]}, label={a[1]}, items={a[2]})"
 
+    def make_record(self, t: Type, depth: int) -> str:
+        v = self.or_variable(t)
+        if v:
+            return v
+        self.note("own named tuple made")
+        record = self.records[t[1]]
+        n = len(record.fields) - self.r.randint(0, record.n_defaults)
+        args = [self.expr(u, depth - 1) for _, u in record.fields[:n]]
+        if n and self.chance(0.4):
+            i = self.r.randrange(n)
+            args[i:] = [f"{f}={a}" for (f, _), a in zip(record.fields[i:n], args[i:], strict=True)]
+        return f"{record.name}({', '.join(args)})"
+
+    def make_union(self, t: Type, depth: int) -> str:
+        return self.expr(self.r.choice(UNION), depth)
+
     def make_enum(self, t: Type, depth: int) -> str:
         v = self.or_variable(t)
         if v:
@@ -239,6 +328,8 @@ class Expressions:
         """Of a small set, so that dicts stay small and keys are found."""
         if t == INT:
             return f"{self.small_int(0)} % 7" if self.chance(0.6) else str(self.r.randrange(7))
+        if t == BOOL:
+            return self.truth(0)
         return repr(self.r.choice(WORDS)) if self.chance(0.6) else f"{self.expr(STR, depth)}[:1]"
 
     def call(self, t: Type, depth: int, pure: bool = False) -> str | None:
@@ -246,7 +337,7 @@ class Expressions:
         found: list[tuple[str, Function]] = [("", f) for f in self.functions]
         for n, u in self.env.items():
             if u[0] == "obj":
-                found += [(n + ".", m) for m in self.classes[u[1]].methods]
+                found += 2 * [(n + ".", m) for m in self.classes[u[1]].methods]
         found = [(p, f) for p, f in found if f.result == t and self.may_call(f) and (f.is_pure or not pure)]
         if not found:
             return None
@@ -255,7 +346,13 @@ class Expressions:
         self.note("method call" if prefix else "function call")
         n = len(f.params) - (self.r.randint(0, f.n_defaults) if f.n_defaults and not (prefix and "self" in self.env) else 0)
         args = [self.expr(pt, depth - 1) for _, pt in f.params[:n]]
-        if n > 1 and self.chance(0.25):
+        if f.keyword_only:
+            args[-1] = f"{f.params[n - 1][0]}={args[-1]}"
+        elif n > 1 and not prefix and self.chance(0.08):
+            self.note("star argument")
+            i = self.r.randrange(n)
+            args[i:] = [f"*({', '.join(args[i:])},)"]
+        elif n > 1 and self.chance(0.25):
             self.note("keyword argument")
             args[-1] = f"{f.params[n - 1][0]}={args[-1]}"
         return f"{prefix}{f.name}({', '.join(args)})"
@@ -327,7 +424,9 @@ class Expressions:
         return "(" + form.format(*a) + ")", 2 * BIG * BIG + 2 * BIG
 
     def int_from(self, depth: int) -> tuple[str, int]:
-        k = self.r.randrange(12)
+        k = self.r.randrange(18)
+        if k >= 12:
+            return self.int_from_more(k - 12, depth)
         self.note(
             "integer from "
             + (
@@ -373,6 +472,27 @@ class Expressions:
         if k == 10:
             return f"{self.expr(('enum',), 0)}.value", 5
         return f"int(str({self.small_int(depth - 1)}))", BIG
+
+    def int_from_more(self, k: int, depth: int) -> tuple[str, int]:
+        made = ("min max of a list", "divmod", "gcd factorial", "count in a list", "sum of a comprehension", "find in a part")
+        self.note("integer from " + made[k])
+        if k == 0:
+            v = self.pick(lst(INT))
+            least = f"({self.r.choice(('min', 'max'))}({v}) if len({v}) > 0 else {self.whole(0)[0]})"
+            return (least, BIG) if v else self.whole(0)
+        if k == 1:
+            return f"divmod({self.small_int(depth - 1)}, {self.r.choice((2, 3, -7))})[{self.r.randrange(2)}]", BIG
+        if k == 2:
+            a = self.small_int(0)
+            return self.r.choice(((f"math.gcd({a}, {self.small_int(0)})", BIG), (f"math.factorial(abs({a}) % 7)", 720)))
+        if k == 3:
+            t = self.r.choice((INT, STR))
+            return f"{self.pick(lst(t)) or self.expr(lst(t), 0)}.count({self.expr(t, 0)})", LONG
+        if k == 4:
+            text, n = self.comprehension(lst(INT), depth)
+            return f"sum({text})", n * BIG
+        a, b = self.r.randint(-4, 0), self.r.randint(0, 9)  # PyTorch refuses a start behind the text, miscounts a negative end
+        return f"{self.expr(STR, 0)}.{self.r.choice(('find', 'rfind', 'count'))}({self.r.choice(WORDS[1:4])!r}, {a}, {b})", 24
 
     def int_choice(self, depth: int) -> tuple[str, int]:
         self.note("conditional expression")
@@ -425,8 +545,10 @@ class Expressions:
             if v and self.chance(0.7):
                 return v, FAR
             return self.r.choice(("0.5", "1.25", "2.0", "3.75", "10.0", "0.1", "1e-3", "(-1.5)")), 10.0
-        k = self.r.randrange(9)
+        k = self.r.randrange(12)
         a, n = self.number(depth - 1)
+        if k >= 9:
+            return self.number_more(k - 9, a, n, depth)
         if k < 3:
             b, m = self.number(depth - 1)
             op = self.r.choice("+-*")
@@ -470,6 +592,21 @@ class Expressions:
         call = self.call(FLOAT, depth)
         return (call, FAR) if call else (f"({a} if {self.truth(depth - 1)} else {self.number(0)[0]})", max(n, FAR))
 
+    def number_more(self, k: int, a: str, n: float, depth: int) -> tuple[str, float]:
+        if k == 0:  # by powers of two: PyTorch rounds a / b before the floor, and its % is fmod(fmod(a, b) + b, b)
+            self.note("float //")
+            return f"({a} // {self.r.choice(('2.0', '0.5', '-4.0'))})", 2 * n + 1.0
+        if k == 1:
+            self.note("float min max sum")
+            b, m = self.number(depth - 1)
+            if self.chance(0.3):
+                return f"sum([{a}, {b}])", n + m
+            pair = f"{a} + 0.0, {b} + 0.0"  # no -0.0: of -0.0 and 0.0 PyTorch takes the second, Python the first
+            return self.r.choice((f"min({pair})", f"max([{pair}])", f"max({pair}, 0.25)")), n + m + 1.0
+        self.note("math function of parts")
+        f = self.r.choice(("modf({})[0]", "ldexp({}, 3)", "copysign({}, -1.0)", "frexp({})[0]", "pow(math.fabs({}), 2)"))
+        return "math." + f.format(a), 8 * n if "pow" not in f else n * n if n < 1e90 else 1e200
+
     def small_float(self, depth: int) -> str:
         text, bound = self.number(depth)
         return text if bound <= FAR else f"math.fmod({text}, {self.r.choice(('64.0', '7.5', '1000.0'))})"
@@ -481,8 +618,10 @@ class Expressions:
         if depth <= 0 or self.chance(0.25):
             v = self.pick(STR)
             return (v, 24) if v and self.chance(0.7) else (repr(self.r.choice(WORDS)), 6)
-        k = self.r.randrange(13)
+        k = self.r.randrange(16)
         s = self.expr(STR, depth - 1)
+        if k >= 13:
+            return self.text_more(k - 13, s, depth)
         if k == 0:
             self.note("text +")
             return f"({s} + {self.expr(STR, depth - 1)})", 48
@@ -523,11 +662,27 @@ class Expressions:
         text = self.item_of(STR, depth) if k == 11 else self.magic(STR, depth) if self.chance(0.5) else self.call(STR, depth)
         return (text, 24) if text else (s, 24)
 
+    def text_more(self, k: int, s: str, depth: int) -> tuple[str, int]:
+        if k == 0:
+            self.note("text partition")
+            how = f"{self.r.choice(('partition', 'rpartition'))}({self.r.choice((' ', 'a', '-', ':'))!r})"
+            return f"{s}.{how}[{self.r.randrange(3)}]", 24
+        if k == 1:
+            self.note("part of a split")
+            how = self.r.choice(("split(' ', 1)[0]", "rsplit(',', 1)[-1]", "split('a')[0]", "rsplit('-')[-1]"))
+            return f"{s}.{how}", 24
+        self.note("text padded")
+        n = self.r.randint(0, 8)
+        return (
+            self.r.choice((f"{s}.ljust({n}, '*')", f"{s}.rjust({n}, '.')", f"str(abs({self.small_int(0)})).zfill({n})")),
+            24,
+        )  # zfill of a sign: PyTorch puts zeros before it
+
     def slice(self) -> str:
         def part() -> str:
             return "" if self.chance(0.35) else str(self.r.randint(-5, 8)) if self.chance(0.7) else self.small_int(0)
 
-        step = "" if self.chance(0.7) else f":{self.r.choice((1, 2, 3))}"
+        step = "" if self.chance(0.7) else f":{self.r.choice((1, 2, 3, -1, -2))}"
         return f"{part()}:{part()}{step}"
 
     def printable(self, depth: int) -> str:
@@ -547,7 +702,9 @@ class Expressions:
             if a == b:
                 b = str(self.r.randint(0, 9))
             return f"({a} {self.r.choice(('<', '>', '==', '!='))} {b})"
-        k = self.r.randrange(12)
+        k = self.r.randrange(15)
+        if k >= 12:
+            return self.truth_more(k - 12, depth)
         if k < 2:
             op = self.r.choice(("and", "or"))
             self.note(op)
@@ -596,12 +753,31 @@ class Expressions:
         self.note("comparison of int")
         return f"({self.whole(depth - 1)[0]} {self.r.choice(('<', '<=', '>', '>=', '==', '!='))} {self.whole(depth - 1)[0]})"
 
+    def truth_more(self, k: int, depth: int) -> str:
+        if k == 0:
+            self.note("any all")
+            v = self.pick(lst(BOOL)) or self.pick(lst(INT))
+            return f"{self.r.choice(('any', 'all'))}({v or f'[{self.truth(depth - 1)}, {self.truth(depth - 1)}]'})"
+        if k == 1:
+            self.note("test of text")
+            if self.chance(0.5):
+                return f"({self.expr(STR, 0)} {self.r.choice(('in', 'not in'))} {self.expr(STR, depth - 1)})"
+            return f"{self.text(0)[0]}.{self.r.choice(TEXT_TESTS)}"
+        objects = [(n, u) for n, u in self.env.items() if u[0] in ("obj", "list")]
+        if objects and self.chance(0.5):
+            self.note("is")
+            n, u = self.r.choice(objects)
+            return f"({n} {self.r.choice(('is', 'is not'))} {self.pick(u)})"
+        self.note("comparison of tuple")
+        a = [self.small_int(0) for _ in range(4)]
+        return f"(({a[0]}, {a[1]}) {self.r.choice(('==', '!='))} ({a[2]}, {a[3]}))"
+
     def magic(self, t: Type, depth: int) -> str | None:
         """By a special method of some object."""
         found = []
         for n, u in self.env.items():
             if u[0] == "obj" and n != "self":
-                found += [(n, self.classes[u[1]].name, m) for m in sorted(self.classes[u[1]].magic) if MAGIC[m][1] == t]
+                found += [(n, self.classes[u[1]].name, m) for m in MAGIC if m in self.classes[u[1]].magic and MAGIC[m][1] == t]
         if not found:
             return None
         n, c, m = self.r.choice(found)
@@ -638,7 +814,7 @@ class Expressions:
             return self.r.choice((f"list({v})", f"{v}.copy()")), LONG
         if k in (3, 4) and depth > 0:
             return self.comprehension(t, depth)
-        if k == 5 and t[1] in (INT, STR, FLOAT) and depth > 0:
+        if k == 5 and t[1] in (INT, STR, FLOAT, BOOL, ("tuple", INT, STR)) and depth > 0:
             a, n = self.items(t, depth - 1)
             self.note("sorted")
             return f"sorted({a})", n
@@ -654,6 +830,8 @@ class Expressions:
         if k == 7 and t == lst(INT):
             self.note("list(range)")
             return f"list(range({self.r.randint(0, 5)}))", 5
+        if k == 7 and t[1][0] == "tuple" and len(t[1]) == 3 and depth > 0:
+            return self.pairs(t, depth)
         if k == 8 and depth > 0:
             for n, u in self.env.items():
                 if u[0] == "dict" and u[1] == t[1] or u[0] == "dict" and u[2] == t[1]:
@@ -671,11 +849,31 @@ class Expressions:
         self.note("list display")
         return "[" + ", ".join(self.expr(t[1], depth - 1) for _ in range(n)) + "]", n
 
+    def pairs(self, t: Type, depth: int) -> tuple[str, int]:
+        _, a, b = t[1]
+        found = [n for n, u in self.env.items() if u == ("dict", a, b)]
+        if found:
+            self.note("list of items()")
+            return f"list({found[0]}.items())", 64
+        if a == INT and self.chance(0.5):
+            self.note("list of enumerate()")
+            return f"list(enumerate({self.expr(lst(b), depth - 1)}))", LONG
+        self.note("list of zip()")
+        return f"list(zip({self.expr(lst(a), depth - 1)}, {self.expr(lst(b), depth - 1)}))", LONG
+
     def comprehension(self, t: Type, depth: int) -> tuple[str, int]:
+        if self.chance(0.3):
+            return self.comprehension_of_two(t, depth)
         self.note("list comprehension")
         x = self.fresh("x")
-        if self.chance(0.5):
+        k = self.r.randrange(9)
+        u: Type
+        if k < 4:
             source, u, n = f"range({self.r.randint(0, 6)})", INT, 6
+        elif k == 4:
+            source, u, n = self.expr(STR, 0), STR, 24
+        elif k == 5:
+            source, u, n = "Color", ("enum",), 3
         else:
             u = self.r.choice((INT, STR))
             v = self.pick(lst(u))
@@ -684,3 +882,20 @@ class Expressions:
         text = self.with_name(x, u, lambda: self.expr(t[1], depth - 1))
         self.frozen.pop()
         return f"[{text} for {x} in {source}]", n
+
+    def comprehension_of_two(self, t: Type, depth: int) -> tuple[str, int]:
+        x, y = self.fresh("x"), self.fresh("x")
+        dicts = [(n, u) for n, u in self.env.items() if u[0] == "dict"]
+        k = self.r.randrange(3)
+        a, b = INT, self.r.choice((INT, STR))
+        frozen = [lst(a), lst(b)]
+        one, two = (self.pick(lst(t)) or self.expr(lst(t), 0) for t in (a, b))
+        source, bound = f"zip({one}, {two})" if k < 2 else f"enumerate({two})", LONG
+        if k == 0 and dicts:
+            n, u = self.r.choice(dicts)
+            (_, a, b), source, bound, frozen = u, f"{n}.items()", 64, [u]
+        self.note("list comprehension over two")
+        self.frozen += frozen
+        text = self.with_name(x, a, lambda: self.with_name(y, b, lambda: self.expr(t[1], depth - 1)))
+        del self.frozen[-len(frozen) :]
+        return f"[{text} for {x}, {y} in {source}]", bound

@@ -7,6 +7,10 @@ rushlight, PyTorch and CPython, which must agree.  So what the languages define 
 
 * integers stay small (every stored one is below BIG; products below 2**50), floats finite, texts and lists short;
 * no division by zero, no printing of floats, or of texts inside containers, no iteration over a list that the body writes;
+* no % of floats and // by powers of two alone (PyTorch rounds on the way), no ** and round() of integers (it makes floats),
+  no int() or float() of a text with a space behind the number, no zfill() of a sign, no "is" of enumeration members, no
+  popitem(), no sorted() of a text;
+* no closures, lambdas, try, comprehension's if, slices written or deleted: TorchScript has none;
 * what may raise stands in print(): compilers drop an unused expression with its error.
 
 An expression is made for a type it must have, from the variables in reach, with a bound of what it can be.  A program is
@@ -20,12 +24,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from random_expressions import BOOL, FLOAT, INT, LONG, MAGIC, STR, WORDS, Class, Expressions, Function, Type, lst, opt
+from random_expressions import BOOL, FLOAT, INT, LONG, MAGIC, STR, WORDS, Class, Function, Type, lst, opt
+from random_idioms import Idioms
 
 HEAD = """import math
 import torch
 from enum import Enum
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 """
 
@@ -36,7 +41,7 @@ class Program(NamedTuple):
     census: Counter
 
 
-class Writer(Expressions):
+class Writer(Idioms):
     """One program in the making."""
 
     # -- Statements ----------------------------------------------------------------------------------
@@ -73,6 +78,9 @@ class Writer(Expressions):
             self.unpack,
             self.call_statement,
             self.risky,
+            self.assign_more,
+            self.object_statement,
+            self.object_statement,
         )
         compound = (
             self.if_else,
@@ -85,7 +93,15 @@ class Writer(Expressions):
             self.define_in_both,
             self.leave,
             self.fail,
+            self.search,
+            self.while_true,
+            self.for_unpacked,
+            self.for_fixed,
+            self.if_refined_more,
+            self.with_block,
         )
+        if self.loops > 0 and self.chance(0.08):
+            return self.leave(depth)
         self.r.choice(simple if depth <= 0 or self.chance(0.68) else compound)(depth)
 
     def declare(self, depth: int = 0) -> None:
@@ -167,7 +183,10 @@ class Writer(Expressions):
         self.put(f"print({', '.join(self.printable(2) for _ in range(self.r.randint(1, 3)))})")
 
     def call_statement(self, depth: int = 0) -> None:
-        for t in self.r.sample([f.result for f in self.functions] + [INT], len(self.functions) + 1):
+        found = [INT] + [f.result for f in self.functions]
+        for t in self.env.values():
+            found += [m.result for m in self.classes[t[1]].methods] if t[0] == "obj" else []
+        for t in self.r.sample(found, len(found)):
             call = self.call(t, 2)
             if call:
                 self.put(call)
@@ -182,7 +201,7 @@ class Writer(Expressions):
         for n, t in self.env.items():
             found.append((n, t))
             if t[0] == "obj":
-                found += [(f"{n}.{a}", at) for a, at in self.classes[t[1]].attrs]
+                found += [(p, pt) for p, pt in self.parts(n, t) if "[" not in p]
         return [(n, t) for n, t in found if t[0] in ("list", "dict") and t not in self.frozen]
 
     def write(self, depth: int = 0) -> None:
@@ -244,7 +263,12 @@ class Writer(Expressions):
     def write_dict(self, n: str, t: Type) -> None:
         key = self.key(t[1], 1)
         k = self.r.randrange(9)
-        if k < 4:
+        if k < 4 and t[2] == lst(INT) and t[2] not in self.frozen and self.chance(0.6):
+            self.note("dict inner list written")
+            key = self.key(t[1], 0)
+            self.put(f"if {key} in {n} and len({n}[{key}]) < {LONG}:")
+            self.put(f"    {n}[{key}].{self.r.choice(('append(', 'insert(0, '))}{self.small_int(1)})")
+        elif k < 4:
             self.note("dict item written")
             self.put(f"{n}[{key}] = {self.expr(t[2], 2)}")
         elif k == 4:
@@ -314,7 +338,7 @@ class Writer(Expressions):
             self.block(self.r.randint(1, 3), depth - 1)
 
     def if_refined(self, depth: int) -> None:
-        found = [(n, t) for n, t in self.env.items() if t[0] == "opt" and n not in self.fixed]
+        found = [(n, t) for n, t in self.env.items() if t[0] == "opt"]
         if not found:
             t = opt(self.r.choice((INT, STR, lst(INT))))
             v = self.fresh()
@@ -364,9 +388,6 @@ class Writer(Expressions):
         self.block(self.r.randint(1, 4), depth - 1, bind, end)
         self.factor, self.loops, self.frozen = old, self.loops - 1, frozen_before
 
-    def too_deep(self) -> bool:
-        return self.factor * 40 > self.budget
-
     def for_range(self, depth: int) -> None:
         if self.too_deep():
             return self.if_else(depth)
@@ -405,7 +426,7 @@ class Writer(Expressions):
         source, u, frozen = self.iterable()
         x = self.fresh("x")
         self.note("for over a container")
-        self.loop(f"for {x} in {source}:", LONG, {x: u} if u[0] != "opt" else {}, depth, frozen)
+        self.loop(f"for {x} in {source}:", LONG, {x: u}, depth, frozen)
 
     def for_several(self, depth: int) -> None:
         if self.too_deep():
@@ -486,16 +507,6 @@ class Writer(Expressions):
         self.put(line)
         self.indent -= 1
 
-    def exit_line(self) -> str:
-        if self.loops and self.chance(0.7):
-            word = self.r.choice(("break", "continue"))
-            self.note(word)
-            return word
-        if self.result and self.chance(0.8):
-            self.note("early return")
-            return f"return {self.expr(self.result, 1)}"
-        return ""
-
     def leave(self, depth: int) -> None:
         """A break, continue or return under a condition."""
         line = self.exit_line()
@@ -507,15 +518,16 @@ class Writer(Expressions):
 
     def fail(self, depth: int) -> None:
         rare = f"{self.small_int(0)} % 11 == {self.r.randint(0, 10)}"
-        error = self.r.choice(("ValueError", "RuntimeError", "IndexError", "KeyError", "TypeError", "NotImplementedError"))
+        errors = ("ValueError", "RuntimeError", "IndexError", "KeyError", "TypeError", "NotImplementedError", "Oops")
+        error = self.r.choice(errors)
         if self.chance(0.4):
             self.note("assert")
-            self.put(f"assert not ({rare}), 'checked'")
+            self.put(f"assert not ({rare}), {self.message()}")
         else:
             self.note("raise")
             self.put(f"if {rare}:")
             self.block(self.r.randint(0, 1), 0)
-            self.tail_of_block(f"raise {error}({self.r.choice(WORDS[1:])!r})")
+            self.tail_of_block(f"raise {error}({self.message()})")
 
     # -- Definitions ---------------------------------------------------------------------------------
 
@@ -523,14 +535,18 @@ class Writer(Expressions):
         params = []
         for _ in range(n):
             t = self.any_type(1)
-            while t == ("obj", own):
+            while ("obj", own) in (t, t[-1]):
                 t = self.any_type(1)
             params.append((self.fresh("p"), t))
         texts = [f"{p}: {self.name(t)}" for p, t in params]
         n_defaults = 0
-        while n_defaults < n and params[n - 1 - n_defaults][1] in (INT, STR, BOOL, FLOAT) and self.chance(0.4):
+        values = {INT: "3", STR: "'d'", BOOL: "True", FLOAT: "1.5"}
+        while n_defaults < n and self.chance(0.4):
+            t = params[n - 1 - n_defaults][1]
+            if t not in values and t[0] != "opt":
+                break
             n_defaults += 1
-            value = {INT: "3", STR: "'d'", BOOL: "True", FLOAT: "1.5"}[params[n - n_defaults][1]]
+            value = values.get(t, "None")
             texts[n - n_defaults] += f" = {value}"
             self.note("default argument")
         return params, n_defaults, ", ".join(texts)
@@ -539,20 +555,28 @@ class Writer(Expressions):
         name = self.fresh("m" if method_of >= 0 else "f")
         params, n_defaults, text = self.parameters(self.r.randint(1, 3), method_of)
         result = self.any_type(1)
-        while result == ("obj", method_of):
+        while ("obj", method_of) in (result, result[-1]):
             result = self.any_type(1)
         pure = self.chance(0.35)
         own = [("self", ("obj", method_of))] if method_of >= 0 else []
         indent = "    " if method_of >= 0 else ""
-        self.begin(own + params, result, not pure, 120)
+        self.begin(own + params, result, not pure, self.r.choice((120, 120, 600)))
+        keyword_only = method_of < 0 and n_defaults == 0 and len(params) > 1 and self.chance(0.12)
+        if keyword_only:
+            self.note("keyword-only argument")
+            text = text[: text.index(params[-1][0])] + "*, " + text[text.index(params[-1][0]) :]
+        arrow = f" -> {self.name(result)}"
+        if result in (INT, STR, BOOL, lst(INT)) and self.chance(0.15):
+            self.note("return type inferred")
+            arrow = ""
         self.fixed.add("self")
         self.indent += method_of >= 0
-        self.lines.append(f"{indent}def {name}({'self, ' if own else ''}{text}) -> {self.name(result)}:")
+        self.lines.append(f"{indent}def {name}({'self, ' if own else ''}{text}){arrow}:")
         for _ in range(self.r.randint(1, 4)):
             self.statement(2)
         self.put(f"return {self.expr(result, 2)}")
         self.lines.append("")
-        f = Function(name, params, n_defaults, result, pure, self.cost + 1)
+        f = Function(name, params, n_defaults, result, pure, self.cost + 1, keyword_only)
         self.note("method" if own else "function")
         (self.classes[method_of].methods if own else self.functions).append(f)
 
@@ -573,8 +597,9 @@ class Writer(Expressions):
             self.lines += ["    def bump(self) -> int:", f"        self.{counter} = (self.{counter} + 3) % 101"]
             self.lines += [f"        return self.{counter}", ""]
             self.classes[-1].methods.append(Function("bump", [], 0, INT, False, 3))
+        self.class_extras(len(self.classes) - 1)
         for m, (params, result, _) in MAGIC.items():
-            if self.chance(0.2):
+            if self.chance(0.15):
                 self.magic_method(m, params, result)
                 self.classes[-1].magic.add(m)
 
@@ -600,6 +625,8 @@ class Writer(Expressions):
             return [] if depth > 1 else [x for a, at in self.classes[t[1]].attrs for x in self.flat(f"{n}.{a}", at, depth + 1)]
         if t[0] == "named":
             return [(f"{n}.count", INT), (f"{n}.label", STR), (f"{n}.items", lst(INT))]
+        if t[0] == "record":
+            return [x for f, ft in self.records[t[1]].fields for x in self.flat(f"{n}.{f}", ft, depth)]
         if t[0] == "enum":
             return [(f"{n}.value", INT)]
         if t[0] == "tuple":
@@ -611,7 +638,7 @@ class Writer(Expressions):
         return [(n, t)]
 
     def holds_objects(self, t: Any) -> bool:
-        return t[0] in ("obj", "named", "enum") or any(isinstance(u, tuple) and self.holds_objects(u) for u in t[1:])
+        return t[0] in ("obj", "named", "record", "enum") or any(isinstance(u, tuple) and self.holds_objects(u) for u in t[1:])
 
     def main(self) -> list[tuple]:
         kinds = (
@@ -631,6 +658,11 @@ class Writer(Expressions):
         params = [(self.fresh("p"), self.r.choice(kinds)) for _ in range(self.r.randint(3, 5))]
         self.begin(params, None, True, 1500)
         self.lines.append("def main(" + ", ".join(f"{p}: {self.name(t)}" for p, t in params) + "):")
+        for i in range(len(self.classes)):
+            if self.chance(0.6):
+                v = self.fresh()
+                self.put(f"{v} = {self.expr(('obj', i), 2)}")
+                self.env[v] = ("obj", i)
         for _ in range(self.r.randint(0, 4)):
             self.declare()
         for _ in range(self.r.randint(4, 9)):
@@ -661,10 +693,13 @@ class Writer(Expressions):
     def write_all(self) -> Program:
         self.lines += ["class Pair(NamedTuple):", "    count: int", "    label: str", "    items: List[int]", ""]
         self.lines += ["class Color(Enum):", "    RED = 1", "    GREEN = 2", "    BLUE = 5", ""]
+        self.lines += ["class Oops(Exception):", "    pass", ""]
+        for _ in range(self.r.randint(0, 2)):
+            self.record()
         for _ in range(self.r.randint(0, 2)):
             self.klass()
         for _ in range(self.r.randint(1, 3)):
-            self.function()
+            self.r.choice((self.function, self.function, self.function, self.function_of_union, self.procedure))()
         calls = self.main()
         return Program(HEAD + "\n".join(self.lines) + "\n", calls, self.census)
 
