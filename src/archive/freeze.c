@@ -37,7 +37,7 @@ static void optimize_method(session *s, function *f, bool numerics)
   function_ensure(s, f);
   if (!f->graph)
     return;
-  ir_graph *g = ir_graph_copy(s, f->graph);
+  ir_graph *g = ir_graph_twin(s, f->graph);
   session_defer(s, ir_graph_free_deferred, g);
   pass_inline(s, g);
   freeze_optimize(s, g, numerics);

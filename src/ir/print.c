@@ -485,7 +485,7 @@ static void print_node(printer *p, const ir_node *n, int level)
   print_inputs(p, n);
   if (n->scope)
     text_printf(out, ", scope: %s", n->scope);
-  if (p->ranges)
+  if (p->ranges && n->kind != IR_GET_ATTR && n->kind != IR_SET_ATTR) /* PyTorch knows no place of these */
     print_range(out, &n->range);
   text_putc(out, '\n');
   for (uint32_t i = 0; i < n->n_blocks && !group; i++) {

@@ -33,17 +33,42 @@ static void grow_pool(pool *p)
       put(p, old[i]);
 }
 
+/* Dense ones of the same elements; those of parameters stay apart, and so do quantized ones. */
+static const rush_tensor *comparable(const ir_node *n)
+{
+  rush_value v = ir_constant_value(n);
+  const rush_tensor *t = v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL;
+
+  return t && tensor_is_contiguous(t) && t->data && !t->extra && !tensor_requires_grad(t) ? t : NULL;
+}
+
+static bool same_elements(const ir_node *a, const ir_node *b)
+{
+  const rush_tensor *x = comparable(a), *y = comparable(b);
+
+  return x && y && x->dtype == y->dtype && tensor_same_geometry(x, y) &&
+         memcmp(x->data, y->data, (size_t)x->n_elems * tensor_item_bytes(x)) == 0;
+}
+
+static uint64_t hash_of(const ir_node *n)
+{
+  const rush_tensor *t = comparable(n);
+  size_t bytes = t ? (size_t)t->n_elems * tensor_item_bytes(t) : 0;
+
+  return t ? hash_bytes(t->data, bytes < 64 ? bytes : 64) + bytes : pass_constant_hash(n);
+}
+
 /* The equal constant kept before, or NULL: then this one is kept. */
 static ir_node *keep_constant(pool *p, ir_node *n)
 {
   if (2 * p->n >= p->cap)
     grow_pool(p);
-  uint64_t hash = pass_constant_hash(n);
+  uint64_t hash = hash_of(n);
   for (uint64_t at = hash;; at++) {
     const kept *k = &p->slots[at & (p->cap - 1)];
     if (!k->node)
       break;
-    if (k->hash == hash && pass_same_constant(k->node, n))
+    if (k->hash == hash && (pass_same_constant(k->node, n) || same_elements(k->node, n)))
       return k->node;
   }
   put(p, (kept){n, hash});
@@ -51,12 +76,12 @@ static ir_node *keep_constant(pool *p, ir_node *n)
   return NULL;
 }
 
-/* Containers stay apart when one that is constant is written to. */
+/* Containers and tensors stay apart when one that is constant is written to. */
 static bool can_share(pool *p, const ir_node *n)
 {
   rush_value v = ir_constant_value(n);
 
-  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE)
+  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_TENSOR)
     return true;
   if (!p->alias)
     p->alias = alias_analyse_all(p->s, n->graph);

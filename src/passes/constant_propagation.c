@@ -26,6 +26,12 @@ static bool can_be_written(const type *t)
   return false;
 }
 
+/* Does it give what is in its argument, the same object in each call? */
+static bool gives_item(const ir_node *n)
+{
+  return n->kind == IR_TUPLE_INDEX || n->kind == IR_TUPLE_UNPACK || ir_node_is_op(n, "aten::__getitem__");
+}
+
 /* May v be one object for all calls? */
 static bool may_share(const folding *f, const ir_value *v)
 {
@@ -34,13 +40,14 @@ static bool may_share(const folding *f, const ir_value *v)
   uint32_t group = alias_group(f->alias, v);
 
   return group == ALIAS_NO_MEMORY || type_is(v->type, TYPE_TUPLE) ||
-         (group != ALIAS_CONSTANTS && !alias_is_written(f->alias, v) && !f->escapes[group]);
+         (!alias_is_written(f->alias, v) && (gives_item(v->node) || !f->escapes[group]));
 }
 
 static void make_constant(const folding *f, ir_node *n, const rush_value *v)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     ir_value *c = pass_put_constant(f->s, n, v[i], n->outputs[i]->type);
+    c->node->range = (source_range){0}; /* as PyTorch: it stands nowhere in the source */
     c->scratch = n->outputs[i]->scratch;
     ir_value_replace_all_uses(n->outputs[i], c);
   }

@@ -101,19 +101,26 @@ static bool layer_before(const ir_node *n, bool conv, layer *out)
          (out->bias ? out->bias->dtype == out->weight->dtype : pass_is_none(ir_node_input(made, 2)));
 }
 
-/* The layer takes new weights and stands for n, whose name its constants tell. */
+/* Input i of the layer becomes c, named for what it was and what was folded into it. */
+static void replace_input(session *s, const layer *l, uint32_t i, rush_value c, const char *folded)
+{
+  ir_value *now = pass_put_constant(s, l->node, c, type_simple(TYPE_TENSOR));
+  const char *name = ir_node_input(l->node, i)->name;
+
+  now->node->range = (source_range){0};
+  if (name)
+    ir_value_set_name(s, now, session_printf(s, "%s_fused_%s", name, folded));
+  ir_node_set_input(l->node, i, now);
+}
+
+/* The layer takes new weights and stands for n. */
 static void replace(session *s, ir_node *n, const layer *l, rush_value weight, rush_value bias)
 {
-  ir_value *w = pass_put_constant(s, l->node, weight, type_simple(TYPE_TENSOR));
-  ir_value *b = pass_put_constant(s, l->node, bias, type_simple(TYPE_TENSOR));
-  const char *name = ir_node_input(l->node, 1)->name;
   const char *what = strchr(ir_node_kind_name(n), ':') + 2;
 
   what = strcmp(what, "batch_norm") == 0 ? "bn" : what;
-  if (name)
-    ir_value_set_name(s, w, session_printf(s, "%s_fused_%s", name, what));
-  ir_node_set_input(l->node, 1, w);
-  ir_node_set_input(l->node, 2, b);
+  replace_input(s, l, 1, weight, what);
+  replace_input(s, l, 2, bias, what);
   ir_value *result = l->node->outputs[0];
   l->node->outputs[0]->type = type_simple(TYPE_TENSOR);
   pass_replace(n, &result);
@@ -181,7 +188,9 @@ static bool is_by_channel(const rush_tensor *t, const rush_tensor *weight)
 {
   int at = t->n_dims - (weight->n_dims - 1); /* of the channels, which have n_dims - 2 dimensions behind them */
 
-  if (t->n_dims > weight->n_dims || (t->dtype != weight->dtype && t->n_dims > 0) || dtype_is_complex(t->dtype))
+  bool promotes = t->dtype != weight->dtype && t->n_dims > 0 && dtype_is_float(t->dtype);
+
+  if (t->n_dims > weight->n_dims || promotes || dtype_is_complex(t->dtype))
     return false;
   for (int i = 0; i < t->n_dims; i++)
     if (t->sizes[i] != 1 && !(i == at && t->sizes[i] == weight->sizes[0]))

@@ -10,7 +10,8 @@ enum slot_flags {
   SLOT_SET = 1,    /* a method sets it */
   SLOT_WRITTEN = 2, /* its memory is written to */
   SLOT_KEPT = 4,   /* preserved */
-  SLOT_USED = 8    /* some frozen graph names it */
+  SLOT_USED = 8,   /* some frozen graph names it */
+  SLOT_PATH = 16   /* a preserved name goes through it */
 };
 
 /* An object of a module (not of a script class: those are values). */
@@ -47,8 +48,14 @@ typedef struct freezer {
   frozen *objects; /* newest first */
   table by_object; /* object -> frozen */
   method *methods; /* in order */
-  table written;   /* storages and containers that are written to */
+  table written;   /* containers that are written to */
+  struct piece *pieces; /* of memory that is written to */
 } freezer;
+
+typedef struct piece { /* the storages of two tensors of PyTorch's may overlap */
+  const char *from, *to;
+  struct piece *next;
+} piece;
 
 /* -- Tables by pointer ------------------------------------------------------------------------- */
 
@@ -120,6 +127,7 @@ typedef struct walk {
   freezer *z;
   method *m;
   void (*leaf)(struct walk *w, ir_node *n, frozen *of, uint32_t slot); /* a GetAttr of no module */
+  ir_node *first; /* of the graph: constants stand before it in the order that they are met, as in PyTorch */
   bool only_looks, sees_class; /* a use of a module says nothing yet; a module behind an interface was found */
 } walk;
 
@@ -179,6 +187,7 @@ static bool run_walk(walk *w)
   table_free(&m->objects);
   table_init(&m->objects, z->s->cx->ctx);
   put(z->s, &m->objects, ir_block_input(m->g->block, 0), m->self);
+  w->first = ir_block_first(m->g->block);
   walk_block(w, m->g->block);
   return w->sees_class;
 }
@@ -211,6 +220,7 @@ static bool stays(const frozen *of, uint32_t slot)
 
 static void name_constant(session *s, ir_value *c, const frozen *of, uint32_t slot)
 {
+  c->node->range = (source_range){0};
   ir_value_set_name(s, c, session_printf(s, "%s.%s", of->path, class_of(of)->attrs[slot].name));
 }
 
@@ -220,7 +230,8 @@ static void fold_plain(walk *w, ir_node *n, frozen *of, uint32_t slot)
 
   if (!is_plain(v) || stays(of, slot))
     return;
-  ir_value *c = pass_put_constant(w->z->s, n, v, n->outputs[0]->type);
+  w->first = w->first == n ? n->next : w->first;
+  ir_value *c = pass_put_constant(w->z->s, w->first, v, n->outputs[0]->type);
   name_constant(w->z->s, c, of, slot);
   pass_replace(n, &c);
 }
@@ -285,23 +296,23 @@ static void lift_leaf(walk *w, ir_node *n, frozen *of, uint32_t slot)
   pass_replace(n, &l->param);
 }
 
-/* fn(memory) for each piece of memory that v can reach, until it says true. */
-static bool any_memory(freezer *z, rush_value v, bool (*fn)(freezer *z, const void *memory))
+/* fn for each container and storage that v can reach, until it says true. */
+static bool any_memory(freezer *z, rush_value v, bool (*fn)(freezer *z, const void *container, const storage *st))
 {
   bool found = false;
 
   session_enter(z->s);
   if (v.tag == RUSH_TAG_TENSOR) {
-    found = v.as.tensor && v.as.tensor->st && fn(z, v.as.tensor->st);
+    found = v.as.tensor && v.as.tensor->st && fn(z, NULL, v.as.tensor->st);
   } else if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) {
     size_t n = v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
     const rush_value *items = v.tag == RUSH_TAG_LIST ? v.as.list->items : v.as.tuple->items;
-    found = fn(z, v.as.heap);
+    found = fn(z, v.as.heap, NULL);
     for (size_t i = 0; i < n && !found; i++)
       found = any_memory(z, items[i], fn);
   } else if (v.tag == RUSH_TAG_DICT) {
     size_t pos = 0;
-    found = fn(z, v.as.heap);
+    found = fn(z, v.as.heap, NULL);
     for (dict_entry *e; !found && (e = dict_next(v.as.dict, &pos));)
       found = any_memory(z, e->value, fn);
   }
@@ -309,15 +320,31 @@ static bool any_memory(freezer *z, rush_value v, bool (*fn)(freezer *z, const vo
   return found;
 }
 
-static bool mark_written(freezer *z, const void *memory)
+static bool mark_written(freezer *z, const void *container, const storage *st)
 {
-  put(z->s, &z->written, memory, z);
+  if (container) {
+    put(z->s, &z->written, container, z);
+  } else {
+    piece *p = session_new(z->s, piece);
+    *p = (piece){st->data, (const char *)st->data + st->n_bytes, z->pieces};
+    z->pieces = p;
+  }
   return false;
 }
 
-static bool was_written(freezer *z, const void *memory) { return get(&z->written, memory) != NULL; }
+static bool was_written(freezer *z, const void *container, const storage *st)
+{
+  if (container)
+    return get(&z->written, container) != NULL;
+  const char *from = st->data, *to = from + st->n_bytes;
+  for (const piece *p = z->pieces; p; p = p->next)
+    if (from < p->to && p->from < to)
+      return true;
+  return false;
+}
 
-/* Which of the attributes' memory the methods write to; modules that are not followed may write to all they have. */
+/* Which of the attributes' memory the methods write to.  Modules that are not followed may write to all they have, and so may who gets
+ * hold of what stays. */
 static void find_written(freezer *z)
 {
   for (method *m = z->methods; m; m = m->next) {
@@ -328,7 +355,7 @@ static void find_written(freezer *z)
   }
   for (frozen *f = z->objects; f; f = f->next)
     for (uint32_t i = 0; i < class_of(f)->n_attrs; i++)
-      if (f->whole)
+      if (stays(f, i))
         (void)any_memory(z, f->object->slots[i], mark_written);
 }
 
@@ -393,7 +420,7 @@ static void fold_memory(freezer *z)
     while (ir_block_n_inputs(m->g->block) > n_own)
       ir_block_remove_input(m->g->block, ir_block_n_inputs(m->g->block) - 1);
     pass_run_by_name(z->s, m->g, "constant_propagation,constant_loop_unrolling,constant_propagation,peephole,"
-                     "constant_propagation,lower_simple_tuples,cse,constant_pooling,dce");
+                     "constant_propagation,lower_simple_tuples,constant_pooling,cse,dce");
   }
 }
 
@@ -464,6 +491,8 @@ static void make_object(freezer *z, frozen *f)
     if (!(f->slots[i] & (SLOT_USED | SLOT_KEPT)))
       continue;
     frozen *child = is_module(f->object->slots[i]) ? child_of(z, f, i) : NULL;
+    if (a->type->kind == TYPE_INTERFACE && !(f->slots[i] & SLOT_PATH))
+      session_fail_status(s, RUSH_ERAISED, "RuntimeError", NULL, "failed to freeze interface attribute '%s'", a->name);
     if (child)
       make_object(z, child);
     uint32_t at = class_add_attr(s, t, a->name, child ? child->type : a->type);
@@ -549,7 +578,7 @@ static void preserve(freezer *z, frozen *root, const char *name)
     }
     if (slot < 0 || (dot && !is_module(f->object->slots[slot])))
       session_fail_status(z->s, RUSH_ERAISED, "RuntimeError", NULL, "Unknown name: %s", name);
-    f->slots[slot] |= SLOT_KEPT;
+    f->slots[slot] |= dot ? SLOT_KEPT | SLOT_PATH : SLOT_KEPT;
     if (!dot) {
       if (is_module(f->object->slots[slot]))
         keep_whole(z, child_of(z, f, (uint32_t)slot));
@@ -615,7 +644,7 @@ void freeze_optimize(session *s, ir_graph *g, bool numerics)
   pass_each(s, g->block, drop_detach, NULL);
   for (int round = 0; numerics && round < 2; round++) /* a sum behind a product waits for it */
     pass_run_by_name(s, g, "fold_frozen_conv_bn,fold_frozen_conv_add_or_sub,fold_frozen_conv_mul_or_div,fold_frozen_linear_bn");
-  pass_run_by_name(s, g, "constant_propagation,constant_pooling,dce");
+  pass_run_by_name(s, g, "constant_propagation,dce");
 }
 
 void freeze_replace_graph(session *s, function *f, ir_graph *g)

@@ -220,11 +220,23 @@ static ir_value *of_sizes(const look *k, ir_node *n, bool length)
 static ir_value *length(const look *k, ir_node *n) { return of_sizes(k, n, true); }
 static ir_value *item(const look *k, ir_node *n) { return of_sizes(k, n, false); }
 
+/* Batch norms ask it behind convolutions, to raise an error.  As in PyTorch the answer is that of a batch. */
+static ir_value *convolution_dims(const look *k, ir_node *n)
+{
+  static const char *const convs[] = {"aten::conv1d", "aten::conv2d", "aten::conv3d"};
+  const ir_node *made = ir_node_input(n, 0)->node;
+
+  for (int i = 0; i < 3; i++)
+    if (ir_node_is_op(made, convs[i]))
+      return pass_put_int(k->s, n, i + 3);
+  return NULL;
+}
+
 static ir_value *n_dims(const look *k, ir_node *n)
 {
   ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
 
-  return f.n_dims < 0 ? NULL : pass_put_int(k->s, n, f.n_dims);
+  return f.n_dims < 0 ? convolution_dims(k, n) : pass_put_int(k->s, n, f.n_dims);
 }
 
 static ir_value *dtype(const look *k, ir_node *n)

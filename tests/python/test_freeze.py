@@ -107,3 +107,88 @@ def test_optimize_for_inference(tmp_path: pathlib.Path) -> None:
     rushlight.run_frozen_optimizations(plain)
     assert "batch_norm" not in str(plain.graph)
     torch.testing.assert_close(torch.as_tensor(plain(x)[0]), want, rtol=1e-4, atol=1e-4)
+
+
+class Views(nn.Module):
+    """Attributes that torch keeps in one memory, one of them written to; a tuple that holds one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = torch.zeros(2)
+        self.b = self.a[0:1]
+        self.t = (self.a, [self.b])
+
+    def forward(self, x):
+        self.b.add_(1)
+        return x + self.a + self.t[0]
+
+
+class Holders(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.t, self.d, self.n = (1, torch.ones(1), "a"), {"a": torch.ones(1), "b": torch.zeros(1)}, 3
+
+    def forward(self, x):
+        return x + self.t[1] + self.d["a"] * self.n
+
+
+def live(make: Any, **options: Any) -> tuple[Any, Any]:
+    """The module frozen by rushlight and by torch."""
+    torch.manual_seed(0)
+    module = make().eval()
+    return rushlight.freeze(rushlight.script(module), **options), torch.jit.freeze(torch.jit.script(module), **options)
+
+
+@pytest.mark.parametrize("make", [Holders, lambda: nn.Linear(2, 2), lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU())])
+def test_code_is_torchs(make: Any) -> None:
+    ours, theirs = live(make)
+    assert ours.code == theirs.code
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_batch_norms_go_with_their_checks(dims: int) -> None:
+    conv, norm = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
+    ours, theirs = live(lambda: nn.Sequential(conv(2, 3, 2), norm(3), nn.ReLU()))
+    operators = [[node.kind() for node in f.graph.nodes() if node.kind() != "prim::Constant"] for f in (ours, theirs)]
+    assert operators[0] == operators[1]
+    x = torch.rand(1, 2, *[4] * dims)
+    torch.testing.assert_close(ours(x), theirs(x), rtol=1e-4, atol=1e-4)
+
+
+def test_memory_of_live_tensors_stays_shared() -> None:
+    ours, theirs = live(Views)
+    assert [hasattr(ours, name) for name in "abt"] == [hasattr(theirs, name) for name in "abt"]
+    for _ in range(2):
+        assert torch.equal(ours(torch.ones(2)), 1 + 2 * ours.a)
+
+
+@rushlight.interface
+class Changes(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class Counts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.n = torch.zeros(1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.n += 1
+        return x + self.n
+
+
+class Behind(nn.Module):
+    part: Changes
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Counts()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part.forward(x)
+
+
+def test_what_changes_behind_an_interface_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="failed to freeze interface attribute 'part'"):
+        rushlight.freeze(rushlight.script(Behind().eval()))
