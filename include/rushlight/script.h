@@ -180,7 +180,8 @@ typedef enum rush_type_kind {
   RUSH_TYPE_ANY, RUSH_TYPE_NONE, RUSH_TYPE_TENSOR, RUSH_TYPE_BOOL, RUSH_TYPE_INT, RUSH_TYPE_FLOAT, RUSH_TYPE_COMPLEX,
   RUSH_TYPE_NUMBER, RUSH_TYPE_STRING, RUSH_TYPE_DEVICE, RUSH_TYPE_GENERATOR, RUSH_TYPE_STORAGE, RUSH_TYPE_STREAM,
   RUSH_TYPE_LIST, RUSH_TYPE_OPTIONAL, RUSH_TYPE_DICT, RUSH_TYPE_TUPLE, RUSH_TYPE_UNION, RUSH_TYPE_FUTURE, /* have elements */
-  RUSH_TYPE_CLASS, RUSH_TYPE_INTERFACE, RUSH_TYPE_ENUM
+  RUSH_TYPE_CLASS, RUSH_TYPE_INTERFACE, RUSH_TYPE_ENUM,
+  RUSH_TYPE_AWAIT /* has an element */
 } rush_type_kind;
 
 RUSH_API rush_type_kind rush_type_kind_of(const rush_type *t);
@@ -276,6 +277,8 @@ RUSH_API const rush_type *rush_object_type(rush_value object);
 RUSH_API rush_status rush_module_of_object(rush_unit *u, rush_value object, rush_module **out, rush_error *err) RUSH_CHECKED;
 /* The result of a future that a call returned, or its task's error: new. */
 RUSH_API rush_status rush_future_result(rush_context *c, rush_value future, rush_value *out, rush_error *err) RUSH_CHECKED;
+/* Is it a future that the program made with torch.jit._awaitable? */
+RUSH_API bool rush_future_is_awaitable(rush_value future);
 /* A future that has its result, to be given to a program: new. */
 RUSH_API rush_status rush_future_create(rush_context *c, rush_value result, rush_value *out, rush_error *err) RUSH_CHECKED;
 /* A NamedTuple from its items: new. */

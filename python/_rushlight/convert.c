@@ -1,4 +1,5 @@
 #include "layout.h"
+#include "rushlight/script.h"
 
 #include <string.h>
 
@@ -672,7 +673,8 @@ static PyObject *instance_out(py_call *call, rush_value v)
     o = object_out(call, v, st->object_type);
     if (!o || !st->wrap_object || (v.tag != RUSH_TAG_OBJECT && v.tag != RUSH_TAG_FUTURE))
       return o;
-    PyObject *wrapped = PyObject_CallFunction(st->wrap_object, "Os", o, v.tag == RUSH_TAG_FUTURE ? "future" : "object");
+    const char *kind = v.tag != RUSH_TAG_FUTURE ? "object" : rush_future_is_awaitable(v) ? "awaitable" : "future";
+    PyObject *wrapped = PyObject_CallFunction(st->wrap_object, "Os", o, kind);
     Py_DECREF(o);
     return wrapped;
   }

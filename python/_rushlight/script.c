@@ -571,7 +571,7 @@ static PyObject *unit_register_class(PyObject *self, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* set_wrapper(f): f(ScriptObject, kind) makes what Python sees of modules ("module") and futures ("future") in results. */
+/* set_wrapper(f): f(ScriptObject, kind) makes what Python sees of modules ("module"), futures ("future") and awaitables ("awaitable") in results. */
 static PyObject *unit_set_wrapper(PyObject *self, PyObject *f)
 {
   py_state *st = ((py_unit *)self)->state;

@@ -583,7 +583,7 @@ int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *o
     return enum_as(call, o, t, out);
   case RUSH_TYPE_GENERATOR:
     return generator_as(call, o, out);
-  case RUSH_TYPE_FUTURE:
+  case RUSH_TYPE_FUTURE: case RUSH_TYPE_AWAIT:
     return future_as(call, o, t, out);
   default:
     return any_as(call, o, out);
@@ -766,7 +766,11 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
   for (size_t i = skip; i < n && rush_function_arg(f, i, &arg); i++) {
     PyObject *o = NULL;
     rush_value v;
-    if (!arg.keyword_only && used < n_args) {
+    if (arg.keyword_only && used < n_args) {
+      fail_schema(call, f, "%s() takes %zu positional argument(s) but %zu was/were given. ", name, i, skip + n_args);
+      goto fail;
+    }
+    if (used < n_args) {
       o = args[used++];
     } else if ((o = keyword_of(args + n_args, kwnames, arg.name)) != NULL) {
       used_named++;
@@ -782,7 +786,7 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
         fail_cast(call, f, name, &arg, o, i);
       goto fail;
     }
-    if (out->n_args == i - skip)
+    if (out->n_args == i - skip && !arg.keyword_only)
       out->args[out->n_args++] = v;
     else
       out->named[out->n_named++] = (rush_named_value){arg.name, v};

@@ -462,13 +462,15 @@ class _Graph:
         torch = sys.modules.get("torch")
         ranges = torch is None or getattr(torch._C.Graph, "global_print_source_ranges", True)
         text = _CALLEE.sub(r"\1\2", self.str() if ranges else self.str(False))
-        tasks = [n for n in _all_nodes(self) if n.kind() == "prim::fork"] if "= prim::fork[name=" in text else []
+        tasks = [n for n in _all_nodes(self) if n.kind() in _TASKS] if _TASK.search(text) else []
         for i, task in enumerate(tasks):
-            text = _TASK.sub(f"prim::fork_{i}", text, count=1) + f"with prim::fork_{i} = {task.g('Subgraph')}"
+            name = f"{task.kind()}_{i}"
+            text = _TASK.sub(name, text, count=1) + f"with {name} = {task.g('Subgraph')}"
         return text
 
 
-_TASK = re.compile(r'prim::fork\[name="[^"]*"\]')
+_TASKS = ("prim::fork", "prim::awaitable")
+_TASK = re.compile(r'prim::(?:fork|awaitable)\[name="[^"]*"\]')
 _CALLEE = re.compile(r'(: Function = prim::Constant\[name=")[^"]*\.([^".]*")')
 
 

@@ -29,7 +29,7 @@ static bool constant_of(const ir_node *n, const char *name, rush_value *out)
 /* The graph of the function that a fork runs; NULL: none. */
 static const ir_graph *task_graph(const ir_node *n)
 {
-  return n->kind == IR_FORK && n->function ? n->function->graph : NULL;
+  return (n->kind == IR_FORK || n->kind == IR_AWAITABLE) && n->function ? n->function->graph : NULL;
 }
 
 static bool has_graph(const ir_node *n, const char *name)

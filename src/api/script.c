@@ -275,7 +275,7 @@ static const struct { type_kind kind; rush_type_kind outside; } kinds[] = {
     {TYPE_STREAM, RUSH_TYPE_STREAM},   {TYPE_LIST, RUSH_TYPE_LIST},       {TYPE_OPTIONAL, RUSH_TYPE_OPTIONAL},
     {TYPE_DICT, RUSH_TYPE_DICT},       {TYPE_TUPLE, RUSH_TYPE_TUPLE},     {TYPE_UNION, RUSH_TYPE_UNION},
     {TYPE_FUTURE, RUSH_TYPE_FUTURE},   {TYPE_CLASS, RUSH_TYPE_CLASS},     {TYPE_INTERFACE, RUSH_TYPE_INTERFACE},
-    {TYPE_ENUM, RUSH_TYPE_ENUM},
+    {TYPE_ENUM, RUSH_TYPE_ENUM},       {TYPE_AWAIT, RUSH_TYPE_AWAIT},
 };
 
 rush_type_kind rush_type_kind_of(const rush_type *t)
@@ -322,6 +322,8 @@ static const type *container(type_store *ts, rush_type_kind kind, const type *co
     return type_union(ts, elems, (uint32_t)n);
   case RUSH_TYPE_FUTURE:
     return type_future(ts, elems[0]);
+  case RUSH_TYPE_AWAIT:
+    return type_generic(ts, TYPE_AWAIT, elems[0]);
   default:
     return NULL;
   }
@@ -335,7 +337,7 @@ rush_status rush_unit_make_type(rush_unit *u, rush_type_kind kind, const rush_ty
   for (size_t i = 0; i < COUNT_OF(kinds); i++)
     if (kinds[i].outside == kind && kind < RUSH_TYPE_LIST)
       t = type_simple(kinds[i].kind);
-  if (!t && kind < RUSH_TYPE_CLASS && (n > 0 || kind == RUSH_TYPE_TUPLE))
+  if (!t && (kind < RUSH_TYPE_CLASS || kind == RUSH_TYPE_AWAIT) && (n > 0 || kind == RUSH_TYPE_TUPLE))
     t = container(&program_of_unit(u)->types, kind, (const type *const *)elems, n);
   if (!t)
     return error_set(err, RUSH_EARGUMENT, "there is no such type");
@@ -639,6 +641,8 @@ rush_status rush_future_result(rush_context *c, rush_value future, rush_value *o
   TRY(api_begin(&cx, c, err));
   return future_result(&cx, future, out);
 }
+
+bool rush_future_is_awaitable(rush_value future) { return future_is_awaitable(future); }
 
 rush_status rush_future_create(rush_context *c, rush_value result, rush_value *out, rush_error *err)
 {

@@ -207,7 +207,8 @@ static bool is_container(const type *t)
   t = type_runtime(t);
   if (t->kind == TYPE_OPTIONAL)
     t = type_runtime(type_elem(t));
-  return t->kind == TYPE_LIST || t->kind == TYPE_DICT || t->kind == TYPE_TUPLE || t->kind == TYPE_FUTURE;
+  return t->kind == TYPE_LIST || t->kind == TYPE_DICT || t->kind == TYPE_TUPLE || t->kind == TYPE_FUTURE ||
+         t->kind == TYPE_AWAIT;
 }
 
 /* Which inputs result `out` may share memory with.  Containers come unannotated where their items stay

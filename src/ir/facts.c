@@ -143,8 +143,8 @@ const type *ir_type_unshaped(session *s, type_store *ts, const type *t)
     made = type_list(ts, elems[0]);
   else if (rebuilt && t->kind == TYPE_OPTIONAL)
     made = type_optional(ts, elems[0]);
-  else if (rebuilt && t->kind == TYPE_FUTURE)
-    made = type_future(ts, elems[0]);
+  else if (rebuilt && (t->kind == TYPE_FUTURE || t->kind == TYPE_AWAIT))
+    made = type_generic(ts, t->kind, elems[0]);
   if (!made)
     session_check(s, call_nomem(s->cx));
   return made;

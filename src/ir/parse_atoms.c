@@ -231,9 +231,9 @@ static const type *parse_bracketed(ir_parser *p, str word)
     uint32_t n = parse_types(p, parse_peek(p, "]") ? "]" : ")", &elems, NULL);
     return checked(p, type_union(p->ts, elems, n));
   }
-  if (str_is(word, "Future")) {
+  if (str_is(word, "Future") || str_is(word, "Await")) {
     parse_expect(p, parse_peek(p, "[") ? "[" : "(");
-    const type *t = checked(p, type_future(p->ts, parse_type(p)));
+    const type *t = checked(p, type_generic(p->ts, *word.p == 'A' ? TYPE_AWAIT : TYPE_FUTURE, parse_type(p)));
     if (!parse_accept(p, "]"))
       parse_expect(p, ")");
     return t;
@@ -692,7 +692,7 @@ static void parse_attr(ir_parser *p, ir_node *n, const char *name)
 {
   if (parse_peek(p, "\"")) {
     str text = parse_quoted(p);
-    bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_CLOSURE;
+    bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_CLOSURE;
 
     if (function && strcmp(name, "name") == 0) {
       n->function = find_function(p, text);

@@ -107,7 +107,7 @@ static void lift(lifting *l, ir_node *closure)
   ir_value *out = closure->outputs[0];
   while (out->uses) {
     ir_node *user = out->uses->user;
-    if (user->kind != IR_FORK)
+    if (user->kind != IR_FORK && user->kind != IR_AWAITABLE)
       session_fail(s, &user->range, "a nested function can only be given to fork");
     ir_node_remove_input(user, 0);
     for (uint32_t i = 0; i < c.n; i++)

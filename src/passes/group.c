@@ -43,7 +43,7 @@ static bool runs_other_code(const ir_node *n)
 {
   switch (n->kind) {
   case IR_OP:
-    return n->op->effects & (OP_WRITES | OP_SIDE_EFFECT) || ir_node_is_op(n, "aten::wait");
+    return n->op->effects & (OP_WRITES | OP_SIDE_EFFECT) || ir_node_is_op(n, "aten::wait") || ir_node_is_op(n, "prim::awaitable_wait");
   case IR_CONSTANT:
   case IR_LIST_CONSTRUCT:
   case IR_LIST_UNPACK:

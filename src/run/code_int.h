@@ -35,8 +35,8 @@ typedef struct site { /* what an instruction with many operands needs */
   const op *op;            /* OPERATOR */
   rush_value *stopped;     /* STOP, a test's: where the registers go */
   op_node_state *state;    /* of an operator from outside: prepared for this node; owned by the code */
-  function *function;      /* CALL, FORK */
-  const type *type;        /* LIST, TUPLE, DICT, NEW_OBJECT; borrowed from the program */
+  function *function;      /* CALL; FORK (NULL: its argument is the result) */
+  const type *type;        /* LIST, TUPLE, DICT, NEW_OBJECT, FORK; borrowed from the program */
   const type *const *types; /* ISINSTANCE */
   const char *name;        /* CALL_INTERFACE, UNSUPPORTED */
   int64_t begin, end;      /* TUPLE_SLICE */

@@ -230,9 +230,22 @@ bool is_list_op(const ir_node *n)
                               is_named(n, "aten::_set_item", "t"));
 }
 
-static bool is_wait(const op *o) { return strcmp(o->schema->name, "aten::wait") == 0; }
+static bool is_wait(const op *o)
+{
+  return strcmp(o->schema->name, "aten::wait") == 0 || strcmp(o->schema->name, "prim::awaitable_wait") == 0;
+}
 
-bool code_runs_op(const op *o) { return op_is_runnable(o) || is_wait(o); }
+static bool is_nowait(const op *o) { return strcmp(o->schema->name, "prim::awaitable_nowait") == 0; }
+
+bool code_runs_op(const op *o) { return op_is_runnable(o) || is_wait(o) || is_nowait(o); }
+
+/* Without a function the argument is the result. */
+static void put_future(coder *e, const ir_node *n, function *fn)
+{
+  site *st = put_node(e, n, OPC_FORK, 0);
+  st->function = fn;
+  st->type = n->outputs[0]->type;
+}
 
 static void put_op(coder *e, const ir_node *n)
 {
@@ -260,6 +273,8 @@ static void put_op(coder *e, const ir_node *n)
     put_typed(e, n, OPC_REMAINDER);
   } else if (is_wait(n->op)) {
     put_node(e, n, OPC_WAIT, 0);
+  } else if (is_nowait(n->op)) {
+    put_future(e, n, NULL);
   } else if (strcmp(n->op->schema->name, "aten::warn") == 0) {
     put_node(e, n, OPC_WARN, 0);
   } else {
@@ -410,7 +425,7 @@ static void put_container(coder *e, const ir_node *n, opcode op)
 static void put_fork(coder *e, const ir_node *n)
 {
   if (n->function)
-    put_node(e, n, OPC_FORK, 0)->function = n->function;
+    put_future(e, n, n->function);
   else
     put_unsupported(e, n, ir_node_kind_name(n));
 }
@@ -448,7 +463,8 @@ static void emit_node(coder *e, const ir_node *n)
   case IR_ISINSTANCE: put_isinstance(e, n); break;
   case IR_ENTER:
   case IR_EXIT: put_context(e, n); break;
-  case IR_FORK: put_fork(e, n); break;
+  case IR_FORK:
+  case IR_AWAITABLE: put_fork(e, n); break;
   case IR_UNINITIALIZED:
     if (!is_constant_node(n))
       put_container(e, n, OPC_NEW_OBJECT);
@@ -457,7 +473,6 @@ static void emit_node(coder *e, const ir_node *n)
   case IR_PARAM:
   case IR_RETURN:
   case IR_WITH:
-  case IR_AWAITABLE:
   case IR_CLOSURE:
   case IR_LOAD:
   case IR_STORE:
@@ -594,7 +609,7 @@ static bool is_called(const ir_node *n)
 {
   return n->kind == IR_OP && opcode_of(n) == N_OPCODES && !is_list_op(n) && !is_named(n, "aten::__is__", "") &&
          !is_named(n, "aten::__isnot__", "") && !is_named(n, "aten::len", "t") &&
-         !is_wait(n->op) && strcmp(n->op->schema->name, "aten::warn") != 0 &&
+         !is_wait(n->op) && !is_nowait(n->op) && strcmp(n->op->schema->name, "aten::warn") != 0 &&
          n->n_inputs <= 64;
 }
 

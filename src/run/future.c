@@ -50,8 +50,7 @@ static void future_destroy(void *p)
 static rush_status future_print(call_ctx *cx, text_buf *out, void *p)
 {
   (void)cx;
-  (void)p;
-  text_puts(out, "<Future>");
+  text_puts(out, ((future *)p)->awaitable ? "<Await>" : "<Future>");
   return RUSH_OK;
 }
 
@@ -147,6 +146,8 @@ rush_status future_done(call_ctx *cx, rush_value result, rush_value *out)
   *out = value_heap_steal(RUSH_TAG_FUTURE, f);
   return RUSH_OK;
 }
+
+bool future_is_awaitable(rush_value v) { return v.tag == RUSH_TAG_FUTURE && ((const future *)v.as.heap)->awaitable; }
 
 rush_status future_result(call_ctx *cx, rush_value v, rush_value *out)
 {

@@ -50,12 +50,21 @@ static rush_status push_interface(call_ctx *cx, call_stack *s, frame *caller, co
 static rush_status start_fork(call_ctx *cx, call_stack *s, frame *f, const site *st)
 {
   rush_value *row = f->regs + f->c->n_regs;
+  rush_value done;
   future *fut;
 
   for (uint32_t i = 0; i < st->n_args; i++)
     row[i] = take(f, operands(f, st)[i]);
-  TRY(future_new_steal(cx, st->function, row, st->n_args, &fut));
-  future_queue(s, fut);
+  if (st->function) {
+    TRY(future_new_steal(cx, st->function, row, st->n_args, &fut));
+    future_queue(s, fut);
+  } else {
+    rush_status made = future_done(cx, row[0], &done);
+    value_release(row[0]);
+    TRY(made);
+    fut = done.as.heap;
+  }
+  fut->awaitable = st->type->kind == TYPE_AWAIT;
   give(f, st, 0, value_heap_steal(RUSH_TAG_FUTURE, fut));
   return RUSH_OK;
 }

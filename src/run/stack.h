@@ -27,6 +27,7 @@ struct future {
   uint32_t n_args;
   uint8_t state;       /* FUTURE_* */
   bool grad_mode;      /* where it was forked */
+  bool awaitable;      /* as the program calls it: PyTorch tells the two apart */
   bool parked_grad_mode; /* while running: of who waits, as parked_depth */
   uint32_t parked_depth;
   rush_value result;

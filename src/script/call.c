@@ -174,11 +174,11 @@ static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir
 static ir_value *call_host_op(emitter *e, const sugared *fn, const call_args *a)
 {
   const op *o = fn->as.host.op;
+  ir_value **in = em_match_schema(e, o->schema, fn->as.host.self, a);
   if (fn->as.host.message) {
     em_raise_message(e, em_constant_str(e, fn->as.host.message, strlen(fn->as.host.message)), NULL);
     return em_put_node(e, IR_UNINITIALIZED, NULL, 0, o->schema->n_returns ? o->schema->returns[0].type : type_simple(TYPE_NONE));
   }
-  ir_value **in = em_match_schema(e, o->schema, fn->as.host.self, a);
   ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, in, o->schema->n_args));
   return n->n_outputs ? n->outputs[0] : em_constant_none(e);
 }
@@ -196,8 +196,18 @@ static const sugared *dispatched(emitter *e, const sugared *fn, const call_args 
   return &fn->as.dispatch.items[v.as.b ? 1 : 0];
 }
 
+/* What the host says that a call of its object with so many arguments means: its attribute "(n)". */
+static sugared called_object(emitter *e, const sugared *fn, const call_args *a)
+{
+  sugared out;
+  if (!e->names->attr(e->s, e->names, fn, session_printf(e->s, "(%u)", a->n), e->at, &out))
+    FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
+  return out;
+}
+
 sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint)
 {
+  sugared called;
   ir_value *out;
   switch (fn->kind) {
   case SUGAR_VALUE:
@@ -228,6 +238,9 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
     return em_call_sugared(e, dispatched(e, fn, a), a, hint);
   case SUGAR_EXCEPTION:
     return em_raised(e, fn, a->args, a->n);
+  case SUGAR_HOST_OBJECT:
+    called = called_object(e, fn, a);
+    return sugar_value(call_host_op(e, &called, a));
   default:
     FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
   }

@@ -131,6 +131,16 @@ static rush_status call_host(rush_call *call)
   return RUSH_OK;
 }
 
+/* Parameters that Python does not tell have numbers for names, which no text can say: there they are _0, _1 ... */
+static void name_by_place(session *s, host_unit *u, schema *sc)
+{
+  schema_arg *args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *args);
+  memcpy(args, sc->args, sc->n_args * sizeof *args);
+  for (uint32_t i = 0; i < sc->n_args; i++)
+    args[i].name++;
+  sc->args = args;
+}
+
 static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
 {
   const function *f = (const function *)n->functions[0];
@@ -140,8 +150,11 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
   sc->name = keep_text(s, u, session_printf(s, "^%s", f->name));
   sc->returns = session_alloc_in(s, &u->p->mem, sizeof *sc->returns);
   sc->returns[0] = f->schema->returns[0];
+  sc->returns[0].name = "0";
   if (!sc->returns[0].type)
     sc->returns[0].type = type_simple(TYPE_TENSOR);
+  if (sc->n_args && f->schema->args[0].name[0] == '_' && f->schema->args[0].name[1] == '0')
+    name_by_place(s, u, sc);
   if (n->flag && sc->n_args) { /* a method's self: whatever it is */
     sc->args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *sc->args);
     memcpy(sc->args, f->schema->args, sc->n_args * sizeof *sc->args);

@@ -24,7 +24,7 @@ static ast_expr *integer(parser *p, source_range at, const char *digits, unsigne
       session_fail(p->s, &at, "invalid digit '%c' in a number of base %u", *digits, base);
     if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
         __builtin_add_overflow(value, (uint64_t)d, &value) || value > (uint64_t)INT64_MAX + 1)
-      session_fail(p->s, &at, "integer literal does not fit in 64 bits");
+      session_fail(p->s, &at, "Integral constant out of range (must fit in a signed 64 bit integer)");
   }
   ast_expr *e = parser_new_expr(p, EXPR_INT, at.start);
   e->as.integer = (int64_t)value;

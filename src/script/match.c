@@ -42,9 +42,9 @@ static const type *formal_type(emitter *e, const type *t)
   case TYPE_OPTIONAL:
     elem = formal_type(e, t->elems[0]);
     return elem == t->elems[0] ? t : em_optional_of(e, elem);
-  case TYPE_FUTURE:
+  case TYPE_FUTURE: case TYPE_AWAIT:
     elem = formal_type(e, t->elems[0]);
-    return elem == t->elems[0] ? t : type_future(ts, elem);
+    return elem == t->elems[0] ? t : type_generic(ts, t->kind, elem);
   default:
     return t->n_elems || t->name ? t : type_runtime(t);
   }
@@ -139,7 +139,7 @@ static const type *eval_vars(emitter *e, const type_env *env, const type *t)
   case TYPE_TUPLE:
     return em_tuple_of(e, elems, t->n_elems);
   case TYPE_FUTURE: case TYPE_AWAIT: case TYPE_RREF:
-    return type_future(ts, elems[0]);
+    return type_generic(ts, t->kind, elems[0]);
   default:
     return NULL;
   }
@@ -440,7 +440,7 @@ ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const c
 {
   attempt m;
   if (!attempt_schema(&m, e, sc, self, a, MATCH_IMPLICIT) && !attempt_schema(&m, e, sc, self, a, MATCH_EXPLAIN))
-    FAIL(e, "\n%s:\n%s\n", schema_text(e, sc), m.why);
+    FAIL(e, "\n%s:\n%s\n", schema_text(e, sc) + (sc->name[0] == '^'), m.why); /* ^: the host's */
   return m.out;
 }
 

@@ -378,7 +378,8 @@ static void put_unpack(printer *p, ir_node *n)
 
 static void put_fork(printer *p, ir_node *n)
 {
-  const char *name = fresh_name(p, "__forked_function");
+  bool awaits = n->kind == IR_AWAITABLE;
+  const char *name = fresh_name(p, awaits ? "__awaitable_function" : "__forked_function");
 
   if (!n->function)
     session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, &n->range, "a fork of this kind cannot be written as TorchScript");
@@ -392,7 +393,7 @@ static void put_fork(printer *p, ir_node *n)
   p->level++;
   put_body(p, g->block);
   p->level--;
-  put_definition(p, n, session_printf(p->s, "fork(%s)", name));
+  put_definition(p, n, session_printf(p->s, "%s(%s)", awaits ? "awaitable" : "fork", name));
 }
 
 static void put_with(printer *p, ir_node *n)
@@ -456,7 +457,8 @@ static void put_node(printer *p, ir_node *n)
   case IR_LOOP: put_loop(p, n); break;
   case IR_TUPLE_UNPACK:
   case IR_LIST_UNPACK: put_unpack(p, n); break;
-  case IR_FORK: put_fork(p, n); break;
+  case IR_FORK:
+  case IR_AWAITABLE: put_fork(p, n); break;
   case IR_ENTER:
   case IR_EXIT: put_with(p, n); break;
   case IR_SET_ATTR:

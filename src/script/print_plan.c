@@ -110,7 +110,7 @@ static void canonical_loops(session *s, ir_block *b)
 /* Has a line of its own whoever uses it. */
 static bool is_statement(const ir_node *n)
 {
-  return n->kind == IR_UNINITIALIZED || n->kind == IR_FORK || n->kind == IR_ENTER || n->kind == IR_MODULE_CONTAINER_INDEX ||
+  return n->kind == IR_UNINITIALIZED || n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_ENTER || n->kind == IR_MODULE_CONTAINER_INDEX ||
          n->kind == IR_TUPLE_UNPACK || n->kind == IR_LIST_UNPACK;
 }
 
@@ -126,7 +126,7 @@ static bool can_inline(const ir_value *v)
   if (u->user->kind == IR_LOOP && u->user->inputs[0] != u && u->user->inputs[1] != u)
     return false; /* carried: assigned before the loop's condition is looked at */
   /* The body of a fork may use it often; isinstance in a condition would refine types again. */
-  return u->user->kind != IR_FORK && n->kind != IR_ISINSTANCE;
+  return u->user->kind != IR_FORK && u->user->kind != IR_AWAITABLE && n->kind != IR_ISINSTANCE;
 }
 
 static ir_node *previous(const ir_node *n)

@@ -95,7 +95,7 @@ static const struct { const char *name; int value; } torch_ints[] = {
 static const struct { const char *path; special_form form; } torch_specials[] = {
     {"torch.jit.annotate", SPECIAL_ANNOTATE},       {"torch.jit.isinstance", SPECIAL_ISINSTANCE},
     {"torch.jit.fork", SPECIAL_FORK},               {"torch.jit._fork", SPECIAL_FORK},
-    {"torch.jit._awaitable", SPECIAL_AWAITABLE},    {"torch.jit._awaitable_nowait", SPECIAL_AWAITABLE},
+    {"torch.jit._awaitable", SPECIAL_AWAITABLE},
     {"torch.jit.is_scripting", SPECIAL_IS_SCRIPTING}, {"torch.jit.is_tracing", SPECIAL_IS_TRACING},
     {"torch._jit_internal.is_scripting", SPECIAL_IS_SCRIPTING},
 };
@@ -103,7 +103,7 @@ static const struct { const char *path; special_form form; } torch_specials[] = 
 /* Python functions whose operator has another name. */
 static const struct { const char *path, *op; } torch_ops[] = {
     {"torch.jit.wait", "aten::wait"},        {"torch.jit._wait", "aten::wait"},
-    {"torch.jit._awaitable_wait", "aten::wait"},
+    {"torch.jit._awaitable_wait", "prim::awaitable_wait"}, {"torch.jit._awaitable_nowait", "prim::awaitable_nowait"},
     {"torch.nn.functional.linear", "aten::linear"}, {"torch.is_tensor", "prim::is_tensor"},
     {"torch.get_device", "aten::get_device"}, {"torch.nested.to_padded_tensor", "aten::nested_to_padded_tensor"},
     {"torch.nn.functional.logsigmoid", "aten::log_sigmoid"}, {"torch._segment_reduce", "aten::segment_reduce"},

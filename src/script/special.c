@@ -4,16 +4,26 @@
 #include "ops/lookup.h"
 #include "script/emit_int.h"
 
-static void check_count(emitter *e, const ast_expr *x, uint32_t least, uint32_t most)
+static const char *called_name(const ast_expr *x)
+{
+  const ast_expr *fn = x->as.call.fn;
+  return fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "this";
+}
+
+/* Keywords are not looked at: zip(a, b, strict=True) is zip(a, b) to PyTorch. */
+static void check_positional(emitter *e, const ast_expr *x, uint32_t least, uint32_t most)
 {
   uint32_t n = x->as.call.args.n;
-  const ast_expr *fn = x->as.call.fn;
-  const char *name = fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "this";
-  if (x->as.call.n_keywords)
-    FAIL(e, "%s doesn't accept any keyword arguments", name);
   if (n < least || n > most)
     FAIL(e, most == UINT32_MAX || n < least ? "%s expected at least %u arguments, got %u" : "%s expected at most %u arguments, got %u",
-         name, n < least ? least : most, n);
+         called_name(x), n < least ? least : most, n);
+}
+
+static void check_count(emitter *e, const ast_expr *x, uint32_t least, uint32_t most)
+{
+  if (x->as.call.n_keywords)
+    FAIL(e, "%s doesn't accept any keyword arguments", called_name(x));
+  check_positional(e, x, least, most);
 }
 
 static void check_exact(emitter *e, const ast_expr *x, const char *name, uint32_t n)
@@ -94,7 +104,7 @@ static sugared emit_getattr(emitter *e, const ast_expr *x)
 
 static sugared emit_range(emitter *e, const ast_expr *x)
 {
-  check_count(e, x, 1, 3);
+  check_positional(e, x, 1, 3);
   ir_value *v[3] = {NULL, NULL, NULL};
   uint32_t n = x->as.call.args.n;
   for (uint32_t i = 0; i < n; i++) {
@@ -128,7 +138,7 @@ static sugared iteration(emitter *e, const sugared *items, uint32_t n)
 static sugared emit_zip(emitter *e, const ast_expr *x)
 {
   uint32_t n = x->as.call.args.n;
-  check_count(e, x, 1, UINT32_MAX);
+  check_positional(e, x, 1, UINT32_MAX);
   sugared *items = session_array(e->s, sugared, n);
   for (uint32_t i = 0; i < n; i++) {
     sugared v = em_sugared(e, arg(x, i), NULL);
@@ -212,25 +222,38 @@ static sugared emit_list_call(emitter *e, const ast_expr *x, const type *hint)
   return sugar_value(listed(e, &v, x->at));
 }
 
+/* Strings that keywords are. */
+static ast_expr *keyword_as_key(emitter *e, const ast_keyword *k)
+{
+  ast_expr *key = session_new(e->s, ast_expr);
+  *key = (ast_expr){.kind = EXPR_STRING, .op = OP_NONE, .at = k->at};
+  key->as.string.data = k->name;
+  key->as.string.len = strlen(k->name);
+  return key;
+}
+
+/* dict(), dict(pairs), dict(a=1), dict(other, a=1) */
 static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
 {
-  ast_expr dict = {.kind = EXPR_DICT, .op = OP_NONE, .at = x->at};
-  if (x->as.call.args.n == 1 && x->as.call.n_keywords == 0) {
+  uint32_t n = x->as.call.n_keywords;
+  if (x->as.call.args.n > 1)
+    FAIL(e, "dict expected at most 1 arguments, got %u", x->as.call.args.n);
+  if (x->as.call.args.n) {
     sugared pairs = em_sugared(e, arg(x, 0), hint);
     ir_value *v = pairs.kind == SUGAR_ITERATION ? listed(e, &pairs, x->at) : em_as_value(e, &pairs);
-    return sugar_value(em_call_op(e, "aten::dict", &v, 1));
+    v = em_call_op(e, "aten::dict", &v, 1);
+    for (uint32_t i = 0; i < n; i++) {
+      const ast_keyword *k = &x->as.call.keywords[i];
+      ir_value *in[3] = {v, em_expr(e, keyword_as_key(e, k), NULL), em_expr(e, k->value, NULL)};
+      em_call_op(e, "aten::_set_item", in, 3);
+    }
+    return sugar_value(v);
   }
-  if (x->as.call.args.n)
-    FAIL(e, "dict takes pairs or keyword arguments here, not both");
-  uint32_t n = x->as.call.n_keywords;
+  ast_expr dict = {.kind = EXPR_DICT, .op = OP_NONE, .at = x->at};
   dict.as.dict.keys = (ast_exprs){session_array(e->s, ast_expr *, n), n};
   dict.as.dict.values = (ast_exprs){session_array(e->s, ast_expr *, n), n};
   for (uint32_t i = 0; i < n; i++) {
-    ast_expr *key = session_new(e->s, ast_expr);
-    *key = (ast_expr){.kind = EXPR_STRING, .op = OP_NONE, .at = x->as.call.keywords[i].at};
-    key->as.string.data = x->as.call.keywords[i].name;
-    key->as.string.len = strlen(key->as.string.data);
-    dict.as.dict.keys.items[i] = key;
+    dict.as.dict.keys.items[i] = keyword_as_key(e, &x->as.call.keywords[i]);
     dict.as.dict.values.items[i] = x->as.call.keywords[i].value;
   }
   return sugar_value(em_literal(e, &dict, hint));
@@ -260,18 +283,12 @@ ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *h
 /* -- Tasks and effects -------------------------------------------------------------------------- */
 
 /* fork(f, args): the call becomes the body of a closure, which passes/closures.c makes a function. */
-static sugared emit_fork(emitter *e, const ast_expr *x, bool takes_value)
+static sugared emit_fork(emitter *e, const ast_expr *x, bool awaits)
 {
   if (x->as.call.args.n == 0)
     FAIL(e, "Expected at least one argument to fork()");
   sugared fn = em_sugared(e, arg(x, 0), NULL);
   ir_node *closure = fn.kind == SUGAR_CLOSURE ? fn.as.node : NULL;
-  const type_kind k = fn.kind == SUGAR_VALUE ? fn.as.value->type->kind : TYPE_CLASS;
-  if (takes_value && k != TYPE_CLASS && k != TYPE_INTERFACE) { /* a value that is there already: what an awaitable may be made of */
-    closure = em_put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
-    ir_block_add_output(e->s, ir_node_add_block(e->s, closure), fn.as.value);
-    ir_node_add_output(e->s, closure, fn.as.value->type);
-  }
   if (!closure) {
     ast_expr call = *x;
     call.as.call.args.items++;
@@ -295,8 +312,8 @@ static sugared emit_fork(emitter *e, const ast_expr *x, bool takes_value)
     e->before = old;
     ir_node_add_output(e->s, closure, v->type);
   }
-  ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_FORK, closure->outputs, 1));
-  const type *t = type_future(&e->p->types, closure->outputs[0]->type);
+  ir_node *n = em_put(e, ir_node_new(e->s, e->g, awaits ? IR_AWAITABLE : IR_FORK, closure->outputs, 1));
+  const type *t = type_generic(&e->p->types, awaits ? TYPE_AWAIT : TYPE_FUTURE, closure->outputs[0]->type);
   if (!t)
     session_check(e->s, call_nomem(e->s->cx));
   return sugar_value(ir_node_add_output(e->s, n, t));

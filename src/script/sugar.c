@@ -80,6 +80,8 @@ ir_value *em_as_value(emitter *e, const sugared *v)
             "argument or use a local variable instead.", em_sugar_name(e, v));
   if (v->kind == SUGAR_CONSTANT)
     return em_constant_value(e, v->as.constant.value, v->as.constant.type);
+  if (v->kind == SUGAR_EXCEPTION)
+    FAIL(e, "Python exception cannot be used as a value");
   FAIL(e, "%s cannot be used as a value%s", em_sugar_name(e, v),
        v->kind == SUGAR_HOST_OBJECT ? ". Perhaps it is a closed over global variable? If so, please consider passing it in as an argument "
                                       "or use a local variable instead." : "");
@@ -234,11 +236,8 @@ static bool value_attr(emitter *e, ir_value *v, const char *name, sugared *out)
     return class_attr_of(e, v, name, out);
   case TYPE_ENUM:
     return enum_attr(e, v, name, out);
-  case TYPE_FUTURE: { /* an awaitable is waited for when its result's attributes are wanted */
-    sugared result;
-    if (strcmp(name, "wait") == 0 || !e->names->is_eager)
-      break;
-    result = sugar_value(em_call_op(e, "aten::wait", &v, 1));
+  case TYPE_AWAIT: { /* waited for when its result's attributes are wanted */
+    sugared result = sugar_value(em_call_op(e, "prim::awaitable_wait", &v, 1));
     return em_try_get_attr(e, &result, name, out);
   }
   case TYPE_DEVICE:

@@ -170,8 +170,10 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
     return made(s, elems[0]->kind == TYPE_UNION && !(r->parse_flags & PARSE_RAW_BYTES) /* archives mean what they say */
                        ? type_union(ts, or_none, 2)
                        : type_optional(ts, elems[0]));
-  if (strcmp(last, "Future") == 0 || strcmp(last, "Await") == 0)
+  if (strcmp(last, "Future") == 0)
     return made(s, type_future(ts, elems[0]));
+  if (strcmp(last, "Await") == 0 || strcmp(last, "_Await") == 0)
+    return made(s, type_generic(ts, TYPE_AWAIT, elems[0]));
   if (strcmp(last, "Final") == 0 && !r->is_eager)
     return elems[0];
   session_fail(s, &at, "Unknown type constructor %s", name);
@@ -181,7 +183,7 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
 static void check_generic(session *s, const char *name, source_range at)
 {
   static const char *const names[] = {"Tuple", "tuple", "Union", "Dict", "dict", "List", "list", "Optional", "Future",
-                                      "Await", "RRef", "Final"};
+                                      "Await", "_Await", "RRef", "Final"};
   const char *last = strrchr(name, '.');
   last = last ? last + 1 : name;
   for (size_t i = 0; i < COUNT_OF(names); i++)

@@ -368,8 +368,8 @@ static uint32_t merge_members(type_store *ts, const type **m, uint32_t n)
   return end + 1;
 }
 
-/* A union that is an Optional in disguise: T and None, or the numbers and None. */
-static const type *as_optional(type_store *ts, const type *const *m, uint32_t n)
+/* A union that is something simpler: T and None, the numbers, or the numbers and None. */
+static const type *as_simple(type_store *ts, const type *const *m, uint32_t n)
 {
   const type *other = NULL;
   bool none = false;
@@ -379,6 +379,8 @@ static const type *as_optional(type_store *ts, const type *const *m, uint32_t n)
     other = m[i]->kind == TYPE_NONE ? other : m[i];
     numbers |= (m[i]->kind == TYPE_INT) | (m[i]->kind == TYPE_FLOAT) << 1 | (m[i]->kind == TYPE_COMPLEX) << 2;
   }
+  if (n == 3 && numbers == 7)
+    return &simple[TYPE_NUMBER];
   if (!none || !other)
     return NULL;
   if (n == 2)
@@ -406,7 +408,7 @@ const type *type_union(type_store *ts, const type *const *elems, uint32_t n)
       m[j] = m[j - 1];
       m[j - 1] = swap;
     }
-  const type *t = failed ? NULL : k == 1 ? m[0] : as_optional(ts, m, k);
+  const type *t = failed ? NULL : k == 1 ? m[0] : as_simple(ts, m, k);
   if (!t && !failed)
     t = intern(ts, TYPE_UNION, m, k);
   mem_free(ts->ctx, m, cap * sizeof *m);
@@ -639,9 +641,9 @@ const type *type_unify(type_store *ts, const type *a, const type *b, bool defaul
     return type_optional(ts, a);
   if (a->kind == TYPE_TUPLE && b->kind == TYPE_TUPLE) {
     t = unify_tuples(ts, a, b);
-  } else if (a->kind == TYPE_FUTURE && b->kind == TYPE_FUTURE) {
+  } else if (a->kind == b->kind && (a->kind == TYPE_FUTURE || a->kind == TYPE_AWAIT)) {
     t = type_unify(ts, a->elems[0], b->elems[0], false);
-    t = t ? type_future(ts, t) : NULL;
+    t = t ? type_generic(ts, a->kind, t) : NULL;
   }
   if (!t && default_to_union)
     t = type_union(ts, (const type *const[]){a, b}, 2);

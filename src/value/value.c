@@ -458,7 +458,7 @@ bool type_contains_value(const type *t, rush_value v)
     return v.tag == RUSH_TAG_TUPLE && tuple_fits(t, v.as.tuple);
   case TYPE_ENUM:
     return v.tag == RUSH_TAG_ENUM && type_equal(value_enum(v)->type, t);
-  case TYPE_FUTURE:
+  case TYPE_FUTURE: case TYPE_AWAIT:
     return v.tag == RUSH_TAG_FUTURE;
   case TYPE_FUNCTION:
     return v.tag == RUSH_TAG_FUNCTION;

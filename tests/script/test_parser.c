@@ -323,7 +323,7 @@ static void errors_say_where(void **state)
   fails("if a:\nb\n", "expected an indented block but found 'b' here");
   fails("if a:\n    b\n  c\n", "unindent does not match");
   fails("x = 'abc\n", "unterminated string");
-  fails("x = 9223372036854775809\n", "does not fit in 64 bits");
+  fails("x = 9223372036854775809\n", "must fit in a signed 64 bit integer");
   fails("x = 1 2\n", "expected the end of the line but found '2' here");
   fails("f'{a'\n", "expected '}'");
   fails("  x\n y\n?", "unexpected character");

@@ -141,6 +141,12 @@ class ScriptFunction(_rushlight.Function):
         self.__module__ = getattr(fn, "__module__", None)
         self._torchdynamo_inline = fn
 
+    text_name: str | None = None  # of a CompilationUnit's function, which stands in no module
+
+    @property
+    def qualified_name(self) -> str:
+        return self.text_name or super().qualified_name
+
     @property
     def name(self) -> str:
         return self.qualified_name.rpartition(".")[2]

@@ -84,12 +84,13 @@ def wait(future: Any) -> Any:
 
 def wrap(obj: Any, kind: str) -> Any:
     """What Python sees of a result that is a future."""
-    if kind != "future":
+    if kind not in ("future", "awaitable"):
         return obj
     made = Future(_c=obj)
     if has_torch():
         try:
-            return done(made.wait())
+            given = made.wait()
+            return done(given) if kind == "future" else sys.modules["torch"].jit._awaitable_nowait(given)
         except RuntimeError as error:
             made.set_exception(error)
     return made

@@ -30,7 +30,8 @@ PATH, OPERATOR, FUNCTION, OVERLOADS, DISPATCH, TYPE, VALUE, TUPLE, OBJECT, HOST_
     T_CLASS,
     T_INTERFACE,
     T_ENUM,
-) = range(1, 23)
+    T_AWAIT,
+) = range(1, 24)
 # kinds of classes
 C_SCRIPT, C_INTERFACE, C_MODULE, C_MODULE_INTERFACE, C_ENUM, C_NAMED_TUPLE = range(6)
 # flags of attributes (a module's slots: MODULE too), and of definitions

@@ -299,8 +299,19 @@ class Names:
             raise frontend.FrontendError(f"Cannot instantiate class '{cls.__name__}' in a script function")
         return (kinds.OBJECT, cls, cls.__name__)
 
+    def _called(self, obj: Any, n: int) -> Any:
+        """A call of what is Python's and stays there: of tensors, giving a tensor."""
+        torch = self._torch
+        if torch is not None and isinstance(obj, (torch.jit.ScriptModule, _rushlight.Module)):
+            raise RuntimeError("Cannot call a ScriptModule that is not a submodule of the caller")
+        if isinstance(obj, ModuleType) or not callable(obj):
+            return None
+        return (kinds.HOST_CALL, obj, self._door.untyped(getattr(obj, "__name__", type(obj).__name__), n))
+
     def attribute(self, obj: Any, name: str) -> Any:
-        """What obj.name means."""
+        """What obj.name means; "(2)": what a call with two arguments does."""
+        if name[0] == "(":
+            return self._called(obj, int(name[1:-1]))
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
                 if not hasattr(obj, name):

@@ -98,6 +98,8 @@ class Types:
             return None  # of what?
         if origin is not None:
             return self._generic(origin, typing.get_args(annotation), scope)
+        if annotation is getattr(sys.modules.get("torch._awaits"), "_Await", self):  # isinstance asks: of anything
+            return self.unit.make_type(kinds.T_AWAIT, (self.simple(kinds.T_ANY),))
         if annotation is _rushlight.Tensor:
             return self.simple(kinds.T_TENSOR)
         if isinstance(annotation, type):
@@ -121,8 +123,10 @@ class Types:
         if kind is not None:
             return self.unit.make_type(kind, tuple(inner)) if len(inner) == (2 if kind == kinds.T_DICT else 1) else None
         name = getattr(origin, "__name__", "")
-        if name in ("Future", "Await") and len(inner) == 1:
+        if name == "Future" and len(inner) == 1:
             return self.future_of(inner[0])
+        if name in ("Await", "_Await") and len(inner) == 1:
+            return self.unit.make_type(kinds.T_AWAIT, tuple(inner))
         return None
 
     # -- from values, as torch infers attributes -----------------------------------------------------------

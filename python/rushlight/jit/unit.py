@@ -47,6 +47,7 @@ class CompilationUnit:
         made = d.outermost(lambda: _rushlight.define_text(d, like, lang, "__torch__.", scope))
         for f in made:
             function = ScriptFunction(f)
+            function.text_name = function.name
             known[function.name] = function
 
     def __getattr__(self, name: str) -> Any:
