@@ -9,6 +9,8 @@
 struct ir_name {
   ir_value *owner; /* NULL: free */
   ir_name *next;   /* of the same bucket */
+  ir_name *base;   /* of x.7 that followed from x: x, and 7 */
+  uint32_t number;
   uint32_t hash;
   uint32_t tried;  /* the last number tried behind it: a thousand values of one name cost a thousand steps */
   uint16_t len;    /* of texts that are longer, UINT16_MAX */
@@ -104,27 +106,44 @@ static size_t put_number(char *p, uint32_t n)
   return (size_t)(end - at);
 }
 
+/* Of "x.7" the record of "x" and 7, else the name itself and 1: where to look for a free one. */
+static ir_name *base_of(session *s, ir_graph *g, ir_name *name, uint32_t *first)
+{
+  if (!name->base) {
+    const char *dot = strrchr(name->text, '.');
+    bool numbered = dot && strlen(dot + 1) < 9 && is_number(dot + 1);
+
+    name->base = numbered ? name_record(s, g, (str){name->text, (size_t)(dot - name->text)}) : name;
+    name->number = numbered ? (uint32_t)strtoul(dot + 1, NULL, 10) : 1;
+  }
+  *first = name->number;
+  return name->base;
+}
+
 /* "x.2" for "x.1", "x.1" for "x": the next that is free. */
 static ir_name *free_name(session *s, ir_graph *g, ir_name *name)
 {
-  const char *dot = strrchr(name->text, '.');
-  bool numbered = dot && strlen(dot + 1) < 9 && is_number(dot + 1);
-  str base = {name->text, numbered ? (size_t)(dot - name->text) : strlen(name->text)};
-  ir_name *of_base = numbered ? name_record(s, g, base) : name, *found;
-  uint32_t hash, n = numbered ? (uint32_t)strtoul(dot + 1, NULL, 10) : 1;
-  char few[64], *text = base.len + 12 <= sizeof few ? few : session_alloc(s, base.len + 12);
+  uint32_t hash, n;
+  ir_name *base = base_of(s, g, name, &n), *found;
+  size_t len = base->len < UINT16_MAX ? base->len : strlen(base->text);
+  char few[64], *text = len + 12 <= sizeof few ? few : session_alloc(s, len + 12);
   str fresh;
 
-  if (of_base->tried && of_base->tried + 1 > n)
-    n = of_base->tried + 1;
-  memcpy(text, base.p, base.len);
+  if (base->tried && base->tried + 1 > n)
+    n = base->tried + 1;
+  memcpy(text, base->text, len);
   do {
-    fresh = (str){text, base.len + put_number(text + base.len, n++)};
+    fresh = (str){text, len + put_number(text + len, n++)};
     hash = (uint32_t)hash_bytes(fresh.p, fresh.len);
     found = find(g, fresh, hash);
   } while (found && found->owner);
-  of_base->tried = n;
-  return found ? found : name_add(s, g, fresh, hash);
+  base->tried = n;
+  if (!found) {
+    found = name_add(s, g, fresh, hash);
+    found->base = base;
+    found->number = n - 1;
+  }
+  return found;
 }
 
 /* Who has the name, also a load, gets another. */

@@ -588,9 +588,9 @@ static const char *renamed(const char *name)
 {
   static const struct { const char *name, *op; } rows[] = {
       {"prim::T", "aten::numpy_T"}, {"prim::H", "aten::matrix_H"}, {"prim::ndim", "aten::dim"},
-      {"prim::shape", "aten::size"}, {"aten::mT", "aten::mT"},
+      {"prim::shape", "aten::size"},
   };
-  for (size_t i = 0; i < COUNT_OF(rows); i++)
+  for (size_t i = 0; *name == 'p' && i < COUNT_OF(rows); i++)
     if (text_same(rows[i].name, name))
       return rows[i].op;
   return name;
