@@ -178,7 +178,7 @@ static ir_value *load(emitter *e, const char *name, const char *slot, const type
   return v;
 }
 
-static bool holds(const frame *f, const variable *v) { return v >= f->vars && v < f->vars + f->names.n; }
+static bool holds(const frame *f, const variable *v) { return (uintptr_t)v - (uintptr_t)f->vars < f->names.n * sizeof *v; }
 
 /* Is what was stored there what a load here would give?  Between them are branches that have not stored it. */
 static bool is_known_here(const emitter *e, const variable *v)
