@@ -152,12 +152,10 @@ static rush_status copy_function(call_ctx *cx, function *f, rush_graph **out)
 rush_status api_graph_of_method(rush_module *m, const char *method, rush_graph **out, rush_error *err)
 {
   call_ctx cx;
+  function *f;
 
   TRY(api_begin(&cx, m->ctx, err));
-  function *f = module_find_method(m, str_of(method ? method : "forward"));
-  if (!f)
-    return error_set_type(err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'",
-                          method ? method : "forward");
+  TRY(module_method(m, method, &f, err));
   return module_place(&cx, m, copy_function(&cx, f, out));
 }
 

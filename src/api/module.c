@@ -134,9 +134,8 @@ rush_status rush_module_method_schema(rush_module *m, const char *method, char *
   text_buf t;
 
   TRY(api_begin(&cx, m->ctx, err));
-  function *f = module_find_method(m, str_of(method ? method : "forward"));
-  if (!f)
-    return error_set_type(err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'", method);
+  function *f;
+  TRY(module_method(m, method, &f, err));
   if (!f->schema->returns[0].type) /* not annotated: the body says */
     TRY(module_place(&cx, m, function_prepare(&cx, f)));
   text_init(&t, cx.ctx);

@@ -132,11 +132,9 @@ static void dump_ops(session *s, module *m, text_buf *out)
 
 static function *need_method(session *s, module *m, const char *name)
 {
-  function *f = module_find_method(m, str_of(name ? name : "forward"));
+  function *f;
 
-  if (!f)
-    session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL, "the module has no method '%s'",
-                        name ? name : "forward");
+  session_check(s, module_method(m, name, &f, s->cx->err));
   function_ensure(s, f);
   return f;
 }

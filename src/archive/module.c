@@ -390,6 +390,29 @@ const char *module_method_name(const module *m, uint32_t i)
   return NULL;
 }
 
+rush_status module_method(module *m, const char *name, function **out, rush_error *err)
+{
+  enum { MOST = 8 };
+  const char *wanted = name ? name : "forward";
+  const uint32_t n = module_n_methods(m);
+  function *f = module_find_method(m, str_of(wanted));
+  text_buf t;
+
+  if (f) {
+    *out = f;
+    return RUSH_OK;
+  }
+  text_init(&t, m->ctx);
+  for (uint32_t i = 0; i < n && i < MOST; i++)
+    text_printf(&t, "%s%s", i ? ", " : "", module_method_name(m, i));
+  if (n > MOST)
+    text_printf(&t, " and %u more", n - MOST);
+  rush_status st = error_set_type(err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'; it has %s", wanted,
+                                  n ? text_str(&t) : "none");
+  text_free(&t);
+  return st;
+}
+
 /* -- Which calls may run together -------------------------------------------------------------------------- */
 
 #define MOST_MODULES 100000 /* looked at; a file may say that one is in many places */
@@ -490,11 +513,10 @@ static bool needs_no_lock(call_ctx *cx, const module *m, function *f)
 rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
 {
-  function *f = module_find_method(m, str_of(method));
+  function *f;
   rush_status st;
 
-  if (!f)
-    return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'", method);
+  TRY(module_method(m, method, &f, cx->err));
   TRY(module_place(cx, m, function_prepare(cx, f)));
   if (needs_no_lock(cx, m, f))
     return function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);

@@ -58,6 +58,8 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *result) RUSH_CHECKED;
 /* The method, or NULL.  Exported programs have "forward" only. */
 function *module_find_method(module *m, str name);
+/* The same (NULL: "forward"); without it, an error that says which there are. */
+rush_status module_method(module *m, const char *name, function **out, rush_error *err) RUSH_CHECKED;
 /* Methods a user may call: public ones, in order of definition. */
 uint32_t module_n_methods(const module *m);
 const char *module_method_name(const module *m, uint32_t i);

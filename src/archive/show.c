@@ -306,9 +306,8 @@ void show_code(session *s, module *m, const char *method, text_buf *out)
     archive_show_code(s, m->object, out);
     return;
   }
-  function *f = module_find_method(m, str_of(method));
-  if (!f)
-    session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL, "the module has no method '%s'", method);
+  function *f;
+  session_check(s, module_method(m, method, &f, s->cx->err));
   script_print_function(script_uses_new(s), script_text_new(s, out), f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
 }
 
@@ -322,12 +321,13 @@ typedef struct code_job {
 static void code_body(session *s, void *arg)
 {
   code_job *job = arg;
-  function *f = module_find_method(job->m, str_of(job->method));
+  function *f;
   script_uses *uses = script_uses_new(s);
   rush_tuple *t;
 
-  if (!f || job->m->exported)
-    session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL, "the module has no method '%s' in TorchScript", job->method);
+  session_check(s, module_method(job->m, job->method, &f, s->cx->err));
+  if (job->m->exported)
+    session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL, "an exported program has no TorchScript code");
   script_print_function(uses, script_text_new(s, job->out), f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
   session_check(s, tuple_new(s->cx, NULL, uses->n_constants, &t));
   for (uint32_t i = 0; i < uses->n_constants; i++)

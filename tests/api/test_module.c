@@ -149,6 +149,7 @@ static void methods_have_names_and_schemas(void **state)
   rush_free_text(c, text);
   assert_int_equal(rush_module_method_schema(m, "dance", &text, &err), RUSH_EARGUMENT);
   assert_string_equal(err.type, "AttributeError");
+  assert_string_equal(err.message, "the module has no method 'dance'; it has forward, step");
   for (rush_dump d = RUSH_DUMP_CODE; d <= RUSH_DUMP_JSON; d++) {
     assert_int_equal(rush_module_dump(m, d, "step", &text, &err), RUSH_OK);
     assert_true(strlen(text) > 20 || d == RUSH_DUMP_ASM); /* which may have nothing to show */
