@@ -361,8 +361,10 @@ PyObject *py_run_gradients(PyObject *m, PyObject *args)
   if (!PyArg_ParseTuple(args, "O!O!Oppp", &PyList_Type, &outputs, &PyList_Type, &grads, &inputs, &create, &retain, &unused))
     return NULL;
   bool all = inputs == Py_None;
-  if ((!all && !PyList_Check(inputs)) || PyList_GET_SIZE(grads) != PyList_GET_SIZE(outputs))
-    return PyErr_Format(PyExc_TypeError, "expected as many gradients as outputs, and a list of inputs");
+  if (!all && !PyList_Check(inputs))
+    return PyErr_Format(PyExc_TypeError, "expected a list of inputs or None, not %s", Py_TYPE(inputs)->tp_name);
+  if (PyList_GET_SIZE(grads) != PyList_GET_SIZE(outputs))
+    return PyErr_Format(PyExc_TypeError, "%zd gradients for %zd outputs", PyList_GET_SIZE(grads), PyList_GET_SIZE(outputs));
   Py_ssize_t n = PyList_GET_SIZE(outputs), n_in = all ? 0 : PyList_GET_SIZE(inputs);
   rush_value *row = PyMem_Calloc((size_t)(2 * n + 2 * n_in + 1), sizeof(*row)), *results = row + 2 * n + n_in;
   PyObject *out = NULL;
@@ -385,10 +387,15 @@ done:
   return out;
 }
 
+static PyObject *not_tensor(PyObject *o)
+{
+  return PyErr_Format(PyExc_TypeError, "expected a rushlight.Tensor, not %s", Py_TYPE(o)->tp_name);
+}
+
 PyObject *py_gradient_leaves(PyObject *m, PyObject *list)
 {
   if (!PyList_Check(list))
-    return PyErr_Format(PyExc_TypeError, "expected a list of tensors");
+    return PyErr_Format(PyExc_TypeError, "expected a list of tensors, not %s", Py_TYPE(list)->tp_name);
   return leaves_of(PyModule_GetState(m), list);
 }
 
@@ -396,8 +403,10 @@ PyObject *py_to_torch(PyObject *m, PyObject *o)
 {
   py_state *st = PyModule_GetState(m);
 
-  if (!Py_IS_TYPE(o, st->tensor_type) || !py_find_torch(st))
-    return PyErr_Format(PyExc_TypeError, "expected a tensor, and torch");
+  if (!Py_IS_TYPE(o, st->tensor_type))
+    return not_tensor(o);
+  if (!py_find_torch(st))
+    return PyErr_Format(PyExc_RuntimeError, "torch is not imported: there is nothing to make a tensor of torch with");
   rush_value v = ((py_tensor *)o)->value, plain;
   rush_error err = RUSH_ERROR_INIT;
   size_t n;
@@ -428,7 +437,7 @@ PyObject *py_touch(PyObject *m, PyObject *o)
   py_state *st = PyModule_GetState(m);
 
   if (!Py_IS_TYPE(o, st->tensor_type))
-    return PyErr_Format(PyExc_TypeError, "expected a tensor");
+    return not_tensor(o);
   (void)rush_tensor_data_mut(((py_tensor *)o)->value.as.tensor);
   Py_RETURN_NONE;
 }
@@ -438,6 +447,6 @@ PyObject *py_address(PyObject *m, PyObject *o)
   py_state *st = PyModule_GetState(m);
 
   if (!Py_IS_TYPE(o, st->tensor_type))
-    return PyErr_Format(PyExc_TypeError, "expected a tensor");
+    return not_tensor(o);
   return PyLong_FromVoidPtr(((py_tensor *)o)->value.as.tensor);
 }

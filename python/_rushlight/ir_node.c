@@ -391,7 +391,7 @@ static PyObject *node_set_attr(PyObject *self, PyObject *args)
     Py_ssize_t n = PySequence_Size(o);
 
     if (n < 0 || n > 64)
-      return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "at most 64 types");
+      return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "an attribute of %zd types; the limit is 64", n);
     PyObject *seq = PySequence_Fast(o, "types");
     for (Py_ssize_t i = 0; seq && i < n; i++)
       if (!(types[i] = py_ir_want(self, PySequence_Fast_GET_ITEM(seq, i), PY_TYPE)))

@@ -16,7 +16,7 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzO", names, &source, &full, &copy, &options.name, &type))
     return NULL;
   if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type)) {
-    PyErr_SetString(PyExc_TypeError, "load(): `type` is a subclass of Module");
+    PyErr_Format(PyExc_TypeError, "load(): expected a subclass of Module as `type`, not %R", type);
     return NULL;
   }
   options.check_full = full;
@@ -46,7 +46,7 @@ PyObject *py_set_module_class(PyObject *m, PyObject *type)
   py_state *st = PyModule_GetState(m);
 
   if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type))
-    return PyErr_Format(PyExc_TypeError, "a subclass of Module is needed");
+    return PyErr_Format(PyExc_TypeError, "expected a subclass of Module, not %R", type);
   Py_XSETREF(st->module_class, Py_NewRef(type));
   Py_RETURN_NONE;
 }

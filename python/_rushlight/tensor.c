@@ -91,7 +91,7 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
 
   (void)unused;
   if (value && value != Py_None && !Py_IS_TYPE(value, st->tensor_type)) {
-    PyErr_SetString(PyExc_TypeError, "a gradient is a tensor, or None");
+    PyErr_Format(PyExc_TypeError, "expected a rushlight.Tensor or None as the gradient, not %s", Py_TYPE(value)->tp_name);
     return -1;
   }
   rush_value v = value && value != Py_None ? ((py_tensor *)value)->value : rush_value_none();

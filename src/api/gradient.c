@@ -72,6 +72,7 @@ rush_value rush_tensor_grad(const rush_tensor *t)
 rush_status rush_tensor_set_grad(rush_tensor *t, rush_value grad, rush_error *err)
 {
   rush_tensor *g = grad.tag == RUSH_TAG_TENSOR ? grad.as.tensor : NULL;
+  sizes_text want, got;
   grad_meta *m;
   call_ctx cx;
 
@@ -79,7 +80,8 @@ rush_status rush_tensor_set_grad(rush_tensor *t, rush_value grad, rush_error *er
   if (grad.tag != RUSH_TAG_NONE && !g)
     return error_set_type(err, RUSH_EARGUMENT, "TypeError", "a gradient is a tensor, or None");
   if (g && (g->dtype != t->dtype || g->n_dims != t->n_dims || memcmp(g->sizes, t->sizes, sizeof(int64_t) * t->n_dims) != 0))
-    return error_set(err, RUSH_EARGUMENT, "a gradient has the dtype and the sizes of its tensor");
+    return error_set(err, RUSH_EARGUMENT, "expected a gradient of %s%s as its tensor, not of %s%s", dtype_name(t->dtype),
+                     sizes_print(&want, t->n_dims, t->sizes), dtype_name(g->dtype), sizes_print(&got, g->n_dims, g->sizes));
   TRY(grad_meta_of(&cx, t, &m));
   rush_tensor *old = m->grad;
   m->grad = tensor_retain(g);

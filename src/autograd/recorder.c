@@ -148,12 +148,18 @@ static rush_status separate(rush_call *c)
   return RUSH_OK;
 }
 
+static rush_status too_many(rush_call *c, const op *base)
+{
+  return call_unsupported(c->cx, "recording %s, which has %u arguments and %u results; the limits are %d and %d", c->op->schema->name,
+                          base->schema->n_args, base->schema->n_returns, MAX_ARGS, MAX_RESULTS);
+}
+
 static rush_status by_formulas(rush_call *c, const op *base, const op_gradients *g)
 {
   rush_value row[MAX_ARGS], results[MAX_RESULTS];
   grad_record *r;
   if (base->schema->n_args > MAX_ARGS || base->schema->n_returns > MAX_RESULTS || c->n_args > MAX_ARGS)
-    return call_unsupported(c->cx, "%s: too many arguments", c->op->schema->name);
+    return too_many(c, base);
   const uint64_t written = base_row(c, base, row);
   if (!is_differentiated(g, row)) {
     TRY(unrecorded(c));
@@ -180,7 +186,7 @@ static rush_status by_base(rush_call *c)
   const op *base = c->op->base;
   rush_value row[MAX_ARGS], made[MAX_RESULTS];
   if (base->schema->n_args > MAX_ARGS || base->schema->n_returns > MAX_RESULTS)
-    return call_unsupported(c->cx, "%s: too many arguments", c->op->schema->name);
+    return too_many(c, base);
   call_base_args(c, row);
   TRY(op_invoke(c->cx, base, row, base->schema->n_args, made, base->schema->n_returns));
   rush_status st = RUSH_OK;

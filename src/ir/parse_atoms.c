@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MAX_ZEROS (INT64_C(1) << 24) /* elements of a constant whose text has none */
+
 /* -- Words -------------------------------------------------------------------------------------- */
 
 static void release_source(void *src) { source_release(src); }
@@ -460,11 +462,11 @@ static rush_value unknown_tensor(ir_parser *p)
   if (p->tensors == IR_TENSORS_REFUSED)
     parse_fail(p, "the elements of a tensor are not in the text (parse_tensor_constants makes zeros of them)");
   if (!n || p->type_at[n] != '(' || !ir_facts_parse(p->type_at + n, ir_dtype_of_name((str){p->type_at, n}), &f) || f.n_dims < 0)
-    parse_fail(p, "the type of a constant tensor says its dtype and sizes");
+    parse_fail(p, "expected a type with dtype and sizes, as Float(2, 3), before a constant tensor");
   int64_t elems = 1;
   for (int i = 0; i < f.n_dims; i++) {
-    if (f.sizes[i] < 0 || (f.sizes[i] && elems > (INT64_C(1) << 24) / f.sizes[i]))
-      parse_fail(p, "a constant tensor of these sizes is not made");
+    if (f.sizes[i] < 0 || (f.sizes[i] && elems > MAX_ZEROS / f.sizes[i]))
+      parse_fail(p, "a constant tensor of more than %lld elements is not made", (long long)MAX_ZEROS);
     elems *= f.sizes[i];
   }
   session_check(p->s, tensor_new(p->s->cx, f.dtype, f.n_dims, f.sizes, &t));
@@ -487,7 +489,8 @@ static rush_value parse_elements(ir_parser *p)
 {
   double values[64], factor = 1;
   int64_t sizes[8];
-  uint32_t n = 0, n_dims = 0, elems = 1;
+  uint64_t elems = 1; /* 64 to the 8th fits */
+  uint32_t n = 0, n_dims = 0;
   rush_tensor *from, *to;
 
   while (!parse_accept(p, "[ CPU")) {
@@ -498,8 +501,10 @@ static rush_value parse_elements(ir_parser *p)
       factor = 1;
       parse_space(p);
     }
-    if (n == COUNT_OF(values) || (!isdigit((unsigned char)*p->at) && !strchr("-+.ni", *p->at)))
-      parse_fail(p, "only small tensors of the CPU can be read from graph text");
+    if (n == COUNT_OF(values))
+      parse_fail(p, "a tensor of more than %zu elements cannot be read from graph text", COUNT_OF(values));
+    if (!isdigit((unsigned char)*p->at) && !strchr("-+.ni", *p->at))
+      parse_fail(p, "expected a number or '[ CPU', for only tensors of the CPU are read");
     double d = parse_double(p);
     if (parse_accept(p, "*"))
       factor = d;
@@ -511,17 +516,19 @@ static rush_value parse_elements(ir_parser *p)
   parse_expect(p, "{");
   while (!parse_accept(p, "}")) {
     if (n_dims == COUNT_OF(sizes))
-      parse_fail(p, "too many dimensions");
+      parse_fail(p, "a tensor of more than %zu dimensions cannot be read from graph text", COUNT_OF(sizes));
     sizes[n_dims] = parse_int(p);
     if (sizes[n_dims] < 0 || sizes[n_dims] > (int64_t)COUNT_OF(values))
-      parse_fail(p, "only small tensors can be read from graph text");
-    elems *= (uint32_t)sizes[n_dims++];
+      parse_fail(p, "a dimension of %lld; up to %zu can be read from graph text", (long long)sizes[n_dims], COUNT_OF(values));
+    elems *= (uint64_t)sizes[n_dims++];
     if (!parse_peek(p, "}"))
       parse_expect(p, ",");
   }
   parse_expect(p, "]");
-  if (dtype == DTYPE_NONE || elems != n)
-    parse_fail(p, "the elements of a tensor do not fit its sizes, or it has no dtype");
+  if (dtype == DTYPE_NONE)
+    parse_fail(p, "expected a tensor's type, as CPUFloatType, not CPU%.*s", (int)name.len, name.p);
+  if (elems != n)
+    parse_fail(p, "%u numbers for a tensor of %llu elements", n, (unsigned long long)elems);
   session_check(p->s, tensor_new(p->s->cx, RUSH_FLOAT64, (int)n_dims, sizes, &from));
   (void)scratch(p, value_tensor_steal(from));
   double *data = tensor_data_mut(from);
