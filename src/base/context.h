@@ -40,6 +40,8 @@ void mem_uncount(context *c, size_t n_bytes);
 /* How often one of them returned NULL so far.  Lookups that have no status (operators, types) say "not there" when
  * there was no memory to build what they look for: whoever is about to report that asks whether this moved. */
 uint32_t mem_n_refused(const context *c);
+/* Counts as such a refusal where another limit was met: while it is the newest one, call_nomem is RUSH_ELIMIT and says `why` (static). */
+void mem_refuse(context *c, const char *why);
 
 typedef struct mem_allocator { /* the host's; NULL functions: malloc and free */
   void *(*alloc)(void *user, size_t n_bytes);

@@ -44,6 +44,8 @@ struct rush_context {
   _Atomic int64_t heap_bytes, heap_mark; /* with a limit: what malloc gave, and the most since malloc_trim */
   _Atomic int64_t packed_bytes;
   _Atomic uint32_t n_refused;
+  _Atomic(const char *) refused_why; /* mem_refuse */
+  _Atomic uint32_t refused_why_at;   /* what n_refused was then */
   _Atomic size_t refused_bytes; /* what the limit refused last, until somebody tells; 0: nothing */
   size_t (*_Atomic cached_above)(context *c); /* mem_set_cached, or NULL */
   mem_shard shards[N_SHARDS];

@@ -188,6 +188,13 @@ uint32_t mem_n_refused(const context *c) { return atomic_load_explicit(&c->n_ref
 
 static void count_refused(context *c) { atomic_fetch_add_explicit(&c->n_refused, 1, memory_order_relaxed); }
 
+void mem_refuse(context *c, const char *why)
+{
+  count_refused(c);
+  atomic_store_explicit(&c->refused_why_at, mem_n_refused(c), memory_order_relaxed);
+  atomic_store_explicit(&c->refused_why, why, memory_order_relaxed);
+}
+
 static bool refuse(context *c, size_t n)
 {
   count_refused(c);
@@ -280,8 +287,11 @@ static rush_status over_limit(call_ctx *cx, size_t n_bytes)
 rush_status call_nomem(call_ctx *cx)
 {
   size_t n = cx->ctx->limited ? atomic_exchange_explicit(&cx->ctx->refused_bytes, 0, memory_order_relaxed) : 0;
+  const char *why = atomic_exchange_explicit(&cx->ctx->refused_why, NULL, memory_order_relaxed);
   if (n)
     return over_limit(cx, n);
+  if (why && atomic_load_explicit(&cx->ctx->refused_why_at, memory_order_relaxed) == mem_n_refused(cx->ctx))
+    return error_set_type(cx->err, RUSH_ELIMIT, "MemoryError", "%s", why);
   error_nomem(cx->err);
   return RUSH_ENOMEM; /* said here, so that the compiler knows that it is a failure */
 }

@@ -196,7 +196,7 @@ void npy_read(session *s, const input *in, npy_header *out)
   if (p[6] > 1)
     len |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
   if (len > n - start || len > MAX_HEADER_BYTES)
-    input_fail(s, in, 8, "the .npy header is cut short or too large");
+    input_fail(s, in, 8, "a .npy header of %zu bytes, in a file of %zu; the limit is %d", len, n, MAX_HEADER_BYTES);
   literal l = {s, in, start, start + len};
   size_t item_bytes = read_dict(&l, &h);
   h.data = start + len;

@@ -100,7 +100,7 @@ static pickle_node *node_new(machine *m, pickle_kind kind)
   pickle_node *n = session_new(m->s, pickle_node);
 
   if (m->p->n_nodes == UINT32_MAX)
-    fail(m, "too many objects");
+    fail(m, "more than %u objects", UINT32_MAX);
   n->kind = (uint8_t)kind;
   n->id = m->p->n_nodes++;
   n->offset = m->op;
@@ -112,7 +112,7 @@ static void seq_reserve(machine *m, pickle_seq *q, uint32_t more)
   if (more <= q->cap - q->n)
     return;
   if (more > UINT32_MAX / 2 - q->n)
-    fail(m, "too many items");
+    fail(m, "a container of more than %u items", UINT32_MAX / 2);
   uint32_t need = q->n + more, cap = q->cap ? q->cap : 4;
   if (q->cap == 0 && more > 1)
     cap = need; /* most containers are filled once */
@@ -444,7 +444,7 @@ static void memo_put(machine *m, uint64_t index)
 
   /* Writers count from 0, so an index beyond the number of bytes is an attempt to take memory. */
   if (index >= m->n_bytes)
-    fail(m, "memo index %llu is too large", (unsigned long long)index);
+    fail(m, "memo index %llu in a pickle of %zu bytes", (unsigned long long)index, m->n_bytes);
   if (index >= m->cap_memo) {
     size_t cap = m->cap_memo ? m->cap_memo * 2 : 64;
     if (cap <= index)

@@ -663,7 +663,7 @@ static void parse_list_attr(ir_parser *p, ir_node *n, const char *name)
   }
   while (!parse_accept(p, "]")) {
     if (k == COUNT_OF(ints))
-      parse_fail(p, "too many numbers in an attribute");
+      parse_fail(p, "more than %zu numbers in an attribute", COUNT_OF(ints));
     ints[k++] = parse_int(p);
     if (!parse_peek(p, "]"))
       parse_expect(p, ",");

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#define MOST_SOURCE_BYTES (UINT32_MAX / 2) /* places in it have 32 bits */
+
 /* -- Making and ending -------------------------------------------------------------------------- */
 
 static program *program_of(type_store *ts)
@@ -316,8 +318,10 @@ void function_begin_schema(session *s, function *f, schema *sc)
 
 source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len)
 {
+  if (len >= MOST_SOURCE_BYTES)
+    session_fail_status(s, RUSH_ELIMIT, NULL, NULL, "%s: a source text of %zu bytes; the limit is %u", name ? name : "<string>", len,
+                        MOST_SOURCE_BYTES);
   source *src = source_new(s->cx->ctx, name, text, len);
-
   if (!src)
     session_check(s, call_nomem(s->cx));
   session_defer(s, release_source, src);

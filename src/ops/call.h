@@ -233,6 +233,15 @@ static inline void call_return_steal(rush_call *c, uint32_t i, rush_tensor *t)
 {
   c->results[i] = value_tensor_steal(t);
 }
+/* The same where making t could fail: then t, which may be NULL, goes.  st. */
+static inline rush_status call_return_made_steal(rush_call *c, uint32_t i, rush_tensor *t, rush_status st)
+{
+  if (st == RUSH_OK)
+    call_return_steal(c, i, t);
+  else
+    tensor_release(t);
+  return st;
+}
 static inline void call_return_value_steal(rush_call *c, uint32_t i, rush_value v) { c->results[i] = v; }
 /* Result i as allocated by the shape rule. */
 static inline rush_tensor *call_out(const rush_call *c, uint32_t i) { return c->results[i].as.tensor; }

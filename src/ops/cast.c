@@ -144,12 +144,7 @@ rush_status kernel_copy(rush_call *c)
   rush_tensor *r;
   TRY(tensor_new_like(c->cx, call_tensor(c, 0), DTYPE_NONE, &r));
   rush_status s = tensor_copy(c->cx, r, call_tensor(c, 1));
-  if (s != RUSH_OK) {
-    tensor_release(r);
-    return s;
-  }
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, r, s);
 }
 
 /* -- Changing the tensor itself ------------------------------------------------------------------- */

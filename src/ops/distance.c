@@ -151,11 +151,7 @@ static rush_status cdist(rush_call *c, double p)
   }
   tensor_release(ca);
   tensor_release(cb);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
-  else
-    tensor_release(out);
-  return st;
+  return call_return_made_steal(c, 0, out, st);
 }
 
 /* (x1, x2, p, compute_mode) */
@@ -195,9 +191,5 @@ rush_status kernel_pdist(rush_call *c)
     }
   }
   tensor_release(x);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
-  else
-    tensor_release(out);
-  return st;
+  return call_return_made_steal(c, 0, out, st);
 }

@@ -152,11 +152,7 @@ static rush_status bernoulli_like(rush_call *c, generator *g, rush_tensor *ps, d
   rush_tensor *out;
   TRY(ps && c->n_args > 2 ? tensor_new_like(c->cx, x, DTYPE_NONE, &out) : tensor_new(c->cx, x->dtype, x->n_dims, x->sizes, &out));
   rush_status st = ps ? fill_bernoulli_each(c->cx, g, out, ps) : fill_bernoulli(c->cx, g, out, p);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
-  else
-    tensor_release(out);
-  return st;
+  return call_return_made_steal(c, 0, out, st);
 }
 
 rush_status kernel_bernoulli(rush_call *c) { return bernoulli_like(c, generator_of(c, 1), call_tensor(c, 0), 0.0); }
@@ -223,11 +219,7 @@ static rush_status drop(rush_call *c, rush_tensor *x, double p, bool per_feature
     st = change(c->cx, "aten::add_", "Tensor", out, nn_arg(shift));
   tensor_release(noise);
   tensor_release(shift);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
-  else
-    tensor_release(out);
-  return st;
+  return call_return_made_steal(c, 0, out, st);
 }
 
 static rush_status dropout(rush_call *c, bool per_feature, bool alpha)

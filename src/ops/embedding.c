@@ -89,11 +89,7 @@ rush_status kernel_embedding(rush_call *c)
     st = parallel_for(c->cx, indices->n_elems, 1 + GRAIN_BYTES / (1 + l.n_cols * (int64_t)item), lookup_rows, &l);
   }
   tensor_release(indices);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
-  else
-    tensor_release(out);
-  return st;
+  return call_return_made_steal(c, 0, out, st);
 }
 
 static double row_norm(const double *row, int64_t n, double p)
@@ -166,11 +162,7 @@ rush_status kernel_embedding_renorm(rush_call *c)
   rush_tensor *made;
   TRY(tensor_clone(c->cx, call_tensor(c, 0), &made));
   rush_status st = renorm(c, made);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, made);
-  else
-    tensor_release(made);
-  return st;
+  return call_return_made_steal(c, 0, made, st);
 }
 
 /* -- Bags -------------------------------------------------------------------------------------------------- */

@@ -77,12 +77,7 @@ static rush_status return_filled(rush_call *c, rush_tensor *t, rush_value v)
   rush_status s = check_overflow(c->cx, v, t->dtype);
   if (s == RUSH_OK)
     s = tensor_fill(c->cx, t, v);
-  if (s != RUSH_OK) {
-    tensor_release(t);
-    return s;
-  }
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, t, s);
 }
 
 /* -- empty, zeros, ones, full ------------------------------------------------------------------- */

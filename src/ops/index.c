@@ -305,12 +305,7 @@ rush_status kernel_index(rush_call *c)
   if (s == RUSH_OK && tensor_quantizer(p.self))
     s = tensor_set_quantizer(c->cx, r, tensor_quantizer(p.self));
   plan_free(c, &p);
-  if (s != RUSH_OK) {
-    tensor_release(r);
-    return s;
-  }
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, r, s);
 }
 
 /* -- index_put ------------------------------------------------------------------------------------ */
@@ -384,10 +379,5 @@ rush_status kernel_index_put(rush_call *c)
   if (s == RUSH_OK)
     s = put(c->cx, &p, self, call_tensor(c, 2), call_bool(c, 3));
   plan_free(c, &p);
-  if (s != RUSH_OK) {
-    tensor_release(self);
-    return s;
-  }
-  call_return_steal(c, 0, self);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, self, s);
 }

@@ -21,12 +21,7 @@ rush_status call_target(rush_call *c, bool contiguous, rush_tensor **out)
 
 static rush_status return_target(rush_call *c, rush_tensor *t, rush_status s)
 {
-  if (s != RUSH_OK) {
-    tensor_release(t);
-    return s;
-  }
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, t, s);
 }
 
 /* -- Offsets along one dimension ------------------------------------------------------------------ */

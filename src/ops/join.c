@@ -353,12 +353,7 @@ rush_status kernel_block_diag(rush_call *c)
     tensor_release(v);
   }
   row_free(c, &row);
-  if (s != RUSH_OK) {
-    tensor_release(r);
-    return s;
-  }
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, r, s);
 }
 
 /* -- Broadcasting lists --------------------------------------------------------------------------- */
@@ -515,12 +510,7 @@ static rush_status repeat(rush_call *c, int n, const int64_t *repeats)
   TRY(tensor_new(c->cx, t->dtype, n, sizes, &r));
   strides_contiguous(to.n_dims, to.sizes, to.strides);
   rush_status s = geom_copy(c->cx, r, &to, t, &from);
-  if (s != RUSH_OK) {
-    tensor_release(r);
-    return s;
-  }
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, r, s);
 }
 
 rush_kernel kernel_repeat, kernel_tile;
@@ -794,12 +784,7 @@ static rush_status diag_embed(rush_call *c, const rush_tensor *t, int64_t offset
   if (s == RUSH_OK)
     s = tensor_copy(c->cx, v, t);
   tensor_release(v);
-  if (s != RUSH_OK) {
-    tensor_release(r);
-    return s;
-  }
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, r, s);
 }
 
 rush_kernel kernel_diag_embed, kernel_diag, kernel_diagflat;

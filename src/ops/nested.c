@@ -91,12 +91,7 @@ static rush_status finish_steal(rush_call *c, rush_tensor *rows, rush_tensor *si
 {
   rush_status st = nested_mark(c->cx, rows, sizes);
   tensor_release(sizes);
-  if (st != RUSH_OK) {
-    tensor_release(rows);
-    return st;
-  }
-  call_return_steal(c, 0, rows);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, rows, st);
 }
 
 /* How many of each row of the mask are true; *aligned: are they all at the left? */

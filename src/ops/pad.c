@@ -59,12 +59,7 @@ static rush_status pad_constant(rush_call *c, int n, const int64_t *pad, rush_va
   }
   if (s == RUSH_OK)
     s = geom_copy(c->cx, r, &to, t, &from);
-  if (s != RUSH_OK) {
-    tensor_release(r);
-    return s;
-  }
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, r, s);
 }
 
 /* Where position i + before of a padded dimension of n elements comes from.  Circular padding goes round
@@ -188,12 +183,7 @@ static rush_status pad_by_table(rush_call *c, pad_mode mode, int n, const int64_
     s = parallel_for(c->cx, r->n_elems / row, i64_max(16384 / row, 1), pad_rows, &a);
   }
   mem_free(c->cx->ctx, table, (size_t)total * sizeof *table);
-  if (s != RUSH_OK) {
-    tensor_release(r);
-    return s;
-  }
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, r, s);
 }
 
 static rush_status pad(rush_call *c, pad_mode mode, rush_value value)

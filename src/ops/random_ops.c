@@ -78,12 +78,7 @@ static rush_status give_filled_steal(rush_call *c, rush_tensor *t, rush_value g_
   rush_status st = random_generator(c, g_arg, &g);
   if (st == RUSH_OK)
     st = fill(c, t, g);
-  if (st != RUSH_OK) {
-    tensor_release(t);
-    return st;
-  }
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, t, st);
 }
 
 /* A new tensor like the first argument. */
@@ -442,12 +437,7 @@ static rush_status normal_of(rush_call *c, rush_value mean, rush_value std, rush
     st = update(c->cx, "aten::mul_", t, std);
   if (st == RUSH_OK)
     st = update(c->cx, "aten::add_", t, mean);
-  if (st != RUSH_OK) {
-    tensor_release(t);
-    return st;
-  }
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, t, st);
 }
 rush_kernel kernel_normal_tensors, kernel_normal_numbers;
 rush_status kernel_normal_tensors(rush_call *c) { return normal_of(c, c->args[0], c->args[1], c->args[2]); }

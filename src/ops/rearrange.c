@@ -38,16 +38,6 @@ static rush_status new_as(call_ctx *cx, const rush_tensor *t, int64_t *sizes, ru
   return tensor_new_format(cx, &shape, t->dtype, last ? FORMAT_CHANNELS_LAST : FORMAT_CONTIGUOUS, out);
 }
 
-static rush_status return_made(rush_call *c, rush_tensor *r, rush_status s)
-{
-  if (s != RUSH_OK) {
-    tensor_release(r);
-    return s;
-  }
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
-}
-
 /* -- pixel_shuffle, pixel_unshuffle --------------------------------------------------------------- */
 
 /* (.., C, H, W) with H and W cut by f: (.., C, H/f, f, W/f, f), and the channels of the other side cut twice:
@@ -97,7 +87,7 @@ rush_status kernel_pixel_shuffle(rush_call *c)
   geom_of(&fine, r);
   geom_of(&coarse, t);
   pixel_views(&fine, &coarse, f);
-  return return_made(c, r, geom_copy(c->cx, r, &fine, t, &coarse));
+  return call_return_made_steal(c, 0, r, geom_copy(c->cx, r, &fine, t, &coarse));
 }
 
 rush_status kernel_pixel_unshuffle(rush_call *c)
@@ -122,7 +112,7 @@ rush_status kernel_pixel_unshuffle(rush_call *c)
   geom_of(&fine, t);
   geom_of(&coarse, r);
   pixel_views(&fine, &coarse, f);
-  return return_made(c, r, geom_copy(c->cx, r, &coarse, t, &fine));
+  return call_return_made_steal(c, 0, r, geom_copy(c->cx, r, &coarse, t, &fine));
 }
 
 /* -- channel_shuffle ------------------------------------------------------------------------------ */
@@ -152,7 +142,7 @@ rush_status kernel_channel_shuffle(rush_call *c)
   geom_split(&to, 1, groups);                                  /* (C/g, g) */
   geom_split(&from, 1, i64_max(t->sizes[1] / groups, 1));      /* (g, C/g) */
   geom_move(&from, 2, 1);
-  return return_made(c, r, t->n_elems ? geom_copy(c->cx, r, &to, t, &from) : RUSH_OK);
+  return call_return_made_steal(c, 0, r, t->n_elems ? geom_copy(c->cx, r, &to, t, &from) : RUSH_OK);
 }
 
 /* -- im2col, col2im ------------------------------------------------------------------------------- */
@@ -302,7 +292,7 @@ rush_status kernel_im2col(rush_call *c)
     to = g;
     to.offset = 0;
     strides_contiguous(6, to.sizes, to.strides);
-    s = return_made(c, r, geom_copy(c->cx, r, &to, image, &g));
+    s = call_return_made_steal(c, 0, r, geom_copy(c->cx, r, &to, image, &g));
   }
   tensor_release(image);
   return s;
@@ -413,7 +403,7 @@ rush_status kernel_col2im(rush_call *c)
     s = tensor_contiguous(c->cx, dense, &r);
   tensor_release(image);
   tensor_release(dense);
-  return return_made(c, r, s);
+  return call_return_made_steal(c, 0, r, s);
 }
 
 /* The sum over all windows of what unfold() saw. */
@@ -441,5 +431,5 @@ rush_status kernel_unfold_backward(rush_call *c)
   to.sizes[dim] = grad->sizes[dim];
   if (s == RUSH_OK)
     s = add_views(c->cx, r, &to, grad, &from);
-  return return_made(c, r, s);
+  return call_return_made_steal(c, 0, r, s);
 }

@@ -309,12 +309,7 @@ static rush_status scatter(rush_call *c, combine_fn *combine)
   else
     target = NULL;
   tensor_release(src);
-  if (s != RUSH_OK) {
-    tensor_release(target);
-    return s;
-  }
-  call_return_steal(c, 0, target);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, target, s);
 }
 
 rush_kernel kernel_scatter, kernel_scatter_add, kernel_scatter_old_reduce;
@@ -452,12 +447,7 @@ static rush_status reduce(rush_call *c, const reduction *r, int dim, spread_fn *
   rush_tensor *target;
   TRY(call_target(c, true, &target));
   rush_status s = reduce_into(c, r, target, dim, call_tensor(c, 2), call_tensor(c, 3), call_bool(c, 5), spread);
-  if (s != RUSH_OK) {
-    tensor_release(target);
-    return s;
-  }
-  call_return_steal(c, 0, target);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, target, s);
 }
 
 rush_kernel kernel_scatter_reduce, kernel_index_reduce;

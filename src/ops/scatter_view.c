@@ -45,12 +45,7 @@ static rush_status scatter_view(rush_call *c, make_view *make)
   rush_status s = make(c, &g);
   if (s == RUSH_OK)
     s = replace_view(c, &g, copy);
-  if (s != RUSH_OK) {
-    tensor_release(copy);
-    return s;
-  }
-  call_return_steal(c, 0, copy);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, copy, s);
 }
 
 static rush_status slice_of(rush_call *c, geom *g)
@@ -146,10 +141,5 @@ rush_status kernel_combinations(rush_call *c)
   rush_tensor *out;
   TRY(tensor_new(c->cx, t->dtype, r == 0 ? 1 : 2, r == 0 ? &rows : sizes, &out));
   rush_status s = some ? fill_choices(c, t, r, repeat, out) : RUSH_OK;
-  if (s != RUSH_OK) {
-    tensor_release(out);
-    return s;
-  }
-  call_return_steal(c, 0, out);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, out, s);
 }

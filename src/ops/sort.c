@@ -358,11 +358,7 @@ static rush_status median_all(rush_call *c, bool ignore_nan)
     st = call_poll(c->cx);
   }
   mem_free_data(c->cx->ctx, keys, n_bytes);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, values);
-  else
-    tensor_release(values);
-  return st;
+  return call_return_made_steal(c, 0, values, st);
 }
 rush_status kernel_median(rush_call *c) { return median_all(c, false); }
 rush_status kernel_nanmedian(rush_call *c) { return median_all(c, true); }

@@ -492,8 +492,6 @@ static const line_index *lines_of(session *s, host_unit *u, const source *src)
       return x;
   line_index *x = session_alloc_in(s, &u->p->mem, sizeof *x);
   uint32_t n = 1;
-  if (src->len >= UINT32_MAX / 2)
-    session_fail_status(s, RUSH_ELIMIT, NULL, NULL, "source text is larger than 2 GB");
   for (const char *p = src->text; (p = memchr(p, '\n', src->len - (size_t)(p - src->text))); p++)
     n++;
   x->starts = session_alloc_in(s, &u->p->mem, n * sizeof *x->starts);

@@ -68,13 +68,6 @@ static void add_definition(session *s, importer *im, const char *prefix, lexer *
   remember(s, &im->definitions, d->qualified, d);
 }
 
-static void lex_file(session *s, lexer *lx, const source *src)
-{
-  if (src->len >= UINT32_MAX / 2)
-    session_fail_status(s, RUSH_ELIMIT, NULL, NULL, "%s: source text of %zu bytes; the limit is 2 GB", src->name, src->len);
-  lexer_init(lx, s, src, 0, (uint32_t)src->len);
-}
-
 /* Go on to the next "class" or "def" at the start of a line that is not indented; false: there are no more. */
 static bool next_definition(lexer *lx, bool at_start)
 {
@@ -96,7 +89,7 @@ static void scan(session *s, importer *im, const source *src, const char *prefix
 {
   lexer lx;
 
-  lex_file(s, &lx, src);
+  lexer_init(&lx, s, src, 0, (uint32_t)src->len);
   for (bool more = next_definition(&lx, true); more; more = next_definition(&lx, false))
     add_definition(s, im, prefix, &lx, lx.cur.start, lx.cur.kind == TK_CLASS);
 }
@@ -416,7 +409,7 @@ void script_import_methods(session *s, program *p, const type *cls, const char *
   const source *src = program_add_source(s, p, file, text.p, text.len);
   lexer lx;
 
-  lex_file(s, &lx, src);
+  lexer_init(&lx, s, src, 0, (uint32_t)src->len);
   for (bool more = next_definition(&lx, true); more; more = next_definition(&lx, false))
     if (lx.cur.kind == TK_DEF) {
       const ast_def *def = parse_def_head(s, src, lx.cur.start, PARSE_RAW_BYTES);

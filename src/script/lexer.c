@@ -299,7 +299,7 @@ static bool lex_indent(lexer *lx)
     return false;
   if (column > top) {
     if (lx->n_indents == LEXER_MAX_INDENTS)
-      session_fail_status(lx->s, RUSH_ELIMIT, NULL, NULL, "too many indented blocks inside each other");
+      session_fail_status(lx->s, RUSH_ELIMIT, NULL, NULL, "more than %d indented blocks inside each other", LEXER_MAX_INDENTS - 1);
     lx->indents[lx->n_indents++] = column;
     finish(lx, TK_INDENT, lx->pos);
     return true;

@@ -667,8 +667,6 @@ static void parse_statement(parser *p, ast_stmts *out)
 
 ast_stmts parse_source(session *s, const source *src, unsigned flags)
 {
-  if (src->len >= UINT32_MAX / 2)
-    session_fail_status(s, RUSH_ELIMIT, NULL, NULL, "source text is larger than 2 GB");
   parser p = {.s = s, .flags = flags};
   uint32_t start = src->len >= 3 && memcmp(src->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
   lexer_init(&p.lx, s, src, start, (uint32_t)src->len);

@@ -147,8 +147,10 @@ static type *make(type_store *ts, type_kind kind, str name, const type *const *e
   uint64_t n_written = 1;
   for (uint32_t i = 0; i < n; i++)
     n_written += elems[i]->n_written ? elems[i]->n_written : 1;
-  if (n_written > TYPE_MOST_WRITTEN)
+  if (n_written > TYPE_MOST_WRITTEN) {
+    mem_refuse(ts->ctx, "a type would have more than 65536 parts when written out, which is the limit");
     return NULL;
+  }
   type *t = arena_alloc(&ts->mem, sizeof *t);
   const type **copy = arena_alloc(&ts->mem, n * sizeof *copy);
   char *text = name.p ? copy_name(ts, name.p, name.len) : NULL;

@@ -81,7 +81,7 @@ struct type {
   uint32_t n_written;         /* types in it when written out: (t, t) shares t but is walked twice; 0 as 1 */
 };
 
-/* Types that would be larger when written out are not made (NULL, as without memory): x = (x, x) in 60 lines would
+/* Types that would be larger when written out are not made (NULL, and mem_refuse): x = (x, x) in 60 lines would
  * have a type of 2^60. */
 #define TYPE_MOST_WRITTEN (1u << 16)
 

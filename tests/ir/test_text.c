@@ -109,6 +109,8 @@ static void bad_text_is_refused(void **state)
       "graph(%x : Bogus):\n  return ()\n", "graph(%x : int[):\n  return ()\n",
       "graph():\n  return ()\nmore",
       "graph(%f : Future[Function]):\n  return ()\n", /* a kind of type that has a name */
+      /* sizes whose product is 0 in 32 bits, as many as there are numbers */
+      "graph():\n  %1 : Tensor = prim::Constant[value=[ CPUDoubleType{64,64,64,64,64,4} ]]()\n  return ()\n",
   };
   context *c = test_context(NULL);
 
