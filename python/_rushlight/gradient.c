@@ -101,27 +101,14 @@ static bool concerns(const py_call *call, const rush_value *values, size_t n)
   return false;
 }
 
-static PyObject *ints_out(const int64_t *v, int n)
-{
-  PyObject *list = PyList_New(n);
-
-  for (int i = 0; list && i < n; i++) {
-    PyObject *item = PyLong_FromLongLong(v[i]);
-    if (!item)
-      Py_CLEAR(list);
-    else
-      PyList_SET_ITEM(list, i, item);
-  }
-  return list;
-}
-
 /* A view of an argument is torch's view of it. */
 static int connect_view(py_call *call, rush_value v, const py_seen *s)
 {
   const rush_tensor *t = v.as.tensor;
   const long long at = ((const char *)rush_tensor_data(t) - (const char *)rush_tensor_data(s->tensor.as.tensor)) /
                        (long long)rush_dtype_bytes(rush_tensor_dtype(t));
-  PyObject *sizes = ints_out(rush_tensor_sizes(t), rush_tensor_n_dims(t)), *strides = ints_out(rush_tensor_strides(t), rush_tensor_n_dims(t));
+  PyObject *sizes = py_ints(rush_tensor_sizes(t), rush_tensor_n_dims(t));
+  PyObject *strides = py_ints(rush_tensor_strides(t), rush_tensor_n_dims(t));
   PyObject *first = PyObject_CallMethod(s->object, "storage_offset", NULL);
   long long offset = first ? PyLong_AsLongLong(first) + at : 0;
   PyObject *o = sizes && strides && first ? PyObject_CallMethod(s->object, "as_strided", "OOL", sizes, strides, offset) : NULL;

@@ -529,8 +529,8 @@ static int module_exec(PyObject *m)
   st->error = PyErr_NewExceptionWithDoc("rushlight.Error", "What a program raised.", PyExc_RuntimeError, NULL);
   if (!st->error || PyModule_AddObjectRef(m, "Error", st->error) < 0)
     return -1;
-  if (py_add_tensor_type(m, st) < 0 || py_add_module_types(m, st) < 0 || py_add_script_types(m, st) < 0 || py_add_trace(m) < 0 ||
-      py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
+  if (py_add_tensor_type(m, st) < 0 || py_add_module_types(m, st) < 0 || py_add_object_types(m, st) < 0 ||
+      py_add_script_types(m, st) < 0 || py_add_trace(m) < 0 || py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
     return -1;
   return PyModule_AddStringConstant(m, "__version__", rush_version());
 }

@@ -1,4 +1,4 @@
-/* The extension's functions, and the types of modules, their methods, script objects and enum members. */
+/* The types of modules and of their methods. */
 #include "layout.h"
 #include "script.h"
 #include "ir.h"
@@ -165,7 +165,7 @@ static PyType_Spec method_spec = {"rushlight.ScriptMethod", sizeof(py_method), 0
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                   method_slots};
 
-static PyObject *method_new(py_state *st, PyObject *owner, const char *name)
+PyObject *py_method_new(py_state *st, PyObject *owner, const char *name)
 {
   py_method *m = (py_method *)st->method_type->tp_alloc(st->method_type, 0);
   size_t n = strlen(name) + 1;
@@ -344,7 +344,7 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
   py_module *m = (py_module *)self;
   bool python = m->is_hooked || !m->module || (!has_method(m, "forward") && has_method(m, "forward__0"));
-  PyObject *forward = python ? PyObject_GetAttrString(self, "_call_impl") : method_new(m->state, self, "forward");
+  PyObject *forward = python ? PyObject_GetAttrString(self, "_call_impl") : py_method_new(m->state, self, "forward");
   PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
 
   Py_XDECREF(forward);
@@ -500,14 +500,14 @@ static PyObject *module_getattro(PyObject *self, PyObject *name)
   const char *text = PyUnicode_AsUTF8(name);
   if (found) {
     if (text && text[0] != '_' && has_method(m, text))
-      Py_SETREF(found, method_new(m->state, self, text));
+      Py_SETREF(found, py_method_new(m->state, self, text));
     return found;
   }
   if (!text || (text[0] == '_' && text[1] == '_'))
     return NULL;
   PyObject *type, *value, *tb;
   PyErr_Fetch(&type, &value, &tb);
-  found = has_method(m, text) ? method_new(m->state, self, text) : module_slot(m, name);
+  found = has_method(m, text) ? py_method_new(m->state, self, text) : module_slot(m, name);
   if (found || PyErr_Occurred()) {
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -529,7 +529,7 @@ static bool attr_is_tensor(rush_value object, const char *name)
   return false;
 }
 
-static int set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
+int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
 {
   const char *text = PyUnicode_AsUTF8(name);
   py_call call = {.state = st};
@@ -572,7 +572,7 @@ static int set_slot(py_module *m, PyObject *name, PyObject *o)
   rush_value object = rush_module_value(m->module);
   bool torchs = py_find_torch(m->state) && PyObject_TypeCheck(o, (PyTypeObject *)m->state->torch_tensor);
   PyObject *alias = torchs ? PyObject_CallMethod(o, "detach", NULL) : Py_NewRef(o); /* keeps the memory, whatever happens to o */
-  int set = alias ? set_attr(m->state, object, name, alias) : -1;
+  int set = alias ? py_set_attr(m->state, object, name, alias) : -1;
 
   Py_XDECREF(alias);
   if (set < 0)
@@ -637,7 +637,7 @@ static PyObject *module_program_method(PyObject *self, PyObject *name)
     PyErr_SetObject(PyExc_AttributeError, name);
     return NULL;
   }
-  return method_new(m->state, self, text);
+  return py_method_new(m->state, self, text);
 }
 /* (name, kind) of every attribute, in order. */
 static PyObject *module_slots_list(PyObject *self, PyObject *unused)
@@ -885,98 +885,11 @@ PyObject *py_module_wrap_steal(py_state *st, rush_module *module)
   return py_module_make(st, (PyTypeObject *)st->module_class, module);
 }
 
-/* -- Script objects and enum members ------------------------------------------------------------------------ */
-
-static void object_dealloc(PyObject *self)
-{
-  PyTypeObject *type = Py_TYPE(self);
-
-  rush_value_release(((py_object *)self)->value);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-static PyObject *object_repr(PyObject *self)
-{
-  py_object *o = (py_object *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  char *text;
-
-  if (rush_value_to_text(o->state->context, o->value, true, &text, &err) != RUSH_OK)
-    return py_raise(o->state, &err);
-  return py_text_steal(o->state, text);
-}
-static PyObject *object_getattro(PyObject *self, PyObject *name)
-{
-  PyObject *found = PyObject_GenericGetAttr(self, name);
-  py_object *o = (py_object *)self;
-  const char *text = found ? NULL : PyUnicode_AsUTF8(name);
-  rush_value v = rush_value_none();
-
-  if (found || !text || !PyErr_ExceptionMatches(PyExc_AttributeError))
-    return found;
-  py_call call = {.state = o->state};
-  if (o->value.tag == RUSH_TAG_ENUM) {
-    const char *member = rush_enum_name(o->value, &v);
-    PyErr_Clear();
-    if (strcmp(text, "name") == 0)
-      return PyUnicode_FromString(member);
-    if (strcmp(text, "value") == 0)
-      return py_from_value(&call, v);
-    PyErr_SetObject(PyExc_AttributeError, name);
-    return NULL;
-  }
-  v = rush_object_attr(o->value, text);
-  if (v.tag == RUSH_TAG_UNSET) {
-    if (!rush_object_has_method(o->value, text))
-      return NULL;
-    PyErr_Clear();
-    return method_new(o->state, self, text);
-  }
-  PyErr_Clear();
-  found = py_from_value(&call, v);
-  rush_value_release(v);
-  return found;
-}
-static int object_setattro(PyObject *self, PyObject *name, PyObject *o)
-{
-  return set_attr(((py_object *)self)->state, ((py_object *)self)->value, name, o);
-}
-static PyObject *object_compare(PyObject *a, PyObject *b, int op)
-{
-  if ((op != Py_EQ && op != Py_NE) || Py_TYPE(a) != Py_TYPE(b))
-    Py_RETURN_NOTIMPLEMENTED;
-  bool same = ((py_object *)a)->value.as.heap == ((py_object *)b)->value.as.heap;
-  return PyBool_FromLong(same == (op == Py_EQ));
-}
-static Py_hash_t object_hash(PyObject *self) { return _Py_HashPointer(((py_object *)self)->value.as.heap); }
-static PyObject *object_call(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-  py_object *o = (py_object *)self;
-
-  if (!rush_object_has_method(o->value, "forward"))
-    return PyErr_Format(PyExc_TypeError, "this object has no forward() to call");
-  PyObject *forward = method_new(o->state, self, "forward");
-  PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
-  Py_XDECREF(forward);
-  return out;
-}
-static PyType_Slot object_slots[] = {{Py_tp_call, object_call},
-                                     {Py_tp_dealloc, object_dealloc},     {Py_tp_repr, object_repr},
-                                     {Py_tp_getattro, object_getattro},   {Py_tp_setattro, object_setattro},
-                                     {Py_tp_richcompare, object_compare}, {Py_tp_hash, object_hash},
-                                     {0, NULL}};
-static PyType_Spec object_spec = {"rushlight.ScriptObject", sizeof(py_object), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, object_slots};
-static PyType_Spec enum_spec = {"rushlight.EnumValue", sizeof(py_object), 0,
-                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, object_slots};
-
 int py_add_module_types(PyObject *m, py_state *st)
 {
   st->method_type = py_add_type(m, &method_spec);
   st->module_type = py_add_type(m, &module_spec);
-  st->object_type = py_add_type(m, &object_spec);
-  st->enum_type = py_add_type(m, &enum_spec);
-  return st->method_type && st->module_type && st->object_type && st->enum_type ? 0 : -1;
+  return st->method_type && st->module_type ? 0 : -1;
 }
 
 /* -- Texts ----------------------------------------------------------------------------------------------------- */

@@ -163,11 +163,17 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *callee);
 /* -- tensor.c, module.c, ops.c ------------------------------------------------------------------------ */
 
 int py_add_tensor_type(PyObject *m, py_state *state);
+PyObject *py_ints(const int64_t *v, int n); /* a tuple */
 /* A module of st->module_class around a module's object; NULL with an exception set. */
 PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
 /* A module of that class around a program (steals). */
 PyObject *py_module_make(py_state *state, PyTypeObject *type, rush_module *module);
 int py_add_module_types(PyObject *m, py_state *state);
+int py_add_object_types(PyObject *m, py_state *state);
+/* A bound method of a module or of a script object. */
+PyObject *py_method_new(py_state *st, PyObject *owner, const char *name);
+/* An attribute of a program's object from a Python object; 0, or -1 with an exception set. */
+int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o);
 PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
 PyObject *py_freeze(PyObject *m, PyObject *args);
 /* gradient.c: what of a recorded call's results has a history gets one in torch: before they are converted.  `owner` (or NULL) is

@@ -27,7 +27,7 @@ static void tensor_dealloc(PyObject *self)
   Py_DECREF(type);
 }
 
-static PyObject *ints_tuple(const int64_t *v, int n)
+PyObject *py_ints(const int64_t *v, int n)
 {
   PyObject *t = PyTuple_New(n);
 
@@ -46,12 +46,12 @@ static PyObject *ints_tuple(const int64_t *v, int n)
 static PyObject *get_shape(PyObject *self, void *unused)
 {
   (void)unused;
-  return ints_tuple(rush_tensor_sizes(tensor_of(self)), rush_tensor_n_dims(tensor_of(self)));
+  return py_ints(rush_tensor_sizes(tensor_of(self)), rush_tensor_n_dims(tensor_of(self)));
 }
 static PyObject *get_strides(PyObject *self, PyObject *unused)
 {
   (void)unused;
-  return ints_tuple(rush_tensor_strides(tensor_of(self)), rush_tensor_n_dims(tensor_of(self)));
+  return py_ints(rush_tensor_strides(tensor_of(self)), rush_tensor_n_dims(tensor_of(self)));
 }
 static PyObject *get_ndim(PyObject *self, void *unused)
 {
