@@ -1,4 +1,5 @@
 /* Which graphs write to their first argument: views, containers, branches, loops, training. */
+#include "support/graphs.h"
 #include "support/oom.h"
 
 #include "ir/alias.h"
@@ -47,29 +48,6 @@ static const row rows[] = {
      "  %y : Tensor = aten::batch_norm(%x, %n, %n, %s, %s, %f, %e, %e, %f)\n  return (%y)\n", false, false},
 };
 
-typedef struct job {
-  const char *text;
-  program *p;
-  function *f;
-} job;
-
-static void release_program(void *p) { program_release(p); }
-
-static void define(session *s, void *arg)
-{
-  job *j = arg;
-
-  j->p = program_new(s, s->cx->ctx);
-  session_defer(s, release_program, j->p);
-  ir_graph *g = ir_parse(s, &j->p->types, j->text);
-  session_defer(s, ir_graph_free_deferred, g);
-  ir_verify(s, g, NULL);
-  j->f = program_add_function(s, j->p, "f");
-  function_set_graph_steal(j->f, session_keep(s, g));
-  j->f->state = FUNCTION_COMPILED;
-  session_keep(s, j->p);
-}
-
 static void writes_are_found(void **state)
 {
   context *c = test_context(NULL);
@@ -80,10 +58,11 @@ static void writes_are_found(void **state)
   call_ctx_init(&cx, c, &err);
   for (size_t i = 0; i < COUNT_OF(rows); i++) {
     char text[2000];
-    job j = {.text = text};
+    graph_text j = {.name = "f", .text = text};
     snprintf(text, sizeof text, "%s%s", head, rows[i].body);
-    if (session_run(&cx, define, &j) != RUSH_OK)
+    if (session_run(&cx, define_graph, &j) != RUSH_OK)
       fail_msg("%s: %s", rows[i].claim, err.message);
+    j.f->state = FUNCTION_COMPILED;
     if (function_changes_state(&cx, j.f, false) != rows[i].eval)
       fail_msg("%s: eval", rows[i].claim);
     if (function_changes_state(&cx, j.f, true) != rows[i].train)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import ModuleType
 
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DATA = TOP / "tests" / "data"
+SHARED = pathlib.Path(os.environ.get("RUSHLIGHT_SHARED", TOP.parent / "shared"))  # probes, the corpus' maker
+
+
+def import_file(path: pathlib.Path, name: str = "") -> ModuleType:
+    """The module in that file, whatever sys.path says.  It stays in sys.modules: inspect looks for a class's file there."""
+    spec = importlib.util.spec_from_file_location(name or path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(autouse=True)
@@ -41,11 +55,22 @@ def command(build: pathlib.Path) -> str:
     return str(path)
 
 
+@pytest.fixture
+def run(command: str) -> Callable[..., subprocess.CompletedProcess]:
+    """run(*arguments, code=0): the command, whose exit code has to be that."""
+
+    def go(*args: str, code: int = 0) -> subprocess.CompletedProcess:
+        done = subprocess.run([command, *args], capture_output=True, text=True, timeout=120)
+        assert done.returncode == code, f"exit code {done.returncode}: {done.stdout}{done.stderr}"
+        return done
+
+    return go
+
+
 @pytest.fixture(scope="session")
 def corpus_tools() -> pathlib.Path:
     """The folder of make.py and casefile.py."""
     pytest.importorskip("torch")
-    shared = pathlib.Path(os.environ.get("RUSHLIGHT_SHARED", TOP.parent / "shared"))
-    if not (shared / "corpus" / "make.py").exists():
-        pytest.skip(f"the corpus: no {shared.name}/corpus beside the project (or RUSHLIGHT_SHARED)")
-    return shared / "corpus"
+    if not (SHARED / "corpus" / "make.py").exists():
+        pytest.skip(f"the corpus: no {SHARED.name}/corpus beside the project (or RUSHLIGHT_SHARED)")
+    return SHARED / "corpus"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-import pathlib
 from typing import Any
 
 import pytest
+from conftest import SHARED
 
 torch = pytest.importorskip("torch")
 
-TABLE = pathlib.Path(__file__).resolve().parents[3] / "shared" / "probes" / "jit_probes.tsv"
+TABLE = SHARED / "probes" / "jit_probes.tsv"
 PREAMBLE = """import math
 import torch
 from enum import Enum

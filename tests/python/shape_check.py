@@ -18,6 +18,7 @@ from typing import Any
 
 import rushlight
 import torch
+from op_walk import tensors_of
 from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo import core
@@ -48,15 +49,6 @@ def samples(op: Any, dtype: torch.dtype, most: int) -> list:
     except Exception:
         pass
     return out
-
-
-def tensors_of(value: Any) -> list[torch.Tensor]:
-    """Tensors of a result, in order."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, (list, tuple)):
-        return [t for v in value for t in tensors_of(v)]
-    return []
 
 
 def shared_argument(t: torch.Tensor, args: list[Any]) -> tuple[int, int] | None:

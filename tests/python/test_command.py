@@ -18,16 +18,6 @@ from conftest import DATA, TOP
 DIGITS, LIFE = str(DATA / "digits.pt"), str(DATA / "life.pt")
 
 
-@pytest.fixture
-def run(command: str):
-    def go(*args: str, code: int = 0) -> subprocess.CompletedProcess:
-        done = subprocess.run([command, *args], capture_output=True, text=True, timeout=120)
-        assert done.returncode == code, f"exit code {done.returncode}: {done.stdout}{done.stderr}"
-        return done
-
-    return go
-
-
 def test_run_prints_as_pytorch(run) -> None:
     out = run("run", DIGITS, "zeros(1,1,8,8)").stdout
     assert out.startswith("tensor([[0.1084, 0.0727,") and out.endswith("]])\n")

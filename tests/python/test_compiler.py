@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import pathlib
 import subprocess
-import sys
 from typing import Any
 
 import pytest
 import rushlight
+from conftest import import_file
 
 torch = pytest.importorskip("torch")
 
 FILE = pathlib.Path(__file__).resolve().parent.parent / "script" / "programs" / "chains.py"
 
 
-def imported() -> Any:
-    spec = importlib.util.spec_from_file_location("chains", FILE)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["chains"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-MODULE = imported()
+MODULE = import_file(FILE)
 NAMES = [name for name, value in vars(MODULE).items() if callable(value) and value.__module__ == "chains"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import importlib.util
 import pathlib
 import sys
 import types
@@ -15,10 +14,11 @@ from typing import Any
 
 import pytest
 import rushlight
+from conftest import SHARED, import_file
 
 torch = pytest.importorskip("torch")
 
-CASES = pathlib.Path(__file__).resolve().parents[3] / "shared" / "corpus" / "cases"
+CASES = SHARED / "corpus" / "cases"
 
 
 class Definitions(types.ModuleType):
@@ -60,12 +60,8 @@ def text_of(path: pathlib.Path) -> str:
 def definitions(path: pathlib.Path) -> list[tuple[str, Any, list[Any]]]:
     words = Definitions()
     sys.modules["define"] = words
-    spec = importlib.util.spec_from_file_location(f"corpus_{path.stem}", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
+        import_file(path, f"corpus_{path.stem}")
     finally:
         del sys.modules["define"]
     return [case for case in words.found if isinstance(case[1], types.FunctionType) and case[1].__name__ != "<lambda>"]

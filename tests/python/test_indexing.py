@@ -5,7 +5,6 @@ Results, the arguments afterwards, and what is raised must agree.
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import rushlight  # noqa: E402
+from conftest import import_file  # noqa: E402
 
 PROGRAMS = """
 x[0] = 1.0
@@ -174,11 +174,7 @@ def arguments() -> list[Any]:
 def scripted(line: str, folder: pathlib.Path) -> Any:
     path = folder / "program.py"
     path.write_text(HEAD + "".join(f"        {part}\n" for part in line.split("; ")) + "        return x\n")
-    spec = importlib.util.spec_from_file_location("program", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return torch.jit.script(module.M())
+    return torch.jit.script(import_file(path).M())
 
 
 def run(program: Any, args: list[Any]) -> tuple[Any, str]:

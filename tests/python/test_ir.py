@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import pathlib
 import re
 
 import pytest
 import rushlight
-from conftest import TOP
+from conftest import TOP, import_file
 from rushlight.testing import FileCheck
 
 torch = pytest.importorskip("torch")
@@ -113,15 +111,8 @@ def canonical(text: str) -> str:
     return re.sub(r"%[A-Za-z0-9_.]+", lambda m: numbers.setdefault(m[0], f"%{len(numbers)}"), text)
 
 
-def load_source(path: pathlib.Path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_simple_lstm_prints_as_torch_prints_it():
-    source = load_source(TOP / "tests" / "data" / "simple_lstm.py")
+    source = import_file(TOP / "tests" / "data" / "simple_lstm.py")
     ours = rushlight.script(source.simple_lstm)
     for name in ("lstm_cell", "simple_lstm"):
         theirs = torch.jit.script(getattr(source, name)).graph

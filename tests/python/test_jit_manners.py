@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 import sys
 from typing import Any
 
 import pytest
 import rushlight
+from conftest import import_file
 
 torch = pytest.importorskip("torch")
 
@@ -38,12 +38,7 @@ REFUSED = {
 def imported(text: str, folder: pathlib.Path) -> Any:
     path = folder / "manners.py"
     path.write_text(HEAD + text)
-    spec = importlib.util.spec_from_file_location("manners", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["manners"] = module  # inspect looks for a class's file there
-    spec.loader.exec_module(module)
-    return module
+    return import_file(path)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import pathlib
-import sys
 from typing import Any
 
 import pytest
 import rushlight
+from conftest import import_file
 
 torch = pytest.importorskip("torch")
 
 FILE = pathlib.Path(__file__).resolve().parent.parent / "script" / "programs" / "language.py"
 
 
-def imported() -> Any:
-    spec = importlib.util.spec_from_file_location("language", FILE)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["language"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-MODULE = imported()
+MODULE = import_file(FILE)
 CASES = [name for name in vars(MODULE) if name.startswith("case_")]
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import rushlight
+from conftest import SHARED
 
 torch = pytest.importorskip("torch")
 
-TABLE = pathlib.Path(__file__).resolve().parents[3] / "shared" / "probes" / "promote.tsv"
+TABLE = SHARED / "probes" / "promote.tsv"
 SCALARS = {"bool": True, "int": 1, "float": 1.0, "complex": 1 + 0j}
 aten = rushlight.ops.aten
 # A dtype as programs know it: its number.

@@ -8,11 +8,11 @@ import importlib.util
 import itertools
 import pathlib
 import re
-import sys
 from typing import Any
 
 import pytest
 import rushlight
+from conftest import SHARED, import_file
 from probes import PREAMBLE, TABLE, is_as_recorded, rows, shown
 
 torch = pytest.importorskip("torch")
@@ -35,12 +35,7 @@ def imported(text: str, folder: pathlib.Path) -> Any:
     name = f"rush_snippet_{next(_numbers)}"
     path = folder / f"{name}.py"
     path.write_text(text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    return import_file(path)
 
 
 def outcome(source: str, inputs: str, status: str, folder: pathlib.Path, cache: dict[str, Any]) -> tuple[str, str, str]:
@@ -260,7 +255,7 @@ def test_functional() -> None:
 
 # -- The language programs of the corpus ------------------------------------------------------------------------
 
-CORPUS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "corpus"
+CORPUS = SHARED / "corpus"
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -271,11 +266,7 @@ def test_language_programs(monkeypatch: Any, capsys: Any) -> None:
     programs: list[Any] = []
     monkeypatch.setattr(define, "script", lambda name, target, *calls, **_: programs.append((name, target, calls)))
     for file in sorted((CORPUS / "cases").glob("lang_*.py")):
-        spec = importlib.util.spec_from_file_location(file.stem, file)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[file.stem] = module
-        spec.loader.exec_module(module)
+        import_file(file)
     wrong, n = [], 0
     for name, target, calls in programs:
         if isinstance(target, type) or target.__name__ == "<lambda>" or name == "numbers/infinities":  # nan == nan there

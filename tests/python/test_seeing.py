@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import json
 import pathlib
-import subprocess
 
 import pytest
 from conftest import DATA
 
 DIGITS, LIFE = str(DATA / "digits.pt"), str(DATA / "life.pt")
-
-
-@pytest.fixture
-def run(command: str):
-    def go(*args: str, code: int = 0) -> subprocess.CompletedProcess:
-        done = subprocess.run([command, *args], capture_output=True, text=True, timeout=120)
-        assert done.returncode == code, f"exit code {done.returncode}: {done.stdout}{done.stderr}"
-        return done
-
-    return go
 
 
 def test_profile_tables(run) -> None:

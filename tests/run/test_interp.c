@@ -1,39 +1,13 @@
 /* Graphs as text, run: control flow, liveness, calls, errors. */
+#include "support/graphs.h"
 #include "support/oom.h"
 
 #include "run/code_int.h"
 
-typedef struct job {
-  const char *text;
-  const char *name;
-  program *p;
-  function *f;
-} job;
-
-static void release_program(void *p) { program_release(p); }
-
-static void define(session *s, void *arg)
-{
-  job *j = arg;
-  bool fresh = !j->p;
-
-  if (fresh) {
-    j->p = program_new(s, s->cx->ctx);
-    session_defer(s, release_program, j->p);
-  }
-  ir_graph *g = ir_parse(s, &j->p->types, j->text);
-  session_defer(s, ir_graph_free_deferred, g);
-  ir_verify(s, g, NULL);
-  j->f = program_add_function(s, j->p, j->name);
-  function_set_graph_steal(j->f, session_keep(s, g));
-  if (fresh)
-    session_keep(s, j->p);
-}
-
 static rush_status add(call_ctx *cx, program **p, const char *name, const char *text, function **f)
 {
-  job j = {.text = text, .name = name, .p = *p};
-  rush_status st = session_run(cx, define, &j);
+  graph_text j = {.text = text, .name = name, .p = *p};
+  rush_status st = session_run(cx, define_graph, &j);
 
   if (st == RUSH_OK) {
     *f = j.f;

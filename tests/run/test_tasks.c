@@ -1,4 +1,5 @@
 /* Forked tasks that wait for each other: no C stack, limits of bytes and time, errors. */
+#include "support/graphs.h"
 #include "support/oom.h"
 
 #include <pthread.h>
@@ -48,31 +49,6 @@ static const char *const texts[][2] = {
                "  return (%r)\n"},
 };
 
-typedef struct job {
-  const char *const *text;
-  program *p;
-  function *f;
-} job;
-
-static void release_program(void *p) { program_release(p); }
-
-static void define(session *s, void *arg)
-{
-  job *j = arg;
-  bool fresh = !j->p;
-
-  if (fresh) {
-    j->p = program_new(s, s->cx->ctx);
-    session_defer(s, release_program, j->p);
-  }
-  ir_graph *g = ir_parse(s, &j->p->types, j->text[1]);
-  session_defer(s, ir_graph_free_deferred, g);
-  j->f = program_add_function(s, j->p, j->text[0]);
-  function_set_graph_steal(j->f, session_keep(s, g));
-  if (fresh)
-    session_keep(s, j->p);
-}
-
 typedef struct fixture {
   context *c;
   call_ctx cx;
@@ -95,8 +71,8 @@ static void begin(fixture *f, const context_options *opt)
   call_ctx_init(&f->cx, f->c, &f->err);
   assert_int_equal(run_init(f->c, &f->err), RUSH_OK);
   for (size_t i = 0; i < COUNT_OF(texts); i++) {
-    job j = {.text = texts[i], .p = f->p};
-    if (session_run(&f->cx, define, &j) != RUSH_OK)
+    graph_text j = {.name = texts[i][0], .text = texts[i][1], .p = f->p};
+    if (session_run(&f->cx, define_graph, &j) != RUSH_OK)
       fail_msg("%s: %s", texts[i][0], f->err.message);
     f->p = j.p;
     f->functions[i] = j.f;
@@ -237,8 +213,8 @@ static void failed_allocations_leave_nothing(void **state)
     rush_status st = run_init(cx.ctx, cx.err);
 
     for (size_t i = 0; st == RUSH_OK && i < COUNT_OF(texts); i++) {
-      job j = {.text = texts[i], .p = p};
-      st = session_run(&cx, define, &j);
+      graph_text j = {.name = texts[i][0], .text = texts[i][1], .p = p};
+      st = session_run(&cx, define_graph, &j);
       if (st == RUSH_OK)
         p = j.p;
       if (st == RUSH_OK && strcmp(texts[i][0], "listed") == 0)
