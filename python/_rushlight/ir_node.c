@@ -126,7 +126,8 @@ static PyObject *node_kind(PyObject *self, PyObject *unused)
 {
   (void)unused;
   LIVE(self);
-  return PyUnicode_FromString(API(self)->node_kind(N(self)));
+  const char *kind = API(self)->node_kind(N(self));
+  return PyUnicode_FromString(*kind == '^' ? "prim::PythonOp" : kind);
 }
 
 static PyObject *node_overload(PyObject *self, PyObject *unused)

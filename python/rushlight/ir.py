@@ -172,6 +172,22 @@ class _Node:
         found = self.namedInput(name)._constant()
         return found[0] if found else None
 
+    def pyname(self) -> str:
+        """What Python's function is called that the node calls."""
+        found = _PYTHON.search(str(self))
+        if found is None:
+            raise RuntimeError(f"{self.kind()} is no call of Python")
+        return found[1]
+
+    def scalar_args(self) -> list[str]:
+        """What it is called with beside values, as text."""
+        found = _PYTHON.search(str(self))
+        return found[2].split(", ") if found is not None and found[2] else []
+
+    def cconv(self) -> str:
+        """A letter an argument: d, a value; c, a constant."""
+        return "c" * len(self.scalar_args()) + "d" * self.inputsSize()
+
     def sourceRange(self) -> str:
         """The lines that it comes from, with a mark."""
         return self._source()
@@ -218,6 +234,7 @@ class _Node:
         return self
 
 
+_PYTHON = re.compile(r"\^(\w+)\[[^]]*\]\(([^)]*)\)")
 _SCOPE = re.compile(r", scope: (\S+)")
 
 

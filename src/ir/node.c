@@ -403,11 +403,19 @@ static ir_node *next_in_text(const ir_block *top, const ir_node *n, bool nested)
   return n->next;
 }
 
+/* The host's are called by what they call, and all of one kind. */
+static bool is_of_kind(const ir_node *n, const char *kind)
+{
+  const char *name = ir_node_kind_name(n);
+
+  return strcmp(name, kind) == 0 || (*name == '^' && strcmp(kind, "prim::PythonOp") == 0);
+}
+
 ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const ir_node *after)
 {
   ir_node *n = after ? next_in_text(b, after, nested) : ir_block_first(b) == b->ret ? NULL : ir_block_first(b);
 
-  while (n && strcmp(ir_node_kind_name(n), kind) != 0)
+  while (n && !is_of_kind(n, kind))
     n = next_in_text(b, n, nested);
   return n;
 }

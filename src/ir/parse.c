@@ -229,6 +229,21 @@ static void parse_blocks(ir_parser *p, ir_node *n)
 /* What a constant tensor is, its value tells. */
 static const type *plain(const type *t) { return type_is(t, TYPE_TENSOR) ? type_simple(TYPE_TENSOR) : t; }
 
+/* ^f[name="g"](...): the host's function that g, of nothing else, calls. */
+static void adopt_host_call(ir_parser *p, ir_node *n)
+{
+  const ir_block *b = n->function->graph ? n->function->graph->block : NULL;
+
+  for (const ir_node *call = b ? ir_block_first(b) : NULL; call && call != b->ret; call = call->next)
+    if (call->kind == IR_OP && *ir_node_kind_name(call) == '^') {
+      n->kind = IR_OP;
+      n->op = call->op;
+    }
+  if (n->kind != IR_OP)
+    parse_fail(p, "'%s' calls nothing of the host's", n->function->qualified);
+  n->function = NULL;
+}
+
 static void parse_node(ir_parser *p, ir_block *b)
 {
   pending_output *outs = NULL;
@@ -242,8 +257,11 @@ static void parse_node(ir_parser *p, ir_block *b)
       break;
   }
   parse_expect(p, "=");
+  bool of_host = parse_accept(p, "^");
   str name = parse_word(p, "_:.");
 
+  if (of_host)
+    name = (str){name.p - 1, name.len + 1};
   if (!name.len)
     parse_fail(p, "expected an operator");
   bool of_function = false;
@@ -259,6 +277,8 @@ static void parse_node(ir_parser *p, ir_block *b)
 
   if (parse_accept(p, "["))
     parse_attrs(p, n, n_outs ? outs[0].type : NULL);
+  if (of_host && n->function)
+    adopt_host_call(p, n);
   parse_inputs(p, n);
   parse_origin(p, n);
   ir_node_resolve(p->s, n);

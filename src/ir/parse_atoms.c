@@ -699,7 +699,8 @@ static void parse_attr(ir_parser *p, ir_node *n, const char *name)
 {
   if (parse_peek(p, "\"")) {
     str text = parse_quoted(p);
-    bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_CLOSURE;
+    bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_CLOSURE ||
+                    (n->kind == IR_UNKNOWN_OP && *ir_node_kind_name(n) == '^' && p->places);
 
     if (function && strcmp(name, "name") == 0) {
       n->function = find_function(p, text);

@@ -468,6 +468,8 @@ static bool add_group(printer *p, const ir_node *n)
   return true;
 }
 
+static const char *or_empty(const char *text) { return text ? text : ""; }
+
 static void print_node(printer *p, const ir_node *n, int level)
 {
   text_buf *out = p->out;
@@ -481,7 +483,10 @@ static void print_node(printer *p, const ir_node *n, int level)
     text_printf(out, "_%u", p->n_groups - 1);
   if (n->kind == IR_CONSTANT && n->constant < n->graph->n_constants)
     print_constant(out, ir_constant_value(n));
-  print_attrs(out, n);
+  if (*ir_node_kind_name(n) == '^') /* the host's, with what it is called with beside values */
+    text_printf(out, "[%s](%s)", or_empty(ir_attr_string(n, "_attrs")), or_empty(ir_attr_string(n, "_scalars")));
+  else
+    print_attrs(out, n);
   print_inputs(p, n);
   if (n->scope)
     text_printf(out, ", scope: %s", n->scope);

@@ -118,7 +118,7 @@ void em_pop_frame(emitter *e);
 variable *em_find_var(frame *f, const char *name);        /* in any frame */
 variable *em_find_var_here(frame *f, const char *name);
 void em_set_var(emitter *e, const char *name, sugared v, const type *annotated);
-void em_set_self(emitter *e, const char *name, ir_value *self); /* a module: not stored, so that it stays %self, as in PyTorch */
+void em_set_self(emitter *e, const char *name, ir_value *self); /* a module of the Python door: not stored, so that it stays %self, as in PyTorch */
 void em_set_var_type(emitter *e, const char *name, const type *t); /* without a store */
 void em_set_var_error(emitter *e, const char *name, const char *why);
 bool em_get_var(emitter *e, const char *name, sugared *out); /* variables only */

@@ -320,7 +320,8 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
       session_fail(p->s, n->range.src ? &n->range : NULL, "Could not export Python function call '%s'. Remove calls to Python functions "
                    "before export. Did you forget to add @script or @script_method annotation? If this is a nn.ModuleList, add it to "
                    "__constants__", name + 1);
-    text_printf(out, "%s()(", name);
+    const char *scalars = ir_attr_string(n, "_scalars");
+    text_printf(out, "%s(%s)(", name, scalars ? scalars : "");
     print_values(p, out, n->inputs, n->n_inputs);
     text_putc(out, ')');
     return;

@@ -206,3 +206,32 @@ def test_places_and_scopes() -> None:
 def test_an_error_outlives_its_module() -> None:
     with pytest.raises(RuntimeError, match="missing value for argument 'input'"):
         rushlight.script(nn.Linear(3, 2))()
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, n: int) -> Any:
+        return x * n
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 7, None
+
+
+def test_functions_with_gradients_of_their_own_stay_pythons() -> None:
+    made = rushlight.trace(lambda x: Twice.apply(x * 2, 3) + 1, X)
+    node = made.graph.findNode("prim::PythonOp")
+    assert (node.kind(), node.pyname(), node.scalar_args(), node.cconv()) == ("prim::PythonOp", "Twice", ["3"], "cd")
+    assert "^Twice[inplace=0, module=" in str(made.graph) and "^Twice(3)(" in made.code
+    x = torch.ones(3, requires_grad=True)
+    made(x).sum().backward()
+    assert x.grad.tolist() == [14.0] * 3
+    with pytest.raises(RuntimeError, match="Could not export Python function call 'Twice'"):
+        rushlight.save(made, "/dev/null")
+
+
+def test_submodules_are_not_called() -> None:
+    made = rushlight.trace(Deep(), X)
+    assert [type(m).__name__ for m in made.modules()] == ["TopLevelTracedModule"] + ["TracedModule"] * 3
+    with pytest.raises(RuntimeError, match="Trace submodules cannot be called"):
+        made.seq(X)

@@ -7,6 +7,7 @@ submodules are values too (`attribute`): a frame of the module `a.b` finds `a.b.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,9 +39,12 @@ def place(where: str) -> str:
 
 class Node:
     """`attributes` as the text has them: 'name="forward"'.  `constant`: index of the tensor that a prim::Constant is.
-    `tied`: values of one memory, when nothing else is written to.  `where`: Python's frames, innermost first, a line each."""
+    `tied`: values of one memory, when nothing else is written to.  `where`: Python's frames, innermost first, a line each.
+    `host`: of a call of Python, the function that makes it and what it is given beside tensors."""
 
-    __slots__ = ("attributes", "constant", "frame", "inputs", "is_random", "kind", "mutates", "outputs", "tied", "where")
+    __slots__ = (
+        *("attributes", "constant", "frame", "host", "inputs", "is_random", "kind", "mutates", "outputs", "tied", "where"),
+    )
 
     def __init__(self, kind: str, inputs: list[Value], attributes: str = "", where: str = "") -> None:
         self.kind, self.inputs, self.attributes, self.where = kind, inputs, attributes, where
@@ -48,6 +52,7 @@ class Node:
         self.mutates = self.is_random = False
         self.constant: int | None = None
         self.tied: list[Value] | None = None
+        self.host: tuple[str, str] | None = None
 
 
 class Frame:
@@ -135,6 +140,7 @@ class Record:
         self.owners: dict[str, Value] = {}  # by name
         self.suffixes: dict[str, int] = {}
         self.is_finished = self.is_counted = False
+        self.n_calls: Counter[str] = Counter()  # of each module
 
     # -- Growing ---------------------------------------------------------------------------------------------
 
@@ -371,6 +377,7 @@ class Record:
         self.finish(output)
         self.is_counted = is_counted
         self.name_methods(self.root, name or _counted())
+        self.n_calls = Counter(frame.path for frame in _frames(self.root) if not frame.is_task)
         made: list[Function] = []
         self._finish(self.root, [output], module_type, made)
         return made
@@ -419,6 +426,12 @@ def _frames(frame: Frame) -> Iterator[Frame]:
             yield from _frames(item)
 
 
+def quoted(text: str) -> str:
+    """A text as graphs have it."""
+    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return '"' + "".join(escapes.get(c, c) for c in text) + '"'
+
+
 def scope(path: str) -> str:
     """Of nodes of the module "a.b": "__module.a/__module.a.b"."""
     names = path.split(".")
@@ -454,15 +467,16 @@ class Function:
         self.taken: set[str] = set()
         self.lines: list[str] = []
         self.line_of: dict[Node, str] = {}
+        self.shown: dict[str, tuple[str, str]] = {}  # by line: the same without what is our own, and where it comes from
         self.constants: list[Any] = []
         self.is_root = frame is record.root and not record.is_counted
         self.n_values = 0
         self.scope = f", scope: {scope(frame.path)}" if frame.path else ""
         self.last = record.n_values if self.is_root else self.count(frame, inputs)
         parameters = [f"{self.define(frame.me)} : {module_type(frame.path)}"] if self.has_self() else []
-        for value in inputs:
-            self.define(value, value.frame is None or _is_inside(frame, value.frame))
-        parameters += [f"{self.names[v]} : {v.type or module_type(v.path)}" for v in inputs]
+        self.left = dict.fromkeys(inputs)  # inputs without a name
+        if not self.has_self() or frame is record.root or record.n_calls[frame.path] > 1:
+            self.define_inputs(inputs)
         for holder, owner in frame.found:
             name = (holder.path or "").rpartition(".")[2]
             made = f'{self.define(holder)} : {holder.type or module_type(holder.path)} = prim::GetAttr[name="{name}"]'
@@ -473,6 +487,8 @@ class Function:
             else:
                 self.add(item)
         result = self.result(outputs)
+        self.define_inputs(list(self.left))
+        parameters += [f"{self.names[v]} : {v.type or module_type(v.path)}" for v in inputs]
         self.head, self.last_line = "graph(" + ",\n      ".join(parameters) + "):\n", f"  return ({result})\n"
         self.text = self.head + "".join(f"  {line}\n" for line in self.lines) + self.last_line
 
@@ -497,11 +513,19 @@ class Function:
         self.names[value] = "%" + name
         return "%" + name
 
+    def define_inputs(self, values: list[Value]) -> None:
+        """In PyTorch what is given to a method gets its number behind the node that uses it first."""
+        for value in values:
+            del self.left[value]
+            self.define(value, value.frame is None or _is_inside(self.frame, value.frame))
+
     def fresh(self) -> str:
         self.last += 1
         return f"%{self.last - 1}"
 
     def use(self, value: Value) -> str:
+        if value in self.left:
+            self.define_inputs([value])
         if value not in self.names:
             assert value.path is not None
             self.names[value] = self.names[self.frame.loads[value.path] if value.path != self.path else self.frame.me]
@@ -511,17 +535,24 @@ class Function:
         if node.constant is not None:
             self.constants.append(self.record.constants[node.constant])
         attributes = f"[{node.attributes}]" if node.attributes else ""
-        inputs = [self.use(v) for v in node.inputs]
+        callee = []
         if node.kind == "prim::CallFunction":  # as in PyTorch, the function is a value
             number = node.outputs[0].number - 1 if self.is_root else self.n_values
             self.n_values += 1
             self.lines.append(f"%{number} : Function = prim::Constant{attributes}()")
-            inputs, attributes = [f"%{number}", *inputs], ""
+            callee, attributes = [f"%{number}"], ""
         outputs = ", ".join(f"{self.define(v)} : {v.type}" for v in node.outputs)
-        made = f"{outputs} = {node.kind}{attributes}({', '.join(inputs)})"
-        self.line_of[node] = f"{made} # {place(node.where)}" if node.where else made
+        inputs = callee + [self.use(v) for v in node.inputs]
+        made = shown = f"{outputs} = {node.kind}{attributes}({', '.join(inputs)})"
+        if node.host is not None:
+            name, scalars = node.host
+            shown = shown.replace("]", f"]({scalars})", 1)
+            told = f"[name={quoted(name)}, _attrs={quoted(node.attributes)}, _scalars={quoted(scalars)}]"
+            made = made.replace(attributes, told, 1)
+        self.line_of[node] = f"{shown} # {place(node.where)}" if node.where else shown
         frames = node.where.rstrip("\n").replace("\n", "\v")
         self.lines.append(f"{made}{self.scope} # {frames}" if frames else made + self.scope)
+        self.shown[self.lines[-1]] = shown, node.where
 
     def fork(self, task: Frame) -> None:
         assert task.future is not None
@@ -533,13 +564,13 @@ class Function:
     def call(self, frame: Frame) -> None:
         if frame.is_task:
             return self.fork(frame)
+        outputs = list(frame.outputs)
+        self.n_values += len(outputs) == 1
         owner = self.use(self.record.attribute(frame.path, ""))
         inputs = ", ".join([owner, *(self.use(v) for v in frame.inputs)])
-        outputs = list(frame.outputs)
         made = f'prim::CallMethod[name="{frame.method}"]({inputs})'
         several = self.fresh()
         if len(outputs) == 1:
-            self.n_values += 1
             self.names[outputs[0]] = several
             self.lines.append(f"{several} : {outputs[0].plain_type} = {made}")
             return

@@ -156,6 +156,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
 
     _disable_script_meta = True
     _stands_for_all = True
+    _told_name = ""  # of its class, in messages
     __jit_unused_properties__ = ["code", "code_with_constants", "graph", "inlined_graph", "original_name"]
 
     _parameters = _view_property("_parameters")
@@ -231,7 +232,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             return self._program_method(f"__{name}_getter")()
         if name == "graph" and self._c is not None:
             raise RuntimeError("Method 'forward' is not defined.")
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        raise AttributeError(f"'{self._told_name or type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not self._is_script:

@@ -195,6 +195,16 @@ def _waiting(original: Callable) -> Callable:
     return lambda future: future.wait() if isinstance(future, TracedFuture) else original(future)
 
 
+def _applying(original: Any) -> Any:
+    """torch.autograd.Function.apply."""
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        tracer, bound = current(), original.__get__(None, cls)
+        return bound(*args, **kwargs) if tracer is None or kwargs else tracer.applied(cls, bound, args)
+
+    return classmethod(apply)
+
+
 class Indexing(TorchFunctionMode):
     """Hears of x[i] and x[i] = y: to replace these methods on torch.Tensor would leave it a sequence in C's eyes for ever."""
 
@@ -223,6 +233,7 @@ def replacements() -> list[tuple[Any, str, Any]]:
         (torch, "numel", _numel),
         (torch._C.ScriptFunction, "__call__", _scripted_by_torch(torch._C.ScriptFunction.__call__)),
         (tensor, "__index__", _index),
+        (torch.autograd.Function, "apply", _applying(vars(torch.autograd.Function)["apply"])),
         (torch._C, "fork", _forking(torch._C.fork)),
         (torch._C, "wait", _waiting(torch._C.wait)),
         (torch._C, "_get_tracing_state", current),

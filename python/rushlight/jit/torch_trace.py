@@ -28,7 +28,7 @@ from torch.jit._trace import TracerWarning
 
 from .. import _rushlight
 from .door import door
-from .record import Node, Record, Value
+from .record import Node, Record, Value, quoted
 
 _here = threading.local()
 _patch_lock = threading.RLock()
@@ -120,12 +120,6 @@ def tensor_type(t: torch.Tensor) -> str:
 def kind_name(t: torch.Tensor) -> str:
     """ "FloatTensor"."""
     return DTYPE_NAMES.get(t.dtype, "") + "Tensor"
-
-
-def quoted(text: str) -> str:
-    """A text as graphs have it."""
-    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return '"' + "".join(escapes.get(c, c) for c in text) + '"'
 
 
 def float_text(value: float) -> str:
@@ -574,6 +568,36 @@ class Tracer:
             attributes,
             location(),
         )
+        node.mutates = True
+        self.bind_result(result, node.outputs[0])
+        return result
+
+    def applied(self, cls: Any, apply: Any, args: tuple) -> Any:
+        """torch.autograd.Function.apply: stays a call of Python."""
+        from .python_calls import caller
+
+        inputs = [self.value(arg) for arg in args if isinstance(arg, torch.Tensor)]
+        scalars = [None if isinstance(arg, torch.Tensor) else (arg,) for arg in args]
+        where = location()
+        with self.pause():
+            result = apply(*args)
+        parts = result if isinstance(result, tuple) else (result,)
+        if not all(isinstance(part, torch.Tensor) for part in parts):
+            kind = next(type(part).__name__.capitalize() for part in parts if not isinstance(part, torch.Tensor))
+            raise RuntimeError(
+                f"Tracer cannot set value trace for type {kind}. Supported types are tensor, tensor list, and tuple of tensors."
+            )
+
+        def call(*tensors: Any) -> Any:
+            left = iter(tensors)
+            return apply(*(next(left) if scalar is None else scalar[0] for scalar in scalars))
+
+        types, is_tuple = [self.type_of(part) for part in parts], isinstance(result, tuple)
+        plain = f"Tuple[{', '.join('Tensor' for _ in parts)}]" if is_tuple else "Tensor"
+        attributes = f'inplace=0, module="{cls.__module__}", Subgraph=<Graph>'
+        type = f"({', '.join(types)})" if is_tuple else types[0]
+        node = self.record.node("^" + cls.__name__, inputs, [type], attributes, where)
+        node.host = (caller(cls.__name__, call, len(inputs), plain), ", ".join(str(s[0]) for s in scalars if s is not None))
         node.mutates = True
         self.bind_result(result, node.outputs[0])
         return result

@@ -56,12 +56,12 @@ class Built:
         cls = type(module)
         made = unit.add_class(f"__torch__.{cls.__module__}.{cls.__name__}".replace("__main__.", ""), kinds.C_MODULE, None)
         tensor, boolean = unit.make_type(kinds.T_TENSOR), unit.make_type(kinds.T_BOOL)
-        optional = self.door.types.optional_of(tensor)
         slots = []
         for entries, kind in ((module._parameters, kinds.PARAMETER), (module._buffers, kinds.BUFFER)):
             for name, value in entries.items():
-                made.add_attr(name, tensor if value is not None else optional, kind)
-                slots.append((name, value))
+                if value is not None:  # as in torch, what is None is not there
+                    made.add_attr(name, tensor, kind)
+                    slots.append((name, value))
         made.add_attr("training", boolean, 0)
         slots.append(("training", module.training))
         for name, child in module._modules.items():
@@ -124,9 +124,13 @@ def shown(module: Any, name: str) -> str:
 
 
 class TracedModule(torch_modules.ScriptModule):
-    """A module made by tracing."""
+    """A module made by tracing: what stands below the one that was traced has no call of its own."""
 
     _disable_script_meta = True
+    _told_name = "RecursiveScriptModule"  # torch's has one inside, which answers
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Trace submodules cannot be called.")
 
     def _get_name(self) -> str:
         return self._name
@@ -139,6 +143,7 @@ class TopLevelTracedModule(TracedModule):
     """What `trace` returns for a module."""
 
     _disable_script_meta = True
+    __call__ = torch_modules.ScriptModule.__call__
 
 
 def _tie(made: Any, tensors: list[tuple[str, Any]]) -> None:
@@ -151,16 +156,27 @@ def _tie(made: Any, tensors: list[tuple[str, Any]]) -> None:
         owner._set(name, tensor, *(known if known != (owner, name) else ()))
 
 
+def _wrap(made: Any, built: Built) -> None:
+    """Submodules are traced modules too, but for those that were programs before or have compiled methods."""
+    for path, module in built.paths.items():
+        above, _, name = path.rpartition(".")
+        if not path or isinstance(module, _rushlight.Module) or exported(module):
+            continue
+        owner = made.get_submodule(above)
+        wrapped = TracedModule()
+        wrapped._become(owner._slot(name))
+        wrapped.__dict__["_name"] = type(module).__name__
+        owner._set(name, wrapped)
+
+
 def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Options, module_class: Any) -> Any:
     built = Built(module)
     names: dict[Any, str] = {}
     for path, child in built.paths.items():
         if path:
-            names[child] = f"__module.{path}"
-    tensors = [
-        (path, t)
-        for path, t in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))
-    ]
+            names.setdefault(child, f"__module.{path}")
+    tensors = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    places = list({id(t): (path, t) for path, t in reversed(tensors)}.values())  # a shared one is found where it is first
     checks = []
     for method, given in inputs.items():
         func = module if method == "forward" else getattr(module, method)
@@ -168,7 +184,7 @@ def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Opt
         given = given if options.named else _as_tuple(given, torch)
 
         def record(values: Any, func: Any = func, signature: Any = signature) -> Recording:
-            return Recording(func, values, options, names, tensors, signature, module)
+            return Recording(func, values, options, names, places, signature, module)
 
         kept = clone_inputs(given) if options.check else None
         recording = record(given)
@@ -177,6 +193,7 @@ def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Opt
     made = TopLevelTracedModule()
     made._become(built.object if isinstance(built.object, _rushlight.Module) else built.door.unit.module_of(built.object))
     made.__dict__["_name"] = type(module).__name__
+    _wrap(made, built)
     _tie(made, tensors)
     if options.check:
         for func, method, kept, recording, record in checks:

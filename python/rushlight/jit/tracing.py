@@ -511,9 +511,7 @@ def _shown(made: Any) -> list[tuple[str, str]]:
     left = iter(made.constants)
     lines = [(erase(made.head), "")]
     for full in made.lines:
-        head, mark, frames = full.partition(" # ")
-        head, _, _ = head.partition(made.scope) if made.scope else (head, "", "")
-        where = frames.replace("\v", "\n") + "\n" if mark else ""
+        head, where = made.shown.get(full, (full, ""))
         if head.endswith("[value=<Tensor>]()"):
             tensor = next(left)
             if tensor.numel() == 1 and not tensor.is_complex():
@@ -522,7 +520,7 @@ def _shown(made: Any) -> list[tuple[str, str]]:
                 items, kind = "".join(f" {n:g} " for n in tensor.tolist()), kind_name(tensor).removesuffix("Tensor")
                 head = head.replace("<Tensor>", f"{items}[ CPU{kind}Type{{{tensor.numel()}}} ]")
         name, equals, rest = head.partition(" = ")
-        lines.append((f"  {erase(name) + equals + rest if equals else erase(head)}{mark and f' # {place(where)}'}\n", where))
+        lines.append((f"  {erase(name) + equals + rest if equals else erase(head)}{where and f' # {place(where)}'}\n", where))
     return [*lines, (made.last_line, "")]
 
 
@@ -604,17 +602,25 @@ class Checker:
 
         with torch.no_grad():
             again = record(clone_inputs(inputs))
-        if first.random_lines():
-            shown = "\n".join("\t" + line for line in first.random_lines())
+        self.random, self.differences = first.random_lines(), lambda: self.compare_graphs(first, again)
+        with torch.no_grad():
+            ours = self.call(traced, clone_inputs(inputs), "trace")
+            theirs = self.call(func, clone_inputs(inputs), "Python function")
+            if self.compare(ours, theirs, "Python function"):
+                self.compare(ours, self.call(traced, clone_inputs(inputs), "repeated trace"), "repeated trace")
+        graph_error, tensor_error = self.differences()
+        if graph_error is not None or tensor_error is not None:
+            raise _check_error()(graph_error, tensor_error)
+
+    def warn_of_random(self) -> None:
+        """Once, and only where results differ."""
+        if self.random:
+            shown = "\n".join("\t" + line for line in self.random)
             self.warn(
                 f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n{shown}\nThis may cause "
                 "errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()"
             )
-        with torch.no_grad():
-            ours = self.call(traced, clone_inputs(inputs), "trace")
-            theirs = self.call(func, clone_inputs(inputs), "Python function")
-            self.compare(ours, theirs, "Python function")
-        self.compare_graphs(first, again)
+        self.random = []
 
     def warn(self, text: str) -> None:
         warnings.warn(text, tracer_warning(), stacklevel=_callers_level())
@@ -624,12 +630,13 @@ class Checker:
             out = callee(**inputs) if self.options.named else callee(*inputs)
         except Exception as error:  # noqa: BLE001
             told = f"encountered an exception while running the {what} with test inputs.\nException:\n{_indent(str(error))}"
-            raise _check_error()(None, None, extra_msg=told) from error
+            raise _check_error()(*self.differences(), extra_msg=told) from error
         return _leaves(out)
 
-    def compare(self, ours: list[Any], theirs: list[Any], what: str) -> None:
+    def compare(self, ours: list[Any], theirs: list[Any], what: str) -> bool:
         import torch
 
+        is_same = True
         for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
             if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
                 continue
@@ -640,14 +647,19 @@ class Checker:
                 atol = torch.testing._comparison.default_tolerances(a, b)[1]
                 torch.testing.assert_close(wide(a), wide(b), rtol=self.options.tolerance, atol=atol, equal_nan=True)
             except AssertionError as error:
+                is_same = False
+                self.warn_of_random()
                 self.warn(
                     f"Output nr {i + 1}. of the traced function does not match the corresponding output of the {what}. "
                     f"Detailed error:\n{error}"
                 )
 
-    def compare_graphs(self, first: Recording, again: Recording) -> None:
+        return is_same
+
+    def compare_graphs(self, first: Recording, again: Recording) -> tuple[str | None, str | None]:
+        """What is told of the graphs, and of constants, if they differ."""
         ours, theirs = first.plain_lines, again.plain_lines
-        graph_error = tensor_error = None
+        graph_error = None
         if first.plain_text() != again.plain_text():
             lines = difflib.ndiff(first.plain_text().splitlines(True), again.plain_text().splitlines(True))
             graph_error = "Graph diff:\n" + _indent("".join(lines).rstrip()) + "\n"
@@ -656,12 +668,10 @@ class Checker:
                     graph_error += (
                         "First diverging operator:\nNode diff:\n"
                         + _indent("".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip())
-                        + f"\nTrace source location:\n{_indent(at.strip())}\nCheck source location:\n{_indent(here.strip())}\n"
+                        + f"\nTrace source location:\n{_indent(at.strip())}\nCheck source location:\n{_indent(here.strip())}"
                     )
                     break
-        tensor_error = self.compare_constants(first, again)
-        if graph_error is not None or tensor_error is not None:
-            raise _check_error()(graph_error, tensor_error)
+        return graph_error, self.compare_constants(first, again)
 
     def compare_constants(self, first: Recording, again: Recording) -> str | None:
         import torch
