@@ -26,7 +26,7 @@ static rush_status convert(rush_call *c, int64_t dtype, int64_t format, bool cop
 
 rush_kernel kernel_to_dtype, kernel_to_device, kernel_to_options, kernel_to_other, kernel_to_prim_device,
     kernel_to_prim_dtype, kernel_to_prim_other, kernel_to_copy, kernel_type_as, kernel_as_tensor,
-    kernel_cuda, kernel_autocast_lower, kernel_autocast_float;
+    kernel_cuda, kernel_autocast_lower, kernel_autocast_float, kernel_autocast_dtype;
 
 /* Autocast leaves alone what is no floating tensor, and doubles. */
 static rush_status autocast_to(rush_call *c, bool on, int64_t dtype)
@@ -39,6 +39,13 @@ static rush_status autocast_to(rush_call *c, bool on, int64_t dtype)
 }
 rush_status kernel_autocast_lower(rush_call *c) { return autocast_to(c, call_bool(c, 2), call_int(c, 4)); }
 rush_status kernel_autocast_float(rush_call *c) { return autocast_to(c, call_bool(c, 2), RUSH_FLOAT32); }
+
+/* PyTorch's defaults: half precision belongs to accelerators. */
+rush_status kernel_autocast_dtype(rush_call *c)
+{
+  c->results[0] = value_int(strcmp(c->args[0].as.string->text, "cpu") == 0 ? RUSH_BFLOAT16 : RUSH_FLOAT16);
+  return RUSH_OK;
+}
 
 rush_status kernel_to_dtype(rush_call *c)
 {

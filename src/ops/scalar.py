@@ -125,6 +125,7 @@ op("aten::_get_tracing_state", family="control", c="false")
 op("aten::is_grad_enabled", family="control", c="call->cx->grad_mode", effects=["side_effect"])
 op("aten::set_grad_enabled", family="control", kernel="kernel_set_grad_enabled", effects=["side_effect"])
 op("aten::is_autocast_enabled", family="control", c="false", same=["aten::is_autocast_cpu_enabled"])
+op("aten::get_autocast_dtype", family="control", kernel="kernel_autocast_dtype")
 op("aten::_nnpack_available", family="control", c="false",
    same=["aten::is_vulkan_available", "aten::_use_cudnn_rnn_flatten_weight"])
 op("prim::TimePoint", family="control", kernel="kernel_time_point", effects=["side_effect"])

@@ -56,7 +56,7 @@ static void keep_name(session *s, const ir_value *call, ir_value *v)
   }
 }
 
-static void inline_call(session *s, ir_node *n, const ir_graph *body)
+void pass_inline_call(session *s, ir_node *n, const ir_graph *body)
 {
   ir_value **in = session_array(s, ir_value *, n->n_inputs), **out = session_array(s, ir_value *, n->n_outputs);
 
@@ -83,7 +83,7 @@ static uint32_t inline_block(inliner *in, ir_block *b, uint32_t n_nodes)
         ir_block_n_outputs(body->graph->block) != n->n_outputs || n_nodes + body->n_nodes > MOST_NODES)
       continue;
     n_nodes += body->n_nodes;
-    inline_call(in->s, n, body->graph);
+    pass_inline_call(in->s, n, body->graph);
   }
   session_leave(in->s);
   return n_nodes;

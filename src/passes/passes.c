@@ -90,6 +90,7 @@ ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report)
   rush_pass p = {.s = s, .graph = own, .report = report};
 
   session_defer(s, ir_graph_free_deferred, own);
+  pass_autocast(s, own); /* no choice: it is what the program says */
   for (uint32_t i = 0; i < n; i++) {
     const rush_pass_def *def = &row->defs[row->in_order[i]];
 

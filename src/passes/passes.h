@@ -20,6 +20,8 @@ struct rush_pass {
 rush_status pass_register(context *c, const rush_pass_def *def, rush_error *err) RUSH_CHECKED;
 /* Are there any for this context's programs? */
 bool passes_wanted(context *c);
+/* Are operators cast in regions of this graph?  Then passes_run is needed even when no passes are wanted. */
+bool pass_has_autocast(const ir_graph *g);
 /* A new graph (not registered with the session): `g` after all passes.  `report`: as in rush_pass. */
 ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report);
 

@@ -30,6 +30,8 @@ ir_node *pass_put_op(session *s, ir_node *pos, const char *name, const char *ove
 ir_node *pass_put_node(session *s, ir_node *pos, ir_kind kind, ir_value *const *in, uint32_t n, const type *out);
 /* All uses of n's results take `with`; n goes. */
 void pass_replace(ir_node *n, ir_value *const *with);
+/* A call becomes a copy of the body that it calls: as many inputs and outputs. */
+void pass_inline_call(session *s, ir_node *n, const ir_graph *body);
 /* The nodes of b stand before `pos` from now on; b is empty. */
 void pass_splice(ir_block *b, ir_node *pos);
 /* A value that the session releases. */

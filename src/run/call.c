@@ -21,7 +21,7 @@ static void unlock(void *p) { mutex_unlock(p); }
 /* From what the context's passes make of the graph. */
 static code *emit_optimised(session *s, function *f)
 {
-  if (!passes_wanted(s->cx->ctx))
+  if (!passes_wanted(s->cx->ctx) && !pass_has_autocast(f->graph))
     return code_emit(s, f->graph, f->graph->block, f, f->name);
   ir_graph *g = passes_run(s, f->graph, NULL);
 

@@ -171,6 +171,8 @@ ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value 
 /* -- Refusals (refuse.c): what a function may not contain, for programs that Python wrote -- */
 void em_refuse_params(session *s, const ast_def *d);
 void em_refuse_body(session *s, const ast_def *d);
+/* Comments with types that Python code may not have beside its signature's: PyTorch looks at lines, not at what they are in. */
+void em_refuse_type_lines(session *s, const ast_def *d);
 
 /* -- Expressions (emit_expr.c, emit_literal.c, emit_index.c) -- */
 sugared em_sugared(emitter *e, const ast_expr *x, const type *hint);

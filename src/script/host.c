@@ -550,6 +550,8 @@ static void compile_body(session *s, function *f)
   ast_def *d = hf->tree ? hf->tree : hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0) : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES : 0);
   if (hf->drop_body)
     replace_body(s, hf, d);
+  else if (!hf->tree)
+    em_refuse_type_lines(s, d);
   script_emit_function(s, f, d, &hf->names);
 }
 
@@ -654,7 +656,7 @@ void script_host_define_text(session *s, program *p, source *src, const char *pr
   host_unit *u = unit_of(p);
   text_job *j = session_new(s, text_job);
   lend(s, u, scope);
-  ast_stmts tree = parse_source(s, src, 0);
+  ast_stmts tree = parse_source(s, src, PARSE_TORCH_WORDS);
   *j = (text_job){u, u->n_of_texts};
   session_defer(s, take_back, j);
   for (uint32_t i = 0; i < tree.n; i++)

@@ -23,8 +23,44 @@ bool parser_accept(parser *p, token_kind k)
   return true;
 }
 
+/* What PyTorch's own parser calls what stands there; its lexer takes a line's end and the indentation behind it for one. */
+static const char *torch_found(parser *p)
+{
+  token_kind k = p->lx.cur.kind;
+  if (k == TK_NEWLINE) {
+    lexer_next(&p->lx);
+    k = at_token(p, TK_INDENT) || at_token(p, TK_DEDENT) ? p->lx.cur.kind : TK_NEWLINE;
+  }
+  switch ((int)k) {
+  case TK_NAME: return "'ident'";
+  case TK_NUMBER: return "'number'";
+  case TK_STRING: return "'string_literal'";
+  case TK_NEWLINE: return "'newline'";
+  case TK_INDENT: return "'indent'";
+  case TK_DEDENT: return "'dedent'";
+  case TK_EOF: return "'eof'";
+  default: return token_kind_name(k);
+  }
+}
+
+static const char *torch_expected(parser *p, const char *what)
+{
+  static const struct { const char *ours, *theirs; } rows[] = {
+      {"a name", "ident"}, {"an expression", "ident"}, {"an index", "ident"}, {"an indented block", "indent"}, {"the end of the line", "newline"},
+      {"a statement", "def"}};
+  for (size_t i = 0; i < COUNT_OF(rows); i++)
+    if (strcmp(rows[i].ours, what) == 0)
+      return rows[i].theirs;
+  size_t len = strlen(what);
+  return what[0] == '\'' && len > 2 ? session_strndup(p->s, what + 1, len - 2) : what;
+}
+
 void parser_fail_expected(parser *p, const char *what)
 {
+  if (p->flags & PARSE_TORCH_WORDS) {
+    source_range found = token_range(&p->lx, &p->lx.cur);
+    session_fail(p->s, &found, "expected %s but found %s here", torch_expected(p, what), torch_found(p));
+  }
   source_range at = token_range(&p->lx, &p->lx.cur);
   session_fail(p->s, &at, "expected %s but found %s here", what, token_text(&p->lx, &p->lx.cur));
 }

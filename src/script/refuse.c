@@ -236,3 +236,103 @@ void em_refuse_params(session *s, const ast_def *d)
 }
 
 void em_refuse_body(session *s, const ast_def *d) { check_block(s, &d->body); }
+
+/* -- Type comments -------------------------------------------------------------------------------- */
+
+#define PEP_484 "(See PEP 484 https://www.python.org/dev/peps/pep-0484/#suggested-syntax-for-python-2-7-and-straddling-code)"
+
+static str trimmed(str line)
+{
+  while (line.len && (line.p[0] == ' ' || line.p[0] == '\t'))
+    line = (str){line.p + 1, line.len - 1};
+  while (line.len && (line.p[line.len - 1] == ' ' || line.p[line.len - 1] == '\t' || line.p[line.len - 1] == '\r'))
+    line.len--;
+  return line;
+}
+
+static const char *found_in(str line, const char *what)
+{
+  size_t n = strlen(what);
+  for (size_t i = 0; i + n <= line.len; i++)
+    if (line.p[i] == what[0] && memcmp(line.p + i, what, n) == 0)
+      return line.p + i;
+  return NULL;
+}
+
+/* "# type: ignore" and "# type: ignore[rule]" at the end of a line are for other tools. */
+static bool is_for_others(str line)
+{
+  const char *p = found_in(line, "# type: ignore");
+  if (!p)
+    return false;
+  p += strlen("# type: ignore");
+  const char *end = line.p + line.len;
+  return p == end || (*p == '[' && end[-1] == ']');
+}
+
+/* "#type:", "#  type :": meant, but not what is looked for. */
+static bool is_misspelt(str line)
+{
+  const char *end = line.p + line.len, *p = memchr(line.p, '#', line.len);
+  for (; p; p = memchr(p, '#', (size_t)(end - p))) {
+    for (p++; p < end && (*p == ' ' || *p == '\t'); p++) {
+    }
+    if (end - p < 4 || memcmp(p, "type", 4) != 0)
+      continue;
+    for (p += 4; p < end && (*p == ' ' || *p == '\t'); p++) {
+    }
+    if (p < end && *p == ':' && !(end - p >= 8 && memcmp(p, ": ignore", 8) == 0))
+      return true;
+  }
+  return false;
+}
+
+/* The line of a signature begins with it; of code with a comment the first word is told. */
+static void check_only_line(session *s, str line)
+{
+  if (line.p[0] == '#')
+    return;
+  size_t n = 0;
+  while (n < line.len && ((line.p[n] | 32) >= 'a' && (line.p[n] | 32) <= 'z'))
+    n++;
+  bool is_def = n == 3 && memcmp(line.p, "def", 3) == 0;
+  session_fail(s, NULL, "expected type comment but found '%s' here:\n%.*s\n%s <--- HERE\n", is_def ? "def" : "ident", (int)line.len, line.p,
+               is_def ? "~~~" : "~");
+}
+
+void em_refuse_type_lines(session *s, const ast_def *d)
+{
+  const source *src = d->at.src;
+  const char *p = src->text + d->at.start, *end = src->text + src->len;
+  uint32_t behind = d->body.n ? d->body.items[d->body.n - 1]->at.end : d->at.end;
+  const char *last = memchr(src->text + behind, '\n', src->len - behind);
+  const char *list = "";
+  uint32_t n = 0, wrong = 0, number = 0;
+  bool has_return = false;
+  str first = {NULL, 0};
+  end = last ? last : end;
+  if (!memchr(p, '#', (size_t)(end - p)))
+    return;
+  for (; p < end; number++) {
+    const char *stop = memchr(p, '\n', (size_t)(end - p));
+    str line = {p, (size_t)((stop ? stop : end) - p)};
+    p = line.p + line.len + 1;
+    if (!memchr(line.p, '#', line.len))
+      continue;
+    if (found_in(line, "# type:") && !is_for_others(trimmed(line))) {
+      has_return |= found_in(line, "# type: (...) -> ") != NULL;
+      list = session_printf(s, "%s%s%.*s", list, n ? "\n" : "", (int)line.len, line.p);
+      first = n++ ? first : trimmed(line);
+    } else if (!wrong && is_misspelt(trimmed(line))) {
+      wrong = number + 1;
+    }
+  }
+  if (n == 1)
+    check_only_line(s, first);
+  else if (n && !has_return)
+    session_fail(s, NULL, "Return type line '# type: (...) -> ...' not found on multiline type annotation\nfor type lines:\n%s\n" PEP_484, list);
+  else if (!n && wrong)
+    session_fail(s, NULL, "The annotation prefix in line %u is probably invalid.\nIt must be '# type:'\nSee PEP 484 "
+                          "(https://www.python.org/dev/peps/pep-0484/#suggested-syntax-for-python-2-7-and-straddling-code)\nfor examples",
+                 wrong - 1);
+}

@@ -144,6 +144,8 @@ class Classes:
             scope.extra = names
             return self._door.define(fn, *args, scope=scope, **kwargs)
 
+        if name == "__new__":
+            return
         if isinstance(member, staticmethod):
             fn = unwrapped(member.__func__)
             if not marks.is_ignored(fn):

@@ -105,7 +105,7 @@ class ExecutorState:
 
 def optimized(graph: Any) -> Any:
     """A graph as it is before it is compiled."""
-    for name in ("peephole", "constant_propagation", "cse", "dce", "constant_pooling"):
+    for name in ("peephole", "constant_propagation", "autocast", "cse", "dce", "constant_pooling"):
         graph.run_pass(name)
     return graph
 
