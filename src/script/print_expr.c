@@ -101,8 +101,34 @@ static bool is_ascii(session *s, rush_value v)
 /* Do the members say what the container holds? */
 static bool tells_type(const type *elem)
 {
-  return elem->kind != TYPE_UNION && elem->kind != TYPE_OPTIONAL && elem->kind != TYPE_NUMBER &&
-         elem->kind != TYPE_INTERFACE && elem->kind != TYPE_ANY;
+  bool tells = elem->kind != TYPE_UNION && elem->kind != TYPE_OPTIONAL && elem->kind != TYPE_NUMBER &&
+               elem->kind != TYPE_INTERFACE && elem->kind != TYPE_ANY;
+
+  for (uint32_t i = 0; elem->kind == TYPE_TUPLE && i < elem->n_elems && tells; i++)
+    tells = tells_type(elem->elems[i]);
+  return tells;
+}
+
+/* Does the value's text have exactly this type?  (1, None) has not Tuple[int, Optional[float]]. */
+static bool text_tells(const ir_value *v, const type *t)
+{
+  const ir_node *n = v->node;
+  bool tells = type_equal(v->type, t) && (n->kind != IR_CONSTANT || tells_type(t));
+
+  for (uint32_t i = 0; n->kind == IR_TUPLE_CONSTRUCT && i < n->n_inputs && tells; i++)
+    tells = text_tells(ir_node_input(n, i), t->elems[i]);
+  return tells;
+}
+
+/* Do the members that a node puts together say what its keys (0) or its items or values (the last) are? */
+static bool members_tell(const ir_node *n, uint32_t which)
+{
+  const type *t = n->outputs[0]->type, *elem = t->elems[which];
+  bool tells = tells_type(elem);
+
+  for (uint32_t i = which; elem->kind == TYPE_TUPLE && i < n->n_inputs && !tells; i += t->n_elems)
+    tells = text_tells(ir_node_input(n, i), elem);
+  return tells;
 }
 
 static void put_items(printer *p, text_buf *out, const rush_value *items, size_t n, const type *const *types, bool one_type)
@@ -371,7 +397,7 @@ static void put_container(printer *p, text_buf *out, const ir_node *n)
   bool annotate = n->n_inputs == 0;
 
   for (uint32_t i = 0; i < t->n_elems; i++)
-    annotate |= !tells_type(t->elems[i]);
+    annotate |= !members_tell(n, i);
   if (annotate) {
     text_puts(out, "annotate(");
     print_annotation(p, out, t);
