@@ -229,6 +229,17 @@ void pass_each(session *s, ir_block *b, pass_visit *fn, void *arg)
 
 /* -- Memory ------------------------------------------------------------------------------------ */
 
+bool pass_can_be_written(const type *t)
+{
+  if (!type_is(t, TYPE_TUPLE))
+    return alias_type_has_memory(t);
+  t = type_runtime(t);
+  for (uint32_t i = 0; i < t->n_elems; i++)
+    if (pass_can_be_written(t->elems[i]))
+      return true;
+  return false;
+}
+
 bool *pass_escaping(session *s, const alias_info *a, const ir_graph *g)
 {
   bool *out = session_array(s, bool, alias_n_values(a));

@@ -83,6 +83,8 @@ static bool can_share(pool *p, const ir_node *n)
 
   if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_TENSOR)
     return true;
+  if (v.tag == RUSH_TAG_TUPLE && !pass_can_be_written(n->outputs[0]->type))
+    return true;
   if (!p->alias)
     p->alias = alias_analyse_all(p->s, n->graph);
   return !alias_is_written(p->alias, n->outputs[0]);

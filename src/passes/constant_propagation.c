@@ -15,17 +15,6 @@ typedef struct folding {
   bool *escapes;
 } folding;
 
-static bool can_be_written(const type *t)
-{
-  if (!type_is(t, TYPE_TUPLE))
-    return alias_type_has_memory(t);
-  t = type_runtime(t);
-  for (uint32_t i = 0; i < t->n_elems; i++)
-    if (can_be_written(t->elems[i]))
-      return true;
-  return false;
-}
-
 /* Does it give what is in its argument, the same object in each call? */
 static bool gives_item(const ir_node *n)
 {
@@ -36,7 +25,7 @@ static bool gives_item(const ir_node *n)
 static bool may_share(const folding *f, const ir_value *v)
 {
   if (!f->alias)
-    return !can_be_written(v->type);
+    return !pass_can_be_written(v->type);
   uint32_t group = alias_group(f->alias, v);
 
   return group == ALIAS_NO_MEMORY || type_is(v->type, TYPE_TUPLE) ||
@@ -140,7 +129,7 @@ static void fold_node(const folding *f, ir_node *n)
     return;
   for (uint32_t i = 0; i < n->n_inputs; i++)
     if (!ir_value_as_constant(ir_node_input(n, i), &args[i]) || !is_plain_tensor(args[i]) ||
-        (f->alias ? alias_is_written(f->alias, ir_node_input(n, i)) : can_be_written(ir_node_input(n, i)->type)))
+        (f->alias ? alias_is_written(f->alias, ir_node_input(n, i)) : pass_can_be_written(ir_node_input(n, i)->type)))
       return;
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     out[i] = value_none();

@@ -9,6 +9,8 @@
 /* Must the node stay even if nobody uses its results (writes to memory apart: those alias.h knows)?  Its own blocks
  * are not asked. */
 bool pass_has_effect(const ir_node *n);
+/* Does a value of the type hold anything that can be written to?  A tuple of numbers does not. */
+bool pass_can_be_written(const type *t);
 /* Do the same inputs give the same results, and nothing else happens?  No blocks, no writes; what it reads may have
  * been written to. */
 bool pass_is_pure(const ir_node *n);
