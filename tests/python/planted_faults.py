@@ -142,6 +142,34 @@ FAULTS = (
         "  sugared base = sugar_value(object), attr = em_get_attr(e, &base, target->as.attr.name);\n"
         "  ir_value *v = augment(e, st->op, em_as_value(e, &attr), with);\n",
     ),
+    Fault(
+        "way out of with",
+        "a break, continue or return jumps over __exit__",
+        "src/passes/exits.c",
+        "  if (has_with)\n    make_with_blocks(s, g->block);",
+        "  if (has_with && !g->block)\n    make_with_blocks(s, g->block);",
+    ),
+    Fault(
+        "lost message",
+        "an error made of one text says nothing",
+        "src/script/emit_stmt.c",
+        'n == 0 ? em_constant_str(e, "", 0) : n == 1 ? v[0]',
+        'n <= 1 ? em_constant_str(e, "", 0)',
+    ),
+    Fault(
+        "wrong end",
+        "rpartition looks from the left",
+        "src/ops/string.c",
+        "partition(call, find_last(call, call_str(call, 0), sep), sep.len, true)",
+        "partition(call, find_from(call, call_str(call, 0), sep, 0), sep.len, true)",
+    ),
+    Fault(
+        "forgotten start",
+        "enumerate counts from 0 whatever it is told",
+        "src/script/special.c",
+        "items[0].as.range.start = first;",
+        "items[0].as.range.start = NULL;",
+    ),
 )
 
 

@@ -243,7 +243,7 @@ def smaller(tree: ast.Module) -> Iterator[ast.Module]:
                     continue
             yield c
             for part in ("body", "orelse"):
-                if isinstance(gone, (ast.If, ast.For, ast.While)) and getattr(gone, part):
+                if isinstance(gone, (ast.If, ast.For, ast.While, ast.With)) and getattr(gone, part, None):
                     c = copy.deepcopy(tree)
                     body = list(bodies(c))[b]
                     body[i : i + 1] = getattr(body[i], part)

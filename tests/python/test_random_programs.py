@@ -41,4 +41,4 @@ def test_programs_get_smaller() -> None:
             if has_for(new) and len(ast.unparse(new)) < len(ast.unparse(tree)):
                 tree, again = new, True
                 break
-    assert len(ast.unparse(tree).splitlines()) <= 3
+    assert len(ast.unparse(tree).strip().split("\n")) <= 5  # no more than a class, its method and the loop
