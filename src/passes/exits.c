@@ -212,6 +212,39 @@ static void delete_from(exits *x, ir_block *b, const ir_node *first)
   }
 }
 
+/* A value of If n's second branch that is used behind the If becomes a result of it. */
+static void give_out_value(exits *x, ir_node *n, ir_value *v)
+{
+  ir_value *out = NULL;
+  for (ir_use *u = v->uses, *next; u; u = next) {
+    ir_node *user = u->user;
+    next = u->next;
+    if (ir_block_is_inside(user->block, n))
+      continue;
+    if (!out) {
+      ir_block_add_output(x->s, n->blocks[0], unset_value(x, v->type));
+      ir_block_add_output(x->s, n->blocks[1], v);
+      out = ir_node_add_output(x->s, n, v->type);
+    }
+    for (uint32_t i = 0; i < user->n_inputs; i++)
+      if (user->inputs[i] == u)
+        ir_node_set_input(user, i, out);
+  }
+}
+
+/* The body of a with has no results: what it makes is used behind it as it is. */
+static void give_out(exits *x, ir_node *n, const ir_block *made)
+{
+  session_enter(x->s);
+  for (const ir_node *m = ir_block_first(made); m != made->ret; m = m->next) {
+    for (uint32_t i = 0; i < m->n_outputs; i++)
+      give_out_value(x, n, m->outputs[i]);
+    if (m->kind == IR_WITH)
+      give_out(x, n, m->blocks[0]);
+  }
+  session_leave(x->s);
+}
+
 /* What is left of the block runs only when it has not exited. */
 static exit_pair guard_rest(exits *x, ir_block *b, const exit_pair *p, ir_node *first)
 {
@@ -230,6 +263,8 @@ static exit_pair guard_rest(exits *x, ir_block *b, const exit_pair *p, ir_node *
     outs[i] = ir_node_add_output(x->s, n, v->type);
   }
   replace_outputs(x, b, outs, n_outputs);
+  if (b->owner && b->owner->kind == IR_WITH)
+    give_out(x, n, guarded);
   ir_node_append(ir_node_new(x->s, x->g, x->kind, p->values, p->n), gone);
   return transform_if(x, n);
 }

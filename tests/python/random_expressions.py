@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,7 +14,6 @@ WORDS = ("", "a", "b", "ab", "key", "x,y", "Hello", "zz top", "q-r-s", "42", " p
 TEXT_METHODS = (
     "upper()", "lower()", "strip()", "lstrip()", "rstrip()", "swapcase()", "capitalize()", "strip('a ')", "title()",
 )  # fmt: skip
-CALL = re.compile(r"\b[fm]\d+\(")
 TEXT_TESTS = ("isdigit()", "isalpha()", "isalnum()", "isupper()", "islower()", "isspace()", "istitle()", "isprintable()")
 # ("list", T), ("dict", K, V), ("tuple", T...), ("opt", T), ("obj", i), ("named",), ("record", i), ("enum",), ("union",),
 # ("none",) of what returns nothing
@@ -88,7 +86,7 @@ class Expressions:
         self.classes: list[Class] = []
         self.functions: list[Function] = []
         self.records: list[Record] = []
-        self.names = 0
+        self.names = self.effects = 0  # effects: calls, which may print or write
         self.begin([], None)
 
     # -- Small things --------------------------------------------------------------------------------
@@ -182,6 +180,10 @@ class Expressions:
             return ("record", self.r.randrange(len(self.records)))
         return self.r.choice((("named",), ("enum",), INT, lst(opt(INT)), lst(("tuple", INT, STR))))
 
+    def holds_optionals(self, t: Type) -> bool:
+        """What TorchScript would infer of an expression may be narrower."""
+        return t[0] == "opt" or any(isinstance(u, tuple) and self.holds_optionals(u) for u in t[1:])
+
     def any_object(self) -> Type:
         return ("obj", self.r.randrange(len(self.classes))) if self.classes else ("named",)
 
@@ -214,7 +216,17 @@ class Expressions:
     def or_variable(self, t: Type, p: float = 0.7) -> str | None:
         return self.pick(t) if self.chance(p) else None
 
+    def annotated(self, t: Type, text: str) -> str:
+        """A display of optionals would be of what they are refined to."""
+        if text[0] not in "[{" or not self.holds_optionals(t):
+            return text
+        self.note("torch.jit.annotate")
+        return f"torch.jit.annotate({self.name(t)}, {text})"
+
     def make_dict(self, t: Type, depth: int) -> str:
+        return self.annotated(t, self.dict_of(t, depth))
+
+    def dict_of(self, t: Type, depth: int) -> str:
         v = self.or_variable(t)
         if v:
             return v
@@ -226,12 +238,13 @@ class Expressions:
         if v and k < 0.5:
             self.note("dict copy")
             return f"dict({v})" if self.chance(0.5) else f"{v}.copy()"
-        if k > 0.9 and depth > 0 and t[1] in (INT, STR):
+        if k > 0.9 and depth > 0 and t[1] in (INT, STR) and not self.holds_optionals(t):
             self.note("dict from pairs")
             keys = [self.key(t[1], 0) for _ in range(2)]
             if self.chance(0.5):
                 return f"dict(zip([{', '.join(keys)}], {self.expr(lst(t[2]), depth - 1)}))"
-            return "dict([" + ", ".join(f"({key}, {self.expr(t[2], depth - 1)})" for key in keys) + "])"
+            # of what has no effects: PyTorch evaluates the pairs twice
+            return "dict([" + ", ".join(f"({key}, {self.expr(t[2], 0)})" for key in keys) + "])"
         self.note("dict display")
         keys = {INT: self.r.sample(range(7), 2), STR: [repr(w) for w in self.r.sample(WORDS, 2)], BOOL: [True, False]}[t[1]]
         return "{" + ", ".join(f"{key}: {self.expr(t[2], depth - 1)}" for key in keys) + "}"
@@ -343,6 +356,7 @@ class Expressions:
             return None
         prefix, f = self.r.choice(found)
         self.cost += self.factor * f.cost
+        self.effects += 1
         self.note("method call" if prefix else "function call")
         n = len(f.params) - (self.r.randint(0, f.n_defaults) if f.n_defaults and not (prefix and "self" in self.env) else 0)
         args = [self.expr(pt, depth - 1) for _, pt in f.params[:n]]
@@ -387,10 +401,11 @@ class Expressions:
         )(depth)
 
     def small_int(self, depth: int) -> str:
+        effects = self.effects
         text, bound = self.whole(depth)
         if bound <= BIG:
             return text
-        if CALL.search(text):  # PyTorch evaluates the left side of % twice
+        if self.effects > effects:  # PyTorch evaluates the left side of % twice
             return f"(({text}) & {self.r.choice((63, 127, 511))})"
         return f"({text}) % {self.r.choice((97, 1009, 512, 10))}"
 
@@ -491,8 +506,9 @@ class Expressions:
         if k == 4:
             text, n = self.comprehension(lst(INT), depth)
             return f"sum({text})", n * BIG
-        a, b = self.r.randint(-4, 0), self.r.randint(0, 9)  # PyTorch refuses a start behind the text, miscounts a negative end
-        return f"{self.expr(STR, 0)}.{self.r.choice(('find', 'rfind', 'count'))}({self.r.choice(WORDS[1:4])!r}, {a}, {b})", 24
+        # PyTorch refuses a start behind the text, and counts from its end in its own way.
+        find = f"{self.r.choice(('find', 'rfind', 'count'))}({self.r.choice(WORDS[1:4])!r}, 0, {self.r.randint(0, 9)})"
+        return f"{self.expr(STR, 0)}.{find}", 24
 
     def int_choice(self, depth: int) -> tuple[str, int]:
         self.note("conditional expression")
@@ -781,6 +797,7 @@ class Expressions:
         if not found:
             return None
         n, c, m = self.r.choice(found)
+        self.effects += 1
         self.note(m)
         params, _, use = MAGIC[m]
         return use.format(o=n, C=c, x=self.expr(params[0], depth - 1) if params else "")
@@ -797,6 +814,10 @@ class Expressions:
 
     def items(self, t: Type, depth: int) -> tuple[str, int]:
         """A list and a bound of its length."""
+        text, n = self.items_of(t, depth)
+        return self.annotated(t, text), n
+
+    def items_of(self, t: Type, depth: int) -> tuple[str, int]:
         v = self.pick(t)
         if v and (depth <= 0 or self.chance(0.4)):
             return v, LONG
@@ -818,7 +839,7 @@ class Expressions:
             a, n = self.items(t, depth - 1)
             self.note("sorted")
             return f"sorted({a})", n
-        if k == 6 and depth > 0:
+        if k == 6 and depth > 0 and not self.holds_optionals(t):
             self.note("list *")
             n = self.r.randint(0, 3)
             return self.r.choice((f"([{self.expr(t[1], depth - 1)}] * {n})", f"({n} * [{self.expr(t[1], depth - 1)}])")), n

@@ -196,7 +196,9 @@ class Idioms(Expressions):
         elif k == 4 and a not in self.fixed and t[1][0] != "obj":
             self.note("refinement by assignment")
             self.put(f"if {a} is None:")
+            del self.env[a]
             self.put(f"    {a} = {self.expr(t[1], 1)}")
+            self.env[a] = t
             known(a)()
         else:
             self.nested_refinement(a, t, depth)
@@ -233,7 +235,7 @@ class Idioms(Expressions):
         if k == 0:
             self.note("assignment to two names")
             t = self.any_type(1)
-            if t[0] == "opt":
+            if self.holds_optionals(t):
                 t = lst(INT)
             a, b = self.fresh(), self.fresh()
             self.put(f"{a} = {b} = {self.expr(t, 2)}")

@@ -108,7 +108,7 @@ class Writer(Idioms):
         t = self.any_type()
         value = self.expr(t, 2)
         v = self.fresh()
-        plain = t[0] != "opt" and self.chance(0.6)
+        plain = not self.holds_optionals(t) and self.chance(0.6)
         self.note("assignment" if plain else "annotated assignment")
         self.put(f"{v} = {value}" if plain else f"{v}: {self.name(t)} = {value}")
         self.env[v] = t
@@ -362,13 +362,15 @@ class Writer(Idioms):
         elif k == 2:
             self.note("refinement by is None, else")
             self.put(f"if {n} is None:")
-            self.block(1, depth - 1)
+            self.block(1, depth - 1, lambda: self.env.pop(n) and None)  # whose type is now None's
             self.put("else:")
             self.block(self.r.randint(1, 3), depth - 1, known)
         elif k == 3 and self.result and not self.loops:
             self.note("refinement by return")
             self.put(f"if {n} is None:")
+            of = self.env.pop(n)
             self.block(0, 0, end=f"return {self.expr(self.result, 1)}")
+            self.env[n] = of
             known()
         else:
             self.note("refinement by conditional expression")
@@ -483,7 +485,7 @@ class Writer(Idioms):
     def define_in_both(self, depth: int) -> None:
         """A name that both branches define, or that one does while the other leaves."""
         t = self.any_type(1)
-        if t[0] == "opt":
+        if self.holds_optionals(t):
             t = INT
         v = self.fresh()
         self.note("name defined by branches")

@@ -334,14 +334,26 @@ class Totals:
         self.alone: list[dict[str, Any]] = []
 
 
-def run_batch(first: int, count: int, flags: list[str]) -> subprocess.Popen:
-    command = [sys.executable, str(HERE / "random_run.py"), "--worker", str(first), str(count), *flags]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+class Batch:
+    """A process; what it says goes to files, as a pipe that nobody reads would stop it."""
+
+    def __init__(self, first: int, count: int, flags: list[str]) -> None:
+        self.first, self.count = first, count
+        self.out, self.err = (tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") for _ in range(2))
+        command = [sys.executable, str(HERE / "random_run.py"), "--worker", str(first), str(count), *flags]
+        self.process = subprocess.Popen(command, stdout=self.out, stderr=self.err)
+
+    def said(self) -> tuple[str, str]:
+        self.process.wait()
+        for f in (self.out, self.err):
+            f.seek(0)
+        return self.out.read(), self.err.read()
 
 
-def read_batch(process: subprocess.Popen, totals: Totals) -> int:
+def read_batch(batch: Batch, totals: Totals) -> int:
     """Returns the last seed it began, or 0 when it ended well."""
-    out, err = process.communicate()
+    out, err = batch.said()
+    process = batch.process
     begun = 0
     for text in out.splitlines():
         if not text.startswith("{"):
@@ -385,18 +397,17 @@ def run(
     totals = Totals()
     flags = ["--no-torch"] * (not use_torch) + ["--until-found"] * until_found + ["--whole"] * whole
     todo = [(i, min(batch, first + count - i)) for i in range(first, first + count, batch)][::-1]
-    going: list[tuple[int, int, subprocess.Popen]] = []
+    going: list[Batch] = []
     while todo or going:
         while todo and len(going) < jobs:
-            i, n = todo.pop()
-            going.append((i, n, run_batch(i, n, flags)))
-        i, n, process = going.pop(0)
-        stopped = read_batch(process, totals)
-        if stopped and i + n > stopped + 1:
-            todo.append((stopped + 1, i + n - stopped - 1))
+            going.append(Batch(*todo.pop(), flags))
+        done = going.pop(0)
+        stopped, end = read_batch(done, totals), done.first + done.count
+        if stopped and end > stopped + 1:
+            todo.append((stopped + 1, end - stopped - 1))
         if until_found and totals.found or len(totals.found) > 20:
-            for _, _, other in going:
-                other.kill()
+            for other in going:
+                other.process.kill()
             break
     return totals
 

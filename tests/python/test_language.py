@@ -54,3 +54,19 @@ def test_same_as_pytorch(name: str, ours: Any, capfd: Any) -> None:
         assert got_error.removeprefix("RuntimeError: ") == want_error.removeprefix("RuntimeError: ")
         assert got_out == want_out
         same(got, want)
+
+
+def leaving() -> Any:
+    spec = importlib.util.spec_from_file_location("leaving", FILE.with_name("leaving.py"))
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["by_break", "by_break_and_continue", "by_all"])
+@pytest.mark.parametrize("items", [[], [1], [1, 2, 3], [1, 2, 3, 4, 5, 6], [9]])
+@pytest.mark.parametrize("v", [0, 7])
+def test_ways_out_of_with_are_pythons(name: str, items: list[int], v: int) -> None:
+    want = getattr(leaving(), name)(list(items), v)
+    assert getattr(rushlight.load(str(FILE.with_name("leaving.py"))), name)(items, v) == want
