@@ -263,14 +263,15 @@ RUSH_API void rush_context_set_pool(rush_context *c, int n_threads,
 RUSH_API rush_status rush_context_add_passes(rush_context *c, const char *names, rush_error *err) RUSH_CHECKED;
 /* torch.manual_seed: the default generator of the context. */
 RUSH_API rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err) RUSH_CHECKED;
-/* State of the context's default generator, in the bytes of torch.get_rng_state(). */
+/* State of the context's default generator, in the RUSH_GENERATOR_STATE_BYTES bytes of torch.get_rng_state().  RUSH_EARGUMENT:
+ * other bytes. */
 #define RUSH_GENERATOR_STATE_BYTES 5056
-/* A generator of its own, in such a state; new.  And the state that one is in: false when the value is none. */
-RUSH_API rush_status rush_generator_create(rush_context *c, const void *state, size_t n_bytes, rush_value *out, rush_error *err) RUSH_CHECKED;
-RUSH_API bool rush_generator_value_state(rush_value generator, void *state);
 RUSH_API rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes,
                                               rush_error *err) RUSH_CHECKED;
+/* A generator of its own, in such a state; new.  And the state that one is in: false when the value is none. */
+RUSH_API rush_status rush_generator_create(rush_context *c, const void *state, size_t n_bytes, rush_value *out, rush_error *err) RUSH_CHECKED;
+RUSH_API bool rush_generator_value_state(rush_value generator, void *state);
 /* What compilation did in a context (calls of threads that run at once may count as one).  Set struct_bytes before the call; it says afterwards how much was known. */
 typedef struct rush_compile_counters {
   size_t struct_bytes;
@@ -347,6 +348,7 @@ RUSH_API rush_status rush_tensor_from_dlpack_steal(rush_context *c, void *manage
 
 /* -- Other values (all new) --------------------------------------------------------------------- */
 
+/* Copies the bytes. */
 RUSH_API rush_status rush_string_create(rush_context *c, const char *utf8, size_t n_bytes, rush_value *out,
                                         rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_complex_create(rush_context *c, double re, double im, rush_value *out,
@@ -558,16 +560,16 @@ RUSH_API rush_status rush_gradients(rush_context *c, const rush_value *outputs, 
 /* The same for all leaves that the outputs depend on: what comes is added to their gradients (rush_tensor_grad). */
 RUSH_API rush_status rush_backward(rush_context *c, const rush_value *outputs, const rush_value *grad_outputs, size_t n_outputs,
                                    const rush_gradient_options *options, rush_error *err) RUSH_CHECKED;
-/* What rush_backward added up for a leaf, new, or None; and setting it (None: nothing). */
+/* What rush_backward added up for a leaf, new, or None; and setting it (None: nothing).  RUSH_EARGUMENT: not of the leaf's dtype and
+ * sizes. */
 RUSH_API rush_value rush_tensor_grad(const rush_tensor *t);
 RUSH_API rush_status rush_tensor_set_grad(rush_tensor *t, rush_value grad, rush_error *err) RUSH_CHECKED;
 /* Is it the result of a recorded operator? */
 RUSH_API bool rush_tensor_is_recorded(const rush_tensor *t);
 /* The tensor that recorded operators made t a view of, borrowed, or NULL. */
 RUSH_API const rush_tensor *rush_tensor_base(const rush_tensor *t);
-/* A leaf, as every tensor of the caller's that requires grad, may not be written to while gradients are recorded.  A tensor that stands for
- * something computed elsewhere may: off.  What it was before is then
- * among rush_gradient_leaves. */
+/* A leaf, as every tensor of the caller's that requires grad is, may not be written to while gradients are recorded.  A tensor that stands
+ * for something computed elsewhere may (off); what it held before a write is then among rush_gradient_leaves. */
 RUSH_API void rush_tensor_set_leaf(rush_tensor *t, bool on);
 /* The leaves that gradients of these tensors would reach, a list, new. */
 RUSH_API rush_status rush_gradient_leaves(rush_context *c, const rush_value *tensors, size_t n, rush_value *out,
