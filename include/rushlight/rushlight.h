@@ -322,6 +322,11 @@ RUSH_API rush_status rush_tensor_wrap_part(rush_context *c, rush_dtype dtype, in
                                            const int64_t *strides, int64_t offset, void *data, size_t n_bytes,
                                            void (*deleter)(void *user, void *data), void *user,
                                            rush_value *out, rush_error *err) RUSH_CHECKED;
+/* A tensor of torch's device meta: sizes and strides (elements, not negative), and no data, which reads as zeros.  Attributes of
+ * modules may be such; programs that ask for them fail (RUSH_ERAISED).  *out is new. */
+RUSH_API rush_status rush_tensor_new_meta(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes,
+                                          const int64_t *strides, rush_value *out, rush_error *err) RUSH_CHECKED;
+RUSH_API bool rush_tensor_is_meta(const rush_tensor *t);
 RUSH_API rush_dtype rush_tensor_dtype(const rush_tensor *t);
 RUSH_API int rush_tensor_n_dims(const rush_tensor *t);
 RUSH_API const int64_t *rush_tensor_sizes(const rush_tensor *t);   /* n_dims of them, borrowed */
@@ -401,9 +406,10 @@ typedef struct rush_load_options {
   size_t struct_bytes;
   bool check_full;  /* CRC of every record, not only of the small ones */
   bool copy;        /* copy tensor data: for a file that may change while it is open */
+  bool meta;        /* tensors have sizes and no data (rush_tensor_is_meta): nothing of them is read */
   const char *name; /* for messages, where there is no path */
 } rush_load_options;
-#define RUSH_LOAD_OPTIONS_INIT {sizeof(rush_load_options), false, false, NULL}
+#define RUSH_LOAD_OPTIONS_INIT {sizeof(rush_load_options), false, false, false, NULL}
 
 /* A TorchScript or torch.export archive from a path (mapped; its tensors are used in place). */
 RUSH_API rush_status rush_module_load(rush_context *c, const char *path, const rush_load_options *options,

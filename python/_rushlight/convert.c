@@ -191,6 +191,29 @@ static int quantized_in(py_call *call, PyObject *o, rush_value *out)
   return remember_torch(call, o, out);
 }
 
+/* A tensor without data: 1, or -1 with an exception. */
+static int meta_in(py_call *call, PyObject *o, rush_value *out)
+{
+  int64_t sizes[64], strides[64];
+  void *data;
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *dtype = PyObject_GetAttrString(o, "dtype");
+  PyObject *number = dtype ? PyDict_GetItemWithError(call->state->torch_names, dtype) : NULL;
+  int n = number ? torch_geometry(o, sizes, strides, &data) : -1;
+
+  if (!number && !PyErr_Occurred())
+    PyErr_Format(PyExc_TypeError, "tensors of %S are not known here", dtype);
+  Py_XDECREF(dtype);
+  if (n < 0)
+    return -1;
+  if (rush_tensor_new_meta(call->state->context, (rush_dtype)PyLong_AsLong(number), n, sizes, strides, out, &err) != RUSH_OK) {
+    py_raise(call->state, &err);
+    return -1;
+  }
+  read_grad(call->state, o, out->as.tensor);
+  return remember_torch(call, o, out);
+}
+
 /* The quick way: 1 when it was taken, 0 to go the long one, -1 with an exception. */
 static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
 {
@@ -239,6 +262,8 @@ static int from_torch(py_call *call, PyObject *o, rush_value *out)
 
   if (attr_is_true(o, "is_quantized"))
     return quantized_in(call, o, out) < 0 ? -1 : 0;
+  if (call->takes_meta && attr_is_true(o, "is_meta"))
+    return meta_in(call, o, out) < 0 ? -1 : 0;
   if (!attr_is_true(o, "is_cpu")) {
     PyErr_SetString(PyExc_ValueError, "the tensor is not on the CPU: pass tensor.cpu()");
     return -1;
@@ -592,6 +617,8 @@ PyObject *py_tensor_to_torch(py_state *st, rush_value v)
 {
   if (is_quantized(rush_tensor_dtype(v.as.tensor)))
     return through_quantized("to_torch", py_tensor_wrap(st, v));
+  if (rush_tensor_is_meta(v.as.tensor))
+    return through_quantized("meta_to_torch", py_tensor_wrap(st, v));
   PyObject *quick = st->exchange ? py_exchange_write(st->exchange, st->context, v.as.tensor) : NULL;
   if (quick)
     return quick;

@@ -3,17 +3,17 @@
 
 PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
 {
-  static char *names[] = {"source", "check_full", "copy", "name", "type", NULL};
+  static char *names[] = {"source", "check_full", "copy", "name", "type", "meta", NULL};
   py_state *st = PyModule_GetState(m);
   rush_load_options options = RUSH_LOAD_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
   rush_module *module = NULL;
   PyObject *source, *path = NULL, *type = (PyObject *)st->module_type;
-  int full = 0, copy = 0;
+  int full = 0, copy = 0, meta = 0;
   rush_status status;
   Py_buffer b;
 
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzO", names, &source, &full, &copy, &options.name, &type))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzOp", names, &source, &full, &copy, &options.name, &type, &meta))
     return NULL;
   if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type)) {
     PyErr_Format(PyExc_TypeError, "load(): expected a subclass of Module as `type`, not %R", type);
@@ -21,6 +21,7 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
   }
   options.check_full = full;
   options.copy = copy;
+  options.meta = meta;
   if (PyObject_CheckBuffer(source)) {
     if (PyObject_GetBuffer(source, &b, PyBUF_SIMPLE) < 0)
       return NULL;

@@ -343,7 +343,7 @@ static bool has_method(py_module *m, const char *name)
 static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
   py_module *m = (py_module *)self;
-  bool python = m->is_hooked || !m->module || (!has_method(m, "forward") && has_method(m, "forward__0"));
+  bool python = m->is_hooked || !m->module || !has_method(m, "forward");
   PyObject *forward = python ? PyObject_GetAttrString(self, "_call_impl") : py_method_new(m->state, self, "forward");
   PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
 
@@ -532,7 +532,7 @@ static bool attr_is_tensor(rush_value object, const char *name)
 int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
 {
   const char *text = PyUnicode_AsUTF8(name);
-  py_call call = {.state = st};
+  py_call call = {.state = st, .takes_meta = true};
   rush_error err = RUSH_ERROR_INIT;
   int result = -1;
   rush_value v;

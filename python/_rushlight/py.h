@@ -85,6 +85,7 @@ typedef struct py_call {
   bool saw_torch, saw_numpy, saw_ours;
   PyObject *generator; /* torch's, which gets the state back that `drawn` is left in; or NULL */
   rush_value drawn;
+  bool takes_meta;  /* tensors of torch's device meta; else they are refused: programs do not run on them */
   bool strict_text; /* a result that is no UTF-8 is an error, as in PyTorch */
 } py_call;
 

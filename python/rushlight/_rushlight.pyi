@@ -237,7 +237,6 @@ class Module:
     def __getattribute__(self, name: str, /) -> Any: ...
 
 def _set_module_class(cls: builtins.type[Module]) -> None: ...
-
 def load(
     source: str | PathLike[str] | bytes | bytearray | memoryview,
     check_full: _bool = False,
@@ -353,8 +352,19 @@ def define_text(host: Any, like: Function | None, text: str, prefix: str, scope:
 class Unit:
     def __new__(cls, host: Any, /) -> Self: ...
     def add_source(self, file: str, text: str, first_line: int = 1, /) -> Any: ...
-    def define(self, name: str, source: Any, line: int, scope: Any, self_type: Type | None = None, flags: int = 0,
-               drop_body: str | None = None, signature: Any = ..., signature_line: int = ..., /) -> Function: ...
+    def define(
+        self,
+        name: str,
+        source: Any,
+        line: int,
+        scope: Any,
+        self_type: Type | None = None,
+        flags: int = 0,
+        drop_body: str | None = None,
+        signature: Any = ...,
+        signature_line: int = ...,
+        /,
+    ) -> Function: ...
     def add_class(self, name: str, kind: int, object: Any, container: int = 0, /) -> Type: ...
     def make_type(self, kind: int, elems: Any = (), /) -> Type: ...
     def parse_type(self, text: str, scope: Any, /) -> Type: ...

@@ -34,15 +34,17 @@ class ConstMap:
             raise AttributeError(name) from None
 
 
-def check_device(map_location: Any) -> None:
-    """Everything is loaded to the CPU; what else is asked for is refused as torch refuses it there."""
+def is_meta(map_location: Any) -> bool:
+    """Is it the device meta?  Else tensors go to the CPU; what else is asked for is refused as torch refuses it there."""
     if map_location is None:
-        return
+        return False
     kind = getattr(map_location, "type", None)  # torch.device
     if not isinstance(map_location, str) and not isinstance(kind, str):
         found = type(map_location)
         raise ValueError(f"map_location should be either None, string or torch.device, but got type: {found}")
     name = str(map_location)
+    if not name:
+        raise RuntimeError("Device string must not be empty")
     kind = re.sub(r":\d+$", "", name)
     if kind not in _DEVICES:
         kinds = ", ".join(_DEVICES)
@@ -53,8 +55,11 @@ def check_device(map_location: Any) -> None:
             "If you are running on a CPU-only machine, please use torch.load with "
             "map_location=torch.device('cpu') to map your storages to the CPU."
         )
-    if kind != "cpu":
+    if kind == "xla":
+        raise RuntimeError("supported devices include CPU, CUDA, HPU and privateuseone however got XLA")
+    if kind not in ("cpu", "meta"):
         raise RuntimeError(f"Rushlight is not linked with support for {kind} devices")
+    return kind == "meta"
 
 
 def load(
@@ -64,7 +69,7 @@ def load(
     options: dict[str, Any],
 ) -> Any:
     """A module of the type in `options`."""
-    check_device(map_location)
+    meta = is_meta(map_location)
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
         if not os.path.exists(name):
@@ -75,7 +80,7 @@ def load(
         if not hasattr(source, "read"):
             raise TypeError(f"load() takes a path, bytes or a binary file, not {type(source).__name__}")
         source = source.read()
-    module = _rushlight.load(source, **options)
+    module = _rushlight.load(source, meta=meta, **options)
     if extra_files:
         found = _rushlight.extra_files(module)
         extra_files.update({name: found.get(name, b"") for name in extra_files})

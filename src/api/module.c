@@ -17,6 +17,7 @@ static rush_status load(rush_context *c, archive_source *from, const rush_load_o
   if (o) {
     from->check_full = o->check_full;
     from->copy = o->copy;
+    from->meta = o->meta;
     from->name = o->name;
   }
   return module_load(&cx, from, out);

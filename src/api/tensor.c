@@ -96,6 +96,28 @@ rush_status rush_tensor_wrap_part(rush_context *c, rush_dtype dtype, int n_dims,
               user, out, err);
 }
 
+rush_status rush_tensor_new_meta(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes, const int64_t *strides,
+                                 rush_value *out, rush_error *err)
+{
+  size_t reach;
+  storage *st;
+  rush_tensor *t;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(check_shape(n_dims, sizes, (int)dtype, err));
+  if (!reach_bytes(n_dims, sizes, strides, dtype_bytes((int)dtype), &reach))
+    return error_set(err, RUSH_EARGUMENT, "strides must not be negative, nor reach beyond the address space");
+  TRY(storage_new_meta(&cx, reach, &st));
+  rush_status s = tensor_new_view(&cx, st, (int)dtype, n_dims, sizes, strides, 0, &t);
+  if (s == RUSH_OK)
+    *out = value_tensor_steal(t);
+  storage_release(st);
+  return s;
+}
+
+bool rush_tensor_is_meta(const rush_tensor *t) { return tensor_is_meta(t); }
+
 rush_dtype rush_tensor_dtype(const rush_tensor *t) { return (rush_dtype)t->dtype; }
 int rush_tensor_n_dims(const rush_tensor *t) { return t->n_dims; }
 const int64_t *rush_tensor_sizes(const rush_tensor *t) { return t->sizes; }

@@ -167,10 +167,12 @@ static void load_body(session *s, void *arg)
   zip_archive *z = zip_open(s, map, job->from->check_full);
   if (job->from->check_full)
     zip_check(s, z);
+  if (job->from->meta && (!zip_find(z, "data.pkl") || zip_find(z, "model.json")))
+    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "%s: only TorchScript of PyTorch 1.4 or newer loads without its data", map->name);
   if (zip_find(z, "models/model.json") || zip_find(z, "archive_format") || zip_find_name(z, STR("serialized_exported_program.json")))
     exported_program_load(s, z, job->m);
   else if (zip_find(z, "model.json") || (zip_find(z, "data.pkl") && (zip_find(z, "constants.pkl") || has_code(z))))
-    torchscript_load(s, z, job->m);
+    torchscript_load(s, z, job->from->meta, job->m);
   else if (zip_find(z, "data.pkl"))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
                         "%s: a torch.save file of plain data holds no program: save it with torch.jit.save or "

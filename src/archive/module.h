@@ -34,7 +34,7 @@ typedef struct archive_source {
   int (*read)(void *user, uint64_t offset, void *buffer, size_t n);
   void *user;
   const char *name; /* for messages; NULL: the path, or "archive" */
-  bool check_full, copy;
+  bool check_full, copy, meta;
 } archive_source;
 
 /* Opens either format (told apart by their records).  *out is new. */

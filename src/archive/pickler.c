@@ -89,7 +89,7 @@ static void put_storage(pickler *p, const rush_tensor *t)
   pickle_str(p->w, STR("storage"));
   put_global(p, session_printf(p->s, "torch.%sStorage", dtype_aten_name(t->dtype)));
   pickle_str(p->w, str_of(session_printf(p->s, "%u", number)));
-  pickle_str(p->w, STR("cpu"));
+  pickle_str(p->w, t->st->origin == STORAGE_META ? STR("meta") : STR("cpu"));
   pickle_int(p->w, (int64_t)(t->st->n_bytes / dtype_bytes(t->dtype)));
   put_op(p, PICKLE_OP_TUPLE);
   put_op(p, PICKLE_OP_BINPERSID);

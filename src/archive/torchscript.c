@@ -10,6 +10,7 @@ typedef struct ts_reader {
   zip_archive *zip; /* retained for code that is compiled later */
   program *program;
   bool is_legacy; /* of PyTorch 1.0 to 1.3: classes are in libs/ */
+  bool meta;      /* tensors have no data */
 } ts_reader;
 
 /* -- Small records -------------------------------------------------------------------------------------- */
@@ -112,6 +113,7 @@ static unpickler *new_unpickler(session *s, ts_reader *r, const char *folder)
 
   unpickler_init(u, s, r->zip, folder, &r->program->types);
   u->big_endian = is_big_endian(s, r->zip);
+  u->meta = r->meta;
   u->find_class = find_class;
   u->parse_type = parse_type;
   u->user = r;
@@ -142,7 +144,7 @@ static void read_constants(session *s, ts_reader *r)
   p->n_constants = (uint32_t)n;
 }
 
-void torchscript_load(session *s, zip_archive *z, module *m)
+void torchscript_load(session *s, zip_archive *z, bool meta, module *m)
 {
   program *p = program_new(s, s->cx->ctx);
 
@@ -151,6 +153,7 @@ void torchscript_load(session *s, zip_archive *z, module *m)
   r->files = (script_files){.find = find_code, .user = r, .version = read_version(s, z)};
   r->zip = zip_retain(z);
   r->program = p;
+  r->meta = meta;
   p->files = r;
   size_t n = strlen(z->map->name);
   p->file = memcpy(session_alloc_in(s, &p->mem, n + 1), z->map->name, n);

@@ -108,6 +108,19 @@ storage *unpickler_storage(unpickler *u, str key, int dtype)
   return st;
 }
 
+static storage *meta_storage(unpickler *u, str key, size_t n_bytes)
+{
+  storage *st = table_get(&u->storages, key);
+
+  if (st)
+    return st;
+  session_check(u->s, storage_new_meta(u->s->cx, n_bytes, &st));
+  session_defer(u->s, storage_unref, st);
+  if (!table_put(&u->storages, key, st))
+    session_check(u->s, call_nomem(u->s->cx));
+  return st;
+}
+
 static storage *late_storage_of(unpickler *u, const pickle_node *n, str key, int dtype, size_t n_bytes)
 {
   late_storage *l = table_get(u->late, key);
@@ -144,7 +157,10 @@ static storage *load_storage(unpickler *u, const pickle_node *n, int *dtype)
     pickle_fail(u->s, u->p, n, "storage '%.*s' has %lld elements", (int)key.len, key.p, (long long)count);
   if (u->late && t->n > 5 && t->at[5]->kind != PICKLE_NONE)
     pickle_fail(u->s, u->p, n, "storage '%.*s' is a view of another, as PyTorch before 0.4 wrote", (int)key.len, key.p);
-  storage *st = u->late ? late_storage_of(u, n, key, *dtype, wanted) : unpickler_storage(u, key, *dtype);
+  bool meta = u->meta || (t->at[3]->kind == PICKLE_STR && str_is(pickle_need_str(u->s, u->p, t->at[3], "device"), "meta"));
+  storage *st = meta      ? meta_storage(u, key, wanted)
+                : u->late ? late_storage_of(u, n, key, *dtype, wanted)
+                          : unpickler_storage(u, key, *dtype);
   if (!st)
     pickle_fail(u->s, u->p, n, "there is no storage '%.*s'", (int)key.len, key.p);
   if (st->n_bytes < wanted)

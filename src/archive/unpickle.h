@@ -24,6 +24,7 @@ struct unpickler {
   const zip_archive *zip;  /* NULL: storages are `late` */
   const char *folder;      /* of storages: "data/", "constants/" */
   bool big_endian;
+  bool meta;               /* storages have no data, whatever the archive has */
   table storages;          /* key -> storage, owned */
   table *late;             /* torch.save's old format: key -> late_storage */
   size_t late_bytes;       /* that they may still take */

@@ -89,7 +89,8 @@ static void write_pickle(archive_writer *a, pickler *p, const char *name)
   str bytes = pickle_finish(p->w);
 
   for (uint32_t i = 0; i < p->n_storages; i++)
-    zip_write(a->zip, session_printf(a->s, "%s/%u", name, i), p->storages[i]->data, p->storages[i]->n_bytes);
+    zip_write(a->zip, session_printf(a->s, "%s/%u", name, i), p->storages[i]->data,
+              p->storages[i]->origin == STORAGE_META ? 0 : p->storages[i]->n_bytes);
   zip_write(a->zip, session_printf(a->s, "%s.pkl", name), bytes.p, bytes.len);
 }
 

@@ -257,7 +257,9 @@ static void fold_plain_attributes(freezer *z)
 
 static bool is_folded(rush_value v, uint32_t depth)
 {
-  if (is_plain(v) || v.tag == RUSH_TAG_TENSOR)
+  if (v.tag == RUSH_TAG_TENSOR)
+    return !v.as.tensor || !tensor_is_meta(v.as.tensor); /* without data nothing can be computed of it */
+  if (is_plain(v))
     return true;
   if (depth == 0)
     return false;

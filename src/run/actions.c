@@ -207,7 +207,7 @@ rush_status act_module_index(call_ctx *cx, frame *f, const site *s)
   str name = key.tag == RUSH_TAG_STRING ? value_str(key) : str_of(digits);
   int slot = class_attr_index(m->type, name);
   if (slot < 0)
-    return call_fail(cx, "%s has no module '%.*s'", m->type->name, (int)name.len, name.p);
+    return call_fail(cx, "%s does not have a field with name '%.*s'", m->type->name, (int)name.len, name.p);
   rush_value v = value_retain(m->slots[slot]);
   drop_operands(f, s);
   give(f, s, 0, v);

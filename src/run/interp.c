@@ -34,6 +34,11 @@ static rush_status fail_unset(call_ctx *cx, const rush_object *o, uint32_t slot)
   return call_fail(cx, "attribute '%s' of %s was not set", o->type->cls->attrs[slot].name, o->type->name);
 }
 
+static rush_status fail_meta(call_ctx *cx, const rush_object *o, uint32_t slot)
+{
+  return call_fail(cx, "attribute '%s' of %s is on the device meta: it has no data", o->type->cls->attrs[slot].name, o->type->name);
+}
+
 static rush_status push_interface(call_ctx *cx, call_stack *s, frame *caller, const site *st,
                                   frame **out)
 {
@@ -423,6 +428,11 @@ L_GET_ATTR: {
   if (UNLIKELY(v.tag == RUSH_TAG_UNSET)) {
     SAVE();
     status = fail_unset(cx, R[i.b].as.object, i.c);
+    goto failed;
+  }
+  if (UNLIKELY(v.tag == RUSH_TAG_TENSOR && v.as.tensor && tensor_is_meta(v.as.tensor))) {
+    SAVE();
+    status = fail_meta(cx, R[i.b].as.object, i.c);
     goto failed;
   }
   R[i.a] = value_retain(v);

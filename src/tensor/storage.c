@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/threads.h"
 #include "tensor/tensor_int.h"
@@ -189,6 +190,31 @@ rush_status storage_wrap(call_ctx *cx, void *data, size_t n_bytes, storage_origi
   return RUSH_OK;
 }
 
+static void unmap_meta(void *storage_of, void *data)
+{
+  (void)munmap(data, ((const storage *)storage_of)->n_bytes);
+}
+
+/* Pages that nobody touches: any reader is safe, whatever way it came. */
+rush_status storage_new_meta(call_ctx *cx, size_t n_bytes, storage **out)
+{
+  storage *st;
+
+  TRY(storage_wrap(cx, NULL, n_bytes, STORAGE_META, NULL, NULL, &st));
+  if (n_bytes) {
+    void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+      storage_release(st);
+      return call_nomem_bytes(cx, n_bytes);
+    }
+    st->data = p;
+    st->deleter = unmap_meta;
+    st->user = st;
+  }
+  *out = st;
+  return RUSH_OK;
+}
+
 static void drop_data(storage *st)
 {
   if (st->deleter)
@@ -244,8 +270,9 @@ static rush_status print_value(call_ctx *cx, text_buf *out, void *p)
 static rush_status copy_value(call_ctx *cx, void *p, rush_value *out)
 {
   storage *st = p, *copy;
-  TRY(storage_new(cx, st->n_bytes, &copy));
-  if (st->n_bytes)
+  bool meta = st->origin == STORAGE_META;
+  TRY(meta ? storage_new_meta(cx, st->n_bytes, &copy) : storage_new(cx, st->n_bytes, &copy));
+  if (st->n_bytes && !meta)
     memcpy(copy->data, st->data, st->n_bytes);
   *out = value_heap_steal(RUSH_TAG_STORAGE, copy);
   return RUSH_OK;

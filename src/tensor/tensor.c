@@ -444,9 +444,21 @@ rush_status tensor_to_dtype(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor
   return copied(cx, c, t, out);
 }
 
+static rush_status clone_meta(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
+{
+  storage *st;
+
+  TRY(storage_new_meta(cx, t->st->n_bytes, &st));
+  rush_status s = tensor_new_view(cx, st, t->dtype, t->n_dims, t->sizes, t->strides, t->offset, out);
+  storage_release(st);
+  return s;
+}
+
 rush_status tensor_clone(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
   rush_tensor *c;
+  if (tensor_is_meta(t))
+    return clone_meta(cx, t, out);
   TRY(tensor_new_like(cx, t, DTYPE_NONE, &c));
   return copied(cx, c, t, out);
 }

@@ -44,7 +44,8 @@ struct storage {
 typedef enum storage_origin {
   STORAGE_OURS,   /* mem_alloc_data */
   STORAGE_MAPPED, /* a mapped file, private: written pages are copied by the kernel */
-  STORAGE_FOREIGN /* the caller's memory */
+  STORAGE_FOREIGN, /* the caller's memory */
+  STORAGE_META     /* of torch's device meta: reads as zeros and takes no memory; programs do not get it (L_GET_ATTR) */
 } storage_origin;
 
 /* Quantizer of per-tensor or per-channel affine tensors. */
@@ -120,6 +121,9 @@ rush_status storage_new(call_ctx *cx, size_t n_bytes, storage **out) RUSH_CHECKE
 rush_status storage_wrap(call_ctx *cx, void *data, size_t n_bytes, storage_origin origin,
                          void (*deleter)(void *, void *), void *user, storage **out) RUSH_CHECKED;
 
+/* For tensors that have sizes and no data. */
+rush_status storage_new_meta(call_ctx *cx, size_t n_bytes, storage **out) RUSH_CHECKED;
+
 static inline rush_tensor *tensor_retain(rush_tensor *t)
 {
   if (t)
@@ -153,6 +157,7 @@ static inline rush_value value_tensor_steal(rush_tensor *t)
 
 static inline bool tensor_is_contiguous(const rush_tensor *t) { return t->h.flags & TENSOR_CONTIGUOUS; }
 static inline bool tensor_requires_grad(const rush_tensor *t) { return t->h.flags & TENSOR_REQUIRES_GRAD; }
+static inline bool tensor_is_meta(const rush_tensor *t) { return t->st && t->st->origin == STORAGE_META; }
 static inline size_t tensor_item_bytes(const rush_tensor *t) { return dtype_bytes(t->dtype); }
 bool tensor_is_dense(const rush_tensor *t); /* non-overlapping and dense in some order */
 /* contiguous in torch.channels_last (4-d) or channels_last_3d (5-d) order. */

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import pathlib
 import sys
+import zipfile
 from typing import Any
 
 import pytest
@@ -133,3 +135,77 @@ def test_containers_with_one_wrong_value() -> None:
     for _ in range(20):  # what was converted before the wrong value is given back once
         with pytest.raises(RuntimeError, match="Expected a value of type 'Dict"):
             script({"a": x, "b": (x,)})
+
+
+class Plain(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.flag, self.size, self.rate, self.name = True, 1, 1.5, "x"
+        self.names, self.pairs, self.pair, self.nothing = ["a"], {"a": 1}, (1, "a"), None
+        self.register_buffer("b", torch.ones(1))
+
+    def forward(self, x):
+        return x
+
+
+ATTRIBUTES: list[tuple[str, object]] = [
+    ("flag", 3), ("flag", None), ("flag", "x"), ("size", True), ("size", "x"), ("size", 2**70), ("rate", 2), ("rate", None),
+    ("name", 3), ("names", [1]), ("names", ("b",)), ("names", 3), ("pairs", {"a": "b"}), ("pairs", [1]), ("pair", (1, 2)),
+    ("pair", [2, "b"]), ("pair", 3), ("nothing", 3),
+]  # fmt: skip
+
+
+def test_attributes_take_what_torchs_take() -> None:
+    ours, theirs = rushlight.script(Plain()), torch.jit.script(Plain())
+    for name, value in ATTRIBUTES:
+        said = []
+        for module in (ours, theirs):
+            try:
+                setattr(module, name, value)
+                said.append(repr(getattr(module, name)))
+            except RuntimeError as error:
+                said.append(str(error))
+        assert said[0] == said[1], (name, value)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda m: m.train("x"),
+        lambda m: m.register_buffer("c", torch.ones(1)),
+        lambda m: m.register_parameter("c", torch.nn.Parameter(torch.ones(1))),
+        lambda m: m.load_state_dict(3),
+        lambda m: delattr(m, "b"),
+        lambda m: delattr(m, "absent"),
+    ],
+)
+def test_refusals_of_modules(act: Any) -> None:
+    said = []
+    for script in (rushlight.script, torch.jit.script):
+        with pytest.raises((RuntimeError, ValueError, TypeError, AttributeError)) as error:
+            act(script(Plain()))
+        said.append((error.type, str(error.value)))
+    assert said[0] == said[1]
+
+
+class Ignored(torch.nn.Module):
+    @torch.jit.ignore
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @torch.jit.export
+    def other(self, x):
+        return x
+
+
+def test_an_ignored_forward_is_pythons() -> None:
+    module = rushlight.script(Ignored())
+    assert module(torch.ones(1)) == 2 and module.forward(torch.ones(1)) == 2
+
+
+def test_saved_code_is_torchs() -> None:
+    texts = []
+    for script in (rushlight.script, torch.jit.script):
+        archive = zipfile.ZipFile(io.BytesIO(script(torch.nn.Sequential(torch.nn.ReLU(), Plain())).save_to_buffer()))
+        texts.append({n.split("/", 1)[1]: archive.read(n) for n in archive.namelist() if n.endswith(".py")})
+    assert texts[0] == texts[1]

@@ -40,10 +40,53 @@ def not_compatible(of: Any, interface: Any) -> str:
     return said
 
 
+_WHOLE = (kinds.T_INT, kinds.T_FLOAT, kinds.T_BOOL, kinds.T_TENSOR)  # lists of these are converted at once
+
+
+def _cannot(value: Any, t: Any) -> str | None:
+    """Why the value is none of the type's; None: it is one, or nobody knows why not."""
+    kind = t.kind_number
+    if kind == kinds.T_NONE:
+        return f"Cannot cast {value} to None"
+    if kind == kinds.T_OPTIONAL:
+        return None if value is None else _cannot(value, t.elems[0])
+    if kind in (kinds.T_LIST, kinds.T_TUPLE, kinds.T_DICT) and not (kind == kinds.T_LIST and t.elems[0].kind_number in _WHOLE):
+        try:
+            items = [item for pair in dict(value).items() for item in pair] if kind == kinds.T_DICT else list(value)
+        except (TypeError, ValueError) as error:
+            return f"{type(error).__name__}: {error}"
+        if kind == kinds.T_TUPLE and len(items) != len(t.elems):
+            return None
+        whys = (_cannot(item, t.elems[i % len(t.elems)]) for i, item in enumerate(items))
+        return next((why for why in whys if why is not None), None)
+    plain = {kinds.T_INT: int, kinds.T_FLOAT: (int, float), kinds.T_BOOL: bool, kinds.T_STRING: str, kinds.T_COMPLEX: complex}
+    if kind in plain and isinstance(value, plain[kind]) and not (kind == kinds.T_INT and not -(2**63) <= value < 2**63):
+        return None
+    if kind not in (*plain, kinds.T_LIST):
+        return None
+    return (
+        f"Unable to cast Python instance of type {type(value)} to C++ type '?' "
+        "(#define PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"
+    )
+
+
+def _attribute_type(module: Any, name: str) -> Any:
+    return next((t for have, t, _ in door().unit.type_of_object(module).attrs if have == name), None)
+
+
+def converted(module: Any, name: str, value: Any) -> Any:
+    """What torch makes of a value for the attribute: bools of what has a truth, tuples of lists."""
+    t = _attribute_type(module, name)
+    if t is not None and t.kind_number == kinds.T_BOOL and (value is None or hasattr(type(value), "__bool__")):
+        return bool(value)
+    if t is not None and t.kind_number == kinds.T_TUPLE and isinstance(value, list):
+        return tuple(value)
+    return value
+
+
 def misfit(module: Any, name: str, value: Any) -> str:
     """What is said of a value that the module's attribute of that name does not take."""
-    unit = door().unit
-    t = next((t for have, t, _ in unit.type_of_object(module).attrs if have == name), None)
+    unit, t = door().unit, _attribute_type(module, name)
     if t is None:
         return f"there is no attribute '{name}' to set"
     if isinstance(value, _rushlight.Module):
@@ -51,4 +94,5 @@ def misfit(module: Any, name: str, value: Any) -> str:
         if t.kind_number == kinds.T_INTERFACE:
             return not_compatible(of, t)
         return f"Expected a value of type '{t.annotation_str}' for field '{name}', but found '{of.annotation_str}'"
-    return f"Could not cast attribute '{name}' to type {t.annotation_str}: Unable to cast {value} to {t.annotation_str}"
+    why = _cannot(value, t) or f"Unable to cast {value} to {t.annotation_str}"
+    return f"Could not cast attribute '{name}' to type {t.annotation_str}: {why}"

@@ -46,7 +46,7 @@ _SKIPPED = {  # of a module's __dict__
     "_forward_hooks",
     "_forward_hooks_with_kwargs", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called",
     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_modules",
-    "_initializing", "dump_patches", "_is_full_backward_hook",
+    "_initializing", "dump_patches",
 }  # fmt: skip
 
 
@@ -225,7 +225,7 @@ class ConcreteType:
         if name in self.failed:
             return (kinds.HIDDEN, self.failed[name])
         if name in self.ignored or name in self.facts.ignored_names:
-            return (kinds.HIDDEN, "(This attribute was ignored during compilation)")
+            return (kinds.HIDDEN, "attribute was ignored during compilation")
         return None
 
     def _method(self, name: str, fn: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Quantized tensors over the border to torch: elements are copied, with the quantizer's numbers."""
+"""Tensors that cross the border to torch in other ways than by their memory.
+
+Quantized ones are copied, with the quantizer's numbers; those of the device meta have none.
+"""
 
 from __future__ import annotations
 
@@ -32,3 +35,9 @@ def to_torch(t: Any) -> Any:
         scales, zeros = (torch.from_dlpack(call(f"q_per_channel_{what}")) for what in ("scales", "zero_points"))
         return torch._make_per_channel_quantized_tensor(integers, scales, zeros, call("q_per_channel_axis"))
     return torch._make_per_tensor_quantized_tensor(integers, call("q_scale"), call("q_zero_point"))
+
+
+def meta_to_torch(t: Any) -> Any:
+    """torch's tensor of ours that has no data."""
+    made = torch.empty_strided(tuple(t.shape), t.stride(), dtype=getattr(torch, str(t.dtype).rpartition(".")[2]), device="meta")
+    return made.requires_grad_(t.requires_grad)

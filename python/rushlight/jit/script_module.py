@@ -242,8 +242,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         forward = self._overloaded("forward") or (self._program_method("forward") if self._has("forward") else None)
+        forward = forward or self.__dict__.get("forward")  # one that is Python's
         if forward is None:
-            raise AttributeError("the module has no method 'forward'")
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute 'forward'")
         if not self._is_hooked:
             return forward(*args, **kwargs)
         for hook in self._hooks(True):
@@ -416,6 +417,9 @@ class CModule:
 
     def save_to_buffer(self, **options: Any) -> bytes:
         return self._module.save_to_buffer(**options)
+
+    def __repr__(self) -> str:
+        return f"ScriptObject <{self.qualified_name}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CModule) and self._module._is_same(other._module)

@@ -7,7 +7,7 @@ buffers and submodules are the program's: `_parameters`, `_buffers` and `_module
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -165,8 +165,11 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
 
     @property
     def forward(self) -> Any:
-        """The program's; a module without one has none."""
-        raise AttributeError("forward")
+        """The program's; where it has none, Python's, when it was ignored."""
+        try:
+            return self.__dict__["forward"]
+        except KeyError:
+            raise AttributeError("forward") from None
 
     def __init__(self) -> None:
         torch.nn.Module.__init__(self)
@@ -210,6 +213,8 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """torch.nn.Module's; a state of other tensors than torch's is copied too."""
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         if self._is_script and any(isinstance(v, torch.Tensor) for v in state_dict.values()) != bool(state_dict):
             return super().load_state_dict(state_dict, strict)
         return torch.nn.Module.load_state_dict(self, state_dict, strict, assign)
@@ -218,7 +223,27 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         """Set `training` here and in all submodules; returns self."""
         if not self._is_script:
             return torch.nn.Module.train(self, mode)
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
         return super().train(mode)
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        """torch.nn.Module's, of a module that is no program yet."""
+        if not self._is_script:
+            torch.nn.Module.register_buffer(self, name, tensor, persistent)
+        elif not (isinstance(name, str) and name in self._buffers):
+            raise RuntimeError(f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}")
+        else:
+            self._buffers[name] = tensor
+
+    def register_parameter(self, name: str, param: Any) -> None:
+        """torch.nn.Module's, of a module that is no program yet."""
+        if not self._is_script:
+            torch.nn.Module.register_parameter(self, name, param)
+        elif not (isinstance(name, str) and name in self._parameters):
+            raise RuntimeError(f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}")
+        else:
+            self._parameters[name] = param
 
     _call_impl = torch.nn.Module._call_impl
 
@@ -263,13 +288,16 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
     def _assign(self, name: str, value: Any) -> None:
         try:
             self._set(name, value)
-        except TypeError:
-            from .misfits import misfit
+        except (TypeError, OverflowError):
+            from .misfits import converted, misfit
 
-            raise RuntimeError(misfit(self, name, value)) from None
+            other = converted(self, name, value)
+            if other is value:
+                raise RuntimeError(misfit(self, name, value)) from None
+            self._assign(name, other)
 
     def __delattr__(self, name: str) -> None:
-        if self._is_script and name not in self.__dict__:
+        if self._is_script and any(name in names for names in (self._parameters, self._buffers, self._modules)):
             raise RuntimeError("cannot delete methods or parameters of a script module")
         if self._is_script:
             object.__delattr__(self, name)
