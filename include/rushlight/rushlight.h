@@ -520,14 +520,26 @@ typedef struct rush_named_value {
   rush_value value;
 } rush_named_value;
 
+/* Who keeps the gradients of leaves of its own while a program asks for gradients (backward() inside, .grad): a host whose tensors the
+ * program uses.  *known false: it has nothing to do with the leaf, which then keeps its own. */
+typedef struct rush_gradient_host {
+  void *user;
+  /* What it has: new, or None. */
+  rush_status (*get)(void *user, rush_value leaf, bool *known, rush_value *grad, rush_error *err);
+  /* `grad` arrived at the leaf; recorded where create_graph. */
+  rush_status (*add)(void *user, rush_value leaf, rush_value grad, bool create_graph, bool retain_graph, bool *known, rush_error *err);
+} rush_gradient_host;
+
 typedef struct rush_call_options {
   size_t struct_bytes;
   bool no_grad;         /* torch.no_grad() around the call */
   double limit_seconds; /* 0: the context's */
   struct rush_cancel *cancel; /* NULL: none */
-  bool record_gradients; /* rush_gradients can be asked of the results; with no_grad only of what the program computes where it enables it */
+  bool record_gradients; /* rush_gradients can be asked of the results; with no_grad only of what the program computes where it enables it.  Programs that ask for gradients
+                          * themselves (torch.autograd.grad, backward()) need it. */
+  const rush_gradient_host *gradient_host; /* NULL: none; used on the calling thread, until the call returns */
 } rush_call_options;
-#define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL, false}
+#define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL, false, NULL}
 
 /* Call a method (NULL: "forward") with positional arguments.  *result is new. */
 RUSH_API rush_status rush_module_call(rush_module *m, const char *method, const rush_value *args,

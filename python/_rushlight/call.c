@@ -214,12 +214,14 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
   py_state *st = call->state;
   bool sync = c->is_random && py_find_torch(st);
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
+  py_gradient_host host = {0};
   rush_error err = RUSH_ERROR_INIT;
   PyObject *out = NULL, *type, *value, *tb;
   rush_status status;
   rush_value result;
 
   choose_gradients(call, &options);
+  options.gradient_host = py_host_begin(&host, call, c->owner);
   if (sync && py_sync_generator(st, false) < 0)
     goto done;
   WITHOUT_GIL(status = run(c, a, &options, &result, &err));

@@ -200,10 +200,18 @@ static PyObject *new_leaf(py_call *call, rush_value v)
 {
   PyObject *o = py_tensor_to_torch(call->state, v);
   PyObject *r = o ? PyObject_CallMethod(o, "requires_grad_", NULL) : NULL;
+  rush_value grad = rush_tensor_grad(v.as.tensor);
 
-  Py_XDECREF(r);
+  if (r && grad.tag == RUSH_TAG_TENSOR) {
+    PyObject *g = py_tensor_to_torch(call->state, grad);
+    if (!g || PyObject_SetAttrString(o, "grad", g) < 0)
+      Py_CLEAR(r);
+    Py_XDECREF(g);
+  }
+  rush_value_release(grad);
   if (!r || py_remember(call, v, o) < 0)
     Py_CLEAR(o);
+  Py_XDECREF(r);
   return o;
 }
 
@@ -301,6 +309,76 @@ int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t 
   Py_XDECREF(leaves);
   Py_XDECREF(dirty);
   return result;
+}
+
+/* -- Gradients that a program asks for ------------------------------------------------------------------------ */
+
+/* The leaf's tensor of torch's, new, or NULL; an exception may be set. */
+static PyObject *torch_leaf(const py_gradient_host *h, rush_value leaf)
+{
+  PyObject *o = h->call->state->torch_tensor ? object_of(h->call, leaf.as.tensor) : NULL;
+
+  if (!o && h->owner && h->call->state->torch_tensor) {
+    look_at_parameters(h->owner);
+    o = object_of(h->call, leaf.as.tensor);
+  }
+  if (o && !PyObject_TypeCheck(o, (PyTypeObject *)h->call->state->torch_tensor))
+    Py_CLEAR(o);
+  return o;
+}
+
+static rush_status get_grad(void *user, rush_value leaf, bool *known, rush_value *grad, rush_error *err)
+{
+  py_gradient_host *h = user;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject *o = torch_leaf(h, leaf), *g = o ? PyObject_GetAttrString(o, "grad") : NULL;
+  rush_status st = RUSH_OK;
+
+  *known = o != NULL;
+  if (g && g != Py_None && py_to_value(h->call, g, grad) < 0)
+    Py_CLEAR(g);
+  if (o && !g)
+    st = py_fail_in_call(err);
+  Py_XDECREF(g);
+  Py_XDECREF(o);
+  PyGILState_Release(gil);
+  return st;
+}
+
+/* The gradient as torch's, new, with a history where it was recorded. */
+static PyObject *grad_out(py_gradient_host *h, rush_value grad)
+{
+  if (!rush_tensor_is_recorded(grad.as.tensor))
+    return py_tensor_to_torch(h->call->state, grad);
+  PyObject *list = PyList_New(0), *none = PyList_New(0), *o = NULL;
+  if (list && none && append_tensor(h->call->state, list, grad) == 0 && connect(h->call, h->owner, list, none) == 0)
+    o = object_of(h->call, grad.as.tensor);
+  Py_XDECREF(list);
+  Py_XDECREF(none);
+  return o;
+}
+
+/* What leads on from there is torch's. */
+static rush_status add_grad(void *user, rush_value leaf, rush_value grad, bool create_graph, bool retain_graph, bool *known, rush_error *err)
+{
+  py_gradient_host *h = user;
+  PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject *o = torch_leaf(h, leaf), *g = o ? grad_out(h, grad) : NULL;
+  PyObject *r = g ? PyObject_CallMethod(o, "backward", "OOO", g, retain_graph ? Py_True : Py_False, create_graph ? Py_True : Py_False) : NULL;
+  rush_status st = o && !r ? py_fail_in_call(err) : RUSH_OK;
+
+  *known = o != NULL;
+  Py_XDECREF(r);
+  Py_XDECREF(g);
+  Py_XDECREF(o);
+  PyGILState_Release(gil);
+  return st;
+}
+
+const rush_gradient_host *py_host_begin(py_gradient_host *h, py_call *call, PyObject *owner)
+{
+  *h = (py_gradient_host){.host = {.user = h, .get = get_grad, .add = add_grad}, .call = call, .owner = owner};
+  return &h->host;
 }
 
 /* -- For gradients.py --------------------------------------------------------------------------------------- */

@@ -180,6 +180,15 @@ PyObject *py_freeze(PyObject *m, PyObject *args);
 /* gradient.c: what of a recorded call's results has a history gets one in torch: before they are converted.  `owner` (or NULL) is
  * the module whose method it was. */
 int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t n);
+/* While the call runs, torch keeps the gradients of its tensors that the program asks for.  Zero-initialise, then py_host_begin. */
+typedef struct py_gradient_host {
+  rush_gradient_host host;
+  py_call *call;
+  PyObject *owner; /* borrowed, or NULL */
+} py_gradient_host;
+const rush_gradient_host *py_host_begin(py_gradient_host *h, py_call *call, PyObject *owner);
+/* The pending exception as a program's error. */
+rush_status py_fail_in_call(rush_error *err);
 PyObject *py_run_gradients(PyObject *m, PyObject *args);
 PyObject *py_gradient_leaves(PyObject *m, PyObject *list);
 PyObject *py_to_torch(PyObject *m, PyObject *o);

@@ -56,7 +56,7 @@ static PyObject *places(PyObject *traceback)
 }
 
 /* A pending exception of Python code that a program called, as PyTorch tells it: a RuntimeError that names it. */
-static rush_status fail_in_call(rush_error *err)
+rush_status py_fail_in_call(rush_error *err)
 {
   PyObject *type, *value, *traceback;
 
@@ -371,7 +371,7 @@ static rush_status call_python(void *user, void *object, const rush_value *args,
     rush_error_clear(&ignored);
   }
   if (converted != 0)
-    st = fail_in_call(err);
+    st = py_fail_in_call(err);
   Py_XDECREF(answer);
   Py_XDECREF(tuple);
   py_call_end(&call);

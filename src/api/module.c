@@ -176,6 +176,7 @@ static rush_status call_object(call_ctx *cx, const call_job *j, const named_arg 
 static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)
 {
   named_arg few[16];
+  call_recorder recorder;
 
   if (o && o->struct_bytes != sizeof(*o))
     return error_set(cx->err, RUSH_EARGUMENT, "rush_call_options has %zu bytes here, the caller says %zu", sizeof(*o),
@@ -186,7 +187,7 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
       cx->deadline_ns = clock_ns() + (uint64_t)(o->limit_seconds * 1e9);
     cx->cancel = (atomic_bool *)o->cancel;
     if (o->record_gradients)
-      autograd_begin(cx, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args);
+      autograd_begin(cx, &recorder, o->gradient_host, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args);
   }
   if (j->n_args > UINT32_MAX || j->n_named > 1000000)
     return error_set(cx->err, RUSH_EARGUMENT, "%zu arguments are too many", j->n_args + j->n_named);

@@ -167,13 +167,14 @@ rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t
 {
   function *f = function_in(rf);
   named_arg kwargs[64];
+  call_recorder recorder;
   call_ctx cx;
 
   TRY(api_begin(&cx, f->program->ctx, err));
   if (o) {
     cx.grad_mode = !o->no_grad;
     if (o->record_gradients)
-      autograd_begin(&cx, n_named > 0, args, n_args);
+      autograd_begin(&cx, &recorder, o->gradient_host, n_named > 0, args, n_args);
   }
   if (n_args > UINT32_MAX || n_named > COUNT_OF(kwargs))
     return error_set(err, RUSH_EARGUMENT, "%zu arguments are too many", n_args + n_named);

@@ -19,6 +19,8 @@ typedef struct walk {
   uint32_t *stack, n_stack, cap_stack;
   const grad_edge *wanted;  /* of the inputs, or NULL: every leaf */
   size_t n_wanted;
+  bool retain_graph;
+  const rush_gradient_host *host; /* or NULL */
 } walk;
 
 static void walk_free(walk *w)
@@ -413,21 +415,37 @@ static rush_status run_record(walk *w, const node *n)
   return RUSH_OK;
 }
 
-/* A leaf's gradient is added to what it has. */
+/* `part` is added to a gradient that is kept, in place or not; what is kept shares no memory with other gradients. */
+static rush_status keep(walk *w, rush_tensor **grad, rush_value part, bool in_place)
+{
+  rush_value args[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = *grad}, part}, sum;
+  if (*grad)
+    TRY(op_invoke_name(w->cx, in_place ? "aten::add_" : "aten::add", "Tensor", args, 2, &sum));
+  else
+    TRY(op_invoke_name(w->cx, "aten::clone", "", &part, 1, &sum));
+  tensor_release(*grad);
+  *grad = sum.as.tensor;
+  return RUSH_OK;
+}
+
+/* A leaf's gradient is added to what it has, or goes to the host. */
 static rush_status accumulate(walk *w, const node *n)
 {
   grad_meta *m = grad_meta_find(n->r->leaf);
+  bool known = false;
   if (!m || !n->grads || !is_tensor(n->grads[0]))
     return RUSH_OK;
-  rush_value v = value_retain(n->grads[0]);
-  if (m->grad) {
-    rush_value args[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = m->grad}, v};
-    rush_status st = op_invoke_name(w->cx, "aten::add", "Tensor", args, 2, &v);
-    value_release(args[1]);
-    TRY(st);
-  }
-  tensor_release(m->grad);
-  m->grad = v.as.tensor;
+  const rush_value leaf = {.tag = RUSH_TAG_TENSOR, .as.tensor = n->r->leaf};
+  if (w->host)
+    TRY(w->host->add(w->host->user, leaf, n->grads[0], w->cx->recorder != NULL, w->retain_graph, &known, w->cx->err));
+  return known ? RUSH_OK : keep(w, &m->grad, n->grads[0], !w->cx->recorder);
+}
+
+static rush_status keep_results(walk *w, const node *n)
+{
+  for (uint32_t k = 0; n->grads && k < n->r->n_made; k++)
+    if (n->r->made[k].keeper && is_tensor(n->grads[k]))
+      TRY(keep(w, &n->r->made[k].keeper->grad, n->grads[k], false));
   return RUSH_OK;
 }
 
@@ -439,7 +457,7 @@ static void capture(const walk *w, const node *n, rush_value *results)
 }
 
 /* Nodes whose gradients all came wait on the stack. */
-static rush_status run_all(walk *w, bool retain_graph, rush_value *results)
+static rush_status run_all(walk *w, rush_value *results)
 {
   for (uint32_t i = 0; i < w->n; i++)
     if (w->nodes[i].is_needed && !w->nodes[i].n_waiting)
@@ -448,6 +466,7 @@ static rush_status run_all(walk *w, bool retain_graph, rush_value *results)
     node n = w->nodes[w->stack[--w->n_stack]];
     TRY(call_poll(w->cx));
     capture(w, &n, results);
+    TRY(keep_results(w, &n));
     if (!n.r->o && !w->wanted)
       TRY(accumulate(w, &n));
     bool is_run = false;
@@ -457,7 +476,7 @@ static rush_status run_all(walk *w, bool retain_graph, rush_value *results)
     }
     if (is_run && n.grads)
       TRY(run_record(w, &n));
-    if (is_run && n.grads && !retain_graph)
+    if (is_run && n.grads && !w->retain_graph)
       grad_record_free_saved(n.r);
     for (uint32_t k = 0; k < n.r->n_tensors; k++) {
       node *to = n.r->tensors[k].edge.to ? find(w, n.r->tensors[k].edge.to) : NULL;
@@ -531,12 +550,14 @@ static rush_status check_unused(call_ctx *cx, const grad_request *q, const rush_
 
 rush_status grad_run(call_ctx *cx, const grad_request *q, rush_value *results)
 {
-  walk w = {.cx = cx, .n_wanted = q->n_inputs};
+  const call_recorder *outer = cx->recorder;
+  const bool mode = cx->grad_mode;
+  walk w = {.cx = cx, .n_wanted = q->n_inputs, .retain_graph = q->retain_graph || q->create_graph, .host = outer ? outer->host : NULL};
   grad_edge *wanted = mem_alloc_zero(cx->ctx, q->n_inputs * sizeof *wanted);
   if (!wanted)
     return call_nomem(cx);
   cx->grad_mode = q->create_graph;
-  cx->recorder = q->create_graph ? &autograd_recorder : NULL;
+  cx->recorder = !q->create_graph ? NULL : outer ? outer : &autograd_recorder;
   for (size_t i = 0; i < q->n_inputs; i++)
     results[i] = value_none();
   w.wanted = q->n_inputs ? wanted : NULL;
@@ -545,11 +566,13 @@ rush_status grad_run(call_ctx *cx, const grad_request *q, rush_value *results)
     st = start(&w, q);
   if (st == RUSH_OK) {
     count_waiting(&w);
-    st = run_all(&w, q->retain_graph || q->create_graph, results);
+    st = run_all(&w, results);
   }
   if (st == RUSH_OK)
     st = check_unused(cx, q, results);
   walk_free(&w);
+  cx->grad_mode = mode;
+  cx->recorder = outer;
   for (size_t i = 0; i < q->n_inputs; i++) {
     grad_record_release(wanted[i].to);
     if (st != RUSH_OK) {

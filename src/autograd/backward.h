@@ -4,6 +4,7 @@
  * many records give it a gradient, and run their formulas, each when all of its gradients came.  A gradient that never came
  * is undefined, and what only undefined ones lead to stays undefined: None.
  *
+ * Inside of a program's call (aten::backward) its recorder's host gets what belongs to its own leaves.
  * With create_graph the formulas are recorded, on what was saved as it was: its gradients can be taken again.
  * Cost: O(records + edges) beside the formulas.  Threads: one run at a time over the same records. */
 #ifndef RUSH_AUTOGRAD_BACKWARD_H

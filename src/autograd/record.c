@@ -7,9 +7,22 @@
 
 static rush_status set_shape(call_ctx *cx, grad_shape *s, const rush_tensor *t) RUSH_CHECKED;
 
+static void set_keeper(grad_meta *m, grad_meta *keeper)
+{
+  if (m->retains && m->edge.to)
+    m->edge.to->made[m->edge.result].keeper = keeper;
+}
+
+void grad_retain(grad_meta *m)
+{
+  m->retains = true;
+  set_keeper(m, m);
+}
+
 static void meta_destroy(void *p)
 {
   grad_meta *m = p;
+  set_keeper(m, NULL);
   grad_record_release(m->edge.to);
   tensor_release(m->base);
   tensor_release(m->grad);
@@ -171,7 +184,9 @@ rush_status grad_attach_steal(call_ctx *cx, rush_tensor *t, grad_edge e)
     return st;
   }
   grad_record *old = m->edge.to;
+  set_keeper(m, NULL);
   m->edge = e;
+  set_keeper(m, m);
   grad_record_release(old);
   if (m->base && grad_meta_find(m->base))
     m->seen = grad_meta_find(m->base)->generation;

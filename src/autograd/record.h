@@ -38,8 +38,10 @@ typedef struct grad_shape { /* of a tensor that is gone */
   int64_t *sizes; /* few, or a block */
 } grad_shape;
 
+struct grad_meta;
 typedef struct grad_tensor { /* one tensor among a record's arguments or results */
   grad_edge edge;            /* an argument's */
+  struct grad_meta *keeper;  /* of a result that keeps its gradient (retain_grad), borrowed: it clears this when it goes; or NULL */
   grad_shape shape;
   uint32_t version;          /* of the storage, when it was saved */
 } grad_tensor;
@@ -75,13 +77,16 @@ typedef struct grad_meta { /* of a tensor, in its extra */
   uint32_t generation;     /* of a base: moves with every recorded write to its memory */
   uint32_t seen;           /* of a view: the base's when the edge was made */
   rush_tensor *grad;       /* what accumulated, or NULL */
+  bool retains;            /* although it is no leaf */
 } grad_meta;
 
 /* The recorder: for call_ctx.recorder. */
 extern const call_recorder autograd_recorder;
-/* A call that records begins.  any: it may see more than the arguments (an object's tensors): what
- * requires grad may come at any time.  Where nothing does, recording costs nothing. */
-void autograd_begin(call_ctx *cx, bool any, const rush_value *args, size_t n_args);
+/* A call that records begins; *own is its recorder, host may be NULL.  any: it may see more than the arguments (an object's
+ * tensors): what requires grad may come at any time.  Where nothing does, recording costs nothing. */
+void autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args, size_t n_args);
+/* ask.c: torch.autograd.grad, backward(), .grad, retain_grad() inside of a program. */
+rush_status autograd_ask(rush_call *c) RUSH_CHECKED;
 
 static inline grad_meta *grad_meta_find(const rush_tensor *t)
 {
@@ -96,6 +101,8 @@ rush_status grad_edge_of(call_ctx *cx, rush_tensor *t, grad_edge *out) RUSH_CHEC
 grad_record *grad_leaf_of(const rush_tensor *t);
 /* t is about to be written to: its record as a leaf gets a header of its own, so that they do not hold each other. */
 rush_status grad_move_leaf(call_ctx *cx, rush_tensor *t) RUSH_CHECKED;
+/* A result's gradient is kept from now on. */
+void grad_retain(grad_meta *m);
 /* Is it the result of a recorded operator? */
 bool grad_is_recorded(const rush_tensor *t);
 /* t becomes result `e` (stolen) of a record; no history stays. */

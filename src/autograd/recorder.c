@@ -310,11 +310,13 @@ static rush_status after(rush_call *c)
   return RUSH_OK;
 }
 
-const call_recorder autograd_recorder = {.call = record, .before = before, .after = after};
+const call_recorder autograd_recorder = {.call = record, .before = before, .after = after, .ask = autograd_ask};
 
-void autograd_begin(call_ctx *cx, bool any, const rush_value *args, size_t n_args)
+void autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args, size_t n_args)
 {
-  cx->recorder = &autograd_recorder;
+  *own = autograd_recorder;
+  own->host = host;
+  cx->recorder = own;
   for (size_t i = 0; i < n_args && !any; i++)
     any = args[i].tag == RUSH_TAG_TENSOR ? args[i].as.tensor && tensor_requires_grad(args[i].as.tensor)
                                          : args[i].tag >= RUSH_TAG_LIST && args[i].tag <= RUSH_TAG_OBJECT;

@@ -147,6 +147,9 @@ typedef struct call_recorder {
   /* Around every other call, once the call's watch has CALL_RECORDED: views may have to follow what was written. */
   rush_status (*before)(rush_call *c);
   rush_status (*after)(rush_call *c);
+  /* The operators that ask for gradients. */
+  rush_status (*ask)(rush_call *c);
+  const rush_gradient_host *host; /* or NULL */
 } call_recorder;
 /* For the recorder: the operator itself; its body although it has a kernel; the arguments that a variant's base gets,
  * borrowed; does the variant write the base's next result to args[arg]? */

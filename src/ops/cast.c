@@ -240,7 +240,7 @@ rush_status kernel_requires_grad(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0);
   if (call_bool(c, 1) && dtype_class_of(t->dtype) < DTYPE_FLOAT)
-    return call_fail(c->cx, "only Tensors of floating point dtype can require gradients");
+    return call_fail(c->cx, "Only Tensors of floating point and complex dtype can require gradients");
   if (!call_bool(c, 1) && t->h.flags & TENSOR_HAS_GRAD_FN)
     return call_fail(c->cx, "you can only change requires_grad flags of leaf variables. If you want to use a computed "
                      "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");

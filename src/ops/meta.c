@@ -54,6 +54,17 @@ static bool same_sizes(const rush_tensor *a, const rush_tensor *b)
 }
 ANSWER_BOOL(is_same_size, same_sizes(t, call_tensor(c, 1)))
 
+/* Only a call that is recorded can ask. */
+rush_kernel kernel_ask_gradient;
+rush_status kernel_ask_gradient(rush_call *c)
+{
+  if (c->cx->recorder)
+    return c->cx->recorder->ask(c);
+  if (strcmp(c->op->schema->name, "prim::grad") == 0 && !call_tensor(c, 0)->extra)
+    return RUSH_OK;
+  return call_unsupported(c->cx, "%s in a call that records no gradients (record_gradients)", c->op->schema->name);
+}
+
 rush_kernel kernel_size, kernel_size_int, kernel_stride, kernel_stride_int, kernel_len,
     kernel_is_contiguous_format, kernel_device, kernel_none, kernel_nothing;
 rush_status kernel_size(rush_call *c)

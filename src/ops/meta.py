@@ -37,7 +37,10 @@ ask("prim::requires_grad", "kernel_requires_grad_of", effects=["nested"])
 ask("prim::dtype", "kernel_dtype_of", effects=["nested"])
 ask("prim::layout", "kernel_zero_int", same=["aten::output_nr"], effects=["nested"])
 ask("prim::device", effects=["nested"])
-ask("prim::name", "kernel_none", same=["prim::grad"])
+ask("prim::name", "kernel_none")
+for name in ("prim::grad", "aten::grad", "aten::backward", "aten::backward.TensorList",
+             "aten::retain_grad", "aten::retains_grad"):
+    ask(name, "kernel_ask_gradient", effects=["side_effect", "no_grad"])
 ask("aten::get_device", "kernel_minus_one")
 ask("aten::_version", "kernel_version")
 ask("aten::item", same=["aten::_local_scalar_dense"])

@@ -118,7 +118,7 @@ static const struct { const char *name; double value; } math_constants[] = {
 static const char *const torch_modules[] = {
     "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.fft", "torch.special",
     "torch._C", "torch._C._nn", "torch._jit_internal", "torch.cuda", "torch.utils", "torch.functional",
-    "torch._VF", "torch.nested",
+    "torch._VF", "torch.nested", "torch.autograd",
 };
 
 static bool constant_out(sugared *out, rush_value v, type_kind k)

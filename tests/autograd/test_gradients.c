@@ -237,13 +237,23 @@ static const char summed[] = "import torch\n"
                              "  a, b, c = out.unbind(1)\n"
                              "  return torch.cat([a, b * torch.stack([c, x[:2]])[1]]).exp().sum()\n";
 
-static void failing_allocations_are_survived(void **state)
+/* It asks for gradients itself. */
+static const char asking[] = "import torch\n"
+                             "def many(x: Tensor):\n"
+                             "  y = x * x\n"
+                             "  y.retain_grad()\n"
+                             "  y.sum().backward(retain_graph=True)\n"
+                             "  (y * x).sum().backward(retain_graph=True)\n"
+                             "  g = torch.autograd.grad([(x * x * x).sum()], [x], create_graph=True)[0]\n"
+                             "  assert g is not None\n"
+                             "  return (g * x.grad * y.grad).sum()\n";
+
+static void survive(const char *program_text)
 {
-  (void)state;
   OOM_LOOP(cx) {
     rush_module *m;
     oom_.on = false;
-    assert_int_equal(rush_module_compile(cx.ctx, summed, strlen(summed), NULL, &m, NULL), RUSH_OK);
+    assert_int_equal(rush_module_compile(cx.ctx, program_text, strlen(program_text), NULL, &m, NULL), RUSH_OK);
     oom_.on = true;
     rush_status st = record_and_ask(m, "many", cx.ctx, cx.err);
     if (st != RUSH_OK && (st != RUSH_ENOMEM || !oom_.fired))
@@ -252,12 +262,47 @@ static void failing_allocations_are_survived(void **state)
   }
 }
 
+static void failing_allocations_are_survived(void **state)
+{
+  (void)state;
+  survive(summed);
+  survive(asking);
+}
+
+/* Gradients that are kept: a leaf's, which adds up in place, and a result's. */
+static void a_program_asks_itself(void **state)
+{
+  (void)state;
+  static const char code[] = "import torch\n"
+                             "def kept(x: Tensor):\n  y = x * x\n  y.retain_grad()\n  (y * 2).sum().backward()\n  g = x.grad\n"
+                             "  y.t().sin_()\n  (x * 1.0).sum().backward()\n  return [g, y.grad, x.grad]\n"
+                             "def none(x: Tensor):\n  return x.grad\n";
+  rush_context *c = context_new_();
+  rush_module *m;
+  rush_value x = leaf(c), y;
+  rush_error err = RUSH_ERROR_INIT;
+  assert_int_equal(rush_module_compile(c, code, strlen(code), NULL, &m, NULL), RUSH_OK);
+  assert_int_equal(rush_module_call(m, "none", &x, 1, &y, &err), RUSH_OK);
+  assert_int_equal(y.tag, RUSH_TAG_NONE);
+  assert_int_equal(rush_module_call(m, "kept", &x, 1, &y, &err), RUSH_EUNSUPPORTED);
+  assert_non_null(strstr(err.message, "aten::retain_grad in a call that records no gradients"));
+  rush_error_clear(&err);
+  assert_int_equal(call(m, "kept", x, 0, &y, NULL), RUSH_OK);
+  expect(rush_value_item(y, 0), 5, 9, 13);
+  expect(rush_value_item(y, 1), 2, 2, 2);
+  expect(rush_value_item(y, 2), 5, 9, 13);
+  rush_value_release(y);
+  rush_value_release(x);
+  rush_module_release(m);
+  rush_context_release(c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gradients_and_theirs), cmocka_unit_test(writes_reach_the_base_and_its_views),
       cmocka_unit_test(no_grad_and_detach_stop), cmocka_unit_test(lists_of_tensors), cmocka_unit_test(what_is_refused),
       cmocka_unit_test(records_are_used_up), cmocka_unit_test(a_deep_chain),
-      cmocka_unit_test(failing_allocations_are_survived)};
+      cmocka_unit_test(failing_allocations_are_survived), cmocka_unit_test(a_program_asks_itself)};
   return RUN_TESTS(tests);
 }

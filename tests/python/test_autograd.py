@@ -328,3 +328,100 @@ def test_our_own_tensors() -> None:
     assert x.grad.tolist() == [4.0, 8.0]
     x.grad = None
     assert x.grad is None
+
+
+# -- Programs that ask for gradients themselves -------------------------------------------------------------
+
+
+def asks(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
+    y = (x * w).sin()
+    y.retain_grad()
+    z = (y * y).sum()
+    g = torch.autograd.grad([z], [x], create_graph=True)[0]
+    assert g is not None
+    z.backward(retain_graph=True)
+    (g * g).sum().backward()
+    return [g, y.grad, x.grad, w.grad, y]
+
+
+def descends(x: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    w = torch.zeros([3], dtype=torch.double).requires_grad_()
+    loss = w.sum()
+    for _i in range(n):
+        loss = ((w - x.detach()) ** 2).sum()
+        loss.backward()
+        with torch.no_grad():
+            g = w.grad
+            assert g is not None
+            w -= 0.1 * g
+            g.zero_()
+    return w, loss
+
+
+class Trains(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2, dtype=torch.double)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        loss = self.linear(x).pow(2).sum()
+        loss.backward()
+        return loss
+
+    @torch.jit.export
+    def gradient(self) -> torch.Tensor:
+        return self.linear.weight.grad
+
+
+def test_a_program_asks_for_gradients() -> None:
+    results = []
+    for script in (torch.jit.script, rushlight.script):
+        torch.manual_seed(1)
+        start, x = leaf(3), leaf(3)
+        w = start * 2  # which has a history of torch's
+        w.retain_grad()
+        seen: list[Any] = []
+        w.register_hook(lambda g, seen=seen: seen.append(g.detach().clone()))
+        made = script(asks)(x, w)
+        results.append([*(t.detach() for t in made), start.grad, x.grad, w.grad, *seen])
+        assert made[0].requires_grad and made[2] is x.grad
+        w, loss = script(descends)(start, 4)
+        results[-1] += [w.detach(), w.grad, loss.detach()]
+        assert w.is_leaf and w.requires_grad
+    assert len(results[0]) == len(results[1])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_a_module_trains_itself() -> None:
+    torch.manual_seed(1)
+    module, x = Trains(), torch.randn(4, 3, dtype=torch.double)
+    first, second = torch.jit.script(module), rushlight.script(module)
+    first(x)
+    grad = module.linear.weight.grad.clone()
+    module.zero_grad()
+    second(x)
+    torch.testing.assert_close(module.linear.weight.grad, grad)
+    assert second.gradient() is module.linear.weight.grad
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.autograd.grad([(x * z).sum()], [z])",
+        "torch.autograd.grad([x * z], [x])",
+        "torch.autograd.grad([(z * z).sum()], [x])",
+        "torch.autograd.grad([(x * x).sum()], [x, w])",
+        "(x * z).backward(torch.ones([2]))",
+        "z.retain_grad()",
+        "(z > 0).requires_grad_()",
+    ],
+)
+def test_what_a_program_may_not_ask(text: str) -> None:
+    code = f"def f(x, w, z):\n  return {text}\n"
+    said = []
+    for unit in (torch.jit.CompilationUnit, rushlight.CompilationUnit):
+        with pytest.raises(RuntimeError) as e:
+            unit(code).f(torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True), torch.ones(3))
+        said.append(str(e.value).strip().splitlines()[-1])
+    assert said[0] == said[1]
