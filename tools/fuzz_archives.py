@@ -48,51 +48,54 @@ def files() -> Iterator[bytes]:
             yield path.read_bytes()
 
 
+# (where in model.json, what stands there instead)
+LEGACY_CHANGES: list[tuple[list, object]] = [
+    (["tensors", 0, "dims"], [2, 3]),
+    (["tensors", 0, "dims"], ["x"]),
+    (["tensors", 0, "dims"], ["-2", "3"]),
+    (["tensors", 0, "dims"], ["1"] * 70),
+    (["tensors", 0, "dims"], ["1"]),
+    (["tensors", 0, "dataType"], 1),
+    (["tensors", 0, "dataType"], "NOTHING"),
+    (["tensors", 0, "isQuantized"], True),
+    (["tensors", 0, "more"], 1),
+    (["tensors", 0, "offset"], "9223372036854775807"),
+    (
+        ["tensors"],
+        [
+            {
+                "dims": ["1"],
+                "strides": ["1"],
+                "offset": "0",
+                "dataType": "UINT8",
+                "isQuantized": True,
+                "scale": 0.5,
+                "zeroPoint": "3",
+                "data": {"key": "tensors/0", "x": 1},
+            }
+        ]
+        * 20,
+    ),
+    (["mainModule", "getstateAttributeId"], "1"),
+    (["mainModule", "submodules", 0, "getstateAttributeId"], "4"),
+    (["mainModule", "submodules", 0, "parameters", 0, "tensorId"], "9"),
+    (["mainModule", "submodules", 0, "parameters", 0, "more"], "9"),
+    (["mainModule", "submodules", 0, "attributes", 0, "id"], "99"),
+    (["mainModule", "submodules", 0, "attributes", 0, "type"], "float"),
+    (["mainModule", "submodules", 0, "attributes", 0, "more"], 0),
+    (["mainModule", "submodules", 0, "name"], "a.b"),
+    (["mainModule", "name"], ""),
+    (["mainModule"], {}),
+    (["mainModule", "torchscriptArena"], {"key": "code/gone.py"}),
+    (["protoVersion"], "99"),
+    (["mainModule"], None),
+]
+
+
 def legacy_variants() -> Iterator[bytes]:
     """Archives of PyTorch 1.0 to 1.3 that say something else."""
     content = archives.records(archives.legacy())
-    tensor, module = ["tensors", 0], ["mainModule"]
-    for path, new in [
-        ([*tensor, "dims"], [2, 3]),
-        ([*tensor, "dims"], ["x"]),
-        ([*tensor, "dims"], ["-2", "3"]),
-        ([*tensor, "dims"], ["1"] * 70),
-        ([*tensor, "dims"], ["1"]),
-        ([*tensor, "dataType"], 1),
-        ([*tensor, "dataType"], "NOTHING"),
-        ([*tensor, "isQuantized"], True),
-        ([*tensor, "more"], 1),
-        ([*tensor, "offset"], "9223372036854775807"),
-        (
-            ["tensors"],
-            [
-                {
-                    "dims": ["1"],
-                    "strides": ["1"],
-                    "offset": "0",
-                    "dataType": "UINT8",
-                    "isQuantized": True,
-                    "scale": 0.5,
-                    "zeroPoint": "3",
-                    "data": {"key": "tensors/0", "x": 1},
-                }
-            ]
-            * 20,
-        ),
-        ([*module, "getstateAttributeId"], "1"),
-        ([*module, "submodules", 0, "getstateAttributeId"], "4"),
-        ([*module, "submodules", 0, "parameters", 0, "tensorId"], "9"),
-        ([*module, "submodules", 0, "parameters", 0, "more"], "9"),
-        ([*module, "submodules", 0, "attributes", 0, "id"], "99"),
-        ([*module, "submodules", 0, "attributes", 0, "type"], "float"),
-        ([*module, "submodules", 0, "attributes", 0, "more"], 0),
-        ([*module, "submodules", 0, "name"], "a.b"),
-        ([*module, "name"], ""),
-        (["mainModule"], {}),
-        ([*module, "torchscriptArena"], {"key": "code/gone.py"}),
-        (["protoVersion"], "99"),
-        (["mainModule"], None),
-    ]:
+    for path, new in LEGACY_CHANGES:
         model = json.loads(content["net/model.json"])
         at = model
         for key in path[:-1]:
@@ -192,60 +195,31 @@ def old_saved() -> bytes:
     )
 
 
+SHARED_ITEM: list[object] = [1]
+PLAIN_DATA = [
+    *(1, -1, 255, 65536, 2**31, 2**63, 2**70, -(2**80), 1.5, "x\u00e9\U0001f600", b"y\xff"),
+    *((None, True, False), {"a": {1, 2}}, 1j, range(3), frozenset([1]), bytearray(b"z")),
+    *((), (1,), (1, 2, 3), (1, 2, 3, 4), [], {}, SHARED_ITEM, SHARED_ITEM, "x" * 300),
+]
+
+
 def pickles() -> Iterator[bytes]:
-    shared: list[object] = [1]
-    data = [
-        1,
-        -1,
-        255,
-        65536,
-        2**31,
-        2**63,
-        2**70,
-        -(2**80),
-        1.5,
-        "x\u00e9\U0001f600",
-        b"y\xff",
-        (None, True, False),
-        {"a": {1, 2}},
-    ]
-    data += [
-        1j,
-        range(3),
-        frozenset([1]),
-        bytearray(b"z"),
-        (),
-        (1,),
-        (1, 2, 3),
-        (1, 2, 3, 4),
-        [],
-        {},
-        shared,
-        shared,
-        "x" * 300,
-    ]
     for protocol in range(6):
-        yield pickle.dumps(data, protocol)
+        yield pickle.dumps(PLAIN_DATA, protocol)
     yield b"(lp0\nI00\naI01\naI-5\naL12L\naF1.5\naS'a\\x41\\n\\\\'\np1\naV\\u00e9\\U0001F600\ng1\nad."
     yield b"(dp0\nS'a'\nI1\ns(S'b'\nI2\nu(i__torch__\nM\n(cos\nsystem\nI1\no0(1N20Pname\nQ\x88\x89T\x01\x00\x00\x00aU\x01bB\x01\x00\x00\x00c."
     yield b"\x80\x04\x8c\x01m\x94\x8c\x01C\x94\x93\x94)}\x8c\x01k\x94K\x01s\x92\x94."
     yield b"\x80\x05\x8d\x01\x00\x00\x00\x00\x00\x00\x00a\x8e\x01\x00\x00\x00\x00\x00\x00\x00b\x96\x01\x00\x00\x00\x00\x00\x00\x00c\x98\x97."
     yield b"\x82\x01\x83\x01\x02\x84\x01\x02\x03\x04."
+    yield from module_pickles()
+    yield old_saved()
+
+
+def module_pickles() -> Iterator[bytes]:
+    """data.pkl of a module, with tensors of every kind, and of what stands alone."""
     yield module_pickle()
-    for kind in (
-        b"Double",
-        b"Half",
-        b"Long",
-        b"Int",
-        b"Short",
-        b"Char",
-        b"Byte",
-        b"Bool",
-        b"BFloat16",
-        b"ComplexFloat",
-        b"QInt8",
-        b"QUInt8",
-    ):
+    kinds = "Double Half Long Int Short Char Byte Bool BFloat16 ComplexFloat QInt8 QUInt8"
+    for kind in kinds.encode().split():
         yield module_pickle(w=tensor_of(kind + b"Storage"))
     quantized = (
         tensor_of(b"QInt8Storage")
@@ -264,6 +238,17 @@ def pickles() -> Iterator[bytes]:
         b"builtins\nset",
     ):
         yield b"\x80\x02c" + name + b"\n."
+    yield from modules_that_lie()
+    t = b"(" + tensor_of()[: tensor_of().index(b"RtR")]
+    yield (
+        b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n"
+        + t[t.index(b"((") :]
+        + b"R}tR."
+    )
+
+
+def modules_that_lie() -> Iterator[bytes]:
+    """Attributes of a module that are not of their types."""
     one = b"ctorch.jit._pickle\nbuild_tensor_from_id\nK\x00\x85R"
     for field, value in {
         "w": one,
@@ -280,13 +265,6 @@ def pickles() -> Iterator[bytes]:
         "a": b"c__torch__.torch.classes.quantized\nGone\n)\x81}b",
     }.items():
         yield module_pickle(**{field: value})
-    t = b"(" + tensor_of()[: tensor_of().index(b"RtR")]
-    yield (
-        b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n"
-        + t[t.index(b"((") :]
-        + b"R}tR."
-    )
-    yield old_saved()
 
 
 # -- Zip files -------------------------------------------------------------------------------------------------------

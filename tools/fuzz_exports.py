@@ -24,165 +24,133 @@ def tensor_named(name: str) -> dict[str, object]:
     return {"as_tensor": {"name": name}}
 
 
-def crafted() -> Iterator[bytes]:
-    """The fixture's program with other nodes: arguments of every kind, operators on symbols, what few programs have."""
-    content = {k: v for k, v in below_root((TOP / "tests" / "data" / "digits.pt2").read_bytes()).items() if wanted(k)}
-    x, y = tensor_named("x"), tensor_named("y")
-    add = node("torch.ops.aten.add.Tensor", [tensor_named("c")], ("self", tensor_named("a")), ("other", tensor_named("b")))
-    graph = {"inputs": [tensor_named("a"), tensor_named("b")], "outputs": [tensor_named("c")], "nodes": [add]}
-    body = {"as_graph": {"name": "g", "graph": graph}}
-    n = {"as_sym_int": {"as_name": "n"}}
-    size = node("torch.ops.aten.sym_size.int", [n], ("self", x), ("dim", {"as_int": 0}))
-    half = node("_operator.truediv", [{"as_sym_float": {"as_name": "h"}}], ("", n), ("", {"as_int": 2}))
-    h = {"as_sym_float": {"as_name": "h"}}
-    more = node("_operator.gt", [{"as_sym_bool": {"as_name": "m"}}], ("", n), ("", {"as_int": 2}))
-    m = {"as_sym_bool": {"as_name": "m"}}
-    relu = node("torch.ops.aten.relu.default", [y], ("self", x))
-    out_n = {"as_sym_int": {"as_name": "k"}}
-    lists = [
-        {"as_bools": [True, False]},
-        {"as_strings": ["a", "b"]},
-        {"as_floats": [1.5]},
-        {"as_ints": [1]},
-        {"as_sym_ints": [{"as_int": 1}, {"as_name": "n"}]},
-        {"as_sym_floats": [{"as_float": 0.5}, {"as_name": "h"}]},
-        {"as_sym_bools": [{"as_bool": True}, {"as_name": "m"}]},
-        {"as_optional_tensor": {"as_tensor": {"name": "x"}}},
-        {"as_optional_tensor": {"as_none": True}},
-        {"as_optional_tensors": [{"as_tensor": {"name": "x"}}, {"as_none": True}] * 9},
-        {"as_tensors": [{"name": "x"}] * 20},
-        {"as_nested_tensors": [[{"name": "x"}]]},
-        {"as_int_lists": [[1], []]},
-        {"as_float_lists": [[1.5]]},
-        {"as_complex": {"real": 1.0, "imag": 2.0, "more": 0}},
-        {"as_device": {"type": "cpu", "index": 1}},
-        {"as_memory_format": 99},
-        {"as_memory_format": 1},
-        {"as_layout": 7},
-        {"as_scalar_type": 99},
-        {"as_sym_int": {"as_int": 1}},
-        {"as_sym_bool": {"as_bool": False}},
-        {"as_sym_int": {}},
-        {"as_bogus": 1},
+# An argument of each kind, right and wrong.
+ARGUMENTS = [
+    {"as_bools": [True, False]},
+    {"as_strings": ["a", "b"]},
+    {"as_floats": [1.5]},
+    {"as_ints": [1]},
+    {"as_sym_ints": [{"as_int": 1}, {"as_name": "n"}]},
+    {"as_sym_floats": [{"as_float": 0.5}, {"as_name": "h"}]},
+    {"as_sym_bools": [{"as_bool": True}, {"as_name": "m"}]},
+    {"as_optional_tensor": {"as_tensor": {"name": "x"}}},
+    {"as_optional_tensor": {"as_none": True}},
+    {"as_optional_tensors": [{"as_tensor": {"name": "x"}}, {"as_none": True}] * 9},
+    {"as_tensors": [{"name": "x"}] * 20},
+    {"as_nested_tensors": [[{"name": "x"}]]},
+    {"as_int_lists": [[1], []]},
+    {"as_float_lists": [[1.5]]},
+    {"as_complex": {"real": 1.0, "imag": 2.0, "more": 0}},
+    {"as_device": {"type": "cpu", "index": 1}},
+    {"as_memory_format": 99},
+    {"as_memory_format": 1},
+    {"as_layout": 7},
+    {"as_scalar_type": 99},
+    {"as_sym_int": {"as_int": 1}},
+    {"as_sym_bool": {"as_bool": False}},
+    {"as_sym_int": {}},
+    {"as_bogus": 1},
+]
+
+
+X, Y = tensor_named("x"), tensor_named("y")
+N, H, M = {"as_sym_int": {"as_name": "n"}}, {"as_sym_float": {"as_name": "h"}}, {"as_sym_bool": {"as_name": "m"}}
+ADD = node("torch.ops.aten.add.Tensor", [tensor_named("c")], ("self", tensor_named("a")), ("other", tensor_named("b")))
+GRAPH = {"inputs": [tensor_named("a"), tensor_named("b")], "outputs": [tensor_named("c")], "nodes": [ADD]}
+BODY = {"as_graph": {"name": "g", "graph": GRAPH}}
+SIZE = node("torch.ops.aten.sym_size.int", [N], ("self", X), ("dim", {"as_int": 0}))
+HALF = node("_operator.truediv", [H], ("", N), ("", {"as_int": 2}))
+MORE = node("_operator.gt", [M], ("", N), ("", {"as_int": 2}))
+
+
+def higher_order_nodes() -> list[list]:
+    """Operators that take a graph, with as many arguments as they want, and with others."""
+
+    def call(name: str, outputs: list[object], *args: object) -> list:
+        return [node(f"torch.ops.higher_order.{name}", outputs, *(("", a) for a in args))]
+
+    none, no_tensors = {"as_none": True}, {"as_tensors": []}
+    one, two = {"as_tensors": [{"name": "x"}]}, {"as_tensors": [{"name": "x"}, {"name": "x"}]}
+    autocast = {"as_string": "cpu"}, {"as_scalar_type": 13}, {"as_bool": True}, none
+    return [
+        call("associative_scan", [{"as_tensors": [{"name": "y"}]}], BODY, one, no_tensors),
+        call("associative_scan", [Y], BODY, no_tensors),
+        call("map_impl", [Y], BODY, one, one),
+        call("cond", [Y], X, BODY, BODY, two),
+        call("cond", [Y], {"as_int": 1}, BODY, BODY, no_tensors),
+        call("while_loop", [Y], BODY, BODY, two, no_tensors),
+        call("with_effects", [tensor_named("t"), Y], none, {"as_string": "torch.ops.aten.relu.default"}, X),
+        call("with_effects", [Y], none),
+        call("wrap_with_set_grad_enabled", [Y], {"as_bool": False}, BODY, X, X),
+        call("wrap_with_set_grad_enabled", [Y]),
+        call("wrap_with_autocast", [Y], *autocast, BODY, X, X),
     ]
-    programs = [
+
+
+def symbol_nodes() -> list[list]:
+    """Calculations with sizes."""
+    relu = node("torch.ops.aten.relu.default", [Y], ("self", X))
+    out_n = {"as_sym_int": {"as_name": "k"}}
+    return [
+        [SIZE, HALF, MORE, node("torch.sym_ite", [out_n], ("", M), ("", N), ("", {"as_int": 7})), relu],
+        [SIZE, HALF, MORE, node("torch.sym_ite", [out_n], ("", N), ("", N), ("", H)), relu],
+        [SIZE, node("torch.sym_ite", [out_n], ("", N)), relu],
         [
-            node(
-                "torch.ops.higher_order.associative_scan",
-                [{"as_tensors": [{"name": "y"}]}],
-                ("", body),
-                ("", {"as_tensors": [{"name": "x"}]}),
-                ("", {"as_tensors": []}),
-            )
-        ],
-        [node("torch.ops.higher_order.associative_scan", [y], ("", body), ("", {"as_tensors": []}))],
-        [
-            node(
-                "torch.ops.higher_order.map_impl",
-                [y],
-                ("", body),
-                ("", {"as_tensors": [{"name": "x"}]}),
-                ("", {"as_tensors": [{"name": "x"}]}),
-            )
-        ],
-        [
-            node(
-                "torch.ops.higher_order.cond",
-                [y],
-                ("", x),
-                ("", body),
-                ("", body),
-                ("", {"as_tensors": [{"name": "x"}, {"name": "x"}]}),
-            )
-        ],
-        [node("torch.ops.higher_order.cond", [y], ("", {"as_int": 1}), ("", body), ("", body), ("", {"as_tensors": []}))],
-        [
-            node(
-                "torch.ops.higher_order.while_loop",
-                [y],
-                ("", body),
-                ("", body),
-                ("", {"as_tensors": [{"name": "x"}, {"name": "x"}]}),
-                ("", {"as_tensors": []}),
-            )
-        ],
-        [
-            node(
-                "torch.ops.higher_order.with_effects",
-                [tensor_named("t"), y],
-                ("", {"as_none": True}),
-                ("", {"as_string": "torch.ops.aten.relu.default"}),
-                ("", x),
-            )
-        ],
-        [node("torch.ops.higher_order.with_effects", [y], ("", {"as_none": True}))],
-        [
-            node(
-                "torch.ops.higher_order.wrap_with_set_grad_enabled", [y], ("", {"as_bool": False}), ("", body), ("", x), ("", x)
-            )
-        ],
-        [node("torch.ops.higher_order.wrap_with_set_grad_enabled", [y])],
-        [
-            node(
-                "torch.ops.higher_order.wrap_with_autocast",
-                [y],
-                ("", {"as_string": "cpu"}),
-                ("", {"as_scalar_type": 13}),
-                ("", {"as_bool": True}),
-                ("", {"as_none": True}),
-                ("", body),
-                ("", x),
-                ("", x),
-            )
-        ],
-        [size, half, more, node("torch.sym_ite", [out_n], ("", m), ("", n), ("", {"as_int": 7})), relu],
-        [size, half, more, node("torch.sym_ite", [out_n], ("", n), ("", n), ("", h)), relu],
-        [size, node("torch.sym_ite", [out_n], ("", n)), relu],
-        [
-            size,
-            node("_operator.pos", [out_n], ("", n)),
-            node("torch.sym_int", [{"as_sym_int": {"as_name": "j"}}], ("", n)),
+            SIZE,
+            node("_operator.pos", [out_n], ("", N)),
+            node("torch.sym_int", [{"as_sym_int": {"as_name": "j"}}], ("", N)),
             relu,
         ],
         [
-            size,
-            half,
-            node("_operator.add", [h], ("", n), ("", h)),
-            node("_operator.neg", [{"as_sym_float": {"as_name": "q"}}], ("", h)),
+            SIZE,
+            HALF,
+            node("_operator.add", [H], ("", N), ("", H)),
+            node("_operator.neg", [{"as_sym_float": {"as_name": "q"}}], ("", H)),
             relu,
         ],
-        [size, node("_operator.pow", [out_n], ("", n), ("", n)), node("_operator.add", [out_n], ("", n)), relu],
-        [size, node("_operator.add", [out_n], ("", n), ("", body)), relu],
-        [node("torch.ops.aten.max.dim", [y], ("self", x), ("dim", {"as_int": 0}))],
-        [node("torch.ops.aten.split.Tensor", [y], ("self", x), ("split_size", {"as_int": 1}))],
-        [node("torch.ops.aten.relu.default", [{"as_tensors": [{"name": "y"}]}], ("self", x))],
-        [node("torch.ops.aten.mul.Tensor", [y], ("self", {"as_int": 2}), ("other", x))],
-        [node("torch.ops.aten.mul.Tensor", [y], ("self", x), ("other", {"as_complex": {"real": 0.0, "imag": 1.0}}))],
+        [SIZE, node("_operator.pow", [out_n], ("", N), ("", N)), node("_operator.add", [out_n], ("", N)), relu],
+        [SIZE, node("_operator.add", [out_n], ("", N), ("", BODY)), relu],
+    ]
+
+
+def operator_nodes() -> list[list]:
+    """Operators with results and arguments that their schemas do not have."""
+    return [
+        [node("torch.ops.aten.max.dim", [Y], ("self", X), ("dim", {"as_int": 0}))],
+        [node("torch.ops.aten.split.Tensor", [Y], ("self", X), ("split_size", {"as_int": 1}))],
+        [node("torch.ops.aten.relu.default", [{"as_tensors": [{"name": "y"}]}], ("self", X))],
+        [node("torch.ops.aten.mul.Tensor", [Y], ("self", {"as_int": 2}), ("other", X))],
+        [node("torch.ops.aten.mul.Tensor", [Y], ("self", X), ("other", {"as_complex": {"real": 0.0, "imag": 1.0}}))],
         [
             node(
                 "torch.ops.aten.upsample_nearest2d.vec",
-                [y],
-                ("input", x),
+                [Y],
+                ("input", X),
                 ("output_size", {"as_none": True}),
                 ("scale_factors", {"as_ints": [2, 2]}),
             )
         ],
-        [node("torch.ops.aten.sum.dim_IntList", [y], ("self", x), ("dim", {"as_int": 0}))],
-        [node("torch.ops.aten.cat.default", [y], ("tensors", {"as_ints": []}))],
-        [node("torch.ops.aten.dropout.default", [y], ("input", x), ("p", {"as_int": 0}), ("train", {"as_bool": False}))],
-        [node("torch.ops.aten.add.Tensor", [y], ("self", x))],
-        [node("torch.ops.aten.add.Tensor", [y], ("self", x), ("bogus", x))],
-        [node("torch.ops.aten.add.Tensor", [y], ("self", {"as_string": "a"}), ("other", x))],
-        [node("torch.ops.aten.__contains__.int_list", [y], ("l", x))],
-        [node("torch.ops.aten.list.t", [y], ("l", {"as_ints": [1]}))],
-        *([size, half, more, node("torch.ops.foo.bar.default", [y], ("a", kind))] for kind in lists),
+        [node("torch.ops.aten.sum.dim_IntList", [Y], ("self", X), ("dim", {"as_int": 0}))],
+        [node("torch.ops.aten.cat.default", [Y], ("tensors", {"as_ints": []}))],
+        [node("torch.ops.aten.dropout.default", [Y], ("input", X), ("p", {"as_int": 0}), ("train", {"as_bool": False}))],
+        [node("torch.ops.aten.add.Tensor", [Y], ("self", X))],
+        [node("torch.ops.aten.add.Tensor", [Y], ("self", X), ("bogus", X))],
+        [node("torch.ops.aten.add.Tensor", [Y], ("self", {"as_string": "a"}), ("other", X))],
+        [node("torch.ops.aten.__contains__.int_list", [Y], ("l", X))],
+        [node("torch.ops.aten.list.t", [Y], ("l", {"as_ints": [1]}))],
+        *([SIZE, HALF, MORE, node("torch.ops.foo.bar.default", [Y], ("a", argument))] for argument in ARGUMENTS),
     ]
-    for nodes in programs:
+
+
+def crafted() -> Iterator[bytes]:
+    """The fixture's program with other nodes: arguments of every kind, operators on symbols, what few programs have."""
+    content = {k: v for k, v in below_root((TOP / "tests" / "data" / "digits.pt2").read_bytes()).items() if wanted(k)}
+    for nodes in [*higher_order_nodes(), *symbol_nodes(), *operator_nodes()]:
         model = json.loads(content["models/model.json"])
         module = model["graph_module"]
-        module["graph"] |= {"nodes": nodes, "outputs": [y], "tensor_values": {}}
+        module["graph"] |= {"nodes": nodes, "outputs": [Y], "tensor_values": {}}
         for spec in module["signature"]["output_specs"]:
-            spec["user_output"] = {"arg": y}
+            spec["user_output"] = {"arg": Y}
         yield sections("models/model.json", content | {"models/model.json": json.dumps(model).encode()})
 
 
@@ -212,14 +180,8 @@ def exported() -> Iterator[bytes]:
     def kinds(x: torch.Tensor) -> object:
         y = torch.cat([x, x]).to(torch.float64, memory_format=torch.contiguous_format)
         z = torch.full([2], 1 + 2j), torch.arange(3, dtype=torch.int32), x[torch.tensor([0, 1])], x[:, [0]], x[..., None]
-        return (
-            y,
-            z,
-            torch.nn.functional.interpolate(x[None, None], scale_factor=[2.0, 1.5], mode="bilinear"),
-            x.sum(),
-            torch.empty_like(x),
-            x.chunk(2),
-        )
+        larger = torch.nn.functional.interpolate(x[None, None], scale_factor=[2.0, 1.5], mode="bilinear")
+        return y, z, larger, x.sum(), torch.empty_like(x), x.chunk(2)
 
     programs = [
         (lambda x: torch.cond(x.sum() > 1, lambda a: a + 1, lambda a: a.sin(), (x,)), (x,), None),
