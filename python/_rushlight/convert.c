@@ -868,20 +868,6 @@ PyObject *py_from_value(py_call *call, rush_value v)
 
 /* -- The end of a call ------------------------------------------------------------------------------------- */
 
-static PyObject *ints_out(const int64_t *v, int n)
-{
-  PyObject *t = PyTuple_New(n);
-  for (int i = 0; t && i < n; i++) {
-    PyObject *item = PyLong_FromLongLong(v[i]);
-    if (!item) {
-      Py_DECREF(t);
-      return NULL;
-    }
-    PyTuple_SET_ITEM(t, i, item);
-  }
-  return t;
-}
-
 /* A program gave its argument another shape (squeeze_, resize_, set_): torch's tensor gets it too. */
 static PyObject *reshape_torch(py_call *call, const py_seen *s)
 {
@@ -896,7 +882,8 @@ static PyObject *reshape_torch(py_call *call, const py_seen *s)
     Py_XDECREF(t);
     return r;
   }
-  PyObject *sizes = ints_out(rush_tensor_sizes(s->tensor.as.tensor), n), *strides = ints_out(rush_tensor_strides(s->tensor.as.tensor), n);
+  PyObject *sizes = py_ints(rush_tensor_sizes(s->tensor.as.tensor), n);
+  PyObject *strides = py_ints(rush_tensor_strides(s->tensor.as.tensor), n);
   PyObject *r = NULL;
   if (sizes && strides && same)
     r = PyObject_CallMethod(s->object, "as_strided_", "OOL", sizes, strides,

@@ -124,7 +124,8 @@ static int connect_view(py_call *call, rush_value v, const py_seen *s)
 static int connect_views(py_call *call, rush_value v, int depth)
 {
   if (v.tag == RUSH_TAG_TENSOR) {
-    const py_seen *s = v.as.tensor && !is_known(call, v.as.tensor) && rush_tensor_requires_grad(v.as.tensor) ? viewed(call, v.as.tensor) : NULL;
+    const py_seen *s =
+      v.as.tensor && !is_known(call, v.as.tensor) && rush_tensor_requires_grad(v.as.tensor) ? viewed(call, v.as.tensor) : NULL;
     return s ? connect_view(call, v, s) : 0;
   }
   if (depth > 100 || rush_object_is_module(v))

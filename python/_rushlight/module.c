@@ -591,7 +591,8 @@ static int share_slot(py_module *m, PyObject *name, PyObject *o, py_module *like
   rush_value v = rush_object_attr(rush_module_value(like->module), there);
   int result = 0;
 
-  if (v.tag == RUSH_TAG_UNSET || rush_object_set_attr(m->state->context, rush_module_value(m->module), PyUnicode_AsUTF8(name), v, &err) != RUSH_OK) {
+  if (v.tag == RUSH_TAG_UNSET ||
+      rush_object_set_attr(m->state->context, rush_module_value(m->module), PyUnicode_AsUTF8(name), v, &err) != RUSH_OK) {
     py_raise(m->state, &err);
     result = -1;
   }

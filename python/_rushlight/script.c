@@ -292,7 +292,8 @@ PyObject *py_define_text(PyObject *m, PyObject *args)
 
   if (!PyArg_ParseTuple(args, "OOs#sO:define_text", &host, &like, &text, &n, &prefix, &scope))
     return NULL;
-  py_unit *u = PyObject_TypeCheck(like, st->function_type) ? py_unit_hold(((py_function *)like)->unit) : make_unit(st->unit_type, host, true);
+  py_unit *u = PyObject_TypeCheck(like, st->function_type) ? py_unit_hold(((py_function *)like)->unit)
+                                                           : make_unit(st->unit_type, host, true);
   if (!u)
     return NULL;
   if (like == Py_None) /* the first reference is the unit's */

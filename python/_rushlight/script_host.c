@@ -364,8 +364,8 @@ static rush_status call_python(void *user, void *object, const rush_value *args,
     char *want = NULL;
     (void)!rush_type_to_text(u->state->context, type, true, &want, &ignored);
     PyErr_Clear();
-    PyErr_Format(PyExc_RuntimeError, " expected value of type %s for return value but instead got value of type %s.\nValue: %R", want ? want : "?",
-                 Py_TYPE(answer)->tp_name, answer);
+    PyErr_Format(PyExc_RuntimeError, " expected value of type %s for return value but instead got value of type %s.\nValue: %R",
+                 want ? want : "?", Py_TYPE(answer)->tp_name, answer);
     if (want)
       rush_free_text(u->state->context, want);
     rush_error_clear(&ignored);

@@ -174,7 +174,8 @@ rush_status rush_generator_create(rush_context *c, const void *state, size_t n_b
     return RUSH_OK;
   }
   value_release(value_heap_steal(RUSH_TAG_GENERATOR, g));
-  return error_set(err, RUSH_EARGUMENT, "expected a generator's state of %d bytes, not these %zu bytes", RUSH_GENERATOR_STATE_BYTES, n_bytes);
+  return error_set(err, RUSH_EARGUMENT, "expected a generator's state of %d bytes, not these %zu bytes",
+                   RUSH_GENERATOR_STATE_BYTES, n_bytes);
 }
 
 bool rush_generator_value_state(rush_value v, void *state)

@@ -210,8 +210,8 @@ bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out)
 
   if (i >= sc->n_args)
     return false;
-  *out = (rush_argument){sc->args[i].name, out_type(sc->args[i].type), sc->args[i].has_default, sc->args[i].kwarg_only, sc->args[i].fixed_len,
-                         sc->args[i].is_inferred};
+  *out = (rush_argument){sc->args[i].name,       out_type(sc->args[i].type), sc->args[i].has_default,
+                         sc->args[i].kwarg_only, sc->args[i].fixed_len,      sc->args[i].is_inferred};
   return true;
 }
 const rush_type *rush_function_result(const rush_function *f) { return out_type(function_in(f)->schema->returns[0].type); }
@@ -602,7 +602,8 @@ rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const r
 
 /* -- Tracing -------------------------------------------------------------------------------------------- */
 
-rush_status rush_trace_begin(rush_context *c, const rush_value *inputs, const char *const *names, size_t n, rush_trace **out, rush_error *err)
+rush_status rush_trace_begin(rush_context *c, const rush_value *inputs, const char *const *names, size_t n, rush_trace **out,
+                             rush_error *err)
 {
   call_ctx cx;
   trace *t;

@@ -138,7 +138,8 @@ static rush_status unrecorded(rush_call *c)
 /* What is promised not to be a view (unsafe_chunk) is written to as if it were none. */
 static rush_status separate(rush_call *c)
 {
-  rush_list *l = strncmp(c->op->schema->name, "aten::unsafe_", 13) == 0 && c->results[0].tag == RUSH_TAG_LIST ? c->results[0].as.list : NULL;
+  rush_list *l =
+    strncmp(c->op->schema->name, "aten::unsafe_", 13) == 0 && c->results[0].tag == RUSH_TAG_LIST ? c->results[0].as.list : NULL;
   for (size_t i = 0; l && i < l->n; i++) {
     rush_tensor *own;
     TRY(tensor_clone(c->cx, l->items[i].as.tensor, &own));

@@ -386,7 +386,9 @@ rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
   const uint32_t n_refused = mem_n_refused(cx->ctx);
   const op *o = op_find(cx->ctx, str_of(name), str_of(overload));
   if (!o)
-    return mem_n_refused(cx->ctx) != n_refused ? call_nomem(cx) : call_unsupported(cx, "no operator %s%s%s", name, overload[0] ? "." : "", overload);
+    return mem_n_refused(cx->ctx) != n_refused
+             ? call_nomem(cx)
+             : call_unsupported(cx, "no operator %s%s%s", name, overload[0] ? "." : "", overload);
   const schema *sc = o->schema;
   rush_value all[MAX_ARGS], made[MAX_RESULTS];
   if (n_args > sc->n_args || sc->n_args > MAX_ARGS || sc->n_returns > MAX_RESULTS ||

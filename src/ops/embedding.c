@@ -345,7 +345,8 @@ static rush_status zeros(call_ctx *cx, int dtype, int n_dims, const int64_t *siz
 /* The results that a gradient would need; PyTorch fills them where its own method computes them. */
 static rush_status make_side_results(bags *b)
 {
-  const int64_t n_offsets = b->quick && b->mode == BAG_SUM ? 0 : b->n_indices, n_sizes = b->mode == BAG_SUM && !b->keeps_size ? b->offsets->n_elems : b->n_bags;
+  const int64_t n_offsets = b->quick && b->mode == BAG_SUM ? 0 : b->n_indices,
+                n_sizes = b->mode == BAG_SUM && !b->keeps_size ? b->offsets->n_elems : b->n_bags;
   const int64_t grid[2] = {b->n_bags, b->n_cols};
   TRY(zeros(b->cx, RUSH_INT64, 1, &n_offsets, &b->offset2bag));
   TRY(zeros(b->cx, RUSH_INT64, 1, &n_sizes, &b->bag_size));

@@ -468,7 +468,10 @@ static rush_status widen_matrix(call_ctx *cx, int dtype, gemm_matrix *m, int64_t
 }
 
 /* Is C made column by column, as it lies? */
-static bool is_turned(const gemm_args *g) { return g->c_rs == 1 && g->c_cs == g->m && g->m > 1 && g->packed && (!g->d.data || g->d.rs == 0); }
+static bool is_turned(const gemm_args *g)
+{
+  return g->c_rs == 1 && g->c_cs == g->m && g->m > 1 && g->packed && (!g->d.data || g->d.rs == 0);
+}
 
 /* C of float32 rounded into place. */
 static rush_status narrow_result(call_ctx *cx, const gemm_args *g, const float *c)

@@ -23,7 +23,8 @@ static int64_t count_true(const call_ctx *cx, const uint8_t *m, int64_t n)
 /* -- nonzero -------------------------------------------------------------------------------------- */
 
 /* Positions in row-major order, a column a dimension; at most `rows`.  How many there were. */
-static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_tensor *t, int64_t *out, int64_t rows, const int64_t *strides)
+static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_tensor *t, int64_t *out, int64_t rows,
+                               const int64_t *strides)
 {
   int64_t coord[TENSOR_MAX_DIMS] = {0}, k = 0;
   int last = t->n_dims - 1;

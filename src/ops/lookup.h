@@ -3,12 +3,20 @@
 #ifndef RUSH_OPS_LOOKUP_H
 #define RUSH_OPS_LOOKUP_H
 
+#include <string.h>
+
 #include "base/session.h"
 #include "ops/call.h"
 
 /* op_find and op_overloads (ops/call.h). */
 const op *session_op_find(session *s, str name, str overload);
 const op *const *session_op_overloads(session *s, str name, uint32_t *n);
+
+/* Does it run tasks until a future has its result?  Such calls are neither removed nor moved. */
+static inline bool op_waits(const op *o)
+{
+  return strcmp(o->schema->name, "aten::wait") == 0 || strcmp(o->schema->name, "prim::awaitable_wait") == 0;
+}
 
 /* Names of operators at most two letters away from one, nearest first; at most `max`. */
 uint32_t op_similar(str name, str *out, uint32_t max);

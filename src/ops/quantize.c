@@ -265,7 +265,8 @@ void choose_qparams(float min, float max, int32_t q_lo, int32_t q_hi, bool prese
     }
   }
   const double from_min = q_lo - (double)min / scale, from_max = q_hi - (double)max / scale;
-  const double error_min = (q_lo < 0 ? -q_lo : q_lo) - fabs((double)min / scale), error_max = (q_hi < 0 ? -q_hi : q_hi) - fabs((double)max / scale);
+  const double error_min = (q_lo < 0 ? -q_lo : q_lo) - fabs((double)min / scale),
+               error_max = (q_hi < 0 ? -q_hi : q_hi) - fabs((double)max / scale);
   double z = error_min < error_max ? from_min : from_max;
   if (sparse)
     z = (double)(q_lo + q_hi) / 2;

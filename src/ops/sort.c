@@ -342,7 +342,9 @@ static rush_status median_all(rush_call *c, bool ignore_nan)
     return call_no_dtype(c->cx, "median_impl", t->dtype);
   TRY(tensor_new(c->cx, t->dtype, 0, NULL, &values));
   if (t->n_elems == 0) {
-    tensor_set(values, 0, dtype_is_float(t->dtype) ? value_float((double)__builtin_nanf("")) : value_int(t->dtype == RUSH_INT32 ? INT32_MIN : INT64_MIN));
+    tensor_set(values, 0,
+               dtype_is_float(t->dtype) ? value_float((double)__builtin_nanf(""))
+                                        : value_int(t->dtype == RUSH_INT32 ? INT32_MIN : INT64_MIN));
     call_return_steal(c, 0, values);
     return RUSH_OK;
   }

@@ -9,7 +9,7 @@ bool pass_has_effect(const ir_node *n)
 {
   switch (n->kind) {
   case IR_OP:
-    return n->op->effects & OP_SIDE_EFFECT || ir_node_is_op(n, "aten::wait") || ir_node_is_op(n, "prim::awaitable_wait") || ir_node_is_op(n, "aten::manual_seed");
+    return n->op->effects & OP_SIDE_EFFECT || op_waits(n->op);
   case IR_PARAM: case IR_RETURN: case IR_CONSTANT: case IR_IF: case IR_LOOP: case IR_LIST_CONSTRUCT: case IR_LIST_UNPACK:
   case IR_TUPLE_CONSTRUCT: case IR_TUPLE_UNPACK: case IR_TUPLE_INDEX: case IR_TUPLE_SLICE: case IR_DICT_CONSTRUCT:
   case IR_CREATE_OBJECT: case IR_GET_ATTR: case IR_MODULE_CONTAINER_INDEX: case IR_UNINITIALIZED:

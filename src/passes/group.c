@@ -8,6 +8,7 @@
 #include "passes/passes.h"
 
 #include "base/grow.h"
+#include "ops/lookup.h"
 
 #define NO_STRETCH UINT32_MAX
 #define MOST_USES 256 /* of a producer that joins its users' group */
@@ -43,7 +44,7 @@ static bool runs_other_code(const ir_node *n)
 {
   switch (n->kind) {
   case IR_OP:
-    return n->op->effects & (OP_WRITES | OP_SIDE_EFFECT) || ir_node_is_op(n, "aten::wait") || ir_node_is_op(n, "prim::awaitable_wait");
+    return n->op->effects & (OP_WRITES | OP_SIDE_EFFECT) || op_waits(n->op);
   case IR_CONSTANT:
   case IR_LIST_CONSTRUCT:
   case IR_LIST_UNPACK:

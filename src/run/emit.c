@@ -230,14 +230,9 @@ bool is_list_op(const ir_node *n)
                               is_named(n, "aten::_set_item", "t"));
 }
 
-static bool is_wait(const op *o)
-{
-  return strcmp(o->schema->name, "aten::wait") == 0 || strcmp(o->schema->name, "prim::awaitable_wait") == 0;
-}
-
 static bool is_nowait(const op *o) { return strcmp(o->schema->name, "prim::awaitable_nowait") == 0; }
 
-bool code_runs_op(const op *o) { return op_is_runnable(o) || is_wait(o) || is_nowait(o); }
+bool code_runs_op(const op *o) { return op_is_runnable(o) || op_waits(o) || is_nowait(o); }
 
 /* Without a function the argument is the result. */
 static void put_future(coder *e, const ir_node *n, function *fn)
@@ -271,7 +266,7 @@ static void put_op(coder *e, const ir_node *n)
     put_typed(e, n, OPC_DIV_FLOOR);
   } else if (is_named(n, "aten::remainder", "int")) {
     put_typed(e, n, OPC_REMAINDER);
-  } else if (is_wait(n->op)) {
+  } else if (op_waits(n->op)) {
     put_node(e, n, OPC_WAIT, 0);
   } else if (is_nowait(n->op)) {
     put_future(e, n, NULL);
@@ -609,7 +604,7 @@ static bool is_called(const ir_node *n)
 {
   return n->kind == IR_OP && opcode_of(n) == N_OPCODES && !is_list_op(n) && !is_named(n, "aten::__is__", "") &&
          !is_named(n, "aten::__isnot__", "") && !is_named(n, "aten::len", "t") &&
-         !is_wait(n->op) && !is_nowait(n->op) && strcmp(n->op->schema->name, "aten::warn") != 0 &&
+         !op_waits(n->op) && !is_nowait(n->op) && strcmp(n->op->schema->name, "aten::warn") != 0 &&
          n->n_inputs <= 64;
 }
 

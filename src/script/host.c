@@ -547,7 +547,9 @@ static void compile_body(session *s, function *f)
   table_init(memo, s->cx->ctx);
   hf->memo = memo;
   session_defer(s, free_memo, hf);
-  ast_def *d = hf->tree ? hf->tree : hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0) : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES : 0);
+  ast_def *d = hf->tree        ? hf->tree
+               : hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0)
+                               : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES : 0);
   if (hf->drop_body)
     replace_body(s, hf, d);
   else if (!hf->tree)
@@ -559,6 +561,13 @@ static void add_pending(session *s, host_unit *u, function *f)
 {
   GROW_IN(s, &u->p->mem, u->pending, u->n_pending, u->cap_pending, 32);
   u->pending[u->n_pending++] = f;
+}
+
+static resolver names_of(host_function *hf)
+{
+  return (resolver){.arg = hf, .program = hf->u->p, .value = host_value, .attr = host_attr, .type = host_type,
+                    .class_attr = host_class_attr, .default_value = host_default, .member = host_member, .is_eager = true,
+                    .is_live = true};
 }
 
 function *script_host_define(session *s, program *p, const rush_function_def *def)
@@ -573,8 +582,7 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   uint32_t start = find_def(s, u, src, def->line);
   *hf = (host_function){.u = u, .src = src, .start = start, .scope = def->scope};
   hf->drop_body = def->drop_body ? keep_text(s, u, def->drop_body) : NULL;
-  hf->names = (resolver){.arg = hf, .program = p, .value = host_value, .attr = host_attr, .type = host_type,
-                         .class_attr = host_class_attr, .default_value = host_default, .member = host_member, .is_eager = true, .is_live = true};
+  hf->names = names_of(hf);
   const source *head = def->signature ? (const source *)def->signature : src;
   const ast_def *d = parse_def_head(s, head, def->signature ? find_def(s, u, head, def->signature_line) : start, 0);
   if (d->is_async)
@@ -642,8 +650,7 @@ static void declare_of_text(session *s, host_unit *u, const source *src, const c
     session_fail(s, NULL, "method '%s' already defined.", d->name);
   host_function *hf = session_alloc_in(s, &u->p->mem, sizeof *hf);
   *hf = (host_function){.u = u, .src = src, .start = d->at.start, .scope = scope, .prefix = prefix, .tree = d};
-  hf->names = (resolver){.arg = hf, .program = u->p, .value = host_value, .attr = host_attr, .type = host_type,
-                         .class_attr = host_class_attr, .default_value = host_default, .member = host_member, .is_eager = true, .is_live = true};
+  hf->names = names_of(hf);
   function *f = program_add_function(s, u->p, name);
   add_of_text(s, u, f);
   script_declare_function(s, f, d, &hf->names);

@@ -237,7 +237,8 @@ static const char *interface_reason(emitter *e, const type *cls, const type *wan
   class_complete(e->s, cls);
   for (uint32_t i = 0; i < want->cls->n_methods; i++)
     if (!class_find_method(cls, str_of(want->cls->methods[i]->name)))
-      return session_printf(e->s, "\nClass '%s' does not have method '%s' but '%s' does.", cls->name, want->cls->methods[i]->name, want->name);
+      return session_printf(e->s, "\nClass '%s' does not have method '%s' but '%s' does.", cls->name,
+                            want->cls->methods[i]->name, want->name);
   return session_printf(e->s, "\nMethod on class '%s' (1) is not compatible with interface '%s' (2)", cls->name, want->name);
 }
 

@@ -110,8 +110,8 @@ static void canonical_loops(session *s, ir_block *b)
 /* Has a line of its own whoever uses it. */
 static bool is_statement(const ir_node *n)
 {
-  return n->kind == IR_UNINITIALIZED || n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_ENTER || n->kind == IR_MODULE_CONTAINER_INDEX ||
-         n->kind == IR_TUPLE_UNPACK || n->kind == IR_LIST_UNPACK;
+  return n->kind == IR_UNINITIALIZED || n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_ENTER ||
+         n->kind == IR_MODULE_CONTAINER_INDEX || n->kind == IR_TUPLE_UNPACK || n->kind == IR_LIST_UNPACK;
 }
 
 static bool can_inline(const ir_value *v)

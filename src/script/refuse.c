@@ -190,7 +190,9 @@ static void check_stmt(session *s, const ast_stmt *st)
     return;
   case STMT_DEL: check_all(s, &st->as.del); return;
   case STMT_PASS: case STMT_BREAK: case STMT_CONTINUE: return;
-  case STMT_DEF: unsupported(s, &st->at, st->as.def->is_async ? 9 : 3, st->as.def->is_async ? "async function definitions" : "function definitions");
+  case STMT_DEF:
+    unsupported(s, &st->at, st->as.def->is_async ? 9 : 3,
+                st->as.def->is_async ? "async function definitions" : "function definitions");
   case STMT_CLASS: unsupported(s, &st->at, 5, "class definitions");
   case STMT_GLOBAL: unsupported(s, &st->at, 6, "global variables");
   case STMT_TRY: unsupported(s, &st->at, 3, "try blocks");

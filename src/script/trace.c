@@ -568,7 +568,8 @@ function *script_define_graph(session *s, program *p, const type *self, const ch
   session_defer(s, free_graph, g);
   set_constants(s, g, constants, n);
   if (ir_block_n_outputs(g->block) != 1 || (self && (!ir_block_n_inputs(g->block) || ir_block_input(g->block, 0)->type != self)))
-    session_fail(s, NULL, "the graph of '%s' needs one output%s%s", name, self ? ", and a first input of type " : "", self ? self->name : "");
+    session_fail(s, NULL, "the graph of '%s' needs one output%s%s", name, self ? ", and a first input of type " : "",
+                 self ? self->name : "");
   ir_check(s, g, name);
   function *f = self ? class_add_method(s, self, name) : program_add_function(s, p, name);
   f->schema = schema_of(s, p, f->name, g, self != NULL);

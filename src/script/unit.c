@@ -329,7 +329,8 @@ static bool imported(session *s, unit *u, const char *path, sugared *out)
   if (!dot)
     return false;
   const char *base = session_printf(s, "%.*s", (int)(dot - path), path);
-  return torch_class(s, u, base, dot + 1, out) || script_functional(s, u->p, base, dot + 1, out) || resolve_torch_attr(s, base, dot + 1, out);
+  return torch_class(s, u, base, dot + 1, out) || script_functional(s, u->p, base, dot + 1, out) ||
+         resolve_torch_attr(s, base, dot + 1, out);
 }
 
 /* F = torch.nn.functional, DT = torch.float32, Ints = List[int] */

@@ -57,7 +57,8 @@ static rush_status call(rush_module *m, const char *name, rush_value x, int64_t 
 static rush_status gradient(rush_context *c, rush_value y, rush_value x, const rush_gradient_options *o, rush_value *dx, rush_error *err)
 {
   rush_value ones;
-  assert_int_equal(rush_tensor_create(c, RUSH_FLOAT64, rush_tensor_n_dims(y.as.tensor), rush_tensor_sizes(y.as.tensor), &ones, NULL), RUSH_OK);
+  assert_int_equal(
+    rush_tensor_create(c, RUSH_FLOAT64, rush_tensor_n_dims(y.as.tensor), rush_tensor_sizes(y.as.tensor), &ones, NULL), RUSH_OK);
   double *p = rush_tensor_data_mut(ones.as.tensor);
   for (int64_t i = 0; i < rush_tensor_n_elems(ones.as.tensor); i++)
     p[i] = 1;

@@ -29,7 +29,9 @@ static void definitions_are_added(void **state)
 
   (void)state;
   assert_int_equal(compile("def f(x: int):\n    return x + 1\n", &m), RUSH_OK);
-  assert_int_equal(define(m, "class C:\n    def __init__(self, n: int):\n        self.n = n\n\ndef g(x: int):\n    return C(f(x)).n * 2\n"), RUSH_OK);
+  assert_int_equal(
+    define(m, "class C:\n    def __init__(self, n: int):\n        self.n = n\n\ndef g(x: int):\n    return C(f(x)).n * 2\n"),
+    RUSH_OK);
   assert_int_equal(rush_module_n_methods(m), 2);
   assert_int_equal(call(m, "f", 3), 4);
   assert_int_equal(call(m, "g", 3), 8);

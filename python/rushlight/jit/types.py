@@ -40,9 +40,6 @@ class Types:
     def list_of(self, elem: Any) -> Any:
         return self.unit.make_type(kinds.T_LIST, (elem,))
 
-    def optional_of(self, elem: Any) -> Any:
-        return self.unit.make_type(kinds.T_OPTIONAL, (elem,))
-
     def dict_of(self, key: Any, value: Any) -> Any:
         return self.unit.make_type(kinds.T_DICT, (key, value))
 
