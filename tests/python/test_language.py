@@ -57,11 +57,7 @@ def test_same_as_pytorch(name: str, ours: Any, capfd: Any) -> None:
 
 
 def leaving() -> Any:
-    spec = importlib.util.spec_from_file_location("leaving", FILE.with_name("leaving.py"))
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return import_file(FILE.with_name("leaving.py"))
 
 
 @pytest.mark.parametrize("name", ["by_break", "by_break_and_continue", "by_all"])
