@@ -161,8 +161,8 @@ static void load_body(session *s, void *arg)
   }
   if (!zip_looks_like(map->data, map->n_bytes))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
-                        "%s: expected a zip archive of torch.jit.save or torch.export.save; the file starts with "
-                        "other bytes",
+                        "%s: PytorchStreamReader failed reading zip archive: failed finding central directory: expected a zip "
+                        "archive of torch.jit.save or torch.export.save; the file starts with other bytes",
                         map->name);
   zip_archive *z = zip_open(s, map, job->from->check_full);
   if (job->from->check_full)
@@ -175,7 +175,8 @@ static void load_body(session *s, void *arg)
     torchscript_load(s, z, job->from->meta, job->m);
   else if (zip_find(z, "data.pkl"))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
-                        "%s: a torch.save file of plain data holds no program: save it with torch.jit.save or "
+                        "%s: PytorchStreamReader failed locating file constants.pkl: file not found: a torch.save file of plain data "
+                        "holds no program: save it with torch.jit.save or "
                         "torch.export.save",
                         map->name);
   else

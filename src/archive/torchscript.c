@@ -44,7 +44,8 @@ static int64_t read_version(session *s, const zip_archive *z)
     v = 10 * v + (text.p[i] - '0');
   }
   if (v < 1 || v > 10)
-    zip_fail(s, z, e, "file format version %lld; this build reads 1 to 10", (long long)v);
+    zip_fail(s, z, e, "Attempted to read a PyTorch file with version %lld, but the %s supported version for reading is %d", (long long)v,
+             v < 1 ? "minimum" : "maximum", v < 1 ? 1 : 10);
   return v;
 }
 

@@ -68,7 +68,7 @@ static bool fits(uint64_t offset, uint64_t n, uint64_t limit)
 static uint64_t find_end(session *s, const mapping *m)
 {
   if (m->n_bytes < END_BYTES)
-    fail_at(s, m, 0, "not a zip file: too short");
+    fail_at(s, m, 0, "PytorchStreamReader failed reading zip archive: not a ZIP archive: too short");
   uint64_t last = m->n_bytes - END_BYTES;
   uint64_t lowest = last > UINT16_MAX ? last - UINT16_MAX : 0;
   for (uint64_t at = last + 1; at-- > lowest;) {
@@ -76,7 +76,9 @@ static uint64_t find_end(session *s, const mapping *m)
     if (get32(p) == END_SIG && get16(p + 20) == last - at)
       return at;
   }
-  fail_at(s, m, m->n_bytes, "not a zip file, or cut short: it has no end record");
+  fail_at(s, m, m->n_bytes,
+          "PytorchStreamReader failed reading zip archive: failed finding central directory: "
+          "not a zip file, or cut short: it has no end record");
 }
 
 /* Read the zip64 end record if there is one; returns where the central directory must end. */
@@ -482,8 +484,8 @@ const zip_entry *zip_need(session *s, const zip_archive *z, const char *path)
   const zip_entry *e = zip_find(z, path);
 
   if (e == NULL)
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: has no record \"%s\"", z->map->name,
-                        path);
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: PytorchStreamReader failed locating file %s: file not found",
+                        z->map->name, path);
   return e;
 }
 

@@ -10,8 +10,7 @@ enum slot_flags {
   SLOT_SET = 1,    /* a method sets it */
   SLOT_WRITTEN = 2, /* its memory is written to */
   SLOT_KEPT = 4,   /* preserved */
-  SLOT_USED = 8,   /* some frozen graph names it */
-  SLOT_PATH = 16   /* a preserved name goes through it */
+  SLOT_USED = 8    /* some frozen graph names it */
 };
 
 /* An object of a module (not of a script class: those are values). */
@@ -493,8 +492,6 @@ static void make_object(freezer *z, frozen *f)
     if (!(f->slots[i] & (SLOT_USED | SLOT_KEPT)))
       continue;
     frozen *child = is_module(f->object->slots[i]) ? child_of(z, f, i) : NULL;
-    if (a->type->kind == TYPE_INTERFACE && !(f->slots[i] & SLOT_PATH))
-      session_fail_status(s, RUSH_ERAISED, "RuntimeError", NULL, "failed to freeze interface attribute '%s'", a->name);
     if (child)
       make_object(z, child);
     uint32_t at = class_add_attr(s, t, a->name, child ? child->type : a->type);
@@ -580,7 +577,9 @@ static void preserve(freezer *z, frozen *root, const char *name)
     }
     if (slot < 0 || (dot && !is_module(f->object->slots[slot])))
       session_fail_status(z->s, RUSH_ERAISED, "RuntimeError", NULL, "Unknown name: %s", name);
-    f->slots[slot] |= dot ? SLOT_KEPT | SLOT_PATH : SLOT_KEPT;
+    f->slots[slot] |= SLOT_KEPT;
+    if (!dot && class_of(f)->attrs[slot].type->kind == TYPE_INTERFACE)
+      session_fail_status(z->s, RUSH_ERAISED, "RuntimeError", NULL, "failed to freeze interface attribute '%s'", name);
     if (!dot) {
       if (is_module(f->object->slots[slot]))
         keep_whole(z, child_of(z, f, (uint32_t)slot));

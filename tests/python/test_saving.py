@@ -75,7 +75,7 @@ def test_what_is_refused(model: rushlight.ScriptModule, tmp_path: pathlib.Path) 
     data = model.save_to_buffer()
     rushlight.load(data, map_location="cpu")
     rushlight.load(data, map_location=torch.device("cpu"))
-    for where, error in (("cuda:0", RuntimeError), ("meta", RuntimeError), ("bogus", RuntimeError), (3, ValueError)):
+    for where, error in (("cuda:0", RuntimeError), ("mps", RuntimeError), ("bogus", RuntimeError), (3, ValueError)):
         with pytest.raises(error):
             rushlight.load(data, map_location=where)
 
