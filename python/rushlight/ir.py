@@ -286,6 +286,12 @@ setattr(_Node, "z_", _setter("t"))  # noqa: B010
 
 
 class _Value:
+    def copyMetadata(self, other: Value) -> Value:
+        """Its type, and its name if it has one."""
+        if not other.debugName().isdigit():
+            self.setDebugName(other.debugName())
+        return self.setType(other.type())
+
     def uses(self) -> list[Use]:
         """Who takes it."""
         return [Use(node, i) for node, i in self._uses()]
@@ -310,11 +316,9 @@ class _Value:
     def setTypeAs(self, other: Value) -> Value:
         return self.setType(other.type())
 
-    def copyMetadata(self, other: Value) -> Value:
-        return self.setType(other.type())
-
     def inferTypeFrom(self, value: Any) -> Value:
-        return self.setType(parse_type("Tensor"))
+        """It becomes what the tensor is: its dtype, device, sizes and strides."""
+        return self.setType(TensorType.create_from_tensor(value))
 
     def isCompleteTensor(self) -> bool:
         """Are dtype, device, sizes and strides known before it runs?"""

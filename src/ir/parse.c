@@ -256,7 +256,10 @@ static void parse_node(ir_parser *p, ir_block *b)
     if (!parse_accept(p, ","))
       break;
   }
-  parse_expect(p, "=");
+  if (n_outs)
+    parse_expect(p, "=");
+  else
+    parse_accept(p, "="); /* PyTorch prints it there, too */
   bool of_host = parse_accept(p, "^");
   str name = parse_word(p, "_:.");
 

@@ -35,6 +35,8 @@ static bool same(const ir_node *a, const ir_node *b)
     return false;
   if (a->kind == IR_CONSTANT)
     return pass_same_constant(a, b);
+  if (a->kind == IR_UNKNOWN_OP && strcmp(ir_node_kind_name(a), ir_node_kind_name(b)) != 0)
+    return false;
   for (uint32_t i = 0; i < a->n_inputs; i++)
     if (ir_node_input(a, i) != ir_node_input(b, i))
       return false;

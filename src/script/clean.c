@@ -128,5 +128,6 @@ void em_clean_emitted(session *s, ir_graph *g)
   while (remove_unused(s, g->block))
     ;
   pass_constant_pooling(s, g);
+  pass_normalize_ops(s, g);
   em_order_results(s, g->block);
 }

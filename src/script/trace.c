@@ -571,6 +571,7 @@ function *script_define_graph(session *s, program *p, const type *self, const ch
     session_fail(s, NULL, "the graph of '%s' needs one output%s%s", name, self ? ", and a first input of type " : "",
                  self ? self->name : "");
   ir_check(s, g, name);
+  pass_normalize_ops(s, g);
   function *f = self ? class_add_method(s, self, name) : program_add_function(s, p, name);
   f->schema = schema_of(s, p, f->name, g, self != NULL);
   function_set_graph_steal(f, session_keep(s, g));

@@ -202,3 +202,26 @@ def test_building_by_hand():
     graph.registerOutput(branch.output())
     graph.lint()
     assert torch.equal(graph(value, 0), value * 2)
+
+
+def test_patterns_are_found_in_scripted_graphs():
+    graph = rushlight.script(scripted).graph
+    rewriter = rushlight.ir.SubgraphRewriter()
+    rewriter.RegisterRewritePattern(
+        "graph(%x):\n  %y = aten::relu(%x)\n  return (%y)", "graph(%x):\n  %y = aten::tanh(%x)\n  return (%y)"
+    )
+    assert rewriter.runOnGraph(graph) == 1 and graph.findNode("aten::tanh") is not None
+
+
+def scripted(x):
+    return (x + 1).relu()
+
+
+def test_values_take_types_and_names_of_others():
+    graph = rushlight.parse_ir("graph(%x : Tensor, %y : Tensor):\n  return (%y)")
+    x, y = graph.inputs()
+    x.inferTypeFrom(torch.ones(2, 3))
+    assert x.isCompleteTensor() and "%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)" in str(graph)
+    x.setDebugName("q")
+    y.copyMetadata(x)
+    assert (x.debugName(), y.debugName()) == ("q.1", "q") and y.isCompleteTensor()

@@ -235,3 +235,40 @@ def test_submodules_are_not_called() -> None:
     assert [type(m).__name__ for m in made.modules()] == ["TopLevelTracedModule"] + ["TracedModule"] * 3
     with pytest.raises(RuntimeError, match="Trace submodules cannot be called"):
         made.seq(X)
+
+
+def test_synonyms_become_one() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.absolute(x) + x.multiply(2) + torch.special.expit(x) + torch.concat([x.arctan(), x]).sum()
+
+    found = re.compile(r"= (aten::\w+)")
+    for ours, theirs in ((rushlight.trace(f, X), torch.jit.trace(f, X)), (rushlight.script(f), torch.jit.script(f))):
+        assert found.findall(str(ours.graph)) == found.findall(str(theirs.graph))
+
+
+def test_data_is_a_constant_and_out_of_place_writes_warn() -> None:
+    assert text(rushlight.trace(lambda x: x.data * x, X).graph) == text(torch.jit.trace(lambda x: x.data * x, X).graph)
+
+    def f(x: Any) -> Any:
+        y = x * 1
+        y.view(-1).add_(2)
+        return y
+
+    with pytest.warns(torch.jit.TracerWarning, match=r"There are 2 live references .* tracing in-place operator add_\."):
+        rushlight.trace(f, X, _force_outplace=True, check_trace=False)
+
+
+def test_methods_of_programs_have_their_defaults() -> None:
+    class Scaled(nn.Module):
+        def forward(self, x: torch.Tensor, n: int = 2) -> torch.Tensor:
+            return x * n
+
+    class Holder(nn.Module):
+        def __init__(self, inner: Any) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x) + 1
+
+    assert rushlight.trace(Holder(rushlight.script(Scaled())), X)(X).tolist() == (X * 2 + 1).tolist()

@@ -390,6 +390,10 @@ class CModule:
     def apply(self, fn: Callable[[Any], Any]) -> None:
         self._module.apply(lambda module: fn(CModule(module)))
 
+    def _retrieve_traced_inputs(self) -> dict[str, Any]:
+        """By method, the example inputs that it was traced with."""
+        return self._module.__dict__.get("_traced_inputs", {})
+
     def get_debug_state(self) -> Any:
         return self._module.get_debug_state()
 

@@ -94,6 +94,20 @@ def _new_tensor(self: torch.Tensor, data: Any, *args: Any, **kwargs: Any) -> Any
     return tracer.new_constant(made, True)
 
 
+def _data_of(self: torch.Tensor) -> torch.Tensor:
+    """x.data: nobody knows what it comes from."""
+    tracer = current()
+    made = torch._C.TensorBase.data.__get__(self)
+    if tracer is not None:
+        tracer.strangers.add(id(made))
+        tracer.alive.append(made)
+    return made
+
+
+def _set_data(self: torch.Tensor, value: torch.Tensor) -> None:
+    torch._C.TensorBase.data.__set__(self, value)
+
+
 def _taking_sizes(original: Callable) -> Callable:
     """interpolate computes sizes as floats while tracing; the binding takes ints."""
 
@@ -226,6 +240,7 @@ def replacements() -> list[tuple[Any, str, Any]]:
     shape = property(_size, doc=base.shape.__doc__)
     rows: list[tuple[Any, str, Any]] = [
         (tensor, "size", _size),
+        (tensor, "data", property(_data_of, _set_data)),
         (tensor, "shape", shape),
         (tensor, "numel", _numel),
         (tensor, "nelement", _numel),

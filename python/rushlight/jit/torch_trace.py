@@ -17,6 +17,7 @@ import inspect
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -247,6 +248,7 @@ class Tracer:
         self.mode: Mode | None = None
         self.given: list[tuple[SymbolicNumber, Any]] = []
         self.programs: dict[int, str] = {}  # paths of submodules that are programs, by id
+        self.strangers: set[int] = set()  # tensors of known memory that are constants all the same, by id
         self.memory: dict[tuple, Value] = {}  # by what a tensor is a view of, and how
 
     # -- Tensors and their values ----------------------------------------------------------------------------
@@ -254,7 +256,7 @@ class Tracer:
     def bind(self, tensor: torch.Tensor, value: Value) -> None:
         self.values[id(tensor)] = value
         self.alive.append(tensor)
-        if tensor.layout == torch.strided:
+        if tensor.layout == torch.strided and id(tensor) not in self.strangers:
             self.memory[self.place(tensor)] = value
 
     def bind_attribute(self, path: str, tensor: torch.Tensor) -> None:
@@ -275,7 +277,7 @@ class Tracer:
     def find(self, tensor: torch.Tensor) -> Value | None:
         """The value of a tensor.  PyTorch's factories give another object than their operator did: same memory, same value."""
         found = self.values.get(id(tensor))
-        if found is None and tensor.layout == torch.strided and not tensor.is_nested:
+        if found is None and tensor.layout == torch.strided and not tensor.is_nested and id(tensor) not in self.strangers:
             with self.pause():
                 found = self.memory.get(self.place(tensor))
             if found is not None:
@@ -344,6 +346,8 @@ class Tracer:
         if key is not None:
             with self.mode or contextlib.nullcontext():
                 return func._op_dk(key, *args, **kwargs)
+        if self.outplace and name.endswith("_"):
+            self.check_unique(name[len("aten::") :], args[0])
         with self.pause():
             plain_args, plain_kwargs = concrete(args), concrete(kwargs)
             schema = getattr(func, "_schema", None)
@@ -356,6 +360,25 @@ class Tracer:
         assert before is not None and schema is not None
         self.add(schema, before, result)
         return result
+
+    def check_unique(self, name: str, tensor: torch.Tensor) -> None:
+        """What is recorded out of place is not seen by who shares the memory."""
+        from .torch_questions import warn
+
+        with self.pause():
+            cell = tensor.untyped_storage()._cdata
+            alive = {
+                id(t): i for i, t in enumerate(self.alive) if t.layout == torch.strided and t.untyped_storage()._cdata == cell
+            }
+        kept = Counter(map(id, self.alive))
+        n = 1 + sum(at != id(tensor) and sys.getrefcount(self.alive[i]) > kept[at] + 1 for at, i in alive.items())
+        if n > 1:
+            warn(
+                f"There are {n} live references to the data region being modified when tracing in-place operator {name}. This "
+                "might cause the trace to be incorrect, because all other views that also reference this data will not reflect "
+                "this change in the trace! On the other hand, if all other views use the same memory chunk, but are disjoint "
+                "(e.g. are outputs of torch.split), this might still be safe."
+            )
 
     @staticmethod
     def taken_apart(name: str, args: tuple, has_given: bool) -> Any:
@@ -552,8 +575,11 @@ class Tracer:
         original = getattr(callee, "_torchdynamo_inline", None)
         values, plain = list(owner), {}
         for name, kind, _, _ in arguments:
-            if name not in given:
+            if name not in given and method is None:
                 given[name] = inspect.signature(original).parameters[name].default if original else None
+            elif name not in given:
+                schema = callee._program_method(method).schema
+                given[name] = next(a.default_value for a in schema.arguments if a.name == name)
             values.append(self.python_value(given[name], kind))
             with self.pause():
                 plain[name] = self.python_number(given[name], str(kind))
@@ -639,15 +665,15 @@ class Tracer:
         ):
             kind = "prim::TupleUnpack" if isinstance(result, tuple) else "prim::ListUnpack"
             types = split_types(value.type) if isinstance(result, tuple) else [value.type[:-2]] * len(result)
+            types = [self.type_of(r) if isinstance(r, torch.Tensor) else t for r, t in zip(result, types, strict=True)]
             node = self.record.node(kind, [value], types)
             for item, output in zip(result, node.outputs, strict=True):
                 self.bind_result(item, output)
         elif isinstance(result, dict):
             for key, item in result.items():
                 name = self.literal(key, "StringType" if isinstance(key, str) else "IntType", "")
-                self.bind_result(
-                    item, self.record.one("aten::__getitem__", [value, name], split_types(value.type.removeprefix("Dict"))[1])
-                )
+                held = self.type_of(item) if isinstance(item, torch.Tensor) else split_types(value.type.removeprefix("Dict"))[1]
+                self.bind_result(item, self.record.one("aten::__getitem__", [value, name], held))
 
     # -- Tasks --------------------------------------------------------------------------------------------------
 

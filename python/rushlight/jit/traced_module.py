@@ -177,7 +177,8 @@ def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Opt
             names.setdefault(child, f"__module.{path}")
     tensors = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
     places = list({id(t): (path, t) for path, t in reversed(tensors)}.values())  # a shared one is found where it is first
-    checks = []
+    checks: list[Any] = []
+    stored: dict[str, Any] = {}
     for method, given in inputs.items():
         func = module if method == "forward" else getattr(module, method)
         signature = module.forward if method == "forward" else func
@@ -187,12 +188,15 @@ def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Opt
             return Recording(func, values, options, names, places, signature, module)
 
         kept = clone_inputs(given) if options.check else None
+        stored[method] = given
         recording = record(given)
         built.add(recording, method)
         checks.append((func, method, kept, recording, record))
     made = TopLevelTracedModule()
     made._become(built.object if isinstance(built.object, _rushlight.Module) else built.door.unit.module_of(built.object))
     made.__dict__["_name"] = type(module).__name__
+    if options.stored:
+        made.__dict__["_traced_inputs"] = {m: list(given) if isinstance(given, tuple) else given for m, given in stored.items()}
     _wrap(made, built)
     _tie(made, tensors)
     if options.check:

@@ -182,14 +182,18 @@ def trace_module(
         return mod
     from . import traced_module
 
-    options = _Options(check_trace, check_inputs, check_tolerance, strict, example_inputs_is_kwarg, _force_outplace)
+    options = _Options(
+        check_trace, check_inputs, check_tolerance, strict, example_inputs_is_kwarg, _force_outplace, _store_inputs
+    )
     return traced_module.trace_methods(mod, inputs, options, _module_class)
 
 
 class _Options:
-    def __init__(self, check: bool, check_inputs: Any, tolerance: float, strict: bool, named: bool, outplace: bool) -> None:
+    def __init__(
+        self, check: bool, check_inputs: Any, tolerance: float, strict: bool, named: bool, outplace: bool, stored: bool = False
+    ) -> None:
         self.check, self.check_inputs, self.tolerance, self.strict, self.named = check, check_inputs, tolerance, strict, named
-        self.outplace = outplace
+        self.outplace, self.stored = outplace, stored
 
 
 def _wrap_checks(check_inputs: Any, method: str) -> Any:
