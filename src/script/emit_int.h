@@ -80,6 +80,16 @@ static inline bool is_tensor(const type *t) { return t->kind == TYPE_TENSOR; }
 const type *em_list_of(emitter *e, const type *elem);
 const type *em_optional_of(emitter *e, const type *elem);
 const type *em_tuple_of(emitter *e, const type *const *elems, uint32_t n);
+/* What an annotation asks of a list or dict display, or comprehension: the types of that kind inside Optional and Union. */
+typedef struct display_hint {
+  const type *whole, *one; /* one: NULL when a Union has several (archives: the last) */
+  uint32_t n;
+} display_hint;
+display_hint em_display_hint(emitter *e, const ast_expr *x, const type *hint, type_kind k);
+ir_value *em_as_annotated(emitter *e, ir_value *v, const type *hint); /* a display's type is what its Optional or Union says */
+/* An annotation of another kind is refused before the display is looked at. */
+void em_check_annotation(emitter *e, const ast_expr *x, const type *t);
+const type *em_choose_display(emitter *e, const display_hint *h, const type *a, const type *b); /* several: that holds a's, or a: b's */
 const type *em_unify(emitter *e, const type *a, const type *b, bool to_union); /* NULL: none */
 const type *em_unwrap_optional(const type *t);
 bool em_is_optional_like(const type *t); /* Optional, or a Union with None */

@@ -197,6 +197,7 @@ void em_loop(emitter *e, const sugared *it, const ast_expr *target,
 typedef struct comprehension {
   const ast_expr *x;
   ir_value *out;
+  display_hint hint;
   const type *elem_hint;
   bool typed; /* out has its final type */
 } comprehension;
@@ -206,7 +207,7 @@ static void append_element(emitter *e, void *arg)
   comprehension *c = arg;
   ir_value *v = em_expr(e, c->x->as.comp.element, c->elem_hint);
   if (!c->typed)
-    c->out->type = em_list_of(e, v->type);
+    c->out->type = c->hint.n > 1 ? em_choose_display(e, &c->hint, v->type, NULL) : em_list_of(e, v->type);
   c->typed = true;
   const type *both = em_unify(e, c->out->type->elems[0], v->type, true);
   if (!both || !type_equal(both, c->out->type->elems[0]))
@@ -221,11 +222,16 @@ static void set_entry(emitter *e, void *arg)
   comprehension *c = arg;
   ir_value *k = em_expr(e, c->x->as.comp.key, NULL), *v = em_expr(e, c->x->as.comp.element, NULL);
   if (!c->typed) {
-    c->out->type = type_dict(&e->p->types, k->type, v->type);
+    c->out->type = c->hint.n > 1 ? em_choose_display(e, &c->hint, k->type, v->type) : type_dict(&e->p->types, k->type, v->type);
     if (!c->out->type)
       session_check(e->s, call_nomem(e->s->cx));
   }
   c->typed = true;
+  const type *const *want = c->out->type->elems;
+  bool fits[2] = {type_is_subtype(k->type, want[0]), type_is_subtype(v->type, want[1])};
+  if (e->names->is_eager && !(fits[0] && fits[1]))
+    FAIL(e, "Dict type annotation `%s` did not match the type of an actual %s type `%s`\n", TYPE_TEXT(e, c->out->type),
+         fits[0] ? "value" : "key", TYPE_TEXT(e, fits[0] ? v->type : k->type));
   ir_value *in[3] = {c->out, k, v};
   em_call_op(e, "aten::_set_item", in, 3);
 }
@@ -251,23 +257,18 @@ static ir_value *emit_comp(emitter *e, const ast_expr *x, comprehension *c,
 
 ir_value *em_list_comp(emitter *e, const ast_expr *x, const type *hint)
 {
-  if (hint && hint->kind == TYPE_OPTIONAL)
-    hint = hint->elems[0];
-  bool typed = hint && hint->kind == TYPE_LIST;
-  const type *elem = typed ? hint->elems[0] : NULL;
-  comprehension c = {x, em_make_list(e, typed ? elem : type_simple(TYPE_TENSOR), NULL, 0), e->names->is_eager ? NULL : elem, typed};
+  display_hint h = em_display_hint(e, x, hint, TYPE_LIST);
+  const type *elem = h.one ? h.one->elems[0] : NULL;
+  comprehension c = {x, em_make_list(e, elem ? elem : type_simple(TYPE_TENSOR), NULL, 0), h, e->names->is_eager ? NULL : elem, elem};
   return emit_comp(e, x, &c, append_element);
 }
 
 ir_value *em_dict_comp(emitter *e, const ast_expr *x, const type *hint)
 {
-  if (hint && hint->kind == TYPE_OPTIONAL)
-    hint = hint->elems[0];
-  bool typed = hint && hint->kind == TYPE_DICT;
-  const type *t = typed ? hint
-                        : type_dict(&e->p->types, type_simple(TYPE_STRING), type_simple(TYPE_TENSOR));
+  display_hint h = em_display_hint(e, x, hint, TYPE_DICT);
+  const type *t = h.one ? h.one : type_dict(&e->p->types, type_simple(TYPE_STRING), type_simple(TYPE_TENSOR));
   if (!t)
     session_check(e->s, call_nomem(e->s->cx));
-  comprehension c = {x, em_put_nowhere(e, IR_DICT_CONSTRUCT, NULL, 0, t), NULL, typed};
-  return emit_comp(e, x, &c, set_entry);
+  comprehension c = {x, em_put_nowhere(e, IR_DICT_CONSTRUCT, NULL, 0, t), h, NULL, h.one};
+  return em_as_annotated(e, emit_comp(e, x, &c, set_entry), hint);
 }

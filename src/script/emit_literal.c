@@ -85,47 +85,127 @@ static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *con
   return v;
 }
 
-/* The list type that a hint asks for, inside Optional and Union. */
-static const type *hinted(const type *hint, type_kind k)
+/* -- What an annotation asks of a display -------------------------------------------------------- */
+
+display_hint em_display_hint(emitter *e, const ast_expr *x, const type *hint, type_kind k)
+{
+  display_hint h = {hint, NULL, 0};
+  if (hint && hint->kind == TYPE_OPTIONAL)
+    hint = hint->elems[0];
+  bool is_union = hint && hint->kind == TYPE_UNION;
+  const type *const *members = is_union ? hint->elems : &hint;
+  for (uint32_t i = 0; hint && i < (is_union ? hint->n_elems : 1); i++)
+    if (members[i]->kind == k) {
+      h.one = members[i];
+      h.n++;
+    }
+  if (!e->names->is_eager)
+    return h;
+  e->at = x->at;
+  if (is_union && h.n == 0)
+    FAIL(e, "Expected an Union type annotation with an inner %s type, but got %s", k == TYPE_LIST ? "List" : "Dict",
+         TYPE_TEXT(e, h.whole));
+  if (h.n > 1)
+    h.one = NULL;
+  return h;
+}
+
+void em_check_annotation(emitter *e, const ast_expr *x, const type *t)
+{
+  bool is_list = x->kind == EXPR_LIST || x->kind == EXPR_LIST_COMP;
+  const type *in = t->kind == TYPE_OPTIONAL ? t->elems[0] : t;
+  if (!e->names->is_eager || !(is_list || x->kind == EXPR_DICT || x->kind == EXPR_DICT_COMP) || in->kind == TYPE_ANY ||
+      in->kind == TYPE_UNION || in->kind == (is_list ? TYPE_LIST : TYPE_DICT))
+    return;
+  e->at = x->at;
+  FAIL(e, "Expected an annotation of type %s but got %s", is_list ? "List" : "Dict", TYPE_TEXT(e, t));
+}
+
+static bool holds(const type *display, const type *a, const type *b)
+{
+  return type_is_subtype(a, display->elems[0]) && (!b || type_is_subtype(b, display->elems[1]));
+}
+
+const type *em_choose_display(emitter *e, const display_hint *h, const type *a, const type *b)
+{
+  const type *in = h->whole->kind == TYPE_OPTIONAL ? h->whole->elems[0] : h->whole, *best = NULL;
+  char *all = session_printf(e->s, "%s", "");
+  uint32_t seen = 0;
+  for (uint32_t i = 0; i < in->n_elems; i++) {
+    const type *t = in->elems[i];
+    if (t->kind != (b ? TYPE_DICT : TYPE_LIST))
+      continue;
+    if (holds(t, a, b) && (!best || holds(t, best->elems[0], b ? best->elems[1] : NULL)))
+      best = t;
+    seen++;
+    all = session_printf(e->s, "%s%s%s", all, seen == 1 ? "" : seen < h->n ? ", " : h->n == 2 ? " or " : ",  or ", TYPE_TEXT(e, t));
+  }
+  if (best)
+    return best;
+  if (!b)
+    FAIL(e, "Union type annotation `%s` can hold %s, but none of those types match the types of the given list elements, which were "
+            "unified to %s", TYPE_TEXT(e, h->whole), all, TYPE_TEXT(e, a));
+  FAIL(e, "Union type annotation `%s` can hold %s, but none of those dict types can hold the types of the given keys and values, which "
+          "were unified to Dict[%s, %s", TYPE_TEXT(e, h->whole), all, TYPE_TEXT(e, a), TYPE_TEXT(e, b));
+}
+
+ir_value *em_as_annotated(emitter *e, ir_value *v, const type *hint)
+{
+  bool hides = hint && (hint->kind == TYPE_OPTIONAL || hint->kind == TYPE_UNION);
+  return hides && e->names->is_eager ? em_unchecked_cast(e, v, hint) : v;
+}
+
+static void check_empty(emitter *e, const display_hint *h, const char *what, const char *kind)
+{
+  if (!h->one && h->n > 1)
+    FAIL(e, "Cannot assign an empty %s to a variable annotated to be type %s because there are multiple possible %s type candidates in the "
+            "Union annotation", what, TYPE_TEXT(e, h->whole), kind);
+}
+
+/* The tuple type that a hint asks for, inside Optional and Union. */
+static const type *hinted_tuple(const type *hint)
 {
   if (hint && hint->kind == TYPE_OPTIONAL)
     hint = hint->elems[0];
   if (hint && hint->kind == TYPE_UNION) {
     const type *found = NULL;
     for (uint32_t i = 0; i < hint->n_elems; i++)
-      if (hint->elems[i]->kind == k)
+      if (hint->elems[i]->kind == TYPE_TUPLE)
         found = hint->elems[i];
     hint = found;
   }
-  return hint && hint->kind == k ? hint : NULL;
+  return hint && hint->kind == TYPE_TUPLE ? hint : NULL;
 }
 
 static ir_value *emit_list(emitter *e, const ast_expr *x, const type *hint)
 {
-  const type *list = hinted(hint, TYPE_LIST);
-  const type *elem = list ? list->elems[0] : NULL;
+  display_hint h = em_display_hint(e, x, hint, TYPE_LIST);
+  const type *elem = h.one ? h.one->elems[0] : NULL;
   uint32_t n;
   ir_value **v = emit_items(e, &x->as.items, &elem, elem ? 1 : 0, &n);
   e->at = x->at;
   if (n == 0) {
+    check_empty(e, &h, "list", "List");
     ir_value *out = em_make_list(e, elem ? elem : type_simple(TYPE_TENSOR), NULL, 0);
     if (!elem)
       ir_attr_set_int(e->s, out->node, "_untyped", 1);
-    return out;
+    return elem ? em_as_annotated(e, out, hint) : out;
   }
   const type *t = common_type(e, v, n, elem, "Lists");
   if (elem && e->names->is_eager && !type_is_subtype(t, elem))
     FAIL(e, "List type annotation `%s` did not match the types of the given list elements, which were unified to %s",
-         TYPE_TEXT(e, list), TYPE_TEXT(e, t));
+         TYPE_TEXT(e, h.one), TYPE_TEXT(e, t));
+  if (!elem && h.n > 1)
+    t = em_choose_display(e, &h, t, NULL)->elems[0];
   for (uint32_t i = 0; i < n; i++)
     if (em_is_empty_list_literal(v[i]))
       v[i] = em_convert(e, t, v[i], false);
-  return em_make_list(e, t, v, n);
+  return em_as_annotated(e, em_make_list(e, t, v, n), hint);
 }
 
 static ir_value *emit_tuple(emitter *e, const ast_expr *x, const type *hint)
 {
-  const type *t = hinted(hint, TYPE_TUPLE);
+  const type *t = hinted_tuple(hint);
   bool fits = t && t->n_elems == x->as.items.n && t->n_elems > 1;
   uint32_t n;
   ir_value **v = emit_items(e, &x->as.items, fits ? t->elems : NULL, fits ? t->n_elems : 0, &n);
@@ -137,7 +217,8 @@ static ir_value *emit_tuple(emitter *e, const ast_expr *x, const type *hint)
 
 static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
 {
-  const type *t = hinted(hint, TYPE_DICT);
+  display_hint h = em_display_hint(e, x, hint, TYPE_DICT);
+  const type *t = h.one;
   uint32_t n = x->as.dict.keys.n;
   ir_value **keys = session_array(e->s, ir_value *, n), **values = session_array(e->s, ir_value *, n);
   ir_value **all = session_array(e->s, ir_value *, (size_t)n * 2);
@@ -153,24 +234,33 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
   e->at = x->at;
   const type *key = t ? t->elems[0] : type_simple(TYPE_STRING);
   const type *value = t ? t->elems[1] : type_simple(TYPE_TENSOR);
+  if (!n)
+    check_empty(e, &h, "dict", "Dict");
   if (n) {
     for (uint32_t i = 1; !t && i < n; i++)
       if (!em_unify(e, keys[0]->type, keys[i]->type, false))
         e->at = x->as.dict.keys.items[i]->at;
     key = common_type(e, keys, n, t ? key : NULL, "Dict keys");
     value = common_type(e, values, n, t ? value : NULL, "Dict values");
+    if (!t && h.n > 1) {
+      t = em_choose_display(e, &h, key, value);
+      key = t->elems[0];
+      value = t->elems[1];
+    }
   }
   bool fits[2] = {!t || type_is_subtype(key, t->elems[0]), !t || type_is_subtype(value, t->elems[1])};
-  if (e->names->is_eager && !(fits[0] && fits[1]))
-    FAIL(e, "Type annotation was inferred to be `%s`, but the type of %s given by the dict literal is %s", TYPE_TEXT(e, t),
-         fits[0] ? "values" : "keys", TYPE_TEXT(e, fits[0] ? value : key));
+  if (e->names->is_eager && !fits[0])
+    FAIL(e, "Type annotation was inferred to be %sbut the type of keys given by the dict literal is %s", TYPE_TEXT(e, t), TYPE_TEXT(e, key));
+  if (e->names->is_eager && !fits[1])
+    FAIL(e, "Type annotation was inferred to be `%s`, but the type of values given by the dict literal is %s", TYPE_TEXT(e, t),
+         TYPE_TEXT(e, value));
   resolve_check_key(e->s, key, e->at);
   const type *made = type_dict(&e->p->types, key, value);
   if (!made)
     session_check(e->s, call_nomem(e->s->cx));
   for (uint32_t i = 0; i < n; i++)
     all[2 * i + 1] = em_convert(e, value, values[i], false);
-  return em_put_nowhere(e, IR_DICT_CONSTRUCT, all, 2 * n, made);
+  return em_as_annotated(e, em_put_nowhere(e, IR_DICT_CONSTRUCT, all, 2 * n, made), hint);
 }
 
 /* -- f-strings ---------------------------------------------------------------------------------- */

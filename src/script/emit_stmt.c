@@ -74,9 +74,11 @@ static void emit_assign(emitter *e, const ast_stmt *st)
     int slot = base.kind == SUGAR_VALUE && base.as.value->type->kind == TYPE_CLASS
                    ? class_attr_index(base.as.value->type, str_of(first->as.attr.name))
                    : -1;
-    if (slot >= 0)
+    if (slot >= 0 && base.as.value->type->cls->attrs[slot].type->kind == TYPE_LIST)
       hint = base.as.value->type->cls->attrs[slot].type;
   }
+  if (t)
+    em_check_annotation(e, st->as.assign.value, t);
   sugared v = em_sugared(e, st->as.assign.value, hint);
   if (t && v.kind == SUGAR_VALUE && !e->names->is_eager) /* archives write numbers as they come */
     v = sugar_value(em_convert(e, t, v.as.value, true));
@@ -510,6 +512,8 @@ static void emit_assert(emitter *e, const ast_stmt *st)
 static void emit_return(emitter *e, const ast_stmt *st)
 {
   return_info *r = e->ret;
+  if (st->as.expr && r->declared)
+    em_check_annotation(e, st->as.expr, r->declared);
   ir_value *v = st->as.expr ? em_expr(e, st->as.expr, r->declared) : em_constant_none(e);
   if (r->declared) {
     if (!(is_tensor(r->declared) && v->type->kind == TYPE_NONE))
