@@ -98,6 +98,15 @@ def save_to(module: Any, path: str, extra_files: dict[str, Any] | None = None, f
         raise _NotSaved(str(error)) from None
 
 
+def code_with_constants(of: Any, name: str) -> tuple[str, ConstMap]:
+    """The code of a method, and what it calls CONSTANTS."""
+    text, constants = _rushlight.method_code(of, name)
+    return text, ConstMap({f"c{i}": value for i, value in enumerate(constants)})
+
+
+_rushlight.ScriptMethod.code_with_constants = property(lambda method: code_with_constants(method.owner, method.name))
+
+
 class Saving:
     """What modules and functions that can be saved have in common."""
 
@@ -115,8 +124,7 @@ class Saving:
     @property
     def code_with_constants(self) -> tuple[str, ConstMap]:
         """The code of forward, and what it calls CONSTANTS."""
-        text, constants = _rushlight.method_code(self, "forward")
-        return text, ConstMap({f"c{i}": value for i, value in enumerate(constants)})
+        return code_with_constants(self, "forward")
 
 
 def save(m: Any, f: str | os.PathLike[str] | BinaryIO, _extra_files: dict[str, Any] | None = None) -> None:

@@ -1,6 +1,7 @@
 /* archive/debug_write.c -- see debug_write.h. */
 #include "archive/debug_write.h"
 
+#include "base/excerpt.h"
 #include "formats/pickle_write.h"
 
 typedef struct known_file { /* of the archive that the program came from */
@@ -85,9 +86,30 @@ static size_t line_length(const char *p, const char *end)
   return newline ? (size_t)(newline - p) + 1 : (size_t)(end - p);
 }
 
-static void collect(record *r, const source *src)
+/* As much of a row's text as messages show: a function of a large file. */
+typedef struct piece {
+  const source *src;
+  size_t from, to;
+} piece;
+
+static piece piece_of(const source_range *at)
 {
-  for (const char *p = src->text, *end = p + src->len; p < end; p += line_length(p, end))
+  piece p = {.src = at->src};
+
+  source_part(at->src, at->start, &p.from, &p.to);
+  p.to += p.to < at->src->len && at->src->text[p.to] == '\n';
+  if (at->end > p.to) { /* it reaches beyond */
+    p.from = 0;
+    p.to = at->src->len;
+  }
+  return p;
+}
+
+static void collect(record *r, piece of)
+{
+  const source *src = of.src;
+
+  for (const char *p = src->text + of.from, *end = src->text + of.to; p < end; p += line_length(p, end))
     add_text(r, p, line_length(p, end));
   add_text(r, src->name ? src->name : "", src->name ? strlen(src->name) : 0);
 }
@@ -98,11 +120,13 @@ static int64_t text_index(const record *r, const char *text, size_t n)
 }
 
 /* (build_intlist([lines]), file, first line) */
-static void put_source(record *r, const source *src)
+static void put_source(record *r, piece of)
 {
-  char *key = session_alloc(r->d->s, sizeof src);
-  memcpy(key, &src, sizeof src);
-  uintptr_t known = (uintptr_t)table_get(&r->written, (str){key, sizeof src});
+  const source *src = of.src;
+  char *key = session_alloc(r->d->s, sizeof of);
+  memcpy(key, &of, sizeof of);
+  uintptr_t known = (uintptr_t)table_get(&r->written, (str){key, sizeof of});
+  uint32_t line, column;
 
   if (known) {
     pickle_get_memo(r->w, (uint32_t)(known - 1));
@@ -113,25 +137,28 @@ static void put_source(record *r, const source *src)
   pickle_op(r->w, PICKLE_OP_MARK);
   pickle_op(r->w, PICKLE_OP_EMPTY_LIST);
   pickle_op(r->w, PICKLE_OP_MARK);
-  for (const char *p = src->text, *end = p + src->len; p < end; p += line_length(p, end))
+  for (const char *p = src->text + of.from, *end = src->text + of.to; p < end; p += line_length(p, end))
     pickle_int(r->w, text_index(r, p, line_length(p, end)));
   pickle_op(r->w, PICKLE_OP_APPENDS);
   pickle_op(r->w, PICKLE_OP_TUPLE);
   pickle_op(r->w, PICKLE_OP_REDUCE);
   pickle_int(r->w, text_index(r, src->name ? src->name : "", src->name ? strlen(src->name) : 0));
-  pickle_int(r->w, src->first_line);
+  source_position(src, (uint32_t)of.from, &line, &column);
+  pickle_int(r->w, line);
   pickle_op(r->w, PICKLE_OP_TUPLE);
-  put(r->d->s, &r->written, (str){key, sizeof src}, (uintptr_t)pickle_put(r->w) + 1);
+  put(r->d->s, &r->written, (str){key, sizeof of}, (uintptr_t)pickle_put(r->w) + 1);
 }
 
 static void put_row(record *r, const script_row *row)
 {
+  const piece of = piece_of(&row->from);
+
   pickle_op(r->w, PICKLE_OP_MARK);
   pickle_int(r->w, row->offset);
   pickle_op(r->w, PICKLE_OP_MARK);
-  put_source(r, row->from.src);
-  pickle_int(r->w, row->from.start);
-  pickle_int(r->w, row->from.end);
+  put_source(r, of);
+  pickle_int(r->w, (int64_t)(row->from.start - of.from));
+  pickle_int(r->w, (int64_t)(row->from.end - of.from));
   pickle_op(r->w, PICKLE_OP_TUPLE);
   pickle_int(r->w, 0);
   pickle_op(r->w, PICKLE_OP_TUPLE);
@@ -141,9 +168,14 @@ static void put_row(record *r, const script_row *row)
 
 static void write_record(record *r, const script_row *rows, uint32_t n)
 {
-  for (uint32_t i = 0; i < n; i++)
-    if (i == 0 || rows[i].from.src != rows[i - 1].from.src)
-      collect(r, rows[i].from.src);
+  piece last = {0};
+
+  for (uint32_t i = 0; i < n; i++) {
+    const piece of = piece_of(&rows[i].from);
+    if (memcmp(&of, &last, sizeof of) != 0)
+      collect(r, of);
+    last = of;
+  }
   pickle_op(r->w, PICKLE_OP_MARK);
   pickle_str(r->w, STR("FORMAT_WITH_STRING_TABLE"));
   pickle_op(r->w, PICKLE_OP_MARK);

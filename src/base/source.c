@@ -1,4 +1,4 @@
-#include "base/source.h"
+#include "base/excerpt.h"
 
 #define CONTEXT_NEWLINES 3 /* two lines before the range and two after it */
 
@@ -162,6 +162,18 @@ static void function_around(const source *s, size_t line, size_t *from, size_t *
   }
 }
 
+void source_part(const source *s, uint32_t offset, size_t *from, size_t *to)
+{
+  size_t line = offset < s->len ? offset : s->len;
+
+  *from = 0;
+  *to = s->len;
+  while (line > 0 && s->text[line - 1] != '\n')
+    line--;
+  if (s->by_function)
+    function_around(s, line, from, to);
+}
+
 void source_excerpt_in(text_buf *out, const source_range *at, const char *function)
 {
   const source *s = at->src;
@@ -177,8 +189,7 @@ void source_excerpt_in(text_buf *out, const source_range *at, const char *functi
   while (begin > 0 && s->text[begin - 1] != '\n')
     begin--;
   size_t first = begin, last = line_end(s, end), from = 0, to = s->len;
-  if (s->by_function)
-    function_around(s, begin, &from, &to);
+  source_part(s, at->start, &from, &to);
   for (int n = 0; first > from; first--)
     if (s->text[first - 1] == '\n' && ++n >= CONTEXT_NEWLINES)
       break;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import io
 import pathlib
 import sys
@@ -209,3 +210,43 @@ def test_saved_code_is_torchs() -> None:
         archive = zipfile.ZipFile(io.BytesIO(script(torch.nn.Sequential(torch.nn.ReLU(), Plain())).save_to_buffer()))
         texts.append({n.split("/", 1)[1]: archive.read(n) for n in archive.namelist() if n.endswith(".py")})
     assert texts[0] == texts[1]
+
+
+class Shade(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Colored(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shade = Shade.RED
+
+    def forward(self, x: Shade):
+        assert x.value < 3, "too many"
+        return self.shade == x
+
+
+def test_enums_are_set() -> None:
+    module = rushlight.script(Colored())
+    module.shade = Shade.BLUE
+    assert module(Shade.BLUE) and module.shade == Shade.BLUE
+    with pytest.raises(RuntimeError, match="Could not cast attribute 'shade'"):
+        module.shade = 1
+
+
+def test_methods_show_their_constants() -> None:
+    module = rushlight.script(Plain())
+    assert module.forward.code_with_constants[0] == module.code
+
+
+def test_archives_tell_of_one_function() -> None:
+    """What a saved program keeps of its source is the functions, as in PyTorch, not the files."""
+    module = rushlight.script(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(2, 2)))
+    archive = zipfile.ZipFile(io.BytesIO(module.save_to_buffer()))
+    assert sum(i.file_size for i in archive.infolist() if i.filename.endswith(".debug_pkl")) < 5000
+    loaded = rushlight.load(io.BytesIO(module.save_to_buffer()))
+    with pytest.raises(RuntimeError) as error:
+        loaded(torch.ones(1, 3))
+    said = str(error.value).partition("original code")[2]
+    assert "linear.py" in said and "~~~~~~~~ <--- HERE" in said and "def extra_repr" not in said

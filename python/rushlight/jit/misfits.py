@@ -84,6 +84,18 @@ def converted(module: Any, name: str, value: Any) -> Any:
     return value
 
 
+def assigned(module: Any, name: str, value: Any) -> bool:
+    """Was it a member of the attribute's enum, and set?"""
+    t = _attribute_type(module, name)
+    if t is None or t.kind_number != kinds.T_ENUM:
+        return False
+    try:
+        door().unit.set_attr(module, name, value)
+    except RuntimeError:
+        return False
+    return True
+
+
 def misfit(module: Any, name: str, value: Any) -> str:
     """What is said of a value that the module's attribute of that name does not take."""
     unit, t = door().unit, _attribute_type(module, name)

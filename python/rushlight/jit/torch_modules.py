@@ -289,8 +289,10 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         try:
             self._set(name, value)
         except (TypeError, OverflowError):
-            from .misfits import converted, misfit
+            from .misfits import assigned, converted, misfit
 
+            if assigned(self, name, value):
+                return
             other = converted(self, name, value)
             if other is value:
                 raise RuntimeError(misfit(self, name, value)) from None
