@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import Any, BinaryIO
 
 from . import _rushlight
@@ -59,6 +60,8 @@ def is_meta(map_location: Any) -> bool:
         raise RuntimeError("supported devices include CPU, CUDA, HPU and privateuseone however got XLA")
     if kind not in ("cpu", "meta"):
         raise RuntimeError(f"Rushlight is not linked with support for {kind} devices")
+    if kind == "meta" and "torch" not in sys.modules:
+        raise RuntimeError("tensors of the device meta are torch's: import torch before the archive is loaded")
     return kind == "meta"
 
 
