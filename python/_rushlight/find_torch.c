@@ -18,11 +18,13 @@ static int add_name(py_state *st, PyObject *torch, const char *name, long number
   return result;
 }
 
-/* dtypes, layouts and memory formats: programs know them by number. */
+/* dtypes, layouts, memory formats and quantization schemes: programs know them by number. */
 static int fill_torch_names(py_state *st, PyObject *torch)
 {
   static const char *const formats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
   static const char *const layouts[] = {"strided", "sparse_coo", "sparse_csr", "_mkldnn"};
+  static const char *const schemes[] = {"per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric",
+                                        "per_channel_affine_float_qparams"};
 
   st->torch_names = PyDict_New();
   if (!st->torch_names)
@@ -34,6 +36,9 @@ static int fill_torch_names(py_state *st, PyObject *torch)
   }
   for (int i = 0; i < 4; i++)
     if (add_name(st, torch, formats[i], i) < 0 || add_name(st, torch, layouts[i], i) < 0)
+      return -1;
+  for (int i = 0; i < 5; i++)
+    if (add_name(st, torch, schemes[i], i) < 0)
       return -1;
   return 0;
 }

@@ -35,6 +35,8 @@ typedef struct py_function {
 
 /* Our value of that type for a Python object, new: 0; 1 when it does not fit; -1 with an exception set. */
 int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out);
+/* Why it is none, in PyTorch's words: new. */
+PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t);
 /* Arguments of a function, `skip` of whose parameters are given already; messages name it `name`. */
 int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip, PyObject *const *args, size_t n_args,
                  PyObject *kwnames, py_args *out);

@@ -48,7 +48,9 @@ static PyObject *places(PyObject *traceback)
 
   for (PyTracebackObject *t = (PyTracebackObject *)traceback; t && text; t = t->tb_next) {
     PyCodeObject *code = PyFrame_GetCode(t->tb_frame);
-    PyObject *line = PyUnicode_FromFormat("  %U(%d): %U\n%U", code->co_filename, t->tb_lineno, code->co_name, text);
+    PyObject *number = PyObject_GetAttrString((PyObject *)t, "tb_lineno"); /* the field may not be computed yet */
+    PyObject *line = number ? PyUnicode_FromFormat("  %U(%S): %U\n%U", code->co_filename, number, code->co_name, text) : NULL;
+    Py_XDECREF(number);
     Py_DECREF(code);
     Py_SETREF(text, line);
   }
@@ -338,6 +340,29 @@ static rush_status ask_default(void *user, void *scope, const char *name, const 
   return st;
 }
 
+/* The function of Python's gave something of another type. */
+static rush_status fail_result(py_call *call, PyObject *answer, const rush_type *type, rush_error *err)
+{
+  rush_error ignored = RUSH_ERROR_INIT;
+  char *want = NULL;
+
+  (void)!rush_type_to_text(call->state->context, type, true, &want, &ignored);
+  PyErr_Clear();
+  PyObject *details = py_cast_details(call, answer, type);
+  PyErr_Clear();
+  PyObject *text = PyUnicode_FromFormat(" expected value of type %s for return value but instead got value of type %s.\nValue: %R\n"
+                                        "Cast error details: %V", want ? want : "?", Py_TYPE(answer)->tp_name, answer, details, "?");
+  const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
+  rush_status st = rush_host_fail(err, RUSH_ERAISED, "RuntimeError", message ? message : "a value of another type");
+  PyErr_Clear();
+  if (want)
+    rush_free_text(call->state->context, want);
+  rush_error_clear(&ignored);
+  Py_XDECREF(details);
+  Py_XDECREF(text);
+  return st;
+}
+
 static rush_status call_python(void *user, void *object, const rush_value *args, size_t n, const rush_type *type, rush_value *result,
                                rush_error *err)
 {
@@ -359,18 +384,9 @@ static rush_status call_python(void *user, void *object, const rush_value *args,
   if (tuple)
     answer = PyObject_CallFunctionObjArgs(u->ask[ASK_CALL], (PyObject *)object, tuple, NULL);
   int converted = answer ? py_to_value_as(&call, answer, type, result) : -1;
-  if (converted > 0) {
-    rush_error ignored = RUSH_ERROR_INIT;
-    char *want = NULL;
-    (void)!rush_type_to_text(u->state->context, type, true, &want, &ignored);
-    PyErr_Clear();
-    PyErr_Format(PyExc_RuntimeError, " expected value of type %s for return value but instead got value of type %s.\nValue: %R",
-                 want ? want : "?", Py_TYPE(answer)->tp_name, answer);
-    if (want)
-      rush_free_text(u->state->context, want);
-    rush_error_clear(&ignored);
-  }
-  if (converted != 0)
+  if (converted > 0)
+    st = fail_result(&call, answer, type, err);
+  else if (converted < 0)
     st = py_fail_in_call(err);
   Py_XDECREF(answer);
   Py_XDECREF(tuple);

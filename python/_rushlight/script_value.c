@@ -628,8 +628,27 @@ static PyObject *first_bad(py_call *call, PyObject *sequence, const rush_type *t
   return bad;
 }
 
+static PyObject *bad_in_dict(py_call *call, PyObject *dict, const rush_type *t, const rush_type **which)
+{
+  PyObject *key, *value, *bad = NULL;
+  Py_ssize_t at = 0;
+
+  while (!bad && PyDict_Next(dict, &at, &key, &value)) {
+    PyObject *both[2] = {key, value};
+    for (size_t i = 0; i < 2 && !bad; i++) {
+      rush_value v = rush_value_none();
+      *which = rush_type_elem(t, i);
+      if (py_to_value_as(call, both[i], *which, &v) != 0)
+        bad = both[i];
+      PyErr_Clear();
+      rush_value_release(v);
+    }
+  }
+  return bad;
+}
+
 /* Why the object is none of the type, in PyTorch's words.  New. */
-static PyObject *cast_details(py_call *call, PyObject *o, const rush_type *t)
+PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t)
 {
   rush_type_kind k = rush_type_kind_of(t);
   const rush_type *inner = NULL;
@@ -638,7 +657,7 @@ static PyObject *cast_details(py_call *call, PyObject *o, const rush_type *t)
   PyObject *bad = NULL, *out = NULL;
 
   if (k == RUSH_TYPE_OPTIONAL)
-    return cast_details(call, o, rush_type_elem(t, 0));
+    return py_cast_details(call, o, rush_type_elem(t, 0));
   if (k == RUSH_TYPE_TUPLE && PyTuple_Check(o) && (size_t)PyTuple_GET_SIZE(o) == rush_type_n_elems(t))
     bad = first_bad(call, o, t, true, &inner);
   if (k == RUSH_TYPE_LIST && PyList_Check(o)) {
@@ -646,8 +665,10 @@ static PyObject *cast_details(py_call *call, PyObject *o, const rush_type *t)
     if (e != RUSH_TYPE_INT && e != RUSH_TYPE_FLOAT && e != RUSH_TYPE_BOOL && e != RUSH_TYPE_COMPLEX && e != RUSH_TYPE_TENSOR)
       bad = first_bad(call, o, t, false, &inner);
   }
+  if (k == RUSH_TYPE_DICT && PyDict_Check(o))
+    bad = bad_in_dict(call, o, t, &inner);
   if (bad)
-    return cast_details(call, bad, inner);
+    return py_cast_details(call, bad, inner);
   (void)!rush_type_to_text(call->state->context, t, true, &want, &err);
   rush_error_clear(&err);
   if (k == RUSH_TYPE_TENSOR)
@@ -676,7 +697,7 @@ static void fail_cast(py_call *call, rush_function *f, const char *name, const r
                                         : PyUnicode_FromString("");
 
   PyErr_Clear();
-  PyObject *details = cast_details(call, o, arg->type);
+  PyObject *details = py_cast_details(call, o, arg->type);
   PyErr_Clear();
   if (rush_type_to_text(call->state->context, arg->type, true, &want, &err) == RUSH_OK &&
       rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)

@@ -692,7 +692,7 @@ static rush_status store_list(rush_call *c, rush_tensor *t, const rush_list *l, 
       TRY(call_poll_at(c->cx, *at));
       tensor_set(t, (*at)++, v);
     } else {
-      return call_fail(c->cx, "Input must be of ints, floats, or bools");
+      return call_fail(c->cx, "Input must be of ints, floats, or bools, got %s", v.tag == RUSH_TAG_STRING ? "str" : v.tag == RUSH_TAG_TENSOR ? "Tensor" : "another type");
     }
   }
   return RUSH_OK;

@@ -174,7 +174,8 @@ static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir
 static ir_value *call_host_op(emitter *e, const sugared *fn, const call_args *a)
 {
   const op *o = fn->as.host.op;
-  ir_value **in = em_match_schema(e, o->schema, fn->as.host.self, a);
+  bool no_self = fn->as.host.message && o->schema->n_args && strcmp(o->schema->args[0].name, "self") == 0; /* a method: whatever it is given */
+  ir_value **in = no_self ? NULL : em_match_schema(e, o->schema, fn->as.host.self, a);
   if (fn->as.host.message) {
     em_raise_message(e, em_constant_str(e, fn->as.host.message, strlen(fn->as.host.message)), NULL);
     return em_put_node(e, IR_UNINITIALIZED, NULL, 0, o->schema->n_returns ? o->schema->returns[0].type : type_simple(TYPE_NONE));

@@ -179,6 +179,10 @@ sugared em_special(emitter *e, special_form form, const ast_expr *x, const type 
 ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n);
 
 /* -- Refusals (refuse.c): what a function may not contain, for programs that Python wrote -- */
+/* emit_ignored.c */
+bool em_is_ignored_block(const ast_stmt *st); /* of a `with` */
+void em_ignored_block(emitter *e, const ast_stmt *st);
+
 void em_refuse_params(session *s, const ast_def *d);
 void em_refuse_body(session *s, const ast_def *d);
 /* Comments with types that Python code may not have beside its signature's: PyTorch looks at lines, not at what they are in. */

@@ -599,7 +599,7 @@ static void emit_del(emitter *e, const ast_stmt *st)
     else if (x->kind == EXPR_SUBSCRIPT)
       em_del_subscript(e, x);
     else
-      session_fail(e->s, &x->at, "del statements are only supported for deleting indices of lists and dicts");
+      session_fail(e->s, &x->at, "del statements are only supported for deleting list and dict items and variables");
   }
 }
 
@@ -625,6 +625,10 @@ static void emit_stmt(emitter *e, const ast_stmt *st)
     emit_for(e, st);
     return;
   case STMT_WITH:
+    if (em_is_ignored_block(st)) {
+      em_ignored_block(e, st);
+      return;
+    }
     emit_with(e, st);
     return;
   case STMT_RETURN:

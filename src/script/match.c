@@ -308,9 +308,7 @@ static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, ui
   for (uint32_t i = 0; i < n; i++) {
     items[i] = em_convert(e, elem, v[i], m->implicit);
     if (!type_is_subtype(items[i]->type, elem)) {
-      WHY(m, "Expected a value of type '%s' for argument '%s' but instead found type '%s'.",
-                              TYPE_TEXT(e, formal_type(e, arg->type)), arg->name,
-                              em_type_of(e, v[0]));
+      WHY(m, "Expected a value of type '%s' for argument '<varargs>' but instead found type '%s'.", TYPE_TEXT(e, elem), em_type_of(e, v[i]));
       return false;
     }
   }
@@ -326,6 +324,12 @@ static const named_value *find_kwarg(const call_args *a, const char *name)
     if (text_same(a->kwargs[i].name, name))
       return &a->kwargs[i];
   return NULL;
+}
+
+/* What Python calls `input` is `self` to operators of aten. */
+static const named_value *find_input(const schema *sc, const call_args *a, const char *name)
+{
+  return a->n_kwargs && text_same(name, "self") && strncmp(sc->name, "aten::", 6) == 0 ? find_kwarg(a, "input") : NULL;
 }
 
 static const type *default_type(emitter *e, const schema_arg *arg)
@@ -380,7 +384,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
         continue;
       }
       v = a->args[used++];
-    } else if (kw) {
+    } else if (kw || (kw = find_input(sc, a, arg->name))) {
       v = kw->value;
       used_kwargs++;
     } else if (arg->has_default) {
@@ -401,7 +405,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
     m->out[m->n++] = a->args[used];
   if (used < a->n) {
     WHY(m, "Expected at most %u arguments but found %u positional arguments.",
-                            sc->n_args, a->n);
+                            used, a->n);
     return false;
   }
   return used_kwargs == a->n_kwargs || check_kwargs(m, sc, a);

@@ -175,6 +175,8 @@ static void check_stmt(session *s, const ast_stmt *st)
     return;
   case STMT_WHILE: case STMT_FOR: check_loops(s, st); return;
   case STMT_WITH:
+    if (em_is_ignored_block(st))
+      return;
     for (uint32_t i = 0; i < st->as.with.n_items; i++)
       check_expr(s, st->as.with.items[i].value);
     check_block(s, &st->as.with.body);

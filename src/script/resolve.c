@@ -90,6 +90,7 @@ static const struct { const char *name; int value; } torch_ints[] = {
     {"uint64", RUSH_UINT64}, {"float8_e4m3fn", RUSH_FLOAT8_E4M3FN}, {"float8_e5m2", RUSH_FLOAT8_E5M2},
     {"contiguous_format", 0}, {"preserve_format", 1}, {"channels_last", 2}, {"channels_last_3d", 3},
     {"strided", 0}, {"sparse_coo", 1}, {"per_tensor_affine", 0}, {"per_channel_affine", 1},
+    {"per_tensor_symmetric", 2}, {"per_channel_symmetric", 3}, {"per_channel_affine_float_qparams", 4},
 };
 
 static const struct { const char *path; special_form form; } torch_specials[] = {

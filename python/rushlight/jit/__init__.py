@@ -32,6 +32,7 @@ from .door import door
 from .freezing import freeze, optimize_for_inference, run_frozen_optimizations
 from .functions import ScriptFunction
 from .futures import Future, fork, wait
+from .names import qualified_name
 from .objects import RecursiveScriptClass
 from .runtime import (
     enable_onednn_fusion,
@@ -163,8 +164,8 @@ def _script_function(fn: Any, names: Any = None) -> ScriptFunction:
     d = door()
     if d.overloads_of(fn):
         raise RuntimeError(
-            f"Function {fn.__name__} cannot be directly compiled because it is overloaded. It must be used in a context of "
-            "a function where its inputs can determine which overload to call."
+            f"Function {qualified_name(fn)} cannot be directly compiled because it is overloaded. It must be used in a context "
+            "of a function where its inputs can determine which overload to call."
         )
     return d.function(fn, names)
 

@@ -73,6 +73,10 @@ _FUNCTIONS = {
         "def _assert(condition: bool, message: str):\n    assert condition, message\n",
         "def _assert(condition: Tensor, message: str):\n    assert bool(condition), message\n",
     ],
+    "torch._check": [
+        "def _check(cond: bool, message: str = ''):\n    assert cond, message\n",
+        "def _check(cond: Tensor, message: str = ''):\n    assert bool(cond), message\n",
+    ],
     **{
         f"torch.nn.modules.utils.{name}": [_NTUPLE.format(name, n, t) for t in ("float", "int")]
         for n, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1)
@@ -90,6 +94,8 @@ def check_overloads(fn: Any, declarations: list[Any]) -> None:
                 "Overload should not have more parameters than implementation function"
                 f'  File "{d.__code__.co_filename}", line {d.__code__.co_firstlineno}\n'
             )
+        if any(name not in d.__annotations__ for name in d.__code__.co_varnames[: counts[0]] if name != "self"):
+            raise RuntimeError("Must explicitly add type annotations to overloaded functions")
         for name, value in _defaults(d).items():
             if name not in theirs or theirs[name] != value:
                 raise frontend.FrontendError(
@@ -240,7 +246,7 @@ class Door:
             return self._forgotten_overloads(fn, name)
         if fn in declarations:
             raise RuntimeError(
-                f'Implementation for the function "{fn.__name__}" is missing. Please make sure a definition is provided and '
+                f'Implementation for the function "{name}" is missing. Please make sure a definition is provided and '
                 "defined after all overload declarations."
             )
         check_overloads(unwrapped(fn), declarations)

@@ -309,9 +309,11 @@ class Names:
         return (kinds.HOST_CALL, obj, self._door.untyped(getattr(obj, "__name__", type(obj).__name__), n))
 
     def attribute(self, obj: Any, name: str) -> Any:
-        """What obj.name means; "(2)": what a call with two arguments does."""
+        """What obj.name means.  "(2)": what a call with two arguments does; "def f(...": what a block that Python runs does."""
         if name[0] == "(":
             return self._called(obj, int(name[1:-1]))
+        if name.startswith("def "):
+            return self.ignored(self._door.sources.function_of_text(name))
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
                 if not hasattr(obj, name):
