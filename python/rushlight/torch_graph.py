@@ -8,7 +8,8 @@ from typing import Any
 from ._rushlight import Graph, parse_ir
 
 _NO_RESULT = re.compile(r"^( +) = ", re.MULTILINE)  # torch prints these so, and does not read them
-_TENSOR = re.compile(r"^.* : \w+\([^)]*\) = prim::Constant\[value=(?!\{)", re.MULTILINE)
+_TENSOR = re.compile(r"^(.* : )(\w+)(\([^)]*\) = prim::Constant\[value=)(?:[^\]]|\](?!\(\)))*\]\(\)", re.MULTILINE)
+_SCOPE = re.compile(r", scope: \S+")  # not read either
 _WARNING = re.compile(r"^ +aten::warn\(.*\n", re.MULTILINE)  # torch runs them with a source range only, which texts do not have
 _LIST = re.compile(r"^( +)(%[\w.]+ : (int|float|bool)\[\]) = prim::Constant\[value=\[([^\]]*)\]\]\(\)", re.MULTILINE)
 
@@ -22,16 +23,23 @@ def _list_text(found: re.Match[str]) -> str:
     return "\n".join([*lines, f"{indent}{head} = prim::ListConstruct({', '.join(names)})"])
 
 
+def _tensors(graph: Any) -> list[Any]:
+    """Nodes of constants that are tensors."""
+    found = [n for n in graph.findAllNodes("prim::Constant") if n.hasAttributes()]
+    return [n for n in found if n.output().type().kind() == "TensorType"]
+
+
 def to_torch(graph: Graph) -> Any:
-    """A torch._C.Graph of the same text, calls inlined, without warnings.  Tensors inside of it have no text: RuntimeError."""
+    """A torch._C.Graph of the same text, calls inlined, without warnings; tensors inside of it are the same."""
     import torch
 
     inlined = graph.copy()
     inlined.run_pass("inline")
-    text = _LIST.sub(_list_text, _WARNING.sub("", _NO_RESULT.sub(r"\1", str(inlined))))
-    if "<Tensor>" in text or _TENSOR.search(text):
-        raise RuntimeError("a graph with tensors as constants has no text that torch reads")
-    return torch._C.parse_ir(text, parse_tensor_constants=True)
+    text = _SCOPE.sub("", _LIST.sub(_list_text, _WARNING.sub("", _NO_RESULT.sub(r"\1", inlined.str(False)))))
+    made = torch._C.parse_ir(_TENSOR.sub(r"\1\2\3<Tensor>]()", text), parse_tensor_constants=True)
+    for node, ours in zip(_tensors(made), _tensors(inlined), strict=True):
+        node.t_("value", ours.output().toIValue())
+    return made
 
 
 def _fill(to: Any, of: Any, graph: Graph, values: dict[str, Any]) -> None:
@@ -50,7 +58,9 @@ def _fill(to: Any, of: Any, graph: Graph, values: dict[str, Any]) -> None:
 
 def from_torch(graph: Graph, other: Any) -> None:
     """The graph becomes what torch's is."""
-    new = parse_ir(str(other))
+    new = parse_ir(_TENSOR.sub(lambda m: m[0] if "value={" in m[0] else f"{m[1]}{m[2]}{m[3]}<Tensor>]()", str(other)), True)
+    for node, theirs in zip(_tensors(new), _tensors(other), strict=True):
+        node.t_("value", theirs.t("value"))
     for _ in list(graph.outputs()):
         graph.eraseOutput(0)
     for node in reversed(list(graph.nodes())):

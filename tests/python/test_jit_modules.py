@@ -215,3 +215,8 @@ def test_graphs_go_to_torch_and_back() -> None:
     graph.lint()
     assert graph.findNode("aten::gt") is not None and "value=12" in str(graph)
     assert isinstance(rushlight.script(steps).graph_for(x, 1), torch._C.Graph)
+    graph = rushlight.trace(lambda x: x + torch.tensor([1.0, 2.0]) * 3, torch.ones(2)).graph
+    torchs = graph.graph()  # with the tensors in it
+    assert torch._C._create_function_from_graph("f", torchs)(x).tolist() == [4.0, 7.0]
+    graph.set_graph(torchs)
+    assert graph(torch.ones(2)).tolist() == [4.0, 7.0]

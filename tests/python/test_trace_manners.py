@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -272,3 +273,23 @@ def test_methods_of_programs_have_their_defaults() -> None:
             return self.inner(x) + 1
 
     assert rushlight.trace(Holder(rushlight.script(Scaled())), X)(X).tolist() == (X * 2 + 1).tolist()
+
+
+def test_threads_trace_one_by_one() -> None:
+    made: list[Any] = []
+    threads = [threading.Thread(target=lambda: made.append(rushlight.trace(lambda x: x + 1, X)(X))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 4 and all(torch.equal(y, X + 1) for y in made)
+
+
+def test_arrays_are_constants() -> None:
+    array = X.numpy().copy()
+    f = lambda x: x * torch.from_numpy(array) * 2j  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours, theirs = rushlight.trace(f, X), torch.jit.trace(f, X)
+    assert [n.kind() for n in ours.graph.nodes()] == [n.kind() for n in theirs.graph.nodes()]
+    assert torch.equal(ours(X), f(X))

@@ -75,7 +75,11 @@ def _creating(original: Callable, name: str) -> Callable:
         if traced is not None and name != "torch.from_numpy":
             options = {k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None}
             return traced.to(**options) if options else traced.clone() if traced is data else traced
-        if name == "torch.from_numpy" or isinstance(data, torch.Tensor):
+        if name == "torch.from_numpy":
+            with tracer.pause():
+                made = original(*args, **kwargs)
+            return tracer.lifted(made)
+        if isinstance(data, torch.Tensor):
             return original(*args, **kwargs)
         with tracer.pause():
             made = original(*args, **kwargs)

@@ -33,6 +33,7 @@ from .record import Node, Record, Value, quoted
 
 _here = threading.local()
 _patch_lock = threading.RLock()
+_turn = threading.Lock()  # one thread traces at a time: PyTorch keeps one mode of ours
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
@@ -482,7 +483,8 @@ class Tracer:
     def number_tensor(self, value: Any, where: str) -> Value:
         """A Python number where a tensor goes."""
         with self.pause():
-            tensor = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+            wide = {float: torch.float64, complex: torch.complex128}.get(type(value))
+            tensor = torch.tensor(value, dtype=wide)
         return self.record.tensor(tensor, tensor_type(tensor), where)
 
     def literal(self, value: Any, kind: str, where: str) -> Value:
@@ -533,7 +535,7 @@ class Tracer:
                 )
         kind = schema.name
         if kind == "aten::convolution":  # what it calls; the rest is about cuDNN
-            kind = "aten::_convolution"
+            kind, types = "aten::_convolution", [types[0].replace("requires_grad=1", "requires_grad=0")]
             inputs = inputs + [self.record.literal("bool", text) for text in "0011"]
         writes = schema.is_mutable or not schema.returns
         if self.outplace and writes and kind.endswith("_") and hasattr(torch.ops.aten, kind[6:-1]):
@@ -796,6 +798,13 @@ class Tracer:
         self.bind(tensor, record.one("aten::detach", [made], type, "", where) if is_detached else made)
         return tensor
 
+    def lifted(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A constant, as PyTorch records what it takes from NumPy."""
+        where, type = location(), self.type_of(tensor)
+        constant = self.record.tensor(tensor, type, where)
+        self.bind(tensor, self.record.one("aten::lift_fresh", [constant], type, "", where))
+        return tensor
+
     # -- Scopes: what torch.nn.Module asks its tracing state -----------------------------------------------------
 
     def push_scope(self, name: str) -> None:
@@ -990,19 +999,20 @@ def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
         raise RuntimeError("Tracing can't be nested")
     from . import torch_questions  # which needs this module
 
-    _install()
-    _here.tracer = tracer
-    names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()
-    torch.jit._trace._trace_module_map = modules
-    torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not a program's
-    try:
-        with enable_python_dispatcher(), Mode(tracer), torch_questions.Indexing(_replaced):
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
-        torch.jit._trace._trace_module_map = names
-        _here.tracer = None
-        _uninstall()
+    with _turn:
+        _install()
+        _here.tracer = tracer
+        names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()
+        torch.jit._trace._trace_module_map = modules
+        torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not a program's
+        try:
+            with enable_python_dispatcher(), Mode(tracer), torch_questions.Indexing(_replaced):
+                yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
+            torch.jit._trace._trace_module_map = names
+            _here.tracer = None
+            _uninstall()
 
 
 __all__ = ["Node", "Size", "TracerWarning", "Tracer", "current", "tracing"]
