@@ -22,7 +22,7 @@ help:
 #: make nightly    the long proofs: sanitizers, whole corpus, fuzzers
 #: make size       what the stripped library weighs, by folder
 #: make status     docs/status.md anew, from the operator table
-#: make format     clang-format over what git knows
+#: make format     clang-format over the lines changed since the last commit
 #: make install    PREFIX=/usr/local, DESTDIR=
 #: make clean
 
@@ -64,7 +64,7 @@ status: all
 	else $(PYTHON_RUN) tools/make_status.py; fi
 
 format:
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git clang-format --extensions c,h HEAD
 
 install: all
 	@meson install -C $(BUILD) --no-rebuild --tags runtime,devel

@@ -408,7 +408,7 @@ ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint)
     em_pop_frame(e);
     e->before = old;
   }
-  bool to_union = hint && (hint->kind == TYPE_OPTIONAL || hint->kind == TYPE_ANY); // not what a Union lists, as in PyTorch
+  bool to_union = hint && (hint->kind == TYPE_OPTIONAL || hint->kind == TYPE_ANY); /* not what a Union lists, as in PyTorch */
   const type *t = em_unify(e, v[0]->type, v[1]->type, to_union);
   if (!t)
     FAIL(e, "if-expression's true branch has type %s but false branch has type %s",
