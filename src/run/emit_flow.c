@@ -278,6 +278,14 @@ static bool is_endless(const ir_value *trips)
   return ir_value_as_constant(trips, &c) && c.as.i == INT64_MAX;
 }
 
+/* The count of a loop around: its register is needed for the next round, though nobody reads the value again. */
+static bool is_count(const ir_value *v)
+{
+  const ir_block *b = v->node->kind == IR_PARAM ? v->node->block : NULL;
+
+  return b && b->owner && b->owner->kind == IR_LOOP && ir_block_input(b, 0) == v;
+}
+
 /* May the carried value k live on in the register of its initial value? */
 static bool can_take(coder *e, const loop *l, uint32_t k)
 {
@@ -285,7 +293,7 @@ static bool can_take(coder *e, const loop *l, uint32_t k)
   const vinfo *i = info(e, v);
   uint32_t times = 0;
 
-  if (i->is_const || i->last != l->n || used_inside(v, l->body))
+  if (i->is_const || i->last != l->n || is_count(v) || used_inside(v, l->body))
     return false;
   for (uint32_t j = 0; j < l->n->n_inputs; j++)
     times += ir_node_input(l->n, j) == v;

@@ -330,6 +330,27 @@ def test_our_own_tensors() -> None:
     assert x.grad is None
 
 
+def sampled(x, grid, mode: str, padding: str, aligned: bool):
+    return torch.nn.functional.grid_sample(x, grid, mode, padding, aligned)
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_second_derivatives_of_samples(dims: int, padding: str, aligned: bool) -> None:
+    torch.manual_seed(0)
+    x, out = torch.randn(2, 2, *[4, 3, 5][:dims], dtype=torch.double), torch.randn(2, 2, *[3, 2, 4][:dims], dtype=torch.double)
+    grid = (torch.rand(2, *[3, 2, 4][:dims], dims, dtype=torch.double) - 0.5) * 3.2
+    for mode in ("bilinear", "bicubic")[: 4 - dims]:
+        results = []
+        for f in (sampled, rushlight.script(sampled)):
+            of = [t.clone().requires_grad_() for t in (x, grid, out)]
+            first = torch.autograd.grad(f(of[0], of[1], mode, padding, aligned), of[:2], of[2], create_graph=True)
+            results.append([*first, *torch.autograd.grad([t.pow(2).sum() for t in first], of)])
+        for a, b in zip(*results, strict=True):
+            torch.testing.assert_close(a, b)
+
+
 # -- Programs that ask for gradients themselves -------------------------------------------------------------
 
 

@@ -219,3 +219,18 @@ def test_requires_grad_is_carried_on(tmp_path: pathlib.Path, grad: bool) -> None
             want = outcome(getattr(theirs, method), *args[0])
             assert outcome(getattr(ours, method), *args[1]).replace(", requires_grad=True", "") == want.replace(
                 ", requires_grad=True", "")
+
+
+def test_an_inner_loop_that_starts_from_a_count() -> None:
+    def digits(n: int, base: int) -> List[int]:
+        out: List[int] = []
+        for i in range(n):
+            rest = i
+            total = 0
+            for _ in range(2):
+                total += rest % base
+                rest = rest // base
+            out.append(total * 100 + rest)
+        return out
+
+    assert rushlight.script(digits)(9, 2) == digits(9, 2)
