@@ -672,7 +672,7 @@ PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t)
   (void)!rush_type_to_text(call->state->context, t, true, &want, &err);
   rush_error_clear(&err);
   if (k == RUSH_TYPE_TENSOR)
-    out = PyUnicode_FromFormat("Unable to cast %R to Tensor", o);
+    out = PyUnicode_FromFormat("Unable to cast %S to Tensor", o);
   else if (k == RUSH_TYPE_TUPLE && PyTuple_Check(o))
     out = PyUnicode_FromFormat("Object %R had a different number of elements than type %s", o, want ? want : "?");
   else if (k == RUSH_TYPE_UNION)
