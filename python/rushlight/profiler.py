@@ -11,6 +11,7 @@ Calls that begin inside of the `with`, on any thread, are recorded.  One profile
 from __future__ import annotations
 
 import json
+import linecache
 import os
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -146,3 +147,40 @@ class profile:  # noqa: N801 (torch's name)
                 rows.append({"ph": "X", "pid": 1, "tid": e.thread + 1, "name": e.name, "cat": e.kind, **times, "args": args})
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"displayTimeUnit": "ns", "traceEvents": rows}, file)
+
+
+class ScriptProfile:
+    """torch.jit._ScriptProfile: how often each line of a program ran between `enable` and `disable`, and for how long."""
+
+    def __init__(self) -> None:
+        self._profile = profile()
+
+    def enable(self) -> None:
+        self._profile.start()
+
+    def disable(self) -> None:
+        self._profile.stop()
+
+    def dump_string(self) -> str:
+        """A table, a block for each file; nothing where nothing ran."""
+        lines: dict[str, dict[int, list[int]]] = {}
+        for event in self._profile.events():
+            if event.file is not None:
+                row = lines.setdefault(event.file, {}).setdefault(event.line, [0, 0])
+                if event.kind == "operator":
+                    row[0] += 1
+                    row[1] += max(0, event.end_ns - event.start_ns)
+        return "\n".join(_lines_table(file, found) for file, found in lines.items())
+
+    def dump(self) -> None:
+        print(self.dump_string())
+
+
+def _lines_table(file: str, found: dict[int, list[int]]) -> str:
+    head = "  Line #    Hits   Time (ns) Line Contents"
+    rows = [head, "=" * len(head)]
+    for line in range(min(found), max(found) + 1):
+        hits, spent = found.get(line, (0, 0))
+        counts = f"{hits:8d}{spent:12d}" if hits else " " * 20
+        rows.append(f"{line:8d}{counts} {linecache.getline(file, line).rstrip()}")
+    return "\n".join(rows) + "\n"

@@ -293,3 +293,18 @@ def test_arrays_are_constants() -> None:
         ours, theirs = rushlight.trace(f, X), torch.jit.trace(f, X)
     assert [n.kind() for n in ours.graph.nodes()] == [n.kind() for n in theirs.graph.nodes()]
     assert torch.equal(ours(X), f(X))
+
+
+def test_script_profile() -> None:
+    profile = rushlight.jit._ScriptProfile()
+    profile.enable()
+    rushlight.script(doubled)(X)
+    profile.disable()
+    assert "Line #    Hits" in profile.dump_string() and "return (x @ x.t()).sum(0)" in profile.dump_string()
+    profile.enable()
+    profile.disable()
+    assert profile.dump_string() == ""
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return (x @ x.t()).sum(0)

@@ -12,6 +12,7 @@ import sys
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from ..profiler import ScriptProfile as _ScriptProfile  # noqa: F401 -- torch.jit has it
 from .._rushlight import Error
 from .decorators import (
     Attribute,
