@@ -12,8 +12,8 @@ import sys
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from ..profiler import ScriptProfile as _ScriptProfile  # noqa: F401 -- torch.jit has it
 from .._rushlight import Error
+from ..profiler import ScriptProfile as _ScriptProfile  # noqa: F401 -- torch.jit has it
 from .decorators import (
     Attribute,
     Final,
