@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Rules that a search can keep: who may jump, allocate, print and ask the environment; file lengths; no paths of
-somebody's machine in what is committed."""
+somebody's machine in what is committed; every file of the Python package is installed."""
 
 from __future__ import annotations
 
@@ -53,8 +53,16 @@ def texts(path: str) -> Iterator[Any]:
         yield str(path.relative_to(TOP)), path.read_bytes().decode("latin-1")
 
 
+def not_installed() -> Iterator[str]:
+    package = TOP / "python" / "rushlight"
+    listed = re.findall(r"'(\w+\.py)'", (package / "meson.build").read_text())
+    for path in sorted(package.rglob("*.py")):
+        if path.name not in listed:
+            yield f"{path.relative_to(TOP)}: python/rushlight/meson.build does not install it"
+
+
 def main() -> int:
-    complaints = []
+    complaints = list(not_installed())
     for path in sorted((TOP / "src").rglob("*.[ch]")):
         name = str(path.relative_to(TOP))
         text = without_comments(path.read_text())
