@@ -432,6 +432,7 @@ class CallOptions(ctypes.Structure):
         ("limit_seconds", ctypes.c_double),
         ("cancel", ctypes.c_void_p),
         ("record_gradients", ctypes.c_bool),
+        ("gradient_host", ctypes.c_void_p),
     ]
 
 
