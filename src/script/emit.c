@@ -327,6 +327,8 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   }
   if (def->returns)
     sc->returns[0].type = resolve_type(s, r, def->returns);
+  else if (f->self && f->self->kind == TYPE_INTERFACE) /* no body will say */
+    session_fail(s, &def->at, "interface declarations must have a return type annotated.");
   session_keep(s, f);
 }
 
