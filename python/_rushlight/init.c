@@ -542,6 +542,7 @@ static PyMethodDef functions[] = {
     {"save", py_save, METH_VARARGS, "save(module, path or None, extra files or None, function or None); bytes without a path"},
     {"extra_files", py_extra_files, METH_O, "the author's files in a module's archive"},
     {"method_code", py_method_code, METH_VARARGS, "method_code(module, method): its text, and the constants in it"},
+    {"set_error", py_set_error, METH_VARARGS, "set_error(name, class): what errors of that class are raised as"},
     {"freeze", py_freeze, METH_VARARGS, "freeze(module, preserved names, numerics, optimize: True, False, None for that alone)"},
     {"load_plugin", py_load_plugin, METH_O, "operators and passes of a shared object"},
     {"load_value", py_load_value, METH_O, "plain data of a torch.save, .npy or .safetensors file"},

@@ -177,6 +177,7 @@ PyObject *py_method_new(py_state *st, PyObject *owner, const char *name);
 int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o);
 PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
 PyObject *py_freeze(PyObject *m, PyObject *args);
+PyObject *py_set_error(PyObject *m, PyObject *args); /* what errors of a class' name are raised as */
 /* gradient.c: what of a recorded call's results has a history gets one in torch: before they are converted.  `owner` (or NULL) is
  * the module whose method it was. */
 int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t n);

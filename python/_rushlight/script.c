@@ -616,10 +616,9 @@ static PyObject *unit_take(PyObject *self, PyObject *o)
   return out;
 }
 
-/* set_error(name, class): what errors of that class are raised as. */
-static PyObject *unit_set_error(PyObject *self, PyObject *args)
+PyObject *py_set_error(PyObject *m, PyObject *args)
 {
-  py_state *st = ((py_unit *)self)->state;
+  py_state *st = PyModule_GetState(m);
   const char *name;
   PyObject *cls;
 
@@ -654,7 +653,6 @@ static PyMethodDef unit_methods[] = {
     {"future_result", unit_future_result, METH_O, "what a Future holds; raises what its task raised"},
     {"hold", unit_hold, METH_VARARGS, "hold(object, type): a ScriptObject that is the value"},
     {"take", unit_take, METH_O, "the value of hold(), as Python's own"},
-    {"set_error", unit_set_error, METH_VARARGS, "set_error(name, class): what errors of that class are raised as"},
     {"add_source", unit_add_source, METH_VARARGS, "add_source(file, text, first_line=1)"},
     {"define", unit_define, METH_VARARGS, "define(name, source, line, scope, self=None, flags=0, drop_body=None): a Function"},
     {"add_class", unit_add_class, METH_VARARGS, "add_class(name, kind, object, container=0): a Type"},

@@ -128,8 +128,6 @@ class Door:
         self._prelude: dict[Any, Any] = {}
         self._depth = 0
 
-        for cls in frontend.CLASSES:
-            self.unit.set_error(cls.__name__, cls)
         self.unit.set_wrapper(futures.wrap)
         for obj, form in (
             (decorators.annotate, "annotate"),
@@ -149,13 +147,13 @@ class Door:
                 plain = {"__init__": Exception.__init__, "__str__": Exception.__str__, "__module__": "rushlight.jit.frontend"}
                 made = type(name, (getattr(theirs, name),), plain)
                 setattr(frontend, name, made)
-                self.unit.set_error(name, made)
+                _rushlight.set_error(name, made)
         if issubclass(torch._C.JITException, _rushlight.Error):  # someone made ours theirs
             return
         both = type(
             "Error", (_rushlight.Error, torch._C.JITException), {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__}
         )
-        self.unit.set_error("Error", both)
+        _rushlight.set_error("Error", both)
 
     # -- the compiler's questions ---------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .. import _rushlight
+
 
 class FrontendError(Exception):
     """A text that is no program."""
@@ -16,3 +18,5 @@ class UnsupportedNodeError(NotSupportedError):
 
 
 CLASSES = (FrontendError, NotSupportedError, UnsupportedNodeError)
+for _cls in CLASSES:
+    _rushlight.set_error(_cls.__name__, _cls)
