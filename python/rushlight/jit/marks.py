@@ -23,8 +23,11 @@ def modifier(fn: Any) -> Any:
     return DEFAULT if mark is None else getattr(mark, "value", mark)
 
 
+IGNORED = (IGNORE, UNUSED, DROP)
+
+
 def is_ignored(fn: Any) -> bool:
-    return modifier(fn) in (IGNORE, UNUSED, DROP)
+    return modifier(fn) in IGNORED
 
 
 def is_dropped(fn: Any) -> bool:
@@ -71,7 +74,7 @@ def method_overloads(fn: Any) -> dict[str, list[Any]]:
     """By the name of the class that declared them."""
     internal = torch_internal()
     declared = internal._overloaded_methods if internal is not None else {}
-    if not _method_overloads and not declared:
+    if not any(name.endswith(fn.__name__) for of in (declared, _method_overloads) for name in of):
         return {}
     from .names import qualified_name
 

@@ -97,13 +97,16 @@ class ClassFacts:
         self.overloaded: dict[str, list[Any]] = {}
         self._read_members(cls)
 
-    def annotated_in_init(self) -> set[str]:
-        """Attributes that `__init__` gives a type of a container where they are set, which is not seen."""
+    def is_annotated_in_init(self, name: str) -> bool:
+        """Does `__init__` give the attribute a type of a container where it is set, which is not seen?"""
+        init = getattr(self._cls(), "__init__", None)
+        return isinstance(init, FunctionType) and name in init.__code__.co_names and name in self._annotated_in(init)
+
+    def _annotated_in(self, init: FunctionType) -> set[str]:
         if self._in_init is None:
             self._in_init = set()
-            init = getattr(self._cls(), "__init__", None)
             try:
-                text = inspect.getsource(init) if isinstance(init, FunctionType) else ""
+                text = inspect.getsource(init)
                 tree = ast.parse(textwrap.dedent(text))
             except (OSError, SyntaxError):
                 tree = ast.Module([], [])
@@ -122,8 +125,11 @@ class ClassFacts:
     def _read_members(self, cls: Any) -> None:
         base = _nn.Module.__dict__
         own = [c for c in cls.__mro__ if c not in _FOUNDATION]
+        members: dict[str, Any] = {}
+        for c in reversed(cls.__mro__):
+            members.update(c.__dict__)
         for name in sorted({name for c in own for name in c.__dict__}):
-            member = next(c.__dict__[name] for c in cls.__mro__ if name in c.__dict__)
+            member = members[name]
             if base.get(name) is member:
                 continue
             if isinstance(member, property):
@@ -136,7 +142,7 @@ class ClassFacts:
             mark = marks.modifier(fn)
             if mark == marks.EXPORT:
                 self.exported.append(name)
-            elif marks.is_ignored(fn):
+            elif mark in marks.IGNORED:
                 self.kept.append(name)
             elif mark == marks.COPY_TO_SCRIPT_WRAPPER:
                 self.copied.append(name)
@@ -394,7 +400,7 @@ class Modules:
                 c.functions[name] = answer
                 return
         t, inferred = self._type_of(c.facts, name, value)
-        if inferred and _is_empty(value) and name in c.facts.annotated_in_init():
+        if inferred and _is_empty(value) and c.facts.is_annotated_in_init(name):
             warnings.warn(_INSTANCE_ANNOTATION, stacklevel=2)
         if isinstance(t, str) or t is None:
             c.failed[name] = _failed_to_convert(value, t or "its annotation means no type", inferred)
