@@ -651,5 +651,8 @@ rush_status rush_future_create(rush_context *c, rush_value result, rush_value *o
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  return future_done(&cx, result, out);
+  type_store *ts = type_store_of_context(cx.ctx);
+  const type *elem = ts ? type_of_value(ts, result) : NULL;
+  const type *t = elem ? type_future(ts, elem) : NULL;
+  return t ? future_done(&cx, t, result, out) : call_nomem(&cx);
 }

@@ -27,20 +27,10 @@ rush_status rush_complex_create(rush_context *c, double re, double im, rush_valu
   return complex_new(&cx, re, im, out);
 }
 
-/* The common type of n values, or Any. */
-static const type *common_type(type_store *ts, const rush_value *items, size_t n)
+static void mark_undecided(heap *h, bool undecided)
 {
-  const type *t = NULL;
-
-  for (size_t i = 0; i < n; i++) {
-    const type *u = type_of_value(ts, items[i]);
-    if (!u)
-      return NULL;
-    t = t ? type_unify(ts, t, u, false) : u;
-    if (!t)
-      return type_simple(TYPE_ANY);
-  }
-  return t ? t : type_simple(TYPE_TENSOR);
+  if (undecided)
+    h->flags |= VALUE_UNDECIDED;
 }
 
 rush_status rush_list_create(rush_context *c, const rush_value *items, size_t n, rush_value *out, rush_error *err)
@@ -50,10 +40,12 @@ rush_status rush_list_create(rush_context *c, const rush_value *items, size_t n,
 
   TRY(api_begin(&cx, c, err));
   type_store *ts = type_store_of_context(cx.ctx);
-  const type *elem = ts ? common_type(ts, items, n) : NULL;
+  bool undecided = false;
+  const type *elem = ts ? type_of_items(ts, items, n, TYPE_TENSOR, &undecided) : NULL;
   if (!elem)
     return error_nomem(err);
   TRY(list_new(&cx, elem, n, &l));
+  mark_undecided(&l->h, undecided);
   for (size_t i = 0; i < n; i++)
     l->items[l->n++] = value_retain(items[i]);
   *out = value_heap_steal(RUSH_TAG_LIST, l);
@@ -67,8 +59,10 @@ rush_status rush_tuple_create(rush_context *c, const rush_value *items, size_t n
 
   TRY(api_begin(&cx, c, err));
   TRY(tuple_new(&cx, NULL, n, &t));
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     t->items[i] = value_retain(items[i]);
+    mark_undecided(&t->h, value_is_undecided(items[i]));
+  }
   *out = value_heap_steal(RUSH_TAG_TUPLE, t);
   return RUSH_OK;
 }
@@ -81,11 +75,13 @@ rush_status rush_dict_create(rush_context *c, const rush_value *keys, const rush
 
   TRY(api_begin(&cx, c, err));
   type_store *ts = type_store_of_context(cx.ctx);
-  const type *key = ts ? (n ? common_type(ts, keys, n) : type_simple(TYPE_STRING)) : NULL;
-  const type *value = ts ? common_type(ts, values, n) : NULL;
+  bool undecided = false;
+  const type *key = ts ? type_of_items(ts, keys, n, TYPE_STRING, &undecided) : NULL;
+  const type *value = ts ? type_of_items(ts, values, n, TYPE_TENSOR, &undecided) : NULL;
   if (!key || !value)
     return error_nomem(err);
   TRY(dict_new(&cx, key, value, &d));
+  mark_undecided(&d->h, undecided);
   for (size_t i = 0; i < n; i++) {
     rush_status st = dict_set_steal(&cx, d, value_retain(keys[i]), value_retain(values[i]));
     if (st != RUSH_OK) {

@@ -318,16 +318,51 @@ static const char *type_in_words(session *s, const type *t)
 
 /* -- Containers -------------------------------------------------------------------------------------------- */
 
+static void set_list_type(rush_list *l, const type *elem)
+{
+  type_retain(elem);
+  type_release(l->elem);
+  l->elem = elem;
+}
+
+static void set_dict_type(rush_dict *d, const type *key, const type *value)
+{
+  type_retain(key);
+  type_retain(value);
+  type_release(d->key);
+  type_release(d->value);
+  d->key = key;
+  d->value = value;
+}
+
+static void set_undecided(heap *h, bool undecided)
+{
+  h->flags = (uint8_t)(undecided ? h->flags | VALUE_UNDECIDED : h->flags & ~VALUE_UNDECIDED);
+}
+
+/* Of plain data, which no class declares: the items say. */
+static const type *inferred_type(unpickler *u, const rush_value *items, size_t n, type_kind otherwise, bool *undecided)
+{
+  return session_type(u->s, type_of_items(u->types, items, n, otherwise, undecided));
+}
+
+/* `elem` NULL: the pickle does not say. */
 static rush_value make_list(unpickler *u, const pickle_node *n, const pickle_seq *seq, const type *elem)
 {
   rush_list *l;
 
-  session_check(u->s, list_new(u->s->cx, elem, seq->n, &l));
+  session_check(u->s, list_new(u->s->cx, elem ? elem : type_simple(TYPE_ANY), seq->n, &l));
   rush_value v = value_heap_steal(RUSH_TAG_LIST, l);
   session_defer_value(u->s, v);
   u->busy[n->id] = 1; /* a container cannot hold itself: nobody would release it */
   for (uint32_t i = 0; i < seq->n; i++)
     session_check(u->s, list_append_steal(u->s->cx, l, value_retain(node_value(u, seq->at[i]))));
+  bool undecided = !elem;
+  if (!elem && !u->find_class) {
+    undecided = false;
+    set_list_type(l, inferred_type(u, l->items, l->n, TYPE_TENSOR, &undecided));
+  }
+  set_undecided(&l->h, undecided);
   return v;
 }
 
@@ -341,7 +376,26 @@ static rush_value make_tuple(unpickler *u, const pickle_node *n, const pickle_se
   u->busy[n->id] = 1;
   for (uint32_t i = 0; i < seq->n; i++)
     t->items[i] = value_retain(node_value(u, seq->at[i]));
+  for (uint32_t i = 0; i < seq->n; i++)
+    if (u->find_class || value_is_undecided(t->items[i]))
+      set_undecided(&t->h, true);
   return v;
+}
+
+/* Of plain data: as inferred_type, over all keys and values. */
+static void infer_dict(unpickler *u, rush_dict *d)
+{
+  rush_value *kv = session_array(u->s, rush_value, 2 * d->n + 1);
+  bool undecided = false;
+  size_t pos = 0, n = 0;
+
+  for (dict_entry *e; (e = dict_next(d, &pos)); n++) {
+    kv[n] = e->key;
+    kv[d->n + n] = e->value;
+  }
+  const type *key = inferred_type(u, kv, n, TYPE_STRING, &undecided);
+  set_dict_type(d, key, inferred_type(u, kv + d->n, n, TYPE_TENSOR, &undecided));
+  set_undecided(&d->h, undecided);
 }
 
 static rush_value make_dict(unpickler *u, const pickle_node *n, const pickle_seq *pairs)
@@ -360,6 +414,10 @@ static rush_value make_dict(unpickler *u, const pickle_node *n, const pickle_seq
                   pickle_kind_name((pickle_kind)pairs->at[i]->kind));
     session_check(u->s, dict_set_steal(u->s->cx, d, value_retain(key), value_retain(value)));
   }
+  if (u->find_class)
+    set_undecided(&d->h, true);
+  else
+    infer_dict(u, d);
   return v;
 }
 
@@ -371,56 +429,83 @@ static bool type_fits_items(const type *t, const rush_tuple *v)
   return true;
 }
 
-/* An untyped list becomes a list of `elem` when all its items are such. */
-static void retype_list(session *s, rush_list *l, const type *elem)
+/* -- Types of containers that did not say theirs ------------------------------------------------------------ */
+
+/* A pickle of a list rarely says the element type.  The first place that holds a container decides it, once: a later
+ * place of another element type then refuses the value (type_contains_value).  What is decided is never undone, so
+ * code that already holds the value (a __setstate__ method) can rely on it. */
+
+static const type *elem_of(const type *t, uint32_t i)
 {
-  if (l->elem->kind != TYPE_ANY || elem->kind == TYPE_ANY)
-    return;
-  for (size_t i = 0; i < l->n; i++) {
-    value_retype(s, l->items[i], elem);
-    if (!type_contains_value(elem, l->items[i]))
-      return;
-  }
-  type_retain(elem);
-  type_release(l->elem);
-  l->elem = elem;
+  return t ? t->elems[i] : type_simple(TYPE_ANY);
 }
 
-static void retype_dict(session *s, rush_dict *d, const type *t)
+static void decide_list(session *s, rush_list *l, const type *t)
+{
+  for (size_t i = 0; i < l->n; i++) {
+    value_retype(s, l->items[i], elem_of(t, 0));
+    if (!type_contains_value(elem_of(t, 0), l->items[i]))
+      return; /* stays a list of Any, which fits no other type */
+  }
+  set_list_type(l, elem_of(t, 0));
+}
+
+static void decide_dict(session *s, rush_dict *d, const type *t)
 {
   size_t pos = 0;
 
-  if (d->key->kind != TYPE_ANY || d->value->kind != TYPE_ANY)
-    return;
   for (dict_entry *e; (e = dict_next(d, &pos));) {
-    value_retype(s, e->value, t->elems[1]);
-    if (!type_contains_value(t->elems[0], e->key) || !type_contains_value(t->elems[1], e->value))
+    value_retype(s, e->key, elem_of(t, 0));
+    value_retype(s, e->value, elem_of(t, 1));
+    if (!type_contains_value(elem_of(t, 0), e->key) || !type_contains_value(elem_of(t, 1), e->value))
       return;
   }
-  type_retain(t->elems[0]);
-  type_retain(t->elems[1]);
-  type_release(d->key);
-  type_release(d->value);
-  d->key = t->elems[0];
-  d->value = t->elems[1];
+  set_dict_type(d, elem_of(t, 0), elem_of(t, 1));
+}
+
+static void decide_tuple(session *s, rush_tuple *v, const type *t)
+{
+  if (t && t->n_elems != v->n)
+    t = NULL;
+  for (size_t i = 0; i < v->n; i++)
+    value_retype(s, v->items[i], elem_of(t, (uint32_t)i));
+}
+
+/* The type for a container of that tag inside Optional and Union; NULL: none, or more than one. */
+static const type *container_type(const type *t, uint32_t tag)
+{
+  const type *found = NULL;
+
+  if (t->kind == TYPE_OPTIONAL || t->kind == TYPE_UNION) {
+    for (uint32_t i = 0; i < t->n_elems; i++) {
+      const type *one = container_type(t->elems[i], tag);
+      if (one && found)
+        return NULL;
+      found = one ? one : found;
+    }
+    return found;
+  }
+  const type_kind k = tag == RUSH_TAG_LIST ? TYPE_LIST : tag == RUSH_TAG_DICT ? TYPE_DICT : TYPE_TUPLE;
+  return t->kind == k ? t : NULL;
 }
 
 void value_retype(session *s, rush_value v, const type *t)
 {
-  if (t->kind == TYPE_OPTIONAL)
-    t = type_elem(t);
+  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_DICT && v.tag != RUSH_TAG_TUPLE)
+    return;
+  const bool undecided = value_is_undecided(v);
+  t = container_type(t, v.tag);
   session_enter(s);
-  if (v.tag == RUSH_TAG_LIST && t->kind == TYPE_LIST) {
-    retype_list(s, v.as.list, type_elem(t));
-  } else if (v.tag == RUSH_TAG_DICT && t->kind == TYPE_DICT) {
-    retype_dict(s, v.as.dict, t);
-  } else if (v.tag == RUSH_TAG_TUPLE && t->kind == TYPE_TUPLE && v.as.tuple->n == t->n_elems) {
-    for (size_t i = 0; i < v.as.tuple->n; i++)
-      value_retype(s, v.as.tuple->items[i], t->elems[i]);
-    if (t->fields && !v.as.tuple->type && type_fits_items(t, v.as.tuple)) {
-      type_retain(t);
-      v.as.tuple->type = t;
-    }
+  set_undecided(v.as.heap, false); /* first: what is shared is decided once */
+  if (undecided && v.tag == RUSH_TAG_LIST)
+    decide_list(s, v.as.list, t);
+  else if (undecided && v.tag == RUSH_TAG_DICT)
+    decide_dict(s, v.as.dict, t);
+  else if (undecided)
+    decide_tuple(s, v.as.tuple, t);
+  if (t && t->fields && !v.as.tuple->type && v.as.tuple->n == t->n_elems && type_fits_items(t, v.as.tuple)) {
+    type_retain(t);
+    v.as.tuple->type = t;
   }
   session_leave(s);
 }
@@ -702,7 +787,7 @@ static rush_value make_value(unpickler *u, const pickle_node *n)
     session_check(u->s, string_new(u->s->cx, n->as.text.p, n->as.text.len, &v));
     break;
   case PICKLE_LIST:
-    return make_list(u, n, &n->as.seq, type_simple(TYPE_ANY));
+    return make_list(u, n, &n->as.seq, NULL);
   case PICKLE_TUPLE:
     return make_tuple(u, n, &n->as.seq, NULL);
   case PICKLE_DICT:

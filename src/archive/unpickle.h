@@ -55,7 +55,8 @@ void unpickler_copy_items(const unpickler *u, void *to, const void *from, size_t
 void session_defer_value(session *s, rush_value v);
 void session_keep_value(session *s, rush_value v);
 
-/* Give containers in `v` the element types that `t` says (pickles of lists do not always say). */
+/* Decide the element types of containers in `v` that a pickle did not say (VALUE_UNDECIDED): those of `t`, or Any where
+ * `t` says none.  What is decided already is left as it is.  Call type_contains_value to check the result. */
 void value_retype(session *s, rush_value v, const type *t);
 
 #endif

@@ -15,7 +15,8 @@ static bool is_number(rush_value v)
          v.tag == RUSH_TAG_COMPLEX;
 }
 
-/* An item of a list or tuple, or the single value itself repeated fixed_len times. */
+/* A new list of the items of a list or tuple, or of the single value itself repeated fixed_len times: whoever holds
+ * the old list, of another element type, does not see what is written to the new one. */
 static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
                              bool *fits, rush_value *out)
 {
@@ -25,11 +26,6 @@ static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rus
   if (v.tag == RUSH_TAG_LIST) {
     items = v.as.list->items;
     n = v.as.list->n;
-    if (type_equal(v.as.list->elem, t->elems[0])) {
-      *fits = true;
-      *out = value_retain(v);
-      return RUSH_OK;
-    }
   } else if (v.tag == RUSH_TAG_TUPLE) {
     items = v.as.tuple->items;
     n = v.as.tuple->n;
@@ -60,7 +56,7 @@ static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rus
   return RUSH_OK;
 }
 
-/* Keys and values one by one; an empty dict fits every dict type. */
+/* A new dict, keys and values one by one; an empty dict fits every dict type. */
 static rush_status bind_dict(call_ctx *cx, const type *t, const rush_dict *from, bool *fits, rush_value *out)
 {
   rush_dict *d = NULL;
@@ -184,6 +180,25 @@ static rush_status bind_simple(call_ctx *cx, const type *t, rush_value v, bool *
   return RUSH_OK;
 }
 
+/* True when `v` is a `t` without conversion.  What a host made of no items, or of items without a common type, has
+ * no type yet: a place of type Any refuses it, as PyTorch does; an empty container that has the declared type by
+ * chance is decided now and stays shared with the host. */
+static bool takes_as_it_is(const type *t, rush_value v)
+{
+  const bool undecided = value_is_undecided(v);
+  if (t->kind == TYPE_VAR || ((t->kind == TYPE_LIST || t->kind == TYPE_DICT) && type_has_vars(t)))
+    return t->kind == TYPE_VAR || v.tag == (t->kind == TYPE_LIST ? RUSH_TAG_LIST : RUSH_TAG_DICT);
+  if (t->kind == TYPE_ANY)
+    return !undecided;
+  if (undecided && !(v.tag == RUSH_TAG_LIST && v.as.list->n == 0) && !(v.tag == RUSH_TAG_DICT && v.as.dict->n == 0))
+    return t->kind <= TYPE_ANY_ENUM && type_contains_value(t, v);
+  if (!type_contains_value(t, v))
+    return false;
+  if (undecided)
+    ((heap *)v.as.heap)->flags &= (uint8_t)~VALUE_UNDECIDED;
+  return true;
+}
+
 /* *fits says whether `v` can be a `t`; *out is written (new) only then. */
 static rush_status bind_value(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
                               bool *fits, rush_value *out)
@@ -197,7 +212,7 @@ static rush_status bind_value(call_ctx *cx, const type *t, int32_t fixed_len, ru
     }
     return bind_value(cx, t->elems[0], fixed_len, v, fits, out);
   }
-  if (t->kind == TYPE_VAR || t->kind == TYPE_ANY || type_contains_value(t, v)) {
+  if (takes_as_it_is(t, v)) {
     *fits = true;
     *out = value_retain(v);
     return RUSH_OK;
@@ -219,8 +234,46 @@ rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits, ru
 
 /* -- All of them ----------------------------------------------------------------------------------------------- */
 
+/* The first container inside `v`, or v itself, that makes it undecided. */
+static rush_value undecided_part(rush_value v)
+{
+  rush_value items[1] = {v}, *at = items;
+  size_t n = 1;
+  for (size_t i = 0; i < n;) {
+    rush_value one = at[i++];
+    if (!value_is_undecided(one))
+      continue;
+    v = one;
+    if (v.tag == RUSH_TAG_DICT)
+      break;
+    at = v.tag == RUSH_TAG_LIST ? v.as.list->items : v.as.tuple->items;
+    n = v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
+    i = 0;
+  }
+  return v;
+}
+
+/* A value for a place of type Any whose own type cannot be inferred; PyTorch's words. */
+static rush_status refuse_undecided(call_ctx *cx, rush_value v)
+{
+  const rush_value part = undecided_part(v);
+  const bool is_list = part.tag == RUSH_TAG_LIST, is_empty = is_list ? part.as.list->n == 0 : part.as.dict->n == 0;
+  text_buf shown;
+  text_init(&shown, cx->ctx);
+  rush_status st = value_repr(cx, &shown, v);
+  if (st == RUSH_OK)
+    st = error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "Tracer cannot infer type of %s\n:%s", text_str(&shown),
+                        is_empty  ? is_list ? "List trace inputs must have elements" : "Dictionary inputs must have entries"
+                        : is_list ? "List inputs to traced functions must have consistent element type"
+                                  : "Dictionary inputs to traced functions must have consistent type");
+  text_free(&shown);
+  return st;
+}
+
 static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_value v)
 {
+  if (sc->args[i].type->kind == TYPE_ANY && value_is_undecided(v))
+    return refuse_undecided(cx, v);
   text_buf want, got;
   text_init(&want, cx->ctx);
   text_init(&got, cx->ctx);

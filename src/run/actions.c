@@ -20,6 +20,22 @@ static uint64_t return_lent(frame *f, const site *s)
   return s->last_use & ~kept;
 }
 
+rush_status fail_type(call_ctx *cx, const char *what, const char *name)
+{
+  return error_set_type(cx->err, RUSH_EFORMAT, "RuntimeError",
+                        "%s %s has another type than the program declares: the file is damaged, or code from outside gave a "
+                        "wrong value", what, name);
+}
+
+COLD static rush_status fail_results(call_ctx *cx, const site *s, rush_value *results)
+{
+  for (uint32_t i = 0; i < s->n_made; i++) {
+    value_release(results[i]);
+    results[i] = value_none();
+  }
+  return fail_type(cx, "a result of", s->op->schema->name);
+}
+
 rush_status act_operator(call_ctx *cx, frame *f, const site *s)
 {
   const uint32_t *o = operands(f, s);
@@ -33,6 +49,8 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
                     .n_results = s->n_made, .last_use = f->lent ? return_lent(f, s) : s->last_use, .args = row,
                     .results = results};
   TRY(op_call(&call));
+  if (UNLIKELY(s->checks) && UNLIKELY(!results_fit(f, s, results)))
+    return fail_results(cx, s, results);
   drop_operands(f, s);
   for (uint32_t i = 0; i < s->n_results; i++)
     give(f, s, i, i < s->n_made ? results[i] : value_none());
@@ -87,6 +105,8 @@ rush_status act_list_unpack(call_ctx *cx, frame *f, const site *s)
   if (v.tag != RUSH_TAG_LIST || v.as.list->n != s->n_results)
     return call_fail(cx, "Expected %u elements in a list but found %zu", s->n_results,
                      v.tag == RUSH_TAG_LIST ? v.as.list->n : 0);
+  if (UNLIKELY(!results_fit(f, s, v.as.list->items)))
+    return fail_type(cx, "an item of", "a list");
   v = take(f, operands(f, s)[0]);
   give_items(f, s, v, v.as.list->items);
   value_release(v);
@@ -111,6 +131,8 @@ rush_status act_tuple_unpack(call_ctx *cx, frame *f, const site *s)
 
   if (v.tag != RUSH_TAG_TUPLE || v.as.tuple->n != s->n_results)
     return call_fail(cx, "Expected a tuple of %u elements", s->n_results);
+  if (UNLIKELY(!results_fit(f, s, v.as.tuple->items)))
+    return fail_type(cx, "an item of", "a tuple");
   v = take(f, operands(f, s)[0]);
   give_items(f, s, v, v.as.tuple->items);
   value_release(v);
@@ -129,6 +151,8 @@ rush_status act_tuple_index(call_ctx *cx, frame *f, const site *s)
   i = i < 0 ? i + n : i;
   if (i < 0 || i >= n)
     return call_fail(cx, "Tuple list index out of range");
+  if (UNLIKELY(!results_fit(f, s, &v.as.tuple->items[i])))
+    return fail_type(cx, "an item of", "a tuple");
   rush_value item = value_retain(v.as.tuple->items[i]);
   drop_operands(f, s);
   give(f, s, 0, item);
@@ -208,6 +232,8 @@ rush_status act_module_index(call_ctx *cx, frame *f, const site *s)
   int slot = class_attr_index(m->type, name);
   if (slot < 0)
     return call_fail(cx, "%s does not have a field with name '%.*s'", m->type->name, (int)name.len, name.p);
+  if (UNLIKELY(!results_fit(f, s, &m->slots[slot])))
+    return fail_type(cx, "attribute", m->type->cls->attrs[slot].name);
   rush_value v = value_retain(m->slots[slot]);
   drop_operands(f, s);
   give(f, s, 0, v);
@@ -243,6 +269,24 @@ rush_status act_cast(call_ctx *cx, frame *f, const site *s)
   drop_operands(f, s);
   give(f, s, 0, v);
   return RUSH_OK;
+}
+
+rush_status act_check(call_ctx *cx, frame *f, const site *s)
+{
+  const bool fits = type_contains_value(s->type, peek(f, operands(f, s)[0]));
+  text_buf t;
+
+  if (LIKELY(fits))
+    return RUSH_OK;
+  text_init(&t, cx->ctx);
+  type_print_annotation(&t, s->type);
+#ifndef NDEBUG
+  fprintf(stderr, "register %u of %s: no %s, tag %u\n", operands(f, s)[0], f->c->name, text_str(&t), peek(f, operands(f, s)[0]).tag);
+#endif
+  ASSERT(fits, "a register holds a value of its type");
+  rush_status st = fail_type(cx, "a value of type", text_failed(&t) ? "?" : text_str(&t));
+  text_free(&t);
+  return st;
 }
 
 /* -- Text --------------------------------------------------------------------------------------- */

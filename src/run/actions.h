@@ -56,9 +56,22 @@ static inline void give(frame *f, const site *s, uint32_t i, rush_value v)
     f->regs[dst] = v;
 }
 
+/* Compare n_results values with what the site wants. */
+static inline bool results_fit(const frame *f, const site *s, const rush_value *v)
+{
+  const uint32_t *wants = operands(f, s) + s->n_args + s->n_results;
+
+  for (uint32_t i = 0; i < s->n_results; i++)
+    if (!want_takes((uint8_t)wants[i], v[i].tag))
+      return false;
+  return true;
+}
+/* A value is none of its static type, which loading and compiling should have made sure of.  The call ends. */
+rush_status fail_type(call_ctx *cx, const char *what, const char *name) COLD;
+
 typedef rush_status action(call_ctx *cx, frame *f, const site *s);
 action act_list, act_list_unpack, act_tuple, act_tuple_unpack, act_tuple_index, act_tuple_slice,
-    act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_cast, act_module_index,
+    act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_cast, act_check, act_module_index,
     act_unsupported;
 /* The operator call; n_made results go through the frame's row. */
 rush_status act_operator(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;

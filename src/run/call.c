@@ -70,11 +70,31 @@ rush_status code_of(call_ctx *cx, function *f, const code **out)
 
 /* -- Calls -------------------------------------------------------------------------------------- */
 
+COLD static rush_status fail_argument(call_ctx *cx, const code *c, uint32_t i)
+{
+  const schema *sc = c->function ? c->function->schema : NULL;
+
+  return error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "%s: argument %u, '%s', has another type than is declared", c->name, i,
+                        sc && i < sc->n_args ? sc->args[i].name : "");
+}
+
+rush_status code_check_args(call_ctx *cx, const code *c, const rush_value *args)
+{
+  const schema *sc = c->function ? c->function->schema : NULL;
+
+  for (uint32_t i = 0; i < c->n_args; i++)
+    if (UNLIKELY(!want_takes(c->arg_wants[i], args[i].tag)) ||
+        (args[i].tag == RUSH_TAG_OBJECT && sc && i < sc->n_args && UNLIKELY(!is_of_class(args[i], sc->args[i].type))))
+      return fail_argument(cx, c, i);
+  return RUSH_OK;
+}
+
 static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rush_value *args,
                            rush_value *result)
 {
   frame *f;
 
+  TRY(code_check_args(cx, c, args));
   TRY(stack_push(cx, s, c, &f));
   f->lent = c->lent_args & ~c->unused_args; /* whose registers are free */
   for (uint32_t i = 0; i < c->n_args; i++) {

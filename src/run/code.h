@@ -29,8 +29,8 @@ rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *sel
 /* What a future that a call returned holds (new), or the error of its task: both are there when the call has returned. */
 rush_status future_result(call_ctx *cx, rush_value future, rush_value *out) RUSH_CHECKED;
 bool future_is_awaitable(rush_value v); /* false for what is no future */
-/* A future that has its result: new. */
-rush_status future_done(call_ctx *cx, rush_value result, rush_value *out) RUSH_CHECKED;
+/* A future of type t (Future[T] or Await[T]) that has its result, a T: new. */
+rush_status future_done(call_ctx *cx, const type *t, rush_value result, rush_value *out) RUSH_CHECKED;
 
 /* Start at `pc` with the given registers (n_registers of the code; owned by the call, taken). */
 rush_status interp_enter(call_ctx *cx, const code *c, uint32_t pc, rush_value *registers_steal,

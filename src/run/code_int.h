@@ -21,9 +21,27 @@ typedef enum opcode {
 } opcode;
 
 typedef struct ins {
-  uint16_t op, a, b, c;
+  uint8_t op;
+  uint8_t want; /* of what it loads from the heap */
+  uint16_t a, b, c;
 } ins;
 static inline int32_t ins_imm(ins i) { return (int32_t)((uint32_t)i.b | (uint32_t)i.c << 16); }
+
+/* Defence in depth.  Registers are typed and their tags are not looked at again, so a value that comes from the heap or
+ * from outside (items, attributes, results of futures, interfaces and operators from outside, arguments) is compared
+ * with the register's static type as far as its tag tells: a `want` is that tag, or one of the following.  What a tag
+ * does not tell (unions, numbers) a CHECK looks at; debug builds have a CHECK behind every store. */
+enum {
+  WANT_OR_NONE = 0x20, /* beside a tag: or None */
+  WANT_ANY = 0xff,     /* anything that was set */
+  WANT_REST = 0xfe     /* a CHECK follows */
+};
+uint8_t want_of(const type *t);
+bool want_takes_slow(uint8_t want, uint32_t tag);
+static inline bool want_takes(uint8_t want, uint32_t tag)
+{
+  return LIKELY(tag == (want & (WANT_OR_NONE - 1u))) || want_takes_slow(want, tag);
+}
 
 #define NO_REG UINT32_MAX
 /* Operands of sites. */
@@ -36,13 +54,14 @@ typedef struct site { /* what an instruction with many operands needs */
   rush_value *stopped;     /* STOP, a test's: where the registers go */
   op_node_state *state;    /* of an operator from outside: prepared for this node; owned by the code */
   function *function;      /* CALL; FORK (NULL: its argument is the result) */
-  const type *type;        /* LIST, TUPLE, DICT, NEW_OBJECT, FORK; borrowed from the program */
+  const type *type;        /* LIST, TUPLE, DICT, NEW_OBJECT, FORK, CHECK; borrowed from the program */
   const type *const *types; /* ISINSTANCE */
   const char *name;        /* CALL_INTERFACE, UNSUPPORTED */
   int64_t begin, end;      /* TUPLE_SLICE */
   uint64_t last_use;       /* of the operands, as bits */
   uint32_t n_types;
-  uint32_t first;          /* operands: n_args, then n_results registers (or NO_REG) */
+  bool checks;             /* results come from the heap or from outside */
+  uint32_t first;          /* operands: n_args, n_results registers (or NO_REG), n_results wants when it checks */
   uint32_t n_args, n_results;
   uint32_t n_made;         /* OPERATOR: results of the kernel, at least n_results */
 } site;
@@ -71,6 +90,7 @@ struct code {
   site *sites;
   uint32_t *operands;
   rush_value *constants; /* retained; the first n_kregs are the registers */
+  uint8_t *arg_wants;    /* n_args */
   size_t n_bytes;      /* of the one block all this lies in */
 };
 

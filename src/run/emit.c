@@ -56,6 +56,99 @@ const char *opcode_name(opcode o)
   return "?";
 }
 
+/* -- Checks of what comes from the heap or from outside ------------------------------------------- */
+
+uint8_t want_of(const type *t)
+{
+  static const uint8_t tags[] = {
+      [TYPE_NONE] = RUSH_TAG_NONE,       [TYPE_TENSOR] = RUSH_TAG_TENSOR,       [TYPE_BOOL] = RUSH_TAG_BOOL,
+      [TYPE_INT] = RUSH_TAG_INT,         [TYPE_FLOAT] = RUSH_TAG_FLOAT,         [TYPE_COMPLEX] = RUSH_TAG_COMPLEX,
+      [TYPE_STRING] = RUSH_TAG_STRING,   [TYPE_DEVICE] = RUSH_TAG_DEVICE,       [TYPE_GENERATOR] = RUSH_TAG_GENERATOR,
+      [TYPE_STORAGE] = RUSH_TAG_STORAGE, [TYPE_ANY_LIST] = RUSH_TAG_LIST,       [TYPE_ANY_TUPLE] = RUSH_TAG_TUPLE,
+      [TYPE_ANY_ENUM] = RUSH_TAG_ENUM,   [TYPE_LIST] = RUSH_TAG_LIST,           [TYPE_DICT] = RUSH_TAG_DICT,
+      [TYPE_TUPLE] = RUSH_TAG_TUPLE,     [TYPE_FUTURE] = RUSH_TAG_FUTURE,       [TYPE_AWAIT] = RUSH_TAG_FUTURE,
+      [TYPE_INTERFACE] = RUSH_TAG_OBJECT, [TYPE_ENUM] = RUSH_TAG_ENUM,          [TYPE_FUNCTION] = RUSH_TAG_FUNCTION};
+
+  t = type_runtime(t);
+  if (t->kind == TYPE_ANY)
+    return WANT_ANY;
+  if (t->kind == TYPE_OPTIONAL) {
+    const uint8_t inner = want_of(type_elem(t));
+    return inner < WANT_OR_NONE ? (uint8_t)(inner | WANT_OR_NONE) : inner;
+  }
+  if (t->kind == TYPE_CLASS) /* one without attributes of ours is a custom class, or none at all */
+    return t->cls ? RUSH_TAG_OBJECT : RUSH_TAG_CUSTOM;
+  return t->kind == TYPE_NONE || (t->kind < COUNT_OF(tags) && tags[t->kind]) ? tags[t->kind] : WANT_REST;
+}
+
+bool want_takes_slow(uint8_t want, uint32_t tag)
+{
+  if (want >= WANT_REST)
+    return tag != RUSH_TAG_UNSET;
+  return want & WANT_OR_NONE && tag == RUSH_TAG_NONE;
+}
+
+/* Emit a CHECK of v's register if a tag does not tell its type; in debug builds always. */
+static void put_check(coder *e, const ir_value *v, bool from_outside)
+{
+  const vinfo *d = info(e, v);
+  bool wanted = from_outside && want_of(v->type) == WANT_REST;
+
+#ifndef NDEBUG
+  wanted = true;
+#endif
+  if (!wanted || d->is_const || d->reg == NO_REG || !v->uses)
+    return;
+  put_site(e, OPC_CHECK, 0);
+  site *st = &e->sites[e->n_sites - 1];
+  add_operand(e, st, d->reg);
+  st->n_args = 1;
+  st->type = v->type;
+}
+
+static void put_checks(coder *e, ir_value *const *values, uint32_t n, bool from_outside)
+{
+  for (uint32_t i = 0; i < n; i++)
+    put_check(e, values[i], from_outside);
+}
+
+/* The newest site's results are compared with their types. */
+static void check_results(coder *e, const ir_node *n)
+{
+  site *st = &e->sites[e->n_sites - 1];
+
+  st->checks = true;
+  for (uint32_t i = 0; i < st->n_results; i++)
+    add_operand(e, st, want_of(n->outputs[i]->type));
+}
+
+/* True when a result may be an item of a container, or was made outside. */
+static bool gives_items(const op *o)
+{
+  if (o->outside)
+    return true;
+  for (uint32_t i = 0; i < o->schema->n_returns; i++)
+    if (o->schema->returns[i].type->kind == TYPE_ANY || type_has_vars(o->schema->returns[i].type))
+      return true;
+  return false;
+}
+
+/* True when n's outputs get values that were in no typed register before. */
+static bool is_source(const ir_node *n)
+{
+  switch ((int)n->kind) {
+  case IR_OP: return op_waits(n->op) || gives_items(n->op);
+  case IR_LIST_UNPACK:
+  case IR_TUPLE_UNPACK:
+  case IR_TUPLE_INDEX:
+  case IR_GET_ATTR:
+  case IR_INTERFACE_CALL:
+  case IR_MODULE_CONTAINER_INDEX: return true;
+  case IR_CALL_METHOD: return type_is(ir_node_input(n, 0)->type, TYPE_INTERFACE);
+  default: return false;
+  }
+}
+
 /* -- Nodes with a site -------------------------------------------------------------------------- */
 
 /* Is input i the last place where n reads the value? */
@@ -200,6 +293,7 @@ static bool put_list_op(coder *e, const ir_node *n)
   uint32_t r = define_value(e, n->outputs[0]);
 
   put_ins(e, len ? OPC_LIST_LEN : OPC_LIST_GET, r, list, index);
+  e->code[e->n_ins - 1].want = want_of(n->outputs[0]->type);
   free_deaths(e, n, true, false);
   return true;
 }
@@ -305,8 +399,10 @@ static void put_get_attr(coder *e, const ir_node *n)
   }
   uint32_t r = define_value(e, n->outputs[0]);
 
-  if (r != NO_REG)
+  if (r != NO_REG) {
     put_ins(e, OPC_GET_ATTR, r, info(e, ir_node_input(n, 0))->reg, (uint32_t)slot);
+    e->code[e->n_ins - 1].want = want_of(n->outputs[0]->type);
+  }
   free_deaths(e, n, true, false);
 }
 
@@ -425,9 +521,9 @@ static void put_fork(coder *e, const ir_node *n)
     put_unsupported(e, n, ir_node_kind_name(n));
 }
 
-static void emit_node(coder *e, const ir_node *n)
+/* long: a switch over the kinds. */
+static void emit_by_kind(coder *e, const ir_node *n)
 {
-  set_place(e, n);
   switch (n->kind) {
   case IR_OP: put_op(e, n); break;
   case IR_IF: emit_if(e, n); break;
@@ -484,6 +580,17 @@ static void emit_node(coder *e, const ir_node *n)
   }
 }
 
+static void emit_node(coder *e, const ir_node *n)
+{
+  const uint32_t n_sites = e->n_sites;
+
+  set_place(e, n);
+  emit_by_kind(e, n);
+  if (n->n_blocks == 0 && e->n_sites > n_sites && is_source(n))
+    check_results(e, n);
+  put_checks(e, n->outputs, n->n_outputs, is_source(n));
+}
+
 void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_dying)
 {
   session_enter(e->s);
@@ -506,6 +613,7 @@ void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_d
       put_ins(e, OPC_DROP, d->reg, 0, 0);
     reg_free(e, d->reg);
   }
+  put_checks(e, b->param->outputs, b->param->n_outputs, false);
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
     emit_node(e, n);
   session_leave(e->s);
@@ -535,13 +643,22 @@ static size_t names_bytes(const coder *e)
   return n;
 }
 
+static const uint8_t *arg_wants(coder *e, const ir_block *b)
+{
+  uint8_t *wants = session_array(e->s, uint8_t, ir_block_n_inputs(b) + 1);
+
+  for (uint32_t i = 0; i < ir_block_n_inputs(b); i++)
+    wants[i] = want_of(ir_block_input(b, i)->type);
+  return wants;
+}
+
 static code *finish(coder *e, const ir_block *b, const char *name)
 {
   size_t n_bytes = padded(sizeof(code)) + padded(e->n_ins * sizeof(ins)) +
                    padded(e->n_ins * sizeof(uint32_t)) + padded(e->n_places * sizeof(code_place)) +
                    padded(e->n_sites * sizeof(site)) + padded(e->n_operands * sizeof(uint32_t)) +
                    padded(e->n_constants * sizeof(rush_value)) + names_bytes(e) +
-                   padded(strlen(name) + 1);
+                   padded(ir_block_n_inputs(b)) + padded(strlen(name) + 1);
   context *ctx = e->s->cx->ctx;
   char *p = mem_alloc(ctx, n_bytes);
 
@@ -561,6 +678,7 @@ static code *finish(coder *e, const ir_block *b, const char *name)
   c->sites = take(&p, e->sites, e->n_sites * sizeof(site));
   c->operands = take(&p, e->operands, e->n_operands * sizeof(uint32_t));
   c->constants = take(&p, e->constants, e->n_constants * sizeof(rush_value));
+  c->arg_wants = take(&p, arg_wants(e, b), ir_block_n_inputs(b));
   c->name = take(&p, name, strlen(name) + 1);
   for (uint32_t i = 0; i < c->n_sites; i++)
     if (c->sites[i].name) {

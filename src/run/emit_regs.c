@@ -21,7 +21,7 @@ uint32_t put_ins(coder *e, opcode op, uint32_t a, uint32_t b, uint32_t c)
     GROW(e->s, e->code, e->n_ins, e->cap_ins, FIRST_CAP);
     GROW(e->s, e->place_of, e->n_ins, cap, FIRST_CAP);
   }
-  e->code[e->n_ins] = (ins){(uint16_t)op, (uint16_t)a, (uint16_t)b, (uint16_t)c};
+  e->code[e->n_ins] = (ins){(uint8_t)op, 0, (uint16_t)a, (uint16_t)b, (uint16_t)c};
   e->place_of[e->n_ins] = e->n_places ? e->n_places - 1 : 0;
   return e->n_ins++;
 }
@@ -223,6 +223,9 @@ static void number_constants(coder *e, const ir_block *b, bool in_frame)
     if (!is_constant_node(n))
       continue;
     rush_value v = n->kind == IR_CONSTANT ? ir_constant_value(n) : value_none();
+    if (n->kind == IR_CONSTANT && !type_contains_value(n->outputs[0]->type, v))
+      session_fail_status(e->s, RUSH_EFORMAT, NULL, NULL, "a constant of %s has another type than is declared",
+                          e->f ? e->f->name : "the graph");
     vinfo *i = info(e, n->outputs[0]);
     bool framed = !value_is_heap(v) && i->plain && read_as_register(e, n->outputs[0]);
 

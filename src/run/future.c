@@ -1,7 +1,7 @@
 /* run/future.c -- what fork returns.  stack.h says when a task runs. */
 #include "run/stack.h"
 
-rush_status future_new_steal(call_ctx *cx, function *fn, rush_value *args, uint32_t n_args,
+rush_status future_new_steal(call_ctx *cx, const type *t, function *fn, rush_value *args, uint32_t n_args,
                              future **out)
 {
   future *f = mem_alloc_zero(cx->ctx, sizeof *f);
@@ -15,6 +15,8 @@ rush_status future_new_steal(call_ctx *cx, function *fn, rush_value *args, uint3
     return call_nomem_bytes(cx, sizeof *f);
   }
   heap_init(&f->h, cx->ctx, RUSH_TAG_FUTURE);
+  type_retain(t);
+  f->type = t;
   f->fn = fn;
   f->owner = program_retain(fn->program);
   f->args = copy;
@@ -44,13 +46,14 @@ static void future_destroy(void *p)
   value_release(f->result);
   value_release(f->message);
   program_release(f->owner);
+  type_release(f->type);
   mem_free(f->h.ctx, f, sizeof *f);
 }
 
 static rush_status future_print(call_ctx *cx, text_buf *out, void *p)
 {
   (void)cx;
-  text_puts(out, ((future *)p)->awaitable ? "<Await>" : "<Future>");
+  text_puts(out, ((future *)p)->type->kind == TYPE_AWAIT ? "<Await>" : "<Future>");
   return RUSH_OK;
 }
 
@@ -68,7 +71,9 @@ static rush_status future_equal(call_ctx *cx, void *a, void *b, bool *out)
   return RUSH_OK;
 }
 
-static const value_ops future_ops = {future_destroy, future_print, future_copy, future_equal};
+static const type *future_type(const void *p) { return ((const future *)p)->type; }
+
+static const value_ops future_ops = {future_destroy, future_print, future_copy, future_equal, NULL, future_type};
 
 static void keep(context *c, void *object)
 {
@@ -134,7 +139,7 @@ rush_status future_raise(call_ctx *cx, const future *f)
   return error_set_type(cx->err, f->status, f->error_type, "%s", f->message.as.string->text);
 }
 
-rush_status future_done(call_ctx *cx, rush_value result, rush_value *out)
+rush_status future_done(call_ctx *cx, const type *t, rush_value result, rush_value *out)
 {
   TRY(future_init(cx->ctx, cx->err));
   future *f = mem_alloc_zero(cx->ctx, sizeof *f);
@@ -142,12 +147,14 @@ rush_status future_done(call_ctx *cx, rush_value result, rush_value *out)
   if (!f)
     return call_nomem_bytes(cx, sizeof *f);
   heap_init(&f->h, cx->ctx, RUSH_TAG_FUTURE);
+  type_retain(t);
+  f->type = t;
   future_finish(f, result);
   *out = value_heap_steal(RUSH_TAG_FUTURE, f);
   return RUSH_OK;
 }
 
-bool future_is_awaitable(rush_value v) { return v.tag == RUSH_TAG_FUTURE && ((const future *)v.as.heap)->awaitable; }
+bool future_is_awaitable(rush_value v) { return v.tag == RUSH_TAG_FUTURE && ((const future *)v.as.heap)->type->kind == TYPE_AWAIT; }
 
 rush_status future_result(call_ctx *cx, rush_value v, rush_value *out)
 {

@@ -9,6 +9,15 @@
 
 /* -- Calls -------------------------------------------------------------------------------------- */
 
+/* True when the arguments from n_given on may be None. */
+COLD static bool takes_missing(const code *c, uint32_t n_given)
+{
+  for (uint32_t i = n_given; i < c->n_args; i++)
+    if (!want_takes(c->arg_wants[i], RUSH_TAG_NONE))
+      return false;
+  return n_given <= c->n_args;
+}
+
 /* The callee's frame, with the operands as arguments; missing ones (of __exit__) are None. */
 static rush_status push_call(call_ctx *cx, call_stack *s, frame *caller, const site *st,
                              function *fn, frame **out)
@@ -18,7 +27,7 @@ static rush_status push_call(call_ctx *cx, call_stack *s, frame *caller, const s
   frame *f;
 
   TRY(code_of(cx, fn, &c));
-  if (UNLIKELY(c->n_args < st->n_args))
+  if (UNLIKELY(c->n_args != st->n_args) && !takes_missing(c, st->n_args))
     return call_fail(cx, "%s takes %u arguments, not %u", c->name, c->n_args, st->n_args);
   TRY(stack_push(cx, s, c, &f));
   for (uint32_t i = 0; i < st->n_args; i++)
@@ -28,15 +37,24 @@ static rush_status push_call(call_ctx *cx, call_stack *s, frame *caller, const s
   return RUSH_OK;
 }
 
-/* An object whose __init__ read before it wrote. */
-static rush_status fail_unset(call_ctx *cx, const rush_object *o, uint32_t slot)
+/* An object whose __init__ read before it wrote, or whose attribute is none of its type. */
+COLD static rush_status fail_slot(call_ctx *cx, const rush_object *o, uint32_t slot)
 {
-  return call_fail(cx, "attribute '%s' of %s was not set", o->type->cls->attrs[slot].name, o->type->name);
+  if (o->slots[slot].tag == RUSH_TAG_UNSET)
+    return call_fail(cx, "attribute '%s' of %s was not set", o->type->cls->attrs[slot].name, o->type->name);
+  return fail_type(cx, "attribute", o->type->cls->attrs[slot].name);
 }
 
 static rush_status fail_meta(call_ctx *cx, const rush_object *o, uint32_t slot)
 {
   return call_fail(cx, "attribute '%s' of %s is on the device meta: it has no data", o->type->cls->attrs[slot].name, o->type->name);
+}
+
+/* What the frame returns is compared with the type of the register that gets it. */
+static void check_result(frame *f)
+{
+  if (f->dst != NO_REG)
+    f->dst |= DST_CHECKED;
 }
 
 static rush_status push_interface(call_ctx *cx, call_stack *s, frame *caller, const site *st,
@@ -49,7 +67,11 @@ static rush_status push_interface(call_ctx *cx, call_stack *s, frame *caller, co
 
   if (!fn)
     return call_fail(cx, "the object has no method '%s'", st->name);
-  return push_call(cx, s, caller, st, fn, out);
+  if (UNLIKELY(!fn->schema || !fn->schema->n_args || !is_of_class(self, fn->schema->args[0].type)))
+    return fail_type(cx, "self of method", st->name);
+  TRY(push_call(cx, s, caller, st, fn, out));
+  check_result(*out);
+  return RUSH_OK;
 }
 
 static rush_status start_fork(call_ctx *cx, call_stack *s, frame *f, const site *st)
@@ -61,15 +83,14 @@ static rush_status start_fork(call_ctx *cx, call_stack *s, frame *f, const site 
   for (uint32_t i = 0; i < st->n_args; i++)
     row[i] = take(f, operands(f, st)[i]);
   if (st->function) {
-    TRY(future_new_steal(cx, st->function, row, st->n_args, &fut));
+    TRY(future_new_steal(cx, st->type, st->function, row, st->n_args, &fut));
     future_queue(s, fut);
   } else {
-    rush_status made = future_done(cx, row[0], &done);
+    rush_status made = future_done(cx, st->type, row[0], &done);
     value_release(row[0]);
     TRY(made);
     fut = done.as.heap;
   }
-  fut->awaitable = st->type->kind == TYPE_AWAIT;
   give(f, st, 0, value_heap_steal(RUSH_TAG_FUTURE, fut));
   return RUSH_OK;
 }
@@ -104,6 +125,7 @@ static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, uint32_t 
   TRY(code_of(cx, fut->fn, &c));
   if (c->n_args != fut->n_args)
     return call_fail(cx, "a forked function takes %u arguments, not %u", c->n_args, fut->n_args);
+  TRY(code_check_args(cx, c, fut->args));
   cx->depth = depth;
   rush_status st = stack_push(cx, s, c, &f);
   if (st != RUSH_OK) {
@@ -139,6 +161,8 @@ COLD static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const fr
     return call_fail(cx, "wait() expects a Future");
   switch (fut->state) {
   case FUTURE_DONE: {
+    if (UNLIKELY(!results_fit(f, st, &fut->result)))
+      return fail_type(cx, "the result of", "a future");
     rush_value result = value_retain(fut->result);
     drop_operand(f, o);
     give(f, st, 0, result);
@@ -153,6 +177,7 @@ COLD static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const fr
   TRY(poll_tasks(cx, s));
   TRY(push_task(cx, s, fut, base->dst, out));
   (*out)->dst = st->n_results ? operands(f, st)[st->n_args] : NO_REG;
+  check_result(*out);
   drop_operand(f, o);
   return RUSH_OK;
 }
@@ -242,7 +267,7 @@ static rush_status returned(call_ctx *cx, frame *f, const site *st, rush_value *
   return RUSH_OK;
 }
 
-static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, rush_value *out)
+static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, uint8_t want, rush_value *out)
 {
   const rush_list *l = list.as.list;
   int64_t n = (int64_t)l->n;
@@ -250,6 +275,8 @@ static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, rush_value
   i = i < 0 ? i + n : i;
   if (UNLIKELY(i < 0 || i >= n))
     return call_fail_type(cx, "IndexError", "list index out of range");
+  if (UNLIKELY(!want_takes(want, l->items[i].tag) || !is_of_class(l->items[i], l->elem)))
+    return fail_type(cx, "an item of", "a list");
   *out = value_retain(l->items[i]);
   return RUSH_OK;
 }
@@ -424,15 +451,16 @@ L_LOOP_NEXT : {
   NEXT;
 }
 L_GET_ATTR: {
-  rush_value v = R[i.b].as.object->slots[i.c];
-  if (UNLIKELY(v.tag == RUSH_TAG_UNSET)) {
+  const rush_object *o = R[i.b].as.object;
+  rush_value v = o->slots[i.c];
+  if (UNLIKELY(!want_takes(i.want, v.tag) || !is_of_class(v, o->type->cls->attrs[i.c].type))) {
     SAVE();
-    status = fail_unset(cx, R[i.b].as.object, i.c);
+    status = fail_slot(cx, o, i.c);
     goto failed;
   }
   if (UNLIKELY(v.tag == RUSH_TAG_TENSOR && v.as.tensor && tensor_is_meta(v.as.tensor))) {
     SAVE();
-    status = fail_meta(cx, R[i.b].as.object, i.c);
+    status = fail_meta(cx, o, i.c);
     goto failed;
   }
   R[i.a] = value_retain(v);
@@ -455,7 +483,7 @@ L_LIST_LEN:
   SET_INT(i.a, (int64_t)R[i.b].as.list->n);
   NEXT;
 L_LIST_GET:
-  DO(list_get(cx, R[i.b], R[i.c].as.i, &R[i.a]));
+  DO(list_get(cx, R[i.b], R[i.c].as.i, i.want, &R[i.a]));
 L_LIST_SET:
   DO(list_set(cx, R[i.a], R[i.b].as.i, R[i.c]));
 L_LIST_APPEND : {
@@ -498,6 +526,8 @@ L_ISINSTANCE:
   DO(act_isinstance(cx, f, SITE()));
 L_CAST:
   DO(act_cast(cx, f, SITE()));
+L_CHECK:
+  DO(act_check(cx, f, SITE()));
 L_MODULE_INDEX:
   DO(act_module_index(cx, f, SITE()));
 L_UNSUPPORTED:
@@ -565,10 +595,17 @@ leave : {
     return RUSH_OK;
   }
   LOAD_FRAME(s->frame);
-  if (dst == NO_REG)
+  if (dst == NO_REG) {
     value_release(v);
-  else
+  } else if (LIKELY(!(dst & DST_CHECKED))) {
     R[dst] = v;
+  } else if (results_fit(f, &f->c->sites[ins_imm(pc[-1])], &v)) {
+    R[dst & ~DST_CHECKED] = v;
+  } else {
+    value_release(v);
+    status = fail_type(cx, "the result of", "a method or a task");
+    goto failed;
+  }
   NEXT;
 }
 

@@ -20,14 +20,13 @@
 typedef struct future future;
 struct future {
   heap h; /* RUSH_TAG_FUTURE */
-  const type *elem;    /* of the result; borrowed from the function's program, or NULL */
+  const type *type;    /* Future[T] or Await[T]; retained */
   function *fn;        /* while pending: what to run */
   program *owner;      /* retained: keeps fn */
   rush_value *args;    /* while pending; owned */
   uint32_t n_args;
   uint8_t state;       /* FUTURE_* */
   bool grad_mode;      /* where it was forked */
-  bool awaitable;      /* as the program calls it: PyTorch tells the two apart */
   bool parked_grad_mode; /* while running: of who waits, as parked_depth */
   uint32_t parked_depth;
   rush_value result;
@@ -52,11 +51,13 @@ typedef struct frame {
   future *fut;         /* that gets the result; retained, or NULL */
   chunk *chunk;
   size_t used_before;  /* of the chunk */
-  uint32_t dst;        /* register of the caller, or NO_REG; of a loop's first frame: the depth of tasks that begin
+  uint32_t dst;        /* register of the caller (| DST_CHECKED: the result is compared with its type), or NO_REG; of a loop's first frame: the depth of tasks that begin
                         * there, as the C stack is no deeper */
   uint64_t lent;       /* bit i: the register of argument i holds the caller's reference */
   uint32_t event;      /* in a profile */
 } frame;
+
+#define DST_CHECKED (UINT32_C(1) << 30)
 
 static inline bool frame_is_lent(const frame *f, uint32_t reg)
 {
@@ -100,8 +101,8 @@ void stack_pop(call_ctx *cx, call_stack *s);
 /* Frames from the innermost to `base` fail: traceback, registers released, futures failed. */
 void stack_unwind(call_ctx *cx, call_stack *s, frame *base, rush_status st);
 
-/* What a forked function will be called with, stolen. */
-rush_status future_new_steal(call_ctx *cx, function *fn, rush_value *args, uint32_t n_args,
+/* A task of type t (Future or Await); what its function will be called with is stolen. */
+rush_status future_new_steal(call_ctx *cx, const type *t, function *fn, rush_value *args, uint32_t n_args,
                              future **out) RUSH_CHECKED;
 void future_queue(call_stack *s, future *f); /* retains */
 void future_unqueue(call_stack *s, future *f);
@@ -113,6 +114,14 @@ void future_leave(call_ctx *cx, call_stack *s, const future *f);
 rush_status future_raise(call_ctx *cx, const future *f);
 rush_status future_init(context *c, rush_error *err) RUSH_CHECKED; /* the kind's functions */
 
+/* True unless v is an object of another class than `t`; interfaces are looked at when they are called. */
+static inline bool is_of_class(rush_value v, const type *t)
+{
+  return v.tag != RUSH_TAG_OBJECT || LIKELY(v.as.object->type == t) || t->kind != TYPE_CLASS || type_equal(v.as.object->type, t);
+}
+
+/* Compare n_args arguments from outside with what c declares, as far as their tags tell. */
+rush_status code_check_args(call_ctx *cx, const code *c, const rush_value *args) RUSH_CHECKED;
 /* Call code that is a function's, or a group's; arguments are borrowed and complete. */
 rush_status code_call(call_ctx *cx, const code *c, const rush_value *args, rush_value *result) RUSH_CHECKED;
 /* The results of a body, which come as one value, or several as a tuple.  Steals v. */

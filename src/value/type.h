@@ -167,5 +167,8 @@ void type_print_annotation(text_buf *out, const type *t);
 bool type_contains_value(const type *t, rush_value v);
 /* The dynamic type of a value.  Borrowed from static types, from v, or made in ts (NULL: no memory). */
 const type *type_of_value(type_store *ts, rush_value v);
+/* The common type of n values, or `otherwise` when there are none.  *undecided is set when there are none, when they
+ * have no common type (then Any), or when one of them is undecided itself (VALUE_UNDECIDED).  NULL: no memory. */
+const type *type_of_items(type_store *ts, const rush_value *items, size_t n, type_kind otherwise, bool *undecided);
 
 #endif

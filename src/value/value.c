@@ -327,6 +327,13 @@ static const type *type_of_tuple(type_store *ts, const rush_tuple *t)
   return r;
 }
 
+/* The Future[T] or Await[T] that v was made as. */
+static const type *type_of_future(rush_value v)
+{
+  heap *h = v.as.heap;
+  return value_ops_of(h->ctx, v.tag)->type_of(h);
+}
+
 const type *type_of_value(type_store *ts, rush_value v)
 {
   static const uint8_t simple[] = {
@@ -349,7 +356,7 @@ const type *type_of_value(type_store *ts, rush_value v)
   case RUSH_TAG_CUSTOM:
     return type_class_ref(ts, str_of(((custom_value *)v.as.heap)->cls->name));
   case RUSH_TAG_FUTURE:
-    return type_future(ts, type_simple(TYPE_ANY));
+    return type_of_future(v);
   case RUSH_TAG_FUNCTION:
   case RUSH_TAG_UNSET:
     return type_simple(TYPE_ANY);
@@ -358,29 +365,32 @@ const type *type_of_value(type_store *ts, rush_value v)
   }
 }
 
-static bool list_fits(const type *elem, const rush_list *l)
+const type *type_of_items(type_store *ts, const rush_value *items, size_t n, type_kind otherwise, bool *undecided)
 {
-  if (type_equal(l->elem, elem))
-    return true;
-  if (l->elem->kind != TYPE_ANY)
-    return false;
-  for (size_t i = 0; i < l->n; i++) /* made outside a program: the items say what it is */
-    if (!type_contains_value(elem, l->items[i]))
-      return false;
-  return true;
+  const type *t = n ? NULL : type_simple(otherwise);
+  *undecided |= n == 0;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t n_refused = mem_n_refused(ts->ctx);
+    const type *u = type_of_value(ts, items[i]);
+    if (u && t)
+      u = type_unify(ts, t, u, false);
+    if (!u && mem_n_refused(ts->ctx) != n_refused)
+      return NULL;
+    *undecided |= !u || value_is_undecided(items[i]);
+    if (!u)
+      return type_simple(TYPE_ANY);
+    t = u;
+  }
+  return t;
 }
+
+/* A container fits by the element types it was made with, never by its content: another name for it may be
+ * written to later. */
+static bool list_fits(const type *elem, const rush_list *l) { return type_equal(l->elem, elem); }
 
 static bool dict_fits(const type *t, const rush_dict *d)
 {
-  if (type_equal(d->key, t->elems[0]) && type_equal(d->value, t->elems[1]))
-    return true;
-  if (d->key->kind != TYPE_ANY && d->value->kind != TYPE_ANY)
-    return false;
-  size_t pos = 0;
-  for (dict_entry *e; (e = dict_next(d, &pos));)
-    if (!type_contains_value(t->elems[0], e->key) || !type_contains_value(t->elems[1], e->value))
-      return false;
-  return true;
+  return type_equal(d->key, t->elems[0]) && type_equal(d->value, t->elems[1]);
 }
 
 static bool tuple_fits(const type *t, const rush_tuple *v)
@@ -459,7 +469,7 @@ bool type_contains_value(const type *t, rush_value v)
   case TYPE_ENUM:
     return v.tag == RUSH_TAG_ENUM && type_equal(value_enum(v)->type, t);
   case TYPE_FUTURE: case TYPE_AWAIT:
-    return v.tag == RUSH_TAG_FUTURE;
+    return v.tag == RUSH_TAG_FUTURE && type_is_subtype(type_of_future(v), t); /* set once: covariant */
   case TYPE_FUNCTION:
     return v.tag == RUSH_TAG_FUNCTION;
   case TYPE_CLASS:

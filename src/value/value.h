@@ -1,5 +1,9 @@
 /* value/value.h -- values on the heap: strings, lists, tuples, dicts, objects, enums, custom classes.
  *
+ * Invariant: every item of a list is a value of `elem`, every key and value of a dict is one of `key` and `value`,
+ * every field of an object is one of the attribute's type or unset.  Compiled code relies on it, so membership in a
+ * container type compares these types (type_contains_value), never the items.
+ *
  * rush_value (rushlight.h) is the 16-byte handle.  Who owns the heap part is said per function.
  * Cycles (an object that holds itself) are freed by nobody: PyTorch has the same leak.
  * Threads: reference counts are atomic, contents are for one writer at a time. */
@@ -179,6 +183,7 @@ typedef struct value_ops {
   rush_status (*copy)(call_ctx *cx, void *heap, rush_value *out); /* deep */
   rush_status (*equal)(call_ctx *cx, void *a, void *b, bool *out);
   rush_status (*repr)(call_ctx *cx, text_buf *out, void *heap); /* NULL: print */
+  const type *(*type_of)(const void *heap); /* borrowed from the value; futures only, else NULL */
 } value_ops;
 /* The operations for a tag that an upper layer defines, or NULL. */
 const value_ops *value_ops_of(context *c, uint32_t tag);
@@ -186,5 +191,14 @@ const value_ops *value_ops_of(context *c, uint32_t tag);
 /* heap.flags of strings and lists that live in an arena (defaults in schemas): their memory is never
  * freed on its own, whatever the count says. */
 #define VALUE_IN_ARENA 0x80
+/* heap.flags of lists, tuples and dicts whose element types are not decided: a host made them of no items, or of
+ * items without a common type (or they hold such a container); a pickle did not say.  A declared type decides, while
+ * nobody else holds the value; a place of type Any refuses it when it comes from a host (ops/bind.c). */
+#define VALUE_UNDECIDED 0x40
+static inline bool value_is_undecided(rush_value v)
+{
+  return (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE || v.tag == RUSH_TAG_DICT) &&
+         (((const heap *)v.as.heap)->flags & VALUE_UNDECIDED);
+}
 
 #endif

@@ -148,6 +148,8 @@ static const char text[] =
     "    else:\n"
     "      e2 = \"+\"\n"
     "    print(g, e2)\n"
+    "    us = annotate(List[Union[int, str]], [n, \"z\"])\n"
+    "    print(us[1])\n"
     "    return (out, g, rest)\n"
     "  def pair(self: __torch__.M, n: int) -> Tuple[int, int]:\n"
     "    return (n, torch.mul(n, n))\n";
@@ -265,7 +267,7 @@ static bool stop_and_go(fixture *f, const code *c, uint32_t at, const rush_value
   if (c->n_sites)
     memcpy(sites, c->sites, c->n_sites * sizeof *sites);
   sites[c->n_sites] = (site){.stopped = kept};
-  patched[at] = (ins){OPC_STOP, 0, (uint16_t)c->n_sites, (uint16_t)(c->n_sites >> 16)};
+  patched[at] = (ins){.op = OPC_STOP, .b = (uint16_t)c->n_sites, .c = (uint16_t)(c->n_sites >> 16)};
   copy.code = patched;
   copy.sites = sites;
   kept[c->n_regs].tag = RUSH_TAG_UNSET;
