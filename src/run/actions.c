@@ -36,6 +36,14 @@ COLD static rush_status fail_results(call_ctx *cx, const site *s, rush_value *re
   return fail_type(cx, "a result of", s->op->schema->name);
 }
 
+/* A kernel gives None for a tensor that it did not make (a gradient that nobody asked for): an undefined one. */
+static inline rush_value as_declared(const op *o, uint32_t i, rush_value v)
+{
+  if (UNLIKELY(v.tag == RUSH_TAG_NONE) && i < o->schema->n_returns && o->schema->returns[i].type->kind == TYPE_TENSOR)
+    v.tag = RUSH_TAG_TENSOR;
+  return v;
+}
+
 rush_status act_operator(call_ctx *cx, frame *f, const site *s)
 {
   const uint32_t *o = operands(f, s);
@@ -53,7 +61,7 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
     return fail_results(cx, s, results);
   drop_operands(f, s);
   for (uint32_t i = 0; i < s->n_results; i++)
-    give(f, s, i, i < s->n_made ? results[i] : value_none());
+    give(f, s, i, i < s->n_made ? as_declared(s->op, i, results[i]) : value_none());
   for (uint32_t i = s->n_results; i < s->n_made; i++)
     value_release(results[i]);
   return RUSH_OK;
@@ -273,7 +281,8 @@ rush_status act_cast(call_ctx *cx, frame *f, const site *s)
 
 rush_status act_check(call_ctx *cx, frame *f, const site *s)
 {
-  const bool fits = type_contains_value(s->type, peek(f, operands(f, s)[0]));
+  const rush_value v = peek(f, operands(f, s)[0]);
+  const bool fits = v.tag == RUSH_TAG_UNSET || type_contains_value(s->type, v); /* uninitialized: nobody reads it */
   text_buf t;
 
   if (LIKELY(fits))
@@ -281,7 +290,7 @@ rush_status act_check(call_ctx *cx, frame *f, const site *s)
   text_init(&t, cx->ctx);
   type_print_annotation(&t, s->type);
 #ifndef NDEBUG
-  fprintf(stderr, "register %u of %s: no %s, tag %u\n", operands(f, s)[0], f->c->name, text_str(&t), peek(f, operands(f, s)[0]).tag);
+  fprintf(stderr, "register %u of %s: no %s, tag %u\n", operands(f, s)[0], f->c->name, text_str(&t), v.tag);
 #endif
   ASSERT(fits, "a register holds a value of its type");
   rush_status st = fail_type(cx, "a value of type", text_failed(&t) ? "?" : text_str(&t));

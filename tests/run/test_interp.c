@@ -122,7 +122,10 @@ static void counted_loops_take_two_instructions(void **state)
   assert_int_equal(code_of(&f->cx, fn, &c), RUSH_OK);
   text_init(&t, f->c);
   code_print(&t, c);
-  if (!strstr(text_str(&t), "ADD_INT") || c->n_ins > 6)
+  uint32_t n_ins = c->n_ins;
+  for (const char *p = text_str(&t); (p = strstr(p, "CHECK")) != NULL; p++)
+    n_ins--; /* debug builds have one behind every store */
+  if (!strstr(text_str(&t), "ADD_INT") || n_ins > 6)
     fail_msg("%s", text_str(&t));
   text_free(&t);
 }
