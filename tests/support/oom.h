@@ -18,7 +18,8 @@
 
 typedef struct oom_state {
   long countdown; /* allocations before the one that fails */
-  long round;
+  long at;        /* its number */
+  long round;     /* the next round's */
   bool lasting; /* all allocations after that one fail too */
   bool fired;
   bool on;
@@ -53,7 +54,8 @@ static inline bool oom_begin(oom_state *o, call_ctx *cx)
     o->round = 0;
   }
   o->on = o->fired = false;
-  o->countdown = o->round++;
+  o->countdown = o->at = o->round;
+  o->round += o->lasting ? 1 + o->round / 32 : 1; /* of those, more and more are left out: what reports them is alike */
   assert_true(o->round < 1000000); /* something allocates without end */
   context_options opt = {.allocator = {oom_alloc, oom_free, o}, .n_threads = 1};
   call_ctx_init(cx, test_context(&opt), &o->err);
@@ -66,7 +68,7 @@ static inline void oom_end(oom_state *o, call_ctx *cx)
   o->on = false;
   context_release(cx->ctx); /* with what its slots hold: operators, types */
   if (o->held)
-    fail_msg("allocation %ld%s failed: %zu blocks are held", o->round - 1, o->lasting ? " and all after it" : "", o->held);
+    fail_msg("allocation %ld%s failed: %zu blocks are held", o->at, o->lasting ? " and all after it" : "", o->held);
   rush_error_clear(&o->err);
 }
 
