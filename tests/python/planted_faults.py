@@ -377,7 +377,7 @@ def run_test(test: str, build: pathlib.Path) -> str:
         return ""
     lines = [line.removeprefix("E ").strip() for line in done.stdout.splitlines()]
     marks = ("is written", "references", "each call leaves", "changed", "moved", "said", "instead of", "Failed:", "Error", "DID NOT")
-    line = next((line for line in lines if any(m in line for m in marks)), f"ends with {done.returncode}")
+    line = next((line for line in lines if line[:1] != ">" and any(m in line for m in marks)), f"ends with {done.returncode}")
     return line.rpartition("): ")[2][-110:]
 
 
