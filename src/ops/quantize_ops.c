@@ -50,6 +50,7 @@ static rush_status tensor_double(call_ctx *cx, const rush_tensor *t, int64_t i, 
     return call_fail(cx, "quantize: there are only %lld parameters", (long long)t->n_elems);
   TRY(tensor_get(cx, t, i, &v));
   *out = number_as_double(v);
+  value_release(v);
   return RUSH_OK;
 }
 
@@ -257,8 +258,13 @@ rush_status kernel_dequantize_list(rush_call *c)
   rush_list *made = NULL;
   rush_tensor *t = NULL;
   rush_status st = RUSH_OK;
-  if (!l)
+  if (!l && call_tensor(c, 0))
     return kernel_dequantize(c);
+  bool fits = l != NULL;
+  for (size_t i = 0; fits && i < l->n; i++)
+    fits = l->items[i].tag == RUSH_TAG_TENSOR && l->items[i].as.tensor;
+  if (!fits)
+    return call_fail(c->cx, "dequantize: expected a tensor or a list of tensors");
   TRY(list_new(c->cx, l->elem, l->n, &made));
   for (size_t i = 0; i < l->n && st == RUSH_OK; i++) {
     st = dequantize_any(c->cx, l->items[i].as.tensor, &t);

@@ -224,8 +224,11 @@ static rush_status fill_randint_like(rush_call *c, rush_tensor *t, generator *g)
   if (!call_tensor(c, 1))
     return fill_from_to(c->cx, t, g, 0, call_int(c, 1));
   TRY(tensor_item(c->cx, call_tensor(c, 1), &high));
+  const bool is_complex = high.tag == RUSH_TAG_COMPLEX;
   const int64_t to = high.tag == RUSH_TAG_FLOAT ? (int64_t)high.as.d : high.as.i;
   value_release(high);
+  if (is_complex)
+    return call_fail(c->cx, "value cannot be converted to type int64_t without overflow");
   return fill_from_to(c->cx, t, g, 0, to);
 }
 static rush_status fill_randint_like_low(rush_call *c, rush_tensor *t, generator *g)

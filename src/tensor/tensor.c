@@ -539,6 +539,7 @@ rush_status tensor_resize(call_ctx *cx, rush_tensor *t, int n_dims, const int64_
   strides_contiguous(n_dims, t->sizes, t->strides);
   t->n_elems = n;
   note_contiguous(t);
+  (void)tensor_data_mut(t);
   return RUSH_OK;
 }
 
@@ -560,6 +561,8 @@ rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *oth
   memcpy(t->sizes, other->sizes, bytes);
   memcpy(t->strides, other->strides, bytes);
   storage *old = t->st;
+  if (old == other->st) /* an in-place view counts as a write; a borrowed memory's version is its other tensors' */
+    (void)tensor_data_mut(t);
   t->st = storage_retain(other->st);
   storage_release(old);
   t->dtype = other->dtype;

@@ -7,7 +7,7 @@
 static void fails_only_for_memory(const oom_state *o, rush_status st, const rush_error *err, const char *what)
 {
   if (st != RUSH_OK && (st != RUSH_ENOMEM || !o->fired))
-    fail_msg("%s, allocation %ld: %s: %s", what, o->round - 1, rush_status_name(st), err && err->message ? err->message : "");
+    fail_msg("%s, allocation %ld: %s: %s", what, o->at, rush_status_name(st), err && err->message ? err->message : "");
 }
 
 /* -- Operators by name -------------------------------------------------------------------------------------------- */

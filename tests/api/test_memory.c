@@ -1,5 +1,6 @@
 /* Failing allocations through the public header: loading and calling survive each, say so, leave nothing behind, and
- * the next try works.  Every allocation fails in turn; call sites are counted to know what was reached. */
+ * the next try works.  Every allocation fails in turn, alone and with all that follow until the call returns; call sites
+ * are counted to know what was reached. */
 #include "support/test.h"
 
 #include <execinfo.h>
@@ -9,7 +10,7 @@
 /* A call site is the chain of its callers: so many of them. */
 #define FRAMES 8
 
-/* -- An allocator that fails once ------------------------------------------------------------------------------- */
+/* -- An allocator that fails ------------------------------------------------------------------------------------ */
 
 typedef struct site {
   uint64_t hash; /* 0: free */
@@ -18,6 +19,8 @@ typedef struct site {
 typedef struct failing {
   long at;      /* how many allocations were asked for */
   long fails;   /* the one that fails, or -1 */
+  bool lasting; /* all that follow fail too, until the memory is back */
+  bool fired;
   bool off;
   long live;    /* blocks */
   site *sites;  /* NULL: not counted */
@@ -52,7 +55,8 @@ static void *failing_alloc(void *user, size_t n)
   if (!f->off) {
     if (f->sites)
       record(f);
-    if (f->at++ == f->fails) {
+    if (f->at++ == f->fails || (f->lasting && f->fired)) {
+      f->fired = true;
       if (getenv("RUSH_SHOW")) { /* where it fails, for whoever looks */
         void *frames[32];
         backtrace_symbols_fd(frames, backtrace(frames, 32), 2);
@@ -112,6 +116,13 @@ typedef struct program {
   bool first; /* of the results, only the first is the same in every call */
 } program;
 
+/* What ran is over: the next try finds memory. */
+static rush_status over(failing *f, rush_status st)
+{
+  f->fired = false;
+  return st;
+}
+
 /* A call; its result as text (new), or NULL when there was no memory. */
 static char *call(failing *f, rush_context *c, rush_module *m, const program *p)
 {
@@ -121,7 +132,7 @@ static char *call(failing *f, rush_context *c, rush_module *m, const program *p)
   f->off = true;
   rush_value x = p->input(c);
   f->off = false;
-  rush_status st = rush_module_call(m, NULL, &x, 1, &y, &err);
+  rush_status st = over(f, rush_module_call(m, NULL, &x, 1, &y, &err));
   if (st == RUSH_OK) {
     f->off = true;
     assert_int_equal(rush_value_to_text(c, p->first ? rush_value_item(y, 0) : y, true, &text, NULL), RUSH_OK);
@@ -150,13 +161,13 @@ static char *load_and_call(failing *f, const program *p)
   o.free = failing_free;
   o.alloc_user = f;
   o.n_threads = 1;
-  rush_status st = rush_context_create(&o, &c, &err);
+  rush_status st = over(f, rush_context_create(&o, &c, &err));
   if (st == RUSH_ENOMEM && ++tries)
     st = rush_context_create(&o, &c, &err);
   assert_int_equal(st, RUSH_OK);
-  st = rush_module_load(c, path, NULL, &m, &err);
+  st = over(f, rush_module_load(c, path, NULL, &m, &err));
   if (st == RUSH_ENOMEM && ++tries)
-    st = rush_module_load(c, path, NULL, &m, &err);
+    st = over(f, rush_module_load(c, path, NULL, &m, &err));
   if (st != RUSH_OK)
     fail_msg("%s: allocation %ld fails: load says %s: %s", p->file, f->fails, rush_status_name(st), err.message);
   text = call(f, c, m, p);
@@ -191,6 +202,13 @@ static void survives(const program *p)
     if (strcmp(text, expected) != 0)
       fail_msg("%s: after allocation %ld failed the result is %s, not %s", p->file, f.fails, text, expected);
     n_silent += f.at <= f.fails;
+    free(text);
+  }
+  for (long i = 0; i < all.at; i += 1 + i / 32) { /* the more came before, the more alike is what follows */
+    failing f = {.fails = i, .lasting = true};
+    char *text = load_and_call(&f, p);
+    if (strcmp(text, expected) != 0)
+      fail_msg("%s: after allocation %ld and all after it failed the result is %s, not %s", p->file, f.fails, text, expected);
     free(text);
   }
   printf("%s: %ld allocations of %zu call sites, each failed once\n", p->file, all.at, all.n_sites);

@@ -258,7 +258,7 @@ static void survive(const char *program_text)
     oom_.on = true;
     rush_status st = record_and_ask(m, "many", cx.ctx, cx.err);
     if (st != RUSH_OK && (st != RUSH_ENOMEM || !oom_.fired))
-      fail_msg("allocation %ld: %s: %s", oom_.round - 1, rush_status_name(st), cx.err->message);
+      fail_msg("allocation %ld: %s: %s", oom_.at, rush_status_name(st), cx.err->message);
     rush_module_release(m);
   }
 }

@@ -1,9 +1,10 @@
-"""Does the random program generator find faults?  Plants them one at a time in a copy of the sources, and looks.
+"""Do the tests find faults?  Plants them one at a time in a copy of the sources, and looks.
 
     python tests/python/planted_faults.py [--only NAME ...] [--programs 2000] [--jobs 2] [--keep DIR]
 
-Each fault is a small change of one file.  The copy is built with it, and random programs run with that build beside CPython
-until one differs.  Prints a table; ends with 1 when a fault is not found.  A patch whose text is not in its file exactly once
+Each fault is a small change of one file.  The copy is built with it, and the test that the fault names runs with that build:
+a unit test, a file of tests/python, or random programs beside CPython until one differs.  Prints a table; ends with 1 when a
+fault is not found.  A patch whose text is not in its file exactly once
 is an error: write it anew for the code as it is now.  --keep builds in DIR, which stays: a second run builds what changed.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -24,14 +26,19 @@ import random_run
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+RANDOM = "random programs"
+
+
 class Fault(NamedTuple):
     name: str
     what: str
     file: str
     old: str
     new: str
+    test: str = RANDOM  # "unit run/operators": tests/run/test_operators.c; "test_tails.py -k sum": with pytest; or RANDOM
 
 
+OPERATORS, GRAPHS = "unit run/operators", "unit passes/random_graphs"
 FAULTS = (
     Fault(
         "swapped branch",
@@ -170,6 +177,142 @@ FAULTS = (
         "items[0].as.range.start = first;",
         "items[0].as.range.start = NULL;",
     ),
+    Fault(
+        "unseen scatter",
+        "scatter_ writes and the version stays",
+        "src/ops/scatter.c",
+        "    (void)tensor_data_mut(target);\n",
+        "",
+        OPERATORS,
+    ),
+    Fault(
+        "unseen index_put",
+        "x[i] = y writes and the version stays",
+        "src/ops/index.c",
+        "walk_init(&w, item, tensor_data_mut(self), values->data);",
+        "walk_init(&w, item, self->data, values->data);",
+        OPERATORS,
+    ),
+    Fault(
+        "borrowed default",
+        "dict.setdefault gives a value that it did not retain",
+        "src/ops/dict.c",
+        "    call->results[0] = value_retain(*v);\n    return RUSH_OK;\n  }\n  TRY(kernel_dict_setitem(call));",
+        "    call->results[0] = *v;\n    return RUSH_OK;\n  }\n  TRY(kernel_dict_setitem(call));",
+        OPERATORS,
+    ),
+    Fault(
+        "borrowed items",
+        "copies of lists do not retain their items",
+        "src/ops/list.c",
+        "l->items[l->n++] = value_retain(from->items[start + (int64_t)i * step]);",
+        "l->items[l->n++] = from->items[start + (int64_t)i * step];",
+        OPERATORS,
+    ),
+    Fault(
+        "kept item",
+        "del l[i] keeps a reference",
+        "src/ops/list.c",
+        "  value_release(take_item(l, i));\n",
+        "  (void)take_item(l, i);\n",
+        OPERATORS,
+    ),
+    Fault(
+        "borrowed pair",
+        "dict.items() does not retain the values in its tuples",
+        "src/ops/dict.c",
+        "  t->items[1] = value_retain(value);",
+        "  t->items[1] = value;",
+        OPERATORS,
+    ),
+    Fault(
+        "lost write",
+        "the alias analysis forgets a write when two groups become one",
+        "src/ir/alias.c",
+        "  a->written[low] |= a->written[high];\n",
+        "",
+        GRAPHS,
+    ),
+    Fault(
+        "lost item",
+        "the alias analysis does not know that what is put into a container can be reached by it",
+        "src/ir/alias.c",
+        "      join_values(a, container, ir_node_input(n, i)); /* goes into the container */",
+        "      continue;",
+        GRAPHS,
+    ),
+    Fault(
+        "lost callee",
+        "the alias analysis forgets what a called function writes to",
+        "src/ir/alias.c",
+        "    if (m->written[i])\n      write_group(a, own, WRITES_ALL);\n",
+        "",
+        GRAPHS,
+    ),
+    Fault(
+        "fold's tail",
+        "a reduction along a row leaves out the last element of an odd length",
+        "src/ops/reduce_kernel.inc",
+        "for (int a = 0; a < N_ACCS && n > 0; a++, n -= N_LANES, x += N_LANES) {",
+        "for (int a = 0; a < N_ACCS && n > 1; a++, n -= N_LANES, x += N_LANES) {",
+        "test_tails.py -k reductions",
+    ),
+    Fault(
+        "columns' tail",
+        "a reduction of columns leaves out the last one when it is alone",
+        "src/ops/reduce_kernel.inc",
+        "      if (c < n_cols) {",
+        "      if (c + 1 < n_cols) {",
+        "test_tails.py -k reductions",
+    ),
+    Fault(
+        "pointwise tail",
+        "a pointwise operator leaves out the last of 16 n + 1 elements",
+        "src/ops/point_run.c",
+        "unsigned fault = o->fn(end - begin, ",
+        "unsigned fault = o->fn(end - begin - (end - begin > 32 && (end - begin) % 16 == 1), ",
+        "test_tails.py -k pointwise",
+    ),
+    Fault(
+        "taken buffer",
+        "a result takes an argument's memory although a view of it lives on",
+        "src/ops/call.c",
+        "!heap_is_unique(&t->h) || !heap_is_unique(&t->st->h) ||",
+        "!heap_is_unique(&t->h) ||",
+        OPERATORS,
+    ),
+    Fault(
+        "neighbour's last use",
+        "a result takes an argument's memory when the argument before it dies",
+        "src/ops/call.c",
+        "!(c->last_use >> i & 1) || c->cx->no_reuse",
+        "!(c->last_use >> (i ? i - 1 : i) & 1) || c->cx->no_reuse",
+        OPERATORS,
+    ),
+    Fault(
+        "unchecked attribute",
+        "a pickle's attribute may have another type than its class says",
+        "src/archive/unpickle.c",
+        "    if (!type_contains_value(t, v)) /* compiled code relies on declared types */",
+        "    if (false && !type_contains_value(t, v)) /* compiled code relies on declared types */",
+        "test_hostile.py -k attributes_of_another_type",
+    ),
+    Fault(
+        "one too far",
+        "the operators that write rows by index take the index behind the last row",
+        "src/ops/index_dim.c",
+        "    if (UNLIKELY(k < 0 || k >= x->size)) {",
+        "    if (UNLIKELY(k < 0 || k > x->size)) {",
+        OPERATORS,
+    ),
+    Fault(
+        "missed deadline",
+        "an instruction that jumps back does not look at the clock",
+        "src/run/interp.c",
+        "      if ((status = call_poll(cx)) != RUSH_OK)        \\",
+        "      if ((status = RUSH_OK) != RUSH_OK)              \\",
+        "test_limits.py -k deadline_is_kept",
+    ),
 )
 
 
@@ -202,10 +345,40 @@ class Builder:
         targets = checked(["ninja", "-t", "targets", "all"], self.build).splitlines()
         files = [line.rpartition(":")[0] for line in targets]
         self.module = next(f for f in files if f.startswith("python/rushlight/_rushlight.") and f.endswith(".so"))
+        self.library = next(f for f in files if re.fullmatch(r"packaging/librushlight\.(so\.[0-9.]+|[0-9.]+\.dylib)", f))
         os.environ["PYTHONPATH"] = str(self.build / "python")
 
-    def make(self) -> None:
-        checked(["ninja", f"-j{self.jobs}", self.module], self.build)
+    def make(self, tests: set[str]) -> None:
+        """The module, and what the tests among them run."""
+        units = [unit_program(t) for t in sorted(tests) if t.startswith("unit ")]
+        library = [self.library] if any(t.startswith("test_limits") for t in tests) else []  # deadlines.py calls it
+        checked(["ninja", f"-j{self.jobs}", self.module, *units, *library], self.build)
+
+
+def unit_program(test: str) -> str:
+    return "tests/test_" + test.removeprefix("unit ").replace("/", "_")
+
+
+def run_test(test: str, build: pathlib.Path) -> str:
+    """How it failed; "" when it passed.  A test that hangs is one that failed."""
+    root = build.parent
+    env = dict(os.environ, RUSH_BUILD_DIR=str(build), RUSH_TEST_DATA=str(root / "tests" / "data"))
+    if test.startswith("unit "):
+        command = [str(build / unit_program(test))]
+    else:
+        name, *options = test.split()
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(root / "tests" / "python" / name), *options]
+    try:
+        done = subprocess.run(command, cwd=root, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        return "does not end"
+    if done.returncode == 0:
+        return ""
+    lines = [line.removeprefix("E ").strip() for line in done.stdout.splitlines()]
+    marks = ("is written", "references", "each call leaves", "changed", "moved", "said", "instead of", "Failed:", "Error", "DID NOT")
+    line = next((line for line in lines if line[:1] != ">" and any(m in line for m in marks)), f"ends with {done.returncode}")
+    return line.rpartition("): ")[2][-110:]
 
 
 def planted(root: pathlib.Path, fault: Fault) -> tuple[str, str]:
@@ -216,11 +389,23 @@ def planted(root: pathlib.Path, fault: Fault) -> tuple[str, str]:
     return text, text.replace(fault.old, fault.new)
 
 
-def look(programs: int, jobs: int) -> tuple[int, str]:
-    """How many programs until one differed (0: none did), and how."""
+def look(fault: Fault, build: pathlib.Path, programs: int, jobs: int) -> tuple[str, str]:
+    """By what it was found ("": it was not), and how it showed."""
+    if fault.test != RANDOM:
+        how = run_test(fault.test, build)
+        return (fault.test if how else "", how)
     totals = random_run.run(1, programs, jobs, use_torch=False, until_found=True, batch=250, whole=True)
     first = min(totals.found, key=lambda f: f["done"], default=None)
-    return (first["done"], first["kind"]) if first else (0, "")
+    return (f"{first['done']} {RANDOM}", first["kind"]) if first else ("", "")
+
+
+def check_clean(build: pathlib.Path, tests: set[str], jobs: int) -> None:
+    """Without a fault nothing is found."""
+    if RANDOM in tests and random_run.run(1, 250, jobs, use_torch=False, until_found=True, whole=True).found:
+        sys.exit("programs differ without a fault")
+    for test in sorted(tests - {RANDOM}):
+        if how := run_test(test, build):
+            sys.exit(f"{test} fails without a fault: {how}")
 
 
 def main() -> int:
@@ -237,22 +422,22 @@ def main() -> int:
         for f in faults:  # all of them before the long part
             planted(root, f)
         builder = Builder(root, o.jobs)
-        builder.make()
-        if random_run.run(1, 250, o.jobs, use_torch=False, until_found=True, whole=True).found:
-            sys.exit("programs differ without a fault")
-        print(f"{'fault':28}{'programs':>9}{'seconds':>9}  what it does; how it shows", flush=True)
+        tests = {f.test for f in faults}
+        builder.make(tests)
+        check_clean(builder.build, tests, o.jobs)
+        print(f"{'fault':24}{'found by':46}{'seconds':>7}  what it does; how it shows", flush=True)
         missed = 0
         for f in faults:
             (text, faulty), start = planted(root, f), time.monotonic()
             try:
                 (root / f.file).write_text(faulty, encoding="utf-8")
-                builder.make()
-                n, how = look(o.programs, o.jobs)
+                builder.make({f.test})
+                by, how = look(f, builder.build, o.programs, o.jobs)
             finally:
                 (root / f.file).write_text(text, encoding="utf-8")
-            missed += not n
-            print(f"{f.name:28}{n or 'none':>9}{time.monotonic() - start:>9.0f}  {f.what}; {how or 'NOT FOUND'}", flush=True)
-        print(f"{len(faults) - missed} of {len(faults)} faults found within {o.programs} programs")
+            missed += not by
+            print(f"{f.name:24}{by or 'NOT FOUND':46}{time.monotonic() - start:>7.0f}  {f.what}; {how}", flush=True)
+        print(f"{len(faults) - missed} of {len(faults)} faults found")
     finally:
         if not o.keep:
             shutil.rmtree(root)

@@ -1,4 +1,4 @@
-/* support/oom.h -- run something with its 1st, 2nd, 3rd ... allocation failing.
+/* support/oom.h -- run something with its 1st, 2nd, 3rd ... allocation failing, alone and with all that follow.
  *
  *   OOM_LOOP(cx) {
  *     thing *t = NULL;
@@ -7,8 +7,10 @@
  *     thing_release(t);
  *   }
  *
- * Each round has a new context on an allocator that fails once, and at the round's end nothing may be
- * held; the loop ends after the first round in which nothing failed.  Do not `break` or `return`. */
+ * Each round has a new context on an allocator that fails, and at the round's end nothing may be held.  First only the
+ * allocation of the round's number fails: what follows must not count on it.  After a round in which nothing failed the
+ * rounds start again, and every allocation from that number on fails: what reports the failure and cleans up must do
+ * without memory.  The loop ends after the second round in which nothing failed.  Do not `break` or `return`. */
 #ifndef TEST_SUPPORT_OOM_H
 #define TEST_SUPPORT_OOM_H
 
@@ -16,7 +18,9 @@
 
 typedef struct oom_state {
   long countdown; /* allocations before the one that fails */
-  long round;
+  long at;        /* its number */
+  long round;     /* the next round's */
+  bool lasting; /* all allocations after that one fail too */
   bool fired;
   bool on;
   size_t held; /* blocks */
@@ -26,7 +30,7 @@ typedef struct oom_state {
 static inline void *oom_alloc(void *user, size_t n_bytes)
 {
   oom_state *o = user;
-  if (o->on && o->countdown-- == 0) {
+  if (o->on && (o->countdown-- == 0 || (o->lasting && o->fired))) {
     o->fired = true;
     return NULL;
   }
@@ -43,10 +47,15 @@ static inline void oom_free(void *user, void *p, size_t n_bytes)
 
 static inline bool oom_begin(oom_state *o, call_ctx *cx)
 {
-  if (o->round > 0 && !o->fired)
-    return false;
+  if (o->round > 0 && !o->fired) {
+    if (o->lasting)
+      return false;
+    o->lasting = true;
+    o->round = 0;
+  }
   o->on = o->fired = false;
-  o->countdown = o->round++;
+  o->countdown = o->at = o->round;
+  o->round += o->lasting ? 1 + o->round / 32 : 1; /* of those, more and more are left out: what reports them is alike */
   assert_true(o->round < 1000000); /* something allocates without end */
   context_options opt = {.allocator = {oom_alloc, oom_free, o}, .n_threads = 1};
   call_ctx_init(cx, test_context(&opt), &o->err);
@@ -59,7 +68,7 @@ static inline void oom_end(oom_state *o, call_ctx *cx)
   o->on = false;
   context_release(cx->ctx); /* with what its slots hold: operators, types */
   if (o->held)
-    fail_msg("allocation %ld failed: %zu blocks are held", o->round - 1, o->held);
+    fail_msg("allocation %ld%s failed: %zu blocks are held", o->at, o->lasting ? " and all after it" : "", o->held);
   rush_error_clear(&o->err);
 }
 
