@@ -4,6 +4,7 @@ archive is opened, by file, record and offset; nothing runs."""
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy
@@ -77,7 +78,7 @@ def program(
         "inputs": [],
         "outputs": [],
         "in_spec": spec(in_spec or args(args(LEAF), kwargs("y"))),
-        "out_spec": spec(out_spec or args(LEAF)),
+        "out_spec": spec(out_spec or LEAF),
         "forward_arg_names": list(names),
     }
     module = {"graph": graph, "signature": signature, "module_call_graph": [{"fqn": "", "signature": call}], "metadata": {}}
@@ -238,7 +239,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "a loop of two conditions": (dict(nodes=(higher("while_loop", [W], body([A, A]), body([A, B]), TWO_X),)), "more than one"),
     "a loop that changes types": (
         dict(nodes=(higher("while_loop", [W], body([A]), body([{"as_int": 1}, B]), TWO_X),)),
-        "different types",
+        "a tensor argument that is no tensor",
     ),
     "a map that collects numbers": (
         dict(nodes=(higher("map_impl", [W], body([{"as_int": 1}], inputs="a"), ONE_X),)),
@@ -279,7 +280,7 @@ def test_lies_are_refused_at_the_door(lie: str) -> None:
     changes, match = LIES[lie]
     with pytest.raises(Exception, match=r"archive: \S+\.json: offset \d+: ") as e:
         rushlight.load(program(**changes))
-    assert __import__("re").search(match, str(e.value)), str(e.value)
+    assert re.search(match, str(e.value)), str(e.value)
 
 
 def nested(depth: int, where: int) -> dict[str, Any]:
