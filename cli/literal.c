@@ -273,7 +273,7 @@ bool cli_value(cli *c, const char *argument, rush_value *out, rush_error *err)
   reader r = {.c = c, .start = argument, .p = argument, .err = err};
 
   if (argument[0] == '@')
-    return rush_value_load(c->context, argument + 1, out, err) == RUSH_OK;
+    return rush_value_load_with(c->context, argument + 1, &c->load, out, err) == RUSH_OK;
   if (!value(&r, out))
     return false;
   skip(&r);

@@ -187,7 +187,7 @@ static int replay(cli *c, const char *model, const char *calls_path, char *why, 
   rush_module *m;
   int code = 0;
 
-  if (rush_value_load(c->context, calls_path, &recorded, &err) != RUSH_OK ||
+  if (rush_value_load_with(c->context, calls_path, &c->load, &recorded, &err) != RUSH_OK ||
       (rush_module_load(c->context, model, &c->load, &m, &err) != RUSH_OK && (rush_value_release(recorded), 1))) {
     snprintf(why, size, "%.700s", err.message);
     code = cli_exit(err.status);

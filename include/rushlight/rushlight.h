@@ -405,7 +405,7 @@ RUSH_API void rush_free_text(rush_context *c, char *text);
 typedef struct rush_load_options {
   size_t struct_bytes;
   bool check_full;  /* CRC of every record, not only of the small ones */
-  bool copy;        /* copy tensor data: for a file that may change while it is open */
+  bool copy;        /* read the file into memory instead of mapping it: for a file that may change while it is open */
   bool meta;        /* tensors have sizes and no data (rush_tensor_is_meta): nothing of them is read */
   const char *name; /* for messages, where there is no path */
 } rush_load_options;
@@ -735,6 +735,9 @@ RUSH_API rush_status rush_op_gradient_run(rush_context *c, const char *name, siz
 /* A value from a file: torch.save archives of plain data, .npy, .safetensors (a dict).  New. */
 RUSH_API rush_status rush_value_load(rush_context *c, const char *path, rush_value *out,
                                      rush_error *err) RUSH_CHECKED;
+/* The same with options (NULL: the usual ones); `meta` is for modules only: RUSH_EARGUMENT. */
+RUSH_API rush_status rush_value_load_with(rush_context *c, const char *path, const rush_load_options *options, rush_value *out,
+                                          rush_error *err) RUSH_CHECKED;
 
 #ifdef __cplusplus
 }

@@ -432,17 +432,24 @@ static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
   return py_done(st, status, &err);
 }
 
-static PyObject *py_load_value(PyObject *m, PyObject *arg)
+static PyObject *py_load_value(PyObject *m, PyObject *args, PyObject *kwargs)
 {
+  static char *names[] = {"path", "check_full", "copy", NULL};
+  rush_load_options options = RUSH_LOAD_OPTIONS_INIT;
   py_state *st = PyModule_GetState(m);
   py_call call = {.state = st};
   rush_error err = RUSH_ERROR_INIT;
-  PyObject *path, *out;
+  PyObject *arg, *path, *out;
+  int full = 0, copy = 0;
   rush_value v;
 
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$pp:load_value", names, &arg, &full, &copy))
+    return NULL;
   if (!PyUnicode_FSConverter(arg, &path))
     return NULL;
-  rush_status status = rush_value_load(st->context, PyBytes_AS_STRING(path), &v, &err);
+  options.check_full = full;
+  options.copy = copy;
+  rush_status status = rush_value_load_with(st->context, PyBytes_AS_STRING(path), &options, &v, &err);
   Py_DECREF(path);
   if (status != RUSH_OK)
     return py_raise(st, &err);
@@ -545,7 +552,7 @@ static PyMethodDef functions[] = {
     {"set_error", py_set_error, METH_VARARGS, "set_error(name, class): what errors of that class are raised as"},
     {"freeze", py_freeze, METH_VARARGS, "freeze(module, preserved names, numerics, optimize: True, False, None for that alone)"},
     {"load_plugin", py_load_plugin, METH_O, "operators and passes of a shared object"},
-    {"load_value", py_load_value, METH_O, "plain data of a torch.save, .npy or .safetensors file"},
+    {"load_value", (PyCFunction)(void (*)(void))py_load_value, METH_VARARGS | METH_KEYWORDS, "plain data of a torch.save, .npy or .safetensors file"},
     {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(name, *args, **kwargs)"},
     {"gradients", py_gradients, METH_O, "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},

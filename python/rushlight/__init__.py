@@ -131,7 +131,7 @@ def load(
     `f` is a path (mapped: weights are used in place), bytes, or an open binary file. Weights go to the CPU, whatever
     device they were on, or with `map_location="meta"` are not read: then they have sizes only. Other devices are refused.
     The values of `_extra_files` become the contents of the archive's files of these names. `check_full` checks the CRC of
-    every record; `copy` copies the weights, for a file that may change while it is open.
+    every record; `copy` reads the file into memory instead of mapping it, for a file that may change while it is open.
     """
     options = {"check_full": check_full, "copy": copy, "type": _module_class()}
     module: _ScriptModule = archives.load(f, map_location, _extra_files, options)

@@ -5,12 +5,8 @@
 
 /* -- Loading ------------------------------------------------------------------------------------ */
 
-static rush_status load(rush_context *c, archive_source *from, const rush_load_options *o, module **out,
-                        rush_error *err)
+static rush_status read_options(archive_source *from, const rush_load_options *o, rush_error *err)
 {
-  call_ctx cx;
-
-  TRY(api_begin(&cx, c, err));
   if (o && o->struct_bytes != sizeof(*o))
     return error_set(err, RUSH_EARGUMENT, "rush_load_options has %zu bytes here, the caller says %zu", sizeof(*o),
                      o->struct_bytes);
@@ -20,6 +16,16 @@ static rush_status load(rush_context *c, archive_source *from, const rush_load_o
     from->meta = o->meta;
     from->name = o->name;
   }
+  return RUSH_OK;
+}
+
+static rush_status load(rush_context *c, archive_source *from, const rush_load_options *o, module **out,
+                        rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(read_options(from, o, err));
   return module_load(&cx, from, out);
 }
 
@@ -332,9 +338,18 @@ rush_status rush_module_set_state(rush_module *m, const char *name, rush_value v
 
 rush_status rush_value_load(rush_context *c, const char *path, rush_value *out, rush_error *err)
 {
+  return rush_value_load_with(c, path, NULL, out, err);
+}
+
+rush_status rush_value_load_with(rush_context *c, const char *path, const rush_load_options *options, rush_value *out,
+                                 rush_error *err)
+{
   archive_source from = {.path = path};
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
+  TRY(read_options(&from, options, err));
+  if (from.meta)
+    return error_set(err, RUSH_EARGUMENT, "rush_load_options.meta is for modules: values are loaded with their data");
   return value_load(&cx, &from, out);
 }

@@ -11,6 +11,8 @@
 
 void ex_bind(ex_reader *r, str name, ir_value *v)
 {
+  if (table_get(&r->scope->values, name))
+    ex_fail(r, "a second value of the name '%.*s'", (int)name.len, name.p);
   if (!table_put(&r->scope->values, name, v))
     session_check(r->s, call_nomem(r->s->cx));
 }
@@ -34,8 +36,19 @@ ir_value *ex_constant(ex_reader *r, rush_value v_steal, const type *t)
   return n->outputs[0];
 }
 
+static const char *type_text(ex_reader *r, const type *t)
+{
+  text_buf *text = session_text(r->s);
+
+  type_print(text, t);
+  return session_take_text(r->s, text);
+}
+
 ir_value *ex_list(ex_reader *r, ir_value *const *items, uint32_t n, const type *elem)
 {
+  for (uint32_t i = 0; i < n; i++)
+    if (!type_is_subtype(type_runtime(items[i]->type), elem))
+      ex_fail(r, "item %u of a list of %s is %s", i, type_text(r, elem), type_text(r, items[i]->type));
   ir_node *node = ir_node_new(r->s, r->g, IR_LIST_CONSTRUCT, items, n);
   const type *t = type_list(r->g->types, elem);
 
@@ -45,12 +58,13 @@ ir_value *ex_list(ex_reader *r, ir_value *const *items, uint32_t n, const type *
   return ir_node_add_output(r->s, node, t);
 }
 
-/* Numbers of all kinds stand in for each other: kernels read them by their tags. */
-static bool is_some_number(const type *t)
+/* A Scalar takes every number: kernels read it by its tag. */
+static bool is_number_for(const type *actual, const type *formal)
 {
-  type_kind k = type_runtime(t->kind == TYPE_OPTIONAL ? type_elem(t) : t)->kind;
+  type_kind k = type_runtime(actual)->kind;
+  const type *f = type_runtime(formal->kind == TYPE_OPTIONAL ? type_elem(formal) : formal);
 
-  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER;
+  return type_is(f, TYPE_NUMBER) && (k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER);
 }
 
 static bool fits_apart_from_numbers(const ir_node *n, const schema *sc)
@@ -62,8 +76,7 @@ static bool fits_apart_from_numbers(const ir_node *n, const schema *sc)
     ir_use *use = n->inputs[i];
     ir_node alone = {.n_inputs = 1, .inputs = &use};
 
-    if (!ir_node_fits_schema(&alone, &one) &&
-        !(is_some_number(sc->args[i].type) && is_some_number(use->value->type)))
+    if (!ir_node_fits_schema(&alone, &one) && !is_number_for(use->value->type, sc->args[i].type))
       return false;
   }
   return true;
@@ -79,6 +92,13 @@ static void check_node(ex_reader *r, const ir_node *n)
                         sc->name, sc->overload[0] ? "." : "", sc->overload);
 }
 
+str ex_name(ex_reader *r, str name)
+{
+  if (name.len && memchr(name.p, 0, name.len))
+    ex_fail(r, "the name '%.*s' has a NUL in it", (int)name.len, name.p);
+  return name;
+}
+
 void ex_fail(ex_reader *r, const char *fmt, ...)
 {
   char text[512];
@@ -90,14 +110,18 @@ void ex_fail(ex_reader *r, const char *fmt, ...)
   input_fail(r->s, &r->in, r->at, "%s", text);
 }
 
-/* The same for operators that the file names: their results have types. */
+/* The same for operators that the file names: their results have types, and no argument is of any type. */
 static void check_named_node(ex_reader *r, const ir_node *n)
 {
+  bool varies = false;
+
   check_node(r, n);
+  for (uint32_t i = 0; i < n->op->schema->n_args; i++)
+    varies |= type_has_vars(n->op->schema->args[i].type);
   for (uint32_t i = 0; i < n->n_outputs; i++)
-    if (!n->outputs[i]->type || type_has_vars(n->outputs[i]->type))
-      ex_fail(r, "%s has no place in an exported graph",
-                          n->op->schema->name);
+    varies |= !n->outputs[i]->type || type_has_vars(n->outputs[i]->type);
+  if (varies)
+    ex_fail(r, "%s has no place in an exported graph", n->op->schema->name);
 }
 
 ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs, uint32_t n)
@@ -135,9 +159,30 @@ int ex_dtype(ex_reader *r, int64_t number)
 
 static bool is_number(const ir_value *v)
 {
-  type_kind k = v->type->kind;
+  type_kind k = type_runtime(v->type)->kind;
 
   return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_COMPLEX || k == TYPE_NUMBER;
+}
+
+/* The number as one of that kind; what would lose a part of it is refused. */
+static ir_value *as_number(ex_reader *r, ir_value *v, type_kind kind)
+{
+  static const char *const words[] = {[TYPE_INT] = "int", [TYPE_FLOAT] = "float", [TYPE_BOOL] = "bool", [TYPE_NUMBER] = "Scalar"};
+  type_kind from = type_runtime(v->type)->kind;
+  rush_value c;
+
+  if (from == kind || kind == TYPE_NUMBER || kind == TYPE_COMPLEX)
+    return v;
+  if (from == TYPE_FLOAT || from == TYPE_COMPLEX)
+    ex_fail(r, "a float where a %s is expected", words[kind]);
+  if (ir_value_as_constant(v, &c)) {
+    int64_t i = c.tag == RUSH_TAG_BOOL ? c.as.b : c.as.i;
+    return ex_constant(r, kind == TYPE_INT ? value_int(i) : kind == TYPE_BOOL ? value_bool(i != 0) : value_float((double)i), NULL);
+  }
+  const char *to = kind == TYPE_INT ? "aten::Int" : kind == TYPE_FLOAT ? "aten::Float" : "aten::Bool";
+  if (kind == TYPE_BOOL && from == TYPE_NUMBER)
+    return ex_emit(r, "aten::ne", "Scalar", (ir_value *[]){v, ex_constant(r, value_int(0), NULL)}, 2);
+  return ex_emit(r, to, words[from], &v, 1);
 }
 
 /* {"as_name": n} or {"as_int": i} / as_float / as_bool. */
@@ -160,10 +205,14 @@ static ir_value *read_sym(ex_reader *r, json *j)
   }
   if (!v)
     json_fail(j, "an empty symbolic argument");
-  if (!is_some_number(v->type))
+  if (!is_number(v))
     json_fail(j, "a symbolic argument that is no number");
   return v;
 }
+
+static ir_value *read_sym_int(ex_reader *r, json *j) { return as_number(r, read_sym(r, j), TYPE_INT); }
+static ir_value *read_sym_float(ex_reader *r, json *j) { return as_number(r, read_sym(r, j), TYPE_FLOAT); }
+static ir_value *read_sym_bool(ex_reader *r, json *j) { return as_number(r, read_sym(r, j), TYPE_BOOL); }
 
 static ir_value *read_named(ex_reader *r, json *j)
 {
@@ -210,15 +259,24 @@ static ir_value *read_optional_tensor(ex_reader *r, json *j)
   return v ? v : ex_constant(r, value_none(), NULL);
 }
 
-static ir_value *read_list(ex_reader *r, json *j, read_item *item, const type *elem)
+static ir_value **read_items(ex_reader *r, json *j, read_item *item, uint32_t *n)
 {
-  uint32_t n = 0, cap = 8;
+  uint32_t cap = 8;
   ir_value **items = session_array(r->s, ir_value *, cap);
 
-  for (json_begin_array(j); json_next_item(j);) {
-    GROW(r->s, items, n, cap, 0);
-    items[n++] = item(r, j);
+  *n = 0;
+  for (json_begin_array(j); json_next_item(j); ++*n) {
+    GROW(r->s, items, *n, cap, 0);
+    items[*n] = item(r, j);
   }
+  return items;
+}
+
+static ir_value *read_list(ex_reader *r, json *j, read_item *item, const type *elem)
+{
+  uint32_t n;
+  ir_value **items = read_items(r, j, item, &n);
+
   return ex_list(r, items, n, elem);
 }
 
@@ -226,26 +284,21 @@ static ir_value *read_list(ex_reader *r, json *j, read_item *item, const type *e
  * they come as a tuple, which nothing else takes. */
 static ir_value *read_operands(ex_reader *r, json *j)
 {
-  ir_value *list = read_list(r, j, read_named, type_simple(TYPE_TENSOR));
-  ir_node *n = list->node;
-  uint32_t k = 0;
+  uint32_t n, k = 0;
+  ir_value **items = read_items(r, j, read_named, &n);
 
-  while (k < n->n_inputs && type_is(ir_node_input(n, k)->type, TYPE_TENSOR))
+  while (k < n && type_is(items[k]->type, TYPE_TENSOR))
     k++;
-  if (k == n->n_inputs)
-    return list;
-  ir_value **items = session_array(r->s, ir_value *, n->n_inputs);
-  const type **types = session_array(r->s, const type *, n->n_inputs);
-  for (k = 0; k < n->n_inputs; k++) {
-    items[k] = ir_node_input(n, k);
+  if (k == n)
+    return ex_list(r, items, n, type_simple(TYPE_TENSOR));
+  const type **types = session_array(r->s, const type *, n);
+  for (k = 0; k < n; k++)
     types[k] = items[k]->type;
-  }
-  const type *t = type_tuple(r->g->types, types, k);
+  const type *t = type_tuple(r->g->types, types, n);
   if (!t)
     session_check(r->s, call_nomem(r->s->cx));
-  ir_node *tuple = ir_node_new(r->s, r->g, IR_TUPLE_CONSTRUCT, items, k);
+  ir_node *tuple = ir_node_new(r->s, r->g, IR_TUPLE_CONSTRUCT, items, n);
   ir_node_append(tuple, r->block);
-  ir_node_destroy(n);
   return ir_node_add_output(r->s, tuple, t);
 }
 
@@ -294,18 +347,21 @@ static ir_value *read_floats(ex_reader *r, json *j) { return constant_list(r, j,
 
 static ir_value *read_device(ex_reader *r, json *j)
 {
-  int32_t kind = 0, index = -1;
+  int32_t kind = 0;
+  int64_t n = -1;
   str key;
 
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "type"))
       kind = str_is(json_string(j), "cpu") ? 0 : 1;
     else if (str_is(key, "index") && !json_is_null(j))
-      index = (int32_t)json_int(j);
+      n = json_int(j);
     else
       json_skip(j);
   }
-  return ex_constant(r, value_device(kind, index), type_simple(TYPE_DEVICE));
+  if (n < -1 || n > INT8_MAX)
+    json_fail(j, "device index %lld; PyTorch has -1 to %d", (long long)n, INT8_MAX);
+  return ex_constant(r, value_device(kind, (int32_t)n), type_simple(TYPE_DEVICE));
 }
 
 static ir_value *read_string(ex_reader *r, json *j)
@@ -337,16 +393,16 @@ static ir_value *read_complex(ex_reader *r, json *j)
 
 static ir_value *read_enum(ex_reader *r, json *j, str kind)
 {
-  static const int8_t formats[] = {0, 0, 2, 3, 1}; /* contiguous, channels last, 3d, preserve */
+  static const int8_t formats[] = {-1, 0, 2, 3, 1}; /* unknown, contiguous, channels last, 3d, preserve */
+  static const int8_t layouts[] = {-1, 1, 2, 4, 5, 6, 3, 0}; /* unknown, sparse ones, mkldnn, strided: operators' numbers */
+  bool layout = str_is(kind, "as_layout");
   int64_t n = json_int(j);
 
   if (str_is(kind, "as_scalar_type"))
     return ex_constant(r, value_int(ex_dtype(r, n)), NULL);
-  if (str_is(kind, "as_layout"))
-    return ex_constant(r, value_int(n == 7 ? 0 : n), NULL); /* strided is 0 for operators */
-  if (n < 0 || n >= (int64_t)COUNT_OF(formats))
-    json_fail(j, "memory format %lld is none of the schema's", (long long)n);
-  return ex_constant(r, value_int(formats[n]), NULL);
+  if (n < 1 || n >= (int64_t)(layout ? COUNT_OF(layouts) : COUNT_OF(formats)))
+    json_fail(j, "%s %lld is none of the schema's", layout ? "layout" : "memory format", (long long)n);
+  return ex_constant(r, value_int(layout ? layouts[n] : formats[n]), NULL);
 }
 
 static str read_graph_text(json *j)
@@ -382,9 +438,9 @@ static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
   if (str_is(kind, "as_sym_int") || str_is(kind, "as_sym_float") || str_is(kind, "as_sym_bool"))
     return read_sym(r, j);
   if (str_is(kind, "as_sym_ints"))
-    return read_list(r, j, read_sym, type_simple(TYPE_INT));
+    return read_list(r, j, read_sym_int, type_simple(TYPE_INT));
   if (str_is(kind, "as_sym_floats"))
-    return read_list(r, j, read_sym, type_simple(TYPE_FLOAT));
+    return read_list(r, j, read_sym_float, type_simple(TYPE_FLOAT));
   if (str_is(kind, "as_tensors"))
     return read_operands(r, j);
   if (str_is(kind, "as_optional_tensors"))
@@ -396,7 +452,7 @@ static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
   if (str_is(kind, "as_strings"))
     return constant_list(r, j, TYPE_STRING);
   if (str_is(kind, "as_sym_bools"))
-    return read_list(r, j, read_sym, type_simple(TYPE_BOOL));
+    return read_list(r, j, read_sym_bool, type_simple(TYPE_BOOL));
   if (str_is(kind, "as_optional_tensor"))
     return read_optional_tensor(r, j);
   if (str_is(kind, "as_nested_tensors"))
@@ -422,10 +478,13 @@ static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
 static ir_value *read_argument(ex_reader *r, json *j, str *graph)
 {
   ir_value *v = NULL;
+  uint32_t n = 0;
   str key;
 
-  for (json_begin_object(j); json_next_key(j, &key);)
+  for (json_begin_object(j); json_next_key(j, &key); n++)
     v = read_tagged(r, j, key, graph);
+  if (n != 1)
+    json_fail(j, "an argument of %u kinds", n);
   return v;
 }
 
@@ -451,20 +510,19 @@ static void read_arguments(ex_reader *r, json *j, ex_node *n)
 
 /* -- Outputs ---------------------------------------------------------------------------------------------------- */
 
-static str name_of(json *j)
+str ex_name_of(ex_reader *r, json *j)
 {
   str key, name = {0};
 
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "name") || str_is(key, "as_name"))
-      name = json_string(j);
+      name = ex_name(r, json_string(j));
     else
       json_skip(j);
   }
   return name;
 }
 
-/* Names, with one level of lists (as_tensors) flattened. */
 str *ex_output_names(ex_reader *r, str outputs, uint32_t *n)
 {
   uint32_t cap = 8;
@@ -482,7 +540,7 @@ str *ex_output_names(ex_reader *r, str outputs, uint32_t *n)
         GROW(r->s, names, *n, cap, 0);
         names[*n] = (str){0};
         if (json_peek(&j) == JSON_OBJECT)
-          names[*n] = name_of(&j);
+          names[*n] = ex_name_of(r, &j);
         else
           json_skip(&j);
         ++*n;
@@ -491,6 +549,15 @@ str *ex_output_names(ex_reader *r, str outputs, uint32_t *n)
       }
     }
   return names;
+}
+
+str *ex_node_names(ex_reader *r, const ex_node *n, uint32_t *count)
+{
+  str *names = ex_output_names(r, n->outputs, count);
+  uint32_t skip = n->skip_outputs < *count ? n->skip_outputs : *count;
+
+  *count -= skip;
+  return names + skip;
 }
 
 static bool outputs_are_list(ex_reader *r, str outputs)
@@ -508,13 +575,32 @@ static bool outputs_are_list(ex_reader *r, str outputs)
   return list;
 }
 
+/* What .item() gives is a Scalar in its schema; the file says of which kind it is. */
+static ir_value *as_said(ex_reader *r, str outputs, ir_value *v)
+{
+  static const struct { const char *word; type_kind kind; } kinds[] = {
+      {"as_sym_int", TYPE_INT}, {"as_sym_float", TYPE_FLOAT}, {"as_sym_bool", TYPE_BOOL}};
+  str key;
+  json j;
+
+  if (!type_is(v->type, TYPE_NUMBER))
+    return v;
+  json_init_at(&j, r->s, &r->in, outputs);
+  for (json_begin_array(&j); json_next_item(&j);)
+    for (json_begin_object(&j); json_next_key(&j, &key);) {
+      for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (str_is(key, kinds[i].word) && type_is(v->type, TYPE_NUMBER))
+          v = as_number(r, v, kinds[i].kind);
+      json_skip(&j);
+    }
+  return v;
+}
+
 static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
 {
   uint32_t n;
-  str *names = ex_output_names(r, node->outputs, &n);
+  str *names = ex_node_names(r, node, &n);
 
-  names += node->skip_outputs;
-  n -= node->skip_outputs < n ? node->skip_outputs : n;
   while (n > made->n_outputs && !names[n - 1].p) /* None of an operator without results */
     n--;
   if (outputs_are_list(r, node->outputs) && made->n_outputs == 1) {
@@ -529,8 +615,9 @@ static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
   }
   for (uint32_t i = 0; i < n && i < made->n_outputs; i++)
     if (names[i].p) {
-      ir_value_set_name(r->s, made->outputs[i], session_printf(r->s, "%.*s", (int)names[i].len, names[i].p));
-      ex_bind(r, names[i], made->outputs[i]);
+      ir_value *v = as_said(r, node->outputs, made->outputs[i]);
+      ir_value_set_name(r->s, v, session_printf(r->s, "%.*s", (int)names[i].len, names[i].p));
+      ex_bind(r, names[i], v);
     }
   if (n > made->n_outputs)
     ex_fail(r, "'%.*s' has %u outputs here and %u in its schema", (int)node->target.len, node->target.p, n, made->n_outputs);
@@ -620,7 +707,7 @@ static void read_choice(ex_reader *r, const ex_node *n)
 static void read_same(ex_reader *r, const ex_node *n)
 {
   uint32_t n_names;
-  str *names = ex_output_names(r, n->outputs, &n_names);
+  str *names = ex_node_names(r, n, &n_names);
 
   if (n->n_args < 1 || !n->args[0].value || n_names != 1 || !names[0].p)
     ex_fail(r, "%.*s of nothing", (int)n->target.len, n->target.p);
@@ -671,7 +758,7 @@ static void read_unknown(ex_reader *r, const ex_node *n)
       in[n_in++] = n->args[i].value;
   ir_node *node = ir_node_new(r->s, r->g, IR_UNKNOWN_OP, in, n_in);
   ir_attr_set_string(r->s, node, "_kind", session_printf(r->s, "%.*s", (int)n->target.len, n->target.p));
-  ex_output_names(r, n->outputs, &n_out);
+  ex_node_names(r, n, &n_out);
   for (uint32_t i = 0; i < n_out; i++)
     ir_node_add_output(r->s, node, type_simple(TYPE_TENSOR));
   ir_node_append(node, r->block);
@@ -718,33 +805,36 @@ static ir_value *as_tensor(ex_reader *r, ir_value *v)
   return ex_constant(r, value_tensor_steal(t), type_simple(TYPE_TENSOR));
 }
 
-/* What the argument's type needs: numbers as tensors, ints as floats, single numbers as lists. */
+static ir_value *floats_of(ex_reader *r, const rush_list *ints)
+{
+  rush_list *l;
+
+  session_check(r->s, list_new(r->s->cx, type_simple(TYPE_FLOAT), ints->n, &l));
+  for (size_t i = 0; i < ints->n; i++)
+    l->items[l->n++] = value_float((double)ints->items[i].as.i);
+  return ex_constant(r, value_heap_steal(RUSH_TAG_LIST, l), NULL);
+}
+
+/* What the argument's type needs: numbers as tensors or of another kind, single numbers as lists. */
 static ir_value *convert(ex_reader *r, const schema_arg *a, ir_value *v)
 {
-  const type *t = a->type->kind == TYPE_OPTIONAL ? type_elem(a->type) : a->type;
-  rush_value number;
+  const type *t = type_runtime(a->type->kind == TYPE_OPTIONAL ? type_elem(a->type) : a->type);
+  const type *elem = t->kind == TYPE_LIST ? type_runtime(type_elem(t)) : NULL;
+  rush_value c;
 
   if (t->kind == TYPE_TENSOR && is_number(v))
     return as_tensor(r, v);
-  if ((t->kind == TYPE_FLOAT || t->kind == TYPE_SYM_FLOAT) && v->type->kind == TYPE_INT) {
-    if (ir_value_as_constant(v, &number))
-      return ex_constant(r, value_float((double)number.as.i), NULL);
-    return ex_emit(r, "aten::Float", "Scalar", &v, 1);
-  }
-  if (t->kind == TYPE_LIST && type_runtime(type_elem(t))->kind == TYPE_FLOAT && ir_value_as_constant(v, &number) &&
-      number.tag == RUSH_TAG_LIST && type_elem(v->type)->kind == TYPE_INT) {
-    rush_list *l;
-    session_check(r->s, list_new(r->s->cx, type_simple(TYPE_FLOAT), number.as.list->n, &l));
-    for (size_t i = 0; i < number.as.list->n; i++)
-      l->items[l->n++] = value_float((double)number.as.list->items[i].as.i);
-    return ex_constant(r, value_heap_steal(RUSH_TAG_LIST, l), NULL);
-  }
-  if (t->kind == TYPE_LIST && is_number(v))
-    return ex_list(r, &v, 1, type_runtime(type_elem(t)));
-  if (t->kind == TYPE_LIST && v->type->kind == TYPE_LIST && v->node->kind == IR_CONSTANT &&
-      ir_value_as_constant(v, &number) && number.as.list->n == 0 && type_elem(t)->kind != TYPE_INT)
-    return ex_list(r, NULL, 0, type_runtime(type_elem(t)));
-  return v;
+  if ((t->kind == TYPE_INT || t->kind == TYPE_FLOAT || t->kind == TYPE_BOOL) && is_number(v))
+    return as_number(r, v, t->kind);
+  if (!elem)
+    return v;
+  if (is_number(v))
+    return ex_list(r, (ir_value *[]){elem->kind == TYPE_TENSOR ? v : as_number(r, v, elem->kind)}, 1, elem);
+  if (v->node->kind != IR_CONSTANT || !ir_value_as_constant(v, &c) || c.tag != RUSH_TAG_LIST)
+    return v;
+  if (elem->kind == TYPE_FLOAT && c.as.list->elem->kind == TYPE_INT)
+    return floats_of(r, c.as.list);
+  return c.as.list->n == 0 && elem->kind != TYPE_INT ? ex_list(r, NULL, 0, elem) : v;
 }
 
 static bool has_number_for_tensor(const ex_node *n, const schema *sc)
@@ -804,6 +894,8 @@ static void read_operator(ex_reader *r, const ex_node *n, const op *o)
     if (at < 0)
       ex_fail(r, "%s has no argument '%.*s'", sc->name,
                           (int)n->args[i].name.len, n->args[i].name.p);
+    if (in[at])
+      ex_fail(r, "%s is given its argument '%s' twice", sc->name, sc->args[at].name);
     if (n->args[i].value)
       in[at] = convert(r, &sc->args[at], n->args[i].value);
   }
@@ -852,13 +944,16 @@ static void read_node(ex_reader *r, json *j)
 
 void ex_read_call(ex_reader *r, const ex_node *n)
 {
-  if (ex_read_higher_order(r, n) || read_symbolic(r, n))
-    return;
-  const op *o = find_target(r, n->target, false);
-  if (o)
-    read_operator(r, n, o);
-  else
-    read_unknown(r, n);
+  session_enter(r->s); /* with_effects names an operator that may be with_effects */
+  ex_name(r, n->target);
+  if (!ex_read_higher_order(r, n) && !read_symbolic(r, n)) {
+    const op *o = find_target(r, n->target, false);
+    if (o)
+      read_operator(r, n, o);
+    else
+      read_unknown(r, n);
+  }
+  session_leave(r->s);
 }
 
 void ex_read_nodes(ex_reader *r, str nodes)

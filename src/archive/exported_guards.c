@@ -11,6 +11,7 @@ typedef struct guard_reader {
   ex_reader *r;
   const model_parts *p;
   guard_list out;
+  table ranges;  /* expression of a size -> its range constraint */
   table sources; /* expression of a size -> the guard term where it was first */
 } guard_reader;
 
@@ -64,42 +65,46 @@ static str symbol_of(str expr)
   return (str){expr.p + n, end - n};
 }
 
-/* min_val and max_val of an expression in range_constraints; false when it has none. */
-static bool find_range(guard_reader *q, str symbol, int64_t *min, int64_t *max)
+typedef struct range {
+  int64_t min, max;
+} range;
+
+static range *read_range(guard_reader *q, json *j)
 {
-  bool found = false;
-  str name, key;
+  range *out = session_new(q->r->s, range);
+  str key;
+
+  out->max = INT64_MAX;
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (json_is_null(j))
+      json_skip(j);
+    else if (str_is(key, "min_val"))
+      out->min = json_int(j);
+    else if (str_is(key, "max_val"))
+      out->max = json_int(j);
+    else
+      json_skip(j);
+  }
+  return out;
+}
+
+/* range_constraints: expression -> range. */
+static void read_ranges(guard_reader *q)
+{
+  str name;
   json j;
 
-  *min = 0;
-  *max = INT64_MAX;
   if (!q->p->ranges.p)
-    return false;
+    return;
   json_init_at(&j, q->r->s, &q->r->in, q->p->ranges);
-  for (json_begin_object(&j); json_next_key(&j, &name);) {
-    if (!str_eq(name, symbol)) {
-      json_skip(&j);
-      continue;
-    }
-    found = true;
-    for (json_begin_object(&j); json_next_key(&j, &key);) {
-      if (json_is_null(&j))
-        json_skip(&j);
-      else if (str_is(key, "min_val"))
-        *min = json_int(&j);
-      else if (str_is(key, "max_val"))
-        *max = json_int(&j);
-      else
-        json_skip(&j);
-    }
-  }
-  return found;
+  for (json_begin_object(&j); json_next_key(&j, &name);)
+    if (!table_put(&q->ranges, name, read_range(q, &j)))
+      session_check(q->r->s, call_nomem(q->r->s->cx));
 }
 
 /* The value of a SymInt: a number, or an expression. */
 static void guard_sym(guard_reader *q, json *j, uint32_t leaf, int64_t dim)
 {
-  int64_t min, max;
   str key, field, expr = {0};
 
   for (json_begin_object(j); json_next_key(j, &key);) {
@@ -117,7 +122,8 @@ static void guard_sym(guard_reader *q, json *j, uint32_t leaf, int64_t dim)
     }
   }
   expr = expr.p ? symbol_of(expr) : expr;
-  if (!expr.p || !find_range(q, expr, &min, &max))
+  const range *limits = expr.p ? table_get(&q->ranges, expr) : NULL;
+  if (!limits)
     return;
   const guard *here = source_term(q, leaf, dim), *first = table_get(&q->sources, expr);
   if (first) {
@@ -126,35 +132,31 @@ static void guard_sym(guard_reader *q, json *j, uint32_t leaf, int64_t dim)
   }
   if (!table_put(&q->sources, str_of(ex_keep_text(q->r, expr)), (void *)(uintptr_t)here))
     session_check(q->r->s, call_nomem(q->r->s->cx));
-  if (min > 2)
-    compare(q, GUARD_GE, here, term(q, GUARD_INT, min));
-  if (max != INT64_MAX)
-    compare(q, GUARD_LE, here, term(q, GUARD_INT, max));
+  if (limits->min > 2)
+    compare(q, GUARD_GE, here, term(q, GUARD_INT, limits->min));
+  if (limits->max != INT64_MAX)
+    compare(q, GUARD_LE, here, term(q, GUARD_INT, limits->max));
 }
 
 /* -- Inputs ------------------------------------------------------------------------------------------------ */
 
 /* Raw JSON of the members of `object` that are inputs of the graph, by leaf. */
-static str *find_inputs(guard_reader *q, str object, const str *names)
+static str *find_inputs(guard_reader *q, str object, const table *leaves)
 {
-  uint32_t n = q->r->e->n_leaves, left = 0;
-  str *raw = session_array(q->r->s, str, (size_t)n + 1), key;
+  str *raw = session_array(q->r->s, str, (size_t)q->r->e->n_leaves + 1), key;
+  uint32_t left = leaves->n_live;
   json j;
 
-  for (uint32_t i = 0; i < n; i++)
-    left += q->r->e->leaf_is_input[i];
   if (!object.p)
     return raw;
   json_init_at(&j, q->r->s, &q->r->in, object);
   for (json_begin_object(&j); left && json_next_key(&j, &key);) {
-    uint32_t leaf = 0;
-    while (leaf < n && !(q->r->e->leaf_is_input[leaf] && str_eq(names[leaf], key)))
-      leaf++;
-    if (leaf == n) {
+    uintptr_t leaf = (uintptr_t)table_get(leaves, key);
+    if (!leaf) {
       json_skip(&j);
       continue;
     }
-    raw[leaf] = json_raw(&j);
+    raw[leaf - 1] = json_raw(&j);
     left--;
   }
   return raw;
@@ -198,9 +200,9 @@ static void guard_constant(guard_reader *q, uint32_t leaf)
   push(q, g);
 }
 
-static void guard_inputs(guard_reader *q, const str *names)
+static void guard_inputs(guard_reader *q, const table *leaves)
 {
-  str *tensors = find_inputs(q, q->p->tensor_values, names), *numbers = find_inputs(q, q->p->sym_int_values, names);
+  str *tensors = find_inputs(q, q->p->tensor_values, leaves), *numbers = find_inputs(q, q->p->sym_int_values, leaves);
 
   for (uint32_t leaf = 0; leaf < q->r->e->n_leaves; leaf++) {
     if (q->r->e->leaf_constants[leaf].tag != RUSH_TAG_UNSET) {
@@ -239,7 +241,7 @@ static void guard_codes(guard_reader *q)
 
 static void free_table(void *t) { table_free(t); }
 
-void ex_read_guards(ex_reader *r, const model_parts *p, const str *leaf_names)
+void ex_read_guards(ex_reader *r, const model_parts *p, const table *leaves)
 {
   guard_reader *q = session_new(r->s, guard_reader);
 
@@ -247,7 +249,10 @@ void ex_read_guards(ex_reader *r, const model_parts *p, const str *leaf_names)
   q->p = p;
   table_init(&q->sources, r->s->cx->ctx);
   session_defer(r->s, free_table, &q->sources);
-  guard_inputs(q, leaf_names);
+  table_init(&q->ranges, r->s->cx->ctx);
+  session_defer(r->s, free_table, &q->ranges);
+  read_ranges(q);
+  guard_inputs(q, leaves);
   guard_codes(q);
   r->e->guards = ex_keep_array(r, q->out.n, sizeof *q->out.g);
   if (q->out.n)

@@ -82,7 +82,7 @@ static void need_same_type(ex_reader *r, const ex_node *n, const ir_value *a, co
 static void bind_results(ex_reader *r, const ex_node *n, ir_value *const *v, uint32_t count)
 {
   uint32_t n_names;
-  str *names = ex_output_names(r, n->outputs, &n_names);
+  str *names = ex_node_names(r, n, &n_names);
 
   if (n_names > count)
     bad(r, n, "more outputs than its graph gives");
@@ -157,6 +157,22 @@ static void close_loop(ex_reader *r, const ex_node *n, ir_node *node, ir_block *
 
 static operands first_of(operands o, uint32_t n) { return (operands){o.v, o.n < n ? o.n : n}; }
 
+/* A condition is read before the loop and at its end, so loops in conditions double at each level. */
+#define MOST_CONDITIONS 4
+
+static ir_value *read_condition(ex_reader *r, const ex_node *n, str cond, operands in)
+{
+  if (r->conditions == MOST_CONDITIONS)
+    session_fail_status(r->s, RUSH_ELIMIT, NULL, NULL, "%s: offset %zu: more than %d conditions of while_loop inside each other",
+                        r->in.place, r->at, MOST_CONDITIONS);
+  r->conditions++;
+  operands test = run_inner(r, cond, in);
+  r->conditions--;
+  if (test.n != 1)
+    bad(r, n, "the condition gives more than one value");
+  return as_bool(r, n, test.v[0]);
+}
+
 static void read_while(ex_reader *r, const ex_node *n)
 {
   operands carry = items_of(r, n, 2), more = n->n_args > 3 ? items_of(r, n, 3) : (operands){0}, inside;
@@ -164,17 +180,20 @@ static void read_while(ex_reader *r, const ex_node *n)
   ir_block *outer = r->block;
   ir_value *index;
 
-  operands test = run_inner(r, cond, joined(r, carry, more));
-  if (test.n != 1)
-    bad(r, n, "the condition gives more than one value");
-  ir_value *first = as_bool(r, n, test.v[0]);
+  ir_value *first = read_condition(r, n, cond, joined(r, carry, more));
   ir_node *node = open_loop(r, int_constant(r, INT64_MAX), first, carry, &index, &inside);
   operands next = run_inner(r, body, joined(r, inside, more));
   if (next.n != carry.n)
     bad(r, n, "the body gives another number of values than it takes");
-  test = run_inner(r, cond, joined(r, next, more));
-  close_loop(r, n, node, outer, as_bool(r, n, test.v[0]), next);
+  close_loop(r, n, node, outer, read_condition(r, n, cond, joined(r, next, more)), next);
   bind_results(r, n, node->outputs, node->n_outputs);
+}
+
+static void append(ex_reader *r, const ex_node *n, ir_value *list, ir_value *v)
+{
+  if (!type_is(v->type, TYPE_TENSOR))
+    bad(r, n, "a result that is collected is no tensor");
+  ex_emit(r, "aten::append", "t", (ir_value *[]){list, v}, 2);
 }
 
 /* Slices along dim 0 go in, results are collected in lists and stacked. */
@@ -185,7 +204,7 @@ static operands loop_over(ex_reader *r, const ex_node *n, str body, operands car
   operands inside, slices = {session_array(r->s, ir_value *, xs.n + 1), xs.n};
   uint32_t n_names;
 
-  ex_output_names(r, n->outputs, &n_names);
+  ex_node_names(r, n, &n_names);
   if (xs.n == 0 || n_names < carry.n)
     bad(r, n, "nothing to go over");
   uint32_t n_lists = n_names - carry.n;
@@ -200,7 +219,7 @@ static operands loop_over(ex_reader *r, const ex_node *n, str body, operands car
   if (out.n != n_names)
     bad(r, n, "the body gives another number of values than the outputs");
   for (uint32_t i = 0; i < n_lists; i++)
-    ex_emit(r, "aten::append", "t", (ir_value *[]){lists[i], out.v[carry.n + i]}, 2);
+    append(r, n, lists[i], out.v[carry.n + i]);
   close_loop(r, n, node, outer, true_constant(r), first_of(out, carry.n));
   operands result = {session_array(r->s, ir_value *, n_names + 1), n_names};
   for (uint32_t i = 0; i < carry.n; i++)
@@ -251,7 +270,7 @@ static void read_associative_scan(ex_reader *r, const ex_node *n)
   if (next.n != xs.n)
     bad(r, n, "the operator gives another number of values than it takes");
   for (uint32_t i = 0; i < xs.n; i++)
-    ex_emit(r, "aten::append", "t", (ir_value *[]){lists[i], next.v[i]}, 2);
+    append(r, n, lists[i], next.v[i]);
   close_loop(r, n, node, outer, true_constant(r), next);
   for (uint32_t i = 0; i < xs.n; i++)
     lists[i] = ex_emit(r, "aten::stack", "", (ir_value *[]){lists[i], zero}, 2);
@@ -312,6 +331,8 @@ static void read_autocast_wrapper(ex_reader *r, const ex_node *n)
   rush_value device = constant_arg(n, 0), dtype = constant_arg(n, 1), enabled = constant_arg(n, 2);
   int before = r->autocast;
 
+  if (dtype.tag == RUSH_TAG_INT && dtype.as.i != RUSH_BFLOAT16 && dtype.as.i != RUSH_FLOAT16 && dtype.as.i != RUSH_FLOAT32)
+    bad(r, n, "autocast to another dtype than bfloat16, float16 and float32");
   if (device.tag != RUSH_TAG_STRING || str_is(value_str(device), "cpu"))
     r->autocast = enabled.tag != RUSH_TAG_BOOL || !enabled.as.b ? -1
                   : dtype.tag == RUSH_TAG_INT                   ? (int)dtype.as.i
@@ -334,10 +355,10 @@ static void read_effects(ex_reader *r, const ex_node *n)
   inner.target = value_str(target);
   inner.args = n->args + 2;
   inner.n_args = n->n_args - 2;
-  str *names = ex_output_names(r, n->outputs, &k);
+  str *names = ex_node_names(r, n, &k);
   if (k > 0 && names[0].p)
     ex_bind(r, names[0], ex_constant(r, value_none(), NULL));
-  inner.skip_outputs = 1;
+  inner.skip_outputs = n->skip_outputs + 1;
   ex_read_call(r, &inner);
 }
 

@@ -27,6 +27,7 @@ typedef struct ex_reader {
   input in;        /* model.json, or the config of weights at work */
   size_t at;       /* where in it: the last node, weight or part that was begun */
   int autocast;    /* dtype of the region that is being read, or -1 */
+  uint32_t conditions; /* of while_loop that are being read, inside each other */
   ir_value *self;
 } ex_reader;
 
@@ -39,6 +40,10 @@ typedef struct model_parts { /* raw JSON of what is needed, in whatever order it
 
 /* Leave with RUSH_EFORMAT: "PLACE: offset N: message", N being r->at. */
 _Noreturn void ex_fail(ex_reader *r, const char *fmt, ...) RUSH_PRINTF(2, 3);
+/* A name of the file: it becomes C text, so NUL in it is refused.  Returns it. */
+str ex_name(ex_reader *r, str name);
+/* The member "name" (or "as_name") of an object. */
+str ex_name_of(ex_reader *r, json *j);
 /* In the program's memory, zeroed, with one more than n. */
 void *ex_keep_array(ex_reader *r, size_t n, size_t item);
 const char *ex_keep_text(ex_reader *r, str text);
@@ -46,8 +51,8 @@ const char *ex_keep_text(ex_reader *r, str text);
 /* -- exported_guards.c --------------------------------------------------------------------------------- */
 
 /* r->e->guards, from constants in the input spec, sizes of inputs, range constraints, and guards_code.
- * leaf_names: of the graph's inputs. */
-void ex_read_guards(ex_reader *r, const model_parts *p, const str *leaf_names);
+ * leaves: name of an input of the graph -> a pointer that is its leaf's number + 1. */
+void ex_read_guards(ex_reader *r, const model_parts *p, const table *leaves);
 
 /* -- exported_graph.c -------------------------------------------------------------------------------- */
 
@@ -74,11 +79,15 @@ void ex_read_nodes(ex_reader *r, str nodes);
 /* One node, whatever its target is. */
 void ex_read_call(ex_reader *r, const ex_node *n);
 ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n);
+/* v is `name` from here on; a second value of that name is refused. */
 void ex_bind(ex_reader *r, str name, ir_value *v);
-/* The names of an `outputs` array, in order; NULL for as_none. */
+/* The names of an `outputs` array, in order, with one level of lists flattened; NULL for as_none. */
 str *ex_output_names(ex_reader *r, str outputs, uint32_t *n);
+/* Those of a node, without the ones that are not its operator's. */
+str *ex_node_names(ex_reader *r, const ex_node *n, uint32_t *count);
 ir_value *ex_constant(ex_reader *r, rush_value v_steal, const type *t);
 ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs, uint32_t n);
+/* Items of another type are refused. */
 ir_value *ex_list(ex_reader *r, ir_value *const *items, uint32_t n, const type *elem);
 /* PyTorch's dtype for the schema's number. */
 int ex_dtype(ex_reader *r, int64_t number);

@@ -10,7 +10,7 @@
 typedef struct weight { /* one entry of a config */
   str name, path;
   bool is_parameter, use_pickle, requires_grad;
-  int64_t dtype;
+  int64_t dtype, layout;
   int n_dims, n_strides;
   int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], offset;
 } weight;
@@ -58,6 +58,8 @@ static void read_tensor_meta(json *j, weight *w)
       w->offset = read_as_int(j);
     else if (str_is(key, "requires_grad"))
       w->requires_grad = json_bool(j);
+    else if (str_is(key, "layout"))
+      w->layout = json_int(j);
     else
       json_skip(j);
   }
@@ -116,6 +118,20 @@ static rush_value pickled_weight(weight_reader *w, const weight *e)
   return torchscript_load_value(s, zip_open(s, map, false), &w->r->program->types);
 }
 
+#define LAYOUT_STRIDED 7 /* of the schema; sparse weights are written with use_pickle */
+
+static void check_weight(ex_reader *r, const weight *e, int dtype)
+{
+  if (e->n_strides != e->n_dims)
+    ex_fail(r, "weight '%.*s' has %d sizes and %d strides", (int)e->name.len, e->name.p, e->n_dims, e->n_strides);
+  if (e->layout != LAYOUT_STRIDED)
+    ex_fail(r, "weight '%.*s' has layout %lld; only strided ones (%d) are supported", (int)e->name.len, e->name.p,
+            (long long)e->layout, LAYOUT_STRIDED);
+  if (e->requires_grad && !dtype_is_float(dtype) && !dtype_is_complex(dtype))
+    ex_fail(r, "weight '%.*s': Only Tensors of floating point and complex dtype can require gradients",
+            (int)e->name.len, e->name.p);
+}
+
 static rush_tensor *make_weight(weight_reader *w, const weight *e)
 {
   session *s = w->r->s;
@@ -123,15 +139,14 @@ static rush_tensor *make_weight(weight_reader *w, const weight *e)
 
   if (e->use_pickle) {
     rush_value v = pickled_weight(w, e);
-    if (v.tag != RUSH_TAG_TENSOR)
+    if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
       ex_fail(w->r, "weight '%.*s' is no tensor", (int)e->name.len, e->name.p);
     session_check(s, tensor_alias(s->cx, v.as.tensor, &t));
     return t;
   }
   int dtype = ex_dtype(w->r, e->dtype);
+  check_weight(w->r, e, dtype);
   storage *st = record_storage(w, e->path);
-  if (e->n_strides != e->n_dims)
-    ex_fail(w->r, "weight '%.*s' has %d sizes and %d strides", (int)e->name.len, e->name.p, e->n_dims, e->n_strides);
   input_check(s, &w->r->in, w->r->at, tensor_new_view(s->cx, st, dtype, e->n_dims, e->sizes, e->strides, e->offset, &t));
   if (e->requires_grad)
     t->h.flags |= TENSOR_REQUIRES_GRAD;
@@ -145,10 +160,12 @@ static void read_weight(weight_reader *w, json *j, str name, table *all)
   weight *e = session_new(w->r->s, weight);
   str key;
 
-  e->name = name;
+  w->r->at = j->pos;
+  e->name = ex_name(w->r, name);
+  e->layout = LAYOUT_STRIDED;
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "path_name"))
-      e->path = json_string(j);
+      e->path = ex_name(w->r, json_string(j));
     else if (str_is(key, "is_param"))
       e->is_parameter = json_bool(j);
     else if (str_is(key, "use_pickle"))
@@ -163,6 +180,8 @@ static void read_weight(weight_reader *w, json *j, str name, table *all)
   w->r->at = j->pos;
   rush_tensor *t = make_weight(w, e);
   session_defer_value(w->r->s, value_tensor_steal(t));
+  if (table_get(all, name))
+    ex_fail(w->r, "a second weight '%.*s'", (int)name.len, name.p);
   if (!table_put(all, name, t))
     session_check(w->r->s, call_nomem(w->r->s->cx));
 }
@@ -304,31 +323,90 @@ static str unquote(ex_reader *r, str raw)
 typedef enum spec_kind { SPEC_USER, SPEC_CONSTANT, SPEC_STATE, SPEC_TOKEN } spec_kind;
 typedef struct input_spec {
   spec_kind kind;
+  str name;           /* of the graph's input; empty for a constant */
   str target;         /* SPEC_STATE: the attribute */
-  bool is_parameter;
-  str value;          /* SPEC_CONSTANT: raw tagged union; user_input of a constant too */
+  const type *type;   /* SPEC_USER: of the input */
+  rush_value value;   /* a constant, also of SPEC_USER; else UNSET */
 } input_spec;
 
-/* {"arg": {"name": n}, "parameter_name": t, ...}: the member ending in "_name" of its kind. */
-static void read_input_spec(json *j, str kind, input_spec *spec)
+static spec_kind spec_kind_of(json *j, str word)
+{
+  static const struct { const char *word; spec_kind kind; } kinds[] = {
+      {"user_input", SPEC_USER},          {"constant_input", SPEC_CONSTANT}, {"parameter", SPEC_STATE},
+      {"buffer", SPEC_STATE},             {"tensor_constant", SPEC_STATE},   {"token", SPEC_TOKEN}};
+
+  for (size_t i = 0; i < COUNT_OF(kinds); i++)
+    if (str_is(word, kinds[i].word))
+      return kinds[i].kind;
+  if (str_is(word, "custom_obj"))
+    json_fail(j, "custom objects in exported programs are not supported");
+  json_fail(j, "an input spec of kind '%.*s' is not known here", (int)word.len, word.p);
+}
+
+/* A plain constant; false for another member of the union. */
+static bool read_constant(ex_reader *r, json *j, str key, rush_value *v)
+{
+  if (str_is(key, "as_int")) {
+    *v = value_int(json_int(j));
+  } else if (str_is(key, "as_float")) {
+    *v = value_float(json_double(j));
+  } else if (str_is(key, "as_bool")) {
+    *v = value_bool(json_bool(j));
+  } else if (str_is(key, "as_none")) {
+    json_skip(j);
+    *v = value_none();
+  } else if (str_is(key, "as_string")) {
+    str text = json_string(j);
+    session_check(r->s, string_new(r->s->cx, text.p, text.len, v));
+    program_keep_steal(r->s, r->program, *v);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/* The union of a user input or of a constant: a plain constant, or a value of the graph. */
+static void read_spec_value(ex_reader *r, json *j, input_spec *spec)
+{
+  static const struct { const char *word; type_kind kind; } kinds[] = {
+      {"as_tensor", TYPE_TENSOR}, {"as_sym_int", TYPE_INT}, {"as_sym_float", TYPE_FLOAT}, {"as_sym_bool", TYPE_BOOL}};
+  str key;
+
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (spec->type || spec->value.tag != RUSH_TAG_UNSET)
+      json_fail(j, "an input spec with two values");
+    if (read_constant(r, j, key, &spec->value))
+      continue;
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+      if (str_is(key, kinds[i].word))
+        spec->type = type_simple(kinds[i].kind);
+    if (!spec->type || spec->kind == SPEC_CONSTANT)
+      json_fail(j, "an input of kind '%.*s' is not supported", (int)key.len, key.p);
+    spec->name = ex_name_of(r, j);
+  }
+}
+
+/* {"arg": {"name": n}, "parameter_name": t, ...} */
+static void read_input_spec(ex_reader *r, json *j, str kind, input_spec *spec)
 {
   str key;
 
-  spec->kind = str_is(kind, "user_input")       ? SPEC_USER
-               : str_is(kind, "constant_input") ? SPEC_CONSTANT
-               : str_is(kind, "token")          ? SPEC_TOKEN
-                                                : SPEC_STATE;
-  spec->is_parameter = str_is(kind, "parameter");
-  if (str_is(kind, "custom_obj"))
-    json_fail(j, "custom objects in exported programs are not supported");
+  spec->kind = spec_kind_of(j, kind);
+  spec->value = value_unset();
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "parameter_name") || str_is(key, "buffer_name") || str_is(key, "tensor_constant_name"))
-      spec->target = json_string(j);
-    else if (str_is(key, "value") || (spec->kind == SPEC_USER && str_is(key, "arg")))
-      spec->value = json_raw(j);
+      spec->target = ex_name(r, json_string(j));
+    else if (spec->kind == SPEC_USER ? str_is(key, "arg") : spec->kind == SPEC_CONSTANT && str_is(key, "value"))
+      read_spec_value(r, j, spec);
+    else if (spec->kind == SPEC_STATE && str_is(key, "arg"))
+      spec->name = ex_name_of(r, j);
     else
       json_skip(j);
   }
+  if (spec->kind == SPEC_STATE && !spec->target.p)
+    json_fail(j, "an input spec does not name its weight");
+  if (spec->kind <= SPEC_CONSTANT && !spec->type && spec->value.tag == RUSH_TAG_UNSET)
+    json_fail(j, "an input spec without its value");
 }
 
 static input_spec *read_input_specs(ex_reader *r, str text, uint32_t *n)
@@ -340,54 +418,26 @@ static input_spec *read_input_specs(ex_reader *r, str text, uint32_t *n)
 
   *n = 0;
   json_init_at(&j, r->s, &r->in, text);
-  for (json_begin_array(&j); json_next_item(&j);) {
+  for (json_begin_array(&j); json_next_item(&j); ++*n) {
+    uint32_t n_kinds = 0;
     GROW(r->s, specs, *n, cap, 0);
-    for (json_begin_object(&j); json_next_key(&j, &kind);)
-      read_input_spec(&j, kind, &specs[*n]);
-    ++*n;
+    for (json_begin_object(&j); json_next_key(&j, &kind); n_kinds++) {
+      specs[*n] = (input_spec){0};
+      read_input_spec(r, &j, kind, &specs[*n]);
+    }
+    if (n_kinds != 1)
+      json_fail(&j, "an input spec of %u kinds", n_kinds);
   }
   return specs;
 }
 
-/* A plain constant of a tagged union; UNSET when it is a value of the graph.  *t: its type then. */
-static rush_value tagged_constant(ex_reader *r, str raw, const type **t)
-{
-  rush_value v = value_unset();
-  str key;
-  json j;
-
-  *t = type_simple(TYPE_TENSOR);
-  json_init_at(&j, r->s, &r->in, raw);
-  for (json_begin_object(&j); json_next_key(&j, &key);) {
-    if (str_is(key, "as_int")) {
-      v = value_int(json_int(&j));
-    } else if (str_is(key, "as_float")) {
-      v = value_float(json_double(&j));
-    } else if (str_is(key, "as_bool")) {
-      v = value_bool(json_bool(&j));
-    } else if (str_is(key, "as_none")) {
-      json_skip(&j);
-      v = value_none();
-    } else if (str_is(key, "as_string")) {
-      str text = json_string(&j);
-      session_check(r->s, string_new(r->s->cx, text.p, text.len, &v));
-      program_keep_steal(r->s, r->program, v);
-    } else {
-      if (str_is(key, "as_sym_int"))
-        *t = type_simple(TYPE_INT);
-      else if (str_is(key, "as_sym_float"))
-        *t = type_simple(TYPE_FLOAT);
-      else if (str_is(key, "as_sym_bool"))
-        *t = type_simple(TYPE_BOOL);
-      json_skip(&j);
-    }
-  }
-  return v;
-}
-
 /* -- State ------------------------------------------------------------------------------------------------------------ */
 
-static type *make_class(ex_reader *r, const input_spec *specs, uint32_t n, table *weights)
+/* Slots, by name: a pointer that is the slot's number + 1. */
+static uint32_t slot_of(const table *slots, str name) { return (uint32_t)(uintptr_t)table_get(slots, name) - 1; }
+#define NO_SLOT UINT32_MAX
+
+static type *make_class(ex_reader *r, const input_spec *specs, uint32_t n, const table *weights, table *slots)
 {
   type *cls = program_add_class(r->s, r->program, TYPE_CLASS, "__torch__.ExportedProgram");
 
@@ -399,22 +449,25 @@ static type *make_class(ex_reader *r, const input_spec *specs, uint32_t n, table
     bool is_parameter = ((rush_tensor *)e->value)->h.flags & TENSOR_IS_PARAMETER;
     cls->cls->attrs[slot].is_parameter = is_parameter;
     cls->cls->attrs[slot].is_buffer = !is_parameter;
+    if (!table_put(slots, e->key, (void *)((uintptr_t)slot + 1)))
+      session_check(r->s, call_nomem(r->s->cx));
   }
   for (uint32_t i = 0; i < n; i++)
-    if (specs[i].kind == SPEC_STATE && class_attr_index(cls, specs[i].target) < 0)
+    if (specs[i].kind == SPEC_STATE && slot_of(slots, specs[i].target) == NO_SLOT)
       ex_fail(r, "the program uses '%.*s', which was not saved", (int)specs[i].target.len, specs[i].target.p);
   class_complete(r->s, cls);
   return cls;
 }
 
-static rush_object *make_object(ex_reader *r, const type *cls, const table *weights)
+static rush_object *make_object(ex_reader *r, const type *cls, const table *weights, const table *slots)
 {
   rush_object *o;
 
   session_check(r->s, object_new(r->s->cx, cls, cls->cls->n_attrs, &o));
   session_defer_value(r->s, value_heap_steal(RUSH_TAG_OBJECT, o));
   for (uint32_t i = 0; i < weights->n; i++) {
-    int slot = class_attr_index(cls, weights->entries[i].key);
+    uint32_t slot = slot_of(slots, weights->entries[i].key);
+    ASSERT(slot < o->n_slots, "every weight is an attribute");
     o->slots[slot] = value_retain(value_tensor_steal(weights->entries[i].value));
   }
   return o;
@@ -438,18 +491,31 @@ const char *ex_keep_text(ex_reader *r, str text)
 static void read_arg_names(ex_reader *r, str raw)
 {
   exported *e = r->e;
-  uint32_t n = 0;
+  uint32_t cap = 0;
   json j;
 
   if (!raw.p || raw.p[0] != '[')
     return;
   json_init_at(&j, r->s, &r->in, raw);
-  for (json_begin_array(&j); json_next_item(&j); n++)
-    json_skip(&j);
-  e->arg_names = ex_keep_array(r, n, sizeof(char *));
-  json_init_at(&j, r->s, &r->in, raw);
-  for (json_begin_array(&j); json_next_item(&j);)
-    e->arg_names[e->n_arg_names++] = ex_keep_text(r, json_string(&j));
+  for (json_begin_array(&j); json_next_item(&j);) {
+    GROW_IN(r->s, &r->program->mem, e->arg_names, e->n_arg_names, cap, 4);
+    e->arg_names[e->n_arg_names] = ex_keep_text(r, ex_name(r, json_string(&j)));
+    e->n_arg_names++;
+  }
+}
+
+/* What torch.export writes and calls rely on: a tuple of args and a dict of kwargs whose keys are names. */
+static void check_in_spec(ex_reader *r)
+{
+  const tree_spec *in = r->e->in, *args = in->children, *kwargs = in->children + 1;
+
+  if (in->kind != TREE_TUPLE || in->n_children != 2 || args->kind != TREE_TUPLE || kwargs->kind != TREE_DICT)
+    ex_fail(r, "the input spec is no pair of a tuple of args and a dict of kwargs");
+  for (uint32_t i = 0; i < kwargs->n_children; i++) {
+    if (kwargs->keys[i].tag != RUSH_TAG_STRING)
+      ex_fail(r, "the input spec has a keyword argument whose name is no text");
+    ex_name(r, value_str(kwargs->keys[i]));
+  }
 }
 
 /* -- Names of leaves: x, x['key'], x[0], as guards and messages have them ------------------------------------------------- */
@@ -458,6 +524,7 @@ static void name_tree(ex_reader *r, const tree_spec *t, const char *path, uint32
 {
   if (t->kind == TREE_LEAF)
     r->e->leaf_names[(*leaf)++] = ex_keep_text(r, str_of(path));
+  session_enter(r->s);
   for (uint32_t i = 0; i < t->n_children; i++) {
     rush_value key = t->keys ? t->keys[i] : value_int(i);
     const char *below = key.tag == RUSH_TAG_STRING
@@ -465,20 +532,20 @@ static void name_tree(ex_reader *r, const tree_spec *t, const char *path, uint32
                             : session_printf(r->s, "%s[%lld]", path, key.tag == RUSH_TAG_INT ? (long long)key.as.i : (long long)i);
     name_tree(r, &t->children[i], below, leaf);
   }
+  session_leave(r->s);
 }
 
 static void name_leaves(ex_reader *r)
 {
   exported *e = r->e;
-  const tree_spec *pos = &e->in->children[0], *named = e->in->n_children > 1 ? &e->in->children[1] : NULL;
+  const tree_spec *pos = &e->in->children[0], *named = &e->in->children[1];
   uint32_t leaf = 0;
 
   e->leaf_names = ex_keep_array(r, e->n_leaves, sizeof(char *));
   for (uint32_t i = 0; i < pos->n_children; i++)
     name_tree(r, &pos->children[i], i < e->n_arg_names ? e->arg_names[i] : session_printf(r->s, "args[%u]", i), &leaf);
-  for (uint32_t i = 0; named && i < named->n_children; i++)
-    name_tree(r, &named->children[i],
-              named->keys && named->keys[i].tag == RUSH_TAG_STRING ? named->keys[i].as.string->text : "kwargs", &leaf);
+  for (uint32_t i = 0; i < named->n_children; i++)
+    name_tree(r, &named->children[i], named->keys[i].as.string->text, &leaf);
 }
 
 /* -- Inputs and outputs of the graph -------------------------------------------------------------------------------------- */
@@ -492,90 +559,131 @@ static ir_value *get_attr(ex_reader *r, str target)
   return ir_node_add_output(r->s, n, type_simple(TYPE_TENSOR));
 }
 
-/* Bind the graph's inputs to attributes, arguments and constants; fills the leaves. */
-static str *bind_inputs(ex_reader *r, const model_parts *p, const input_spec *specs, uint32_t n_specs)
+/* The next leaf is a constant, or an input of the graph, which `leaves` then has by its name. */
+static void bind_leaf(ex_reader *r, const input_spec *spec, uint32_t leaf, table *leaves)
+{
+  exported *e = r->e;
+
+  if (leaf >= e->n_leaves)
+    ex_fail(r, "more user inputs than leaves in the input spec");
+  e->leaf_constants[leaf] = spec->value;
+  if (spec->value.tag != RUSH_TAG_UNSET)
+    return;
+  if (!spec->name.p)
+    ex_fail(r, "a user input without a name");
+  e->leaf_is_input[leaf] = true;
+  ex_bind(r, spec->name, ir_block_add_input(r->s, r->g->block, spec->type, ex_keep_text(r, spec->name)));
+  if (!table_put(leaves, spec->name, (void *)((uintptr_t)leaf + 1)))
+    session_check(r->s, call_nomem(r->s->cx));
+}
+
+/* Bind the graph's inputs to attributes, arguments and constants; fills the leaves, each once. */
+static void bind_inputs(ex_reader *r, const model_parts *p, const input_spec *specs, uint32_t n_specs, table *leaves)
 {
   exported *e = r->e;
   uint32_t n, leaf = 0;
-  str *names = ex_output_names(r, p->inputs, &n), *leaf_names = session_array(r->s, str, e->n_leaves + 1);
-  const type *t;
+  str *names = ex_output_names(r, p->inputs, &n);
 
+  if (n != n_specs)
+    ex_fail(r, "%u input specs for %u inputs of the graph", n_specs, n);
   e->leaf_constants = ex_keep_array(r, e->n_leaves, sizeof(rush_value));
   e->leaf_is_input = ex_keep_array(r, e->n_leaves, sizeof(bool));
   for (uint32_t i = 0; i < n_specs; i++) {
     const input_spec *spec = &specs[i];
-    if (spec->kind == SPEC_TOKEN) { /* only orders effects, as the order of nodes does */
-      if (i < n && names[i].p)
-        ex_bind(r, names[i], ex_constant(r, value_none(), NULL));
-      continue;
-    }
-    if (spec->kind == SPEC_STATE) {
-      if (i < n && names[i].p)
-        ex_bind(r, names[i], get_attr(r, spec->target));
-      continue;
-    }
-    if (leaf >= e->n_leaves)
-      ex_fail(r, "more user inputs than leaves in the input spec");
-    rush_value constant = tagged_constant(r, spec->value, &t);
-    bool named = i < n && names[i].p;
-    e->leaf_constants[leaf] = constant;
-    if (constant.tag == RUSH_TAG_UNSET && named) {
-      e->leaf_is_input[leaf] = true;
-      leaf_names[leaf] = names[i];
-      ex_bind(r, names[i], ir_block_add_input(r->s, r->g->block, t, ex_keep_text(r, names[i])));
-    }
-    leaf++;
+    if (spec->name.p && !str_eq(spec->name, names[i]))
+      ex_fail(r, "input %u of the graph is '%.*s', its spec says '%.*s'", i, (int)names[i].len, names[i].p ? names[i].p : "",
+              (int)spec->name.len, spec->name.p);
+    if (spec->kind == SPEC_TOKEN && names[i].p) /* only orders effects, as the order of nodes does */
+      ex_bind(r, names[i], ex_constant(r, value_none(), NULL));
+    else if (spec->kind == SPEC_STATE && names[i].p)
+      ex_bind(r, names[i], get_attr(r, spec->target));
+    else if (spec->kind == SPEC_USER || spec->kind == SPEC_CONSTANT)
+      bind_leaf(r, spec, leaf++, leaves);
   }
   if (leaf != e->n_leaves)
-    ex_fail(r, "%u user inputs, but %u leaves in the input spec",
-                        leaf, e->n_leaves);
-  return leaf_names;
+    ex_fail(r, "%u user inputs, but %u leaves in the input spec", leaf, e->n_leaves);
 }
 
-static uint32_t leaf_named(ex_reader *r, const str *leaf_names, str name)
+static exported_output output_kind_of(json *j, str word)
 {
-  for (uint32_t i = 0; i < r->e->n_leaves; i++)
-    if (r->e->leaf_is_input[i] && str_eq(leaf_names[i], name))
-      return i;
-  ex_fail(r, "there is no input '%.*s' to write to",
-                      (int)name.len, name.p);
+  static const struct { const char *word; exported_output kind; } kinds[] = {
+      {"user_output", OUTPUT_USER},
+      {"loss_output", OUTPUT_USER},
+      {"buffer_mutation", OUTPUT_BUFFER_MUTATION},
+      {"parameter_mutation", OUTPUT_BUFFER_MUTATION},
+      {"user_input_mutation", OUTPUT_INPUT_MUTATION},
+      {"gradient_to_parameter", OUTPUT_IGNORED},
+      {"gradient_to_user_input", OUTPUT_IGNORED},
+      {"token", OUTPUT_IGNORED}};
+
+  for (size_t i = 0; i < COUNT_OF(kinds); i++)
+    if (str_is(word, kinds[i].word))
+      return kinds[i].kind;
+  json_fail(j, "an output spec of kind '%.*s' is not known here", (int)word.len, word.p);
 }
 
-static void read_output_specs(ex_reader *r, str text, const str *leaf_names, const type *cls, uint32_t n)
+typedef struct output_reader {
+  ex_reader *r;
+  const table *leaves, *slots;
+  ir_value *const *outs; /* of the graph: n */
+  uint32_t n;
+} output_reader;
+
+/* What a mutation writes to: a tensor that the program or the caller has. */
+static uint32_t written_to(output_reader *q, json *j, exported_output kind, str name)
 {
-  exported *e = r->e;
-  str kind, key, target = {0};
+  const exported *e = q->r->e;
+  uint32_t at = slot_of(kind == OUTPUT_INPUT_MUTATION ? q->leaves : q->slots, name);
+
+  if (at == NO_SLOT)
+    json_fail(j, "there is no %s '%.*s' to write to", kind == OUTPUT_INPUT_MUTATION ? "input" : "buffer", (int)name.len,
+              name.p ? name.p : "");
+  const ir_value *input = kind == OUTPUT_INPUT_MUTATION ? table_get(&q->r->scope->values, name) : NULL;
+  if (!type_is(q->outs[e->n_outputs]->type, TYPE_TENSOR) || (input && !type_is(input->type, TYPE_TENSOR)))
+    json_fail(j, "what is written to '%.*s', or that input, is no tensor", (int)name.len, name.p);
+  return at;
+}
+
+static void read_output_spec(output_reader *q, json *j, str word)
+{
+  exported *e = q->r->e;
+  struct exported_output_spec *o = &e->outputs[e->n_outputs];
+  str key, target = {0};
+
+  o->kind = output_kind_of(j, word);
+  for (json_begin_object(j); json_next_key(j, &key);) {
+    if (str_is(key, "buffer_name") || str_is(key, "parameter_name") || str_is(key, "user_input_name"))
+      target = ex_name(q->r, json_string(j));
+    else
+      json_skip(j);
+  }
+  if (o->kind == OUTPUT_BUFFER_MUTATION || o->kind == OUTPUT_INPUT_MUTATION)
+    o->target = written_to(q, j, o->kind, target);
+}
+
+static void read_output_specs(output_reader *q, str text)
+{
+  exported *e = q->r->e;
+  uint32_t n_user = 0;
+  str kind;
   json j;
 
-  e->outputs = ex_keep_array(r, n, sizeof *e->outputs);
-  json_init_at(&j, r->s, &r->in, text);
-  for (json_begin_array(&j); json_next_item(&j);) {
-    if (e->n_outputs == n)
+  e->outputs = ex_keep_array(q->r, q->n, sizeof *e->outputs);
+  json_init_at(&j, q->r->s, &q->r->in, text);
+  for (json_begin_array(&j); json_next_item(&j); e->n_outputs++) {
+    uint32_t n_kinds = 0;
+    if (e->n_outputs == q->n)
       json_fail(&j, "more output specs than the graph has outputs");
-    struct exported_output_spec *o = &e->outputs[e->n_outputs++];
-    for (json_begin_object(&j); json_next_key(&j, &kind);) {
-      o->kind = str_is(kind, "user_output") || str_is(kind, "loss_output")             ? OUTPUT_USER
-                : str_is(kind, "buffer_mutation") || str_is(kind, "parameter_mutation") ? OUTPUT_BUFFER_MUTATION
-                : str_is(kind, "user_input_mutation")                                  ? OUTPUT_INPUT_MUTATION
-                                                                                       : OUTPUT_IGNORED;
-      for (json_begin_object(&j); json_next_key(&j, &key);) {
-        if (str_is(key, "buffer_name") || str_is(key, "parameter_name") || str_is(key, "user_input_name"))
-          target = json_string(&j);
-        else
-          json_skip(&j);
-      }
-      if (o->kind == OUTPUT_BUFFER_MUTATION) {
-        int slot = class_attr_index(cls, target);
-        if (slot < 0)
-          json_fail(&j, "there is no buffer '%.*s' to write to", (int)target.len, target.p);
-        o->target = (uint32_t)slot;
-      } else if (o->kind == OUTPUT_INPUT_MUTATION) {
-        o->target = leaf_named(r, leaf_names, target);
-      }
-    }
+    for (json_begin_object(&j); json_next_key(&j, &kind); n_kinds++)
+      read_output_spec(q, &j, kind);
+    if (n_kinds != 1)
+      json_fail(&j, "an output spec of %u kinds", n_kinds);
+    n_user += e->outputs[e->n_outputs].kind == OUTPUT_USER;
   }
-  if (e->n_outputs != n)
-    json_fail(&j, "%u output specs for %u outputs of the graph", e->n_outputs, n);
+  if (e->n_outputs != q->n)
+    json_fail(&j, "%u output specs for %u outputs of the graph", e->n_outputs, q->n);
+  if (n_user != tree_n_leaves(e->out))
+    json_fail(&j, "%u outputs for the user, but %u leaves in the output spec", n_user, tree_n_leaves(e->out));
 }
 
 /* -- The function ----------------------------------------------------------------------------------------------------------- */
@@ -646,35 +754,48 @@ static void begin(ex_reader *r, session *s, zip_archive *z, module *m)
   session_defer(s, free_scope, r->scope);
 }
 
+static table *new_table(session *s)
+{
+  table *t = session_new(s, table);
+
+  table_init(t, s->cx->ctx);
+  session_defer(s, free_table, t);
+  return t;
+}
+
+static void read_trees(ex_reader *r, const model_parts *p)
+{
+  exported *e = r->e;
+
+  e->in = tree_parse(r->s, &r->program->mem, r->program, r->in.place, unquote(r, p->in_spec));
+  e->out = tree_parse(r->s, &r->program->mem, r->program, r->in.place, unquote(r, p->out_spec));
+  check_in_spec(r);
+  e->n_leaves = tree_n_leaves(e->in);
+  read_arg_names(r, p->arg_names);
+  name_leaves(r);
+}
+
 void exported_program_load(session *s, zip_archive *z, module *m)
 {
   ex_reader *r = session_new(s, ex_reader);
   model_parts *p = session_new(s, model_parts);
-  table *weights = session_new(s, table);
+  table *weights = new_table(s), *slots = new_table(s), *leaves = new_table(s);
   uint32_t n_specs, n_outs;
 
   begin(r, s, z, m);
-  table_init(weights, s->cx->ctx);
-  session_defer(s, free_table, weights);
   read_config(r, "data/weights/", "model_weights_config.json", weights);
   read_config(r, "data/constants/", "model_constants_config.json", weights);
   split_model(r, p);
-  r->e->in = tree_parse(s, &r->program->mem, r->program, r->in.place, unquote(r, p->in_spec));
-  r->e->out = tree_parse(s, &r->program->mem, r->program, r->in.place, unquote(r, p->out_spec));
-  if (r->e->in->kind != TREE_TUPLE || r->e->in->n_children < 1 || r->e->in->children[0].kind == TREE_LEAF)
-    ex_fail(r, "the input spec is no pair of args and kwargs");
-  r->e->n_leaves = tree_n_leaves(r->e->in);
-  read_arg_names(r, p->arg_names);
-  name_leaves(r);
+  read_trees(r, p);
   input_spec *specs = read_input_specs(r, p->input_specs, &n_specs);
-  type *cls = make_class(r, specs, n_specs, weights);
-  rush_object *o = make_object(r, cls, weights);
+  type *cls = make_class(r, specs, n_specs, weights, slots);
+  rush_object *o = make_object(r, cls, weights, slots);
   r->self = ir_block_add_input(s, r->g->block, cls, "self");
-  str *leaf_names = bind_inputs(r, p, specs, n_specs);
-  ex_read_guards(r, p, leaf_names);
+  bind_inputs(r, p, specs, n_specs, leaves);
+  ex_read_guards(r, p, leaves);
   ex_read_nodes(r, p->nodes);
   ir_value **outs = ex_read_outputs(r, p->outputs, &n_outs);
-  read_output_specs(r, p->output_specs, leaf_names, cls, n_outs);
+  read_output_specs(&(output_reader){r, leaves, slots, outs, n_outs}, p->output_specs);
   finish_function(r, cls, outs, n_outs);
   m->format = RUSH_FORMAT_EXPORT;
   m->exported = r->e;

@@ -330,6 +330,18 @@ static rush_value load_safetensors(session *s, mapping *map)
   return v;
 }
 
+/* Pickles are gone through more than once: a copy when the file may change. */
+static mapping *unchanging(session *s, mapping *map)
+{
+  mapping *copy;
+
+  if (!mapping_may_change(map))
+    return map;
+  session_check(s, mapping_copy(s->cx, map->name, map->data, map->n_bytes, &copy));
+  mapping_defer(s, copy);
+  return copy;
+}
+
 static void load_value_body(session *s, void *arg)
 {
   load_job *job = arg;
@@ -344,7 +356,7 @@ static void load_value_body(session *s, void *arg)
   else if (zip_looks_like(map->data, map->n_bytes))
     v = torchscript_load_value(s, zip_open(s, map, job->from->check_full), types);
   else if (saved_looks_like(map->data, map->n_bytes))
-    v = saved_load(s, map, types);
+    v = saved_load(s, unchanging(s, map), types);
   else if (safetensors_looks_like(map->data, map->n_bytes))
     v = load_safetensors(s, map);
   else

@@ -228,6 +228,18 @@ bool call_over(const call_ctx *cx)
   return call_cancelled(cx) || (cx->deadline_ns != UINT64_MAX && clock_ns() >= cx->deadline_ns);
 }
 
+uint32_t context_number(context *c, _Atomic uint32_t *number)
+{
+  uint32_t had = atomic_load_explicit(number, memory_order_relaxed);
+
+  while (had == 0) { /* 0 is skipped when the numbers wrap */
+    uint32_t fresh = atomic_fetch_add_explicit(&c->n_numbers, 1, memory_order_relaxed) + 1;
+    if (fresh && atomic_compare_exchange_strong_explicit(number, &had, fresh, memory_order_relaxed, memory_order_relaxed))
+      had = fresh;
+  }
+  return had;
+}
+
 rush_status call_enter(call_ctx *cx)
 {
   if (UNLIKELY(cx->depth >= cx->limit_depth))

@@ -180,6 +180,8 @@ static inline bool call_over_at(const call_ctx *cx, int64_t step)
 {
   return UNLIKELY((step & (POLL_STEPS - 1)) == POLL_STEPS - 1) && call_over(cx);
 }
+/* The number that stands for a value where Python shows its address: *number, or the context's next one, kept there. */
+uint32_t context_number(context *c, _Atomic uint32_t *number);
 /* One recursion deeper; RUSH_ELIMIT beyond limit_depth.  call_leave after success. */
 rush_status call_enter(call_ctx *cx) RUSH_CHECKED;
 static inline void call_leave(call_ctx *cx) { cx->depth--; }

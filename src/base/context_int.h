@@ -51,6 +51,7 @@ struct rush_context {
   mem_shard shards[N_SHARDS];
 
   _Atomic uint32_t refs;
+  _Atomic uint32_t n_numbers; /* context_number */
   _Atomic uint32_t profile; /* the number of the one that is on, or 0 */
   context_options opt;
   mutex lock;

@@ -13,8 +13,9 @@
 typedef struct code_chunk code_chunk;
 struct code_chunk {
   code_chunk *next;
-  uint8_t *write, *run; /* write: NULL when the only kernel is written */
+  uint8_t *run;
   size_t n_bytes;
+  bool is_shared;  /* kernels come and go: it can be mapped again to be written to */
   pid_t owner;     /* process that may write */
   uint32_t n_used; /* granules */
   uint64_t used[N_GRANULES / 64];
@@ -29,40 +30,49 @@ typedef struct code_memory { /* in the context's slot */
 
 static void chunk_free(context *c, code_chunk *k)
 {
-  if (k->write)
-    munmap(k->write, k->n_bytes);
   if (k->run)
     munmap(k->run, k->n_bytes);
   mem_uncount(c, k->n_bytes);
   mem_free(c, k, sizeof *k);
 }
 
-/* Two views of one memory; false where a policy forbids them. */
-static bool map_twice(code_chunk *k)
+/* Memory that runs and cannot be written to through this view; false where a policy forbids it. */
+static bool map_shared(code_chunk *k)
 {
-#ifdef MFD_CLOEXEC
+#if defined MFD_CLOEXEC && defined MREMAP_MAYMOVE
   int fd = memfd_create("rushlight-code", MFD_CLOEXEC);
 #else
   int fd = -1;
 #endif
   if (fd < 0)
     return false;
-  void *w = MAP_FAILED, *r = MAP_FAILED;
-  if (ftruncate(fd, (off_t)k->n_bytes) == 0) {
-    w = mmap(NULL, k->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    r = mmap(NULL, k->n_bytes, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
-  }
+  void *p = MAP_FAILED;
+  if (ftruncate(fd, (off_t)k->n_bytes) == 0)
+    p = mmap(NULL, k->n_bytes, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
   close(fd);
-  k->write = w == MAP_FAILED ? NULL : w;
-  k->run = r == MAP_FAILED ? NULL : r;
-  if (k->write && k->run)
-    return true;
-  if (k->write)
-    munmap(k->write, k->n_bytes);
-  if (k->run)
-    munmap(k->run, k->n_bytes);
-  k->write = k->run = NULL;
+  k->run = p == MAP_FAILED ? NULL : p;
+  k->is_shared = k->run != NULL;
+  return k->is_shared;
+}
+
+/* Write through a second view of the same pages, which exists for that long only.  mremap makes it without the file,
+ * which a host that closes all its descriptors could otherwise replace. */
+static bool write_shared(code_chunk *k, size_t at, const void *bytes, size_t n_bytes)
+{
+#ifdef MREMAP_MAYMOVE
+  uint8_t *view = mremap(k->run, 0, k->n_bytes, MREMAP_MAYMOVE);
+
+  if (view == MAP_FAILED)
+    return false;
+  bool ok = mprotect(view, k->n_bytes, PROT_READ | PROT_WRITE) == 0;
+  if (ok)
+    memcpy(view + at, bytes, n_bytes);
+  munmap(view, k->n_bytes);
+  return ok;
+#else
+  (void)k, (void)at, (void)bytes, (void)n_bytes;
   return false;
+#endif
 }
 
 static code_chunk *chunk_new(context *c, size_t n_bytes)
@@ -111,6 +121,18 @@ static size_t granules(size_t n_bytes) { return (n_bytes + GRANULE - 1) / GRANUL
 
 /* -- Blocks ------------------------------------------------------------------------------------ */
 
+static void free_if_empty(context *c, code_memory *m, code_chunk *k)
+{
+  code_chunk **link = &m->chunks;
+
+  if (k->n_used)
+    return;
+  while (*link != k)
+    link = &(*link)->next;
+  *link = k->next;
+  chunk_free(c, k);
+}
+
 /* Into a chunk that several share; false: there can be none. */
 static bool place_shared(context *c, code_memory *m, const void *bytes, size_t n_bytes,
                          code_block *out, bool *no_memory)
@@ -119,7 +141,7 @@ static bool place_shared(context *c, code_memory *m, const void *bytes, size_t n
   pid_t self = getpid();
   code_chunk *k = m->chunks;
   for (; k; k = k->next)
-    if (k->write && k->n_bytes == CHUNK_BYTES && k->owner == self &&
+    if (k->is_shared && k->owner == self &&
         (at = find_room(k, n)) < N_GRANULES)
       break;
   if (!k) {
@@ -127,7 +149,7 @@ static bool place_shared(context *c, code_memory *m, const void *bytes, size_t n
     *no_memory = !k;
     if (!k)
       return false;
-    if (!map_twice(k)) {
+    if (!map_shared(k)) {
       chunk_free(c, k);
       return false;
     }
@@ -135,8 +157,11 @@ static bool place_shared(context *c, code_memory *m, const void *bytes, size_t n
     m->chunks = k;
     at = 0;
   }
+  if (!write_shared(k, at * GRANULE, bytes, n_bytes)) {
+    free_if_empty(c, m, k);
+    return false;
+  }
   mark(k, at, n, true);
-  memcpy(k->write + at * GRANULE, bytes, n_bytes);
   *out = (code_block){.run = k->run + at * GRANULE, .chunk = k, .n_bytes = n_bytes};
   return true;
 }
@@ -206,14 +231,8 @@ void code_memory_release(context *c, const code_block *block)
   code_memory *m = context_slot_get(c, SLOT_CODE);
   code_chunk *k = block->chunk;
   mutex_lock(&m->lock);
-  if (k->write)
+  if (k->is_shared)
     mark(k, (size_t)(block->run - k->run) / GRANULE, granules(block->n_bytes), false);
-  if (k->n_used == 0) {
-    code_chunk **link = &m->chunks;
-    while (*link != k)
-      link = &(*link)->next;
-    *link = k->next;
-    chunk_free(c, k);
-  }
+  free_if_empty(c, m, k);
   mutex_unlock(&m->lock);
 }

@@ -1,8 +1,9 @@
 /* compile/code_memory.h -- memory that runs.
  *
- * A context's kernels share chunks of 64 KB.  A chunk is one piece of memory mapped twice, once to
- * write and once to run: no page is ever writable and executable, and writing a new kernel does not
- * stop the others.  Where that is forbidden, each kernel has pages of its own, which are written
+ * A context's kernels share chunks of 64 KB.  A chunk is mapped to run; a second view of its memory exists
+ * while a kernel is written into it and is unmapped then: no page is ever writable and executable, nothing
+ * that runs can be written to between, and writing a new kernel does not stop the others.  It costs three
+ * system calls a kernel.  Where that is forbidden, each kernel has pages of its own, which are written
  * first and made executable then.
  *
  * Chunks count in the context's byte limit and go when their last kernel goes.  A forked child

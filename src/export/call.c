@@ -22,7 +22,7 @@ static rush_status too_many(exported_frame *f, uint32_t n_args, uint32_t n_kwarg
                         "Trying to flatten user inputs with exported input tree spec: the exported program takes %u "
                         "positional and %u keyword arguments, but got %u and %u. Please check that the inputs have "
                         "the same number and type of args and kwargs as the ones you used when tracing.",
-                        in->children[0].n_children, in->n_children > 1 ? in->children[1].n_children : 0, n_args,
+                        in->children[0].n_children, in->children[1].n_children, n_args,
                         n_kwargs);
 }
 
@@ -32,7 +32,7 @@ static void add_names(text_buf *t, const tree_spec *named, const named_arg *kwar
   for (uint32_t i = 0; i < n_kwargs; i++)
     text_printf(t, "%s'%.*s'", i ? ", " : "", (int)kwargs[i].name.len, kwargs[i].name.p);
   text_puts(t, "] but expected [");
-  for (uint32_t i = 0; named && i < named->n_children; i++)
+  for (uint32_t i = 0; i < named->n_children; i++)
     text_printf(t, "%s'%s'", i ? ", " : "", named->keys[i].as.string->text);
   text_puts(t, "]");
 }
@@ -60,7 +60,7 @@ static const rush_value *find_kwarg(const named_arg *kwargs, uint32_t n, str nam
 static rush_status flatten_arguments(exported_frame *f, const rush_value *args, uint32_t n_args,
                                      const named_arg *kwargs, uint32_t n_kwargs)
 {
-  const tree_spec *pos = &f->e->in->children[0], *named = f->e->in->n_children > 1 ? &f->e->in->children[1] : NULL;
+  const tree_spec *pos = &f->e->in->children[0], *named = &f->e->in->children[1];
   uint32_t used = 0;
 
   for (uint32_t i = 0; i < pos->n_children; i++) {
@@ -71,7 +71,7 @@ static rush_status flatten_arguments(exported_frame *f, const rush_value *args, 
     used += i >= n_args;
     TRY(tree_flatten(f->cx, &pos->children[i], *v, name, f->leaves, f->e->n_leaves, &f->n_leaves));
   }
-  for (uint32_t i = 0; named && i < named->n_children; i++) {
+  for (uint32_t i = 0; i < named->n_children; i++) {
     str name = value_str(named->keys[i]);
     const rush_value *v = find_kwarg(kwargs, n_kwargs, name);
     if (!v)
@@ -109,9 +109,6 @@ static rush_status hand_out(exported_frame *f, rush_object *self, const rush_tup
         st = tensor_copy(f->cx, to.as.tensor, v.as.tensor);
     }
   }
-  if (st == RUSH_OK && tree_n_leaves(f->e->out) != n_user)
-    st = error_set(f->cx->err, RUSH_EFORMAT, "the program gives %u outputs, its output spec has %u", n_user,
-                   tree_n_leaves(f->e->out));
   if (st == RUSH_OK)
     st = tree_unflatten(f->cx, f->e->out, user, &at, result);
   if (user != few)

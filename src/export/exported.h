@@ -22,7 +22,8 @@ struct tree_spec {
   tree_kind kind;
   uint32_t n_children;
   tree_spec *children;
-  rush_value *keys;     /* dicts: n_children, owned by the program's constants */
+  rush_value *keys;     /* n_children, all texts or all ints, none twice, owned by the program's constants; NULL: none.
+                         * A dict with children has them */
   const char *type_name; /* NamedTuple, dataclass, other */
 };
 
@@ -72,7 +73,7 @@ typedef enum exported_output { OUTPUT_USER, OUTPUT_BUFFER_MUTATION, OUTPUT_INPUT
 struct exported { /* in the program's arena */
   program *program; /* borrowed: it owns this */
   function *forward;
-  tree_spec *in, *out;       /* in: (args tuple, kwargs dict) */
+  tree_spec *in, *out;       /* in: a tuple of a tuple (args) and a dict whose keys are texts (kwargs): checked */
   const char **arg_names;    /* forward's parameters: n_arg_names; positional first */
   uint32_t n_arg_names;
   uint32_t n_leaves;         /* of the input */

@@ -1,5 +1,6 @@
 #include "export/exported.h"
 
+#include "base/grow.h"
 #include "formats/json.h"
 
 #include <stdio.h>
@@ -27,82 +28,131 @@ static tree_kind kind_named(str type)
   return TREE_OTHER;
 }
 
-/* Keys of a dict: the context is a JSON text of a list of texts and numbers; that of a dataclass is a list
- * of its fields, then of those that were None.  Anything else has none. */
-static void read_keys(tree_reader *r, tree_spec *t, str context, const char *place)
+/* The keys of a context, which is a JSON text of a list of texts and numbers; that of a dataclass is a list
+ * of its fields, then of those that were None. */
+typedef struct key_list {
+  rush_value *at;
+  uint32_t n, cap;
+  bool is_plain; /* texts only, or ints only */
+} key_list;
+
+static void free_table(void *t) { table_free(t); }
+
+static void add_key(tree_reader *r, key_list *l, json *j)
+{
+  rush_value key = value_none();
+
+  if (json_peek(j) == JSON_STRING) {
+    str text = json_string(j);
+    session_check(r->s, string_new(r->s->cx, text.p, text.len, &key));
+    program_keep_steal(r->s, r->p, key);
+  } else if (json_peek(j) == JSON_INT) {
+    key = value_int(json_int(j));
+  } else {
+    json_skip(j);
+  }
+  GROW_IN(r->s, r->mem, l->at, l->n, l->cap, 8);
+  l->at[l->n++] = key;
+  l->is_plain &= key.tag != RUSH_TAG_NONE && key.tag == l->at[0].tag;
+}
+
+static key_list list_keys(tree_reader *r, bool is_dataclass, str context, const char *place)
 {
   input in = {place, context};
-  json j;
-  uint32_t n = 0;
+  key_list l = {.is_plain = true};
   bool fields = false;
+  json j;
 
-  if (!context.len || context.p[0] != '[')
-    return;
-  t->keys = session_alloc_in(r->s, r->mem, (t->n_children + 1) * sizeof(rush_value));
-  for (uint32_t i = 0; i <= t->n_children; i++)
-    t->keys[i] = value_none();
   json_init(&j, r->s, &in);
   for (json_begin_array(&j); json_next_item(&j);) {
-    rush_value key = value_none();
-    if (t->kind == TREE_OTHER && json_peek(&j) == JSON_ARRAY && !fields) {
+    if (is_dataclass && json_peek(&j) == JSON_ARRAY && !fields) {
       json_begin_array(&j); /* the loop goes on in it */
       fields = true;
       if (!json_next_item(&j))
         break;
     }
-    if (json_peek(&j) == JSON_STRING) {
-      str text = json_string(&j);
-      session_check(r->s, string_new(r->s->cx, text.p, text.len, &key));
-      program_keep_steal(r->s, r->p, key);
-    } else if (json_peek(&j) == JSON_INT) {
-      key = value_int(json_int(&j));
-    } else {
-      json_skip(&j);
-    }
-    if (n < t->n_children)
-      t->keys[n++] = key;
+    add_key(r, &l, &j);
+  }
+  return l;
+}
+
+/* True when no key comes twice: each child has a place of its own. */
+static bool are_distinct(tree_reader *r, const key_list *l)
+{
+  table *seen = session_new(r->s, table);
+
+  table_init(seen, r->s->cx->ctx);
+  session_defer(r->s, free_table, seen);
+  for (uint32_t i = 0; i < l->n; i++) {
+    const rush_value *key = &l->at[i];
+    str bytes = key->tag == RUSH_TAG_STRING ? value_str(*key) : (str){(const char *)&key->as.i, sizeof key->as.i};
+    if (table_get(seen, bytes))
+      return false;
+    if (!table_put(seen, bytes, l->at))
+      session_check(r->s, call_nomem(r->s->cx));
+  }
+  return true;
+}
+
+/* One key for each child of a dict; the fields of a dataclass where its context is such a list. */
+static void read_keys(tree_reader *r, json *j, tree_spec *t, str context)
+{
+  bool is_dict = t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT;
+
+  if (!context.len || context.p[0] != '[') {
+    if (is_dict && t->n_children)
+      json_fail(j, "a dict in a tree spec without its keys");
+    return;
+  }
+  key_list l = list_keys(r, t->kind == TREE_OTHER, context, j->in.place);
+  bool fits = l.n == t->n_children, plain = l.is_plain && are_distinct(r, &l);
+  if (is_dict && !fits)
+    json_fail(j, "a dict in a tree spec has %u keys and %u values", l.n, t->n_children);
+  if (is_dict && !plain)
+    json_fail(j, "the keys of a dict in a tree spec are expected to be different texts or different ints");
+  if (fits && plain)
+    t->keys = l.at;
+}
+
+static void read_tree(tree_reader *r, json *j, tree_spec *t);
+
+/* Counted and kept in one pass. */
+static void read_children(tree_reader *r, json *j, tree_spec *t)
+{
+  uint32_t cap = 0;
+
+  for (json_begin_array(j); json_next_item(j); t->n_children++) {
+    GROW_IN(r->s, r->mem, t->children, t->n_children, cap, 2);
+    read_tree(r, j, &t->children[t->n_children]);
   }
 }
 
 static void read_tree(tree_reader *r, json *j, tree_spec *t)
 {
-  str key, type = {0}, context = {0}, children = {0};
+  str key, type = {0}, context = {0};
 
   session_enter(r->s);
+  *t = (tree_spec){.kind = TREE_LEAF};
   for (json_begin_object(j); json_next_key(j, &key);) {
     if (str_is(key, "type") && !json_is_null(j))
       type = json_string(j);
     else if (str_is(key, "context") && json_peek(j) == JSON_STRING)
       context = json_string(j);
-    else if (str_is(key, "children_spec"))
-      children = json_raw(j);
+    else if (str_is(key, "children_spec") && !json_is_null(j))
+      read_children(r, j, t);
     else
       json_skip(j);
   }
-  if (!type.p) {
-    t->kind = TREE_LEAF;
-    session_leave(r->s);
-    return;
+  if (!type.p && t->n_children)
+    json_fail(j, "a leaf of a tree spec has %u children", t->n_children);
+  if (type.p) {
+    t->kind = kind_named(type);
+    char *kept = session_alloc_in(r->s, r->mem, type.len + 1);
+    memcpy(kept, type.p, type.len);
+    t->type_name = kept;
+    if (t->kind != TREE_TUPLE && t->kind != TREE_LIST)
+      read_keys(r, j, t, context);
   }
-  t->kind = kind_named(type);
-  char *kept = session_alloc_in(r->s, r->mem, type.len + 1);
-  memcpy(kept, type.p, type.len);
-  t->type_name = kept;
-  json c;
-  json_init_at(&c, r->s, &j->in, children);
-  uint32_t n = 0;
-  for (json_begin_array(&c); json_next_item(&c); n++)
-    json_skip(&c);
-  t->n_children = n;
-  t->children = session_alloc_in(r->s, r->mem, (n + 1) * sizeof *t->children);
-  json_init_at(&c, r->s, &j->in, children);
-  n = 0;
-  for (json_begin_array(&c); json_next_item(&c);)
-    read_tree(r, &c, &t->children[n++]);
-  if (t->kind != TREE_TUPLE && t->kind != TREE_LIST)
-    read_keys(r, t, context, j->in.place);
-  if ((t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT) && t->n_children && !t->keys)
-    json_fail(j, "a dict in a tree spec without its keys");
   session_leave(r->s);
 }
 
@@ -120,6 +170,8 @@ tree_spec *tree_parse(session *s, arena *mem, program *p, const char *place, str
       json_skip(&j); /* the protocol's number */
       continue;
     }
+    if (found)
+      json_fail(&j, "a tree spec of two trees");
     read_tree(&r, &j, t);
     found = true;
   }
@@ -197,29 +249,23 @@ static rush_status flatten_dict(call_ctx *cx, const tree_spec *t, rush_value v, 
   return RUSH_OK;
 }
 
-rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
-                         uint32_t max, uint32_t *n)
+/* A tuple or a list by place. */
+static rush_status flatten_items(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
+                                 uint32_t max, uint32_t *n)
 {
   const rush_value *items = NULL;
   size_t n_items = 0;
   char place[128];
 
-  if (t->kind == TREE_LEAF) {
-    ASSERT(*n < max, "counted when the spec was read");
-    leaves[(*n)++] = v;
-    return RUSH_OK;
-  }
-  if (t->keys && t->kind != TREE_NAMEDTUPLE && v.tag == RUSH_TAG_DICT)
-    return flatten_dict(cx, t, v, where, leaves, max, n);
   if (v.tag == RUSH_TAG_TUPLE) {
     items = v.as.tuple->items;
     n_items = v.as.tuple->n;
   } else if (v.tag == RUSH_TAG_LIST) {
     items = v.as.list->items;
     n_items = v.as.list->n;
-  }
-  if (!items && n_items == 0 && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_LIST)
+  } else {
     return mismatch(cx, where, t, v, 0);
+  }
   if (n_items != t->n_children || (t->kind == TREE_LIST) != (v.tag == RUSH_TAG_LIST))
     return mismatch(cx, where, t, v, n_items);
   for (uint32_t i = 0; i < t->n_children; i++) {
@@ -227,6 +273,24 @@ rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const c
     TRY(tree_flatten(cx, &t->children[i], items[i], place, leaves, max, n));
   }
   return RUSH_OK;
+}
+
+rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
+                         uint32_t max, uint32_t *n)
+{
+  bool is_dict = t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT;
+
+  if (t->kind == TREE_LEAF) {
+    ASSERT(*n < max, "counted when the spec was read");
+    leaves[(*n)++] = v;
+    return RUSH_OK;
+  }
+  TRY(call_enter(cx));
+  rush_status st = is_dict || (t->keys && t->kind == TREE_OTHER && v.tag == RUSH_TAG_DICT)
+                       ? flatten_dict(cx, t, v, where, leaves, max, n)
+                       : flatten_items(cx, t, v, where, leaves, max, n);
+  call_leave(cx);
+  return st;
 }
 
 /* -- Putting together -------------------------------------------------------------------------------------- */
@@ -270,18 +334,10 @@ static rush_status build_list(call_ctx *cx, const tree_spec *t, const rush_value
   return RUSH_OK;
 }
 
-rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
+static rush_status build_tuple(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
 {
   rush_tuple *tuple;
 
-  if (t->kind == TREE_LEAF) {
-    *out = value_retain(leaves[(*n)++]);
-    return RUSH_OK;
-  }
-  if (t->kind == TREE_LIST)
-    return build_list(cx, t, leaves, n, out);
-  if (t->keys && t->kind != TREE_NAMEDTUPLE)
-    return build_dict(cx, t, leaves, n, out);
   TRY(tuple_new(cx, NULL, t->n_children, &tuple));
   for (uint32_t i = 0; i < t->n_children; i++) {
     rush_status st = tree_unflatten(cx, &t->children[i], leaves, n, &tuple->items[i]);
@@ -292,4 +348,20 @@ rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *l
   }
   *out = value_heap_steal(RUSH_TAG_TUPLE, tuple);
   return RUSH_OK;
+}
+
+rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
+{
+  bool is_dict = t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT || (t->keys && t->kind == TREE_OTHER);
+
+  if (t->kind == TREE_LEAF) {
+    *out = value_retain(leaves[(*n)++]);
+    return RUSH_OK;
+  }
+  TRY(call_enter(cx));
+  rush_status st = t->kind == TREE_LIST ? build_list(cx, t, leaves, n, out)
+                   : is_dict            ? build_dict(cx, t, leaves, n, out)
+                                        : build_tuple(cx, t, leaves, n, out);
+  call_leave(cx);
+  return st;
 }

@@ -93,6 +93,8 @@ rush_status mapping_wrap(call_ctx *cx, const char *name, void *data, size_t n_by
   return RUSH_OK;
 }
 
+bool mapping_may_change(const mapping *m) { return m->destroy == destroy_mapped; }
+
 mapping *mapping_retain(mapping *m)
 {
   atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);

@@ -43,6 +43,8 @@ rush_status mapping_new(call_ctx *cx, const char *name, size_t n_bytes, mapping 
 /* The same, filled with a copy of the caller's bytes. */
 rush_status mapping_copy(call_ctx *cx, const char *name, const void *data, size_t n_bytes,
                          mapping **out) RUSH_CHECKED;
+/* True when another process may change the bytes: a mapped file. */
+bool mapping_may_change(const mapping *m);
 /* The caller's memory, no copy: it must stay valid and may be written to until release(user) is
  * called (NULL: nobody is told).  On failure release is not called. */
 rush_status mapping_wrap(call_ctx *cx, const char *name, void *data, size_t n_bytes,

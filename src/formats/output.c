@@ -2,17 +2,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_TRIES = 1000 };
+enum { MAX_TRIES = 100, MAX_LINKS = 40 };
 
 struct output_file {
   int fd;
   int error;       /* errno of the first failure, or 0 */
-  char *path;      /* where it goes; session memory, as all here */
+  char *path;      /* as the caller says it; session memory, as all here */
+  char *target;    /* where it goes: what `path` links to */
   char *temporary; /* where it is until then; NULL when written directly */
 };
 
@@ -69,12 +71,41 @@ _Noreturn static void fail(session *s, const char *path, int error)
   session_fail_status(s, RUSH_EIO, NULL, NULL, "%s: %s", path, strerror(error));
 }
 
-/* A name that nobody has: the mode stays what the user's umask makes it, unlike mkstemp's. */
-static void open_beside(session *s, output_file *f)
+/* The folder of a path, with its '/', or "". */
+static str folder_of(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+
+  return (str){path, slash ? (size_t)(slash - path) + 1 : 0};
+}
+
+/* What `path` is in the end: links are followed, also to a file that is not there yet.  realpath needs the file. */
+static char *follow_links(session *s, char *path)
+{
+  for (int i = 0; i < MAX_LINKS; i++) {
+    struct stat info;
+    if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode))
+      return path;
+    char *to = session_alloc(s, PATH_MAX + 1);
+    ssize_t n = readlink(path, to, PATH_MAX);
+    if (n <= 0)
+      fail(s, path, errno);
+    str folder = to[0] == '/' ? STR("") : folder_of(path);
+    path = session_printf(s, "%.*s%s", (int)folder.len, folder.p, to);
+  }
+  fail(s, path, ELOOP);
+}
+
+/* A new name: from random bits, so that what others left, or make at the same time, is not in the way. */
+static void open_beside(session *s, output_file *f, const struct stat *old)
 {
   for (int i = 0; i < MAX_TRIES && f->fd < 0; i++) {
-    char *name = session_printf(s, "%s.part%d", f->path, i);
-    f->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    uint64_t bits;
+    if (getentropy(&bits, sizeof bits) != 0)
+      fail(s, f->path, errno);
+    str folder = folder_of(f->target);
+    char *name = session_printf(s, "%.*s.rushlight-%016llx.part", (int)folder.len, folder.p, (unsigned long long)bits);
+    f->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); /* the mode is the umask's, unlike mkstemp's */
     if (f->fd >= 0)
       f->temporary = name;
     else if (errno != EEXIST)
@@ -82,6 +113,8 @@ static void open_beside(session *s, output_file *f)
   }
   if (f->fd < 0)
     fail(s, f->path, EEXIST);
+  if (old && fchmod(f->fd, old->st_mode & 07777) != 0)
+    fail(s, f->path, errno);
 }
 
 output_file *output_file_new(session *s, const char *path)
@@ -91,27 +124,53 @@ output_file *output_file_new(session *s, const char *path)
 
   f->fd = -1;
   f->path = session_strdup(s, path);
+  f->target = follow_links(s, f->path);
   session_defer(s, close_file, f);
-  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-    f->fd = open(path, O_WRONLY | O_CLOEXEC);
+  bool is_there = stat(f->target, &info) == 0;
+  if (is_there && !S_ISREG(info.st_mode)) {
+    f->fd = open(f->target, O_WRONLY | O_CLOEXEC);
     if (f->fd < 0)
       fail(s, path, errno);
   } else {
-    open_beside(s, f);
+    open_beside(s, f, is_there ? &info : NULL);
   }
   return f;
+}
+
+/* The bytes are on the disk before the name is, and the name after it; a file system that cannot sync (EINVAL) is
+ * taken at its word. */
+static bool sync_fd(int fd) { return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
+
+static bool sync_folder(session *s, const char *path)
+{
+  str folder = folder_of(path);
+  int fd = open(folder.len ? session_strndup(s, folder.p, folder.len) : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+  if (fd < 0)
+    return errno == EACCES; /* a folder that one may write to and not read: the rename has been done */
+  bool ok = sync_fd(fd);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return ok;
 }
 
 void output_file_commit(session *s, output_file *f)
 {
   int fd = f->fd;
 
+  if (f->temporary && !sync_fd(fd))
+    fail(s, f->path, errno);
   f->fd = -1;
   if (close(fd) != 0)
     fail(s, f->path, errno);
-  if (f->temporary && rename(f->temporary, f->path) != 0)
+  if (!f->temporary)
+    return;
+  if (rename(f->temporary, f->target) != 0)
     fail(s, f->path, errno);
   f->temporary = NULL;
+  if (!sync_folder(s, f->target))
+    fail(s, f->path, errno);
 }
 
 void output_put(session *s, const output *out, const void *data, size_t n_bytes)

@@ -211,7 +211,8 @@ safetensors *safetensors_read(session *s, const input *in)
                (unsigned long long)MAX_HEADER_BYTES);
   r.data = 8 + (size_t)n;
   r.data_bytes = in->bytes.len - r.data;
-  json_init_at(&r.j, s, in, (str){in->bytes.p + 8, (size_t)n});
+  input header = {in->place, {session_strndup(s, in->bytes.p, r.data), r.data}}; /* a mapped file may change */
+  json_init_at(&r.j, s, &header, (str){header.bytes.p + 8, (size_t)n});
   for (json_begin_object(&r.j); json_next_key(&r.j, &key);) {
     if (str_is(key, "__metadata__"))
       read_metadata(&r);

@@ -233,10 +233,9 @@ static void check_name(session *s, zip_archive *z, uint64_t at, str name)
   input_fail(s, &in, (size_t)at, "%s: %s", why, shown);
 }
 
-/* Read one central record at `at` (whose fixed part and texts fit) into *e. */
-static void read_central(session *s, zip_archive *z, uint64_t at, zip_entry *e)
+/* Read one central record, p of `at` (whose fixed part and texts fit), into *e. */
+static void read_central(session *s, zip_archive *z, const uint8_t *p, uint64_t at, zip_entry *e)
 {
-  const uint8_t *p = z->map->data + at;
   uint32_t name_len = get16(p + 28), extra_len = get16(p + 30), method = get16(p + 10);
   uint64_t packed = get32(p + 20), n_bytes = get32(p + 24), header = get32(p + 42);
   zip64_fields wide = {.n = 0};
@@ -273,18 +272,20 @@ static void add_entry(session *s, zip_archive *z, uint64_t at, zip_entry *e)
 
 static void read_directory(session *s, zip_archive *z, const directory *dir)
 {
-  const uint8_t *data = z->map->data;
+  uint8_t *copy = session_alloc_in(s, &z->mem, (size_t)dir->n_bytes + 1);
   uint64_t at = dir->offset, limit = dir->offset + dir->n_bytes;
 
+  memcpy(copy, z->map->data + dir->offset, (size_t)dir->n_bytes);
   z->entries = session_alloc_in(s, &z->mem, ((size_t)dir->n_entries + 1) * sizeof *z->entries);
   for (uint64_t i = 0; i < dir->n_entries; i++) {
-    if (!fits(at, CENTRAL_BYTES, limit) || get32(data + at) != CENTRAL_SIG)
+    const uint8_t *p = copy + (at - dir->offset);
+    if (!fits(at, CENTRAL_BYTES, limit) || get32(p) != CENTRAL_SIG)
       fail_at(s, z->map, at, "the central directory is damaged");
-    size_t texts = get16(data + at + 28) + get16(data + at + 30) + get16(data + at + 32);
+    size_t texts = get16(p + 28) + get16(p + 30) + get16(p + 32);
     if (!fits(at + CENTRAL_BYTES, texts, limit))
       fail_at(s, z->map, at, "a central record leaves the directory");
     zip_entry *e = &z->entries[z->n_entries];
-    read_central(s, z, at, e);
+    read_central(s, z, p, at, e);
     bool folder = e->name.p[e->name.len - 1] == '/';
     if (!folder) {
       add_entry(s, z, at, e);
@@ -321,17 +322,31 @@ static bool descriptor_agrees(const zip_archive *z, const zip_entry *e, uint64_t
          (fits(at, 24, limit) && get64(p + 8) == e->packed_bytes && get64(p + 16) == e->n_bytes);
 }
 
-static void check_local(session *s, zip_archive *z, zip_entry *e, uint64_t limit)
+/* A copy of the local header with its texts, in `room` when it fits; sets where the data is. */
+static const uint8_t *read_local(session *s, const zip_archive *z, zip_entry *e, uint64_t limit, uint8_t *room, size_t room_bytes)
 {
-  const uint8_t *data = z->map->data, *p = data + e->header;
+  const uint8_t *from = z->map->data + e->header;
 
-  if (!fits(e->header, LOCAL_BYTES, limit) || get32(p) != LOCAL_SIG)
+  if (!fits(e->header, LOCAL_BYTES, limit) || get32(from) != LOCAL_SIG)
     zip_fail(s, z, e, "offset %llu: no local header", (unsigned long long)e->header);
-  uint32_t name_len = get16(p + 26), extra_len = get16(p + 28);
-  e->data = e->header + LOCAL_BYTES + name_len + extra_len;
+  memcpy(room, from, LOCAL_BYTES);
+  size_t n = (size_t)LOCAL_BYTES + get16(room + 26) + get16(room + 28);
+  e->data = e->header + n;
   if (!fits(e->data, e->packed_bytes, limit))
     zip_fail(s, z, e, "offset %llu: %zu bytes of data leave the file", (unsigned long long)e->data,
              e->packed_bytes);
+  uint8_t *p = n <= room_bytes ? room : session_alloc(s, n);
+  memmove(p, room, LOCAL_BYTES); /* not read a second time */
+  memcpy(p + LOCAL_BYTES, from + LOCAL_BYTES, n - LOCAL_BYTES);
+  return p;
+}
+
+static void check_local(session *s, zip_archive *z, zip_entry *e, uint64_t limit)
+{
+  uint8_t room[512];
+  const uint8_t *p = read_local(s, z, e, limit, room, sizeof room);
+  uint32_t name_len = get16(p + 26), extra_len = get16(p + 28);
+
   if (!str_eq(e->name, (str){(const char *)p + LOCAL_BYTES, name_len}))
     zip_fail(s, z, e, "offset %llu: the local header has another name",
              (unsigned long long)e->header);
@@ -556,10 +571,22 @@ static mapping *inflate_entry(session *s, const zip_archive *z, const zip_entry 
   return m;
 }
 
+/* A stored record as it is now. */
+static mapping *copy_entry(session *s, const zip_archive *z, const zip_entry *e)
+{
+  mapping *m;
+
+  session_check(s, mapping_copy(s->cx, z->map->name, z->map->data + e->data, e->n_bytes, &m));
+  mapping_defer(s, m);
+  return m;
+}
+
 str zip_read(session *s, const zip_archive *z, const zip_entry *e, mapping **owner)
 {
-  mapping *from = e->deflated ? inflate_entry(s, z, e) : z->map;
-  const uint8_t *p = e->deflated ? from->data : from->data + e->data;
+  mapping *from = e->deflated                               ? inflate_entry(s, z, e)
+                  : !owner && mapping_may_change(z->map) ? copy_entry(s, z, e)
+                                                            : z->map;
+  const uint8_t *p = from == z->map ? from->data + e->data : from->data;
 
   if (e->deflated || z->check_all || e->n_bytes < CRC_ALWAYS_BYTES)
     check_crc(s, z, e, p);
@@ -585,7 +612,8 @@ typedef struct check_job {
 static void check_body(session *s, void *arg)
 {
   check_job *job = arg;
-  str bytes = zip_read(s, job->z, job->e, NULL);
+  mapping *owner; /* of any size: checked where it is */
+  str bytes = zip_read(s, job->z, job->e, &owner);
 
   if (!job->e->deflated && !job->z->check_all && job->e->n_bytes >= CRC_ALWAYS_BYTES)
     check_crc(s, job->z, job->e, (const uint8_t *)bytes.p);

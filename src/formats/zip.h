@@ -16,6 +16,8 @@
  * it has none.  It is kept from where the file was saved, so look records up with zip_find, which
  * adds it.
  *
+ * A mapped file may change while it is read: the directory is parsed in a copy, and so are the local headers.
+ *
  * Ownership: an archive is refcounted and holds its mapping.  Entries and names are borrowed from
  * it.  Threads: immutable after zip_open.  Cost: O(records log records) at opening when they are
  * out of order. */
@@ -26,7 +28,7 @@
 #include "formats/mapping.h"
 
 typedef struct zip_entry {
-  str name;              /* whole, with the root; points into the mapping */
+  str name;              /* whole, with the root; in the archive's memory */
   str path;              /* below the root; the whole name for records outside it */
   uint64_t header;       /* offset of the local header */
   uint64_t data;         /* offset of the (stored or deflated) bytes */
@@ -62,9 +64,9 @@ const zip_entry *zip_find_name(const zip_archive *z, str name);
 /* The same; leaves with RUSH_EFORMAT naming the missing record. */
 const zip_entry *zip_need(session *s, const zip_archive *z, const char *path);
 
-/* The record's bytes.  Stored: a pointer into the mapping.  Deflated: inflated into a new block.
- * Valid until the session ends, or as long as the caller retains *owner (borrowed; NULL: not
- * interested). */
+/* The record's bytes.  Deflated: inflated into a new block.  Stored: with `owner`, a pointer into the mapping; without,
+ * a copy when the file may change, since what is parsed is read more than once (lengths first, then contents) and must
+ * stay what was checked.  Valid until the session ends, or as long as the caller retains *owner (borrowed). */
 str zip_read(session *s, const zip_archive *z, const zip_entry *e, mapping **owner);
 /* The same as an input whose place is "FILE: NAME", for the readers of this folder. */
 input zip_input(session *s, const zip_archive *z, const zip_entry *e);

@@ -149,12 +149,16 @@ rush_status kernel_tolist(rush_call *call)
 rush_kernel kernel_id, kernel_hash;
 rush_status kernel_id(rush_call *call)
 {
-  call->results[0] = value_int(call_is_none(call, 0) ? 0 : call->args[0].as.i);
+  rush_value v = call->args[0];
+
+  if (v.tag != RUSH_TAG_NONE && v.tag != RUSH_TAG_OBJECT)
+    return call_fail(call->cx, "id() takes an object or None");
+  call->results[0] = value_int(v.tag == RUSH_TAG_NONE ? 0 : context_number(call->cx->ctx, &v.as.object->number));
   return RUSH_OK;
 }
 
-/* Equal values have equal hashes; the numbers themselves are nobody's contract. */
-static uint64_t hash_of(rush_value v)
+/* Equal values have equal hashes; the numbers themselves are nobody's contract.  None comes from an address. */
+static uint64_t hash_of(context *c, rush_value v)
 {
   uint64_t h = v.tag;
   switch ((int)v.tag) {
@@ -168,10 +172,20 @@ static uint64_t hash_of(rush_value v)
     return hash_bytes(&value_complex(v)->re, 2 * sizeof(double));
   case RUSH_TAG_TUPLE:
     for (size_t i = 0; i < v.as.tuple->n; i++)
-      h = h * UINT64_C(0x9e3779b97f4a7c15) + hash_of(v.as.tuple->items[i]);
+      h = h * UINT64_C(0x9e3779b97f4a7c15) + hash_of(c, v.as.tuple->items[i]);
     return h;
-  default:
+  case RUSH_TAG_TENSOR:
+    return v.as.tensor ? h + (uint64_t)context_number(c, &v.as.tensor->number) * UINT64_C(0x9e3779b97f4a7c15) : h;
+  case RUSH_TAG_OBJECT:
+    return h + (uint64_t)context_number(c, &v.as.object->number) * UINT64_C(0x9e3779b97f4a7c15);
+  case RUSH_TAG_ENUM:
+    return h + hash_bytes(value_enum(v)->name->text, value_enum(v)->name->len);
+  case RUSH_TAG_INT:
+  case RUSH_TAG_FLOAT:
+  case RUSH_TAG_DEVICE:
     return (uint64_t)v.as.i;
+  default:
+    return h; /* kinds that PyTorch does not hash */
   }
 }
 
@@ -180,7 +194,7 @@ rush_status kernel_hash(rush_call *call)
   uint32_t tag = call->args[0].tag;
   if (tag == RUSH_TAG_LIST || tag == RUSH_TAG_DICT)
     return call_fail(call->cx, "unhashable type: '%s'", tag == RUSH_TAG_LIST ? "list" : "dict");
-  call->results[0] = value_int((int64_t)hash_of(call->args[0]));
+  call->results[0] = value_int((int64_t)hash_of(call->cx->ctx, call->args[0]));
   return RUSH_OK;
 }
 

@@ -208,7 +208,7 @@ static rush_tensor *make_header(context *c, int dtype, int n_dims)
   heap_init(&t->h, c, RUSH_TAG_TENSOR);
   t->dtype = (int16_t)dtype;
   t->n_dims = (uint16_t)n_dims;
-  t->reserved = 0;
+  atomic_init(&t->number, 0);
   t->offset = 0;
   t->st = NULL;
   t->extra = NULL;

@@ -70,7 +70,7 @@ struct rush_tensor {
   heap h; /* h.flags: tensor_flags; h.small: unused */
   int16_t dtype;
   uint16_t n_dims;
-  uint32_t reserved;
+  _Atomic uint32_t number; /* what hash() is made of, from context_number; 0: not asked yet */
   int64_t n_elems;
   void *data;
   storage *st;     /* owned */

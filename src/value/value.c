@@ -79,6 +79,7 @@ rush_status object_new(call_ctx *cx, const type *cls, uint32_t n_slots, rush_obj
   type_retain(cls);
   o->type = cls;
   o->n_slots = n_slots;
+  atomic_init(&o->number, 0);
   for (uint32_t i = 0; i < n_slots; i++)
     o->slots[i] = value_unset();
   *out = o;

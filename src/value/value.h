@@ -51,6 +51,7 @@ struct rush_object {
   heap h;
   const type *type; /* TYPE_CLASS, retained: keeps the program */
   uint32_t n_slots;
+  _Atomic uint32_t number; /* what id() gives, from context_number; 0: not asked yet */
   rush_value slots[]; /* in the class's attribute order */
 };
 typedef struct enum_value { /* members are made once per program and shared */

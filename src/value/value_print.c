@@ -207,10 +207,10 @@ static rush_status say(voice *v, rush_value x)
   case RUSH_TAG_DICT:
     return say_container(v, x);
   case RUSH_TAG_OBJECT:
-    text_printf(v->out, "<%s object at %p>", x.as.object->type->name, (void *)x.as.object);
+    text_printf(v->out, "<%s object>", x.as.object->type->name); /* without its address, unlike PyTorch: texts may go to strangers */
     return RUSH_OK;
   case RUSH_TAG_CUSTOM:
-    text_printf(v->out, "<%s object at %p>", ((custom_value *)x.as.heap)->cls->name, x.as.heap);
+    text_printf(v->out, "<%s object>", ((custom_value *)x.as.heap)->cls->name);
     return RUSH_OK;
   case RUSH_TAG_ENUM:
     return say_enum(v, value_enum(x));

@@ -1,5 +1,6 @@
 #include "support/oom.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "formats/zip.h"
@@ -545,6 +546,45 @@ static void files_appear_whole_or_not_at_all(void **state)
   test_context_done(c);
 }
 
+/* While it is open, `path` becomes zeros of the same length: what was parsed does not change, what is parsed is refused. */
+static void change_body(session *s, void *arg)
+{
+  const char *path = arg;
+  static const char zeros[4096];
+  mapping *m;
+  session_check(s, mapping_open(s->cx, path, false, &m));
+  mapping_defer(s, m);
+  zip_archive *z = zip_open(s, m, false);
+  str before = zip_read(s, z, zip_need(s, z, "version"), NULL);
+  char *was = session_strndup(s, before.p, before.len);
+  int fd = open(path, O_WRONLY);
+  assert_true(fd >= 0 && m->n_bytes <= sizeof zeros);
+  assert_int_equal(write(fd, zeros, m->n_bytes), m->n_bytes);
+  close(fd);
+  assert_true(str_is(before, was));
+  assert_non_null(zip_find(z, "code/f.py"));
+  zip_read(s, z, zip_need(s, z, "version"), NULL); /* its CRC is another now */
+}
+
+static void records_stay_what_they_were_when_the_file_changes(void **state)
+{
+  char path[] = "/tmp/rushlight-test-XXXXXX";
+  context *c = test_context(NULL);
+  call_ctx cx;
+  zip_build b;
+  (void)state;
+  build_good(&b, c);
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, b.file.data, b.file.len), b.file.len);
+  close(fd);
+  call_ctx_init(&cx, c, NULL);
+  assert_int_equal(session_run(&cx, change_body, path), RUSH_EFORMAT);
+  unlink(path);
+  build_free(&b);
+  test_context_done(c);
+}
+
 static void any_allocation_may_fail(void **state)
 {
   context *c = test_context(NULL);
@@ -582,6 +622,7 @@ int main(void)
       cmocka_unit_test(inflated_data_outlives_the_session),
       cmocka_unit_test(written_archives_are_aligned_and_read_back),
       cmocka_unit_test(files_appear_whole_or_not_at_all),
+      cmocka_unit_test(records_stay_what_they_were_when_the_file_changes),
       cmocka_unit_test(any_allocation_may_fail),
   };
   return RUN_TESTS(tests);

@@ -71,7 +71,7 @@ PASSES = (
     "remove_list_mutation",
 )
 ALONE_AT_MOST = 0.003  # of all programs
-ADDRESS = re.compile(r"<\S+ object at 0x\w+>")
+ADDRESS = re.compile(r"<\S+ object(?: at 0x\w+)?>")
 Outcome = tuple  # ("value", repr, printed), ("raised", class, message, printed), ("refused", message)
 
 

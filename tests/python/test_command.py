@@ -199,3 +199,36 @@ def test_script_makes_an_archive(command: str, tmp_path: pathlib.Path) -> None:
     source.write_text("def twice(x: int) -> str:\n    return 2 * x\n")
     done = subprocess.run([command, "script", source], capture_output=True, text=True, timeout=60)
     assert done.returncode == 4 and f'File "{source}", line 2' in done.stderr
+
+
+@pytest.mark.parametrize("name", ["digits.pt", "digits.pt2"])
+def test_copy_reads_files_instead_of_mapping_them(run, command: str, tmp_path: pathlib.Path, name: str) -> None:
+    model, image = str(DATA / name), tmp_path / "image.npy"
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }"
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    image.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(256))
+    plain = run("run", model, f"@{image}").stdout
+    assert run("run", model, f"@{image}", "--copy").stdout == plain
+    for verb in (["show"], ["bench", "--seconds", "0.05"], ["profile", "--calls", "1"]):
+        assert run(verb[0], model, *(() if verb[0] == "show" else (f"@{image}", *verb[1:])), "--copy").returncode == 0
+    if not shutil.which("strace") or subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode:
+        return
+    for more, mapped in ((), True), (("--copy",), False):
+        trace = tmp_path / "trace"
+        call = ["strace", "-f", "-y", "-e", "trace=mmap", "-o", str(trace), command, "run", model, f"@{image}", *more]
+        assert subprocess.run(call, capture_output=True).returncode == 0
+        assert (f"{name}>" in trace.read_text(), "image.npy>" in trace.read_text()) == (mapped, mapped)
+
+
+def test_objects_are_printed_without_addresses(run, tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "a.py"
+    source.write_text(
+        "import torch\n"
+        "class C:\n    def __init__(self, x: int):\n        self.x = x\n"
+        "def f(x: torch.Tensor):\n    c = C(1)\n    d = C(2)\n    print(c, [c], (c, d), {'a': c})\n"
+        "    return id(c) == id(c), id(c) == id(d), hash(x) == hash(x), hash(x) == hash(x + 1), (id(c), hash(x), hash((x, 1)))\n"
+    )
+    first, second = (run("run", str(source), "f", "ones(2)").stdout for _ in range(2))
+    assert first == second  # an address would differ
+    assert "C object> [" in first and " at 0x" not in first
+    assert "(True, False, True, False, (" in first

@@ -135,3 +135,17 @@ def test_a_compiler_from_outside(command: str, build: pathlib.Path, tmp_path: pa
     assert "pw::CompilationGroup_0(%a.1, %b.1)" in answer("show", "--optimized", "--plugin", str(plugin), str(path))
     for args in (["rand(1000)", "rand(1000)"], ["rand(3,4)", "rand(4)"], ["ones(3)", "arange(3)"]):
         assert answer("run", str(path), *args, "--plugin", str(plugin)) == answer("run", str(path), *args)
+
+
+def test_code_that_is_finished_cannot_be_written_to() -> None:
+    maps = pathlib.Path("/proc/self/maps")
+    if not maps.exists():
+        pytest.skip("no /proc")
+    functions = [rushlight.jit.CompilationUnit(f"def f(x):\n    return (x * {i} + {i}).relu() * x\n").f for i in range(1, 5)]
+    for f in functions:
+        for _ in range(8):
+            f(torch.ones(1000))
+    lines = [line.split() for line in maps.read_text().splitlines()]
+    code = [line[1] for line in lines if len(line) > 5 and "rushlight-code" in line[5]]
+    assert all("w" not in flags for flags in code), code
+    assert not any("w" in line[1] and "x" in line[1] for line in lines)

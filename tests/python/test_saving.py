@@ -131,3 +131,65 @@ def test_functions_that_never_return(source: str) -> None:
         assert again.code.split(" -> ", 1)[1] == ours.code.split(" -> ", 1)[1]
         with pytest.raises(Exception, match="[abc]|AssertionError"):
             again(1)
+
+
+def test_the_mode_of_a_file_stays(model: rushlight.ScriptModule, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "m.pt"
+    for mode in (0o600, 0o640, 0o444, 0o755):
+        path.touch()
+        path.chmod(mode)
+        rushlight.jit.save(model, path)
+        assert path.stat().st_mode & 0o7777 == mode
+        path.unlink()
+    umask = os.umask(0o027)
+    try:
+        rushlight.jit.save(model, path)
+    finally:
+        os.umask(umask)
+    assert path.stat().st_mode & 0o7777 == 0o640
+
+
+def test_a_link_stays_and_what_it_links_to_is_replaced(model: rushlight.ScriptModule, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "there").mkdir()
+    real = tmp_path / "there" / "real.pt"
+    real.write_bytes(b"old")
+    (tmp_path / "second").symlink_to(real)
+    for name, to in {"absolute": real, "relative": "there/real.pt", "twice": "second", "dangling": "there/new.pt"}.items():
+        link = tmp_path / name
+        link.symlink_to(to)
+        rushlight.jit.save(model, link)
+        assert link.is_symlink() and rushlight.load(link.resolve())
+    assert sorted(p.name for p in (tmp_path / "there").iterdir()) == ["new.pt", "real.pt"]
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="loop"):
+        rushlight.jit.save(model, tmp_path / "loop")
+
+
+def test_leftovers_are_not_in_the_way_and_none_is_left(model: rushlight.ScriptModule, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "m.pt"
+    for i in range(1100):
+        (tmp_path / f"m.pt.part{i}").touch()
+    rushlight.jit.save(model, path)
+    assert rushlight.load(path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(OSError):
+        rushlight.jit.save(model, tmp_path / "no folder" / "m.pt")
+    folder = tmp_path / "taken.pt"
+    folder.mkdir()
+    with pytest.raises(OSError):
+        rushlight.jit.save(model, folder)
+    folder.rmdir()
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="strace")
+def test_bytes_are_synced_before_the_name_and_the_folder_after(tmp_path: pathlib.Path) -> None:
+    if subprocess.run(["sh", "-c", "strace -o /dev/null true"], capture_output=True).returncode:
+        pytest.skip("strace does not run here")
+    code = "import rushlight, sys; rushlight.jit.save(rushlight.load(sys.argv[1]), sys.argv[2])"
+    (tmp_path / "scale.py").write_text(TEXT)
+    trace = tmp_path / "trace"
+    command = ["strace", "-f", "-o", trace, "-e", "trace=fsync,rename,renameat,renameat2", sys.executable, "-c", code]
+    subprocess.run([*command, tmp_path / "scale.py", tmp_path / "m.pt"], check=True, env=os.environ)
+    calls = [line.split(None, 1)[1].split("(")[0] for line in trace.read_text().splitlines() if "m.pt" in line or "fsync" in line]
+    assert calls == ["fsync", "rename", "fsync"]
