@@ -88,12 +88,18 @@ static void run_crew(crew *k, work_fn *const *works, int n_works, int n_threads,
   assert_int_equal(k->n_bad, 0);
 }
 
+static void ignore(void *user, const char *text)
+{
+  (void)user, (void)text;
+}
+
 static void crew_begin(crew *k, const char *file)
 {
   rush_context_options o = RUSH_CONTEXT_OPTIONS_INIT;
 
   memset(k, 0, sizeof *k);
   o.n_threads = 2;
+  o.warn = ignore;
   assert_int_equal(rush_context_create(&o, &k->c, NULL), RUSH_OK);
   assert_non_null(k->m = load(k->c, file));
   k->x = floats(k->c, 4);
