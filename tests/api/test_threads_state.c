@@ -36,7 +36,7 @@ static rush_value floats(rush_context *c, int64_t rows)
     return rush_value_none();
   float *x = rush_tensor_data_mut(v.as.tensor);
   for (int64_t i = 0; i < rows * WIDTH; i++)
-    x[i] = 0.5f;
+    x[i] = i % 4 ? 0.5f : 0.0f; /* rrelu draws for what is not positive */
   return v;
 }
 
