@@ -31,6 +31,8 @@ step "release, gcc" make test BUILD=build-nightly CC=gcc
 step "clang builds" build build-clang clang --buildtype=release -Dpython=disabled
 step "address and undefined, clang" sanitized build-asan clang address,undefined
 step "threads, gcc" sanitized build-tsan gcc thread
+step "storm of 64 threads, 60 s" env RUSH_STORM_SECONDS=60 RUSH_STORM_THREADS=64 RUSH_TEST_DATA=tests/data \
+  build-tsan/tests/test_api_threads_state
 command -v valgrind >/dev/null && step "uninitialised memory" meson test -C build-nightly --suite unit -q -t 60 --no-rebuild \
   --wrap='valgrind --error-exitcode=99 -q'
 

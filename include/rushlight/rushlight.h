@@ -19,9 +19,16 @@
  * Contexts.  A context argument of NULL means the default context, made at first use.  A context
  * outlives every value made in it; modules hold on to theirs.
  *
- * Threads.  Contexts and programs are locked inside: any number of threads may use them.  A module
- * may be called by many threads at once; calls that change its state run alone.  A single value is
- * for one thread at a time unless nobody writes to it.
+ * Threads.  Contexts, programs, modules and generators are locked inside: any number of threads may use them.
+ * Calls that change a module's state run alone, others together; reading and writing the state from outside
+ * (rush_module_get_state, set_state, state_at, attributes of the module's object and of those below it, saving,
+ * copying, freezing, dumps) takes the same lock, which modules around parts of one module share.  A list, dict or
+ * tuple that is read from the state, or that a method returns while the module still holds it, is a copy made under
+ * the lock (as in PyTorch's Python interface): later calls do not change it.  Tensors and objects are the module's
+ * own.  Objects found inside of a list that a method made, and objects that two modules with different locks hold,
+ * are not protected.  A callback may call into the module that it was called from.  Waiting for a lock ends at the
+ * call's deadline or when it is cancelled.  A single value, a tensor's elements included, is for one thread at a time
+ * unless nobody writes to it.
  *
  * Units: sizes and strides in elements, `_bytes` in bytes, times in seconds. */
 #ifndef RUSHLIGHT_H
@@ -595,8 +602,8 @@ RUSH_API rush_status rush_gradient_leaves(rush_context *c, const rush_value *ten
 /* Of the very tensor that rush_tensor_wrap made with this deleter: its `user`.  NULL for any other: how a host finds its own object. */
 RUSH_API void *rush_tensor_user(const rush_tensor *t, void (*deleter)(void *user, void *data));
 
-/* A method of any object (a submodule, an instance of a script class), called like a module's.  Calls that change the
- * object's state are for one thread at a time: no lock is taken. */
+/* A method of any object (a submodule, an instance of a script class), called like a module's.  The lock of the module that
+ * the object was read from is taken; other objects have none, and are for one thread at a time. */
 RUSH_API bool rush_object_has_method(rush_value object, const char *method);
 RUSH_API rush_status rush_object_call(rush_context *c, rush_value object, const char *method, const rush_value *args,
                                       size_t n_args, const rush_named_value *named, size_t n_named,

@@ -708,7 +708,7 @@ static PyObject *instance_out(py_call *call, rush_value v)
   o = PyObject_CallMethod(cls, "__new__", "O", cls);
   for (size_t i = 0; o && i < rush_object_n_attrs(v); i++) {
     const char *name = rush_object_attr_name(v, i);
-    rush_value item = rush_object_attr(v, name);
+    rush_value item = py_unlocked_object_attr(v, name);
     PyObject *attr = item.tag == RUSH_TAG_UNSET ? NULL : py_from_value(call, item);
     if (item.tag != RUSH_TAG_UNSET && (!attr || PyObject_SetAttrString(o, name, attr) < 0))
       Py_CLEAR(o);

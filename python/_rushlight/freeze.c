@@ -42,9 +42,9 @@ PyObject *py_freeze(PyObject *m, PyObject *args)
   options.keep_numerics = !numerics;
   options.fold_only = optimize == Py_False;
   if (optimize == Py_None)
-    status = rush_module_optimize_frozen(((py_module *)of)->module, &options, &err);
+    status = py_unlocked_module_optimize_frozen(((py_module *)of)->module, &options, &err);
   else
-    status = rush_module_freeze(((py_module *)of)->module, &options, &made, &err);
+    status = py_unlocked_module_freeze(((py_module *)of)->module, &options, &made, &err);
   PyMem_Free(list);
   if (status != RUSH_OK)
     return py_raise(st, &err);

@@ -66,7 +66,7 @@ static int collect(py_call *call, rush_value v, int depth, PyObject *list, PyObj
     }
   } else if (v.tag == RUSH_TAG_OBJECT) {
     for (size_t i = 0; i < rush_object_n_attrs(v); i++) {
-      rush_value item = rush_object_attr(v, rush_object_attr_name(v, i));
+      rush_value item = py_unlocked_object_attr(v, rush_object_attr_name(v, i));
       int result = collect(call, item, depth + 1, list, leaves);
       rush_value_release(item);
       if (result < 0)
@@ -131,7 +131,7 @@ static int connect_views(py_call *call, rush_value v, int depth)
   if (depth > 100 || rush_object_is_module(v))
     return 0;
   for (size_t i = 0; i < rush_object_n_attrs(v); i++) {
-    rush_value item = rush_object_attr(v, rush_object_attr_name(v, i));
+    rush_value item = py_unlocked_object_attr(v, rush_object_attr_name(v, i));
     int result = connect_views(call, item, depth + 1);
     rush_value_release(item);
     if (result < 0)

@@ -105,7 +105,7 @@ static PyObject *dump(py_module *self, rush_dump what, const char *method)
 
   if (!self->module)
     return no_program();
-  if (rush_module_dump(self->module, what, method, &text, &err) != RUSH_OK)
+  if (py_unlocked_module_dump(self->module, what, method, &text, &err) != RUSH_OK)
     return py_raise(self->state, &err);
   return py_text_steal(self->state, text);
 }
@@ -438,7 +438,7 @@ static int module_refresh(py_module *m)
       follow_grad(m->state, o, ((py_tensor *)PyTuple_GET_ITEM(entry, 1))->value.as.tensor);
     if (at == was || !at)
       continue;
-    rush_value v = rush_object_attr(rush_module_value(m->module), PyUnicode_AsUTF8(name));
+    rush_value v = py_unlocked_object_attr(rush_module_value(m->module), PyUnicode_AsUTF8(name));
     if (stands_for(m->state, entry, v))
       result = set_slot(m, name, o); /* the key is there: the dict keeps its form */
     rush_value_release(v);
@@ -480,7 +480,7 @@ static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
 static PyObject *module_slot(py_module *m, PyObject *name)
 {
   const char *text = PyUnicode_AsUTF8(name);
-  rush_value v = text && m->module ? rush_object_attr(rush_module_value(m->module), text) : (rush_value){.tag = RUSH_TAG_UNSET};
+  rush_value v = text && m->module ? py_unlocked_object_attr(rush_module_value(m->module), text) : (rush_value){.tag = RUSH_TAG_UNSET};
 
   if (v.tag == RUSH_TAG_UNSET)
     return NULL;
@@ -549,7 +549,7 @@ int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
     return -1;
   }
   if (py_to_value(&call, o, &v) == 0) {
-    if (rush_object_set_attr(st->context, object, text, v, &err) == RUSH_OK)
+    if (py_unlocked_object_set_attr(st->context, object, text, v, &err) == RUSH_OK)
       result = 0;
     else
       py_raise(st, &err);
@@ -577,7 +577,7 @@ static int set_slot(py_module *m, PyObject *name, PyObject *o)
   Py_XDECREF(alias);
   if (set < 0)
     return -1;
-  rush_value v = rush_object_attr(object, PyUnicode_AsUTF8(name));
+  rush_value v = py_unlocked_object_attr(object, PyUnicode_AsUTF8(name));
   if (torchs && v.tag == RUSH_TAG_TENSOR && v.as.tensor)
     follow_grad(m->state, o, v.as.tensor);
   int result = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v) ? module_remember(m, name, o, v) : 0;
@@ -588,11 +588,11 @@ static int set_slot(py_module *m, PyObject *name, PyObject *o)
 static int share_slot(py_module *m, PyObject *name, PyObject *o, py_module *like, const char *there)
 {
   rush_error err = RUSH_ERROR_INIT;
-  rush_value v = rush_object_attr(rush_module_value(like->module), there);
+  rush_value v = py_unlocked_object_attr(rush_module_value(like->module), there);
   int result = 0;
 
   if (v.tag == RUSH_TAG_UNSET ||
-      rush_object_set_attr(m->state->context, rush_module_value(m->module), PyUnicode_AsUTF8(name), v, &err) != RUSH_OK) {
+      py_unlocked_object_set_attr(m->state->context, rush_module_value(m->module), PyUnicode_AsUTF8(name), v, &err) != RUSH_OK) {
     py_raise(m->state, &err);
     result = -1;
   }
@@ -705,12 +705,12 @@ static int set_training(py_state *st, rush_value object, bool on)
 
   for (size_t i = 0; i < rush_object_n_attrs(object); i++) {
     const char *name = rush_object_attr_name(object, i);
-    rush_value v = rush_object_attr(object, name);
+    rush_value v = py_unlocked_object_attr(object, name);
     int result = 0;
     if (v.tag == RUSH_TAG_OBJECT)
       result = set_training(st, v, on);
     else if (strcmp(name, "training") == 0 && v.tag == RUSH_TAG_BOOL &&
-             rush_object_set_attr(st->context, object, name, rush_value_bool(on), &err) != RUSH_OK) {
+             py_unlocked_object_set_attr(st->context, object, name, rush_value_bool(on), &err) != RUSH_OK) {
       py_raise(st, &err);
       result = -1;
     }
@@ -758,11 +758,11 @@ static PyObject *module_state(PyObject *self, PyObject *args)
     return no_program();
   PyObject *d = PyArg_ParseTuple(args, "|p", &parameters_only) ? PyDict_New() : NULL;
 
-  for (size_t i = 0, n = d ? rush_module_n_state(m->module) : 0; i < n; i++) {
+  for (size_t i = 0, n = d ? py_unlocked_module_n_state(m->module) : 0; i < n; i++) {
     rush_value v;
     bool is_parameter;
     char *name;
-    if (rush_module_state_at(m->module, i, &name, &is_parameter, &v, &err) != RUSH_OK) {
+    if (py_unlocked_module_state_at(m->module, i, &name, &is_parameter, &v, &err) != RUSH_OK) {
       py_raise(m->state, &err);
       Py_CLEAR(d);
       break;
@@ -795,7 +795,7 @@ static PyObject *module_set_state(PyObject *self, PyObject *args)
     return no_program();
   if (!PyArg_ParseTuple(args, "sO", &name, &o) || py_to_value(&call, o, &v) < 0)
     goto done;
-  if (rush_module_set_state(m->module, name, v, &err) == RUSH_OK)
+  if (py_unlocked_module_set_state(m->module, name, v, &err) == RUSH_OK)
     result = Py_NewRef(Py_None);
   else
     py_raise(m->state, &err);
@@ -814,7 +814,7 @@ static PyObject *module_copy(PyObject *self, PyObject *unused)
   (void)unused;
   if (!m->module)
     return no_program();
-  if (rush_module_copy(m->module, &copy, &err) != RUSH_OK)
+  if (py_unlocked_module_copy(m->module, &copy, &err) != RUSH_OK)
     return py_raise(m->state, &err);
   return py_module_make(m->state, Py_TYPE(self), copy);
 }

@@ -41,7 +41,7 @@ static PyObject *object_getattro(PyObject *self, PyObject *name)
     PyErr_SetObject(PyExc_AttributeError, name);
     return NULL;
   }
-  v = rush_object_attr(o->value, text);
+  v = py_unlocked_object_attr(o->value, text);
   if (v.tag == RUSH_TAG_UNSET) {
     if (!rush_object_has_method(o->value, text))
       return NULL;

@@ -161,6 +161,33 @@ typedef struct py_callee { /* a function, or a method of a module or of an objec
 /* Run it without the GIL; its result for Python, or NULL with an exception.  Ends the call and frees the arguments. */
 PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *callee);
 
+/* -- A module's state ---------------------------------------------------------------------------------- */
+
+/* These wait for the module's lock, whose holder may need the GIL: without it meanwhile. */
+#define PY_UNLOCKED(type, name, params, args) \
+  static inline type py_unlocked_##name params \
+  {                                            \
+    type result;                               \
+    Py_BEGIN_ALLOW_THREADS                     \
+    result = rush_##name args;                 \
+    Py_END_ALLOW_THREADS                       \
+    return result;                             \
+  }
+PY_UNLOCKED(rush_value, object_attr, (rush_value object, const char *name), (object, name))
+PY_UNLOCKED(rush_status, object_set_attr,
+            (rush_context *c, rush_value object, const char *name, rush_value v, rush_error *err), (c, object, name, v, err))
+PY_UNLOCKED(size_t, module_n_state, (rush_module *m), (m))
+PY_UNLOCKED(rush_status, module_state_at,
+            (rush_module *m, size_t i, char **name, bool *is_parameter, rush_value *out, rush_error *err),
+            (m, i, name, is_parameter, out, err))
+PY_UNLOCKED(rush_status, module_set_state, (rush_module *m, const char *name, rush_value v, rush_error *err), (m, name, v, err))
+PY_UNLOCKED(rush_status, module_copy, (rush_module *m, rush_module **out, rush_error *err), (m, out, err))
+PY_UNLOCKED(rush_status, module_dump, (rush_module *m, rush_dump what, const char *method, char **out, rush_error *err),
+            (m, what, method, out, err))
+PY_UNLOCKED(rush_status, module_freeze, (rush_module *m, const rush_freeze_options *o, rush_module **out, rush_error *err),
+            (m, o, out, err))
+PY_UNLOCKED(rush_status, module_optimize_frozen, (rush_module *m, const rush_freeze_options *o, rush_error *err), (m, o, err))
+
 /* -- tensor.c, module.c, ops.c ------------------------------------------------------------------------ */
 
 int py_add_tensor_type(PyObject *m, py_state *state);

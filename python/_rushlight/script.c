@@ -514,7 +514,7 @@ static PyObject *unit_set_attr(PyObject *self, PyObject *args)
     return PyErr_Format(PyExc_AttributeError, "there is no attribute '%s' to set", name);
   result = py_to_value_as(&call, o, of, &v);
   if (result == 0) {
-    if (rush_object_set_attr(st->context, owner, name, v, &err) != RUSH_OK) {
+    if (py_unlocked_object_set_attr(st->context, owner, name, v, &err) != RUSH_OK) {
       py_raise(st, &err);
       result = -1;
     }

@@ -259,7 +259,7 @@ static int instance_as(py_call *call, PyObject *o, const rush_type *t, rush_valu
     int result = attr ? py_to_value_as(call, attr, attr_type, &v) : -1;
     Py_XDECREF(attr);
     if (result == 0) {
-      if (rush_object_set_attr(call->state->context, object, name, v, &err) != RUSH_OK)
+      if (py_unlocked_object_set_attr(call->state->context, object, name, v, &err) != RUSH_OK)
         result = 1;
       rush_error_clear(&err);
       rush_value_release(v);

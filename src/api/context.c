@@ -142,10 +142,7 @@ rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err)
   generator *g = generator_default(cx.ctx);
   if (!g)
     return error_nomem(err);
-  mutex_lock(&g->lock);
-  generator_seed(g, seed);
-  mutex_unlock(&g->lock);
-  return RUSH_OK;
+  return generator_seed_safely(&cx, g, seed);
 }
 
 rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *err)
@@ -156,10 +153,7 @@ rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *e
   generator *g = generator_default(cx.ctx);
   if (!g)
     return error_nomem(err);
-  mutex_lock(&g->lock);
-  generator_get_state(g, state);
-  mutex_unlock(&g->lock);
-  return RUSH_OK;
+  return generator_get_state_safely(&cx, g, state);
 }
 
 rush_status rush_generator_create(rush_context *c, const void *state, size_t n_bytes, rush_value *out, rush_error *err)
@@ -183,10 +177,9 @@ bool rush_generator_value_state(rush_value v, void *state)
   if (v.tag != RUSH_TAG_GENERATOR)
     return false;
   generator *g = v.as.heap;
-  mutex_lock(&g->lock);
-  generator_get_state(g, state);
-  mutex_unlock(&g->lock);
-  return true;
+  call_ctx cx;
+  call_ctx_init(&cx, g->h.ctx, NULL);
+  return generator_get_state_safely(&cx, g, state) == RUSH_OK;
 }
 
 rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes, rush_error *err)
@@ -197,9 +190,9 @@ rush_status rush_generator_set_state(rush_context *c, const void *state, size_t 
   generator *g = generator_default(cx.ctx);
   if (!g)
     return error_nomem(err);
-  mutex_lock(&g->lock);
-  bool ok = n_bytes == RUSH_GENERATOR_STATE_BYTES && generator_set_state(g, state);
-  mutex_unlock(&g->lock);
+  bool ok = n_bytes == RUSH_GENERATOR_STATE_BYTES;
+  if (ok)
+    TRY(generator_set_state_safely(&cx, g, state, &ok));
   return ok ? RUSH_OK
             : error_set(err, RUSH_EARGUMENT, "a generator state of %d bytes was expected, not these %zu",
                         RUSH_GENERATOR_STATE_BYTES, n_bytes);

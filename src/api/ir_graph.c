@@ -1,6 +1,7 @@
 /* api/ir_graph.c -- graphs as data: making, reading, printing, checking, running. */
 #include "api/ir_int.h"
 #include "archive/show.h"
+#include "base/lock.h"
 #include "ir/build.h"
 #include "passes/passes.h"
 #include "script/insert.h"
@@ -22,7 +23,7 @@ static void body(session *s, void *arg)
   program *p = b->e->g ? program_of_types(b->e->g->types) : NULL;
 
   if (p) {
-    mutex_lock(&p->lock);
+    session_check(s, mutex_wait(s->cx, &p->lock));
     session_defer(s, unlock, &p->lock);
   }
   b->fn(s, b->e);

@@ -107,10 +107,7 @@ rush_status rush_module_around(rush_context *c, rush_value object, rush_module *
   TRY(api_begin(&cx, c, err));
   if (!rush_object_is_module(object))
     return error_set(err, RUSH_EARGUMENT, "the value is no object of a module's class");
-  TRY(module_around(&cx, object.as.object->type->cls->program, object, out));
-  if (root)
-    (*out)->root = module_retain(root->root ? root->root : root);
-  return RUSH_OK;
+  return module_around(&cx, object.as.object->type->cls->program, object, root, out);
 }
 
 rush_format rush_module_format(const rush_module *m) { return m->format; }
@@ -175,8 +172,7 @@ static rush_status call_object(call_ctx *cx, const call_job *j, const named_arg 
 
   if (!f)
     return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError", "the object has no method '%s'", j->method);
-  TRY(function_prepare(cx, f));
-  return function_call_bound(cx, f, &j->object, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result);
+  return object_call(cx, j->object, f, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result);
 }
 
 static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)
@@ -246,7 +242,7 @@ typedef struct state_search {
   const char *name; /* NULL: by index */
   char *found_name; /* new, when by index */
   bool is_parameter, found;
-  rush_value *slot;
+  rush_value value; /* new, when found */
 } state_search;
 
 static bool visit_state(void *arg, const char *qualified, rush_value *slot, bool is_parameter)
@@ -258,7 +254,7 @@ static bool visit_state(void *arg, const char *qualified, rush_value *slot, bool
   if (!hit)
     return true;
   s->found = true;
-  s->slot = slot;
+  s->value = value_retain(*slot);
   s->is_parameter = is_parameter;
   if (!s->name) {
     size_t n = strlen(qualified) + 1;
@@ -269,6 +265,16 @@ static bool visit_state(void *arg, const char *qualified, rush_value *slot, bool
   return false;
 }
 
+static rush_status walk_locked(call_ctx *cx, module *m, state_search *s)
+{
+  lock_hold hold;
+
+  TRY(lock_take(cx, m->lock, LOCK_SHARED, &hold));
+  rush_status st = module_walk_state(cx, m, visit_state, s);
+  lock_drop(&hold);
+  return st;
+}
+
 size_t rush_module_n_state(rush_module *m)
 {
   state_search s = {.wanted = SIZE_MAX};
@@ -277,7 +283,7 @@ size_t rush_module_n_state(rush_module *m)
   if (api_begin(&cx, m->ctx, NULL) != RUSH_OK)
     return 0;
   s.cx = &cx;
-  return module_walk_state(&cx, m, visit_state, &s) == RUSH_OK ? s.index : 0;
+  return walk_locked(&cx, m, &s) == RUSH_OK ? s.index : 0;
 }
 
 rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is_parameter, rush_value *out,
@@ -288,52 +294,67 @@ rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is
 
   TRY(api_begin(&cx, m->ctx, err));
   s.cx = &cx;
-  TRY(module_walk_state(&cx, m, visit_state, &s));
+  TRY(walk_locked(&cx, m, &s));
   if (!s.found)
     return error_set_type(err, RUSH_EARGUMENT, "IndexError", "state %zu of %zu", i, s.index);
-  if (!s.found_name)
+  if (!s.found_name) {
+    value_release(s.value);
     return error_nomem(err);
+  }
   *name = s.found_name;
   *is_parameter = s.is_parameter;
-  *out = value_retain(*s.slot);
+  *out = s.value;
   return RUSH_OK;
 }
 
-static rush_status find_state(call_ctx *cx, module *m, const char *name, rush_value **slot)
+/* *out is new. */
+static rush_status find_state(call_ctx *cx, module *m, const char *name, rush_value *out)
 {
   state_search s = {.cx = cx, .name = name};
 
-  TRY(module_walk_state(cx, m, visit_state, &s));
+  TRY(walk_locked(cx, m, &s));
   if (!s.found)
     return error_set_type(cx->err, RUSH_EARGUMENT, "KeyError", "the module has no parameter or buffer '%s'", name);
-  *slot = s.slot;
+  *out = s.value;
   return RUSH_OK;
 }
 
 rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *out, rush_error *err)
 {
-  rush_value *slot = NULL;
   call_ctx cx;
 
   TRY(api_begin(&cx, m->ctx, err));
-  TRY(find_state(&cx, m, name, &slot));
-  *out = value_retain(*slot);
-  return RUSH_OK;
+  return find_state(&cx, m, name, out);
+}
+
+/* The caller holds the module's lock alone. */
+static rush_status set_state(call_ctx *cx, module *m, const char *name, rush_value value)
+{
+  rush_value slot = value_none();
+
+  TRY(find_state(cx, m, name, &slot));
+  rush_tensor *to = slot.tag == RUSH_TAG_TENSOR ? slot.as.tensor : NULL;
+  rush_tensor *from = value.tag == RUSH_TAG_TENSOR ? value.as.tensor : NULL;
+  rush_status st;
+  if (!to || !from || to->dtype != from->dtype || to->n_dims != from->n_dims ||
+      memcmp(to->sizes, from->sizes, sizeof(int64_t) * to->n_dims) != 0)
+    st = error_set(cx->err, RUSH_EARGUMENT, "'%s' takes a tensor of its own dtype and sizes", name);
+  else
+    st = tensor_copy(cx, to, from);
+  value_release(slot);
+  return st;
 }
 
 rush_status rush_module_set_state(rush_module *m, const char *name, rush_value value, rush_error *err)
 {
-  rush_value *slot = NULL;
+  lock_hold hold;
   call_ctx cx;
 
   TRY(api_begin(&cx, m->ctx, err));
-  TRY(find_state(&cx, m, name, &slot));
-  rush_tensor *to = slot->tag == RUSH_TAG_TENSOR ? slot->as.tensor : NULL;
-  rush_tensor *from = value.tag == RUSH_TAG_TENSOR ? value.as.tensor : NULL;
-  if (!to || !from || to->dtype != from->dtype || to->n_dims != from->n_dims ||
-      memcmp(to->sizes, from->sizes, sizeof(int64_t) * to->n_dims) != 0)
-    return error_set(err, RUSH_EARGUMENT, "'%s' takes a tensor of its own dtype and sizes", name);
-  return tensor_copy(&cx, to, from);
+  TRY(lock_take(&cx, m->lock, LOCK_EXCLUSIVE, &hold));
+  rush_status st = set_state(&cx, m, name, value);
+  lock_drop(&hold);
+  return st;
 }
 
 rush_status rush_value_load(rush_context *c, const char *path, rush_value *out, rush_error *err)

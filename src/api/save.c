@@ -45,9 +45,10 @@ rush_status rush_module_save(rush_module *m, const char *path, const rush_save_o
   TRY(api_begin(&cx, m->ctx, err));
   if (m->exported)
     return error_set(err, RUSH_EUNSUPPORTED, "an exported program cannot be saved as TorchScript");
-  pthread_rwlock_rdlock(&m->lock);
+  lock_hold hold;
+  TRY(lock_take(&cx, m->lock, LOCK_SHARED, &hold));
   rush_status st = save(&cx, m->object, path, o);
-  pthread_rwlock_unlock(&m->lock);
+  lock_drop(&hold);
   return module_place(&cx, m, st);
 }
 
@@ -56,8 +57,12 @@ rush_status rush_object_save(rush_context *c, rush_value object, const char *pat
 {
   call_ctx cx;
 
+  lock_hold hold;
   TRY(api_begin(&cx, c, err));
-  return save(&cx, object, path, o);
+  TRY(lock_take(&cx, object.tag == RUSH_TAG_OBJECT ? object_lock(object.as.object) : NULL, LOCK_SHARED, &hold));
+  rush_status st = save(&cx, object, path, o);
+  lock_drop(&hold);
+  return st;
 }
 
 /* -- Extra files -------------------------------------------------------------------------------- */

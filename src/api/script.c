@@ -261,7 +261,7 @@ rush_status rush_function_module(rush_function *f, rush_module **out, rush_error
 
   TRY(run_job(p, err, wrap, &j));
   TRY(api_begin(&cx, p->ctx, err));
-  rush_status st = module_around(&cx, p, j.value, out);
+  rush_status st = module_around(&cx, p, j.value, NULL, out);
   value_release(j.value);
   return st;
 }
@@ -581,7 +581,7 @@ rush_status rush_module_of_object(rush_unit *u, rush_value object, rush_module *
   TRY(api_begin(&cx, program_of_unit(u)->ctx, err));
   if (object.tag != RUSH_TAG_OBJECT)
     return error_set(err, RUSH_EARGUMENT, "a module is made of an object");
-  return module_around(&cx, program_of_unit(u), object, out);
+  return module_around(&cx, program_of_unit(u), object, NULL, out);
 }
 
 rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const rush_value *items, size_t n, rush_value *out,
@@ -626,7 +626,7 @@ rush_status rush_trace_end(rush_trace *given, const rush_value *outputs, size_t 
   if (st != RUSH_OK)
     trace_drop(t);
   else if ((st = trace_end_steal(&cx, t, outputs, (uint32_t)n_outputs, &p, &object)) == RUSH_OK) {
-    st = module_around(&cx, p, object, out);
+    st = module_around(&cx, p, object, NULL, out);
     value_release(object);
     program_release(p);
   }

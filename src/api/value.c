@@ -188,7 +188,23 @@ rush_value rush_object_attr(rush_value object, const char *name)
   if (object.tag != RUSH_TAG_OBJECT)
     return value_unset();
   int slot = class_attr_index(object.as.object->type, str_of(name));
-  return slot < 0 ? value_unset() : value_retain(object.as.object->slots[slot]);
+  if (slot < 0)
+    return value_unset();
+  call_lock *lock = object_lock(object.as.object);
+  rush_value v = value_unset();
+  lock_hold hold;
+  call_ctx cx;
+
+  if (!lock)
+    return value_retain(object.as.object->slots[slot]);
+  call_ctx_init(&cx, object.as.object->h.ctx, NULL);
+  cx.deadline_ns = UINT64_MAX; /* nothing tells the caller that there was no time */
+  if (lock_take(&cx, lock, LOCK_SHARED, &hold) != RUSH_OK)
+    return v;
+  if (value_snapshot(&cx, object.as.object->slots[slot], lock, &v) != RUSH_OK)
+    v = value_unset();
+  lock_drop(&hold);
+  return v;
 }
 
 size_t rush_object_n_attrs(rush_value object)
@@ -230,8 +246,15 @@ rush_status rush_object_set_attr(rush_context *c, rush_value object, const char 
   TRY(value_bind(&cx, object.as.object->type->cls->attrs[slot].type, v, &fits, &made));
   if (!fits)
     return error_set_type(err, RUSH_EARGUMENT, "TypeError", "attribute '%s' takes no value of this type", name);
+  lock_hold hold;
+  rush_status st = lock_take(&cx, object_lock(object.as.object), LOCK_EXCLUSIVE, &hold);
+  if (st != RUSH_OK) {
+    value_release(made);
+    return st;
+  }
   rush_value old = object.as.object->slots[slot];
   object.as.object->slots[slot] = made;
+  lock_drop(&hold);
   value_release(old);
   return RUSH_OK;
 }

@@ -260,5 +260,10 @@ rush_status module_dump(call_ctx *cx, module *m, rush_dump what, const char *met
 {
   dump_job job = {.m = m, .what = what, .method = method, .out = out};
 
-  return module_place(cx, m, session_run(cx, dump_body, &job));
+  lock_hold hold;
+
+  TRY(lock_take(cx, m->lock, LOCK_SHARED, &hold));
+  rush_status st = module_place(cx, m, session_run(cx, dump_body, &job));
+  lock_drop(&hold);
+  return st;
 }

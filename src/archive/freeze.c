@@ -14,7 +14,7 @@ static void unlock(void *lock) { mutex_unlock(lock); }
 /* Bodies are compiled and classes added under the program's lock. */
 static void hold_program(session *s, program *p)
 {
-  mutex_lock(&p->lock);
+  session_check(s, mutex_wait(s->cx, &p->lock));
   session_defer(s, unlock, &p->lock);
 }
 
@@ -73,14 +73,18 @@ static void freeze(session *s, void *arg)
   rush_value made = freeze_object(s, job->m->object, job->options->preserved, (uint32_t)job->options->n_preserved);
   if (job->options->optimize)
     optimize_methods(s, made.as.object->type, job->options);
-  session_check(s, module_around(s->cx, job->m->program, made, &job->out));
+  session_check(s, module_around(s->cx, job->m->program, made, NULL, &job->out));
 }
 
 rush_status module_freeze(call_ctx *cx, module *m, const freeze_options *options, module **out)
 {
   freeze_job job = {m, options, NULL};
+  lock_hold hold;
 
-  TRY(module_place(cx, m, session_run(cx, freeze, &job)));
+  TRY(lock_take(cx, m->lock, LOCK_SHARED, &hold));
+  rush_status st = module_place(cx, m, session_run(cx, freeze, &job));
+  lock_drop(&hold);
+  TRY(st);
   *out = job.out;
   return RUSH_OK;
 }
@@ -97,6 +101,10 @@ static void optimize(session *s, void *arg)
 rush_status module_optimize_frozen(call_ctx *cx, module *m, const freeze_options *options)
 {
   freeze_job job = {m, options, NULL};
+  lock_hold hold;
 
-  return module_place(cx, m, session_run(cx, optimize, &job));
+  TRY(lock_take(cx, m->lock, LOCK_EXCLUSIVE, &hold));
+  rush_status st = module_place(cx, m, session_run(cx, optimize, &job));
+  lock_drop(&hold);
+  return st;
 }

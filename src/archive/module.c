@@ -25,11 +25,10 @@ void module_release(module *m)
     return;
   context *c = m->ctx;
   free_training(c, m->training);
-  module_release(m->root);
   value_release(m->object);
   program_release(m->program);
   table_free(&m->extra_files);
-  pthread_rwlock_destroy(&m->lock);
+  call_lock_release(m->lock);
   mem_free(c, m, sizeof *m);
   context_release(c);
 }
@@ -37,19 +36,33 @@ void module_release(module *m)
 static module *module_new(call_ctx *cx)
 {
   module *m = mem_alloc_zero(cx->ctx, sizeof *m);
+  call_lock *lock = m ? call_lock_new(cx->ctx) : NULL;
 
-  if (!m)
+  if (!lock) {
+    mem_free(cx->ctx, m, sizeof *m);
     return NULL;
+  }
+  m->lock = lock;
   atomic_init(&m->refs, 1);
   atomic_init(&m->is_random, -1);
   m->ctx = context_retain(cx->ctx);
   m->object = value_none();
-  pthread_rwlock_init(&m->lock, NULL);
   table_init(&m->extra_files, cx->ctx);
   return m;
 }
 
-rush_status module_around(call_ctx *cx, program *p, rush_value object, module **out)
+/* The module has its object: they have one lock from now on, the object's if it was part of a module before. */
+static void share_lock(module *m, const module *root)
+{
+  if (m->object.tag != RUSH_TAG_OBJECT)
+    return;
+  object_adopt(m->object.as.object, root ? root->lock : m->lock);
+  call_lock *lock = call_lock_retain(root ? root->lock : object_lock(m->object.as.object));
+  call_lock_release(m->lock);
+  m->lock = lock;
+}
+
+rush_status module_around(call_ctx *cx, program *p, rush_value object, const module *root, module **out)
 {
   module *m = module_new(cx);
 
@@ -58,6 +71,7 @@ rush_status module_around(call_ctx *cx, program *p, rush_value object, module **
   m->program = program_retain(p);
   m->object = value_retain(object);
   m->format = RUSH_FORMAT_TORCHSCRIPT;
+  share_lock(m, root);
   *out = m;
   return RUSH_OK;
 }
@@ -223,10 +237,11 @@ rush_status module_define(call_ctx *cx, module *m, const char *name, uint32_t fi
   if (m->program && !script_unit_is(m->program))
     return error_set(cx->err, RUSH_EARGUMENT, "definitions can be added to what was compiled from text, not to an archive's module");
   define_job job = {m, name, first_line, text};
-  pthread_rwlock_wrlock(&m->lock);
+  lock_hold hold;
+  TRY(lock_take(cx, m->lock, LOCK_EXCLUSIVE, &hold));
   rush_status st = session_run(cx, define_body, &job);
   atomic_store(&m->is_random, -1);
-  pthread_rwlock_unlock(&m->lock);
+  lock_drop(&hold);
   return st;
 }
 
@@ -237,8 +252,10 @@ rush_status module_compile(call_ctx *cx, const char *name, uint32_t first_line, 
   if (!m)
     return call_nomem(cx);
   rush_status st = module_define(cx, m, name, first_line, text);
-  if (st == RUSH_OK)
+  if (st == RUSH_OK) {
+    share_lock(m, NULL);
     *out = m;
+  }
   else
     module_release(m);
   return st;
@@ -252,8 +269,10 @@ rush_status module_load(call_ctx *cx, const archive_source *from, module **out)
     return call_nomem(cx);
   load_job job = {.from = from, .m = m};
   rush_status st = module_place(cx, m, session_run(cx, load_body, &job));
-  if (st == RUSH_OK)
+  if (st == RUSH_OK) {
+    share_lock(m, NULL);
     *out = m;
+  }
   else
     module_release(m);
   return st;
@@ -511,11 +530,48 @@ static bool is_training(module *m)
   return false;
 }
 
-static bool changes_state(call_ctx *cx, module *m, function *f)
+/* Take the module's lock in the way that a call of f needs.  Some methods change state in training only: that flag is read
+ * under the lock, and a call that saw it set runs alone even if it was cleared meanwhile. */
+static rush_status take_for_call(call_ctx *cx, module *m, function *f, lock_hold *hold)
 {
   bool eval = function_changes_state(cx, f, false), train = function_changes_state(cx, f, true);
 
-  return eval == train ? eval : is_training(m) ? train : eval;
+  TRY(lock_take(cx, m->lock, eval && train ? LOCK_EXCLUSIVE : LOCK_SHARED, hold));
+  if (eval == train || !(is_training(m) ? train : eval))
+    return RUSH_OK;
+  lock_drop(hold);
+  return lock_take(cx, m->lock, LOCK_EXCLUSIVE, hold);
+}
+
+static bool holds_container(const rush_tuple *t)
+{
+  for (size_t i = 0; i < t->n; i++) {
+    const rush_value *v = &t->items[i];
+    if (v->tag == RUSH_TAG_LIST || v->tag == RUSH_TAG_DICT)
+      if (!heap_is_unique(v->as.heap))
+        return true;
+    if (v->tag == RUSH_TAG_OBJECT || (v->tag == RUSH_TAG_TUPLE && holds_container(v->as.tuple)))
+      return true;
+  }
+  return false;
+}
+
+/* What a call returns and its module still holds is as the host would read it from the state; what only the result has is
+ * the host's.  Arguments that come back are the caller's. */
+static rush_status give_result(call_ctx *cx, call_lock *lock, const rush_value *args, uint32_t n_args, rush_value *result)
+{
+  rush_value v = *result, made;
+  bool is_mine = v.tag == RUSH_TAG_OBJECT || v.tag == RUSH_TAG_TUPLE ||
+                 ((v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_DICT) && !heap_is_unique(v.as.heap));
+
+  for (uint32_t i = 0; i < n_args && is_mine; i++)
+    is_mine = args[i].tag != v.tag || args[i].as.heap != v.as.heap;
+  if (!is_mine || (v.tag == RUSH_TAG_TUPLE && !holds_container(v.as.tuple)))
+    return RUSH_OK;
+  rush_status st = value_snapshot(cx, v, lock, &made);
+  value_release(v);
+  *result = st == RUSH_OK ? made : value_none();
+  return st;
 }
 
 /* Has the module one method only, which changes nothing?  Then there is nobody to keep out. */
@@ -530,21 +586,36 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
 {
   function *f;
   rush_status st;
+  lock_hold hold;
 
   TRY(module_method(m, method, &f, cx->err));
   TRY(module_place(cx, m, function_prepare(cx, f)));
   if (needs_no_lock(cx, m, f))
     return function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
-  pthread_rwlock_t *lock = m->root ? &m->root->lock : &m->lock;
-  if (changes_state(cx, m, f))
-    pthread_rwlock_wrlock(lock);
-  else
-    pthread_rwlock_rdlock(lock);
+  TRY(take_for_call(cx, m, f, &hold));
   if (m->exported)
     st = exported_call(cx, m->exported, m->object, args, n_args, kwargs, n_kwargs, result);
   else
     st = function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
-  pthread_rwlock_unlock(lock);
+  if (st == RUSH_OK)
+    st = give_result(cx, m->lock, args, n_args, result);
+  lock_drop(&hold);
+  return st;
+}
+
+rush_status object_call(call_ctx *cx, rush_value object, function *f, const rush_value *args, uint32_t n_args,
+                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+{
+  call_lock *lock = object_lock(object.as.object);
+  lock_hold hold;
+
+  TRY(function_prepare(cx, f));
+  bool changes = lock && (function_changes_state(cx, f, true) || function_changes_state(cx, f, false));
+  TRY(lock_take(cx, lock, changes ? LOCK_EXCLUSIVE : LOCK_SHARED, &hold));
+  rush_status st = function_call_bound(cx, f, &object, args, n_args, kwargs, n_kwargs, result);
+  if (st == RUSH_OK && lock)
+    st = give_result(cx, lock, args, n_args, result);
+  lock_drop(&hold);
   return st;
 }
 
@@ -601,12 +672,15 @@ rush_status module_walk_state(call_ctx *cx, module *m, module_visit *fn, void *a
 rush_status module_copy(call_ctx *cx, module *m, module **out)
 {
   module *copy = module_new(cx);
+  lock_hold hold;
 
   if (!copy)
     return call_nomem(cx);
-  pthread_rwlock_rdlock(&m->lock);
-  rush_status st = value_deepcopy(cx, m->object, &copy->object);
-  pthread_rwlock_unlock(&m->lock);
+  rush_status st = lock_take(cx, m->lock, LOCK_SHARED, &hold);
+  if (st == RUSH_OK) {
+    st = value_deepcopy(cx, m->object, &copy->object);
+    lock_drop(&hold);
+  }
   if (st != RUSH_OK) {
     module_release(copy);
     return st;
@@ -614,6 +688,7 @@ rush_status module_copy(call_ctx *cx, module *m, module **out)
   copy->program = program_retain(m->program);
   copy->format = m->format;
   copy->exported = m->exported;
+  share_lock(copy, NULL);
   *out = copy;
   return RUSH_OK;
 }

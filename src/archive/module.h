@@ -1,12 +1,14 @@
 /* archive/module.h -- what a user loads and calls: an instance of a program's module class.
  *
  * A module holds its program, the object with its state, and for exported programs the signature.
- * Calls of methods that change state run alone, others together (one read-write lock per instance,
- * none when the type has no changing method).
+ * Calls of methods that change state run alone, others together (one lock per instance, base/lock.h;
+ * none when the type has no changing method).  What reads or writes the state from outside of a call
+ * takes the same lock; the module's objects know it (object_lock).
  * Threads: locked inside.  Ownership: refcounted. */
 #ifndef RUSH_ARCHIVE_MODULE_H
 #define RUSH_ARCHIVE_MODULE_H
 
+#include "base/lock.h"
 #include "export/exported.h"
 #include "run/code.h"
 
@@ -18,8 +20,7 @@ struct rush_module {
   rush_value object;   /* RUSH_TAG_OBJECT; owned */
   rush_format format;
   exported *exported;  /* RUSH_FORMAT_EXPORT: in the program's arena; else NULL */
-  pthread_rwlock_t lock;
-  struct rush_module *root; /* a submodule's: whose lock is taken instead; retained, or NULL */
+  call_lock *lock;     /* of the state; shared with all modules around objects of one root; retained */
   _Atomic(struct training_flags *) training; /* where `training` of all submodules is; made when needed */
   _Atomic int is_random; /* some method may draw random numbers: -1 not known yet */
   table extra_files;   /* "extra/NAME" without the prefix -> text in the program's arena (str *) */
@@ -47,7 +48,8 @@ rush_status module_define(call_ctx *cx, module *m, const char *name, uint32_t fi
  * name goes before it. */
 rush_status module_place(call_ctx *cx, const module *m, rush_status st);
 /* Around an object of the program: *out is new. */
-rush_status module_around(call_ctx *cx, program *p, rush_value object, module **out) RUSH_CHECKED;
+/* `root` (or NULL): the module that the object is part of, whose lock this one shares. */
+rush_status module_around(call_ctx *cx, program *p, rush_value object, const module *root, module **out) RUSH_CHECKED;
 module *module_retain(module *m);
 void module_release(module *m);
 /* deep: tensors copied (sharing kept); else parameters shared and only containers copied. */
@@ -55,6 +57,9 @@ rush_status module_copy(call_ctx *cx, module *m, module **out) RUSH_CHECKED;
 
 /* Call by name, binding arguments as PyTorch would; the per-instance lock is taken here. */
 rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
+                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *result) RUSH_CHECKED;
+/* The same of any object's method; the object's lock, if it has one, is taken. */
+rush_status object_call(call_ctx *cx, rush_value object, function *f, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *result) RUSH_CHECKED;
 /* The method, or NULL.  Exported programs have "forward" only. */
 function *module_find_method(module *m, str name);
@@ -84,7 +89,7 @@ rush_status module_freeze(call_ctx *cx, module *m, const freeze_options *options
 /* Rewrite the graphs of forward and the preserved methods; not while they are called. */
 rush_status module_optimize_frozen(call_ctx *cx, module *m, const freeze_options *options) RUSH_CHECKED;
 
-/* Walk parameters and buffers depth first as state_dict does; fn returns false to stop. */
+/* Walk parameters and buffers depth first as state_dict does; fn returns false to stop.  The caller holds the lock. */
 typedef bool module_visit(void *arg, const char *qualified, rush_value *slot, bool is_parameter);
 rush_status module_walk_state(call_ctx *cx, module *m, module_visit *fn, void *arg) RUSH_CHECKED;
 

@@ -13,6 +13,7 @@
  * escaped: the text may stand inside a page. */
 #include "archive/show.h"
 
+#include "base/lock.h"
 #include "base/table.h"
 #include "formats/json.h"
 
@@ -409,7 +410,7 @@ void show_json(session *s, module *m, const char *method, text_buf *out)
   session_defer(s, free_table, &w->functions);
   table_init(&w->ops, s->cx->ctx);
   session_defer(s, free_table, &w->ops);
-  mutex_lock(&m->program->lock); /* values' scratch numbers are ours meanwhile */
+  session_check(s, mutex_wait(s->cx, &m->program->lock)); /* values' scratch numbers are ours meanwhile */
   session_defer(s, unlock, &m->program->lock);
   text_printf(out, "{\"format\":\"%s\",\"class\":", m->format == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript");
   put_str(out, m->object.as.object->type->name);

@@ -1,5 +1,6 @@
 #include "ir/alias.h"
 #include "base/grow.h"
+#include "base/lock.h"
 
 #define NO_GROUP UINT32_MAX /* of values without memory */
 #define N_KNOWN 64          /* arguments whose constant value a summary tells apart */
@@ -521,7 +522,7 @@ static void ask(session *s, void *arg)
   summary *none = NULL;
   alias_info top = {.s = s, .training = q->training, .summaries = &none};
 
-  mutex_lock(&q->f->program->lock); /* the graphs' scratch is ours */
+  session_check(s, mutex_wait(s->cx, &q->f->program->lock)); /* the graphs' scratch is ours */
   session_defer(s, unlock, &q->f->program->lock);
   const summary *m = summarise(&top, q->f, 0, 0);
   q->changes = !m || m->n == 0 || m->written[0] || m->written[m->n + 1];
@@ -536,7 +537,10 @@ bool function_changes_state(call_ctx *cx, function *f, bool training)
     state_question q = {.f = f, .training = training};
 
     quiet.err = NULL;
-    seen = session_run(&quiet, ask, &q) != RUSH_OK || q.changes ? STATE_CHANGES : STATE_KEPT;
+    rush_status st = session_run(&quiet, ask, &q);
+    if (st == RUSH_ECANCELLED || (st != RUSH_OK && call_over(cx)))
+      return true; /* of this call, which ends: another one asks again */
+    seen = st != RUSH_OK || q.changes ? STATE_CHANGES : STATE_KEPT;
     atomic_store_explicit(&f->changes_state[training], seen, memory_order_release);
   }
   return seen == STATE_CHANGES;

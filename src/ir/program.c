@@ -1,6 +1,7 @@
 /* ir/program.c -- programs: making them, finding in them, compiling bodies once, the end of one. */
 #include "ir/program.h"
 #include "base/grow.h"
+#include "base/lock.h"
 
 #include <stdio.h>
 
@@ -411,7 +412,7 @@ static ensure *lock_program(session *s, program *p)
   ensure *e = session_new(s, ensure);
 
   e->p = p;
-  mutex_lock(&p->lock);
+  session_check(s, mutex_wait(s->cx, &p->lock));
   session_defer(s, unlock_program, e);
   return e;
 }

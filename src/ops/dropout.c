@@ -19,7 +19,7 @@ static float uniform_float(generator *g)
 }
 
 typedef struct coin {
-  generator *g;
+  turn *turn;
   double p;
   int dtype, p_dtype;
   size_t item;
@@ -48,20 +48,20 @@ static void flip(const coin *k, char *to, bool heads)
 static void flip_loop(void *arg, int64_t n, char *const *ptrs, const int64_t *strides)
 {
   const coin *k = arg;
-  for (int64_t i = 0; i < n; i++)
-    flip(k, ptrs[0] + i * strides[0], uniform_double(k->g) < k->p);
+  for (int64_t i = 0; i < n && ((i & 255) || turn_next(k->turn)); i++)
+    flip(k, ptrs[0] + i * strides[0], uniform_double(k->turn->g) < k->p);
 }
 
 /* A probability for every element; float32 ones are compared with float32 samples. */
 static void flip_each_loop(void *arg, int64_t n, char *const *ptrs, const int64_t *strides)
 {
   const coin *k = arg;
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n && ((i & 255) || turn_next(k->turn)); i++) {
     const char *p = ptrs[1] + i * strides[1];
     if (k->p_dtype == RUSH_FLOAT64)
-      flip(k, ptrs[0] + i * strides[0], uniform_double(k->g) < *(const double *)p);
+      flip(k, ptrs[0] + i * strides[0], uniform_double(k->turn->g) < *(const double *)p);
     else
-      flip(k, ptrs[0] + i * strides[0], uniform_float(k->g) < *(const float *)p);
+      flip(k, ptrs[0] + i * strides[0], uniform_float(k->turn->g) < *(const float *)p);
   }
 }
 
@@ -78,17 +78,18 @@ static rush_status draw(call_ctx *cx, generator *g, rush_tensor *to, const rush_
     return call_nomem(cx);
   TRY(written_check_self(cx, to));
   coin_begin(k, to->dtype);
-  k->g = g;
   iter_init(&it, to->n_dims, to->sizes);
   (void)tensor_data_mut(to);
   iter_add(&it, to);
   if (ps)
     iter_add(&it, ps);
   iter_finish(&it);
-  mutex_lock(&g->lock);
+  turn mine;
+  TRY(turn_begin(cx, g, &mine));
+  k->turn = &mine;
   rush_status st = iter_run(cx, &it, i64_max(1, it.n_elems), ps ? flip_each_loop : flip_loop, k);
-  mutex_unlock(&g->lock);
-  return st;
+  const rush_status ended = turn_end(&mine);
+  return st == RUSH_OK ? ended : st;
 }
 
 static rush_status fill_bernoulli(call_ctx *cx, generator *g, rush_tensor *to, double p)
@@ -287,8 +288,9 @@ static rush_status random_slopes(call_ctx *cx, generator *g, double lower, doubl
     lower = (float)lower;
     upper = (float)upper;
   }
-  mutex_lock(&g->lock);
-  for (int64_t i = 0; i < x->n_elems && !call_over_at(cx, i); i++) {
+  turn mine;
+  TRY(turn_begin(cx, g, &mine));
+  for (int64_t i = 0; i < x->n_elems && ((i & 255) || turn_next(&mine)) && !call_over_at(cx, i); i++) {
     const double v = is_f64 ? ((const double *)x->data)[i] : (double)((const float *)x->data)[i];
     double r = 1.0;
     if (v <= 0)
@@ -298,8 +300,7 @@ static rush_status random_slopes(call_ctx *cx, generator *g, double lower, doubl
     else
       ((float *)noise->data)[i] = (float)r, ((float *)y->data)[i] = (float)v * (float)r;
   }
-  mutex_unlock(&g->lock);
-  return RUSH_OK;
+  return turn_end(&mine);
 }
 
 static rush_status slopes_train(rush_call *c, rush_tensor *x, rush_tensor *noise, double lower, double upper,

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/threads.h"
+#include "base/lock.h"
 #include "ops/table.h"
 
 typedef struct gradient_store {
@@ -306,7 +306,7 @@ static rush_status prepare(call_ctx *cx, const op *o, const op_gradient *g)
   char name[192];
   snprintf(name, sizeof name, "gradients.%s%s%s.%u", sc->name, sc->overload[0] ? "." : "", sc->overload, g->at);
   rush_status st = RUSH_OK;
-  mutex_lock(&store->prepare_lock);
+  TRY(mutex_wait(cx, &store->prepare_lock));
   if (!atomic_load_explicit(&g->function, memory_order_acquire)) {
     void *function = NULL;
     st = rt->compile_gradient(cx, base_of(o), name, g->text, &function);

@@ -285,7 +285,7 @@ static void fill_run(void *arg, int64_t n, char *const *ptrs, const int64_t *str
   const size_t item = dtype_bytes(s->dtype);
   union { double d[BLOCK]; int64_t i[BLOCK]; } drawn;
   double made[2 * BLOCK]; /* of any dtype */
-  for (int64_t at = 0; at < n; at += BLOCK) {
+  for (int64_t at = 0; at < n && turn_next(s->turn); at += BLOCK) {
     const int64_t m = i64_min(BLOCK, n - at);
     char *to = ptrs[0] + at * strides[0];
     s->draw(s, m, &drawn);
@@ -311,46 +311,48 @@ rush_status random_fill(call_ctx *cx, rush_tensor *t, sampler *s)
   iter_init(&it, t->n_dims, t->sizes);
   iter_add(&it, t);
   iter_finish(&it);
-  mutex_lock(&s->g->lock);
+  turn mine;
+  TRY(turn_begin(cx, s->g, &mine));
+  s->turn = &mine;
   rush_status st = iter_run(cx, &it, INT64_MAX, fill_run, s); /* in order: one after the other */
-  mutex_unlock(&s->g->lock);
-  return st;
+  rush_status ended = turn_end(&mine);
+  return st == RUSH_OK ? ended : st;
 }
 
 typedef void normal_16_fn(int64_t n_blocks, float *data, float mean, float std);
 
 /* n times random_uniform of float32. */
-static void fill_uniform(const call_ctx *cx, generator *g, float *x, int64_t n)
+static void fill_uniform(turn *t, float *x, int64_t n)
 {
   uint32_t bits[1024];
-  for (int64_t i = 0; i < n && !call_over_at(cx, i / 1024); i += 1024) {
+  for (int64_t i = 0; i < n && turn_next(t) && !call_over_at(t->cx, i / 1024); i += 1024) {
     const int64_t m = i64_min(1024, n - i);
-    generator_fill32(g, bits, m);
+    generator_fill32(t->g, bits, m);
     for (int64_t k = 0; k < m; k++)
       x[i + k] = (float)(int32_t)(bits[k] & 0xffffff) * (1.0f / 16777216);
   }
 }
 
-static void fill_normal_float(const call_ctx *cx, rush_tensor *t, generator *g, normal_16_fn *normal_16, float mean, float std)
+static void fill_normal_float(const call_ctx *cx, rush_tensor *t, turn *mine, normal_16_fn *normal_16, float mean, float std)
 {
   float *x = t->data;
   const int64_t n = t->n_elems;
-  fill_uniform(cx, g, x, n);
+  fill_uniform(mine, x, n);
   for (int64_t i = 0; i < n / 16 && !call_over_at(cx, i); i += 64)
     normal_16(i64_min(64, n / 16 - i), x + 16 * i, mean, std);
   if (n % 16 != 0) { /* the last 16 once more */
-    fill_uniform(cx, g, x + n - 16, 16);
+    fill_uniform(mine, x + n - 16, 16);
     normal_16(1, x + n - 16, mean, std);
   }
 }
 
 /* 16-bit floats: the same, but block by block. */
-static void fill_normal_half(const call_ctx *cx, rush_tensor *t, generator *g, normal_16_fn *normal_16, float mean, float std)
+static void fill_normal_half(const call_ctx *cx, rush_tensor *t, turn *mine, normal_16_fn *normal_16, float mean, float std)
 {
   float x[16];
   const int64_t n = t->n_elems;
   for (int64_t i = 0; i < n && !call_over_at(cx, i / 16); i += 16) {
-    fill_uniform(cx, g, x, 16);
+    fill_uniform(mine, x, 16);
     normal_16(1, x, mean, std);
     convert_elems(t->dtype, (char *)t->data + 2 * i64_min(i, n - 16), RUSH_FLOAT32, x, 16);
   }
@@ -365,17 +367,17 @@ static void normal_16_double(double *x, double mean, double std)
   }
 }
 
-static void fill_normal_double(const call_ctx *cx, rush_tensor *t, generator *g, double mean, double std)
+static void fill_normal_double(const call_ctx *cx, rush_tensor *t, turn *mine, double mean, double std)
 {
   double *x = t->data;
   const int64_t n = t->n_elems;
-  for (int64_t i = 0; i < n && !call_over_at(cx, i); i++)
-    x[i] = uniform(g);
+  for (int64_t i = 0; i < n && ((i & 255) || turn_next(mine)) && !call_over_at(cx, i); i++)
+    x[i] = uniform(mine->g);
   for (int64_t i = 0; i < n - 15 && !call_over_at(cx, i / 16); i += 16)
     normal_16_double(x + i, mean, std);
-  if (n % 16 != 0) {
+  if (n % 16 != 0 && turn_next(mine)) {
     for (int64_t i = n - 16; i < n; i++)
-      x[i] = uniform(g);
+      x[i] = uniform(mine->g);
     normal_16_double(x + n - 16, mean, std);
   }
 }
@@ -389,14 +391,14 @@ rush_status random_fill_normal(call_ctx *cx, rush_tensor *t, generator *g, doubl
     return random_fill(cx, t, &s);
   }
   (void)tensor_data_mut(t);
-  mutex_lock(&g->lock);
+  turn mine;
+  TRY(turn_begin(cx, g, &mine));
   normal_16_fn *normal_16 = ISA_PICK(normal_16, cpu_choose(context_get_options(cx->ctx)->cpu));
   if (t->dtype == RUSH_FLOAT64)
-    fill_normal_double(cx, t, g, mean, std);
+    fill_normal_double(cx, t, &mine, mean, std);
   else if (t->dtype == RUSH_FLOAT32)
-    fill_normal_float(cx, t, g, normal_16, (float)mean, (float)std);
+    fill_normal_float(cx, t, &mine, normal_16, (float)mean, (float)std);
   else
-    fill_normal_half(cx, t, g, normal_16, (float)mean, (float)std);
-  mutex_unlock(&g->lock);
-  return RUSH_OK;
+    fill_normal_half(cx, t, &mine, normal_16, (float)mean, (float)std);
+  return turn_end(&mine);
 }

@@ -3,7 +3,7 @@
  * A `sampler` draws elements one after the other, in the order of memory; random_fill runs it over a
  * tensor of any strides.  Which distribution takes how many words of the generator is part of what
  * PyTorch promises with torch.manual_seed, so it is kept for every dtype.
- * Threads: random_fill holds the generator's lock. */
+ * Threads: random_fill and random_fill_normal take turns with others (tensor/generator.h). */
 #ifndef RUSH_OPS_RANDOM_H
 #define RUSH_OPS_RANDOM_H
 
@@ -17,6 +17,7 @@ struct sampler {
   int kind;
   int dtype;       /* of the tensor that is filled */
   generator *g;
+  turn *turn;      /* random_fill's */
   double a, b;     /* the distribution's parameters */
   uint64_t range;  /* whole numbers: base + word % range */
   int64_t base;

@@ -242,17 +242,18 @@ rush_status kernel_randint_like_low(rush_call *c) { return new_random_like(c, 3,
 rush_status kernel_randint_like_low_generator(rush_call *c) { return new_random_like(c, 4, true, fill_randint_like_low); }
 
 /* Fisher and Yates, one word a step. */
-static void shuffle(const call_ctx *cx, generator *g, int64_t *x, int64_t n)
+static rush_status shuffle(call_ctx *cx, generator *g, int64_t *x, int64_t n)
 {
+  turn mine;
   for (int64_t i = 0; i < n && !call_over_at(cx, i); i++)
     x[i] = i;
-  mutex_lock(&g->lock);
-  for (int64_t i = 0; i < n - 1 && !(i % POLL_STEPS == 0 && call_over(cx)); i++) {
+  TRY(turn_begin(cx, g, &mine));
+  for (int64_t i = 0; i < n - 1 && ((i & 255) || turn_next(&mine)) && !(i % POLL_STEPS == 0 && call_over(cx)); i++) {
     const int64_t z = i + (int64_t)(generator_random32(g) % (uint64_t)(n - i)), kept = x[i];
     x[i] = x[z];
     x[z] = kept;
   }
-  mutex_unlock(&g->lock);
+  return turn_end(&mine);
 }
 
 static rush_status randperm(rush_call *c, rush_value g_arg, uint32_t opt)
@@ -266,8 +267,9 @@ static rush_status randperm(rush_call *c, rush_value g_arg, uint32_t opt)
     return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: [%lld]", (long long)n, (long long)n);
   TRY(random_generator(c, g_arg, &g));
   TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
-  shuffle(c->cx, g, t->data, n);
-  rush_status st = tensor_to_dtype(c->cx, t, dtype, &out);
+  rush_status st = shuffle(c->cx, g, t->data, n);
+  if (st == RUSH_OK)
+    st = tensor_to_dtype(c->cx, t, dtype, &out);
   tensor_release(t);
   if (st == RUSH_OK)
     call_return_steal(c, 0, out);
@@ -459,7 +461,7 @@ rush_status kernel_normal_numbers(rush_call *c)
 
 typedef double map_fn(generator *g, double a, double b, int dtype);
 typedef struct map_job {
-  generator *g;
+  turn *turn;
   map_fn *fn;
   int dtype, from; /* of the result and of the first parameter */
 } map_job;
@@ -468,11 +470,11 @@ typedef struct map_job {
 static void map_run(void *arg, int64_t n, char *const *ptrs, const int64_t *strides)
 {
   const map_job *j = arg;
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n && ((i & 63) || turn_next(j->turn)); i++) {
     double a, b;
     memcpy(&a, ptrs[1] + i * strides[1], sizeof a);
     memcpy(&b, ptrs[2] + i * strides[2], sizeof b);
-    const double drawn = j->fn(j->g, a, b, j->from);
+    const double drawn = j->fn(j->turn->g, a, b, j->from);
     convert_elems(j->dtype, ptrs[0] + i * strides[0], RUSH_FLOAT64, &drawn, 1);
   }
 }
@@ -485,16 +487,20 @@ static rush_status fill_mapped(call_ctx *cx, rush_tensor *t, rush_tensor *a, rus
   TRY(tensor_to_dtype(cx, a, RUSH_FLOAT64, &da));
   rush_status st = b ? tensor_to_dtype(cx, b, RUSH_FLOAT64, &db) : RUSH_OK;
   if (st == RUSH_OK) {
-    map_job j = {g, fn, t->dtype, a->dtype};
+    turn mine;
+    map_job j = {&mine, fn, t->dtype, a->dtype};
     (void)tensor_data_mut(t);
     iter_init(&it, t->n_dims, t->sizes);
     iter_add(&it, t);
     iter_add(&it, da);
     iter_add(&it, db ? db : da);
     iter_finish(&it);
-    mutex_lock(&g->lock);
-    st = iter_run(cx, &it, INT64_MAX, map_run, &j);
-    mutex_unlock(&g->lock);
+    st = turn_begin(cx, g, &mine);
+    if (st == RUSH_OK) {
+      st = iter_run(cx, &it, INT64_MAX, map_run, &j);
+      const rush_status ended = turn_end(&mine);
+      st = st == RUSH_OK ? ended : st;
+    }
   }
   tensor_release(da);
   tensor_release(db);
@@ -711,15 +717,17 @@ static rush_status multinomial_replaced(rush_call *c, generator *g)
   const bool f64 = p->dtype == RUSH_FLOAT64; /* else in float32 */
   double *cum = sums->data;
   float *cum_f = sums->data;
-  mutex_lock(&g->lock);
-  for (int64_t r = 0; r < rows; r++) {
+  turn mine;
+  if ((st = turn_begin(c->cx, g, &mine)) != RUSH_OK)
+    goto done;
+  for (int64_t r = 0; r < rows && turn_next(&mine); r++) {
     convert_elems(f64 ? RUSH_FLOAT64 : RUSH_FLOAT32, cum, p->dtype,
                   (const char *)d->data + (size_t)(r * width) * tensor_item_bytes(p), width);
     if (f64)
       cumulate_double(c->cx, width, cum);
     else
       cumulate_float(c->cx, width, cum_f);
-    for (int64_t k = 0; k < n && !call_over_at(c->cx, r * n + k); k++) {
+    for (int64_t k = 0; k < n && ((k & 63) || turn_next(&mine)) && !call_over_at(c->cx, r * n + k); k++) {
       const double u = random_uniform(g, RUSH_FLOAT64);
       int64_t left = 0, right = width;
       while (right > left) {
@@ -732,11 +740,11 @@ static rush_status multinomial_replaced(rush_call *c, generator *g)
       ((int64_t *)out->data)[r * n + k] = left;
     }
   }
-  mutex_unlock(&g->lock);
+  st = turn_end(&mine);
+done:
   tensor_release(d);
   tensor_release(sums);
-  call_return_steal(c, 0, out);
-  return RUSH_OK;
+  return call_return_made_steal(c, 0, out, st);
 }
 
 rush_kernel kernel_multinomial;
@@ -752,31 +760,27 @@ rush_status kernel_multinomial(rush_call *c)
 /* -- Generators ----------------------------------------------------------------------------------------------------------------- */
 
 rush_kernel kernel_manual_seed, kernel_manual_seed_generator, kernel_initial_seed, kernel_seed, kernel_Generator;
-static void seed_locked(generator *g, uint64_t seed)
-{
-  mutex_lock(&g->lock);
-  generator_seed(g, seed);
-  mutex_unlock(&g->lock);
-}
-
 rush_status kernel_manual_seed(rush_call *c)
 {
   generator *g;
   TRY(random_generator(c, value_none(), &g));
-  seed_locked(g, (uint64_t)call_int(c, 0));
-  return RUSH_OK;
+  return generator_seed_safely(c->cx, g, (uint64_t)call_int(c, 0));
 }
 
 rush_status kernel_manual_seed_generator(rush_call *c)
 {
-  seed_locked(c->args[0].as.heap, (uint64_t)call_int(c, 1));
+  TRY(generator_seed_safely(c->cx, c->args[0].as.heap, (uint64_t)call_int(c, 1)));
   call_return_arg(c, 0, 0);
   return RUSH_OK;
 }
 
 rush_status kernel_initial_seed(rush_call *c)
 {
-  call_return_value_steal(c, 0, value_int((int64_t)((generator *)c->args[0].as.heap)->seed));
+  generator *g = c->args[0].as.heap;
+  lock_hold hold;
+  TRY(lock_take(c->cx, &g->lock, LOCK_EXCLUSIVE, &hold));
+  call_return_value_steal(c, 0, value_int((int64_t)g->seed));
+  lock_drop(&hold);
   return RUSH_OK;
 }
 
@@ -787,7 +791,7 @@ rush_status kernel_seed(rush_call *c)
   if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
     return call_fail(c->cx, "seed: the system gives no random bytes");
   seed &= (UINT64_C(1) << 53) - 1;
-  seed_locked(c->args[0].as.heap, seed);
+  TRY(generator_seed_safely(c->cx, c->args[0].as.heap, seed));
   call_return_value_steal(c, 0, value_int((int64_t)seed));
   return RUSH_OK;
 }

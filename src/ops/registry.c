@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "base/lock.h"
 #include "ops/lookup.h"
 #include "shape/shape.h"
 #include "ops/table.h"
@@ -616,7 +617,7 @@ rush_status op_prepare_body(call_ctx *cx, const op *o)
     return call_unsupported(cx, "%s is a composite, and nothing that runs bodies is there",
                             o->schema->name);
   rush_status st = RUSH_OK;
-  mutex_lock(&r->prepare_lock);
+  TRY(mutex_wait(cx, &r->prepare_lock));
   if (!atomic_load_explicit(&o->body, memory_order_acquire)) {
     void *function = NULL;
     const char *text = body_text(r, o->row->body);

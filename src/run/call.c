@@ -1,4 +1,5 @@
 /* run/call.c -- from a function to its code, and calls from outside. */
+#include "base/lock.h"
 #include "passes/passes.h"
 #include "ops/profile.h"
 #include "run/stack.h"
@@ -40,7 +41,7 @@ static void emit_code(session *s, void *arg)
   function *f = job->f;
 
   function_ensure(s, f);
-  mutex_lock(&f->program->lock);
+  session_check(s, mutex_wait(s->cx, &f->program->lock));
   session_defer(s, unlock, &f->program->lock);
   job->made = atomic_load_explicit(&f->code, memory_order_acquire);
   if (!job->made) {

@@ -1,6 +1,7 @@
 /* script/body.c -- the bodies of composites: one `def` each, over torch, math and the operators. */
 #include "script/body.h"
 
+#include "base/lock.h"
 #include "ops/gradient.h"
 #include "script/emit.h"
 #include "script/parser.h"
@@ -104,7 +105,7 @@ static void compile_now(session *s, function *f)
 
 static function *define(session *s, program *p, const body_text *what, const char *name, const char *text)
 {
-  mutex_lock(&p->lock);
+  session_check(s, mutex_wait(s->cx, &p->lock));
   session_defer(s, unlock, &p->lock);
   function *f = declare(s, p, name);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/lock.h"
 #include "script/emit.h"
 #include "script/emit_int.h"
 #include "script/lexer.h"
@@ -466,7 +467,7 @@ static void unlock(void *lock) { mutex_unlock(lock); }
 
 void script_host_enter(session *s, program *p)
 {
-  mutex_lock(&p->lock);
+  session_check(s, mutex_wait(s->cx, &p->lock));
   session_defer(s, unlock, &p->lock);
 }
 

@@ -15,21 +15,29 @@ static rush_status generator_print(call_ctx *cx, text_buf *out, void *heap_part)
 static void generator_destroy(void *heap_part)
 {
   generator *g = heap_part;
-  pthread_mutex_destroy(&g->lock);
+  call_lock_destroy(&g->fills);
+  call_lock_destroy(&g->lock);
   mem_free(g->h.ctx, g, sizeof *g);
 }
 
 static rush_status generator_copy(call_ctx *cx, void *heap_part, rush_value *out)
 {
-  const generator *from = heap_part;
-  generator *g;
-  TRY(generator_new(cx, from->seed, &g));
+  generator *from = heap_part, *g;
+  lock_hold hold;
+  TRY(generator_new(cx, 0, &g));
+  rush_status st = lock_take(cx, &from->lock, LOCK_EXCLUSIVE, &hold);
+  if (st != RUSH_OK) {
+    generator_destroy(g);
+    return st;
+  }
+  g->seed = from->seed;
   memcpy(g->mt, from->mt, sizeof g->mt);
   g->left = from->left, g->next = from->next;
   g->has_next_double_normal = from->has_next_double_normal;
   g->has_next_float_normal = from->has_next_float_normal;
   g->next_double_normal = from->next_double_normal;
   g->next_float_normal = from->next_float_normal;
+  lock_drop(&hold);
   *out = value_heap_steal(RUSH_TAG_GENERATOR, g);
   return RUSH_OK;
 }
@@ -50,7 +58,8 @@ static generator *make(context *c, uint64_t seed)
   if (!g)
     return NULL;
   heap_init(&g->h, c, RUSH_TAG_GENERATOR);
-  pthread_mutex_init(&g->lock, NULL);
+  call_lock_init(&g->fills);
+  call_lock_init(&g->lock);
   generator_seed(g, seed);
   context_slot_publish_steal(c, SLOT_KIND_GENERATOR, (void *)&generator_ops, NULL);
   return g;
@@ -142,6 +151,74 @@ void generator_fill32(generator *g, uint32_t *restrict out, int64_t n)
       n--;
     }
   }
+}
+
+/* -- Turns --------------------------------------------------------------------------------------- */
+
+rush_status turn_begin(call_ctx *cx, generator *g, turn *t)
+{
+  t->cx = cx;
+  t->g = g;
+  t->st = RUSH_OK;
+  t->n_blocks = 0;
+  TRY(lock_take(cx, &g->fills, LOCK_SHARED, &t->fill));
+  rush_status st = lock_take(cx, &g->lock, LOCK_EXCLUSIVE, &t->block);
+  if (st != RUSH_OK)
+    lock_drop(&t->fill);
+  return st;
+}
+
+bool turn_pass(turn *t)
+{
+  lock_drop(&t->block);
+  t->st = lock_take(t->cx, &t->g->lock, LOCK_EXCLUSIVE, &t->block);
+  return t->st == RUSH_OK;
+}
+
+rush_status turn_end(turn *t)
+{
+  lock_drop(&t->block);
+  lock_drop(&t->fill);
+  return t->st;
+}
+
+/* Alone: no fill is under way. */
+static rush_status take_alone(call_ctx *cx, generator *g, lock_hold *fills, lock_hold *block)
+{
+  TRY(lock_take(cx, &g->fills, LOCK_EXCLUSIVE, fills));
+  rush_status st = lock_take(cx, &g->lock, LOCK_EXCLUSIVE, block);
+  if (st != RUSH_OK)
+    lock_drop(fills);
+  return st;
+}
+
+rush_status generator_seed_safely(call_ctx *cx, generator *g, uint64_t seed)
+{
+  lock_hold fills, block;
+  TRY(take_alone(cx, g, &fills, &block));
+  generator_seed(g, seed);
+  lock_drop(&block);
+  lock_drop(&fills);
+  return RUSH_OK;
+}
+
+rush_status generator_set_state_safely(call_ctx *cx, generator *g, const void *bytes, bool *ok)
+{
+  lock_hold fills, block;
+  TRY(take_alone(cx, g, &fills, &block));
+  *ok = generator_set_state(g, bytes);
+  lock_drop(&block);
+  lock_drop(&fills);
+  return RUSH_OK;
+}
+
+rush_status generator_get_state_safely(call_ctx *cx, generator *g, void *bytes)
+{
+  lock_hold block;
+  TRY(lock_take(cx, &g->lock, LOCK_EXCLUSIVE, &block));
+  generator_get_state(g, bytes);
+  lock_drop(&block);
+  return RUSH_OK;
 }
 
 uint64_t generator_random64(generator *g)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/macros.h"
 
 /* -- Kinds of layers above ------------------------------------------------------------------------ */
@@ -80,6 +81,7 @@ rush_status object_new(call_ctx *cx, const type *cls, uint32_t n_slots, rush_obj
   o->type = cls;
   o->n_slots = n_slots;
   atomic_init(&o->number, 0);
+  atomic_init(&o->lock, NULL);
   for (uint32_t i = 0; i < n_slots; i++)
     o->slots[i] = value_unset();
   *out = o;
@@ -197,8 +199,10 @@ static void destroy_object(rush_object *o, dying *d)
   for (uint32_t i = 0; i < o->n_slots; i++)
     release_item(o->slots[i], d);
   const type *t = o->type;
+  call_lock *lock = object_lock(o);
   mem_free(o->h.ctx, o, sizeof *o + o->n_slots * sizeof o->slots[0]);
   type_release(t);
+  call_lock_release(lock); /* perhaps the last that keeps the context */
 }
 
 static void destroy_container(rush_value v, dying *d)

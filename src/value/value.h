@@ -52,6 +52,7 @@ struct rush_object {
   const type *type; /* TYPE_CLASS, retained: keeps the program */
   uint32_t n_slots;
   _Atomic uint32_t number; /* what id() gives, from context_number; 0: not asked yet */
+  _Atomic(struct call_lock *) lock; /* of the module whose state it is: object_lock; retained, or NULL */
   rush_value slots[]; /* in the class's attribute order */
 };
 typedef struct enum_value { /* members are made once per program and shared */
@@ -171,6 +172,14 @@ rush_status value_equal(call_ctx *cx, rush_value a, rush_value b, bool *out) RUS
 bool value_is_same(rush_value a, rush_value b); /* `is` */
 /* Deep copy with identity kept (shared stays shared). */
 rush_status value_deepcopy(call_ctx *cx, rush_value v, rush_value *out) RUSH_CHECKED;
+/* Objects know the lock of the module whose state they are (base/lock.h): the module's own object from the start, others
+ * since they were first read from it.  The first lock stays. */
+static inline struct call_lock *object_lock(const rush_object *o) { return atomic_load_explicit(&o->lock, memory_order_acquire); }
+void object_adopt(rush_object *o, struct call_lock *lock);
+/* What a host gets of a module's state, whose lock the caller holds: lists, dicts and tuples are copied, because a call may
+ * change them while the host reads; tensors and objects are shared, and objects adopt the lock.  Without a lock, v itself.
+ * *out is new. */
+rush_status value_snapshot(call_ctx *cx, rush_value v, struct call_lock *lock, rush_value *out) RUSH_CHECKED;
 /* Append the value as prim::Print / str() shows it. */
 rush_status value_print(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;
 /* As Python's repr shows it: strings quoted, floats short, fields of NamedTuples named. */

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/macros.h"
 #include "base/table.h"
 #include "value/value.h"
@@ -107,6 +108,7 @@ typedef struct copier {
   memo_pair *pairs; /* open addressing, from NULL: free */
   size_t n, cap;    /* cap a power of two, or 0 */
   int64_t n_steps;
+  call_lock *lock; /* a snapshot, of what this lock protects; NULL: a deep copy */
 } copier;
 
 static rush_status copy_value(copier *k, rush_value v, rush_value *out);
@@ -244,6 +246,14 @@ static rush_status copy_upper(copier *k, rush_value v, rush_value *out)
   return st;
 }
 
+static rush_status share_value(copier *k, rush_value v, rush_value *out)
+{
+  if (v.tag == RUSH_TAG_OBJECT)
+    object_adopt(v.as.object, k->lock);
+  *out = value_retain(v);
+  return RUSH_OK;
+}
+
 static rush_status copy_value(copier *k, rush_value v, rush_value *out)
 {
   TRY(call_poll_at(k->cx, k->n_steps++));
@@ -265,6 +275,8 @@ static rush_status copy_value(copier *k, rush_value v, rush_value *out)
     st = copy_tuple(k, v.as.tuple, out);
   else if (v.tag == RUSH_TAG_DICT)
     st = copy_dict(k, v.as.dict, out);
+  else if (k->lock)
+    st = share_value(k, v, out);
   else if (v.tag == RUSH_TAG_OBJECT)
     st = copy_object(k, v.as.object, out);
   else if (v.tag == RUSH_TAG_CUSTOM)
@@ -275,13 +287,40 @@ static rush_status copy_value(copier *k, rush_value v, rush_value *out)
   return st;
 }
 
+static rush_status copy_whole(copier *k, rush_value v, rush_value *out)
+{
+  call_ctx *cx = k->cx;
+  rush_status st = copy_value(k, v, out);
+  for (size_t i = 0; i < k->cap; i++)
+    if (k->pairs[i].from)
+      value_release(k->pairs[i].to);
+  mem_free(cx->ctx, k->pairs, k->cap * sizeof *k->pairs);
+  return st;
+}
+
 rush_status value_deepcopy(call_ctx *cx, rush_value v, rush_value *out)
 {
   copier k = {.cx = cx};
-  rush_status st = copy_value(&k, v, out);
-  for (size_t i = 0; i < k.cap; i++)
-    if (k.pairs[i].from)
-      value_release(k.pairs[i].to);
-  mem_free(cx->ctx, k.pairs, k.cap * sizeof *k.pairs);
-  return st;
+
+  return copy_whole(&k, v, out);
+}
+
+void object_adopt(rush_object *o, struct call_lock *lock)
+{
+  call_lock *none = NULL;
+
+  if (!lock || atomic_load_explicit(&o->lock, memory_order_relaxed))
+    return;
+  if (!atomic_compare_exchange_strong_explicit(&o->lock, &none, call_lock_retain(lock), memory_order_acq_rel,
+                                               memory_order_relaxed))
+    call_lock_release(lock);
+}
+
+rush_status value_snapshot(call_ctx *cx, rush_value v, struct call_lock *lock, rush_value *out)
+{
+  copier k = {.cx = cx, .lock = lock};
+
+  if (lock && (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_DICT || v.tag == RUSH_TAG_TUPLE))
+    return copy_whole(&k, v, out);
+  return lock ? share_value(&k, v, out) : (*out = value_retain(v), RUSH_OK);
 }

@@ -4,7 +4,8 @@
 A row is a call under a limit of 0.1 seconds, through the C API of the build (RUSH_BUILD_DIR, or build/).  Its inputs
 are made before, without a limit.  With --cancel another thread cancels it instead.  `over` is how long after the
 deadline the call returned; `ended` says why it did: `limit` (the deadline, or the context's limit of bytes, which
-refuses results that are too large before work begins), or `done` when it was quick enough.
+refuses results that are too large before work begins), or `done` when it was quick enough.  Rows behind_* wait for
+a lock that another thread's long call holds.
 test_limits.py runs the quick rows and is content with less than a second."""
 
 from __future__ import annotations
@@ -363,6 +364,21 @@ for name, run in (
     row(name, E, run, "int")
 
 
+# Calls that wait for a lock: while another thread is in the first row's call, the second one's is measured.
+row("hold_module", E, "n = 0\nwhile True:\n  n += 1\nn", "int")
+row("change_module", E, "self.n = self.n + 1\n0", "int")
+row("hold_generator", "torch.ones([67108864])", "torch.uniform_(x[0], 0., 1.)", slow=True)
+row("seed", E, "torch.manual_seed(3)\n0", "int")
+NESTED = "n = 0\n" + "".join("  " * i + f"if int(x[0][0]) < {i + 3}:\n" for i in range(200)) + "  " * 200 + "n = 1\nn"
+row("hold_compiler", E, NESTED, "int")
+row("compile", E, "n = int(x[0][0])\nn + 1", "int")
+BEHIND = {
+    "behind_module": ("hold_module", "change_module"),
+    "behind_generator": ("hold_generator", "seed"),
+    "behind_compiler": ("hold_compiler", "compile"),
+}
+
+
 # -- The archive ---------------------------------------------------------------------------------------------------
 
 
@@ -373,12 +389,12 @@ def method(name: str, args: str, kind: str, text: str) -> str:
 
 
 def archive() -> bytes:
-    code = "class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n"
+    code = "class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n  n : int\n"
     for name, r in ROWS.items():
         code += method(f"make_{name}", "", "List[Tensor]", f"[{r.make}]")
         code += method(name, ", x: List[Tensor]", r.type, r.run)
     content = {
-        "m/data.pkl": b"\x80\x02c__torch__\nM\n)\x81}(ub.",
+        "m/data.pkl": b"\x80\x02c__torch__\nM\n)\x81}(X\x01\x00\x00\x00nK\x00ub.",
         "m/code/__torch__.py": code.encode(),
         "m/constants.pkl": b"\x80\x02).",
         "m/version": b"3\n",
@@ -524,6 +540,29 @@ class Runner:
         return Outcome(name, over, ended, message.strip().split("\n")[-1])
 
 
+    def run_behind(self, name: str, seconds: float = SECONDS) -> Outcome:
+        held, waits = BEHIND[name]
+        plain = CallOptions(ctypes.sizeof(CallOptions), True, 0.0, None)
+        flag = ctypes.c_void_p(self.lib.rush_cancel_create(self.context))
+        cancelled = CallOptions(ctypes.sizeof(CallOptions), True, 0.0, flag)
+        args = []
+        for which in (held, waits):
+            status, made = self.call(f"make_{which}", [], plain)
+            self.check(status)
+            args.append(made)
+        other = threading.Thread(target=lambda: self.call(held, args[:1], cancelled))
+        other.start()
+        time.sleep(0.02)
+        timed = CallOptions(ctypes.sizeof(CallOptions), True, seconds, None)
+        start = time.perf_counter()
+        status, _ = self.call(waits, args[1:], timed)
+        over = time.perf_counter() - start - seconds
+        message = (self.error.message or b"").decode() if status == LIMIT else ""
+        self.lib.rush_cancel_request(flag)
+        other.join()
+        return Outcome(name, over, {OK: "done", LIMIT: "limit"}.get(status, f"status {status}"), message.strip().split("\n")[-1])
+
+
 PATIENCE = 20  # seconds
 
 
@@ -534,7 +573,8 @@ def run_apart(name: str, threads: int = 1, cancel: bool = False) -> Outcome:
     if pid == 0:
         signal.alarm(PATIENCE)
         try:
-            one = Runner(threads).run(name, cancel=cancel)
+            runner = Runner(threads)
+            one = runner.run_behind(name) if name in BEHIND else runner.run(name, cancel=cancel)
         except RuntimeError as e:
             one = Outcome(name, 0.0, "status", str(e).replace("\n", " "))
         os.write(write, repr((one.over, one.ended, one.message[:500])).encode())
@@ -558,8 +598,8 @@ def main() -> int:
     args = [a for a in sys.argv[1:] if not a.startswith("--")]
     threads = next((int(a.split("=")[1]) for a in sys.argv if a.startswith("--threads=")), 1)
     worst, bad = Outcome("none", 0.0, "", ""), 0
-    for name, r in ROWS.items():
-        if (args and name not in args) or ("--quick" in sys.argv and r.slow):
+    for name in [*ROWS, *BEHIND]:
+        if (args and name not in args) or ("--quick" in sys.argv and name in ROWS and ROWS[name].slow):
             continue
         one = measure(name, threads, "--cancel" in sys.argv)
         print(f"{name:24} {one.ended:10} {max(one.over, 0) * 1000:8.1f} ms  {one.message[:90]}", flush=True)
