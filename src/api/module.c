@@ -170,7 +170,7 @@ static rush_status call_object(call_ctx *cx, const call_job *j, const named_arg 
   if (!f)
     return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError", "the object has no method '%s'", j->method);
   TRY(function_prepare(cx, f));
-  return function_call_bound(cx, f, &j->object, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result);
+  return function_call_bound(cx, f, function_takes_self(f) ? &j->object : NULL, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result);
 }
 
 static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)

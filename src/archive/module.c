@@ -522,7 +522,7 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   TRY(module_method(m, method, &f, cx->err));
   TRY(module_place(cx, m, function_prepare(cx, f)));
   if (needs_no_lock(cx, m, f))
-    return function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
+    return function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
   pthread_rwlock_t *lock = m->root ? &m->root->lock : &m->lock;
   if (changes_state(cx, m, f))
     pthread_rwlock_wrlock(lock);
@@ -531,7 +531,7 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   if (m->exported)
     st = exported_call(cx, m->exported, m->object, args, n_args, kwargs, n_kwargs, result);
   else
-    st = function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
+    st = function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
   pthread_rwlock_unlock(lock);
   return st;
 }

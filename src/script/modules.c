@@ -153,7 +153,7 @@ static sugared index_by_interface(emitter *e, ir_value *v, ir_value *index, cons
 {
   const class_info *c = v->type->cls;
   for (uint32_t i = 0; i < c->n_attrs; i++)
-    if (is_module_type(c->attrs[i].type) && !type_is_subtype(c->attrs[i].type, hint))
+    if (is_module_type(c->attrs[i].type) && !em_is_subtype(e, c->attrs[i].type, hint))
       FAIL(e, "Attribute %s is not of annotated type %s", c->attrs[i].name, TYPE_TEXT(e, hint));
   ir_value *in[2] = {v, index};
   return sugar_value(em_put_node(e, IR_MODULE_CONTAINER_INDEX, in, 2, hint));

@@ -27,7 +27,11 @@ const type *em_tuple_of(emitter *e, const type *const *elems, uint32_t n)
 
 const type *em_unify(emitter *e, const type *a, const type *b, bool to_union)
 {
-  const type *t = type_unify(&e->p->types, a, b, to_union);
+  const type *t;
+  e->p->uninferred = NULL;
+  do
+    t = type_unify(&e->p->types, a, b, to_union);
+  while (program_infer_more(e->s, e->p));
   /* Unions and optionals always exist. */
   return to_union || a->kind == TYPE_NONE || b->kind == TYPE_NONE ? made(e->s, t) : t;
 }
