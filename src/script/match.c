@@ -22,7 +22,6 @@ typedef struct attempt { /* matching one schema */
   type_env env;
   bool implicit;    /* conversions are allowed */
   bool lists; /* separate arguments may be the last list */
-  bool widened;     /* a type variable became a wider type than an argument before it had */
   bool explain;     /* say why it does not fit: costs more than to find out */
   const char *why;
   ir_value **out;   /* arguments, in schema order */
@@ -69,15 +68,12 @@ static bool bind_var(attempt *m, const char *name, const type *actual)
     m->env.types[m->env.n++] = actual;
     return true;
   }
-  const type *both = em_unify(m->e, m->env.types[i], actual, false);
-  if (!both) {
+  if (!em_unify(m->e, m->env.types[i], actual, false)) {
     WHY(m, "Type variable '%s' previously matched to type %s is matched to type %s",
                             name, TYPE_TEXT(m->e, m->env.types[i]), TYPE_TEXT(m->e, actual));
     return false;
   }
-  m->widened |= both != m->env.types[i];
-  m->env.types[i] = both;
-  return true;
+  return true; /* the first binding stays, as in PyTorch: None is nothing to append to a List[int], though both unify */
 }
 
 static const type *unify_all(emitter *e, const type *const *types, uint32_t n)
@@ -363,39 +359,6 @@ static bool check_kwargs(attempt *m, const schema *sc, const call_args *a)
   return true;
 }
 
-/* May a variable's type grow after list or dict i was matched?  Where the operator only takes from it: its default joins
- * the result.  What is stored in it, or made of it and another, must be of its own element type. */
-static bool is_only_read(const schema *sc, uint32_t i)
-{
-  for (uint32_t k = 0; k < sc->n_args; k++) {
-    const schema_arg *a = &sc->args[k];
-    bool is_stored = a->alias_after & ALIAS_WILDCARD && !(a->alias_before & ALIAS_WILDCARD);
-    if (k != i && type_has_vars(a->type) && (a->type->kind != TYPE_VAR || is_stored))
-      return false;
-  }
-  for (uint32_t k = 0; k < sc->n_returns; k++)
-    if (type_has_vars(sc->returns[k].type) && sc->returns[k].type->kind != TYPE_VAR)
-      return false;
-  return true;
-}
-
-/* PyTorch lets l.append(None) put None into a List[int], since int and None unify. */
-static bool check_containers(attempt *m, const schema *sc)
-{
-  for (uint32_t i = 0; i < sc->n_args && i < m->n; i++) {
-    const type *formal = sc->args[i].type, *have = m->out[i]->type;
-    if (!type_has_vars(formal) || formal->kind == TYPE_VAR || is_only_read(sc, i))
-      continue;
-    const type *want = eval_vars(m->e, &m->env, formal);
-    if (!want || !em_is_subtype(m->e, have, want)) {
-      WHY(m, "Argument '%s' of type %s cannot hold values of type %s.", sc->args[i].name, TYPE_TEXT(m->e, have),
-          want ? TYPE_TEXT(m->e, want->n_elems ? want->elems[want->n_elems - 1] : want) : "another kind");
-      return false;
-    }
-  }
-  return true;
-}
-
 /* Of the three overloads only that of the members' type reads them; of any enum's member it is not known which. */
 static bool check_enum(attempt *m, const schema *sc)
 {
@@ -454,7 +417,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
                             used, a->n);
     return false;
   }
-  return (used_kwargs == a->n_kwargs || check_kwargs(m, sc, a)) && (!m->widened || check_containers(m, sc)) && check_enum(m, sc);
+  return (used_kwargs == a->n_kwargs || check_kwargs(m, sc, a)) && check_enum(m, sc);
 }
 
 static void roll_back(emitter *e, const ir_node *mark)
