@@ -82,7 +82,10 @@ static ir_value *to_bool(emitter *e, ir_value *v)
     FAIL(e, "Could not cast value of type %s to bool", TYPE_TEXT(e, v->type));
   call_args a = {.args = &v, .n = 1};
   sugared out = em_call_sugared(e, &cast, &a, NULL);
-  return em_as_value(e, &out);
+  ir_value *b = em_as_value(e, &out);
+  if (b->type->kind != TYPE_BOOL) /* an object's own __bool__ */
+    FAIL(e, "expected a bool expression for condition but found %s", TYPE_TEXT(e, b->type));
+  return b;
 }
 
 ir_value *em_cond_value(emitter *e, const condition *c)

@@ -143,6 +143,9 @@ LIES = {
                 more=IFACE_F + "class A:\n  a : int\n  def f(self) -> int:\n    return 1\n  def __lt__(self, o: __torch__.A) -> bool:\n"
                 "    return torch.lt(o.a, 1)\nclass B:\n  def f(self) -> int:\n    return 1\n"
                 "  def __lt__(self, o: __torch__.B) -> bool:\n    return True\n"), "__lt__ of __torch__.. does not take"),
+    "__bool__ is an int": Lie(
+        forward("d = __torch__.D.__new__(__torch__.D)", "if d:", "  return 1", "return 2",
+                more="class D:\n  def __bool__(self) -> int:\n    return 2\n"), "expected a bool expression for condition but found int"),
     # constants and defaults
     "constant of another type": Lie(forward("return torch.dim(CONSTANTS.c0)"), "dim", constants=STR),
     "constant annotated": Lie(forward("return torch.dim(annotate(Tensor, CONSTANTS.c0))"), "expected an expression", constants=STR),
@@ -151,6 +154,9 @@ LIES = {
     "NamedTuple's default": Lie(
         forward("return __torch__.N().x", more="class N(NamedTuple):\n  x : int = CONSTANTS.c0\n"), "expected a value of type int",
         constants=STR),
+    "NamedTuple's default is not the last": Lie(
+        forward("return torch.ord(__torch__.N([2]).y)", more="class N(NamedTuple):\n  x : List[int] = [1]\n  y : str\n"),
+        "non-default argument 'y' follows"),
     "enum of two types": Lie(forward("return __torch__.E.B.value", more='class E(Enum):\n  A = "a"\n  B = 1\n'), "Could not unify"),
     # hooks
     "pre-hook's result": Lie(
@@ -168,11 +174,11 @@ LIES = {
         forward('x = annotate(Optional[str], "a")', "assert x is not None", "for i in range(3):", "  s = x", "  x = None",
                 "return torch.len(x)"), "previously had type str"),
     "refined attribute": Lie(
-        "  a : Optional[str]\n  def forward(self) -> int:\n    assert self.a is not None\n    return torch.len(self.a)\n",
-        "torch.len|aten::len|AssertionError", b"}(" + STR + b"Nu"),
+        "  a : Optional[str]\n  def forward(self) -> int:\n    assert self.a is not None\n    return torch.ord(self.a)\n",
+        "aten::ord", b"}(" + STR + b"Nu"),
     "or refines neither": Lie(
-        '  def forward(self, x: Optional[str]=None, y: Optional[str]="a") -> int:\n    if x is not None or y is not None:\n'
-        "      return torch.len(x)\n    return 0\n", "aten::len"),
+        '  def forward(self, x: Optional[str]=None, y: Optional[str]="a") -> str:\n    if x is not None or y is not None:\n'
+        "      return x\n    return \"\"\n", "actually of type Optional"),
     "cast to Future *": Lie(forward("return torch.len(unchecked_cast(Future[str], 5).wait())"), "unchecked_cast|Future"),
 }
 
