@@ -159,6 +159,8 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
   last = last ? last + 1 : name;
   if (strcmp(last, "Tuple") == 0 || strcmp(last, "tuple") == 0)
     return made(s, type_tuple(ts, elems, n));
+  if (strcmp(last, "Union") == 0 && n == 0) /* it would be below every type */
+    session_fail(s, &at, "Union must have at least one type");
   if (strcmp(last, "Union") == 0)
     return made(s, type_union(ts, elems, n));
   if ((strcmp(last, "Dict") == 0 || strcmp(last, "dict") == 0) && n == 2) {

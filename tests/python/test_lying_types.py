@@ -169,6 +169,7 @@ LIES = {
         "  def forward(self, x: int) -> int:\n    return x\n"
         "  def post(self: __torch__.S, i: Tuple[int], o: str) -> int:\n    return torch.len(o)\n", "found type 'int'",
         b"}(X\x01\x00\x00\x00sc__torch__\nS\n)\x81}bu"),
+    "Union of nothing": Lie(forward("return torch.len(uninitialized(Union[()]))"), "Union must have at least one type"),
     # refinements
     "refined in a loop": Lie(
         forward('x = annotate(Optional[str], "a")', "assert x is not None", "for i in range(3):", "  s = x", "  x = None",
