@@ -306,7 +306,8 @@ static void compare(session *s, void *arg)
   job->fits = program_is_subtype(s, job->p, job->a, job->b);
 }
 
-/* Methods that an interface asks for may be not compiled yet: what cannot be compiled fits nothing. */
+/* Methods that an interface asks for may be not compiled yet: what cannot be compiled fits nothing.  Hosts ask with locks
+ * of their own held (Python's), which a thread that compiles may need: its program's lock is not waited for. */
 bool rush_type_is_subtype(const rush_type *t, const rush_type *of)
 {
   compare_job job = {.a = in(t), .b = in(of)};
@@ -318,7 +319,8 @@ bool rush_type_is_subtype(const rush_type *t, const rush_type *of)
   if (!job.p)
     return false;
   call_ctx_init(&cx, job.p->ctx, NULL);
-  mutex_lock(&job.p->lock);
+  if (pthread_mutex_trylock(&job.p->lock) != 0)
+    return false;
   bool compared = session_run(&cx, compare, &job) == RUSH_OK;
   mutex_unlock(&job.p->lock);
   return compared && job.fits;
