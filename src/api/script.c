@@ -292,7 +292,39 @@ size_t rush_type_n_elems(const rush_type *t) { return in(t)->n_elems; }
 const rush_type *rush_type_elem(const rush_type *t, size_t i) { return i < in(t)->n_elems ? out_type(in(t)->elems[i]) : NULL; }
 const char *rush_type_name(const rush_type *t) { return in(t)->name; }
 const char *rush_type_field(const rush_type *t, size_t i) { return in(t)->fields && i < in(t)->n_elems ? in(t)->fields[i] : NULL; }
-bool rush_type_is_subtype(const rush_type *t, const rush_type *of) { return type_is_subtype(in(t), in(of)); }
+
+typedef struct compare_job {
+  program *p;
+  const type *a, *b;
+  bool fits;
+} compare_job;
+
+static void compare(session *s, void *arg)
+{
+  compare_job *job = arg;
+
+  job->fits = program_is_subtype(s, job->p, job->a, job->b);
+}
+
+/* Methods that an interface asks for may be not compiled yet: what cannot be compiled fits nothing.  Hosts ask with locks
+ * of their own held (Python's), which a thread that compiles may need: its program's lock is not waited for. */
+bool rush_type_is_subtype(const rush_type *t, const rush_type *of)
+{
+  compare_job job = {.a = in(t), .b = in(of)};
+  call_ctx cx;
+
+  if (type_is_subtype(job.a, job.b))
+    return true;
+  job.p = program_of_types(job.a->store);
+  if (!job.p)
+    return false;
+  call_ctx_init(&cx, job.p->ctx, NULL);
+  if (pthread_mutex_trylock(&job.p->lock) != 0)
+    return false;
+  bool compared = session_run(&cx, compare, &job) == RUSH_OK;
+  mutex_unlock(&job.p->lock);
+  return compared && job.fits;
+}
 
 rush_status rush_type_to_text(rush_context *c, const rush_type *t, bool annotation, char **out, rush_error *err)
 {

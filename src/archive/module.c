@@ -591,12 +591,12 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   TRY(module_method(m, method, &f, cx->err));
   TRY(module_place(cx, m, function_prepare(cx, f)));
   if (needs_no_lock(cx, m, f))
-    return function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
+    return function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
   TRY(take_for_call(cx, m, f, &hold));
   if (m->exported)
     st = exported_call(cx, m->exported, m->object, args, n_args, kwargs, n_kwargs, result);
   else
-    st = function_call_bound(cx, f, f->self ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
+    st = function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
   if (st == RUSH_OK)
     st = give_result(cx, m->lock, args, n_args, result);
   lock_drop(&hold);
@@ -612,7 +612,7 @@ rush_status object_call(call_ctx *cx, rush_value object, function *f, const rush
   TRY(function_prepare(cx, f));
   bool changes = lock && (function_changes_state(cx, f, true) || function_changes_state(cx, f, false));
   TRY(lock_take(cx, lock, changes ? LOCK_EXCLUSIVE : LOCK_SHARED, &hold));
-  rush_status st = function_call_bound(cx, f, &object, args, n_args, kwargs, n_kwargs, result);
+  rush_status st = function_call_bound(cx, f, function_takes_self(f) ? &object : NULL, args, n_args, kwargs, n_kwargs, result);
   if (st == RUSH_OK && lock)
     st = give_result(cx, lock, args, n_args, result);
   lock_drop(&hold);

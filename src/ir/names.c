@@ -36,7 +36,8 @@ static ir_name *find(const ir_graph *g, str text, uint32_t hash)
   const uint16_t len = short_len(text);
 
   for (ir_name *n = g->n_buckets ? g->names[hash & (g->n_buckets - 1)] : NULL; n; n = n->next)
-    if (n->hash == hash && n->len == len && memcmp(n->text, text.p, text.len) == 0 && !n->text[text.len])
+    if (n->hash == hash && n->len == len && (len < UINT16_MAX || strlen(n->text) == text.len) &&
+        memcmp(n->text, text.p, text.len) == 0 && !n->text[text.len])
       return n;
   return NULL;
 }

@@ -92,11 +92,25 @@ program *program_of_types(type_store *ts)
   return ts && ts->owner_destroy == program_destroy ? program_of(ts) : NULL;
 }
 
-/* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as narrow.  Types
- * that are still to be inferred fit. */
-static bool overrides(const schema *sub, const schema *super)
+/* The result of the method is only known when its body is compiled: remembered for who compares in a session.  A thread
+ * that finds the program locked compares while another compiles, and leaves that one's note alone. */
+static void note_uninferred(function *f)
 {
-  if (sub->n_args != super->n_args)
+  program *p = f->program;
+
+  if (pthread_mutex_trylock(&p->lock) != 0)
+    return;
+  p->uninferred = f;
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as narrow.  Defaults may
+ * differ: a call through the interface is complete with the interface's.  `self` is the class. */
+static bool overrides(const type *cls, function *f, const schema *super)
+{
+  const schema *sub = f->schema;
+
+  if (!sub || f->self != cls || f->is_static || sub->n_args != super->n_args)
     return false;
   for (uint32_t i = 1; i < super->n_args; i++) {
     const schema_arg *a = &sub->args[i], *b = &super->args[i];
@@ -104,18 +118,20 @@ static bool overrides(const schema *sub, const schema *super)
       return false;
   }
   const type *have = sub->returns[0].type, *want = super->returns[0].type;
-  return !have || !want || type_is_subtype(have, want);
+  if (!have)
+    note_uninferred(f);
+  return have && want && type_is_subtype(have, want);
 }
 
 static bool fits_interface(const type *cls, const type *iface)
 {
   const class_info *a = cls->cls, *b = iface->cls;
 
-  if (!a || !b || (b->is_module_interface && !(a->is_module || a->is_module_interface)))
+  if (!a || !b || a->is_partial || b->is_partial || (b->is_module_interface && !(a->is_module || a->is_module_interface)))
     return false;
   for (uint32_t i = 0; i < b->n_methods; i++) {
-    const function *have = class_find_method(cls, str_of(b->methods[i]->name));
-    if (!have || !have->schema || !b->methods[i]->schema || !overrides(have->schema, b->methods[i]->schema))
+    function *have = class_find_method(cls, str_of(b->methods[i]->name));
+    if (!have || !b->methods[i]->schema || !overrides(cls, have, b->methods[i]->schema))
       return false;
   }
   return true;
@@ -463,4 +479,31 @@ rush_status function_prepare(call_ctx *cx, function *f)
   if (f->state == FUNCTION_COMPILED)
     return RUSH_OK;
   return session_run(cx, ensure_body, f);
+}
+
+/* -- Comparing ---------------------------------------------------------------------------------- */
+
+bool program_infer_more(session *s, program *p)
+{
+  function *f = p->uninferred;
+
+  p->uninferred = NULL;
+  if (!f)
+    return false;
+  if (f->state == FUNCTION_COMPILING)
+    session_fail(s, NULL, "method '%s' is compared with an interface's while its result is inferred: annotate what it returns",
+                 f->qualified);
+  function_ensure(s, f);
+  return true;
+}
+
+bool program_is_subtype(session *s, program *p, const type *a, const type *b)
+{
+  bool fits;
+
+  p->uninferred = NULL;
+  do
+    fits = type_is_subtype(a, b);
+  while (!fits && program_infer_more(s, p));
+  return fits;
 }

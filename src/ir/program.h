@@ -61,6 +61,7 @@ struct class_info { /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
   program *program;  /* borrowed */
   bool is_module;
   bool is_module_interface;
+  bool is_partial;   /* being read: what of its methods is there says nothing of what it fits */
   class_attr *attrs;    /* slots of objects, in order; constants kept apart below */
   uint32_t n_attrs, cap_attrs;
   class_attr *constants;
@@ -93,6 +94,7 @@ struct program {
   rush_value *constants; /* CONSTANTS.cN */
   uint32_t n_constants;
   mutex lock;       /* recursive; bodies are compiled under it */
+  function *uninferred; /* a method that a comparison of types needed the result of, or NULL; under the lock */
   function *all_functions;
   class_info *all_classes;
   struct kept_value { rush_value value; struct kept_value *next; } *kept; /* program_keep_steal */
@@ -159,8 +161,15 @@ void function_set_graph_steal(function *f, ir_graph *g);
 int class_attr_index(const type *cls, str name);         /* slot, or -1 */
 const class_attr *class_constant(const type *cls, str name);
 function *class_find_method(const type *cls, str name);  /* NULL: none */
+/* True for methods, which callers pass an object of the class first; static ones and functions of a file take none. */
+static inline bool function_takes_self(const function *f) { return f->self && !f->is_static; }
 /* The function, or the method of a class, that the node names; NULL: none, or an interface's. */
 function *ir_node_callee(const ir_node *n);
+/* type_is_subtype, where a class may have methods whose results only their bodies say: those that the comparison needs are
+ * compiled.  Without that such a class fits no interface.  Leaves when a result is needed to infer itself. */
+bool program_is_subtype(session *s, program *p, const type *a, const type *b);
+/* Repeat a comparison while this is true: a method that it lacked the result of is compiled.  Set p->uninferred to NULL before. */
+bool program_infer_more(session *s, program *p);
 /* Some value of the type (new), where it has one that can be made of nothing. */
 bool type_has_some_value(const type *t);
 rush_status value_some(call_ctx *cx, const type *t, rush_value *out) RUSH_CHECKED;

@@ -12,7 +12,7 @@ bool type_has_some_value(const type *t)
       if (!type_has_some_value(t->elems[i]))
         return false;
     return true;
-  case TYPE_UNION: return type_has_some_value(t->elems[0]);
+  case TYPE_UNION: return t->n_elems && type_has_some_value(t->elems[0]);
   case TYPE_CLASS: return t->cls != NULL;
   case TYPE_ENUM: return t->cls && t->cls->n_members;
   default: return false;

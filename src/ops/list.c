@@ -389,7 +389,7 @@ static rush_status object_less(call_ctx *cx, rush_value a, rush_value b, bool *o
   TRY(rt->method(cx, "__lt__", args, 2, &less));
   *out = less.tag == RUSH_TAG_BOOL && less.as.b;
   value_release(less);
-  return RUSH_OK;
+  return less.tag == RUSH_TAG_BOOL ? RUSH_OK : call_fail(cx, "__lt__ must return a bool");
 }
 
 static rush_status tensor_less(call_ctx *cx, rush_value a, rush_value b, bool *out)

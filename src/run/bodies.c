@@ -76,6 +76,12 @@ static rush_status call_method(call_ctx *cx, const char *name, const rush_value 
 
   if (!f)
     return call_fail(cx, "%s has no method %s", cls->name, name);
+  TRY(function_prepare(cx, f));
+  if (!function_takes_self(f) || f->schema->n_args != n_args)
+    return call_fail(cx, "%s of %s takes %u arguments, not self and %u", name, cls->name, f->schema->n_args, n_args - 1);
+  for (uint32_t i = 1; i < n_args; i++) /* an interface's list holds objects of several classes */
+    if (!type_contains_value(f->schema->args[i].type, args[i]))
+      return call_fail(cx, "%s of %s does not take the value of argument '%s'", name, cls->name, f->schema->args[i].name);
   return function_call(cx, f, args, n_args, result);
 }
 

@@ -382,6 +382,14 @@ static void load_constant(coder *e, const ir_node *n, rush_value v)
   free_deaths(e, n, true, false);
 }
 
+/* Instructions name an attribute with 16 bits. */
+static void check_slot(coder *e, const type *t, int slot)
+{
+  if (slot > UINT16_MAX)
+    session_fail_status(e->s, RUSH_EUNSUPPORTED, NULL, NULL, "class '%s' has %u attributes: programs can use the first %d", t->name,
+                        t->cls->n_attrs, UINT16_MAX + 1);
+}
+
 static void put_get_attr(coder *e, const ir_node *n)
 {
   const type *t = ir_node_input(n, 0)->type;
@@ -399,6 +407,7 @@ static void put_get_attr(coder *e, const ir_node *n)
   }
   uint32_t r = define_value(e, n->outputs[0]);
 
+  check_slot(e, t, slot);
   if (r != NO_REG) {
     put_ins(e, OPC_GET_ATTR, r, info(e, ir_node_input(n, 0))->reg, (uint32_t)slot);
     e->code[e->n_ins - 1].want = want_of(n->outputs[0]->type);
@@ -416,6 +425,7 @@ static void put_set_attr(coder *e, const ir_node *n)
     put_unsupported(e, n, session_printf(e->s, "attribute '%s'", name ? name : "?"));
     return;
   }
+  check_slot(e, t, slot);
   const ir_value *v = ir_node_input(n, 1);
   uint32_t tmp = NO_REG, src = info(e, v)->reg;
 

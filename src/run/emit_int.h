@@ -45,7 +45,7 @@ typedef struct coder {
   opcode *typed;      /* of ir_node->scratch: N_OPCODES when there is no opcode */
   uint32_t n_vals, n_nodes;
   uint8_t *regs;      /* REG_* */
-  uint8_t *reserved;  /* by how many targets */
+  uint32_t *reserved; /* by how many targets: results of blocks in blocks share a register */
   uint32_t n_regs, cap_regs;
   target *targets;    /* innermost */
   const ir_node *compare; /* left to the jump that follows */

@@ -15,6 +15,8 @@ void set_place(coder *e, const ir_node *n)
 
 uint32_t put_ins(coder *e, opcode op, uint32_t a, uint32_t b, uint32_t c)
 {
+  if (UNLIKELY((a | b | c) > UINT16_MAX)) /* cut off it would name another register */
+    session_fail_status(e->s, RUSH_EUNSUPPORTED, NULL, NULL, "an operand of %s is beyond %d", opcode_name(op), UINT16_MAX);
   if (e->n_ins == e->cap_ins) {
     uint32_t cap = e->cap_ins;
 

@@ -38,7 +38,7 @@ static ir_value *call_cast(emitter *e, const sugared *fn, const call_args *a)
     return em_call_builtin(e, op, NULL, a);
   ir_value *v = a->args[0];
   type_kind k = v->type->kind;
-  if (fn->as.builtin.type && type_is_subtype(v->type, fn->as.builtin.type))
+  if (fn->as.builtin.type && em_is_subtype(e, v->type, fn->as.builtin.type))
     return v;
   if (strcmp(op, "aten::Bool") == 0 && (k == TYPE_LIST || k == TYPE_STRING || k == TYPE_DICT))
     return length_is_positive(e, v);
@@ -54,6 +54,8 @@ static ir_value *construct_object(emitter *e, const type *t, const call_args *a)
 {
   class_complete(e->s, t);
   function *init;
+  if (t->kind != TYPE_CLASS)
+    FAIL(e, "'%s' is an interface: it has no objects of its own", t->name);
   ir_value *v = em_put_node(e, IR_CREATE_OBJECT, NULL, 0, t);
   if (!em_find_method(t, "__init__", &init))
     FAIL(e, "Class %s does not have an __init__ function defined", strrchr(t->name, '.') ? strrchr(t->name, '.') + 1 : t->name);

@@ -98,6 +98,8 @@ const type *class_read_named_tuple(session *s, const resolver *r, const char *qu
       session_fail(s, &st->at, "expected a field's name");
     elems[n] = resolve_type(s, r, st->as.assign.type);
     fields[n++] = keep(s, r->program, target->as.name);
+    if (!st->as.assign.value && n_defaults) /* defaults are kept without their fields: the last ones' */
+      session_fail(s, &st->at, "non-default argument '%s' follows default argument", fields[n - 1]);
     if (!st->as.assign.value)
       continue;
     rush_value v = value_retain(em_constant_of_type(s, r, st->as.assign.value, elems[n - 1]));

@@ -82,7 +82,10 @@ static ir_value *to_bool(emitter *e, ir_value *v)
     FAIL(e, "Could not cast value of type %s to bool", TYPE_TEXT(e, v->type));
   call_args a = {.args = &v, .n = 1};
   sugared out = em_call_sugared(e, &cast, &a, NULL);
-  return em_as_value(e, &out);
+  ir_value *b = em_as_value(e, &out);
+  if (b->type->kind != TYPE_BOOL) /* an object's own __bool__ */
+    FAIL(e, "expected a bool expression for condition but found %s", TYPE_TEXT(e, b->type));
+  return b;
 }
 
 ir_value *em_cond_value(emitter *e, const condition *c)
@@ -168,14 +171,14 @@ static void gather_types(emitter *e, const ast_expr *x, type_array *out)
 }
 
 /* The narrower of the object's type and one of the asked ones, or NULL when they exclude each other. */
-static const type *narrowest(const type *t, const type_array *asked)
+static const type *narrowest(emitter *e, const type *t, const type_array *asked)
 {
   const type *best = NULL;
   for (uint32_t i = 0; i < asked->n; i++) {
-    const type *smaller = type_is_subtype(t, asked->items[i])   ? t
-                          : type_is_subtype(asked->items[i], t) ? asked->items[i]
+    const type *smaller = em_is_subtype(e, t, asked->items[i])   ? t
+                          : em_is_subtype(e, asked->items[i], t) ? asked->items[i]
                                                                 : NULL;
-    if (smaller && (!best || type_is_subtype(smaller, best)))
+    if (smaller && (!best || em_is_subtype(e, smaller, best)))
       best = smaller;
   }
   return best;
@@ -212,7 +215,7 @@ static condition instance_condition(emitter *e, const ast_expr *object, ir_value
       for (uint32_t k = 0; k < asked->n; k++)
         push_type(e, &yes, asked->items[k]);
     } else {
-      found = narrowest(members[i], asked);
+      found = narrowest(e, members[i], asked);
       if (found)
         push_type(e, &yes, found);
     }

@@ -267,6 +267,16 @@ static bool live_default(session *s, const resolver *r, const ast_param *param, 
 static const char varargs[] =
     "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults";
 
+/* What calls a method from outside (the host, hooks, `with`, pickles, interfaces) passes an object of the method's class:
+ * another annotation of self would make it one of another class.  PyTorch does not look at the annotation. */
+static void check_self(session *s, const function *f, const ast_param *param, const resolver *r)
+{
+  const type *t = param->type ? resolve_type(s, r, param->type) : f->self;
+  if (!type_equal(t, f->self))
+    session_fail(s, &param->at, "'%s' of method '%s' is annotated as %s: it is an object of the method's class, %s", param->name, f->name,
+                 type_text(s, t), type_text(s, f->self));
+}
+
 static void declare_param(session *s, function *f, const ast_param *param, const resolver *r,
                           schema_arg *out, bool is_self)
 {
@@ -276,6 +286,8 @@ static void declare_param(session *s, function *f, const ast_param *param, const
     session_fail_status(s, RUSH_ERAISED, NOT_SUPPORTED, &param->at, "%s", varargs);
   out->fixed_len = broadcast_length(param->type);
   out->is_inferred = !is_self && !param->type;
+  if (is_self && !r->is_eager)
+    check_self(s, f, param, r);
   if (is_self)
     out->type = f->self;
   else
@@ -297,15 +309,6 @@ static void declare_param(session *s, function *f, const ast_param *param, const
   }
 }
 
-static bool is_static_method(const ast_def *def)
-{
-  for (uint32_t i = 0; i < def->decorators.n; i++)
-    if (def->decorators.items[i]->kind == EXPR_NAME &&
-        strcmp(def->decorators.items[i]->as.name, "staticmethod") == 0)
-      return true;
-  return false;
-}
-
 void script_declare_function(session *s, function *f, const ast_def *def, const resolver *r)
 {
   schema *sc = session_alloc_in(s, &f->program->mem, sizeof *sc);
@@ -318,11 +321,11 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   function_begin_schema(s, f, sc); /* from here on the program releases the defaults */
   if (r->is_eager)
     em_refuse_params(s, def);
-  bool method = f->self && !f->is_static && !is_static_method(def);
+  bool method = f->self && !f->is_static;
   if (method && def->n_params == 0)
     session_fail(s, &def->at, "methods must have a self argument");
   for (uint32_t i = 0; i < def->n_params; i++) {
-    declare_param(s, f, &def->params[i], r, &sc->args[i], method && i == 0 && (r->is_eager || !def->params[0].type));
+    declare_param(s, f, &def->params[i], r, &sc->args[i], method && i == 0);
     sc->n_args = i + 1;
   }
   if (def->returns)

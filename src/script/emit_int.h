@@ -91,6 +91,11 @@ ir_value *em_as_annotated(emitter *e, ir_value *v, const type *hint); /* a displ
 void em_check_annotation(emitter *e, const ast_expr *x, const type *t);
 const type *em_choose_display(emitter *e, const display_hint *h, const type *a, const type *b); /* several: that holds a's, or a: b's */
 const type *em_unify(emitter *e, const type *a, const type *b, bool to_union); /* NULL: none */
+/* type_is_subtype; methods that an interface asks for are compiled when only their bodies say what they return. */
+static inline bool em_is_subtype(emitter *e, const type *a, const type *b)
+{
+  return a == b || program_is_subtype(e->s, e->p, a, b);
+}
 const type *em_unwrap_optional(const type *t);
 bool em_is_optional_like(const type *t); /* Optional, or a Union with None */
 const type *em_without_none(emitter *e, const type *t);

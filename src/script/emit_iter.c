@@ -228,7 +228,7 @@ static void set_entry(emitter *e, void *arg)
   }
   c->typed = true;
   const type *const *want = c->out->type->elems;
-  bool fits[2] = {type_is_subtype(k->type, want[0]), type_is_subtype(v->type, want[1])};
+  bool fits[2] = {em_is_subtype(e, k->type, want[0]), em_is_subtype(e, v->type, want[1])};
   if (e->names->is_eager && !(fits[0] && fits[1]))
     FAIL(e, "Dict type annotation `%s` did not match the type of an actual %s type `%s`\n", TYPE_TEXT(e, c->out->type),
          fits[0] ? "value" : "key", TYPE_TEXT(e, fits[0] ? v->type : k->type));

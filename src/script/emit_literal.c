@@ -34,7 +34,7 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
 {
   bool fit = hint_elem != NULL;
   for (uint32_t i = 0; fit && i < n; i++)
-    fit = type_is_subtype(v[i]->type, hint_elem);
+    fit = em_is_subtype(e, v[i]->type, hint_elem);
   if (fit)
     return hint_elem;
   const type *t = v[0]->type;
@@ -121,9 +121,9 @@ void em_check_annotation(emitter *e, const ast_expr *x, const type *t)
   FAIL(e, "Expected an annotation of type %s but got %s", is_list ? "List" : "Dict", TYPE_TEXT(e, t));
 }
 
-static bool holds(const type *display, const type *a, const type *b)
+static bool holds(emitter *e, const type *display, const type *a, const type *b)
 {
-  return type_is_subtype(a, display->elems[0]) && (!b || type_is_subtype(b, display->elems[1]));
+  return em_is_subtype(e, a, display->elems[0]) && (!b || em_is_subtype(e, b, display->elems[1]));
 }
 
 const type *em_choose_display(emitter *e, const display_hint *h, const type *a, const type *b)
@@ -135,7 +135,7 @@ const type *em_choose_display(emitter *e, const display_hint *h, const type *a, 
     const type *t = in->elems[i];
     if (t->kind != (b ? TYPE_DICT : TYPE_LIST))
       continue;
-    if (holds(t, a, b) && (!best || holds(t, best->elems[0], b ? best->elems[1] : NULL)))
+    if (holds(e, t, a, b) && (!best || holds(e, t, best->elems[0], b ? best->elems[1] : NULL)))
       best = t;
     seen++;
     all = session_printf(e->s, "%s%s%s", all, seen == 1 ? "" : seen < h->n ? ", " : h->n == 2 ? " or " : ",  or ", TYPE_TEXT(e, t));
@@ -192,7 +192,7 @@ static ir_value *emit_list(emitter *e, const ast_expr *x, const type *hint)
     return elem ? em_as_annotated(e, out, hint) : out;
   }
   const type *t = common_type(e, v, n, elem, "Lists");
-  if (elem && e->names->is_eager && !type_is_subtype(t, elem))
+  if (elem && e->names->is_eager && !em_is_subtype(e, t, elem))
     FAIL(e, "List type annotation `%s` did not match the types of the given list elements, which were unified to %s",
          TYPE_TEXT(e, h.one), TYPE_TEXT(e, t));
   if (!elem && h.n > 1)
@@ -248,7 +248,7 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
       value = t->elems[1];
     }
   }
-  bool fits[2] = {!t || type_is_subtype(key, t->elems[0]), !t || type_is_subtype(value, t->elems[1])};
+  bool fits[2] = {!t || em_is_subtype(e, key, t->elems[0]), !t || em_is_subtype(e, value, t->elems[1])};
   if (e->names->is_eager && !fits[0])
     FAIL(e, "Type annotation was inferred to be %sbut the type of keys given by the dict literal is %s", TYPE_TEXT(e, t), TYPE_TEXT(e, key));
   if (e->names->is_eager && !fits[1])

@@ -409,13 +409,14 @@ static void emit_with(emitter *e, const ast_stmt *st)
     if (v->type->kind != TYPE_CLASS)
       FAIL(e, "With item expression must return an object");
     class_complete(e->s, v->type);
-    if (!em_find_method(v->type, "__enter__", &enter) || !em_find_method(v->type, "__exit__", &leave))
+    if (!em_find_method(v->type, "__enter__", &enter) || !em_find_method(v->type, "__exit__", &leave) || enter->is_static ||
+        leave->is_static)
       FAIL(e, "Object returned by with item expression does not define __enter__ and __exit__ methods");
     if (enter->schema->n_args != 1)
       FAIL(e, "__enter__ must have only one argument and one return value");
     if (leave->schema->n_args != 4)
       FAIL(e, "__exit__ must have four arguments");
-    for (uint32_t k = 1; k < 4 && e->names->is_eager; k++)
+    for (uint32_t k = 1; k < 4; k++) /* it is given three times None */
       if (leave->schema->args[k].type->kind != TYPE_ANY)
         FAIL(e, "argument %u of __exit__ must have Any type; TorchScript does not currently support passing exception type, value, or "
                 "traceback to the __exit__ function.", k);
@@ -518,7 +519,7 @@ static void emit_return(emitter *e, const ast_stmt *st)
   if (r->declared) {
     if (!(is_tensor(r->declared) && v->type->kind == TYPE_NONE))
       v = em_convert(e, r->declared, v, true);
-    if (!type_is_subtype(v->type, r->declared))
+    if (!em_is_subtype(e, v->type, r->declared))
       FAIL(e, "Return value was annotated as having type %s but is actually of type %s",
            TYPE_TEXT(e, r->declared), em_type_of(e, v));
     if (r->declared->kind == TYPE_ANY && v->type->kind != TYPE_ANY)
@@ -546,7 +547,7 @@ void em_finish_return(emitter *e, const ast_def *def)
   e->at = def->at;
   if (e->names->is_eager && def->body.n)
     e->at.end = end_of(def->body.items[def->body.n - 1]);
-  if (t && t->kind != TYPE_NONE && !type_is_subtype(type_simple(TYPE_NONE), t))
+  if (t && t->kind != TYPE_NONE && !em_is_subtype(e, type_simple(TYPE_NONE), t))
     FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
   ir_value *none = em_constant_none(e);
   const type *both = t ? t : e->ret->merged ? em_unify(e, e->ret->merged, none->type, false) : none->type;

@@ -118,7 +118,7 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
   if (outer->error)
     return v->as.value;
   ir_value *converted = em_convert(e, outer->type, v->as.value, true);
-  if (!type_is_subtype(converted->type, outer->type))
+  if (!em_is_subtype(e, converted->type, outer->type))
     FAIL(e, "Variable '%s' previously had type %s but is now being assigned to a value of type %s\n", name,
          TYPE_TEXT(e, outer->type), TYPE_TEXT(e, converted->type));
   return converted;
@@ -143,7 +143,7 @@ void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
     put_var(e, e->frame, name)->sugar = kept;
     return;
   }
-  if (annotated && !type_is_subtype(v.as.value->type, annotated))
+  if (annotated && !em_is_subtype(e, v.as.value->type, annotated))
     FAIL(e, "Variable '%s' is annotated with type %s but is being assigned to a value of type %s", name,
          TYPE_TEXT(e, annotated), em_type_of(e, v.as.value));
   store(e, name, v.as.value, annotated ? annotated : v.as.value->type);

@@ -215,6 +215,8 @@ static void read_class_assign(class_reader *c, const ast_stmt *st)
 static void read_method(class_reader *c, const ast_def *d)
 {
   class_info *ci = c->t->cls;
+  if (d->decorators.n) /* PyTorch's parser has none: @staticmethod would leave out self */
+    session_fail(c->s, &d->decorators.items[0]->at, "a method of an archive has no decorators");
   bool pre = lists(&c->pre_hooks, d->name), post = lists(&c->hooks, d->name);
   if (!pre && !post) {
     function *f = class_add_method(c->s, c->t, d->name);
@@ -255,6 +257,7 @@ static const type *read_class(session *s, importer *im, const definition *d, con
     c.t->cls->is_module |= strcmp(base, "Module") == 0;
     c.t->cls->is_module_interface |= strcmp(base, "ModuleInterface") == 0;
   }
+  c.t->cls->is_partial = true; /* what it names may be read now, and evaluate defaults of its type */
   /* Attributes before methods: signatures may need nothing but names, bodies come later. */
   for (uint32_t i = 0; i < cls->body.n; i++)
     if (cls->body.items[i]->kind == STMT_ASSIGN)
@@ -264,6 +267,7 @@ static const type *read_class(session *s, importer *im, const definition *d, con
       read_method(&c, cls->body.items[i]->as.def);
   check_hooks(&c, c.t->cls->forward_pre_hooks, c.t->cls->n_pre_hooks);
   check_hooks(&c, c.t->cls->forward_hooks, c.t->cls->n_hooks);
+  c.t->cls->is_partial = false;
   return c.t;
 }
 

@@ -68,14 +68,12 @@ static bool bind_var(attempt *m, const char *name, const type *actual)
     m->env.types[m->env.n++] = actual;
     return true;
   }
-  const type *both = em_unify(m->e, m->env.types[i], actual, false);
-  if (!both) {
+  if (!em_unify(m->e, m->env.types[i], actual, false)) {
     WHY(m, "Type variable '%s' previously matched to type %s is matched to type %s",
                             name, TYPE_TEXT(m->e, m->env.types[i]), TYPE_TEXT(m->e, actual));
     return false;
   }
-  m->env.types[i] = both;
-  return true;
+  return true; /* the first binding stays, as in PyTorch: None is nothing to append to a List[int], though both unify */
 }
 
 static const type *unify_all(emitter *e, const type *const *types, uint32_t n)
@@ -149,16 +147,16 @@ static const type *eval_vars(emitter *e, const type_env *env, const type *t)
 
 /* May a value of this type be given where the list is wanted: the list itself, or a tuple of its
  * elements? */
-static bool fits_list(const type *t, const type *list)
+static bool fits_list(emitter *e, const type *t, const type *list)
 {
   if (list->kind != TYPE_LIST)
     return false;
-  if (type_is_subtype(t, list))
+  if (em_is_subtype(e, t, list))
     return true;
   if (t->kind != TYPE_TUPLE)
     return false;
   for (uint32_t i = 0; i < t->n_elems; i++)
-    if (!type_is_subtype(t->elems[i], list->elems[0]))
+    if (!em_is_subtype(e, t->elems[i], list->elems[0]))
       return false;
   return true;
 }
@@ -167,11 +165,11 @@ static ir_value *convert_tuple(emitter *e, const type *to, ir_value *v, bool imp
 {
   const type *from = v->type, *plain = em_unwrap_optional(to);
   ir_value **items = session_array(e->s, ir_value *, from->n_elems);
-  if (fits_list(from, plain)) {
+  if (fits_list(e, from, plain)) {
     em_unpack_tuple(e, v, items);
     return em_make_list(e, plain->elems[0], items, from->n_elems);
   }
-  if (to->kind != TYPE_TUPLE || type_is_subtype(from, to) || to->n_elems != from->n_elems)
+  if (to->kind != TYPE_TUPLE || em_is_subtype(e, from, to) || to->n_elems != from->n_elems)
     return v;
   em_unpack_tuple(e, v, items);
   for (uint32_t i = 0; i < to->n_elems; i++)
@@ -256,7 +254,7 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
 {
   emitter *e = m->e;
   if (has_no_parts(arg->type) && has_no_parts(v->type)) { /* most are settled by their kinds */
-    bool fits = arg->type == v->type || (!m->implicit && type_is_subtype(v->type, type_runtime(arg->type)));
+    bool fits = arg->type == v->type || (!m->implicit && em_is_subtype(e, v->type, type_runtime(arg->type)));
     if (fits)
       m->out[m->n++] = v;
     if (fits || (!m->implicit && !m->explain))
@@ -274,7 +272,7 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
     return false;
   }
   v = em_convert(e, want, v, m->implicit);
-  if (!type_is_subtype(v->type, want)) {
+  if (!em_is_subtype(e, v->type, want)) {
     WHY(m, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s%s%s",
                             TYPE_TEXT(e, type_has_vars(arg->type) ? arg->type : want), arg->is_inferred ? " (inferred)" : "", arg->name,
                             em_type_of(e, v), guessed(e, arg, v), interface_reason(e, v->type, want),
@@ -297,7 +295,7 @@ static bool rest_is_list(attempt *m, const schema *sc, uint32_t i, const ir_valu
   const type *formal = em_unwrap_optional(arg->type);
   if (!last || arg->type->kind != TYPE_LIST || arg->fixed_len || arg->type->elems[0]->kind == TYPE_VAR)
     return false;
-  return first->type->kind != TYPE_LIST && !fits_list(first->type, formal_type(m->e, formal));
+  return first->type->kind != TYPE_LIST && !fits_list(m->e, first->type, formal_type(m->e, formal));
 }
 
 static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, uint32_t n)
@@ -307,7 +305,7 @@ static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, ui
   ir_value **items = session_array(e->s, ir_value *, n);
   for (uint32_t i = 0; i < n; i++) {
     items[i] = em_convert(e, elem, v[i], m->implicit);
-    if (!type_is_subtype(items[i]->type, elem)) {
+    if (!em_is_subtype(e, items[i]->type, elem)) {
       WHY(m, "Expected a value of type '%s' for argument '<varargs>' but instead found type '%s'.", TYPE_TEXT(e, elem), em_type_of(e, v[i]));
       return false;
     }
@@ -361,6 +359,17 @@ static bool check_kwargs(attempt *m, const schema *sc, const call_args *a)
   return true;
 }
 
+/* Of the three overloads only that of the members' type reads them; of any enum's member it is not known which. */
+static bool check_enum(attempt *m, const schema *sc)
+{
+  const type *t = m->n == 1 ? m->out[0]->type : NULL;
+  if (!t || (t->kind != TYPE_ENUM && t->kind != TYPE_ANY_ENUM) || strcmp(sc->name, "prim::EnumValue") != 0 ||
+      (t->kind == TYPE_ENUM && type_equal(type_elem(t), sc->returns[0].type)))
+    return true;
+  WHY(m, "The value of %s is no %s.", TYPE_TEXT(m->e, t), TYPE_TEXT(m->e, sc->returns[0].type));
+  return false;
+}
+
 static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_args *a)
 {
   emitter *e = m->e;
@@ -408,7 +417,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
                             used, a->n);
     return false;
   }
-  return used_kwargs == a->n_kwargs || check_kwargs(m, sc, a);
+  return (used_kwargs == a->n_kwargs || check_kwargs(m, sc, a)) && check_enum(m, sc);
 }
 
 static void roll_back(emitter *e, const ir_node *mark)
@@ -624,7 +633,7 @@ bool em_has_method(emitter *e, const char *name, const type *self)
     if (at < 0 || !match_vars(&m, ops[i]->schema->args[at].type, self))
       continue;
     const type *want = eval_vars(e, &m.env, ops[i]->schema->args[at].type);
-    if (want && type_is_subtype(self, want))
+    if (want && em_is_subtype(e, self, want))
       return true;
   }
   return false;

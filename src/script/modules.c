@@ -149,11 +149,27 @@ ir_value *em_module_tuple(emitter *e, ir_value *v)
   return em_as_value(e, &items);
 }
 
+/* May an attribute of this type hold an object?  The key, known when it runs, may name any attribute. */
+static bool may_be_object(const type *t)
+{
+  switch ((int)t->kind) {
+  case TYPE_CLASS: case TYPE_INTERFACE: case TYPE_ANY: case TYPE_ANY_CLASS:
+    return true;
+  case TYPE_OPTIONAL: case TYPE_UNION:
+    for (uint32_t i = 0; i < t->n_elems; i++)
+      if (may_be_object(t->elems[i]))
+        return true;
+    return false;
+  default:
+    return false;
+  }
+}
+
 static sugared index_by_interface(emitter *e, ir_value *v, ir_value *index, const type *hint)
 {
   const class_info *c = v->type->cls;
   for (uint32_t i = 0; i < c->n_attrs; i++)
-    if (is_module_type(c->attrs[i].type) && !type_is_subtype(c->attrs[i].type, hint))
+    if (may_be_object(c->attrs[i].type) && !em_is_subtype(e, c->attrs[i].type, hint))
       FAIL(e, "Attribute %s is not of annotated type %s", c->attrs[i].name, TYPE_TEXT(e, hint));
   ir_value *in[2] = {v, index};
   return sugar_value(em_put_node(e, IR_MODULE_CONTAINER_INDEX, in, 2, hint));

@@ -43,7 +43,7 @@ static ir_value *emit_annotate(emitter *e, const ast_expr *x)
   const type *t = resolve_type(e->s, e->names, arg(x, 0));
   ir_value *v = em_convert(e, t, em_expr(e, arg(x, 1), t), true);
   bool forgot_optional = v->type->kind == TYPE_OPTIONAL && type_equal(v->type->elems[0], t);
-  if (!type_is_subtype(v->type, t) && !forgot_optional)
+  if (!em_is_subtype(e, v->type, t) && !forgot_optional)
     FAIL(e, "expected an expression of type %s but found %s", TYPE_TEXT(e, t), em_type_of(e, v));
   if (v->type->kind == TYPE_NONE && t->kind != TYPE_NONE) /* remember what the None is for */
     return em_constant_value(e, value_none(), t);
@@ -79,7 +79,7 @@ static sugared emit_create_object(emitter *e, const ast_expr *x)
 {
   check_count(e, x, 1, 1);
   sugared cls = em_sugared(e, arg(x, 0), NULL);
-  if (cls.kind != SUGAR_CLASS)
+  if (cls.kind != SUGAR_CLASS || cls.as.type->kind != TYPE_CLASS)
     FAIL(e, "__new__ needs a class");
   return sugar_value(em_put_node(e, IR_CREATE_OBJECT, NULL, 0, cls.as.type));
 }

@@ -453,7 +453,7 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
     FAIL(e, "Tried to set nonexistent attribute: %s. Did you forget to initialize it in __init__()?", name);
   const type *want = t->cls->attrs[slot].type;
   v = em_convert(e, want, v, true);
-  if (!type_is_subtype(v->type, want))
+  if (!em_is_subtype(e, v->type, want))
     FAIL(e, "Wrong type for attribute assignment. Expected %s but got %s", TYPE_TEXT(e, want),
          em_type_of(e, v));
   ir_value *in[2] = {object, v};

@@ -27,7 +27,11 @@ const type *em_tuple_of(emitter *e, const type *const *elems, uint32_t n)
 
 const type *em_unify(emitter *e, const type *a, const type *b, bool to_union)
 {
-  const type *t = type_unify(&e->p->types, a, b, to_union);
+  const type *t;
+  e->p->uninferred = NULL;
+  do
+    t = type_unify(&e->p->types, a, b, to_union);
+  while (program_infer_more(e->s, e->p));
   /* Unions and optionals always exist. */
   return to_union || a->kind == TYPE_NONE || b->kind == TYPE_NONE ? made(e->s, t) : t;
 }
@@ -155,6 +159,8 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
   last = last ? last + 1 : name;
   if (strcmp(last, "Tuple") == 0 || strcmp(last, "tuple") == 0)
     return made(s, type_tuple(ts, elems, n));
+  if (strcmp(last, "Union") == 0 && n == 0) /* it would be below every type */
+    session_fail(s, &at, "Union must have at least one type");
   if (strcmp(last, "Union") == 0)
     return made(s, type_union(ts, elems, n));
   if ((strcmp(last, "Dict") == 0 || strcmp(last, "dict") == 0) && n == 2) {

@@ -257,6 +257,7 @@ static void read_class(session *s, unit *u, binding *b, const char *qualified, c
   type *t = program_add_class(s, u->p, is_interface ? TYPE_INTERFACE : TYPE_CLASS, qualified);
   t->cls->is_module_interface = is_interface && class_has_base(cls, "Module");
   t->cls->is_open = !is_interface;
+  t->cls->is_partial = true;
   b->type = t;
   read_methods(s, u, t, &cls->body);
   if (b->marks & MARK_DATACLASS) {
@@ -265,6 +266,7 @@ static void read_class(session *s, unit *u, binding *b, const char *qualified, c
     ast_stmts made = parse_source(s, program_add_source(s, u->p, cls->name, text, len), PARSE_SKIP_BODIES);
     read_methods(s, u, t, &made);
   }
+  t->cls->is_partial = false;
   if (!is_interface)
     t->cls->complete = complete_class;
 }
