@@ -197,8 +197,8 @@ static rush_status flatten_dict(call_ctx *cx, const tree_spec *t, rush_value v, 
   return RUSH_OK;
 }
 
-rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
-                         uint32_t max, uint32_t *n)
+static rush_status flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
+                           uint32_t max, uint32_t *n)
 {
   const rush_value *items = NULL;
   size_t n_items = 0;
@@ -227,6 +227,15 @@ rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const c
     TRY(tree_flatten(cx, &t->children[i], items[i], place, leaves, max, n));
   }
   return RUSH_OK;
+}
+
+rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
+                         uint32_t max, uint32_t *n)
+{
+  TRY(call_enter(cx));
+  rush_status st = flatten(cx, t, v, where, leaves, max, n);
+  call_leave(cx);
+  return st;
 }
 
 /* -- Putting together -------------------------------------------------------------------------------------- */
@@ -270,7 +279,7 @@ static rush_status build_list(call_ctx *cx, const tree_spec *t, const rush_value
   return RUSH_OK;
 }
 
-rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
+static rush_status unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
 {
   rush_tuple *tuple;
 
@@ -292,4 +301,12 @@ rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *l
   }
   *out = value_heap_steal(RUSH_TAG_TUPLE, tuple);
   return RUSH_OK;
+}
+
+rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
+{
+  TRY(call_enter(cx));
+  rush_status st = unflatten(cx, t, leaves, n, out);
+  call_leave(cx);
+  return st;
 }
