@@ -103,6 +103,7 @@ static void merge_block(cse *c, ir_block *b)
 
   session_enter(c->s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(c->s);
     next = n->next;
     for (uint32_t i = 0; i < n->n_blocks; i++)
       merge_block(c, n->blocks[i]);

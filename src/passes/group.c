@@ -107,6 +107,7 @@ static uint32_t look_at(grouper *p, const ir_block *b)
   p->infos[0].stretch = NO_STRETCH;
   n = 1;
   for (ir_node *m = ir_block_first(b); m != b->ret; m = m->next, n++) {
+    session_poll(p->s);
     m->scratch = n;
     p->infos[n] = (node_info){.node = m, .stretch = NO_STRETCH};
     if (is_border(p->s, m)) {
