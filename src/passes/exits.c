@@ -398,8 +398,9 @@ static void inline_with_blocks(session *s, ir_block *b)
 
 /* -- Ifs in a row ------------------------------------------------------------------------------- */
 
-static void replace_in_copy(ir_node *n, const ir_node *first, const ir_block *branch)
+static void replace_in_copy(session *s, ir_node *n, const ir_node *first, const ir_block *branch)
 {
+  session_enter(s);
   for (uint32_t i = 0; i < n->n_inputs; i++) {
     ir_value *v = ir_node_input(n, i);
     if (v && v->node == first)
@@ -407,9 +408,10 @@ static void replace_in_copy(ir_node *n, const ir_node *first, const ir_block *br
   }
   for (uint32_t k = 0; k < n->n_blocks; k++) {
     for (ir_node *m = ir_block_first(n->blocks[k]); m != n->blocks[k]->ret; m = m->next)
-      replace_in_copy(m, first, branch);
-    replace_in_copy(n->blocks[k]->ret, first, branch);
+      replace_in_copy(s, m, first, branch);
+    replace_in_copy(s, n->blocks[k]->ret, first, branch);
   }
+  session_leave(s);
 }
 
 /* An If on a bool that the If before it sets to one constant in each branch joins that If. */
@@ -432,7 +434,7 @@ static bool join_next_if(session *s, ir_node *n)
     ir_node *last = to->ret->prev;
     ir_block_inline(s, from, to->ret, NULL, outs);
     for (ir_node *m = last->next; m != to->ret; m = m->next)
-      replace_in_copy(m, n, to);
+      replace_in_copy(s, m, n, to);
     for (uint32_t k = 0; k < n_outs; k++)
       ir_block_add_output(s, to, outs[k]->node == n ? ir_block_output(to, outs[k]->index) : outs[k]);
   }
