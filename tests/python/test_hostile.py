@@ -684,3 +684,18 @@ def test_guards_that_nest_without_end(guard: str) -> None:
     model["guards_code"] = [guard]
     with pytest.raises(RecursionError, match="nested too deep|recursion depth"):
         rushlight.load(changed(data, **{name.split("/", 1)[1]: json.dumps(model).encode()}))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"x = 0\n" + b"".join(b"    " + b"  " * i + b"if torch.eq(x, 0):\n" for i in range(240)) + b"    " + b"  " * 240 + b"x = 1\n    return x",
+        b"x0 = 1\n" + b"".join(b"    x%d = torch.add(x%d, %d)\n" % (i, i - 1, i) for i in range(1, 100000)) + b"    return x9",
+        b"x = [" + b"1, " * 500000 + b"1]\n    return torch.len(x)",
+        b"x = [" + b"'abc', 1, " * 50000 + b"1]\n    return torch.len(x)",
+        b"".join(b"if torch.eq(%d, 77):\n      return %d\n    " % (i, i) for i in range(900)) + b"return 0",
+    ],
+)
+def test_wide_and_deep_programs_end_at_their_limit(command: str, tmp_path: pathlib.Path, body: bytes) -> None:
+    said = limited(command, tmp_path / "a.pt", archive(body=body), seconds=0.1)
+    assert said == "" or "limit" in said
