@@ -238,10 +238,15 @@ typedef struct rush_context_options {
   rush_cpu cpu;
   bool no_reuse;         /* never let an operator write into a dying argument's buffer */
   rush_executor executor;
+  /* Bytes of stack that an outer call may use, counted from where it enters the library; 0: 262144 (256 KB).  Recursion
+   * that needs more (deep programs, deep values) ends in RUSH_ELIMIT, a RecursionError, 16 KB before.  On a thread's own
+   * stack the limit is also what the thread has left, so a large number is safe there.  On another stack (a fiber's,
+   * a coroutine's) its size cannot be known: give what a call finds left of it, where that is less than 256 KB. */
+  size_t stack_bytes;
 } rush_context_options;
 #define RUSH_CONTEXT_OPTIONS_INIT                                                                   \
   {sizeof(rush_context_options), NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, NULL, RUSH_CPU_NATIVE, false,          \
-   RUSH_EXECUTOR_DEFAULT}
+   RUSH_EXECUTOR_DEFAULT, 0}
 
 /* New.  `options` NULL: all defaults. */
 RUSH_API rush_status rush_context_create(const rush_context_options *options, rush_context **out,

@@ -526,6 +526,7 @@ static int module_exec(PyObject *m)
   rush_context_options options = RUSH_CONTEXT_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
 
+  options.stack_bytes = (size_t)64 << 20; /* all that a thread has, as in the interpreter itself */
   options.print = print_to_python;
   options.warn = warn_to_python;
   if (rush_context_create(&options, &st->context, &err) != RUSH_OK) {

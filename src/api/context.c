@@ -72,6 +72,7 @@ rush_status rush_context_create(const rush_context_options *o, rush_context **ou
       .limit_bytes = o->limit_bytes,
       .limit_seconds = o->limit_seconds,
       .limit_depth = o->limit_depth,
+      .stack_bytes = o->stack_bytes,
       .n_threads = o->n_threads,
       .print = o->print,
       .warn = o->warn,

@@ -18,16 +18,18 @@ typedef struct alias_job {
   rush_aliases *out;
 } alias_job;
 
-static void note_values(const alias_info *a, const ir_block *b, uint32_t *groups)
+static void note_values(session *s, const alias_info *a, const ir_block *b, uint32_t *groups)
 {
+  session_enter(s);
   for (const ir_node *n = b->param;; n = n == b->param ? ir_block_first(b) : n->next) {
     for (uint32_t i = 0; i < n->n_outputs; i++)
       groups[n->outputs[i]->id] = alias_group(a, n->outputs[i]);
     for (uint32_t i = 0; i < n->n_blocks; i++)
-      note_values(a, n->blocks[i], groups);
+      note_values(s, a, n->blocks[i], groups);
     if (n == b->ret)
-      return;
+      break;
   }
+  session_leave(s);
 }
 
 static void analyse(session *s, edit *e)
@@ -44,7 +46,7 @@ static void analyse(session *s, edit *e)
   if (!out)
     session_check(s, call_nomem(s->cx));
   *out = (rush_aliases){e->g->ctx, n, (uint32_t *)(void *)(out + 1), n_bytes};
-  note_values(a, e->g->block, out->groups);
+  note_values(s, a, e->g->block, out->groups);
   for (uint32_t i = 0, group; i < alias_n_writes(a); i++) {
     (void)alias_write(a, i, &group);
     if (group < n_groups)

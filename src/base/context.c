@@ -8,6 +8,8 @@
 #include "base/cpu.h"
 
 #define DEFAULT_DEPTH 1000
+/* A call begins a few frames above call_ctx_init, and its later frames may lie above that one's. */
+#define ENTRY_SLACK 4096
 
 /* -- Context ------------------------------------------------------------------------------------ */
 
@@ -25,6 +27,9 @@ static rush_status check_options(const context_options *opt, rush_error *err)
   if (!(opt->limit_seconds >= 0))
     return error_set(err, RUSH_EARGUMENT, "limit_seconds must not be negative, got %g",
                      opt->limit_seconds);
+  if (opt->stack_bytes && opt->stack_bytes < 2 * STACK_RESERVE)
+    return error_set(err, RUSH_EARGUMENT, "stack_bytes must be 0 (the default) or at least %zu, got %zu",
+                     2 * STACK_RESERVE, opt->stack_bytes);
   return check_cpu(opt->cpu, err);
 }
 
@@ -41,6 +46,8 @@ rush_status context_new(const context_options *opt, context **out, rush_error *e
   c->opt = *opt;
   if (!c->opt.limit_depth)
     c->opt.limit_depth = DEFAULT_DEPTH;
+  if (!c->opt.stack_bytes)
+    c->opt.stack_bytes = STACK_DEFAULT;
   mem_init(c);
   atomic_init(&c->refs, 1);
   pthread_mutex_init(&c->lock, NULL);
@@ -181,6 +188,9 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
     .err = err,
     .deadline_ns = UINT64_MAX,
     .limit_depth = c->opt.limit_depth,
+    .stack_entry = (uintptr_t)__builtin_frame_address(0) + ENTRY_SLACK,
+    .stack_room = c->opt.stack_bytes - STACK_RESERVE < STACK_UNMEASURED ? c->opt.stack_bytes - STACK_RESERVE
+                                                                        : STACK_UNMEASURED,
     .grad_mode = true,
     .no_reuse = c->opt.no_reuse,
     .watch = context_slot_get(c, SLOT_SPECIAL) ? CALL_SPECIAL : 0,
@@ -240,12 +250,34 @@ uint32_t context_number(context *c, _Atomic uint32_t *number)
   return had;
 }
 
-rush_status call_enter(call_ctx *cx)
+/* Count `here` from a new entry if the call went on elsewhere than it began, and set the room below it. */
+static void measure_stack(call_ctx *cx, uintptr_t here)
 {
-  if (UNLIKELY(cx->depth >= cx->limit_depth))
+  uintptr_t low = 0, high = 0, entry = cx->stack_entry;
+  const size_t most = cx->ctx->opt.stack_bytes;
+  const bool own = thread_stack(&low, &high) && here >= low && here < high;
+  const bool moved = here > entry || (own ? entry >= high : (entry - here) / 4 > most);
+
+  if (moved)
+    entry = here;
+  size_t left = own && entry - low < most ? entry - low : most;
+  cx->stack_entry = entry;
+  cx->stack_room = left > STACK_RESERVE ? left - STACK_RESERVE : 0;
+}
+
+rush_status call_enter_deep(call_ctx *cx)
+{
+  const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+  if (cx->depth >= cx->limit_depth)
     return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
                           "maximum recursion depth exceeded: the limit is %u", cx->limit_depth);
-  cx->depth++;
+  measure_stack(cx, here);
+  if (cx->stack_entry - here > cx->stack_room)
+    return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
+                          "maximum recursion depth exceeded: the stack has room for %zu bytes below the outermost call "
+                          "(stack_bytes of the context's options, and what the thread has)",
+                          cx->stack_room);
   return RUSH_OK;
 }
 

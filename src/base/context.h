@@ -95,6 +95,7 @@ typedef struct context_options {
   size_t limit_bytes;  /* 0: none */
   double limit_seconds; /* per outer call; 0: none */
   uint32_t limit_depth; /* recursion and nesting; 0: the default, 1000 */
+  size_t stack_bytes;   /* of the thread's stack that an outer call may use; 0: the default, 256 KB */
   int n_threads;       /* 0: as many as the machine has */
   void (*print)(void *user, const char *text, size_t len); /* prim::Print; NULL: stdout */
   void (*warn)(void *user, const char *text);              /* aten::warn; NULL: stderr */
@@ -142,6 +143,8 @@ struct call_ctx {
   atomic_bool *cancel;  /* set from another thread, or NULL */
   uint32_t depth;       /* current recursion */
   uint32_t limit_depth;
+  uintptr_t stack_entry; /* where the outermost call entered: the stack grows down from here */
+  size_t stack_room;     /* bytes below stack_entry that may be used before call_enter_deep looks */
   bool grad_mode;     /* torch.is_grad_enabled() of this call */
   bool no_reuse;
   uint8_t watch;      /* CALL_*: what op_call has to look at besides; mostly 0 */
@@ -182,8 +185,35 @@ static inline bool call_over_at(const call_ctx *cx, int64_t step)
 }
 /* The number that stands for a value where Python shows its address: *number, or the context's next one, kept there. */
 uint32_t context_number(context *c, _Atomic uint32_t *number);
-/* One recursion deeper; RUSH_ELIMIT beyond limit_depth.  call_leave after success. */
-rush_status call_enter(call_ctx *cx) RUSH_CHECKED;
+/* Recursion is bounded by a count (limit_depth) and by bytes of stack, whichever is met first.
+ *
+ * The bytes are counted from the outermost entry (call_ctx_init).  At first STACK_UNMEASURED of them are free, for asking
+ * the system what a thread has is slow; below that call_enter_deep asks once: the limit becomes what the thread has left
+ * less STACK_RESERVE, at most context_options.stack_bytes less STACK_RESERVE.  A stack that is not the thread's own (a
+ * fiber's) has no bounds that can be asked for: there the option alone counts.  A call that goes on elsewhere (another
+ * thread, a fiber) than it began is measured anew from there. */
+#ifdef RUSH_SANITIZED /* frames are several times as large */
+#define STACK_SCALE 4
+#else
+#define STACK_SCALE 1
+#endif
+#define STACK_DEFAULT ((size_t)STACK_SCALE << 18)    /* bytes: what an outer call may use unless the host says more */
+#define STACK_UNMEASURED ((size_t)1 << 16)           /* bytes that are used before the thread's are asked for */
+#define STACK_RESERVE ((size_t)STACK_SCALE << 14)    /* bytes left for what does not recurse: kernels, printf */
+static inline bool call_stack_is_low(const call_ctx *cx)
+{
+  return cx->stack_entry - (uintptr_t)__builtin_frame_address(0) > cx->stack_room;
+}
+/* The slow part of call_enter: a limit is met, or the stack was not measured yet.  Does not count. */
+rush_status call_enter_deep(call_ctx *cx) RUSH_CHECKED;
+/* One recursion deeper; RUSH_ELIMIT beyond limit_depth or the stack's limit.  call_leave after success. */
+RUSH_CHECKED static inline rush_status call_enter(call_ctx *cx)
+{
+  if (UNLIKELY(cx->depth >= cx->limit_depth || call_stack_is_low(cx)))
+    TRY(call_enter_deep(cx));
+  cx->depth++;
+  return RUSH_OK;
+}
 static inline void call_leave(call_ctx *cx) { cx->depth--; }
 /* What to say when mem_alloc returned NULL: RUSH_ENOMEM, or RUSH_ELIMIT with the numbers when it was the
  * context's limit that refused. */

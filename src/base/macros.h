@@ -5,6 +5,14 @@
 #ifndef RUSH_BASE_MACROS_H
 #define RUSH_BASE_MACROS_H
 
+#if defined(__SANITIZE_ADDRESS__)
+#define RUSH_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RUSH_SANITIZED 1
+#endif
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -16,11 +16,8 @@ struct session_border {
   rush_status status;
   deferred *newest;
   const trail *trail; /* what is being compiled, innermost first */
-  uint32_t polls; /* session_enter looks at the clock once in POLL_EVERY times */
   arena mem;
 };
-
-#define POLL_EVERY 64
 
 /* Calls body behind the setjmp: its own function, so that no variable of session_run can be clobbered. */
 static rush_status run_body(session *s, void (*body)(session *s, void *arg), void *arg)
@@ -236,12 +233,10 @@ void *session_keep(session *s, void *object)
   return object;
 }
 
-void session_enter(session *s)
+_Noreturn void session_too_deep(session *s)
 {
-  if (UNLIKELY(s->depth >= s->cx->limit_depth))
-    leave(s, error_set_type(s->cx->err, RUSH_ELIMIT, "RecursionError",
-                            "the input is nested too deep: the limit is %u", s->cx->limit_depth));
-  s->depth++;
-  if (++s->border->polls % POLL_EVERY == 0)
-    session_check(s, call_poll(s->cx));
+  leave(s, error_set_type(s->cx->err, RUSH_ELIMIT, "RecursionError",
+                          "the input is nested too deep: the limit is %u", s->cx->limit_depth));
 }
+
+void session_look(session *s) { session_check(s, call_poll(s->cx)); }

@@ -19,6 +19,7 @@ struct session {
   call_ctx *cx;   /* limits and the error to fill */
   arena *mem;     /* scratch of this session, freed at the border */
   uint32_t depth; /* nesting of the input being read: session_enter */
+  uint32_t steps; /* session_poll: looks at the clock once in SESSION_STEPS of them */
   struct session_border *border; /* private */
 };
 
@@ -50,10 +51,29 @@ void session_defer(session *s, void (*fn)(void *object), void *object);
 /* Undo the deferral of `object` and return it: it survives the session. */
 void *session_keep(session *s, void *object);
 
-/* One level deeper into nested input; leaves with RUSH_ELIMIT beyond the limit.  Also polls. */
-void session_enter(session *s);
-static inline void session_leave(session *s) { s->depth--; }
+/* In every loop over what the input is long in, one step of it: leaves when the deadline has passed or the call was
+ * cancelled.  Cheap; a step should take no longer than some 100 us. */
+#define SESSION_STEPS 64
+void session_look(session *s); /* at the clock, now */
+static inline void session_poll(session *s)
+{
+  if (UNLIKELY(++s->steps % SESSION_STEPS == 0))
+    session_look(s);
+}
 
+/* One level deeper into nested input; leaves with RUSH_ELIMIT beyond limit_depth or the stack's limit (base/context.h).
+ * Also polls. */
+_Noreturn void session_too_deep(session *s);
+static inline void session_enter(session *s)
+{
+  if (UNLIKELY(s->depth >= s->cx->limit_depth))
+    session_too_deep(s);
+  if (UNLIKELY(call_stack_is_low(s->cx)))
+    session_check(s, call_enter_deep(s->cx));
+  s->depth++;
+  session_poll(s);
+}
+static inline void session_leave(session *s) { s->depth--; }
 
 /* The text of *t, in the arena; *t is freed whatever happens. */
 char *session_take_text(session *s, text_buf *t);

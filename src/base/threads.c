@@ -32,6 +32,31 @@
 /* A call with a deadline is looked at about this often: half of it is the longest that is asked for at once. */
 #define WATCH_NS 1000000
 
+bool thread_stack(uintptr_t *low, uintptr_t *high)
+{
+#if defined(__linux__)
+  pthread_attr_t attr;
+  void *start = NULL;
+  size_t n_bytes = 0;
+
+  if (pthread_getattr_np(pthread_self(), &attr) != 0)
+    return false;
+  bool ok = pthread_attr_getstack(&attr, &start, &n_bytes) == 0;
+  pthread_attr_destroy(&attr);
+  *low = (uintptr_t)start;
+  *high = *low + n_bytes;
+  return ok;
+#elif defined(__APPLE__)
+  *high = (uintptr_t)pthread_get_stackaddr_np(pthread_self());
+  *low = *high - pthread_get_stacksize_np(pthread_self());
+  return true;
+#else
+  (void)low;
+  (void)high;
+  return false;
+#endif
+}
+
 typedef struct job {
   void (*fn)(void *arg, int64_t begin, int64_t end);
   void *arg;

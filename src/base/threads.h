@@ -20,6 +20,10 @@ typedef pthread_mutex_t mutex;
 static inline void mutex_lock(mutex *m) { pthread_mutex_lock(m); }
 static inline void mutex_unlock(mutex *m) { pthread_mutex_unlock(m); }
 
+/* The calling thread's own stack: its lowest address and the end behind its highest.  False where the system does not
+ * say.  Slow: the main thread's is read from /proc. */
+bool thread_stack(uintptr_t *low, uintptr_t *high);
+
 /* A host's pool: run(user, fn, arg, n) calls fn(arg, i) for every i in [0, n), on any thread, in any order, one
  * after the other or at once, and returns when all are done.  fn takes what work is left, so calls that come
  * late find none; it never jumps, fails or throws. */

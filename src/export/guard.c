@@ -12,11 +12,11 @@ typedef struct guard_reader {
   arena *mem;
   const exported *e;
   const char *p;
-  int depth, n;
+  int n;
   bool failed;
 } guard_reader;
 
-#define MOST_TERMS 2000 /* of a condition: it is gone through by recursion */
+#define MOST_TERMS 2000 /* of a condition */
 
 static const guard *read_or(guard_reader *r);
 
@@ -152,10 +152,8 @@ static const guard *read_two(guard_reader *r, guard_op op)
 static const guard *read_atom(guard_reader *r)
 {
   skip(r);
-  if (++r->depth > 200 || r->failed) {
-    r->failed = true;
+  if (r->failed)
     return NULL;
-  }
   const guard *g = NULL;
   if (accept(r, "(")) {
     g = read_or(r);
@@ -180,23 +178,24 @@ static const guard *read_atom(guard_reader *r)
   } else {
     r->failed = true;
   }
-  r->depth--;
   return g;
 }
 
+/* All recursion of the grammar but that of `not` comes through here. */
 static const guard *read_power(guard_reader *r)
 {
+  const guard *g;
+
+  session_enter(r->s);
   if (accept(r, "-")) {
-    if (++r->depth > 200) {
-      r->failed = true;
-      return NULL;
-    }
-    const guard *a = read_power(r);
-    r->depth--;
-    return make(r, GUARD_NEG, a, NULL);
+    g = make(r, GUARD_NEG, read_power(r), NULL);
+  } else {
+    g = read_atom(r);
+    if (!r->failed && accept(r, "**"))
+      g = make(r, GUARD_POW, g, read_power(r));
   }
-  const guard *g = read_atom(r);
-  return accept(r, "**") ? make(r, GUARD_POW, g, read_power(r)) : g;
+  session_leave(r->s);
+  return g;
 }
 
 static const guard *read_term(guard_reader *r)
@@ -238,8 +237,12 @@ static const guard *read_comparison(guard_reader *r)
   static const struct { const char *token; guard_op op; } ops[] = {
       {"==", GUARD_EQ}, {"!=", GUARD_NE}, {"<=", GUARD_LE}, {">=", GUARD_GE}, {"<", GUARD_LT}, {">", GUARD_GT}};
 
-  if (accept(r, "not"))
-    return make(r, GUARD_NOT, read_comparison(r), NULL);
+  if (accept(r, "not")) {
+    session_enter(r->s);
+    const guard *inner = read_comparison(r);
+    session_leave(r->s);
+    return make(r, GUARD_NOT, inner, NULL);
+  }
   const guard *a = read_sum(r), *all = NULL;
   for (size_t i = 0; i < COUNT_OF(ops) && !r->failed; i++) {
     if (!accept(r, ops[i].token))
@@ -281,8 +284,19 @@ static const struct shown_op { const char *word; int bind; } shown_ops[] = {
     [GUARD_LE] = {" <= ", BIND_COMPARE},  [GUARD_GT] = {" > ", BIND_COMPARE},   [GUARD_GE] = {" >= ", BIND_COMPARE},
     [GUARD_AND] = {" and ", BIND_AND},    [GUARD_OR] = {" or ", BIND_OR}};
 
-static void show(text_buf *t, const exported *e, const guard *g, int bind)
+typedef struct shower {
+  session *s;
+  text_buf *t;
+  const exported *e;
+} shower;
+
+static void show(const shower *w, const guard *g, int bind);
+
+static void show_op(const shower *w, const guard *g, int bind)
 {
+  text_buf *t = w->t;
+  const exported *e = w->e;
+
   switch (g->op) {
   case GUARD_INT:
     text_printf(t, "%lld", (long long)g->value);
@@ -297,9 +311,9 @@ static void show(text_buf *t, const exported *e, const guard *g, int bind)
   case GUARD_MIN:
   case GUARD_MAX:
     text_puts(t, g->op == GUARD_MIN ? "min(" : "max(");
-    show(t, e, g->a, BIND_OR);
+    show(w, g->a, BIND_OR);
     text_puts(t, ", ");
-    show(t, e, g->b, BIND_OR);
+    show(w, g->b, BIND_OR);
     text_putc(t, ')');
     return;
   case GUARD_NEG:
@@ -307,7 +321,7 @@ static void show(text_buf *t, const exported *e, const guard *g, int bind)
     int own = g->op == GUARD_NEG ? BIND_FACTOR : BIND_NOT;
     text_puts(t, bind > own ? "(" : "");
     text_puts(t, g->op == GUARD_NEG ? "-" : "not ");
-    show(t, e, g->a, own);
+    show(w, g->a, own);
     text_puts(t, bind > own ? ")" : "");
     return;
   }
@@ -317,10 +331,17 @@ static void show(text_buf *t, const exported *e, const guard *g, int bind)
   const struct shown_op *op = &shown_ops[g->op];
   bool right = g->op == GUARD_POW, tight = op->bind == BIND_COMPARE;
   text_puts(t, bind > op->bind ? "(" : "");
-  show(t, e, g->a, op->bind + (right || tight));
+  show(w, g->a, op->bind + (right || tight));
   text_puts(t, op->word);
-  show(t, e, g->b, op->bind + !right);
+  show(w, g->b, op->bind + !right);
   text_puts(t, bind > op->bind ? ")" : "");
+}
+
+static void show(const shower *w, const guard *g, int bind)
+{
+  session_enter(w->s);
+  show_op(w, g, bind);
+  session_leave(w->s);
 }
 
 static void free_text(void *t) { text_free(t); }
@@ -331,7 +352,7 @@ static const char *shown_text(session *s, arena *mem, const exported *e, const g
 
   text_init(t, s->cx->ctx);
   session_defer(s, free_text, t);
-  show(t, e, g, BIND_OR);
+  show(&(shower){s, t, e}, g, BIND_OR);
   if (text_failed(t))
     session_check(s, call_nomem(s->cx));
   char *out = session_alloc_in(s, mem, t->len + 1);
@@ -397,8 +418,17 @@ static bool same_constant(rush_value want, rush_value got)
   return want.tag == RUSH_TAG_STRING && got.tag == RUSH_TAG_STRING && str_eq(value_str(want), value_str(got));
 }
 
-static int64_t eval(const guard *g, const rush_value *leaves)
+typedef struct checker {
+  call_ctx *cx;
+  const rush_value *leaves;
+  rush_status st; /* sticky: the recursion's limit */
+} checker;
+
+static int64_t eval(checker *k, const guard *g);
+
+static int64_t eval_op(checker *k, const guard *g)
 {
+  const rush_value *leaves = k->leaves;
   rush_value v;
   int64_t a, b;
 
@@ -416,16 +446,16 @@ static int64_t eval(const guard *g, const rush_value *leaves)
                ? v.as.tensor->sizes[g->value]
                : -1;
   case GUARD_AND:
-    return eval(g->a, leaves) && eval(g->b, leaves);
+    return eval(k, g->a) && eval(k, g->b);
   case GUARD_OR:
-    return eval(g->a, leaves) || eval(g->b, leaves);
+    return eval(k, g->a) || eval(k, g->b);
   case GUARD_NOT:
-    return !eval(g->a, leaves);
+    return !eval(k, g->a);
   default:
     break;
   }
-  a = eval(g->a, leaves);
-  b = g->b ? eval(g->b, leaves) : 0;
+  a = eval(k, g->a);
+  b = g->b ? eval(k, g->b) : 0;
   switch (g->op) {
   case GUARD_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
   case GUARD_SUB: return (int64_t)((uint64_t)a - (uint64_t)b);
@@ -446,9 +476,20 @@ static int64_t eval(const guard *g, const rush_value *leaves)
   }
 }
 
+static int64_t eval(checker *k, const guard *g)
+{
+  if (k->st != RUSH_OK || (k->st = call_enter(k->cx)) != RUSH_OK)
+    return 0;
+  const int64_t v = eval_op(k, g);
+  call_leave(k->cx);
+  return v;
+}
+
 rush_status guard_check(call_ctx *cx, const guard *g, const rush_value *leaves)
 {
-  if (eval(g, leaves))
-    return RUSH_OK;
+  checker k = {cx, leaves, RUSH_OK};
+
+  if (eval(&k, g) || k.st != RUSH_OK)
+    return k.st;
   return error_set_type(cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s", g->text);
 }

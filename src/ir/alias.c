@@ -119,12 +119,15 @@ static void add_value(alias_info *a, ir_value *v) { v->scratch = new_group(a); }
 
 static void add_values(alias_info *a, const ir_block *b)
 {
+  session_enter(a->s);
   for (const ir_node *n = b->param; n != b->ret; n = n == b->param ? ir_block_first(b) : n->next) {
+    session_poll(a->s);
     for (uint32_t i = 0; i < n->n_outputs; i++)
       add_value(a, n->outputs[i]);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       add_values(a, n->blocks[i]);
   }
+  session_leave(a->s);
 }
 
 /* -- Known conditions ------------------------------------------------------------------------------ */
@@ -408,18 +411,22 @@ static alias_info *begin(session *s, const ir_graph *g, bool training, summary *
 /* In groups of the callee: index of the first argument in the group of entry i. */
 static void fill_summary(summary *m, const alias_info *a, const ir_graph *g)
 {
-  uint32_t *roots = session_array(a->s, uint32_t, (size_t)m->n + 2);
+  uint32_t *first = session_array(a->s, uint32_t, a->n); /* by group: its first entry + 1, or 0 */
 
   for (uint32_t i = 0; i < m->n + 2; i++) {
     const ir_value *v = i < m->n                                  ? ir_block_input(g->block, i)
                         : i == m->n && ir_block_n_outputs(g->block) ? ir_block_output(g->block, 0)
                                                                   : NULL;
-    roots[i] = i == m->n + 1 ? root_of(a, 0) : v && alias_type_has_memory(v->type) ? root_of(a, v->scratch) : NO_GROUP;
-    m->written[i] = roots[i] != NO_GROUP && i != m->n && a->written[roots[i]] != 0;
+    const uint32_t root = i == m->n + 1 ? root_of(a, 0) : v && alias_type_has_memory(v->type) ? root_of(a, v->scratch) : NO_GROUP;
+    session_poll(a->s);
     m->group[i] = i;
-    for (uint32_t k = 0; k < i && m->group[i] == i; k++)
-      if (roots[i] != NO_GROUP && roots[k] == roots[i])
-        m->group[i] = k;
+    if (root == NO_GROUP)
+      continue;
+    m->written[i] = i != m->n && a->written[root] != 0;
+    if (first[root])
+      m->group[i] = first[root] - 1;
+    else
+      first[root] = i + 1;
   }
   if (ir_block_n_outputs(g->block) == 1)
     m->result = known(a, ir_block_output(g->block, 0));
@@ -428,6 +435,7 @@ static void fill_summary(summary *m, const alias_info *a, const ir_graph *g)
 /* NULL: not known, a recursion. */
 static const summary *summarise(alias_info *a, function *f, uint64_t yes, uint64_t no)
 {
+  session_poll(a->s);
   for (summary *m = *a->summaries; m; m = m->next)
     if (m->f == f && m->yes == yes && m->no == no)
       return m->done ? m : NULL;
@@ -469,12 +477,15 @@ alias_info *alias_analyse_all(session *s, const ir_graph *g)
   alias_info *a = begin(s, g, false, (summary **)session_alloc(s, sizeof(summary *)));
 
   a->all = true;
-  for (uint32_t i = 1; i < ir_block_n_inputs(g->block); i++) /* a caller may give one thing twice */
-    for (uint32_t k = i; k-- > 0;)
-      if (alias_type_has_memory(ir_block_input(g->block, k)->type)) {
-        join_values(a, ir_block_input(g->block, i), ir_block_input(g->block, k));
-        break;
-      }
+  const ir_value *before = NULL; /* the last argument that has memory */
+  for (uint32_t i = 0; i < ir_block_n_inputs(g->block); i++) { /* a caller may give one thing twice */
+    const ir_value *v = ir_block_input(g->block, i);
+    if (!alias_type_has_memory(v->type))
+      continue;
+    if (before)
+      join_values(a, v, before);
+    before = v;
+  }
   visit_block(a, g->block);
   return a;
 }

@@ -335,6 +335,7 @@ static void parser_free(void *arg)
 /* Numbers of named values show nowhere; they only must not meet those that do. */
 static void renumber_named(ir_parser *p, ir_block *b)
 {
+  session_enter(p->s);
   for (ir_node *n = b->param;; n = n == b->param ? ir_block_first(b) : n->next) {
     for (uint32_t i = 0; i < n->n_outputs; i++)
       if (n->outputs[i]->name)
@@ -342,8 +343,9 @@ static void renumber_named(ir_parser *p, ir_block *b)
     for (uint32_t i = 0; i < n->n_blocks; i++)
       renumber_named(p, n->blocks[i]);
     if (n == b->ret)
-      return;
+      break;
   }
+  session_leave(p->s);
 }
 
 static ir_graph *parse_graph(session *s, type_store *ts, const char *text, ir_tensors tensors, program *places)

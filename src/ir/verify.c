@@ -403,6 +403,7 @@ static void check_block(const verifier *v, const ir_block *b)
     check_name(v, b->param, p);
   }
   for (const ir_node *n = ir_block_first(b);; n = n->next) {
+    session_poll(v->s);
     if (n->block != b || n->next->prev != n)
       broken(v, n, "the ring of a block is cut");
     if (n->order <= order)

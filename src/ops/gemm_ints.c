@@ -6,10 +6,18 @@
 
 enum { MOST_DEPTH = 512, GRAIN_MACS = 65536 }; /* k of a panel that is packed at a time */
 
+enum { BLOCK_ROWS = 64 };
+
+/* What a task packs and adds up: too large for small stacks. */
+typedef struct scratch {
+  uint64_t panel[MOST_DEPTH][INT_COLS], rows_of_a[INT_ROWS][MOST_DEPTH], sums[BLOCK_ROWS * INT_COLS];
+} scratch;
+
 typedef struct job {
   call_ctx *cx;
   const gemm_args *g;
   const dot_loops *loops;
+  atomic_bool nomem;
 } job;
 
 /* n elements `stride` apart, as 64-bit integers `step` apart. */
@@ -56,13 +64,13 @@ static void run_dots(void *arg, int64_t begin, int64_t end)
 }
 
 /* Rows [begin, end) times one panel of columns, piece by piece of k. */
-static void run_panel(const job *j, int64_t begin, int64_t end, int64_t c0, uint64_t *sums)
+static void run_panel(const job *j, int64_t begin, int64_t end, int64_t c0, scratch *x)
 {
   const gemm_args *g = j->g;
   const int64_t cols = i64_min(INT_COLS, g->n - c0), item = (int64_t)dtype_bytes(g->dtype);
-  uint64_t panel[MOST_DEPTH][INT_COLS], rows_of_a[INT_ROWS][MOST_DEPTH];
+  uint64_t (*panel)[INT_COLS] = x->panel, (*rows_of_a)[MOST_DEPTH] = x->rows_of_a, *sums = x->sums;
   if (cols < INT_COLS)
-    memset(panel, 0, sizeof panel);
+    memset(panel, 0, sizeof x->panel);
   for (int64_t k0 = 0; k0 < g->k && !call_over(j->cx); k0 += MOST_DEPTH) {
     const int64_t k = i64_min(MOST_DEPTH, g->k - k0);
     for (int64_t i = 0; i < k && g->b.cs == 1; i++)
@@ -98,23 +106,27 @@ static void run_panel(const job *j, int64_t begin, int64_t end, int64_t c0, uint
     }
 }
 
-enum { BLOCK_ROWS = 64 };
-
 /* Tasks: blocks of rows times a panel, blocks fastest. */
 static void run_panels(void *arg, int64_t begin, int64_t end)
 {
-  const job *j = arg;
+  job *j = arg;
   const int64_t n_blocks = (j->g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
-  uint64_t sums[BLOCK_ROWS * INT_COLS];
+  scratch *x = mem_alloc_data(j->cx->ctx, sizeof *x);
+  if (!x) {
+    atomic_store_explicit(&j->nomem, true, memory_order_relaxed);
+    return;
+  }
   for (int64_t t = begin; t < end; t++) {
     const int64_t row = t % n_blocks * BLOCK_ROWS;
-    run_panel(j, row, i64_min(row + BLOCK_ROWS, j->g->m), t / n_blocks * INT_COLS, sums);
+    run_panel(j, row, i64_min(row + BLOCK_ROWS, j->g->m), t / n_blocks * INT_COLS, x);
   }
+  mem_free_data(j->cx->ctx, x, sizeof *x);
 }
 
 rush_status gemm_ints(call_ctx *cx, const gemm_args *g)
 {
-  job j = {cx, g, ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))()};
+  job j = {.cx = cx, .g = g, .loops = ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))()};
+  atomic_init(&j.nomem, false);
   if (g->k == 0) {
     for (int64_t i = 0; i < g->m; i++)
       for (int64_t c = 0; c < g->n; c++)
@@ -125,5 +137,6 @@ rush_status gemm_ints(call_ctx *cx, const gemm_args *g)
     return parallel_for(cx, g->m, i64_max(1, GRAIN_MACS / i64_max(1, g->n * g->k)), run_dots, &j);
   const int64_t n_blocks = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS, n_panels = (g->n + INT_COLS - 1) / INT_COLS;
   const int64_t macs = i64_max(1, i64_min(g->m, BLOCK_ROWS) * g->k * INT_COLS);
-  return parallel_for(cx, n_blocks * n_panels, i64_max(1, GRAIN_MACS / macs), run_panels, &j);
+  TRY(parallel_for(cx, n_blocks * n_panels, i64_max(1, GRAIN_MACS / macs), run_panels, &j));
+  return atomic_load_explicit(&j.nomem, memory_order_relaxed) ? call_nomem(cx) : RUSH_OK;
 }

@@ -9,7 +9,8 @@
 ISA_DECLARE(const tape_isa *, tape_isa, (void));
 
 #define SLOT_BYTES 4096
-#define N_SLOTS (RUN_MAX_REGS + 1) /* one a register, and one for gathering */
+#define FAULT_NOMEM 256u /* beside what instructions report */
+#define FEW_BYTES 4096 /* of all slots: short ranges need no more, and long ones are worth an allocation */
 #define GRAIN 32768                 /* elements a thread takes at least */
 #define ROW_MIN 256                 /* shorter rows are gathered across their ends */
 
@@ -73,6 +74,7 @@ typedef struct plan {
   bool flat;
   bool redirect;  /* the last instruction writes the (only) result where it belongs */
   int64_t block;  /* elements */
+  call_ctx *cx;
   uint64_t fixed; /* instructions that give the same for all blocks */
   atomic_uint fault;
 } plan;
@@ -327,9 +329,12 @@ static void walk(const tape_isa *isa, const tensor_iter *it, const operand *o, c
 
 typedef struct worker { /* one thread's */
   const plan *p;
-  char (*slots)[SLOT_BYTES];
+  char *slots;   /* one a register, and one for gathering */
+  size_t stride; /* bytes of a slot */
   void *regs[RUN_MAX_REGS];
 } worker;
+
+static char *slot_of(const worker *w, int i) { return w->slots + (size_t)i * w->stride; }
 
 static void convert(const tape_isa *isa, int64_t n, void *dst, uint8_t to, const void *src,
                     uint8_t from)
@@ -341,7 +346,7 @@ static void convert(const tape_isa *isa, int64_t n, void *dst, uint8_t to, const
 static void load(worker *w, int i, const operand *o, const void *src, int64_t n)
 {
   const tape_isa *isa = w->p->run->isa;
-  char *slot = w->slots[i];
+  char *slot = slot_of(w, i);
   tape_convert *fn = isa->load[o->dtype];
   if (!fn) {
     if (o->natural == o->type)
@@ -370,20 +375,20 @@ static void load_fixed(worker *w, int64_t n)
   const plan *p = w->p;
   const point_run *r = p->run;
   for (int i = 0; i < r->n_regs; i++)
-    w->regs[i] = w->slots[i];
+    w->regs[i] = slot_of(w, i);
   for (int i = 0; i < r->n_inputs; i++) {
     if (!r->inputs[i].tensor) {
-      fill_number(w->slots[i], n, (tape_type)r->inputs[i].type, &r->inputs[i].number);
+      fill_number(slot_of(w, i), n, (tape_type)r->inputs[i].type, &r->inputs[i].number);
     } else if (p->in[i].single) {
       load(w, i, &p->in[i], p->in[i].data, 1);
       char one[16];
       size_t bytes = tape_type_bytes((tape_type)p->in[i].type);
-      memcpy(one, w->slots[i], bytes);
-      r->isa->fill(n, w->slots[i], one, (int64_t)bytes);
+      memcpy(one, slot_of(w, i), bytes);
+      r->isa->fill(n, slot_of(w, i), one, (int64_t)bytes);
     }
   }
   for (int i = 0; i < r->n_consts; i++)
-    fill_number(w->slots[r->n_inputs + i], n, (tape_type)r->consts[i].type, &r->consts[i].number);
+    fill_number(slot_of(w, r->n_inputs + i), n, (tape_type)r->consts[i].type, &r->consts[i].number);
 }
 
 /* Inputs of the block of n elements that starts at `pos`. */
@@ -406,13 +411,13 @@ static void load_block(worker *w, int64_t pos, const position *x, int64_t n)
       src = position_of(x, &p->it, o);
       if (!o->direct) {
         load(w, i, o, src, 1);
-        src = memcpy(one, w->slots[i], (size_t)bytes);
+        src = memcpy(one, slot_of(w, i), (size_t)bytes);
       }
-      r->isa->fill(n, w->slots[i], src, bytes);
-      w->regs[i] = w->slots[i];
+      r->isa->fill(n, slot_of(w, i), src, bytes);
+      w->regs[i] = slot_of(w, i);
       continue;
     } else {
-      src = o->direct ? w->slots[i] : w->slots[RUN_MAX_REGS];
+      src = o->direct ? slot_of(w, i) : slot_of(w, w->p->run->n_regs);
       walk(r->isa, &p->it, o, x, n, src, true);
     }
     if (o->direct)
@@ -427,7 +432,7 @@ static void store_block(worker *w, int k, int64_t pos, const position *x, int64_
   const plan *p = w->p;
   const operand *o = &p->out[k];
   const tape_isa *isa = p->run->isa;
-  char *scratch = w->slots[RUN_MAX_REGS];
+  char *scratch = slot_of(w, w->p->run->n_regs);
   char tmp[SLOT_BYTES] __attribute__((aligned(64)));
   const void *src = w->regs[p->run->results[k].reg];
   char *dst = o->linear ? o->data + pos * o->item : scratch;
@@ -461,7 +466,7 @@ static unsigned run_tape(worker *w, int64_t pos, int64_t n, bool fixed)
   for (int i = 0; i < r->n_instrs; i++) {
     const tape_instr *t = &r->code[i];
     uint8_t type = r->types[t->type];
-    void *dst = w->slots[t->dst];
+    void *dst = slot_of(w, t->dst);
     if ((i < 64 && (p->fixed >> i & 1)) != fixed)
       continue;
     if (p->redirect && i == r->n_instrs - 1)
@@ -495,7 +500,7 @@ static void run_machine_code(worker *w, int64_t pos, int64_t n)
     operands[i] = w->regs[i];
   for (int k = 0; k < r->n_results; k++) {
     const operand *o = &p->out[k];
-    void *dst = o->direct && o->linear ? o->data + pos * o->item : w->slots[r->results[k].reg];
+    void *dst = o->direct && o->linear ? o->data + pos * o->item : slot_of(w, r->results[k].reg);
     operands[r->n_inputs + k] = w->regs[r->results[k].reg] = dst;
   }
   r->machine_code(n, operands);
@@ -516,8 +521,14 @@ static void run_range(void *arg, int64_t begin, int64_t end)
 {
   plan *p = arg;
   const point_run *r = p->run;
-  char slots[N_SLOTS][SLOT_BYTES] __attribute__((aligned(64)));
-  worker w = {.p = p, .slots = slots};
+  char few[FEW_BYTES] __attribute__((aligned(64)));
+  const size_t stride = ((size_t)i64_min(p->block, end - begin) * (SLOT_BYTES / (size_t)p->block) + 63) & ~(size_t)63;
+  const size_t n_bytes = (size_t)(r->n_regs + 1) * stride;
+  worker w = {.p = p, .slots = n_bytes <= sizeof few ? few : mem_alloc_data(p->cx->ctx, n_bytes), .stride = stride};
+  if (!w.slots) {
+    atomic_fetch_or_explicit(&p->fault, FAULT_NOMEM, memory_order_relaxed);
+    return;
+  }
   load_fixed(&w, i64_min(p->block, end - begin));
   int64_t block = r->machine_code && all_in_place(p) ? end - begin : p->block;
   position x;
@@ -540,8 +551,10 @@ static void run_range(void *arg, int64_t begin, int64_t end)
     if (!p->flat)
       position_add(&x, &p->it, n);
   }
+  if (w.slots != few)
+    mem_free_data(p->cx->ctx, w.slots, n_bytes);
   if (fault)
-    atomic_store_explicit(&p->fault, fault, memory_order_relaxed);
+    atomic_fetch_or_explicit(&p->fault, fault, memory_order_relaxed);
 }
 
 void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const void *src, int dtype)
@@ -653,6 +666,8 @@ rush_status point_execute_code(call_ctx *cx, point_code *code, int64_t n, int n_
 
 static rush_status check_fault(call_ctx *cx, unsigned fault)
 {
+  if (fault & FAULT_NOMEM)
+    return call_nomem(cx);
   if (fault & 2)
     return call_fail(cx, "Integers to negative integer powers are not allowed.");
   return fault ? call_fail(cx, "ZeroDivisionError") : RUSH_OK;
@@ -676,6 +691,7 @@ rush_status point_execute(call_ctx *cx, const point_run *r, bool flat)
   }
   plan p;
   make_plan(&p, r, flat);
+  p.cx = cx;
   if (n < GRAIN)
     run_range(&p, 0, n);
   else

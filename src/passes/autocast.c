@@ -156,6 +156,7 @@ static void cast_block(session *s, ir_block *b, region *r)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(s);
     ir_node *before = n->prev;
     if (r && r->is_on && inline_here(s, n)) {
       next = before->next;

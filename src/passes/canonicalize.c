@@ -13,6 +13,7 @@ static void number_block(session *s, ir_graph *g, ir_block *b)
   session_enter(s);
   number(g, b->param);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(s);
     number(g, n);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       number_block(s, g, n->blocks[i]);

@@ -55,12 +55,15 @@ static void capture_inputs(capture *c, ir_node *n)
 
 static void capture_block(capture *c, ir_block *b)
 {
+  session_enter(c->s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(c->s);
     capture_inputs(c, n);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       capture_block(c, n->blocks[i]);
   }
   capture_inputs(c, b->ret);
+  session_leave(c->s);
 }
 
 static function *closure_function(lifting *l, ir_node *closure)
@@ -119,7 +122,9 @@ static void lift(lifting *l, ir_node *closure)
 
 static void lift_block(lifting *l, ir_block *b)
 {
+  session_enter(l->s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(l->s);
     next = n->next;
     if (n->kind == IR_CLOSURE) {
       lift(l, n);
@@ -128,6 +133,7 @@ static void lift_block(lifting *l, ir_block *b)
     for (uint32_t i = 0; i < n->n_blocks; i++)
       lift_block(l, n->blocks[i]);
   }
+  session_leave(l->s);
 }
 
 void lift_closures(session *s, program *p, const char *owner, ir_graph *g, pass_fn *finish)

@@ -227,6 +227,7 @@ void pass_each(session *s, ir_block *b, pass_visit *fn, void *arg)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(s);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       pass_each(s, n->blocks[i], fn, arg);
     next = n->next;

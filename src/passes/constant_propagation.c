@@ -232,6 +232,7 @@ static void fold_block(const folding *f, ir_block *b)
 {
   session_enter(f->s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(f->s);
     if (n->kind == IR_IF) {
       next = fold_if(f, n);
     } else if (n->kind == IR_LOOP) {

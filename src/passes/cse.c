@@ -103,6 +103,7 @@ static void merge_block(cse *c, ir_block *b)
 
   session_enter(c->s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(c->s);
     next = n->next;
     for (uint32_t i = 0; i < n->n_blocks; i++)
       merge_block(c, n->blocks[i]);
@@ -117,22 +118,24 @@ static void merge_block(cse *c, ir_block *b)
       c->nodes[hash_of(n) & (c->n_buckets - 1)] = c->chain[n->scratch];
 }
 
-static uint32_t count(const ir_block *b)
+static uint32_t count(session *s, const ir_block *b)
 {
   uint32_t n = 0;
 
+  session_enter(s);
   for (const ir_node *m = ir_block_first(b); m != b->ret; m = m->next) {
     n++;
     for (uint32_t i = 0; i < m->n_blocks; i++)
-      n += count(m->blocks[i]);
+      n += count(s, m->blocks[i]);
   }
+  session_leave(s);
   return n;
 }
 
 void pass_cse(session *s, ir_graph *g)
 {
   cse c = {.s = s, .alias = alias_analyse_all(s, g), .n_buckets = 64};
-  uint32_t n = count(g->block);
+  uint32_t n = count(s, g->block);
 
   while (c.n_buckets < n)
     c.n_buckets *= 2;

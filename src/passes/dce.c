@@ -109,6 +109,7 @@ static void begin(dce *d, ir_block *b)
 {
   session_enter(d->s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(d->s);
     n->scratch = 0;
     for (uint32_t i = 0; i < n->n_blocks; i++)
       begin(d, n->blocks[i]);
@@ -119,12 +120,15 @@ static void begin(dce *d, ir_block *b)
 
 static void find_effects(dce *d, ir_block *b)
 {
+  session_enter(d->s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(d->s);
     if (pass_has_effect(n))
       need_node(d, n);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       find_effects(d, n->blocks[i]);
   }
+  session_leave(d->s);
 }
 
 static void index_writes(dce *d)
@@ -166,7 +170,9 @@ static void cut_results(dce *d, ir_node *n)
 
 static void sweep(dce *d, ir_block *b)
 {
+  session_enter(d->s);
   for (ir_node *n = ir_block_last(b), *prev; n != b->ret; n = prev) {
+    session_poll(d->s);
     prev = n->prev;
     if (!n->scratch) {
       ir_node_destroy(n);
@@ -184,6 +190,7 @@ static void sweep(dce *d, ir_block *b)
       if (gone[i])
         ir_block_remove_input(n->blocks[0], i + 1);
   }
+  session_leave(d->s);
 }
 
 void pass_dce(session *s, ir_graph *g)

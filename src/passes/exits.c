@@ -69,6 +69,7 @@ static void lower_loop_block(session *s, ir_block *b, const ir_node *loop)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(s);
     next = n->next;
     if (n->kind == IR_BREAK_STMT || n->kind == IR_CONTINUE_STMT) {
       lower_loop_stmt(s, n, loop);
@@ -237,6 +238,7 @@ static void give_out(exits *x, ir_node *n, const ir_block *made)
 {
   session_enter(x->s);
   for (const ir_node *m = ir_block_first(made); m != made->ret; m = m->next) {
+    session_poll(x->s);
     for (uint32_t i = 0; i < m->n_outputs; i++)
       give_out_value(x, n, m->outputs[i]);
     if (m->kind == IR_WITH)
@@ -323,6 +325,7 @@ static exit_pair transform_block(exits *x, ir_block *b)
   exit_pair p = {x->false_value, NULL, 0};
   session_enter(x->s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(x->s);
     next = n->next;
     p = transform_node(x, n);
     exit_status st = status_of(x, &p);
@@ -351,6 +354,7 @@ static void make_with_blocks(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(s);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       make_with_blocks(s, n->blocks[i]);
     if (n->kind != IR_ENTER)
@@ -378,6 +382,7 @@ static void inline_with_blocks(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(s);
     next = n->next;
     for (uint32_t i = 0; i < n->n_blocks; i++)
       inline_with_blocks(s, n->blocks[i]);
@@ -393,8 +398,9 @@ static void inline_with_blocks(session *s, ir_block *b)
 
 /* -- Ifs in a row ------------------------------------------------------------------------------- */
 
-static void replace_in_copy(ir_node *n, const ir_node *first, const ir_block *branch)
+static void replace_in_copy(session *s, ir_node *n, const ir_node *first, const ir_block *branch)
 {
+  session_enter(s);
   for (uint32_t i = 0; i < n->n_inputs; i++) {
     ir_value *v = ir_node_input(n, i);
     if (v && v->node == first)
@@ -402,9 +408,10 @@ static void replace_in_copy(ir_node *n, const ir_node *first, const ir_block *br
   }
   for (uint32_t k = 0; k < n->n_blocks; k++) {
     for (ir_node *m = ir_block_first(n->blocks[k]); m != n->blocks[k]->ret; m = m->next)
-      replace_in_copy(m, first, branch);
-    replace_in_copy(n->blocks[k]->ret, first, branch);
+      replace_in_copy(s, m, first, branch);
+    replace_in_copy(s, n->blocks[k]->ret, first, branch);
   }
+  session_leave(s);
 }
 
 /* An If on a bool that the If before it sets to one constant in each branch joins that If. */
@@ -427,7 +434,7 @@ static bool join_next_if(session *s, ir_node *n)
     ir_node *last = to->ret->prev;
     ir_block_inline(s, from, to->ret, NULL, outs);
     for (ir_node *m = last->next; m != to->ret; m = m->next)
-      replace_in_copy(m, n, to);
+      replace_in_copy(s, m, n, to);
     for (uint32_t k = 0; k < n_outs; k++)
       ir_block_add_output(s, to, outs[k]->node == n ? ir_block_output(to, outs[k]->index) : outs[k]);
   }
@@ -441,6 +448,7 @@ static void join_ifs(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b); n != b->ret;) {
+    session_poll(s);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       join_ifs(s, n->blocks[i]);
     if (!join_next_if(s, n))

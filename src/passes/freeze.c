@@ -168,6 +168,7 @@ static void walk_block(walk *w, ir_block *b)
 {
   session_enter(w->z->s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(w->z->s);
     next = n->next;
     uint32_t n_blocks = n->n_blocks;
     visit(w->z->s, n, w);

@@ -107,6 +107,7 @@ static uint32_t look_at(grouper *p, const ir_block *b)
   p->infos[0].stretch = NO_STRETCH;
   n = 1;
   for (ir_node *m = ir_block_first(b); m != b->ret; m = m->next, n++) {
+    session_poll(p->s);
     m->scratch = n;
     p->infos[n] = (node_info){.node = m, .stretch = NO_STRETCH};
     if (is_border(p->s, m)) {
@@ -377,14 +378,16 @@ static void group_block(grouper *p, const ir_block *b)
   session_leave(p->s);
 }
 
-static void clear_marks(const ir_block *b)
+static void clear_marks(session *s, const ir_block *b)
 {
+  session_enter(s);
   for (const ir_node *n = b->param; n != b->ret; n = n == b->param ? ir_block_first(b) : n->next) {
     for (uint32_t i = 0; i < n->n_outputs; i++)
       n->outputs[i]->scratch = 0;
     for (uint32_t i = 0; i < n->n_blocks; i++)
-      clear_marks(n->blocks[i]);
+      clear_marks(s, n->blocks[i]);
   }
+  session_leave(s);
 }
 
 void pass_group(rush_pass *p, const rush_group_def *def)
@@ -394,7 +397,7 @@ void pass_group(rush_pass *p, const rush_group_def *def)
   if (!o || !o->schema->is_vararg || !o->schema->is_varret)
     session_fail_status(p->s, RUSH_EARGUMENT, NULL, NULL,
                         "groups need a registered operator that takes and gives anything; '%s' is none", def->op);
-  clear_marks(p->graph->block);
+  clear_marks(p->s, p->graph->block);
   grouper g = {.s = p->s, .g = p->graph, .def = def, .op = o, .report = p->report};
 
   group_block(&g, p->graph->block);

@@ -73,6 +73,7 @@ static uint32_t inline_block(inliner *in, ir_block *b, uint32_t n_nodes)
 {
   session_enter(in->s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(in->s);
     next = n->next;
     n_nodes++;
     for (uint32_t i = 0; i < n->n_blocks; i++)

@@ -52,6 +52,7 @@ static void take_apart_block(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(s);
     take_apart(s, n, NULL);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       take_apart_block(s, n->blocks[i]);
@@ -163,6 +164,7 @@ static void lower_block(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(s);
     if (n->kind == IR_LOOP) {
       flatten_inputs(s, n, 2);
       flatten_outputs(s, n->blocks[0]->param, 1, ir_block_first(n->blocks[0]));

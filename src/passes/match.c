@@ -15,6 +15,7 @@ typedef struct matcher {
 static void number(matcher *m)
 {
   for (ir_node *n = m->pattern->block->param;; n = n == m->pattern->block->param ? ir_block_first(m->pattern->block) : n->next) {
+    session_poll(m->s);
     if (n->n_blocks)
       session_fail_status(m->s, RUSH_EARGUMENT, NULL, NULL, "a pattern has no blocks: %s", ir_node_kind_name(n));
     for (uint32_t i = 0; i < n->n_outputs; i++)
@@ -127,6 +128,7 @@ static void find_in(matcher *m, ir_block *b, ir_match ***end)
 {
   session_enter(m->s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(m->s);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       find_in(m, n->blocks[i], end);
     if (match_at(m, n)) {

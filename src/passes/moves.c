@@ -38,12 +38,15 @@ static bool touches(const mover *m, const ir_node *n, uint32_t group)
 
 static bool touches_block(const mover *m, const ir_block *b, uint32_t group)
 {
-  for (const ir_node *n = ir_block_first(b);; n = n->next) {
-    if (touches(m, n, group))
-      return true;
+  bool found = false;
+  session_enter(m->s);
+  for (const ir_node *n = ir_block_first(b); !found; n = n->next) {
+    found = touches(m, n, group);
     if (n == b->ret)
-      return false;
+      break;
   }
+  session_leave(m->s);
+  return found;
 }
 
 static bool writes_into(const mover *m, const ir_node *writer, const ir_node *other)
@@ -58,21 +61,23 @@ static bool writes_into(const mover *m, const ir_node *writer, const ir_node *ot
   return false;
 }
 
-static bool has_effect(const ir_node *n)
+static bool has_effect(const mover *m, const ir_node *n)
 {
   if (pass_has_effect(n) || (n->kind == IR_OP && n->op->effects & OP_RANDOM))
     return true;
+  bool found = false;
+  session_enter(m->s);
   for (uint32_t i = 0; i < n->n_blocks; i++)
     for (const ir_node *k = ir_block_first(n->blocks[i]); k != n->blocks[i]->ret; k = k->next)
-      if (has_effect(k))
-        return true;
-  return false;
+      found = found || has_effect(m, k);
+  session_leave(m->s);
+  return found;
 }
 
 /* Must they stay in the order in which they are? */
 static bool bound(const mover *m, const ir_node *a, const ir_node *b)
 {
-  return uses_of(b, a) || uses_of(a, b) || (has_effect(a) && has_effect(b)) || writes_into(m, a, b) || writes_into(m, b, a);
+  return uses_of(b, a) || uses_of(a, b) || (has_effect(m, a) && has_effect(m, b)) || writes_into(m, a, b) || writes_into(m, b, a);
 }
 
 static bool bound_to_set(const mover *m, const ir_node *n)

@@ -249,6 +249,7 @@ static void propagate_block(session *s, ir_block *b, op_rule *rule, uint32_t n_l
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(s);
     if (n->kind == IR_LOOP) {
       propagate_loop(s, n, rule, n_loops);
       continue;

@@ -168,6 +168,7 @@ static scope *carry_block(session *s, ir_block *b, scope *outer)
   sc->parent = outer;
   session_enter(s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(s);
     next = n->next;
     if (n->kind == IR_STORE)
       set(s, sc, slot_of(n), stored_type(n), NULL);
@@ -201,6 +202,7 @@ static void inline_conditions(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(s);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       inline_conditions(s, n->blocks[i]);
     if (n->kind == IR_LOOP && n->n_blocks == 2)
@@ -216,6 +218,7 @@ static void erase_block(session *s, ir_block *b, scope *outer)
   scope sc = {.parent = outer};
   session_enter(s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(s);
     next = n->next;
     for (uint32_t i = 0; i < n->n_blocks; i++)
       erase_block(s, n->blocks[i], &sc);

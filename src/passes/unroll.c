@@ -14,6 +14,7 @@ static uint32_t count_nodes(session *s, const ir_block *b, uint32_t most)
 
   session_enter(s);
   for (const ir_node *m = ir_block_first(b); m != b->ret && n <= most; m = m->next) {
+    session_poll(s);
     n++;
     for (uint32_t i = 0; i < m->n_blocks; i++)
       n += count_nodes(s, m->blocks[i], most);

@@ -179,17 +179,20 @@ uint32_t typed_reg(coder *e, const ir_value *v)
 
 /* -- Numbering ---------------------------------------------------------------------------------- */
 
-static void count(const ir_block *b, uint32_t *vals, uint32_t *nodes)
+static void count(coder *e, const ir_block *b)
 {
+  session_enter(e->s);
   for (ir_node *n = b->param;; n = n == b->param ? ir_block_first(b) : n->next) {
-    n->scratch = (*nodes)++;
+    session_poll(e->s);
+    n->scratch = e->n_nodes++;
     for (uint32_t i = 0; i < n->n_outputs; i++)
-      n->outputs[i]->scratch = (*vals)++;
+      n->outputs[i]->scratch = e->n_vals++;
     for (uint32_t i = 0; i < n->n_blocks; i++)
-      count(n->blocks[i], vals, nodes);
+      count(e, n->blocks[i]);
     if (n == b->ret)
-      return;
+      break;
   }
+  session_leave(e->s);
 }
 
 /* Does an instruction for numbers, or a loop's count, read it?  Then it lies in the frame. */
@@ -204,7 +207,9 @@ static bool read_as_register(coder *e, const ir_value *v)
 
 static void describe(coder *e, const ir_block *b)
 {
+  session_enter(e->s);
   for (ir_node *n = b->param;; n = n == b->param ? ir_block_first(b) : n->next) {
+    session_poll(e->s);
     e->typed[n->scratch] = opcode_of(n);
     for (uint32_t i = 0; i < n->n_outputs; i++)
       e->vals[n->outputs[i]->scratch] = (vinfo){.v = n->outputs[i], .reg = NO_REG,
@@ -212,14 +217,17 @@ static void describe(coder *e, const ir_block *b)
     for (uint32_t i = 0; i < n->n_blocks; i++)
       describe(e, n->blocks[i]);
     if (n == b->ret)
-      return;
+      break;
   }
+  session_leave(e->s);
 }
 
 /* Constants of numbers first, in registers of the frame; then the others. */
 static void number_constants(coder *e, const ir_block *b, bool in_frame)
 {
+  session_enter(e->s);
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(e->s);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       number_constants(e, n->blocks[i], in_frame);
     if (!is_constant_node(n))
@@ -236,11 +244,12 @@ static void number_constants(coder *e, const ir_block *b, bool in_frame)
       i->constant = constant_index(e, v);
     }
   }
+  session_leave(e->s);
 }
 
 void number_graph(coder *e, const ir_block *b)
 {
-  count(b, &e->n_vals, &e->n_nodes);
+  count(e, b);
   e->vals = session_array(e->s, vinfo, e->n_vals + 1);
   e->deaths = session_array(e->s, death *, e->n_nodes + 1);
   e->typed = session_array(e->s, opcode, e->n_nodes + 1);
@@ -280,6 +289,7 @@ static void plan_value(coder *e, const ir_block *b, uint32_t value)
   for (const ir_use *u = i->v->uses; u; u = u->next) {
     const ir_node *n = project(u->user, b);
 
+    session_poll(e->s);
     if (n && (!i->last || n->order > i->last->order))
       i->last = n;
   }

@@ -49,13 +49,17 @@ const type *class_read_enum(session *s, const resolver *r, const char *qualified
   return t;
 }
 
+static void finish_tuple(session *s, type *t, const type **elems, const char **fields, uint32_t n)
+{
+  if (!type_set_fields(t, elems, fields, n))
+    session_check(s, call_nomem(s->cx)); /* too large or too deep: RUSH_ELIMIT */
+}
+
 static const type *new_tuple(session *s, const resolver *r, const char *qualified, const type **elems, const char **fields,
                              uint32_t n)
 {
   type *t = program_add_class(s, r->program, TYPE_TUPLE, qualified);
-  t->elems = elems;
-  t->fields = fields;
-  t->n_elems = n;
+  finish_tuple(s, t, elems, fields, n);
   return t;
 }
 
@@ -106,9 +110,7 @@ const type *class_read_named_tuple(session *s, const resolver *r, const char *qu
     program_keep_steal(s, r->program, v);
     defaults[n_defaults++] = v;
   }
-  t->elems = elems;
-  t->fields = fields;
-  t->n_elems = n;
+  finish_tuple(s, t, elems, fields, n);
   t->defaults = n_defaults ? defaults : NULL;
   t->n_defaults = n_defaults;
   return t;

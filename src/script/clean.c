@@ -107,6 +107,7 @@ static bool remove_unused(session *s, ir_block *b)
 
   session_enter(s);
   for (ir_node *n = ir_block_last(b), *prev; n != b->ret; n = prev) {
+    session_poll(s);
     prev = n->prev;
     cut_results(n);
     for (uint32_t i = 0; i < n->n_blocks; i++)

@@ -24,6 +24,7 @@ void em_pop_frame(emitter *e)
 
   e->frame = f->parent;
   for (uint32_t i = 0; f->parent && i < f->names.n; i++) {
+    session_poll(e->s);
     variable *outer = em_find_var(f->parent, f->names.names[i]);
     if (outer)
       outer->value = NULL;

@@ -718,6 +718,7 @@ static bool block_draws(session *s, reached **seen, const ir_block *b)
   bool yes = false;
   session_enter(s);
   for (const ir_node *n = ir_block_first(b); n != b->ret && !yes; n = n->next) {
+    session_poll(s);
     function *callee = n->function;
     if (n->kind == IR_CALL_METHOD && ir_node_input(n, 0)->type->kind == TYPE_CLASS)
       callee = class_find_method(ir_node_input(n, 0)->type, str_of(ir_attr_string(n, "name")));

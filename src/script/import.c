@@ -281,6 +281,9 @@ static bool is_custom_class(str qualified)
 static const type *import_class(session *s, importer *im, str qualified)
 {
   const type *t = program_find_class(im->p, qualified);
+  if (t && type_is_unfinished(t))
+    session_fail(s, NULL, "the NamedTuple '%s' contains itself: its values would have no end; only a class may refer to itself",
+                 t->name);
   if (t)
     return t;
   if (is_custom_class(qualified)) {

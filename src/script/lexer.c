@@ -336,6 +336,7 @@ static void lex_end(lexer *lx)
 
 void lexer_next(lexer *lx)
 {
+  session_poll(lx->s);
   lx->last_end = lx->cur.end;
   lx->cur.comment_start = lx->cur.comment_end = 0;
   if (lx->n_dedents > 0) {

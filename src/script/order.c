@@ -109,6 +109,7 @@ void em_order_results(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_last(b); n != b->ret; n = n->prev) {
+    session_poll(s);
     if ((n->kind == IR_IF || n->kind == IR_LOOP) && n->n_outputs > 1)
       order_results(s, n);
     for (uint32_t i = 0; i < n->n_blocks; i++)

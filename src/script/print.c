@@ -114,6 +114,7 @@ static void reserve_calls(printer *p, const ir_block *b)
 
   session_enter(p->s);
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(p->s);
     const char *kind = ir_node_kind_name(n);
     for (size_t i = 0; i < COUNT_OF(words); i++)
       if (strcmp(kind, words[i].op) == 0 && !table_put(&p->used, str_of(words[i].word), (void *)words[i].word))
@@ -513,6 +514,7 @@ static void put_constants(printer *p, ir_block *b)
 {
   session_enter(p->s);
   for (ir_node *n = ir_block_first(b);; n = n->next) {
+    session_poll(p->s);
     if (n->kind == IR_CALL_FUNCTION)
       put_function(p, n);
     for (uint32_t i = 0; i < n->n_inputs; i++) {

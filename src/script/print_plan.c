@@ -13,6 +13,7 @@ static void inline_builtins(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
+    session_poll(s);
     next = n->next;
     n->scratch = 0;
     for (uint32_t i = 0; i < n->n_outputs; i++)
@@ -92,6 +93,7 @@ static void canonical_loops(session *s, ir_block *b)
 {
   session_enter(s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
+    session_poll(s);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       canonical_loops(s, n->blocks[i]);
     if (n->kind != IR_LOOP)

@@ -549,6 +549,7 @@ static void set_constants(session *s, ir_graph *g, const rush_value *constants, 
   uint32_t i = 0;
 
   for (ir_node *node = ir_block_first(g->block); node != g->block->ret; node = node->next) {
+    session_poll(s);
     if (node->kind != IR_CONSTANT || node->outputs[0]->type->kind != TYPE_TENSOR ||
         ir_constant_value(node).tag != RUSH_TAG_NONE)
       continue;

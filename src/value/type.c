@@ -141,16 +141,33 @@ static char *copy_name(type_store *ts, const char *name, size_t len)
   return p;
 }
 
+/* A static type's height is not kept: it is at most 2. */
+static uint32_t height_of(const type *t) { return t->store || !t->n_elems ? t->height : 2; }
+
+/* Measure a type of these elements into *t; false (and mem_refuse): it would be too large or too deep. */
+static bool measure(type *t, context *c, const type *const *elems, uint32_t n)
+{
+  uint64_t n_written = 1;
+  uint32_t height = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    n_written += elems[i]->n_written ? elems[i]->n_written : 1;
+    height = height_of(elems[i]) >= height ? height_of(elems[i]) + 1 : height;
+  }
+  if (n_written > TYPE_MOST_WRITTEN)
+    mem_refuse(c, "a type would have more than 65536 parts when written out, which is the limit");
+  else if (height > TYPE_MOST_HEIGHT)
+    mem_refuse(c, "a type would be nested more than 128 levels deep, which is the limit");
+  t->n_written = (uint32_t)n_written;
+  t->height = height;
+  return n_written <= TYPE_MOST_WRITTEN && height <= TYPE_MOST_HEIGHT;
+}
+
 /* Under the store's lock. */
 static type *make(type_store *ts, type_kind kind, str name, const type *const *elems, uint32_t n)
 {
-  uint64_t n_written = 1;
-  for (uint32_t i = 0; i < n; i++)
-    n_written += elems[i]->n_written ? elems[i]->n_written : 1;
-  if (n_written > TYPE_MOST_WRITTEN) {
-    mem_refuse(ts->ctx, "a type would have more than 65536 parts when written out, which is the limit");
+  type size;
+  if (!measure(&size, ts->ctx, elems, n))
     return NULL;
-  }
   type *t = arena_alloc(&ts->mem, sizeof *t);
   const type **copy = arena_alloc(&ts->mem, n * sizeof *copy);
   char *text = name.p ? copy_name(ts, name.p, name.len) : NULL;
@@ -159,8 +176,18 @@ static type *make(type_store *ts, type_kind kind, str name, const type *const *e
   for (uint32_t i = 0; i < n; i++)
     copy[i] = elems[i];
   *t = (type){.kind = kind, .n_elems = n, .elems = n ? copy : NULL, .name = text, .store = ts,
-              .n_written = (uint32_t)n_written};
+              .n_written = size.n_written, .height = size.height};
   return t;
+}
+
+bool type_set_fields(type *t, const type *const *elems, const char *const *fields, uint32_t n)
+{
+  if (!measure(t, t->store->ctx, elems, n))
+    return false;
+  t->elems = elems;
+  t->fields = fields;
+  t->n_elems = n;
+  return true;
 }
 
 /* A container lives where its elements do, so that retaining it keeps them: a program's store goes
@@ -390,11 +417,34 @@ static const type *as_simple(type_store *ts, const type *const *m, uint32_t n)
   return n == 4 && numbers == 7 ? &opt_of[TYPE_NUMBER] : NULL;
 }
 
-const type *type_union(type_store *ts, const type *const *elems, uint32_t n)
+/* The different ones of elems into out[TYPE_MOST_MEMBERS]; how many, more than that: too many.  A display gives the type
+ * of each of its items. */
+static uint32_t distinct(const type *const *elems, uint32_t n, const type **out)
 {
+  uint32_t k = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t j = k;
+    while (j > 0 && out[j - 1] != elems[i])
+      j--;
+    if (j == 0 && k == TYPE_MOST_MEMBERS)
+      return k + 1;
+    if (j == 0)
+      out[k++] = elems[i];
+  }
+  return k;
+}
+
+const type *type_union(type_store *ts, const type *const *all, uint32_t n)
+{
+  const type *elems[TYPE_MOST_MEMBERS];
   size_t cap = 0;
-  for (uint32_t i = 0; i < n; i++)
+  n = distinct(all, n, elems);
+  for (uint32_t i = 0; i < n && n <= TYPE_MOST_MEMBERS; i++)
     cap += count_members(elems[i]);
+  if (n > TYPE_MOST_MEMBERS || cap > TYPE_MOST_MEMBERS) {
+    mem_refuse(ts->ctx, "a union would have more than 256 members, which is the limit");
+    return NULL;
+  }
   const type **m = mem_alloc(ts->ctx, cap * sizeof *m);
   if (!m)
     return NULL;
@@ -555,8 +605,7 @@ static bool class_below(const type *a, const type *b)
 {
   if (b->kind == TYPE_ANY_CLASS)
     return a->kind == TYPE_CLASS;
-  return b->kind == TYPE_INTERFACE && b->store && b->store->fits_interface &&
-         b->store->fits_interface(a, b);
+  return b->kind == TYPE_INTERFACE && type_fits_interface(a, b);
 }
 
 bool type_is_subtype(const type *a, const type *b)

@@ -79,11 +79,15 @@ struct type {
   class_info *cls;            /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
   type_store *store;          /* NULL: static */
   uint32_t n_written;         /* types in it when written out: (t, t) shares t but is walked twice; 0 as 1 */
+  uint32_t height;            /* levels of types below this one; 0: it has no elements, or is static */
 };
 
-/* Types that would be larger when written out are not made (NULL, and mem_refuse): x = (x, x) in 60 lines would
- * have a type of 2^60. */
+/* Types that would be larger when written out, or deeper, are not made (NULL, and mem_refuse): x = (x, x) in 60 lines
+ * would have a type of 2^60.  So whatever walks a type recursively (comparing, printing) takes at most so many steps and
+ * levels.  Classes, interfaces and enums are leaves; a NamedTuple is not, and never contains itself. */
 #define TYPE_MOST_WRITTEN (1u << 16)
+#define TYPE_MOST_HEIGHT 128u
+#define TYPE_MOST_MEMBERS 256u /* of a union: making one compares each with each */
 
 /* -- Stores --------------------------------------------------------------------------------------- */
 
@@ -98,7 +102,11 @@ struct type_store {
   void (*owner_destroy)(type_store *ts); /* last reference went; NULL: free the store itself */
   /* Does the class (or interface) have the methods of `iface`?  Set by owners of named types; NULL: no. */
   bool (*fits_interface)(const type *cls, const type *iface);
+  struct fits_work *fits; /* type_fits.c: comparisons with interfaces that are in progress, one a thread; under the lock */
 };
+/* fits_interface of iface's store, where interfaces may refer to each other: a pair that is being compared already is
+ * assumed to fit.  See type_fits.c. */
+bool type_fits_interface(const type *cls, const type *iface);
 type_store *type_store_new(context *c); /* new; NULL without memory */
 void type_store_init(type_store *ts, context *c, void (*owner_destroy)(type_store *));
 void type_store_fini(type_store *ts); /* for owners: frees arena and table */
@@ -138,6 +146,10 @@ const type *type_class_ref(type_store *ts, str name);
 /* A fresh named type (never interned); the caller fills cls, fields, defaults before publishing. */
 type *type_new_named(type_store *ts, type_kind kind, const char *name, const type *const *elems,
                      uint32_t n);
+/* Give a NamedTuple made without them its elements and fields, which live as long as the store.  False (and mem_refuse):
+ * it would be too large or too deep.  Until then its `fields` are NULL: type_is_unfinished. */
+bool type_set_fields(type *t, const type *const *elems, const char *const *fields, uint32_t n);
+static inline bool type_is_unfinished(const type *t) { return t->kind == TYPE_TUPLE && t->name && *t->name && !t->fields; }
 /* In a session: `t`, leaving with RUSH_ENOMEM when it is NULL. */
 const type *session_type(session *s, const type *t);
 

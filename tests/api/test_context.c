@@ -291,6 +291,115 @@ static void a_seed_repeats_and_its_state_is_pytorchs(void **state)
   rush_context_release(c);
 }
 
+/* -- Small stacks ------------------------------------------------------------------------------------------ */
+
+/* One function whose body nests `depth` times. */
+static char *deep_text(const char *before, const char *open, const char *middle, const char *close, int depth, bool indent)
+{
+  const size_t step = strlen(open) + strlen(close) + (indent ? (size_t)depth + 8 : 0);
+  char *text = malloc(1000 + step * (size_t)depth), *at = text + sprintf(text, "%s", before);
+
+  for (int i = 0; i < depth; i++)
+    at += sprintf(at, "%*s%s", indent ? i + 1 : 0, "", open);
+  at += sprintf(at, "%*s%s", indent ? depth + 1 : 0, "", middle);
+  for (int i = 0; i < depth; i++)
+    at += sprintf(at, "%s", close);
+  sprintf(at, "\n%s", indent ? " return y\n" : "");
+  return text;
+}
+
+typedef struct small_stack {
+  const char *text;
+  size_t stack_bytes;
+  rush_status st;
+} small_stack;
+
+static void *compile_on_small_stack(void *arg)
+{
+  small_stack *x = arg;
+  rush_context_options o = RUSH_CONTEXT_OPTIONS_INIT;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *m;
+  rush_value b = rush_value_bool(true), y;
+  o.stack_bytes = x->stack_bytes;
+  o.n_threads = 1;
+  rush_context *c = create(&o);
+  x->st = rush_module_compile(c, x->text, strlen(x->text), NULL, &m, &err);
+  if (x->st == RUSH_OK) {
+    x->st = rush_module_call(m, "f", &b, 1, &y, &err);
+    if (x->st == RUSH_OK)
+      rush_value_release(y);
+    rush_module_release(m);
+  }
+  if (x->st != RUSH_OK && (!err.message || x->st == RUSH_EINTERNAL))
+    x->st = RUSH_EINTERNAL;
+  rush_error_clear(&err);
+  rush_context_release(c);
+  return NULL;
+}
+
+static rush_status on_small_stack(const char *text, size_t n_bytes, size_t stack_bytes)
+{
+  small_stack x = {text, stack_bytes, RUSH_OK};
+  pthread_attr_t attr;
+  pthread_t t;
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, n_bytes);
+  assert_int_equal(pthread_create(&t, &attr, compile_on_small_stack, &x), 0);
+  pthread_join(t, NULL);
+  pthread_attr_destroy(&attr);
+  return x.st;
+}
+
+/* Deep programs on threads of 128 and 256 KB (more with sanitizers): answers or errors, and errors when very deep. */
+static void deep_programs_do_not_overflow_small_stacks(void **state)
+{
+  static const struct {
+    const char *before, *open, *middle, *close;
+    bool indent;
+  } rows[] = {
+      {"def f(b: bool):\n return ", "(", "1", ")", false},
+      {"def f(b: bool):\n return ", "-", "1", "", false},
+      {"def f(b: bool):\n return ", "not ", "b", "", false},
+      {"def f(b: bool):\n return ", "[", "1", "]", false},
+      {"def f(b: bool):\n return ", "(1 if b else ", "2", ")", false},
+      {"def f(b: bool):\n return ", "(b and (b or ", "b", "))", false},
+      {"def f(b: bool):\n return ", "abs(", "1", ")", false},
+      {"def f(b: bool):\n return 1", "", "", " + 1", false},
+      {"def f(b: bool):\n y = 0\n", "if b:\n", "y = 1", "", true},
+      {"def f(b: bool):\n y = 0\n", "for i in range(1):\n", "y = y + 1", "", true},
+      {"def f(b: bool):\n y = 0\n", "while not b:\n", "return 3", "", true},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (int depth = 10; depth <= 100000; depth *= 10) {
+      char *text = deep_text(rows[i].before, rows[i].open, rows[i].middle, rows[i].close,
+                             rows[i].indent && depth > 200 ? 200 : depth, rows[i].indent);
+      for (size_t kb = 128; kb <= 256; kb *= 2)
+        for (size_t host = 0; host <= 64 << 20; host += 64 << 20) {
+          const rush_status st = on_small_stack(text, (kb << 10) * STACK_SCALE, host);
+          assert_int_not_equal(st, RUSH_EINTERNAL);
+          assert_true(depth > 10 || st == RUSH_OK);
+          assert_true(depth < 10000 || rows[i].indent || st == RUSH_ELIMIT);
+        }
+      free(text);
+    }
+}
+
+/* Operators keep what they need beside the stack. */
+static void operators_run_on_small_stacks(void **state)
+{
+  static const char *const texts[] = {
+      "def f(b: bool):\n return torch.ones([300, 4]) + torch.ones([4]).to(torch.float16)\n",
+      "def f(b: bool):\n x = torch.ones([70, 80], dtype=torch.int32)\n return x @ x.t()\n",
+      "def f(b: bool):\n return torch.median(torch.rand([50000]))\n",
+      "def f(b: bool):\n return torch.softmax(torch.rand([100, 100]), 0)\n",
+      "def f(b: bool):\n return torch.conv2d(torch.rand([1, 3, 32, 32]), torch.rand([8, 3, 3, 3]))\n"};
+  (void)state;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    assert_int_equal(on_small_stack(texts[i], (size_t)STACK_SCALE << 17, 0), RUSH_OK);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -304,6 +413,8 @@ int main(void)
       cmocka_unit_test(freed_memory_is_kept_and_given_back),
       cmocka_unit_test(options_of_another_size_are_refused),
       cmocka_unit_test(a_seed_repeats_and_its_state_is_pytorchs),
+      cmocka_unit_test(deep_programs_do_not_overflow_small_stacks),
+      cmocka_unit_test(operators_run_on_small_stacks),
   };
   return RUN_TESTS(tests);
 }

@@ -1,5 +1,8 @@
 #include "support/oom.h"
 
+#include <pthread.h>
+#include <ucontext.h>
+
 #include "base/clock.h"
 
 static void accounts_every_byte(void **state)
@@ -136,6 +139,135 @@ static void deadline_cancel_and_depth(void **state)
   test_context_done(c);
 }
 
+/* Recursion whose frames have some size; how deep it came. */
+static rush_status dig(call_ctx *cx, int *depth, int most)
+{
+  volatile char frame[256];
+
+  frame[0] = 0;
+  TRY(call_enter(cx));
+  rush_status st = ++*depth < most ? dig(cx, depth, most) : RUSH_OK;
+  call_leave(cx);
+  frame[255] = frame[0];
+  return st;
+}
+
+typedef struct digger {
+  size_t stack_bytes; /* of the context; 0: the default */
+  rush_status st;
+  int depth, most;
+  bool again; /* the same call context goes on in this thread */
+  context *c;
+  call_ctx cx;
+  rush_error err;
+} digger;
+
+static void *dig_in_thread(void *arg)
+{
+  digger *d = arg;
+
+  if (!d->again)
+    call_ctx_init(&d->cx, d->c, &d->err);
+  d->st = dig(&d->cx, &d->depth, d->most);
+  return NULL;
+}
+
+static void dig_on(digger *d, size_t thread_bytes, void *stack)
+{
+  pthread_attr_t attr;
+  pthread_t thread;
+
+  pthread_attr_init(&attr);
+  if (stack)
+    pthread_attr_setstack(&attr, stack, thread_bytes);
+  else
+    pthread_attr_setstacksize(&attr, thread_bytes);
+  assert_int_equal(pthread_create(&thread, &attr, dig_in_thread, d), 0);
+  pthread_join(thread, NULL);
+  pthread_attr_destroy(&attr);
+}
+
+/* A thread's own stack ends the recursion, however much the host allows; the error has the number. */
+static void recursion_ends_before_the_stack_does(void **state)
+{
+  static const size_t threads[] = {(size_t)128 << 10, (size_t)256 << 10, (size_t)1 << 20};
+  (void)state;
+  for (size_t i = 0; i < COUNT_OF(threads); i++)
+    for (int k = 0; k < 2; k++) {
+      digger d = {.most = 1 << 20, .err = RUSH_ERROR_INIT};
+      d.c = test_context(&(context_options){.limit_depth = UINT32_MAX, .stack_bytes = k ? SIZE_MAX / 2 : 0});
+      dig_on(&d, threads[i] * STACK_SCALE, NULL);
+      assert_int_equal(d.st, RUSH_ELIMIT);
+      assert_string_equal(d.err.type, "RecursionError");
+      assert_non_null(strstr(d.err.message, "bytes"));
+      assert_in_range(d.depth, 50, threads[i] * STACK_SCALE / 256);
+      rush_error_clear(&d.err);
+      test_context_done(d.c);
+    }
+}
+
+/* Without more from the host, 256 KB are the limit on any thread. */
+static void the_stack_an_outer_call_uses_is_bounded(void **state)
+{
+  (void)state;
+  int depth[2];
+  for (int k = 0; k < 2; k++) {
+    digger d = {.most = 1 << 20, .err = RUSH_ERROR_INIT};
+    d.c = test_context(&(context_options){.limit_depth = UINT32_MAX, .stack_bytes = k ? STACK_DEFAULT / 2 : 0});
+    dig_on(&d, (size_t)8 << 20, NULL);
+    assert_int_equal(d.st, RUSH_ELIMIT);
+    depth[k] = d.depth;
+    rush_error_clear(&d.err);
+    test_context_done(d.c);
+  }
+  assert_in_range(depth[0], 2 * depth[1], STACK_DEFAULT / 256);
+}
+
+/* A call that goes on in another thread is counted from there. */
+static void a_call_that_moves_is_measured_anew(void **state)
+{
+  (void)state;
+  digger d = {.most = 1 << 20, .err = RUSH_ERROR_INIT};
+  d.c = test_context(&(context_options){.limit_depth = UINT32_MAX});
+  for (int i = 0; i < 4; i++) {
+    d.depth = 0;
+    dig_on(&d, ((size_t)128 << 10) * STACK_SCALE, NULL);
+    assert_int_equal(d.st, RUSH_ELIMIT);
+    assert_true(d.depth >= 50);
+    d.again = true;
+  }
+  rush_error_clear(&d.err);
+  test_context_done(d.c);
+}
+
+static void run_on_fiber(unsigned low, unsigned high) /* makecontext passes ints */
+{
+  (void)dig_in_thread((void *)((uintptr_t)high << 32 | low));
+}
+
+/* A stack that is not the thread's own: the option alone says how large it is. */
+static void a_fibers_stack_is_what_the_host_says(void **state)
+{
+  const size_t n_bytes = ((size_t)96 << 10) * STACK_SCALE;
+  (void)state;
+  digger d = {.most = 1 << 20, .err = RUSH_ERROR_INIT};
+  d.c = test_context(&(context_options){.limit_depth = UINT32_MAX, .stack_bytes = n_bytes - 8192});
+  char *stack = malloc(n_bytes);
+  ucontext_t here, there;
+  uintptr_t arg = (uintptr_t)&d;
+  getcontext(&there);
+  there.uc_stack.ss_sp = stack;
+  there.uc_stack.ss_size = n_bytes;
+  there.uc_link = &here;
+  makecontext(&there, (void (*)(void))run_on_fiber, 2, (unsigned)arg, (unsigned)(arg >> 32));
+  assert_int_equal(swapcontext(&here, &there), 0);
+  assert_int_equal(d.st, RUSH_ELIMIT);
+  assert_in_range(d.depth, 50, n_bytes / 256);
+  free(stack);
+  rush_error_clear(&d.err);
+  test_context_done(d.c);
+}
+
 static void wrong_options_are_refused(void **state)
 {
   (void)state;
@@ -144,6 +276,7 @@ static void wrong_options_are_refused(void **state)
   assert_int_equal(context_new(&(context_options){.n_threads = -1}, &c, &err), RUSH_EARGUMENT);
   assert_int_equal(context_new(&(context_options){.limit_seconds = -1}, &c, &err), RUSH_EARGUMENT);
   assert_int_equal(context_new(&(context_options){.cpu = 9}, &c, &err), RUSH_EARGUMENT);
+  assert_int_equal(context_new(&(context_options){.stack_bytes = 1000}, &c, &err), RUSH_EARGUMENT);
   assert_null(c);
   rush_error_clear(&err);
 }
@@ -157,6 +290,10 @@ int main(void)
     cmocka_unit_test(host_allocator_gets_all_back),
     cmocka_unit_test(a_slot_is_filled_once),
     cmocka_unit_test(deadline_cancel_and_depth),
+    cmocka_unit_test(recursion_ends_before_the_stack_does),
+    cmocka_unit_test(the_stack_an_outer_call_uses_is_bounded),
+    cmocka_unit_test(a_call_that_moves_is_measured_anew),
+    cmocka_unit_test(a_fibers_stack_is_what_the_host_says),
     cmocka_unit_test(wrong_options_are_refused),
   };
   return RUN_TESTS(tests);

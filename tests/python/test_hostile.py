@@ -610,3 +610,92 @@ def test_half_a_declaration_is_none(body: bytes, extra: bytes, match: str) -> No
             m()
         said.add(str(e.value))
     assert len(said) == 1, said
+
+
+# -- Recursion ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        b"class R(NamedTuple):\n  a : __torch__.R\n",
+        b"class R(NamedTuple):\n  a : Optional[__torch__.R]\n  b : int\n",
+        b"class R(NamedTuple):\n  a : int\n  b : List[Tuple[int, __torch__.R]]\n",
+        b"class R(NamedTuple):\n  a : Dict[str, __torch__.S]\nclass S(NamedTuple):\n  a : __torch__.R\n",
+    ],
+)
+def test_named_tuples_that_contain_themselves(extra: bytes) -> None:
+    for body in (b"x = uninitialized(__torch__.R)\n    return 1", b"x = annotate(Optional[__torch__.R], None)\n    return 1"):
+        refused(archive(body=body, extra=extra), "NamedTuple '__torch__.R' contains itself")
+
+
+def test_classes_may_refer_to_themselves() -> None:
+    extra = b"class C:\n  next : Optional[__torch__.C]\n  pair : Optional[__torch__.P]\nclass P(NamedTuple):\n  c : __torch__.C\n"
+    assert rushlight.load(archive(body=b"x = annotate(Optional[__torch__.C], None)\n    return 1", extra=extra))() == 1
+
+
+def doubled_tuples(n: int) -> bytes:
+    rows = [b"class K%d(NamedTuple):\n  a : %s\n  b : %s\n" % (i, *(2 * [b"__torch__.K%d" % (i + 1) if i < n else b"int"]),) for i in range(n + 1)]
+    return b"".join(rows)
+
+
+def doubled_interfaces(n: int) -> bytes:
+    """Whether A0 fits I0 depends twice on whether A1 fits I1, and so on."""
+    rows = []
+    for i in range(n + 1):
+        wide, narrow = (b"__torch__.I%d" % (i + 1), b"__torch__.A%d" % (i + 1)) if i < n else (b"int", b"int")
+        for name, t, ends in ((b"I%d(Interface)" % i, narrow, b"pass"), (b"A%d" % i, wide, b"return 1")):
+            rows.append(b"class %s:\n" % name)
+            rows += [b"  def %s(self, x: %s) -> int:\n    %s\n" % (method, t, ends) for method in (b"f", b"g")]
+    return b"".join(rows)
+
+
+NEW = b"__torch__.A0.__new__(__torch__.A0)"
+
+
+def test_families_of_types_do_not_take_for_ever(command: str, tmp_path: pathlib.Path) -> None:
+    said = limited(command, tmp_path / "a.pt", archive(body=b"return (uninitialized(__torch__.K0)).a", extra=doubled_tuples(40)))
+    assert "more than 65536 parts" in said
+    body = b"a = " + NEW + b"\n    b : __torch__.I0 = a\n    return 1"
+    assert limited(command, tmp_path / "a.pt", archive(body=body, extra=doubled_interfaces(300)), seconds=5) == ""
+    wrong = doubled_interfaces(300).replace(b"x: int", b"x: str", 2)
+    assert "I0" in limited(command, tmp_path / "a.pt", archive(body=body, extra=wrong), seconds=5)
+
+
+def test_interfaces_that_need_each_other_are_refused() -> None:
+    extra = (
+        b"class I(Interface):\n  def f(self, x: __torch__.B) -> int:\n    pass\n"
+        b"class J(Interface):\n  def g(self, x: __torch__.A) -> int:\n    pass\n"
+        b"class A:\n  def f(self, x: __torch__.J) -> int:\n    return 1\n"
+        b"class B:\n  def g(self, x: __torch__.I) -> int:\n    return 1\n"
+    )
+    body = b"a = __torch__.A.__new__(__torch__.A)\n    i = annotate(__torch__.I, a)\n    return 1"
+    refused(archive(body=body, extra=extra), "circle")
+
+
+@pytest.mark.parametrize(
+    "guard",
+    ["not " * 100000 + "x", "-" * 100000 + "1 == 1", "2" + "**2" * 100000 + " == 1", "(" * 100000 + "1", "max(1, " * 100000]
+)
+def test_guards_that_nest_without_end(guard: str) -> None:
+    data = (DATA / "digits.pt2").read_bytes()
+    name = next(n for n in records(data) if n.endswith("model.json"))
+    model = json.loads(records(data)[name])
+    model["guards_code"] = [guard]
+    with pytest.raises(RecursionError, match="nested too deep|recursion depth"):
+        rushlight.load(changed(data, **{name.split("/", 1)[1]: json.dumps(model).encode()}))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"x = 0\n" + b"".join(b"    " + b"  " * i + b"if torch.eq(x, 0):\n" for i in range(240)) + b"    " + b"  " * 240 + b"x = 1\n    return x",
+        b"x0 = 1\n" + b"".join(b"    x%d = torch.add(x%d, %d)\n" % (i, i - 1, i) for i in range(1, 100000)) + b"    return x9",
+        b"x = [" + b"1, " * 500000 + b"1]\n    return torch.len(x)",
+        b"x = [" + b"'abc', 1, " * 50000 + b"1]\n    return torch.len(x)",
+        b"".join(b"if torch.eq(%d, 77):\n      return %d\n    " % (i, i) for i in range(900)) + b"return 0",
+    ],
+)
+def test_wide_and_deep_programs_end_at_their_limit(command: str, tmp_path: pathlib.Path, body: bytes) -> None:
+    said = limited(command, tmp_path / "a.pt", archive(body=body), seconds=0.1)
+    assert said == "" or "limit" in said

@@ -1,0 +1,246 @@
+/* value/type_fits.c -- comparing a class with an interface, where interfaces refer to each other.
+ *
+ * A class fits an interface when its methods do, and whether they do may depend on other pairs of class and
+ * interface, on this one again, or on many pairs that share others: recursion would not end, or take exponential
+ * time.  Types are equirecursive, so the answer is the greatest one that is consistent: every pair that is met is
+ * assumed to fit until it is seen not to (Amadio and Cardelli, "Subtyping recursive types", 1993; Pierce, TAPL 21).
+ *
+ * Pairs wait in a worklist instead of recursing.  The outermost comparison of a thread puts its pair in and looks
+ * through the list; a pair that is met while another is looked at is put in and assumed to fit, and an edge says
+ * who assumed it.  When a pair does not fit, it never will (assumptions only help), and those who assumed that it
+ * does are looked at again.  Cost: a look for each pair, and one for each edge to a pair that does not fit; no
+ * stack.  Rejected: a table of answers in the program, since classes and inferred results are completed later.
+ *
+ * What fits only because it was assumed to (the assumptions form a circle) would be sound to accept, but PyTorch has no
+ * answer there: its comparison recurses until the stack is full.  We refuse such a pair by name of the reason.
+ *
+ * Memory that is short, or more than MOST_PAIRS, is "does not fit" with mem_refuse: who reports it asks for that.
+ * Threads: the list belongs to one thread and hangs in the store, under the store's lock, for its time alone. */
+#include <string.h>
+
+#include "base/macros.h"
+#include "value/type.h"
+
+#define MOST_PAIRS (1u << 16)
+#define MOST_EDGES (1u << 18)
+#define NONE UINT32_MAX
+
+typedef struct fits_pair {
+  const type *cls, *iface;
+  uint32_t edges; /* the first of those who assumed it, or NONE */
+  bool is_due;    /* to be looked at (again) */
+  bool failed;    /* does not fit: final */
+} fits_pair;
+
+typedef struct fits_edge {
+  uint32_t user, next; /* who assumed it; another edge or NONE */
+} fits_edge;
+
+typedef struct fits_work {
+  struct fits_work *outer; /* of other threads */
+  pthread_t thread;
+  context *ctx;
+  fits_pair *pairs;
+  fits_edge *edges;
+  uint32_t *slots; /* hash of a pair -> its index + 1, or 0 */
+  uint32_t n, cap, n_edges, cap_edges, n_slots;
+  uint32_t current; /* being looked at */
+  bool overflowed;
+} fits_work;
+
+/* -- Pairs -------------------------------------------------------------------------------------------- */
+
+static uint32_t slot_of(const fits_work *w, const type *cls, const type *iface)
+{
+  const void *key[2] = {cls, iface};
+  uint32_t i = (uint32_t)hash_bytes(key, sizeof key) & (w->n_slots - 1);
+
+  while (w->slots[i] && (w->pairs[w->slots[i] - 1].cls != cls || w->pairs[w->slots[i] - 1].iface != iface))
+    i = (i + 1) & (w->n_slots - 1);
+  return i;
+}
+
+/* Twice as many slots, which are kept at most half full. */
+static bool grow_slots(fits_work *w)
+{
+  const uint32_t n = w->n_slots ? 2 * w->n_slots : 64;
+  uint32_t *slots = mem_alloc_zero(w->ctx, n * sizeof *slots);
+
+  if (!slots)
+    return false;
+  mem_free(w->ctx, w->slots, w->n_slots * sizeof *slots);
+  w->slots = slots;
+  w->n_slots = n;
+  for (uint32_t i = 0; i < w->n; i++)
+    w->slots[slot_of(w, w->pairs[i].cls, w->pairs[i].iface)] = i + 1;
+  return true;
+}
+
+static bool grow(context *c, void **items, uint32_t *cap, size_t item_bytes)
+{
+  const uint32_t n = *cap ? 2 * *cap : 16;
+  void *grown = mem_realloc(c, *items, *cap * item_bytes, n * item_bytes);
+
+  if (!grown)
+    return false;
+  *items = grown;
+  *cap = n;
+  return true;
+}
+
+/* The pair's index, which is put in when it is new; NONE: no memory, or too many. */
+static uint32_t find_pair(fits_work *w, const type *cls, const type *iface)
+{
+  if (2 * (w->n + 1) > w->n_slots && !grow_slots(w))
+    return NONE;
+  const uint32_t slot = slot_of(w, cls, iface);
+
+  if (w->slots[slot])
+    return w->slots[slot] - 1;
+  if (w->n == MOST_PAIRS) {
+    mem_refuse(w->ctx, "comparing interfaces would take more than 65536 pairs of types, which is the limit");
+    return NONE;
+  }
+  if (w->n == w->cap && !grow(w->ctx, (void **)&w->pairs, &w->cap, sizeof *w->pairs))
+    return NONE;
+  w->pairs[w->n] = (fits_pair){cls, iface, NONE, true, false};
+  w->slots[slot] = ++w->n;
+  return w->n - 1;
+}
+
+/* The pair that is looked at assumes pair `used`. */
+static bool add_edge(fits_work *w, uint32_t used)
+{
+  if (w->n_edges == MOST_EDGES) {
+    mem_refuse(w->ctx, "comparing interfaces would take more than 262144 steps, which is the limit");
+    return false;
+  }
+  if (w->n_edges == w->cap_edges && !grow(w->ctx, (void **)&w->edges, &w->cap_edges, sizeof *w->edges))
+    return false;
+  w->edges[w->n_edges] = (fits_edge){w->current, w->pairs[used].edges};
+  w->pairs[used].edges = w->n_edges++;
+  return true;
+}
+
+/* -- The worklist --------------------------------------------------------------------------------------- */
+
+/* Met while another pair is looked at: true unless it is known not to fit. */
+static bool assume(fits_work *w, const type *cls, const type *iface)
+{
+  const uint32_t i = find_pair(w, cls, iface);
+
+  if (i != NONE && w->pairs[i].failed)
+    return false;
+  if (i == NONE || !add_edge(w, i))
+    w->overflowed = true;
+  return !w->overflowed;
+}
+
+/* Pair i does not fit: who assumed that it does is due again; the first of them, or `next`. */
+static uint32_t fail_pair(fits_work *w, uint32_t i, uint32_t next)
+{
+  w->pairs[i].failed = true;
+  for (uint32_t e = w->pairs[i].edges; e != NONE; e = w->edges[e].next) {
+    const uint32_t user = w->edges[e].user;
+    if (w->pairs[user].failed)
+      continue;
+    w->pairs[user].is_due = true;
+    next = user < next ? user : next;
+  }
+  w->pairs[i].edges = NONE;
+  return next;
+}
+
+/* Look at what is due until nothing is, or the first pair does not fit. */
+static bool settle(fits_work *w, type_store *ts)
+{
+  for (uint32_t i = 0; i < w->n && !w->overflowed && !w->pairs[0].failed; i++) {
+    if (!w->pairs[i].is_due || w->pairs[i].failed)
+      continue;
+    w->pairs[i].is_due = false;
+    w->current = i;
+    const type *cls = w->pairs[i].cls, *iface = w->pairs[i].iface; /* pairs may move meanwhile */
+    if (!ts->fits_interface(cls, iface))
+      i = fail_pair(w, i, i + 1) - 1;
+  }
+  return !w->overflowed && !w->pairs[0].failed;
+}
+
+/* True if some pair fits only by assuming itself: pairs whose assumptions are all settled are taken away until none is
+ * left (Kahn's algorithm).  Also true without memory. */
+static bool is_circular(const fits_work *w)
+{
+  const size_t n_bytes = 2 * (size_t)w->n * sizeof(uint32_t);
+  uint32_t *n_used = mem_alloc_zero(w->ctx, n_bytes), n_ready = 0, n_live = 0;
+
+  if (!n_used)
+    return true;
+  uint32_t *ready = n_used + w->n;
+  for (uint32_t i = 0; i < w->n; i++) {
+    for (uint32_t e = w->pairs[i].edges; e != NONE; e = w->edges[e].next)
+      n_used[w->edges[e].user]++;
+    n_live += !w->pairs[i].failed;
+  }
+  for (uint32_t i = 0; i < w->n; i++)
+    if (!w->pairs[i].failed && n_used[i] == 0)
+      ready[n_ready++] = i;
+  for (uint32_t k = 0; k < n_ready; k++)
+    for (uint32_t e = w->pairs[ready[k]].edges; e != NONE; e = w->edges[e].next)
+      if (--n_used[w->edges[e].user] == 0 && !w->pairs[w->edges[e].user].failed)
+        ready[n_ready++] = w->edges[e].user;
+  mem_free(w->ctx, n_used, n_bytes);
+  if (n_ready < n_live)
+    mem_refuse(w->ctx, "a class fits an interface only if it fits it: the types of their methods refer to each other in a "
+                       "circle, which PyTorch cannot compare either");
+  return n_ready < n_live;
+}
+
+/* The calling thread's, or NULL. */
+static fits_work *work_of_thread(type_store *ts)
+{
+  mutex_lock(&ts->lock);
+  fits_work *w = ts->fits;
+  while (w && !pthread_equal(w->thread, pthread_self()))
+    w = w->outer;
+  mutex_unlock(&ts->lock);
+  return w;
+}
+
+static void link_work(type_store *ts, fits_work *w)
+{
+  mutex_lock(&ts->lock);
+  w->outer = ts->fits;
+  ts->fits = w;
+  mutex_unlock(&ts->lock);
+}
+
+static void unlink_work(type_store *ts, fits_work *w)
+{
+  mutex_lock(&ts->lock);
+  fits_work **at = &ts->fits;
+  while (*at != w)
+    at = &(*at)->outer;
+  *at = w->outer;
+  mutex_unlock(&ts->lock);
+}
+
+bool type_fits_interface(const type *cls, const type *iface)
+{
+  type_store *ts = iface->store;
+
+  if (!ts || !ts->fits_interface)
+    return false;
+  fits_work *running = work_of_thread(ts);
+  if (running)
+    return assume(running, cls, iface);
+  fits_work w = {.thread = pthread_self(), .ctx = ts->ctx};
+  bool fits = false;
+  link_work(ts, &w);
+  if (find_pair(&w, cls, iface) != NONE)
+    fits = settle(&w, ts) && !is_circular(&w);
+  unlink_work(ts, &w);
+  mem_free(ts->ctx, w.pairs, w.cap * sizeof *w.pairs);
+  mem_free(ts->ctx, w.edges, w.cap_edges * sizeof *w.edges);
+  mem_free(ts->ctx, w.slots, w.n_slots * sizeof *w.slots);
+  return fits;
+}
