@@ -17,7 +17,7 @@ static void numbers_are_pytorchs(void **state)
   assert_int_equal(generator_random32(g) % 1000, 335);
   assert_int_equal(generator_random32(g) % 1000, 620);
   assert_int_equal(heap_drop(&g->h), true);
-  pthread_mutex_destroy(&g->lock);
+  call_lock_destroy(&g->lock);
   mem_free(c, g, sizeof *g);
   assert_int_equal(generator_default(c)->seed, 67280421310721);
   assert_ptr_equal(generator_default(c), generator_default(c));
