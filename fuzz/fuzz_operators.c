@@ -163,13 +163,21 @@ static void check_tensors(const rush_value *values, uint32_t n, const char *what
     check_tensor(t, what);
 }
 
+/* None where the type says Tensor is an undefined one: registers hold the same for both. */
+static bool fits(const type *t, rush_value v)
+{
+  if (v.tag == RUSH_TAG_NONE && t->kind == TYPE_TENSOR)
+    return true;
+  return type_contains_value(t, v) || (t->kind == TYPE_NUMBER && v.tag == RUSH_TAG_COMPLEX);
+}
+
 static void check_results(wild *w, const schema *sc, const rush_value *results)
 {
   for (uint32_t i = 0; i < sc->n_returns; i++) {
     const type *t = wild_type(w, sc->returns[i].type);
-    if (t && !type_contains_value(t, results[i]))
+    if (t && !fits(t, results[i]))
       fprintf(stderr, "result %u of %s.%s has tag %u\n", i, sc->name, sc->overload, results[i].tag);
-    fuzz_demand(!t || type_contains_value(t, results[i]), "a result is not of its type");
+    fuzz_demand(!t || fits(t, results[i]), "a result is not of its type");
   }
 }
 
