@@ -45,7 +45,8 @@ static const char *const *patterns(void)
   const char *given = getenv("RUSHLIGHT_OPERATORS");
   if (!is_split && given) {
     size_t n = 0;
-    for (char *word = strtok(strdup(given), " "); word && n < MAX_PATTERNS; word = strtok(NULL, " "))
+    char *rest;
+    for (char *word = strtok_r(strdup(given), " ", &rest); word && n < MAX_PATTERNS; word = strtok_r(NULL, " ", &rest))
       all[n++] = word;
   }
   is_split = true;
@@ -90,7 +91,8 @@ static void fill_table(context *c)
   known.names = calloc(most, sizeof *known.names);
   known.n_calls = calloc(most, sizeof *known.n_calls);
   known.n_good = calloc(most, sizeof *known.n_good);
-  for (char *line = strtok(p, "\n"); line; line = strtok(NULL, "\n")) {
+  char *rest;
+  for (char *line = strtok_r(p, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
     line[strcspn(line, "(")] = 0;
     if (is_wanted(line))
       known.names[known.n++] = line;
