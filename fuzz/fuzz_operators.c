@@ -236,13 +236,15 @@ static bool call_once(const op *o, str bytes)
   cx.grad_mode = wild_pick(&w, 2);
   const uint32_t n_args = sc->n_args + (sc->is_vararg ? wild_pick(&w, MAX_MORE_ARGS) : 0);
   rush_status st = make_args(&w, o, n_args, args);
+  wild_done(&w); /* arguments that nothing else holds may give their buffers away */
   if (st == RUSH_OK) {
     rush_call c = {.cx = &cx, .op = o, .n_args = n_args, .n_results = sc->n_returns, .args = args, .results = results,
                    .last_use = wild_pick(&w, 2) ? UINT64_MAX : 0};
     for (uint32_t i = 0; i < sc->n_returns; i++)
       results[i] = value_none();
     st = timed_call(&c);
-    fuzz_check_error(st, &err);
+    if (strcmp(sc->name, "prim::RaiseException") != 0) /* its text may be empty */
+      fuzz_check_error(st, &err);
     if (st == RUSH_OK)
       check_results(&w, sc, results);
     check_tensors(args, n_args, "a tensor argument is broken");

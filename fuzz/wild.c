@@ -66,6 +66,12 @@ void wild_init(wild *w, call_ctx *cx, type_store *types, const uint8_t *data, si
   w->n_dims = pick_shape(w, w->sizes);
 }
 
+void wild_done(wild *w)
+{
+  while (w->n_seen > 0)
+    tensor_release(w->seen[--w->n_seen]);
+}
+
 /* -- Numbers and texts -------------------------------------------------------------------------------------------- */
 
 static int64_t pick_int(wild *w)
@@ -348,7 +354,7 @@ static rush_status pick_tensor(wild *w, rush_value *out)
 {
   TRY(pick_new_tensor(w, out));
   if (out->as.tensor && w->n_seen < WILD_MAX_SEEN)
-    w->seen[w->n_seen++] = out->as.tensor;
+    w->seen[w->n_seen++] = tensor_retain(out->as.tensor);
   return RUSH_OK;
 }
 

@@ -22,13 +22,15 @@ typedef struct wild {
   int n_dims;                          /* and its usual shape */
   int64_t sizes[WILD_MAX_DIMS];
   uint32_t n_seen, n_vars;
-  rush_tensor *seen[WILD_MAX_SEEN];    /* tensors of this call, borrowed */
+  rush_tensor *seen[WILD_MAX_SEEN];    /* tensors of this call, retained */
   const type *var_types[WILD_MAX_VARS]; /* what type variables of the schema are */
   const char *var_names[WILD_MAX_VARS];
 } wild;
 
 /* Start a call whose choices are the `n` bytes at `data`. */
 void wild_init(wild *w, call_ctx *cx, type_store *types, const uint8_t *data, size_t n);
+/* End a call. */
+void wild_done(wild *w);
 /* Choose one of 0..n-1. */
 uint32_t wild_pick(wild *w, uint32_t n);
 /* Replace type variables by the types chosen for this call.  Borrowed; NULL without memory. */

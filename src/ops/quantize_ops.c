@@ -50,6 +50,7 @@ static rush_status tensor_double(call_ctx *cx, const rush_tensor *t, int64_t i, 
     return call_fail(cx, "quantize: there are only %lld parameters", (long long)t->n_elems);
   TRY(tensor_get(cx, t, i, &v));
   *out = number_as_double(v);
+  value_release(v);
   return RUSH_OK;
 }
 
@@ -257,8 +258,13 @@ rush_status kernel_dequantize_list(rush_call *c)
   rush_list *made = NULL;
   rush_tensor *t = NULL;
   rush_status st = RUSH_OK;
-  if (!l)
+  if (call_tensor(c, 0))
     return kernel_dequantize(c);
+  bool all = l != NULL; /* of Any: nobody looked before */
+  for (size_t i = 0; all && i < l->n; i++)
+    all = l->items[i].tag == RUSH_TAG_TENSOR && l->items[i].as.tensor;
+  if (!all)
+    return call_fail(c->cx, "dequantize(): expected a tensor or a list of tensors");
   TRY(list_new(c->cx, l->elem, l->n, &made));
   for (size_t i = 0; i < l->n && st == RUSH_OK; i++) {
     st = dequantize_any(c->cx, l->items[i].as.tensor, &t);
@@ -403,6 +409,9 @@ static rush_status fake_quantize(rush_call *c, fake f, const rush_tensor *scales
 {
   rush_tensor *t = call_tensor(c, 0), *x = NULL, *y = NULL, *mask = NULL;
   TRY(check_fake(c->cx, &f, t, zeros));
+  for (int i = 0; i < 2 && axis < 0; i++)
+    if ((i ? zeros : scales)->n_elems != 1)
+      return call_fail(c->cx, "a Tensor with %lld elements cannot be converted to Scalar", (long long)(i ? zeros : scales)->n_elems);
   int64_t inner = 1;
   for (int i = (int)axis + 1; i < t->n_dims && axis >= 0; i++)
     inner *= t->sizes[i];
