@@ -380,6 +380,16 @@ static rush_status pick_storage(wild *w, rush_value *out)
 
 /* -- Containers ------------------------------------------------------------------------------------------------------ */
 
+/* Set *out to v if st is RUSH_OK; release it otherwise.  Returns st. */
+static rush_status give(rush_value v, rush_status st, rush_value *out)
+{
+  if (st == RUSH_OK)
+    *out = v;
+  else
+    value_release(v);
+  return st;
+}
+
 static rush_status pick_list(wild *w, const type *elem, int32_t fixed_len, rush_value *out)
 {
   uint32_t n = fixed_len && wild_pick(w, 8) ? (uint32_t)fixed_len : one_in(w, 2) ? (uint32_t)w->n_dims : wild_pick(w, 6);
@@ -394,10 +404,7 @@ static rush_status pick_list(wild *w, const type *elem, int32_t fixed_len, rush_
     if (st == RUSH_OK)
       st = list_append_steal(w->cx, l, item);
   }
-  *out = value_heap_steal(RUSH_TAG_LIST, l);
-  if (st != RUSH_OK)
-    value_release(*out);
-  return st;
+  return give(value_heap_steal(RUSH_TAG_LIST, l), st, out);
 }
 
 static rush_status pick_tuple(wild *w, const type *t, rush_value *out)
@@ -408,10 +415,7 @@ static rush_status pick_tuple(wild *w, const type *t, rush_value *out)
   TRY(tuple_new(w->cx, t->name ? t : NULL, n, &made));
   for (uint32_t i = 0; i < n && st == RUSH_OK; i++)
     st = wild_value(w, t->kind == TYPE_TUPLE ? t->elems[i] : type_simple(TYPE_ANY), 0, &made->items[i]);
-  *out = value_heap_steal(RUSH_TAG_TUPLE, made);
-  if (st != RUSH_OK)
-    value_release(*out);
-  return st;
+  return give(value_heap_steal(RUSH_TAG_TUPLE, made), st, out);
 }
 
 static rush_status pick_dict(wild *w, const type *t, rush_value *out)
@@ -429,10 +433,7 @@ static rush_status pick_dict(wild *w, const type *t, rush_value *out)
     else
       value_release(key);
   }
-  *out = value_heap_steal(RUSH_TAG_DICT, d);
-  if (st != RUSH_OK)
-    value_release(*out);
-  return st;
+  return give(value_heap_steal(RUSH_TAG_DICT, d), st, out);
 }
 
 static rush_status pick_any(wild *w, rush_value *out)
