@@ -603,18 +603,14 @@ rush_status tensor_set_quantizer(call_ctx *cx, rush_tensor *t, const quantizer *
       return call_nomem(cx);
   }
   call_mark_special(cx);
-  quantizer *copy = t->extra->quant;
-  if (copy) {
-    tensor_release(copy->scales);
-    tensor_release(copy->zero_points);
-  } else {
-    copy = t->extra->quant = mem_alloc(c, sizeof *copy);
-    if (!copy)
-      return call_nomem(cx);
-  }
+  quantizer *copy = mem_alloc(c, sizeof *copy);
+  if (!copy)
+    return call_nomem(cx);
   *copy = *q;
   tensor_retain(copy->scales);
   tensor_retain(copy->zero_points);
+  tensor_drop_quantizer(t); /* last: q may be its own */
+  t->extra->quant = copy;
   return RUSH_OK;
 }
 
