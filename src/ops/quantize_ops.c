@@ -391,9 +391,7 @@ static void fake_all(const call_ctx *cx, const fake *f, const rush_tensor *x, ru
 
 static rush_status check_fake(call_ctx *cx, const fake *f, const rush_tensor *x, const rush_tensor *zeros)
 {
-  if (!dtype_is_float(x->dtype))
-    return call_fail_type(cx, "NotImplementedError", "\"fake_quantize_tensor_cachemask_kernel_type_handling\" not implemented for '%s'",
-                          dtype_aten_name(x->dtype));
+  TRY(nn_check_float(cx, "fake_quantize_tensor_cachemask_kernel_type_handling", x->dtype));
   if (f->lo > f->hi)
     return call_fail(cx, "`quant_min` should be less than or         equal to `quant_max`.");
   for (int64_t i = 0; i < zeros->n_elems && !f->real_zero; i++) {
