@@ -37,26 +37,24 @@ void fuzz_check_error(rush_status st, const rush_error *err)
 
 /* -- Contexts ------------------------------------------------------------------------------------------------- */
 
-typedef struct counter { /* of the context's allocations */
-  _Atomic long n_blocks, n_allocations;
-  long fail_at; /* the allocation that fails, or -1 */
-} counter;
-
 static void *count_alloc(void *user, size_t n)
 {
-  counter *c = user;
+  fuzz_counter *c = user;
 
   if (c->n_allocations++ == c->fail_at)
     return NULL;
-  void *p = malloc(n);
-  c->n_blocks += p != NULL;
+  /* Aligned as data is, so that nothing is left behind it: the sanitizer sees each byte beyond. */
+  void *p = NULL;
+  if (posix_memalign(&p, 64, n) != 0)
+    return NULL;
+  c->n_blocks++;
   return p;
 }
 
 static void count_free(void *user, void *p, size_t n)
 {
   (void)n;
-  ((counter *)user)->n_blocks -= p != NULL;
+  ((fuzz_counter *)user)->n_blocks -= p != NULL;
   free(p);
 }
 
@@ -88,17 +86,30 @@ static void run_job(session *s, void *arg)
 static bool is_verbose;
 
 void fuzz_show_errors(void) { is_verbose = true; }
+bool fuzz_is_verbose(void) { return is_verbose; }
+
+context_options fuzz_options(fuzz_counter *count)
+{
+  return (context_options){.allocator = {count_alloc, count_free, count},
+                           .limit_bytes = (size_t)256 << 20,
+                           .limit_depth = 400,
+                           .limit_seconds = 2,
+                           .n_threads = 1,
+                           .print = swallow,
+                           .warn = swallow_warning};
+}
+
+void fuzz_check_blocks(const fuzz_counter *count)
+{
+  if (count->n_blocks != 0 && __lsan_do_leak_check)
+    __lsan_do_leak_check(); /* says where it was allocated, and exits */
+  fuzz_demand(count->n_blocks == 0, "memory is held after the context");
+}
 
 static long run_once(job *j, long fail_at)
 {
-  counter count = {.fail_at = fail_at};
-  context_options opt = {.allocator = {count_alloc, count_free, &count},
-                         .limit_bytes = (size_t)256 << 20,
-                         .limit_depth = 400,
-                         .limit_seconds = 2,
-                         .n_threads = 1,
-                         .print = swallow,
-                         .warn = swallow_warning};
+  fuzz_counter count = {.fail_at = fail_at};
+  context_options opt = fuzz_options(&count);
   rush_error err = RUSH_ERROR_INIT;
   context *c = NULL;
   call_ctx cx;
@@ -118,9 +129,7 @@ static long run_once(job *j, long fail_at)
   context_release(c);
   if (count.n_blocks != 0)
     fprintf(stderr, "fuzz: %ld blocks (allocation %ld of %ld failed)\n", (long)count.n_blocks, fail_at, (long)count.n_allocations);
-  if (count.n_blocks != 0 && __lsan_do_leak_check)
-    __lsan_do_leak_check(); /* says where it was allocated, and exits */
-  fuzz_demand(count.n_blocks == 0, "memory is held after the context");
+  fuzz_check_blocks(&count);
   return count.n_allocations;
 }
 
@@ -128,6 +137,7 @@ static long run_once(job *j, long fail_at)
 static long n_failures;
 
 void fuzz_fail_allocations(long n) { n_failures = n; }
+long fuzz_n_failures(void) { return n_failures; }
 
 void fuzz_session(const uint8_t *data, size_t n, fuzz_body *body)
 {

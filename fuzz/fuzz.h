@@ -15,6 +15,9 @@
  *   schema   value/schema.c                   the bytes are a schema
  *   ir       ir/parse.c, parse_atoms.c        the bytes are a graph
  *   archive  archive/: .pt, .pt2 and all that value_load reads; the bytes are a file
+ *   operators
+ *            ops/, tensor/, shape/            an operator's name, and bytes that choose its arguments: fuzz_operators.c;
+ *                                             mutated by fuzz/mutate_operators.c
  *
  * An archive of sections is packed by the target, so that checksums hold: the main record first, others behind lines
  * `@@PATH`, and what is not given has a default. */
@@ -26,7 +29,11 @@
 #include "base/text.h"
 
 typedef int fuzz_target(const uint8_t *data, size_t n);
-fuzz_target fuzz_zip, fuzz_pickle, fuzz_model, fuzz_source, fuzz_schema, fuzz_ir, fuzz_archive;
+fuzz_target fuzz_zip, fuzz_pickle, fuzz_model, fuzz_source, fuzz_schema, fuzz_ir, fuzz_archive, fuzz_operators;
+
+/* Write a new input of fuzz_operators to data: an operator that is chosen at random, and random bytes.  Returns its length, at
+ * most max.  The seed moves on. */
+size_t fuzz_operators_new(uint8_t *data, size_t max, uint64_t *seed);
 
 /* Print `what` and abort unless good. */
 void fuzz_demand(bool good, const char *what);
@@ -39,8 +46,20 @@ typedef void fuzz_body(session *s, str text);
 void fuzz_session(const uint8_t *data, size_t n, fuzz_body *body);
 /* From now on each input is run so many times more, each time with another allocation that fails. */
 void fuzz_fail_allocations(long n);
+long fuzz_n_failures(void);
 /* Print the message of each input that fails. */
 void fuzz_show_errors(void);
+bool fuzz_is_verbose(void);
+
+/* Allocations of a context, counted. */
+typedef struct fuzz_counter {
+  _Atomic long n_blocks, n_allocations;
+  long fail_at; /* the allocation that fails, or -1 */
+} fuzz_counter;
+/* Options of a context whose memory is counted: 256 MB, 2 seconds, nothing printed. */
+context_options fuzz_options(fuzz_counter *count);
+/* After the context: abort if blocks are left, with a report of where they were allocated if there are sanitizers. */
+void fuzz_check_blocks(const fuzz_counter *count);
 /* For bodies that go on after an inner failure: what every failure owes. */
 void fuzz_check_error(rush_status st, const rush_error *err);
 

@@ -1,9 +1,11 @@
-/* replay [-v] [-mN] PATH...: run saved inputs through the fuzz targets, without libFuzzer.  A path is a file or a
+/* replay [-v] [-mN] [-oN[,SEED]] PATH...: run saved inputs through the fuzz targets, without libFuzzer.  A path is a file or a
  * folder; the folder that an input is in names its target (tests/data/fuzz/zip/...).  -v tells each input and its error; -mN runs it
- * N more times, with allocations that fail.  Stops at nothing but a crash. */
+ * N more times, with allocations that fail.  -oN makes N new inputs of `operators` and runs them; one that ends by a signal is left
+ * in the file operators-crash.  Stops at nothing but a crash. */
 #include "fuzz.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,8 @@ static const struct {
   const char *name;
   fuzz_target *run;
 } targets[] = {{"zip", fuzz_zip},       {"pickle", fuzz_pickle}, {"model", fuzz_model},     {"source", fuzz_source},
-               {"schema", fuzz_schema}, {"ir", fuzz_ir},         {"archive", fuzz_archive}};
+               {"schema", fuzz_schema}, {"ir", fuzz_ir},         {"archive", fuzz_archive},
+             {"operators", fuzz_operators}};
 
 typedef struct replay {
   size_t n_inputs, n_unknown;
@@ -79,6 +82,41 @@ static void run_path(replay *r, const char *folder, const char *path)
     closedir(d);
 }
 
+/* -- New calls ------------------------------------------------------------------------------------------------------- */
+
+static struct {
+  uint8_t bytes[1024];
+  size_t n;
+} current;
+
+static void keep_input(int number)
+{
+  FILE *f = fopen("operators-crash", "wb");
+  if (f) {
+    fwrite(current.bytes, 1, current.n, f);
+    fclose(f);
+  }
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+/* text: "N" or "N,SEED". */
+static void run_new(replay *r, const char *text)
+{
+  static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+  const char *comma = strchr(text, ',');
+  uint64_t seed = comma ? strtoull(comma + 1, NULL, 10) : 1;
+  for (size_t i = 0; i < COUNT_OF(signals); i++)
+    signal(signals[i], keep_input);
+  for (long i = atol(text); i > 0; i--) {
+    current.n = fuzz_operators_new(current.bytes, sizeof current.bytes, &seed);
+    fuzz_operators(current.bytes, current.n);
+    r->n_inputs++;
+  }
+  for (size_t i = 0; i < COUNT_OF(signals); i++)
+    signal(signals[i], SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
   replay r = {0};
@@ -92,6 +130,10 @@ int main(int argc, char **argv)
     }
     if (strncmp(argv[i], "-m", 2) == 0) {
       fuzz_fail_allocations(atol(argv[i] + 2));
+      continue;
+    }
+    if (strncmp(argv[i], "-o", 2) == 0) {
+      run_new(&r, argv[i] + 2);
       continue;
     }
     snprintf(folder, sizeof folder, "%s", argv[i]);

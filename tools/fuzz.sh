@@ -10,7 +10,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds=${1:-600}
 [ $# -eq 0 ] || shift
-targets=${*:-zip pickle model source schema ir archive}
+targets=${*:-zip pickle model source schema ir archive operators}
 build=build-fuzz cover=build-cover
 command -v clang >/dev/null || { echo "fuzzing needs clang (apt-get install clang)"; exit 1; }
 
@@ -37,6 +37,7 @@ run() { # TARGET
   [ -d "$saved" ] || saved=$seeds
   longest=65536
   [ "$name" != source ] || longest=4096 # mutations by grammar: many small programs find more than a few big ones
+  [ "$name" != operators ] || longest=512 # a name, and the choices of one call
   if nice -n 15 $build/fuzz/fuzz_"$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -max_len=$longest -print_final_stats=1 \
       -verbosity=0 -dict="$seeds".dict -artifact_prefix=$build/crashes/"$name"- "$corpus" "$seeds" "$saved" >$build/"$name".log 2>&1; then
     echo "$name: $(sed -n 's/^stat::number_of_executed_units: //p' $build/"$name".log) executions in $seconds seconds, no finding"

@@ -25,6 +25,7 @@ READERS = {
     "source": ["script/*.c", "passes/ssa.c", "passes/exits.c", "passes/closures.c"],
     "schema": ["value/schema.c"],
     "ir": ["ir/parse.c", "ir/parse_atoms.c"],
+    "operators": ["ops/*.c", "tensor/*.c", "shape/*.c"],
     "archive": [
         "archive/module.c",
         "archive/torchscript.c",

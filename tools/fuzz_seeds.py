@@ -64,6 +64,9 @@ def seeds(target: str) -> Iterator[bytes]:
         yield from (x.encode() for x in SCHEMAS + lines[::60])
     elif target == "ir":
         yield from (x.encode() for x in GRAPHS)
+    elif target == "operators":
+        names = (x.split("(")[0] for x in (TOP / "src" / "ops" / "schemas.txt").read_text().splitlines() if x and x[0] != "#")
+        yield from (f"{x}\n".encode() for x in names if x.partition("::")[0] in ("aten", "prim", "quantized"))
     elif target == "archive":
         for data in files():
             yield data
@@ -109,6 +112,7 @@ WORDS = {
     "ir": """graph( %x return ( prim::Constant[value= prim::If( prim::Loop( block0( block1( aten::add( prim::ListConstruct( prim::TupleConstruct(
         prim::fork_0 with : = -> Tensor int float str bool NoneType Device complex int[] int? Dict(str,\\x20int) Future[ Float( strides=[
         requires_grad= device=cpu { } [types=[ [name=" # __torch__.M Function""".split(),
+    "operators": [],
     "archive": [
         "PK\\x01\\x02",
         "PK\\x03\\x04",

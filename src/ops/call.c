@@ -11,6 +11,8 @@
 #define MAX_ARGS 64 /* the longest schema has 26 arguments; one from outside may have more */
 #define MAX_RESULTS 16
 
+enum { N_LAYOUTS = 8, N_MEMORY_FORMATS = 4 }; /* PyTorch's */
+
 bool op_is_runnable(const op *o)
 {
   if (o->kernel)
@@ -355,12 +357,66 @@ static rush_status check_defined(const rush_call *c)
   return RUSH_OK;
 }
 
+/* True if quantized dtypes may be asked for: a composite's operators see for themselves, as those from outside do. */
+static bool takes_quantized_dtype(const op *o)
+{
+  while (o->base && !o->kernel)
+    o = o->base;
+  return o->effects & OP_QUANTIZED || o->outside || (o->family == FAMILY_COMPOSITE && !o->kernel);
+}
+
+/* Refuse a number that names no dtype, layout or memory format; `t` is the argument's type without Optional.  Quantized dtypes
+ * are for the operators that know them. */
+static rush_status check_number(const rush_call *c, uint32_t i, const type *t, int64_t v)
+{
+  const char *what = NULL, *name = c->op->schema->args[i].name;
+  if (t->kind == TYPE_SCALAR_TYPE && !dtype_is_valid(v))
+    what = "dtype";
+  else if (t->kind == TYPE_LAYOUT && (v < 0 || v >= N_LAYOUTS))
+    what = "layout";
+  else if (t->kind == TYPE_MEMORY_FORMAT && (v < 0 || v >= N_MEMORY_FORMATS))
+    what = "memory format";
+  if (what)
+    return call_fail(c->cx, "%s(): there is no %s %lld (argument '%s')", c->op->schema->name, what, (long long)v, name);
+  if (t->kind == TYPE_SCALAR_TYPE && dtype_class_of((int)v) == DTYPE_QUANT && !takes_quantized_dtype(c->op))
+    return call_fail_type(c->cx, "NotImplementedError", "%s() is not implemented for '%s' (argument '%s')", c->op->schema->name,
+                          dtype_aten_name((int)v), name);
+  return RUSH_OK;
+}
+
+static rush_status check_list(const rush_call *c, uint32_t i, const rush_list *l)
+{
+  for (size_t k = 0; k < l->n; k++)
+    if (l->items[k].tag != RUSH_TAG_TENSOR || !l->items[k].as.tensor)
+      return call_fail(c->cx, "Expected a proper Tensor but got None (or an undefined Tensor in C++) for element #%zu of argument "
+                       "#%u '%s'", k, i, c->op->schema->args[i].name);
+  return RUSH_OK;
+}
+
+/* What op->checks names: done once here, so that no kernel has to. */
+static rush_status check_args(const rush_call *c)
+{
+  const schema *sc = c->op->schema;
+  for (uint32_t i = 0; i < c->n_args && i < sc->n_args; i++) {
+    const type *t = sc->args[i].type;
+    const rush_value v = c->args[i];
+    t = t->kind == TYPE_OPTIONAL ? type_elem(t) : t;
+    if (v.tag == RUSH_TAG_INT)
+      TRY(check_number(c, i, t, v.as.i));
+    else if (v.tag == RUSH_TAG_LIST && t->kind == TYPE_LIST && type_elem(t)->kind == TYPE_TENSOR)
+      TRY(check_list(c, i, v.as.list));
+  }
+  return RUSH_OK;
+}
+
 rush_status op_call(rush_call *c)
 {
   bool undefined = false;
   for (uint32_t i = 0; i < c->n_args; i++)
     undefined |= is_undefined(c, i);
   rush_status st = undefined ? check_defined(c) : RUSH_OK;
+  if (UNLIKELY(c->op->checks) && st == RUSH_OK)
+    st = check_args(c);
   if (st == RUSH_OK)
     st = UNLIKELY(c->cx->watch) ? watched_call(c) : run(c);
   if (UNLIKELY(call_is_watched(c->cx)) && st == RUSH_OK) /* a kernel that broke off (call_over) left nothing of use */

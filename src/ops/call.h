@@ -104,6 +104,12 @@ enum op_effects {
   OP_NESTED_ROWS = 128  /* does to a nested tensor's rows what it does to a tensor's */
 };
 
+/* What the schema alone cannot promise of an argument.  Found when the operator is built, so that others pay one test. */
+enum op_checks {
+  OP_CHECK_NUMBERS = 1, /* numbers of dtypes, layouts, memory formats */
+  OP_CHECK_LISTS = 2    /* Tensor[]: no undefined ones in it */
+};
+
 typedef enum op_variant { VARIANT_BASE, VARIANT_INPLACE, VARIANT_OUT } op_variant;
 
 struct op_row;   /* ops/table.h: the generated columns */
@@ -115,6 +121,7 @@ struct op {
   op_variant variant;
   uint32_t effects;
   uint32_t refuses;          /* bit d: dtype d (call_refuse says how) */
+  uint32_t checks;           /* OP_CHECK_*: what op_call looks at before the kernel; mostly 0 */
   const op *base;            /* the functional operator of an in-place or out= variant, or NULL */
   const rush_op_def *outside; /* registered at run time, or NULL */
   _Atomic(void *) body;      /* composites: the compiled function, published once */

@@ -135,6 +135,8 @@ static rush_status cdist(rush_call *c, double p)
                      sizes_print(&tb, b->n_dims, b->sizes));
   }
   const int dtype = dtype_promote(a->dtype, b->dtype);
+  if (dtype == DTYPE_NONE)
+    return call_fail(c->cx, "cdist: the tensors' dtypes have no common one");
   n += 2;
   rush_status st = as_batch(c->cx, a, dtype, n, sizes, &ca);
   if (st == RUSH_OK)

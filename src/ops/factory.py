@@ -6,9 +6,9 @@ def factory(name, kernel=None, out=None, shape="sized", **more):
        **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
 
 
-factory("empty.memory_format", "kernel_empty", "empty.out")
-factory("empty_strided", out="empty_strided.out", shape="strided")
-factory("empty_permuted", out="empty_permuted.out", shape="permuted")
+factory("empty.memory_format", "kernel_empty", "empty.out", effects=["quantized"])
+factory("empty_strided", out="empty_strided.out", shape="strided", effects=["quantized"])
+factory("empty_permuted", out="empty_permuted.out", shape="permuted", effects=["quantized"])
 factory("zeros", out="zeros.out", same=["aten::_efficientzerotensor"])
 factory("ones", out="ones.out")
 factory("full", out="full.out")

@@ -28,7 +28,7 @@ KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars",
         "name", "kernel", "c", "body", "schema", "shape", "variants", "same", "effects", "grad", "test"}
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
-           "nested": "OP_NESTED", "nested_rows": "OP_NESTED_ROWS",
+           "nested": "OP_NESTED", "quantized": "OP_QUANTIZED", "nested_rows": "OP_NESTED_ROWS",
            "quantized_unit": "OP_Q_UNIT", "quantized_symmetric": "OP_Q_SYMMETRIC",
            "quantized_scales": "OP_Q_SCALES", "complex_body": "0"}
 # What these do is the same for any elements, or made for quantized ones.

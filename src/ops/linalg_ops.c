@@ -441,6 +441,14 @@ rush_status kernel_linalg_cholesky(rush_call *c)
   return st;
 }
 
+static rush_status check_same_dtype(rush_call *c, const char *name, const rush_tensor *b, const rush_tensor *a)
+{
+  if (b->dtype == a->dtype)
+    return RUSH_OK;
+  return call_fail(c->cx, "%sExpected b and A to have the same dtype, but found b of type %s and A of type %s instead.", name,
+                   dtype_aten_name(b->dtype), dtype_aten_name(a->dtype));
+}
+
 /* cholesky_solve(B, L, upper): L L' X = B. */
 rush_status kernel_cholesky_solve(rush_call *c)
 {
@@ -452,6 +460,7 @@ rush_status kernel_cholesky_solve(rush_call *c)
 
   TRY(check_matrix(c, t, true));
   TRY(check_matrix(c, b, false));
+  TRY(check_same_dtype(c, "", b, t));
   if (b->sizes[b->n_dims - 2] != t->sizes[t->n_dims - 1] ||
       !sizes_broadcast(t->n_dims - 2, t->sizes, b->n_dims - 2, b->sizes, &n, sizes))
     return call_fail(c->cx, "cholesky_solve: Incompatible matrix sizes");
@@ -483,6 +492,7 @@ rush_status kernel_solve_triangular(rush_call *c)
 
   TRY(check_matrix(c, a, true));
   TRY(check_matrix(c, b, false));
+  TRY(check_same_dtype(c, "linalg.solve_triangular: ", b, a));
   if (b->sizes[b->n_dims - (left ? 2 : 1)] != a->sizes[a->n_dims - 1] ||
       !sizes_broadcast(a->n_dims - 2, a->sizes, b->n_dims - 2, b->sizes, &n, sizes))
     return call_fail(c->cx, "linalg.solve_triangular: Incompatible shapes of A and B");

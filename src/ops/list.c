@@ -395,6 +395,8 @@ static rush_status object_less(call_ctx *cx, rush_value a, rush_value b, bool *o
 static rush_status tensor_less(call_ctx *cx, rush_value a, rush_value b, bool *out)
 {
   rush_value x, y;
+  if (!a.as.tensor || !b.as.tensor) /* lists of any type may hold undefined ones */
+    return call_fail(cx, "an undefined Tensor cannot be sorted");
   TRY(tensor_item(cx, a.as.tensor, &x));
   rush_status st = tensor_item(cx, b.as.tensor, &y);
   if (st == RUSH_OK) {

@@ -123,6 +123,8 @@ rush_status kernel_pow_numbers(rush_call *call)
 {
   num a = num_of(call->args[0]), b = num_of(call->args[1]);
   if (num_meet(a, b) == NUM_COMPLEX) {
+    if (returns_float(call))
+      return no_complex(call);
     double complex r = cpow(complex_at(call, 0), complex_at(call, 1));
     RETURN_COMPLEX(r);
   }
@@ -145,6 +147,8 @@ rush_status kernel_log_numbers(rush_call *call)
   num a = num_of(call->args[0]), b = num_of(call->args[1]);
   if (num_meet(a, b) != NUM_COMPLEX)
     RETURN_FLOAT(log(a.re) / log(b.re));
+  if (returns_float(call))
+    return no_complex(call);
   double complex r = clog(complex_at(call, 0)) / clog(complex_at(call, 1));
   RETURN_COMPLEX(r);
 }

@@ -236,7 +236,10 @@ rush_status kernel_result_type(rush_call *c)
     else
       promote_add_scalar(&p, dtype_class_of(t ? t->dtype : dtype_of_scalar(c->args[i])));
   }
-  c->results[0] = value_int(promote_result(&p));
+  const int dtype = promote_result(&p);
+  if (dtype == DTYPE_NONE)
+    return call_fail(c->cx, "result_type: the arguments' dtypes have no common one");
+  c->results[0] = value_int(dtype);
   return RUSH_OK;
 }
 

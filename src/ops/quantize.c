@@ -280,16 +280,22 @@ enum { MAX_ARGS = 64 };
 
 static const quantizer *first_quantized(const rush_call *c, int *dtype)
 {
-  for (uint32_t i = 0; i < c->n_args; i++) {
-    const rush_tensor *t = call_tensor(c, i);
-    const rush_list *l = call_list(c, i);
-    if (!t && l && l->n && l->items[0].tag == RUSH_TAG_TENSOR)
-      t = l->items[0].as.tensor;
-    if (t && tensor_is_quantized(t) && tensor_quantizer(t)) {
+  const rush_tensor *t;
+  for (tensor_walk w = {c->args, c->n_args}; (t = tensor_walk_next(&w)) != NULL;)
+    if (tensor_is_quantized(t) && tensor_quantizer(t)) {
       *dtype = t->dtype;
       return tensor_quantizer(t);
     }
-  }
+  return NULL;
+}
+
+/* The first argument of a quantized dtype that nothing says how to read (torch.empty makes such), or NULL. */
+static const rush_tensor *first_unquantized(const rush_call *c)
+{
+  const rush_tensor *t;
+  for (tensor_walk w = {c->args, c->n_args}; (t = tensor_walk_next(&w)) != NULL;)
+    if (tensor_is_quantized(t) && !tensor_quantizer(t))
+      return t;
   return NULL;
 }
 
@@ -309,7 +315,7 @@ static rush_status plain_value(call_ctx *cx, rush_value v, bool unit, rush_value
     *out = value_tensor_steal(t);
     return RUSH_OK;
   }
-  if (v.tag != RUSH_TAG_LIST || v.as.list->n == 0 || v.as.list->items[0].tag != RUSH_TAG_TENSOR) {
+  if (v.tag != RUSH_TAG_LIST || v.as.list->n == 0 || v.as.list->items[0].tag > RUSH_TAG_TENSOR) { /* None: of Tensor?[] */
     *out = value_retain(v);
     return RUSH_OK;
   }
@@ -372,7 +378,13 @@ rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
   rush_value args[MAX_ARGS];
   int dtype = 0;
   const quantizer *q = first_quantized(c, &dtype);
-  if (!q || (c->op->effects & OP_QUANTIZED) || (!c->op->kernel && c->op->family == FAMILY_COMPOSITE))
+  if ((c->op->effects & OP_QUANTIZED) || (!c->op->kernel && c->op->family == FAMILY_COMPOSITE))
+    return dispatch(c);
+  const rush_tensor *unknown = first_unquantized(c);
+  if (unknown)
+    return call_fail_type(c->cx, "NotImplementedError", "%s() is not implemented for a tensor of dtype '%s' without a quantizer",
+                          c->op->schema->name, dtype_aten_name(unknown->dtype));
+  if (!q)
     return dispatch(c);
   if (c->op->base && !c->op->kernel)
     return call_through_base(c);

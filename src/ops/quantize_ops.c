@@ -258,13 +258,13 @@ rush_status kernel_dequantize_list(rush_call *c)
   rush_list *made = NULL;
   rush_tensor *t = NULL;
   rush_status st = RUSH_OK;
-  if (!l && call_tensor(c, 0))
+  if (call_tensor(c, 0))
     return kernel_dequantize(c);
-  bool fits = l != NULL;
-  for (size_t i = 0; fits && i < l->n; i++)
-    fits = l->items[i].tag == RUSH_TAG_TENSOR && l->items[i].as.tensor;
-  if (!fits)
-    return call_fail(c->cx, "dequantize: expected a tensor or a list of tensors");
+  bool all = l != NULL; /* of Any: nobody looked before */
+  for (size_t i = 0; all && i < l->n; i++)
+    all = l->items[i].tag == RUSH_TAG_TENSOR && l->items[i].as.tensor;
+  if (!all)
+    return call_fail(c->cx, "dequantize(): expected a tensor or a list of tensors");
   TRY(list_new(c->cx, l->elem, l->n, &made));
   for (size_t i = 0; i < l->n && st == RUSH_OK; i++) {
     st = dequantize_any(c->cx, l->items[i].as.tensor, &t);
@@ -391,9 +391,7 @@ static void fake_all(const call_ctx *cx, const fake *f, const rush_tensor *x, ru
 
 static rush_status check_fake(call_ctx *cx, const fake *f, const rush_tensor *x, const rush_tensor *zeros)
 {
-  if (!dtype_is_float(x->dtype))
-    return call_fail_type(cx, "NotImplementedError", "\"fake_quantize_tensor_cachemask_kernel_type_handling\" not implemented for '%s'",
-                          dtype_aten_name(x->dtype));
+  TRY(nn_check_float(cx, "fake_quantize_tensor_cachemask_kernel_type_handling", x->dtype));
   if (f->lo > f->hi)
     return call_fail(cx, "`quant_min` should be less than or         equal to `quant_max`.");
   for (int64_t i = 0; i < zeros->n_elems && !f->real_zero; i++) {
@@ -409,6 +407,9 @@ static rush_status fake_quantize(rush_call *c, fake f, const rush_tensor *scales
 {
   rush_tensor *t = call_tensor(c, 0), *x = NULL, *y = NULL, *mask = NULL;
   TRY(check_fake(c->cx, &f, t, zeros));
+  for (int i = 0; i < 2 && axis < 0; i++)
+    if ((i ? zeros : scales)->n_elems != 1)
+      return call_fail(c->cx, "a Tensor with %lld elements cannot be converted to Scalar", (long long)(i ? zeros : scales)->n_elems);
   int64_t inner = 1;
   for (int i = (int)axis + 1; i < t->n_dims && axis >= 0; i++)
     inner *= t->sizes[i];

@@ -100,11 +100,25 @@ static op_group *new_group(session *s, registry *r, str name, uint32_t n)
   return g;
 }
 
+/* The checks that arguments of type t need. */
+static uint32_t checks_of(const type *t)
+{
+  while (t->kind == TYPE_OPTIONAL)
+    t = type_elem(t);
+  if (t->kind == TYPE_SCALAR_TYPE || t->kind == TYPE_LAYOUT || t->kind == TYPE_MEMORY_FORMAT)
+    return OP_CHECK_NUMBERS;
+  if (t->kind == TYPE_LIST)
+    return type_elem(t)->kind == TYPE_TENSOR ? OP_CHECK_LISTS : checks_of(type_elem(t));
+  return 0;
+}
+
 static op *new_op(session *s, registry *r, type_store *types, const char *text)
 {
   op *o = session_alloc_in(s, &r->mem, sizeof *o);
   o->schema = schema_parse(s, &r->mem, types, text);
   o->effects = schema_is_mutable(o->schema) ? OP_WRITES : o->schema->n_returns ? 0 : OP_SIDE_EFFECT;
+  for (uint32_t i = 0; i < o->schema->n_args; i++)
+    o->checks |= checks_of(o->schema->args[i].type);
   o->ctx = r->ctx;
   return o;
 }

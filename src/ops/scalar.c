@@ -21,6 +21,8 @@ rush_status no_complex(rush_call *call)
   return call_fail(call->cx, "%s is not defined for complex numbers", call->op->schema->name);
 }
 
+bool returns_float(const rush_call *call) { return call->op->schema->returns[0].type->kind == TYPE_FLOAT; }
+
 #define RETURN_INT(e) return call->results[0] = value_int(e), RUSH_OK
 #define RETURN_FLOAT(e) return call->results[0] = value_float(e), RUSH_OK
 #define RETURN_BOOL(e) return call->results[0] = value_bool(e), RUSH_OK
@@ -68,6 +70,8 @@ rush_status kernel_div_numbers(rush_call *call)
   if (kind != NUM_COMPLEX)
     RETURN_FLOAT(a.re / b.re);
   double c = fabs(b.re), d = fabs(b.im);
+  if (returns_float(call))
+    return no_complex(call);
   if (c == 0 && d == 0)
     RETURN_COMPLEX(a.re / c, a.im / d);
   if (c >= d) {

@@ -71,5 +71,7 @@ static inline num_kind num_meet(num a, num b) { return a.kind > b.kind ? a.kind 
 int64_t slice_adjust(int64_t n, rush_value start, rush_value end, int64_t step, int64_t *first);
 /* RUSH_ERAISED: the operator has no complex form. */
 rush_status no_complex(rush_call *call);
+/* True if the schema promises a float, which a complex number is not. */
+bool returns_float(const rush_call *call);
 
 #endif

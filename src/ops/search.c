@@ -35,6 +35,11 @@ static int common_dtype(const rush_tensor *a, const rush_tensor *b)
   return promote_result(&p);
 }
 
+static rush_status check_common(rush_call *c, int dtype)
+{
+  return dtype == DTYPE_NONE ? call_fail(c->cx, "%s(): the tensors' dtypes have no common one", c->op->schema->name) : RUSH_OK;
+}
+
 static rush_status ints_new(call_ctx *cx, int n_dims, const int64_t *sizes, rush_tensor **out)
 {
   return tensor_new(cx, RUSH_INT64, n_dims, sizes, out);
@@ -126,6 +131,7 @@ static rush_status run_search(rush_call *c, const search *s)
   uint64_t *kb = NULL, *kv = NULL;
   const int dtype = common_dtype(s->bounds, s->values);
   TRY(check_search(c->cx, s));
+  TRY(check_common(c, dtype));
   if (!order_has(dtype) || dtype == RUSH_BOOL)
     return call_no_dtype(c->cx, "searchsorted_out_cpu", dtype);
   rush_status st = tensor_to_dtype(c->cx, s->bounds, dtype, &b);
@@ -213,6 +219,7 @@ static rush_status isin(rush_call *c, rush_tensor *elements, rush_tensor *tests)
   const rush_tensor *odd = !order_has(tests->dtype) || tests->dtype == RUSH_BOOL ? tests : elements;
   if (!order_has(odd->dtype) || odd->dtype == RUSH_BOOL)
     return call_fail(c->cx, "Unsupported input type encountered for isin(): %s", dtype_aten_name(odd->dtype));
+  TRY(check_common(c, dtype));
   rush_status st = tensor_to_dtype(c->cx, elements, dtype, &e);
   if (st == RUSH_OK)
     st = tensor_to_dtype(c->cx, tests, dtype, &t);

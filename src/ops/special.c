@@ -197,6 +197,17 @@ static double upper_fraction(double a, double x)
   return h * gamma_weight(a, x) * a;
 }
 
+/* Q(a, x) for large a by Temme's uniform expansion (DLMF 8.12), first term: its error is below 1e-10.  The series above would need
+ * some sqrt(a) terms for each element. */
+#define LARGE_A 1e4
+static double upper_large(double a, double x)
+{
+  const double mu = (x - a) / a, eta2 = 2 * (mu - log1p(mu));
+  const double eta = mu < 0 ? -sqrt(fmax(eta2, 0)) : sqrt(fmax(eta2, 0));
+  const double c0 = fabs(eta) < 1e-3 ? -1.0 / 3 + eta / 12 : 1 / mu - 1 / eta;
+  return 0.5 * erfc(eta * sqrt(a / 2)) + exp(-0.5 * a * eta * eta) / sqrt(6.283185307179586 * a) * c0;
+}
+
 /* Is there an answer without computing?  Then *out is the lower function. */
 static int igamma_edge(double a, double x, double *out)
 {
@@ -220,6 +231,8 @@ double special_igamma(double a, double x)
   double edge;
   if (igamma_edge(a, x, &edge))
     return edge;
+  if (a > LARGE_A)
+    return 1 - upper_large(a, x);
   return x > 1 && x > a ? 1 - upper_fraction(a, x) : lower_series(a, x);
 }
 double special_igammac(double a, double x)
@@ -227,6 +240,8 @@ double special_igammac(double a, double x)
   double edge;
   if (igamma_edge(a, x, &edge))
     return 1 - edge;
+  if (a > LARGE_A)
+    return upper_large(a, x);
   return x > 1 && x > a ? upper_fraction(a, x) : 1 - lower_series(a, x);
 }
 

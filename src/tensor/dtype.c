@@ -10,7 +10,9 @@ typedef struct dtype_info {
   uint8_t cls; /* dtype_class */
 } dtype_info;
 
-static const dtype_info info[N_DTYPES] = {
+/* A power of two, so that a number that is no dtype (DTYPE_NONE, say) finds an empty row. */
+#define N_ROWS 32
+static const dtype_info info[N_ROWS] = {
   [RUSH_UINT8] = {"uint8", "Byte", 1, DTYPE_INT},
   [RUSH_INT8] = {"int8", "Char", 1, DTYPE_INT},
   [RUSH_INT16] = {"int16", "Short", 2, DTYPE_INT},
@@ -51,7 +53,7 @@ size_t rush_dtype_bytes(rush_dtype dtype)
   return dtype_is_valid((int)dtype) ? info[dtype].bytes : 0;
 }
 
-dtype_class dtype_class_of(int dtype) { return (dtype_class)info[dtype].cls; }
+dtype_class dtype_class_of(int dtype) { return (dtype_class)info[dtype & (N_ROWS - 1)].cls; }
 
 const char *dtype_aten_name(int dtype)
 {
@@ -165,7 +167,9 @@ bool dtype_can_cast(int from, int to)
 void promote_add(promote_state *p, int dtype, int ndim)
 {
   int *slot = ndim > 0 ? &p->dim : &p->zero;
-  *slot = *slot == DTYPE_NONE ? dtype : dtype_promote(*slot, dtype);
+  const int sum = *slot == DTYPE_NONE ? dtype : dtype_promote(*slot, dtype);
+  p->failed |= sum == DTYPE_NONE;
+  *slot = sum;
 }
 
 void promote_add_scalar(promote_state *p, dtype_class cls)
@@ -199,7 +203,7 @@ static int combine_categories(int higher, int lower)
 
 int promote_result(const promote_state *p)
 {
-  return combine_categories(p->dim, combine_categories(p->zero, p->scalar));
+  return p->failed ? DTYPE_NONE : combine_categories(p->dim, combine_categories(p->zero, p->scalar));
 }
 
 /* -- 16-bit floats ------------------------------------------------------------------------------ */

@@ -32,8 +32,9 @@ int dtype_to_real(int dtype);
 /* The three categories of torch.result_type: dimensioned tensors, 0-dim tensors, Python numbers. */
 typedef struct promote_state {
   int dim, zero, scalar; /* DTYPE_NONE while none was seen */
+  bool failed;           /* two had no common dtype */
 } promote_state;
-#define PROMOTE_INIT {DTYPE_NONE, DTYPE_NONE, DTYPE_NONE}
+#define PROMOTE_INIT {DTYPE_NONE, DTYPE_NONE, DTYPE_NONE, false}
 void promote_add(promote_state *p, int dtype, int ndim);
 void promote_add_scalar(promote_state *p, dtype_class cls);
 int promote_result(const promote_state *p); /* DTYPE_NONE when undefined */

@@ -275,8 +275,13 @@ static rush_status check_new(call_ctx *cx, int dtype, int n_dims, const int64_t 
                          (long long)sizes[i]);
     return call_fail(cx, "Storage size calculation overflowed");
   }
-  if (!size_mul((size_t)count, dtype_bytes(dtype), n_bytes) || *n_bytes > INT64_MAX)
+  const size_t item = dtype_bytes(dtype);
+  if (UNLIKELY(item == 0))
+    return call_fail(cx, "there is no dtype %d to make a tensor of", dtype);
+  if (!size_mul((size_t)count, item, n_bytes) || *n_bytes > INT64_MAX)
     return call_fail(cx, "Storage size calculation overflowed");
+  if (UNLIKELY(dtype_class_of(dtype) == DTYPE_QUANT))
+    call_mark_special(cx); /* also without a quantizer it is for few operators */
   *n = count;
   return RUSH_OK;
 }
@@ -367,6 +372,10 @@ rush_status tensor_new_view(call_ctx *cx, storage *st, int dtype, int n_dims, co
                             const int64_t *strides, int64_t offset, rush_tensor **out)
 {
   int64_t n = 0;
+  if (UNLIKELY(dtype_bytes(dtype) == 0))
+    return call_fail(cx, "there is no dtype %d to view a storage as", dtype);
+  if (UNLIKELY(dtype_class_of(dtype) == DTYPE_QUANT))
+    call_mark_special(cx);
   TRY(check_view(cx, st, dtype, n_dims, sizes, strides, offset, &n));
   rush_tensor *t = make_header(cx->ctx, dtype, n_dims);
   if (!t)
@@ -378,7 +387,7 @@ rush_status tensor_new_view(call_ctx *cx, storage *st, int dtype, int n_dims, co
   t->n_elems = n;
   t->st = storage_retain(st);
   t->offset = offset;
-  t->data = st->data ? (char *)st->data + offset * (int64_t)dtype_bytes(dtype) : NULL;
+  t->data = st->data && n > 0 ? (char *)st->data + offset * (int64_t)dtype_bytes(dtype) : st->data; /* any offset will do for no elements */
   note_contiguous(t);
   *out = t;
   return RUSH_OK;
@@ -597,18 +606,14 @@ rush_status tensor_set_quantizer(call_ctx *cx, rush_tensor *t, const quantizer *
       return call_nomem(cx);
   }
   call_mark_special(cx);
-  quantizer *copy = t->extra->quant;
-  if (copy) {
-    tensor_release(copy->scales);
-    tensor_release(copy->zero_points);
-  } else {
-    copy = t->extra->quant = mem_alloc(c, sizeof *copy);
-    if (!copy)
-      return call_nomem(cx);
-  }
+  quantizer *copy = mem_alloc(c, sizeof *copy);
+  if (!copy)
+    return call_nomem(cx);
   *copy = *q;
   tensor_retain(copy->scales);
   tensor_retain(copy->zero_points);
+  tensor_drop_quantizer(t); /* last: q may be its own */
+  t->extra->quant = copy;
   return RUSH_OK;
 }
 
