@@ -425,9 +425,18 @@ rush_status kernel_group_norm(rush_call *c)
                        call_float(c, 4));
 }
 
+/* True if a * b * c is n: sizes that an operator is told against a tensor's elements. */
+static bool product_is(int64_t n, int64_t a, int64_t b, int64_t c)
+{
+  int64_t all;
+  return a >= 0 && b >= 0 && c >= 0 && !__builtin_mul_overflow(b, c, &all) && !__builtin_mul_overflow(a, all, &all) && all == n;
+}
+
 /* (input, weight, bias, N, C, HxW, group, eps) */
 rush_status kernel_native_group_norm(rush_call *c)
 {
+  if (!product_is(call_tensor(c, 0)->n_elems, call_int(c, 3), call_int(c, 4), call_int(c, 5)))
+    return call_fail(c->cx, "Expected X.numel() == N * C * HxW to be true, but got false.");
   return group_norm_of(c, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), call_int(c, 3), call_int(c, 4),
                        call_int(c, 5), call_int(c, 6), call_float(c, 7));
 }
