@@ -79,6 +79,13 @@ static void merge_edges(resize_axis *a, int64_t o, double *w)
   a->count[o] = n;
 }
 
+/* Scales of any size give weights of any size: out of range is the range's end, and NaN is 0. */
+static int32_t to_fixed(double w, int shift)
+{
+  const double x = w * (double)(1 << shift) + (w < 0 ? -0.5 : 0.5);
+  return isnan(x) ? 0 : (int32_t)fmin(fmax(x, -32768.0), 32768.0);
+}
+
 /* Weights from double to what the pass takes. */
 static void convert_weights(resize_axis *a, int dtype)
 {
@@ -97,7 +104,7 @@ static void convert_weights(resize_axis *a, int dtype)
     while (a->shift < 22 && 0.5 + max * (double)(1 << (a->shift + 1)) < 32768.0)
       a->shift++;
     for (int64_t i = 0; i < n; i++)
-      ((int32_t *)a->w)[i] = (int32_t)(w[i] * (double)(1 << a->shift) + (w[i] < 0 ? -0.5 : 0.5));
+      ((int32_t *)a->w)[i] = to_fixed(w[i], a->shift);
   } else {
     memcpy(a->w, w, (size_t)n * sizeof *w);
   }
