@@ -75,6 +75,8 @@ REFUSED: list[Row] = [
 
 COMPUTED: list[Row] = [
     ("native_group_norm", (ramp(2, 4, 3), None, None, 4, 2, 3, 2, 1e-5)), ("native_group_norm", (ramp(2, 4, 3), None, None, 24, 1, 1, 1, 1e-5)),
+    ("native_batch_norm", (ones(2, 0, 3), None, None, ones(0), ones(0), True, 0.1, 1e-5)),
+    ("native_batch_norm", (ramp(2, 4, 3), None, None, torch.zeros(1, 4), ones(1, 4), True, 0.1, 1e-5)),
     ("_pad_circular", (ramp(2, 3, 4), [-4, 0])), ("_pad_circular", (ramp(2, 3, 4), [4, -2])), ("_pad_circular", (ones(2, 3, 0), [0, 0])),
     ("constant_pad_nd", (ramp(2, 3), [-3, 0])), ("constant_pad_nd", (ramp(2, 3), [3, -2])),
     ("replication_pad1d", (ramp(1, 8, 1), [3, -2])), ("replication_pad1d", (ramp(1, 8, 4), [-5, 3])), ("replication_pad1d", (ramp(1, 8, 4), [3, -5])),
