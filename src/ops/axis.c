@@ -42,14 +42,16 @@ rush_status axis_new(call_ctx *cx, int64_t n_in, int64_t n_out, int64_t taps, re
 rush_status axis_turn(call_ctx *cx, resize_axis *a)
 {
   resize_axis t = {0};
-  int64_t most = 1;
-  int64_t *n = mem_alloc_zero(cx->ctx, (size_t)a->n_in * sizeof *n);
+  int64_t most = 1, *n = NULL;
+  size_t n_bytes;
+  if (size_mul((size_t)a->n_in, sizeof *n, &n_bytes))
+    n = mem_alloc_zero(cx->ctx, n_bytes);
   if (!n)
     return call_nomem(cx);
   for (int64_t o = 0; o < a->n_out; o++)
     for (int32_t k = 0; k < a->count[o]; k++)
       most = i64_max(most, ++n[a->idx[o * a->taps + k]]);
-  mem_free(cx->ctx, n, (size_t)a->n_in * sizeof *n);
+  mem_free(cx->ctx, n, n_bytes);
   TRY(axis_new(cx, a->n_out, a->n_in, most, &t));
   for (int64_t o = 0; o < a->n_out; o++)
     for (int32_t k = 0; k < a->count[o]; k++) {

@@ -349,11 +349,11 @@ static rush_status resize_nearest(rush_call *c, resize_job *j)
 /* -- Back ------------------------------------------------------------------------------------------------------------ */
 
 /* grad_output, output_size, input_size, [align_corners], scales... */
-static rush_status read_back_args(rush_call *c, resize_job *j)
+static rush_status read_back_args(rush_call *c, resize_job *j, int64_t *in)
 {
   const rush_tensor *g = call_tensor(c, 0);
   const uint32_t scales_at = j->mode <= NEAREST_EXACT ? 3 : 4;
-  int64_t in[5] = {0}, want[5] = {0};
+  int64_t want[5] = {0};
   sizes_text a, b;
   if (!call_ints_fixed(c, 1, j->out, j->n))
     return call_fail(c->cx, "It is expected output_size equals to %d", j->n);
@@ -378,8 +378,13 @@ static rush_status resize_back(rush_call *c, int n, resize_mode mode, bool antia
 {
   resize_job j = {.mode = mode, .n = n, .antialias = antialias};
   rush_tensor *g = call_tensor(c, 0), *t;
-  TRY(read_back_args(c, &j));
+  int64_t in[5] = {0};
+  TRY(read_back_args(c, &j, in));
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, g->dtype));
+  if (g->n_elems == 0) { /* no images or channels: sizes may be too large for tables */
+    TRY(tensor_new(c->cx, g->dtype, n + 2, in, &t));
+    return nn_return_steal(c, 0, t, g->dtype, NULL);
+  }
   j.is_f32 = g->dtype != RUSH_FLOAT64;
   TRY(nn_input(c->cx, g, &t));
   rush_status st = RUSH_OK;
