@@ -42,14 +42,16 @@ rush_status axis_new(call_ctx *cx, int64_t n_in, int64_t n_out, int64_t taps, re
 rush_status axis_turn(call_ctx *cx, resize_axis *a)
 {
   resize_axis t = {0};
-  int64_t most = 1;
-  int64_t *n = mem_alloc_zero(cx->ctx, (size_t)a->n_in * sizeof *n);
+  int64_t most = 1, *n = NULL;
+  size_t n_bytes;
+  if (size_mul((size_t)a->n_in, sizeof *n, &n_bytes))
+    n = mem_alloc_zero(cx->ctx, n_bytes);
   if (!n)
     return call_nomem(cx);
   for (int64_t o = 0; o < a->n_out; o++)
     for (int32_t k = 0; k < a->count[o]; k++)
       most = i64_max(most, ++n[a->idx[o * a->taps + k]]);
-  mem_free(cx->ctx, n, (size_t)a->n_in * sizeof *n);
+  mem_free(cx->ctx, n, n_bytes);
   TRY(axis_new(cx, a->n_out, a->n_in, most, &t));
   for (int64_t o = 0; o < a->n_out; o++)
     for (int32_t k = 0; k < a->count[o]; k++) {
@@ -79,6 +81,13 @@ static void merge_edges(resize_axis *a, int64_t o, double *w)
   a->count[o] = n;
 }
 
+/* Scales of any size give weights of any size: out of range is the range's end, and NaN is 0. */
+static int32_t to_fixed(double w, int shift)
+{
+  const double x = w * (double)(1 << shift) + (w < 0 ? -0.5 : 0.5);
+  return isnan(x) ? 0 : (int32_t)fmin(fmax(x, -32768.0), 32768.0);
+}
+
 /* Weights from double to what the pass takes. */
 static void convert_weights(resize_axis *a, int dtype)
 {
@@ -97,7 +106,7 @@ static void convert_weights(resize_axis *a, int dtype)
     while (a->shift < 22 && 0.5 + max * (double)(1 << (a->shift + 1)) < 32768.0)
       a->shift++;
     for (int64_t i = 0; i < n; i++)
-      ((int32_t *)a->w)[i] = (int32_t)(w[i] * (double)(1 << a->shift) + (w[i] < 0 ? -0.5 : 0.5));
+      ((int32_t *)a->w)[i] = to_fixed(w[i], a->shift);
   } else {
     memcpy(a->w, w, (size_t)n * sizeof *w);
   }

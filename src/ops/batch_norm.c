@@ -109,7 +109,9 @@ static rush_status update_running(call_ctx *cx, const request *r, const job *j)
       continue;
     TRY(nn_widen(cx, run, RUSH_FLOAT64, &wide)); /* contiguous, whatever its dimensions: n elements in a row */
     rush_tensor *made = NULL;
-    rush_status st = tensor_clone(cx, wide, &made);
+    rush_status st = tensor_new(cx, RUSH_FLOAT64, wide->n_dims, wide->sizes, &made);
+    if (st == RUSH_OK && (st = tensor_copy(cx, made, wide)) != RUSH_OK)
+      tensor_release(made);
     tensor_release(wide);
     if (st != RUSH_OK)
       return st;
@@ -117,7 +119,7 @@ static rush_status update_running(call_ctx *cx, const request *r, const job *j)
       double now = 0.0;
       for (int64_t i = 0; i < copies; i++)
         now += k ? number_at(j->var, i * n + ch) * (count / (count - 1.0)) : number_at(j->mean, i * n + ch);
-      double *at = (double *)made->data + ch;
+      double *at = (double *)made->data + ch; /* dense in a row, whatever its dimensions */
       *at = (1.0 - r->momentum) * *at + r->momentum * (now / (double)copies);
     }
     st = tensor_copy(cx, run, made);

@@ -35,7 +35,8 @@ typedef struct job {
   _Atomic int failed;
 } job;
 
-static geometry geometry_of(const conv_args *c)
+/* Without padded sizes. */
+static geometry sizes_of(const conv_args *c)
 {
   geometry g = {.in_ch = c->in_ch / c->groups, .out_ch = c->out_ch / c->groups, .n_taps = 1, .n_in = 1,
                 .n_out = 1, .n_padded = 1, .item = dtype_bytes(c->dtype)};
@@ -43,6 +44,15 @@ static geometry geometry_of(const conv_args *c)
     g.n_taps *= c->kernel[d];
     g.n_in *= c->in[d];
     g.n_out *= c->out[d];
+  }
+  g.n_k = g.in_ch * g.n_taps;
+  return g;
+}
+
+static geometry geometry_of(const conv_args *c)
+{
+  geometry g = sizes_of(c);
+  for (int d = 0; d < 3; d++) {
     g.padded[d] = (c->out[d] - 1) * c->stride[d] + c->dilation[d] * (c->kernel[d] - 1) + 1;
     if (g.padded[d] < c->in[d])
       g.padded[d] = c->in[d]; /* what the last window does not reach */
@@ -51,7 +61,6 @@ static geometry geometry_of(const conv_args *c)
   }
   if (g.has_border) /* channels an odd number of lines apart do not meet in the same sets of the cache */
     g.n_padded = ((g.n_padded * (int64_t)g.item + 63) / 64 | 1) * 64 / (int64_t)g.item;
-  g.n_k = g.in_ch * g.n_taps;
   return g;
 }
 
@@ -72,6 +81,8 @@ static void copy_inside(const job *j, int64_t ch, char *to)
   const geometry *g = &j->geo;
   const size_t item = g->item;
   const int64_t copied = i64_min(c->in[2], g->padded[2] - c->pad[2]);
+  if (copied <= 0) /* no window reaches past the border */
+    return;
   const char *from = (const char *)c->input + (size_t)(ch * g->n_in) * item;
   for (int64_t z = 0; z < c->in[0] && z + c->pad[0] < g->padded[0]; z++)
     for (int64_t y = 0; y < c->in[1] && y + c->pad[1] < g->padded[1]; y++)
@@ -498,7 +509,10 @@ static void fill_columns(void *arg, int64_t begin, int64_t end)
 
 static rush_status by_columns(call_ctx *cx, const conv_args *c, const geometry *g)
 {
-  const size_t n_bytes = (size_t)(g->n_k * g->n_out) * g->item, item = g->item;
+  const size_t item = g->item;
+  size_t n_bytes;
+  if (!size_mul((size_t)g->n_k * item, (size_t)g->n_out, &n_bytes))
+    return call_nomem(cx);
   columns a = {c, *g, NULL, mem_alloc_data(cx->ctx, n_bytes)};
   rush_status st = RUSH_OK;
   if (!a.col)
@@ -652,9 +666,13 @@ static void (*adder_of(int dtype))(const conv_args *, int64_t, const void *, voi
 rush_status conv_transpose(call_ctx *cx, const conv_args *c)
 {
   ASSERT(c->dtype != RUSH_FLOAT16 && c->dtype != RUSH_BFLOAT16, "16-bit floats are widened by the caller");
-  const geometry g = geometry_of(c);
+  const geometry g = sizes_of(c);
   const int64_t rows = g.out_ch * g.n_taps;
-  const size_t n_bytes = (size_t)(rows * g.n_in) * g.item;
+  size_t n_bytes;
+  if (c->batch == 0 || c->out_ch == 0 || g.n_out == 0)
+    return RUSH_OK;
+  if (!size_mul((size_t)rows * g.item, (size_t)g.n_in, &n_bytes))
+    return call_nomem(cx);
   char *col = mem_alloc_data(cx->ctx, n_bytes);
   rush_status st = RUSH_OK;
   if (!col)

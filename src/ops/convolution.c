@@ -42,6 +42,26 @@ static rush_status check_numbers(call_ctx *cx, const request *r)
   return RUSH_OK;
 }
 
+/* So that neither the sums below nor those of conv.c overflow: paddings are ints, and the input with its border, all planes of
+ * 16 bytes an element, is an int64 with room. */
+static rush_status check_range(call_ctx *cx, const request *r, const int64_t *in, int64_t n_planes)
+{
+  int64_t bytes;
+  bool fits = !__builtin_mul_overflow(64, i64_max(n_planes, 1), &bytes);
+  for (int d = 0; d < r->n; d++) {
+    const int64_t most = r->transposed ? INT32_MAX : INT64_MAX;
+    int64_t reach, side;
+    if (r->pad[d] > INT32_MAX || r->extra[d] > INT32_MAX || r->stride[d] > most || in[d] > INT64_MAX / 8)
+      return call_fail(cx, "value cannot be converted to type int without overflow");
+    if (__builtin_mul_overflow(r->dilation[d], i64_max(r->weight->sizes[2 + d], 1), &reach) || reach > INT64_MAX / 8)
+      return call_fail(cx, "Kernel size can't be greater than actual input size");
+    fits = fits && !__builtin_mul_overflow(i64_max(in[d], 1), r->transposed ? r->stride[d] : 1, &side) && side < INT64_MAX / 8;
+    side = fits ? side + (r->same ? reach : 2 * r->pad[d]) : 0;
+    fits = fits && (r->transposed || !__builtin_mul_overflow(bytes, side, &bytes));
+  }
+  return fits ? RUSH_OK : call_fail(cx, "Storage size calculation overflowed");
+}
+
 static rush_status check_dtypes(call_ctx *cx, const request *r)
 {
   if (r->input->dtype != r->weight->dtype)
@@ -108,6 +128,8 @@ static rush_status set_sizes(call_ctx *cx, const request *r, const int64_t *in, 
     }
     a->out[to] = r->same ? in[d] : (in[d] + 2 * r->pad[d] - reach) / r->stride[d] + 1;
     fits &= r->same || in[d] + 2 * r->pad[d] >= reach;
+    if (a->stride[to] > INT32_MAX) /* longer than any input: there is one window, and conv.c has steps of int */
+      a->stride[to] = 1;
   }
   if (fits)
     return RUSH_OK;
@@ -337,6 +359,7 @@ static rush_status run(rush_call *c, const request *r)
   TRY(check_numbers(c->cx, r));
   TRY(check_dtypes(c->cx, r));
   TRY(check_channels(c->cx, r, x->sizes[batched]));
+  TRY(check_range(c->cx, r, x->sizes + batched + 1, batched ? x->sizes[0] * x->sizes[1] : x->sizes[0]));
   TRY(set_sizes(c->cx, r, x->sizes + batched + 1, &a));
   a.batch = batched ? x->sizes[0] : 1;
   a.groups = r->groups;

@@ -257,7 +257,7 @@ static rush_status new_result(call_ctx *cx, const rush_tensor *t, const rush_ten
 {
   int order[TENSOR_MAX_DIMS];
   int64_t strides[TENSOR_MAX_DIMS], step = 1;
-  const int n = t->n_dims, *last = j->dims + (j->n_dims - 1);
+  const int n = t->n_dims, *last = j->n_dims > 0 ? &j->dims[j->n_dims - 1] : NULL;
   for (int i = 0; i < n; i++) { /* insertion sort: falling strides */
     int k = i;
     for (; k > 0 && t->strides[order[k - 1]] < t->strides[i]; k--)
@@ -330,6 +330,12 @@ static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, ff
   return RUSH_OK;
 }
 
+/* The half-complex forms need a last dimension. */
+static rush_status check_last(call_ctx *cx, const fft_job *j)
+{
+  return j->n_dims > 0 ? RUSH_OK : call_fail(cx, "ArrayRef: attempted to access back() of empty list");
+}
+
 rush_kernel kernel__fft_c2c, kernel__fft_r2c, kernel__fft_c2r;
 /* (self, dim, normalization, forward) */
 rush_status kernel__fft_c2c(rush_call *c)
@@ -350,6 +356,7 @@ rush_status kernel__fft_r2c(rush_call *c)
   TRY(read_dims(c, 1, t, &j));
   if (!dtype_is_float(t->dtype))
     return call_fail(c->cx, "Expected self.is_floating_point() to be true, but got false.");
+  TRY(check_last(c->cx, &j));
   return run_fft(c, t, &j);
 }
 
@@ -361,6 +368,7 @@ rush_status kernel__fft_c2r(rush_call *c)
   TRY(read_dims(c, 1, t, &j));
   if (!dtype_is_complex(t->dtype))
     return call_fail(c->cx, "Expected self.is_complex() to be true, but got false.");
+  TRY(check_last(c->cx, &j));
   if (j.last < 1)
     return call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)j.last);
   return run_fft(c, t, &j);

@@ -40,7 +40,8 @@ static rush_status cat_shape(call_ctx *cx, rush_tensor *const *t, size_t n, int6
         return call_fail(cx, "Sizes of tensors must match except in dimension %d. Expected size %lld but got "
                              "size %lld for tensor number %zu in the list.", d,
                          (long long)first->sizes[k], (long long)t[i]->sizes[k], i);
-    out->sizes[d] += t[i]->sizes[d];
+    if (__builtin_add_overflow(out->sizes[d], t[i]->sizes[d], &out->sizes[d])) /* of empty ones */
+      return call_fail(cx, "Storage size calculation overflowed");
   }
   int dtype = promote_result(&p);
   if (dtype == DTYPE_NONE)
@@ -328,8 +329,9 @@ rush_status kernel_block_diag(rush_call *c)
     s = row_at_least(c, &row, 2);
   for (size_t i = 0; i < row.n && s == RUSH_OK; i++) {
     promote_add(&p, row.t[i]->dtype, 2);
-    sizes[0] += row.t[i]->sizes[0];
-    sizes[1] += row.t[i]->sizes[1];
+    for (int k = 0; k < 2 && s == RUSH_OK; k++)
+      if (__builtin_add_overflow(sizes[k], row.t[i]->sizes[k], &sizes[k])) /* of empty ones */
+        s = call_fail(c->cx, "Storage size calculation overflowed");
   }
   rush_tensor *r = NULL;
   if (row.n == 0)

@@ -37,6 +37,9 @@ static rush_status new_padded(rush_call *c, const rush_tensor *t, int64_t *sizes
                                                                      : FORMAT_CHANNELS_LAST_3D, out);
 }
 
+/* Elements that a negative padding takes from a dimension of `size`; -pad would wrap for the least number. */
+static int64_t cut_by(int64_t pad, int64_t size) { return pad >= 0 ? 0 : pad < -size ? size : -pad; }
+
 static rush_status pad_constant(rush_call *c, int n, const int64_t *pad, rush_value value)
 {
   const rush_tensor *t = call_tensor(c, 0);
@@ -51,7 +54,7 @@ static rush_status pad_constant(rush_call *c, int n, const int64_t *pad, rush_va
   geom_of(&to, r);
   for (int k = 0; 2 * k < n; k++) {
     int d = t->n_dims - 1 - k;
-    int64_t skip = i64_max(-pad[2 * k], 0), cut = i64_max(-pad[2 * k + 1], 0);
+    int64_t skip = cut_by(pad[2 * k], t->sizes[d]), cut = cut_by(pad[2 * k + 1], t->sizes[d]);
     int64_t size = i64_max(t->sizes[d] - skip - cut, 0);
     from.offset += size ? skip * from.strides[d] : 0;
     to.offset += size ? i64_max(pad[2 * k], 0) * to.strides[d] : 0;
@@ -93,9 +96,8 @@ static rush_status check_input(rush_call *c, const rush_tensor *t, int n)
 static rush_status check_mode(rush_call *c, pad_mode mode, const rush_tensor *t, int n, const int64_t *pad)
 {
   sizes_text buf;
-  if (mode != PAD_CIRCULAR)
-    TRY(check_input(c, t, n));
-  if (mode != PAD_CIRCULAR && t->dtype == RUSH_BOOL)
+  TRY(check_input(c, t, n));
+  if (t->dtype == RUSH_BOOL)
     return call_fail_type(c->cx, "NotImplementedError", "\"%s_pad%dd\" not implemented for 'Bool'",
                           mode == PAD_REFLECT ? "reflection" : "replication", n / 2);
   for (int k = 0; 2 * k < n; k++) {
@@ -105,13 +107,25 @@ static rush_status check_mode(rush_call *c, pad_mode mode, const rush_tensor *t,
       return call_fail(c->cx, "Argument #4: Padding size should be less than the corresponding input dimension, "
                               "but got: padding (%lld, %lld) at dimension %d of input %s",
                        (long long)a, (long long)b, d, sizes_print(&buf, t->n_dims, t->sizes));
-    if (mode == PAD_CIRCULAR && (a > size || b > size))
-      return call_fail(c->cx, "Padding value causes wrapping around more than once.");
-    if (mode == PAD_CIRCULAR && size + i64_min(a, 0) + i64_min(b, 0) <= 0)
-      return call_fail(c->cx, "Negative padding value is resulting in an empty dimension");
-    if (mode != PAD_CIRCULAR && size + a + b < 1)
+    if (size + a + b < 1)
       return call_fail(c->cx, "input (W: %lld) is too small. Calculated output W: %lld", (long long)size,
                        (long long)(size + a + b));
+  }
+  return RUSH_OK;
+}
+
+static rush_status check_circular(rush_call *c, const rush_tensor *t, int n, const int64_t *pad)
+{
+  const int dims = t->n_dims;
+  if (n != 2 * (dims - 1) && n != 2 * (dims - 2))
+    return call_fail(c->cx, "Invalid padding size, expected 1 or 2 non-padded dimensions, which would be equivalent to padding of "
+                            "length %d or %d respectively but got %d", 2 * (dims - 1), 2 * (dims - 2), n);
+  for (int k = 0; 2 * k < n; k++) {
+    const int64_t size = t->sizes[dims - 1 - k], a = pad[2 * k], b = pad[2 * k + 1];
+    if (a > size || b > size)
+      return call_fail(c->cx, "Padding value causes wrapping around more than once.");
+    if (a < -size || b < -size - i64_min(a, 0))
+      return call_fail(c->cx, "Negative padding value is resulting in an empty dimension");
   }
   return RUSH_OK;
 }
@@ -157,10 +171,15 @@ static rush_status pad_by_table(rush_call *c, pad_mode mode, int n, const int64_
 {
   const rush_tensor *t = call_tensor(c, 0);
   int64_t sizes[TENSOR_MAX_DIMS], total = 0;
+  if (mode == PAD_CIRCULAR)
+    TRY(check_circular(c, t, n, pad));
   TRY(padded_sizes(c, t, n, pad, sizes));
-  TRY(check_mode(c, mode, t, n, pad));
+  if (mode != PAD_CIRCULAR)
+    TRY(check_mode(c, mode, t, n, pad));
   rush_tensor *r;
   TRY(mode == PAD_CIRCULAR ? tensor_new(c->cx, t->dtype, t->n_dims, sizes, &r) : new_padded(c, t, sizes, &r));
+  if (r->n_elems == 0) /* its other sizes may be too large for tables */
+    return call_return_made_steal(c, 0, r, RUSH_OK);
   for (int d = 0; d < t->n_dims; d++)
     total += sizes[d];
   int64_t *table = mem_alloc(c->cx->ctx, (size_t)total * sizeof *table), *at = table;
@@ -174,10 +193,10 @@ static rush_status pad_by_table(rush_call *c, pad_mode mode, int n, const int64_
     for (int64_t i = 0; i < sizes[d] && (s = call_poll_at(c->cx, i)) == RUSH_OK; i++)
       *at++ = source_of(mode, i - before, t->sizes[d], before, after) * stride;
   }
-  if (s == RUSH_OK && r->n_elems) {
+  if (s == RUSH_OK) {
     int64_t row = sizes[t->n_dims - 1], in_row = t->sizes[t->n_dims - 1];
     if (t->strides[t->n_dims - 1] == 1 && r->strides[t->n_dims - 1] == 1 && n) {
-      a.first = i64_max(pad[0], 0);
+      a.first = i64_min(i64_max(pad[0], 0), row); /* the row may end before the input begins */
       a.last = i64_max(i64_min(row, in_row + pad[0]), a.first);
     }
     s = parallel_for(c->cx, r->n_elems / row, i64_max(16384 / row, 1), pad_rows, &a);

@@ -84,7 +84,7 @@ static bool cond_holds(const rush_call *c, const point_cond *cond)
                                      : false;
   case COND_HALVES:
     return (v.tag == RUSH_TAG_FLOAT && v.as.d * 2 == cond->value) ||
-           (v.tag == RUSH_TAG_INT && v.as.i * 2 == cond->value);
+           (v.tag == RUSH_TAG_INT && cond->value % 2 == 0 && v.as.i == cond->value / 2);
   case COND_TEXT:
     return v.tag == RUSH_TAG_STRING && str_is(value_str(v), op_pool + cond->value);
   }

@@ -1,6 +1,7 @@
 /* Pooling operators: maximum and average over windows, adaptive ones, fractional, and their undoing. */
 #include "ops/pool.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,6 +67,19 @@ static rush_status window_arg(rush_call *c, uint32_t i, int n, const int64_t *ot
   return RUSH_OK;
 }
 
+/* Elements of a box; INT64_MAX when there are too many for any tensor, 0 when a size is negative: tensor_new refuses both. */
+static int64_t volume(const int64_t *sizes)
+{
+  int64_t n = 1;
+  bool empty = false;
+  for (int d = 0; d < 3; d++) {
+    empty |= sizes[d] <= 0;
+    if (__builtin_mul_overflow(n, i64_max(sizes[d], 1), &n))
+      n = INT64_MAX;
+  }
+  return empty ? 0 : n;
+}
+
 /* Planes and input sizes; `op` names the operator in the refusal. */
 static rush_status read_input(rush_call *c, const rush_tensor *t, int n, pool_geo *g)
 {
@@ -88,9 +102,24 @@ static rush_status read_input(rush_call *c, const rush_tensor *t, int n, pool_ge
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
+/* PyTorch's windows are ints; so that no sum below can overflow, the input has a limit too. */
+static rush_status check_ints(rush_call *c, const pool_geo *g)
+{
+  for (int d = 0; d < 3; d++) {
+    const int64_t all[] = {g->kernel[d], g->stride[d], g->pad[d], g->dilation[d]};
+    bool fits = g->in[d] < INT64_MAX / 4;
+    for (int i = 0; i < 4; i++)
+      fits = fits && all[i] >= INT32_MIN && all[i] <= INT32_MAX;
+    if (!fits)
+      return call_fail(c->cx, "value cannot be converted to type int without overflow");
+  }
+  return RUSH_OK;
+}
+
 /* Results along each dimension, checked as PyTorch checks. */
 static rush_status size_result(rush_call *c, int n, pool_geo *g, bool ceil_mode)
 {
+  TRY(check_ints(c, g));
   for (int d = 0; d < 3; d++) {
     if (g->kernel[d] <= 0)
       return call_fail(c->cx, "kernel size should be greater than zero, but got kernel_size: %lld", (long long)g->kernel[d]);
@@ -108,7 +137,7 @@ static rush_status size_result(rush_call *c, int n, pool_geo *g, bool ceil_mode)
     if (ceil_mode && (g->out[d] - 1) * g->stride[d] >= g->in[d] + g->pad[d])
       g->out[d]--; /* the last window must start inside */
   }
-  g->n_out = g->out[0] * g->out[1] * g->out[2];
+  g->n_out = volume(g->out);
   if (g->out[0] >= 1 && g->out[1] >= 1 && g->out[2] >= 1)
     return RUSH_OK;
   char from[96] = "", to[96] = "";
@@ -298,6 +327,10 @@ static rush_status pool_back(rush_call *c, int n, bool adaptive, pool_geo *g)
     return call_fail(c->cx, "%s: expected grad_output of sizes %s, but got %s", c->op->schema->name + 6,
                      sizes_print(&a, self->n_dims, want), sizes_print(&b, grad->n_dims, grad->sizes));
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, grad->dtype));
+  if (self->n_elems == 0) { /* the windows' tables could be longer than any tensor */
+    TRY(tensor_new(c->cx, grad->dtype, self->n_dims, self->sizes, &t));
+    return nn_return_steal(c, 0, t, grad->dtype, self);
+  }
   TRY(nn_input(c->cx, grad, &t));
   rush_status st = RUSH_OK;
   if (adaptive && g->out[0] == 1 && g->out[1] == 1 && g->out[2] == 1)
@@ -331,9 +364,15 @@ static rush_status adaptive_pool_back(rush_call *c, int n)
 {
   pool_geo g = {0};
   const rush_tensor *grad = call_tensor(c, 0);
+  sizes_text text;
   TRY(read_input(c, call_tensor(c, 1), n, &g));
-  for (int d = 0; d < 3; d++)
+  for (int d = 0; d < 3; d++) {
     g.out[d] = d < 3 - n || grad->n_dims < n ? 1 : grad->sizes[grad->n_dims - 3 + d];
+    if (g.out[d] == 0)
+      return call_fail(c->cx, "%s(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has "
+                              "sizes %s with dimension %d being empty", c->op->schema->name + 6,
+                       sizes_print(&text, grad->n_dims, grad->sizes), grad->n_dims - 3 + d);
+  }
   return pool_back(c, n, true, &g);
 }
 
@@ -358,7 +397,7 @@ static rush_status adaptive_pool(rush_call *c, int n, bool is_max)
     if (g->out[d] < 0)
       return call_fail(c->cx, "%s: elements of output_size must be greater than or equal to 0 but received {%lld}",
                        c->op->schema->name + 6, (long long)g->out[d]);
-  g->n_out = g->out[0] * g->out[1] * g->out[2];
+  g->n_out = volume(g->out);
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, self->dtype));
   if (!find_kernels(c->cx, nn_dtype(self->dtype), &j.kernels))
     return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
@@ -374,20 +413,28 @@ rush_status kernel_adaptive_max_pool3d(rush_call *c) { return adaptive_pool(c, 3
 
 /* -- Fractional ---------------------------------------------------------------------------------------------- */
 
+/* A difference of two positions as a start from 0 to most, whatever the sample was. */
+static int64_t start_between(double to, double from, int64_t most)
+{
+  const double start = trunc(to) - trunc(from);
+  return start >= (double)most ? most : start > 0 ? (int64_t)start : 0; /* NaN: 0 */
+}
+
 /* Start of window `o` along a dimension, for the sample u. */
 static int64_t fractional_start(double u, int64_t o, int64_t in, int64_t out, int64_t kernel)
 {
   if (o == out - 1)
     return in - kernel;
   const double alpha = (double)(in - kernel) / (double)(out - 1);
-  return (int64_t)(((double)o + u) * alpha) - (int64_t)(u * alpha);
+  return start_between(((double)o + u) * alpha, u * alpha, in - kernel);
 }
 static int64_t fractional_start32(float u, int64_t o, int64_t in, int64_t out, int64_t kernel)
 {
   if (o == out - 1)
     return in - kernel;
   const float alpha = (float)(in - kernel) / (float)(out - 1);
-  return (int64_t)(((float)o + u) * alpha) - (int64_t)(u * alpha);
+  const float to = ((float)o + u) * alpha, from = u * alpha;
+  return start_between((double)to, (double)from, in - kernel);
 }
 
 typedef struct fractional_job {
@@ -458,10 +505,10 @@ static rush_status fractional_pool(rush_call *c, int n)
   TRY(read_input(c, self, n, &g));
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, self->dtype));
   for (int d = 0; d < 3; d++)
-    if (g.out[d] < 1 || g.kernel[d] < 1 || g.out[d] + g.kernel[d] - 1 > g.in[d])
+    if (g.out[d] < 1 || g.kernel[d] < 1 || g.kernel[d] > g.in[d] || g.out[d] > g.in[d] - g.kernel[d] + 1)
       return call_fail(c->cx, "%s: pool size (%lld) too large relative to input size (%lld)", c->op->schema->name + 6,
                        (long long)g.kernel[d], (long long)g.in[d]);
-  g.n_out = g.out[0] * g.out[1] * g.out[2];
+  g.n_out = volume(g.out);
   TRY(check_samples(c, self, n));
   result_sizes(self, n, g.out, sizes);
   rush_status st = nn_input(c->cx, self, &in);
@@ -511,7 +558,7 @@ static rush_status max_unpool(rush_call *c, int n)
   TRY(read_input(c, self, n, &g));
   if (call_tensor(c, 1)->n_elems != self->n_elems)
     return call_fail(c->cx, "Expected shape of indices to be same as that of the input tensor");
-  g.n_out = g.out[0] * g.out[1] * g.out[2];
+  g.n_out = volume(g.out);
   result_sizes(self, n, g.out, sizes);
   rush_status st = tensor_contiguous(c->cx, self, &in);
   if (st == RUSH_OK)

@@ -11,43 +11,61 @@
 #define NAME(x) ISA_NAME(x##_f32)
 #define LOWEST (-INFINITY)
 #define IS_NAN(v) ((v) != (v))
+#define ADD(a, b) ((a) + (b))
+#define DIVIDE(a, b) ((a) / (b))
 #include "ops/pool_kernel.inc"
 
 #define T double
 #define NAME(x) ISA_NAME(x##_f64)
 #define LOWEST (-(double)INFINITY)
 #define IS_NAN(v) ((v) != (v))
+#define ADD(a, b) ((a) + (b))
+#define DIVIDE(a, b) ((a) / (b))
 #include "ops/pool_kernel.inc"
+
+/* Of integers: sums wrap, and so does the lowest one divided by -1; nothing (a product that wrapped) divides as 1. */
+#define WRAPPING_ADD(a, b) ((T)((uint64_t)(a) + (uint64_t)(b)))
+#define WRAPPING_DIVIDE(a, b) ((T)((b) == 0 ? (a) : (T)-1 < (T)1 && (b) == (T)-1 ? (T)(0 - (uint64_t)(a)) : (a) / (b)))
 
 #if ISA_LEVEL == 0 /* integers are seldom pooled: one form of them is enough */
 #define T int64_t
 #define NAME(x) ISA_NAME(x##_i64)
 #define LOWEST INT64_MIN
 #define IS_NAN(v) 0
+#define ADD(a, b) WRAPPING_ADD(a, b)
+#define DIVIDE(a, b) WRAPPING_DIVIDE(a, b)
 #include "ops/pool_kernel.inc"
 
 #define T int32_t
 #define NAME(x) ISA_NAME(x##_i32)
 #define LOWEST INT32_MIN
 #define IS_NAN(v) 0
+#define ADD(a, b) WRAPPING_ADD(a, b)
+#define DIVIDE(a, b) WRAPPING_DIVIDE(a, b)
 #include "ops/pool_kernel.inc"
 
 #define T int16_t
 #define NAME(x) ISA_NAME(x##_i16)
 #define LOWEST INT16_MIN
 #define IS_NAN(v) 0
+#define ADD(a, b) WRAPPING_ADD(a, b)
+#define DIVIDE(a, b) WRAPPING_DIVIDE(a, b)
 #include "ops/pool_kernel.inc"
 
 #define T int8_t
 #define NAME(x) ISA_NAME(x##_i8)
 #define LOWEST INT8_MIN
 #define IS_NAN(v) 0
+#define ADD(a, b) WRAPPING_ADD(a, b)
+#define DIVIDE(a, b) WRAPPING_DIVIDE(a, b)
 #include "ops/pool_kernel.inc"
 
 #define T uint8_t
 #define NAME(x) ISA_NAME(x##_u8)
 #define LOWEST 0
 #define IS_NAN(v) 0
+#define ADD(a, b) WRAPPING_ADD(a, b)
+#define DIVIDE(a, b) WRAPPING_DIVIDE(a, b)
 #include "ops/pool_kernel.inc"
 #endif
 

@@ -90,12 +90,20 @@ static void run_real(const quant_job *j, int64_t at, int64_t n, int64_t channel)
   const float scale = ((const float *)j->params->scales->data)[channel], inv = 1.0f / scale;
   const float zero = ((const float *)j->params->zero_points->data)[channel];
   const bool is_signed = j->dtype == RUSH_QINT8;
+  int32_t *words = j->dtype == RUSH_QINT32 ? (int32_t *)(void *)j->q : NULL;
   quant_limits(j->dtype, &lo, &hi);
-  for (int64_t i = at; i < at + n; i++)
-    if (j->y)
-      j->y[i] = ((is_signed ? (float)((const int8_t *)j->q)[i] : (float)((const uint8_t *)j->q)[i]) - zero) * scale;
+  for (int64_t i = at; i < at + n; i++) {
+    if (j->y) {
+      const float q = words ? (float)words[i] : is_signed ? (float)((const int8_t *)j->q)[i] : (float)((const uint8_t *)j->q)[i];
+      j->y[i] = (q - zero) * scale;
+      continue;
+    }
+    const int64_t q = i64_min(i64_max((int64_t)lrintf(j->x[i] * inv + zero), lo), hi);
+    if (words)
+      words[i] = (int32_t)q;
     else
-      j->q[i] = (char)i64_min(i64_max((int64_t)lrintf(j->x[i] * inv + zero), lo), hi);
+      j->q[i] = (char)q;
+  }
 }
 
 static void run_elems(void *arg, int64_t begin, int64_t end)
@@ -124,6 +132,9 @@ static rush_status run_job(call_ctx *cx, quant_job *j, const rush_tensor *like)
   j->kernels = quantize_kernels_of(cx->ctx);
   j->inner = j->n_channels = 1;
   if (j->params->per_channel) {
+    const int axis = j->params->axis; /* a view keeps the quantizer: its sizes need not fit */
+    if (axis >= like->n_dims || like->sizes[axis] != j->params->scales->n_elems)
+      return call_fail(cx, "Setting strides is possible only on uniformly quantized tensor");
     j->n_channels = i64_max(1, like->sizes[j->params->axis]);
     for (int i = j->params->axis + 1; i < like->n_dims; i++)
       j->inner *= like->sizes[i];
@@ -240,6 +251,7 @@ void choose_qparams(float min, float max, int32_t q_lo, int32_t q_hi, bool prese
     q_lo /= 2;
     q_hi /= 2;
   }
+  const double n_steps = (double)q_hi - (double)q_lo;
   const bool sparse = preserve_sparsity && min < 0 && max > 0;
   if (sparse) {
     const int32_t s_lo = -((q_hi - q_lo) / 2 + 1), s_hi = (q_hi - q_lo) / 2;
@@ -249,27 +261,27 @@ void choose_qparams(float min, float max, int32_t q_lo, int32_t q_hi, bool prese
   }
   min = min < 0.0f ? min : 0.0f;
   max = max > 0.0f ? max : 0.0f;
-  double scale = ((double)max - (double)min) / (q_hi - q_lo);
+  double scale = ((double)max - (double)min) / n_steps;
   if ((float)scale == 0.0f || isinf(1.0f / (float)scale))
     scale = 0.1;
   if (scale < (double)SMALL_SCALE) {
     const float was = (float)scale;
     scale = (double)SMALL_SCALE;
     if (min == 0.0f)
-      max = SMALL_SCALE * (float)(q_hi - q_lo);
+      max = SMALL_SCALE * (float)n_steps;
     else if (max == 0.0f)
-      min = -SMALL_SCALE * (float)(q_hi - q_lo);
+      min = -SMALL_SCALE * (float)n_steps;
     else {
       min *= SMALL_SCALE / was;
       max *= SMALL_SCALE / was;
     }
   }
   const double from_min = q_lo - (double)min / scale, from_max = q_hi - (double)max / scale;
-  const double error_min = (q_lo < 0 ? -q_lo : q_lo) - fabs((double)min / scale),
-               error_max = (q_hi < 0 ? -q_hi : q_hi) - fabs((double)max / scale);
+  const double error_min = fabs((double)q_lo) - fabs((double)min / scale),
+               error_max = fabs((double)q_hi) - fabs((double)max / scale);
   double z = error_min < error_max ? from_min : from_max;
   if (sparse)
-    z = (double)(q_lo + q_hi) / 2;
+    z = ((double)q_lo + (double)q_hi) / 2;
   *zero_point = z < q_lo ? q_lo : z > q_hi ? q_hi : (int64_t)nearbyint(z);
   *scale_out = scale;
 }

@@ -458,9 +458,19 @@ rush_status kernel_fake_quantize_per_tensor(rush_call *c)
   return st;
 }
 
+/* A scale and a zero point for all: tensors of one element, which PyTorch takes out of them. */
+static rush_status check_single(call_ctx *cx, const rush_tensor *scale, const rush_tensor *zero)
+{
+  for (int i = 0; i < 2; i++)
+    if ((i ? zero : scale)->n_elems != 1)
+      return call_fail(cx, "a Tensor with %lld elements cannot be converted to Scalar", (long long)(i ? zero : scale)->n_elems);
+  return RUSH_OK;
+}
+
 rush_status kernel_fake_quantize_per_tensor_qparams(rush_call *c)
 {
   const fake f = {.lo = call_int(c, 3), .hi = call_int(c, 4), .single = true};
+  TRY(check_single(c->cx, call_tensor(c, 1), call_tensor(c, 2)));
   return fake_from_tensors(c, f, call_tensor(c, 1), call_tensor(c, 2), -1);
 }
 
@@ -470,6 +480,8 @@ rush_status kernel_fake_quantize_switched(rush_call *c)
   const fake f = {.lo = call_int(c, 4), .hi = call_int(c, 5), .single = true};
   double on;
   TRY(tensor_double(c->cx, call_tensor(c, 3), 0, &on));
+  if (on != 0.0)
+    TRY(check_single(c->cx, call_tensor(c, 1), call_tensor(c, 2)));
   if (on != 0.0)
     return fake_from_tensors(c, f, call_tensor(c, 1), call_tensor(c, 2), -1);
   rush_tensor *t = call_tensor(c, 0), *copy = NULL, *mask = NULL;
@@ -486,15 +498,17 @@ rush_status kernel_fake_quantize_per_channel(rush_call *c)
   const rush_tensor *t = call_tensor(c, 0), *scale = call_tensor(c, 1), *zero = call_tensor(c, 2);
   const fake f = {.lo = call_int(c, 4), .hi = call_int(c, 5), .real_zero = dtype_is_float(zero->dtype)};
   const int64_t axis = call_int(c, 3);
+  int dim;
   if (zero->dtype != RUSH_INT32 && !f.real_zero)
     return call_fail(c->cx, "Zero-point must be Int32, Float or Half, found %s", dtype_aten_name(zero->dtype));
   if (scale->n_dims != 1 || zero->n_dims != 1)
     return call_fail(c->cx, "%s should be a 1-D tensor", scale->n_dims != 1 ? "scale" : "zero point");
   if (scale->n_elems != zero->n_elems)
     return call_fail(c->cx, "scale and zero-point need to have the same dimensions");
-  if (axis < 0 || axis > t->n_dims || (axis < t->n_dims && t->sizes[axis] != scale->n_elems))
+  TRY(dim_wrap(c->cx, axis, t->n_dims, &dim));
+  if (t->n_dims == 0 || t->sizes[dim] != scale->n_elems)
     return call_fail(c->cx, "dimensions of scale and zero-point are not consistent with input tensor");
-  return fake_from_tensors(c, f, call_tensor(c, 1), call_tensor(c, 2), axis);
+  return fake_from_tensors(c, f, call_tensor(c, 1), call_tensor(c, 2), dim);
 }
 
 /* -- Observing and pretending in one step (training aware of quantization) --------------------------------------------- */
@@ -519,10 +533,12 @@ static rush_status observe(rush_call *c, int64_t axis, int64_t n_channels)
   (void)tensor_data_mut(lo);
   (void)tensor_data_mut(hi);
   rush_status st = RUSH_OK;
+  if (axis < 0)
+    inner = i64_max(x->n_elems, 1);
   for (int64_t ch = 0; ch < n_channels && st == RUSH_OK; ch++) {
     double min = INFINITY, max = -INFINITY, old_min, old_max;
     for (int64_t i = ch * inner; i < x->n_elems; i += inner * n_channels)
-      for (int64_t k = i; k < i + (axis < 0 ? x->n_elems : inner) && k < x->n_elems; k++) {
+      for (int64_t k = i; k < i + inner && k < x->n_elems && !call_over_at(c->cx, k); k++) {
         min = fmin(min, (double)v[k]);
         max = fmax(max, (double)v[k]);
       }

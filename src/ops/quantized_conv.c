@@ -98,6 +98,9 @@ static rush_status fill(call_ctx *cx, conv_packed *p, rush_tensor *bias)
   const rush_tensor *w = p->weight;
   for (int i = 0; i < p->spatial && w->n_dims == p->spatial + 2; i++)
     p->kernel[3 - p->spatial + i] = w->sizes[2 + i];
+  if (w->n_dims > 1 && (p->groups < 1 || p->groups > w->sizes[0])) /* before any product with it */
+    return call_fail(cx, "quantized convolution: %lld groups do not divide %lld channels", (long long)p->groups,
+                     (long long)w->sizes[0]);
   if (w->n_dims > 1) {
     p->out_ch = p->transpose ? w->sizes[1] * p->groups : w->sizes[0];
     p->in_ch = p->transpose ? w->sizes[0] : w->sizes[1] * p->groups;

@@ -111,13 +111,19 @@ static double filter_cubic(double x)
 static double sinc(double x) { return x == 0.0 ? 1.0 : sin(M_PI * x) / (M_PI * x); }
 static double filter_lanczos(double x) { return fabs(x) < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0; }
 
+/* An input index from a position that scales of any size gave: whole numbers from `lo` to n - 1. */
+static int64_t index_of(double x, int64_t lo, int64_t n)
+{
+  return x >= (double)n ? n - 1 : x > (double)lo ? i64_min((int64_t)floor(x), n - 1) : lo; /* NaN: lo */
+}
+
 /* Source position of an output, and its index and fraction as PyTorch guards them. */
 static int64_t source_of(const resize_job *j, int d, double scale, int64_t o, double *frac)
 {
   double x = j->align ? R(j, scale * (double)o) : R(j, R(j, scale * R(j, (double)o + 0.5)) - 0.5);
   if (j->mode == LINEAR && x < 0.0)
     x = 0.0;
-  int64_t i = i64_min((int64_t)floor((double)(float)x), j->in[d] - 1);
+  int64_t i = index_of((double)(float)x, -1, j->in[d]);
   *frac = fmin(fmax(R(j, x - (double)i), 0.0), 1.0);
   return i;
 }
@@ -164,8 +170,11 @@ static void fill_cubic(const resize_job *j, int d, resize_axis *a, double *w)
 static double antialias_support(const resize_job *j, int d)
 {
   const double half = j->mode == LINEAR ? 1.0 : j->mode == CUBIC ? 2.0 : 3.0, scale = scale_of(j, d);
-  return scale >= 1.0 ? R(j, half * scale) : half;
+  return scale >= 1.0 ? fmin(R(j, half * scale), half * (double)j->in[d]) : half; /* a filter of all inputs at most */
 }
+
+/* x without its fraction, as an end of a range of n. */
+static int64_t end_of(double x, int64_t n) { return x >= (double)n ? n : x > 0.0 ? (int64_t)x : 0; }
 
 static void fill_antialias(const resize_job *j, int d, resize_axis *a, double *w)
 {
@@ -174,8 +183,8 @@ static void fill_antialias(const resize_job *j, int d, resize_axis *a, double *w
   const double inverse = scale >= 1.0 ? R(j, 1.0 / scale) : 1.0;
   for (int64_t o = 0; o < a->n_out; o++) {
     const double center = R(j, scale * R(j, (double)o + 0.5));
-    const int64_t lo = i64_max((int64_t)R(j, R(j, center - support) + 0.5), 0);
-    const int64_t hi = i64_min((int64_t)R(j, R(j, center + support) + 0.5), a->n_in);
+    const int64_t lo = end_of(R(j, R(j, center - support) + 0.5), a->n_in);
+    const int64_t hi = end_of(R(j, R(j, center + support) + 0.5), a->n_in);
     const int64_t n = i64_max(1, i64_min(hi - lo, a->taps));
     double total = 0.0;
     a->count[o] = (int32_t)n;
@@ -292,7 +301,7 @@ static void fill_nearest(const resize_job *j, int d, int64_t *idx)
       x = R(j, R(j, scale * R(j, (double)o + 0.5)) - 0.5);
       x = R(j, (x < 0.0 ? 0.0 : x) + 0.5);
     }
-    idx[o] = i64_min((int64_t)floor((double)(float)x), j->in[d] - 1);
+    idx[o] = index_of((double)(float)x, 0, j->in[d]);
   }
 }
 
@@ -301,31 +310,34 @@ static rush_status resize_nearest(rush_call *c, resize_job *j)
   rush_tensor *self = call_tensor(c, 0), *in = NULL, *out = NULL;
   static const int64_t zero = 0;
   nearest_job n = {.in = {1, 1, 1}, .out = {1, 1, 1}, .item = tensor_item_bytes(self), .idx = {&zero, &zero, &zero}};
-  int64_t sizes[5] = {self->sizes[0], self->sizes[1]}, n_idx = 0;
+  int64_t sizes[5] = {self->sizes[0], self->sizes[1]}, n_idx = 0, *idx = NULL;
   if (dtype_class_of(self->dtype) != DTYPE_FLOAT && self->dtype != RUSH_UINT8)
     return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
   j->is_f32 = self->dtype != RUSH_FLOAT64;
   for (int d = 0; d < j->n; d++) {
     n.in[3 - j->n + d] = j->in[d];
     n.out[3 - j->n + d] = sizes[2 + d] = j->out[d];
+  }
+  TRY(tensor_new(c->cx, self->dtype, self->n_dims, sizes, &out)); /* first: it refuses sizes beyond all memory */
+  if (out->n_elems == 0)
+    return call_return_made_steal(c, 0, out, RUSH_OK);
+  for (int d = 0; d < j->n; d++)
     n_idx += j->out[d];
-  }
-  int64_t *idx = mem_alloc(c->cx->ctx, (size_t)n_idx * sizeof *idx), *at = idx;
-  if (!idx)
-    return call_nomem(c->cx);
-  for (int d = 0; d < j->n; at += j->out[d++]) {
-    fill_nearest(j, d, at);
-    n.idx[3 - j->n + d] = at;
-  }
   rush_status st = tensor_contiguous(c->cx, self, &in);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, self->dtype, self->n_dims, sizes, &out);
+  if (st == RUSH_OK && !(idx = mem_alloc(c->cx->ctx, (size_t)n_idx * sizeof *idx)))
+    st = call_nomem(c->cx);
   if (st == RUSH_OK) {
+    int64_t *at = idx;
+    for (int d = 0; d < j->n; at += j->out[d++]) {
+      fill_nearest(j, d, at);
+      n.idx[3 - j->n + d] = at;
+    }
     n.from = in->data;
     n.to = out->data;
     st = parallel_for(c->cx, out->n_elems / j->out[j->n - 1], i64_max(1, 16384 / j->out[j->n - 1]), nearest_planes, &n);
   }
-  mem_free(c->cx->ctx, idx, (size_t)n_idx * sizeof *idx);
+  if (idx)
+    mem_free(c->cx->ctx, idx, (size_t)n_idx * sizeof *idx);
   tensor_release(in);
   if (st != RUSH_OK) {
     tensor_release(out);
@@ -337,11 +349,11 @@ static rush_status resize_nearest(rush_call *c, resize_job *j)
 /* -- Back ------------------------------------------------------------------------------------------------------------ */
 
 /* grad_output, output_size, input_size, [align_corners], scales... */
-static rush_status read_back_args(rush_call *c, resize_job *j)
+static rush_status read_back_args(rush_call *c, resize_job *j, int64_t *in)
 {
   const rush_tensor *g = call_tensor(c, 0);
   const uint32_t scales_at = j->mode <= NEAREST_EXACT ? 3 : 4;
-  int64_t in[5] = {0}, want[5] = {0};
+  int64_t want[5] = {0};
   sizes_text a, b;
   if (!call_ints_fixed(c, 1, j->out, j->n))
     return call_fail(c->cx, "It is expected output_size equals to %d", j->n);
@@ -366,8 +378,13 @@ static rush_status resize_back(rush_call *c, int n, resize_mode mode, bool antia
 {
   resize_job j = {.mode = mode, .n = n, .antialias = antialias};
   rush_tensor *g = call_tensor(c, 0), *t;
-  TRY(read_back_args(c, &j));
+  int64_t in[5] = {0};
+  TRY(read_back_args(c, &j, in));
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, g->dtype));
+  if (g->n_elems == 0) { /* no images or channels: sizes may be too large for tables */
+    TRY(tensor_new(c->cx, g->dtype, n + 2, in, &t));
+    return nn_return_steal(c, 0, t, g->dtype, NULL);
+  }
   j.is_f32 = g->dtype != RUSH_FLOAT64;
   TRY(nn_input(c->cx, g, &t));
   rush_status st = RUSH_OK;

@@ -13,6 +13,11 @@
         const int64_t *idx = a->idx + o * a->taps;                                                     \
         const T *wo = w + o * a->taps;                                                                 \
         const int32_t n = a->count[o];                                                                 \
+        if (n == 0) { /* not 0 * x: x may be infinite, or not there */                                 \
+          for (int64_t i = 0; i < inner; i++)                                                          \
+            y[i] = 0;                                                                                  \
+          continue;                                                                                    \
+        }                                                                                              \
         if (inner == 1) {                                                                              \
           T sum = wo[0] * x[idx[0]];                                                                   \
           for (int32_t t = 1; t < n; t++)                                                              \
@@ -43,10 +48,10 @@ void ISA_NAME(resize_pass_u8)(const resize_axis *a, int64_t inner, const void *i
     uint8_t *y = (uint8_t *)out + r * a->n_out * inner;
     for (int64_t o = 0; o < a->n_out; o++, y += inner)
       for (int64_t i = 0; i < inner; i++) {
-        int32_t sum = half;
+        uint32_t total = (uint32_t)half; /* wraps where an odd scale leaves weights far from 1 */
         for (int32_t t = 0; t < a->count[o]; t++)
-          sum += w[o * a->taps + t] * x[a->idx[o * a->taps + t] * inner + i];
-        sum >>= a->shift;
+          total += (uint32_t)(w[o * a->taps + t] * x[a->idx[o * a->taps + t] * inner + i]);
+        const int32_t sum = (int32_t)total >> a->shift;
         y[i] = (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
       }
   }

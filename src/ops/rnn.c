@@ -53,7 +53,9 @@ static rush_status times_weight(const rnn_job *j, int64_t m, int64_t n, int64_t 
 
 static rush_status check_weights(const rnn_job *j, const rnn_weights *w, int64_t n_in)
 {
-  const int64_t rows = n_gates[j->mode] * j->hidden;
+  int64_t rows;
+  if (__builtin_mul_overflow(n_gates[j->mode], j->hidden, &rows)) /* an empty batch may have rows of any size */
+    return call_nomem(j->cx);
   const bool ok = w->ih->n_dims == 2 && w->hh->n_dims == 2 && w->ih->sizes[0] == rows && w->ih->sizes[1] == n_in &&
                   w->hh->sizes[0] == rows && w->hh->sizes[1] == j->state && (!w->b_ih || w->b_ih->n_elems == rows) &&
                   (!w->b_hh || w->b_hh->n_elems == rows) &&
@@ -117,9 +119,9 @@ static void add_biases(const rnn_job *j, const rnn_weights *w, void *out)
 
 static rush_status scratch_new(const rnn_job *j, const rnn_weights *w, scratch *s)
 {
-  const size_t item = dtype_bytes(j->dtype), width = (size_t)(n_gates[j->mode] * j->hidden) * item;
-  size_t in_bytes;
-  if (!size_mul((size_t)j->n_total, width, &in_bytes))
+  const size_t item = dtype_bytes(j->dtype);
+  size_t in_bytes, width;
+  if (!size_mul((size_t)(n_gates[j->mode] * j->hidden), item, &width) || !size_mul((size_t)j->n_total, width, &in_bytes))
     return call_nomem(j->cx);
   s->n_bytes = in_bytes + width * (size_t)(j->batch + 1) + (size_t)(j->batch * j->hidden) * item;
   s->gates_in = mem_alloc_data(j->cx->ctx, s->n_bytes);

@@ -27,17 +27,19 @@ static void keys_free(call_ctx *cx, uint64_t *keys, int64_t n)
     mem_free_data(cx->ctx, keys, (size_t)n * sizeof *keys);
 }
 
-static int common_dtype(const rush_tensor *a, const rush_tensor *b)
+static rush_status common_dtype(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, int *out)
 {
   promote_state p = PROMOTE_INIT;
   promote_add(&p, a->dtype, a->n_dims);
   promote_add(&p, b->dtype, b->n_dims);
-  return promote_result(&p);
-}
-
-static rush_status check_common(rush_call *c, int dtype)
-{
-  return dtype == DTYPE_NONE ? call_fail(c->cx, "%s(): the tensors' dtypes have no common one", c->op->schema->name) : RUSH_OK;
+  *out = promote_result(&p);
+  if (*out != DTYPE_NONE)
+    return RUSH_OK;
+  const bool unsign = dtype_is_integral(a->dtype) || dtype_is_integral(b->dtype);
+  const bool small = dtype_bytes(a->dtype) == 1 || dtype_bytes(b->dtype) == 1;
+  return call_fail(cx, "Promotion for %s is not supported, attempted to promote %s and %s",
+                   small && !unsign ? "Float8 Types" : "uint16, uint32, uint64 types", dtype_aten_name(a->dtype),
+                   dtype_aten_name(b->dtype));
 }
 
 static rush_status ints_new(call_ctx *cx, int n_dims, const int64_t *sizes, rush_tensor **out)
@@ -129,9 +131,9 @@ static rush_status run_search(rush_call *c, const search *s)
 {
   rush_tensor *b = NULL, *v = NULL, *out;
   uint64_t *kb = NULL, *kv = NULL;
-  const int dtype = common_dtype(s->bounds, s->values);
+  int dtype;
   TRY(check_search(c->cx, s));
-  TRY(check_common(c, dtype));
+  TRY(common_dtype(c->cx, s->bounds, s->values, &dtype));
   if (!order_has(dtype) || dtype == RUSH_BOOL)
     return call_no_dtype(c->cx, "searchsorted_out_cpu", dtype);
   rush_status st = tensor_to_dtype(c->cx, s->bounds, dtype, &b);
@@ -211,7 +213,7 @@ rush_status kernel_bucketize_number(rush_call *c)
 
 static rush_status isin(rush_call *c, rush_tensor *elements, rush_tensor *tests)
 {
-  const int dtype = common_dtype(elements, tests);
+  int dtype;
   const bool invert = call_bool(c, 3);
   rush_tensor *e = NULL, *t = NULL, *out;
   uint64_t *ke = NULL;
@@ -219,7 +221,7 @@ static rush_status isin(rush_call *c, rush_tensor *elements, rush_tensor *tests)
   const rush_tensor *odd = !order_has(tests->dtype) || tests->dtype == RUSH_BOOL ? tests : elements;
   if (!order_has(odd->dtype) || odd->dtype == RUSH_BOOL)
     return call_fail(c->cx, "Unsupported input type encountered for isin(): %s", dtype_aten_name(odd->dtype));
-  TRY(check_common(c, dtype));
+  TRY(common_dtype(c->cx, elements, tests, &dtype));
   rush_status st = tensor_to_dtype(c->cx, elements, dtype, &e);
   if (st == RUSH_OK)
     st = tensor_to_dtype(c->cx, tests, dtype, &t);

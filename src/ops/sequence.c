@@ -81,7 +81,7 @@ rush_status kernel__pack_padded_sequence(rush_call *c)
 static rush_status unpack(rush_call *c, const rush_tensor *data, const rush_tensor *counts, rush_tensor *out,
                           rush_tensor *lengths)
 {
-  const int64_t *n = counts->data, batch = n[0];
+  const int64_t *n = counts->data, batch = n[0]; /* not negative: it is a size of `out` */
   const size_t row = data->sizes[0] ? (size_t)(data->n_elems / data->sizes[0]) * tensor_item_bytes(data) : 0;
   const char *from = data->data;
   int64_t rows = 0;
@@ -114,7 +114,7 @@ rush_status kernel__pad_packed_sequence(rush_call *c)
     st = tensor_contiguous(c->cx, call_tensor(c, 1), &counts);
   int64_t sizes[TENSOR_MAX_DIMS] = {total > 0 ? total : given->n_elems};
   if (st == RUSH_OK) {
-    sizes[1] = i64_max(0, ((const int64_t *)counts->data)[0]);
+    sizes[1] = ((const int64_t *)counts->data)[0]; /* negative: tensor_new refuses */
     memcpy(sizes + 2, data->sizes + 1, sizeof *sizes * (data->n_dims - 1u));
     st = data->n_dims < TENSOR_MAX_DIMS ? tensor_new(c->cx, data->dtype, data->n_dims + 1, sizes, &out)
                                         : call_fail(c->cx, "_pad_packed_sequence: too many dimensions");

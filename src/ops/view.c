@@ -168,8 +168,8 @@ static rush_status fn_unflatten(rush_call *c, geom *g)
     if (parts[i] == -1) {
       n_unknown++;
       unknown = i;
-    } else {
-      product *= parts[i];
+    } else if (__builtin_mul_overflow(product, parts[i], &product)) {
+      product = INT64_MIN; /* no dimension's size */
     }
   }
   if (n_unknown == 1 && product > 0 && whole % product == 0) {

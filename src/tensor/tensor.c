@@ -262,27 +262,33 @@ void tensor_destroy(rush_tensor *t)
   block_free(t->h.ctx, t);
 }
 
+/* Inv. 5 for new tensors: the largest stride in bytes times its size, where sizes of 0 count as 1. */
+static bool bytes_fit(int n_dims, const int64_t *sizes, int dtype)
+{
+  int64_t bytes = (int64_t)dtype_bytes(dtype);
+  for (int i = 0; i < n_dims; i++)
+    if (__builtin_mul_overflow(bytes, i64_max(sizes[i], 1), &bytes))
+      return false;
+  return true;
+}
+
 static rush_status check_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, int64_t *n,
                              size_t *n_bytes)
 {
   if (n_dims > TENSOR_MAX_DIMS || n_dims < 0)
     return call_unsupported(cx, "tensors of %d dimensions (at most %d)", n_dims, TENSOR_MAX_DIMS);
-  int64_t count = 1;
-  if (!sizes_numel(n_dims, sizes, &count)) {
-    for (int i = 0; i < n_dims; i++)
-      if (sizes[i] < 0)
-        return call_fail(cx, "Trying to create tensor with negative dimension %lld",
-                         (long long)sizes[i]);
-    return call_fail(cx, "Storage size calculation overflowed");
-  }
-  const size_t item = dtype_bytes(dtype);
-  if (UNLIKELY(item == 0))
+  sizes_text text;
+  if (UNLIKELY(dtype_bytes(dtype) == 0))
     return call_fail(cx, "there is no dtype %d to make a tensor of", dtype);
-  if (!size_mul((size_t)count, item, n_bytes) || *n_bytes > INT64_MAX)
-    return call_fail(cx, "Storage size calculation overflowed");
+  for (int i = 0; i < n_dims; i++)
+    if (sizes[i] < 0)
+      return call_fail(cx, "Trying to create tensor with negative dimension %lld: %s", (long long)sizes[i],
+                       sizes_print(&text, n_dims, sizes));
+  if (!sizes_numel(n_dims, sizes, n) || !bytes_fit(n_dims, sizes, dtype))
+    return call_fail(cx, "Storage size calculation overflowed with sizes=%s", sizes_print(&text, n_dims, sizes));
   if (UNLIKELY(dtype_class_of(dtype) == DTYPE_QUANT))
     call_mark_special(cx); /* also without a quantizer it is for few operators */
-  *n = count;
+  *n_bytes = (size_t)*n * dtype_bytes(dtype);
   return RUSH_OK;
 }
 
@@ -347,12 +353,12 @@ static rush_status check_view(call_ctx *cx, const storage *st, int dtype, int n_
     return call_fail(cx, "a view has a negative or too large size");
   bool bad = offset < 0;
   for (int i = 0; i < n_dims; i++) {
-    int64_t reach;
+    int64_t reach, step;
     if (strides[i] < 0)
       return call_fail(cx, "as_strided: Negative strides are not supported at the moment, got "
                            "stride %lld at dimension %d", (long long)strides[i], i);
     bad |= __builtin_mul_overflow(i64_max(sizes[i] - 1, 0), strides[i], &reach) ||
-           __builtin_add_overflow(last, reach, &last);
+           __builtin_add_overflow(last, reach, &last) || __builtin_mul_overflow(strides[i], item, &step);
   }
   /* Without elements there is nothing to reach, and any offset will do. */
   int64_t end = 0;

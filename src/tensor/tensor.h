@@ -6,7 +6,9 @@
  *
  * Invariants.  (1) n_dims <= TENSOR_MAX_DIMS.  (2) Every element the sizes and strides can reach lies
  * inside the storage: checked when a view is made, so kernels never check.  (3) `data` points at
- * element 0 (storage data + offset * item bytes).  (4) `n_elems` is the product of sizes.
+ * element 0 (storage data + offset * item bytes).  (4) `n_elems` is the product of sizes, and the product of
+ * the sizes other than 0 is an int64 too.  (5) So are strides in bytes, also of dimensions of size 1 or 0: kernels
+ * multiply sizes and strides of a tensor without looking for overflow.
  *
  * Threads: counts are atomic; contents are for one writer at a time.
  * An undefined tensor is a value with a NULL pointer, never a rush_tensor. */
