@@ -83,7 +83,7 @@ static rush_value run(fixture *f, rush_value *outputs, uint32_t n_outputs, rush_
   rush_status st = trace_end_steal(&cx, f->t, outputs, n_outputs, &p, &object);
   if (st != RUSH_OK)
     fail_msg("%s", f->err.message);
-  assert_int_equal(module_around(&cx, p, object, &m), RUSH_OK);
+  assert_int_equal(module_around(&cx, p, object, NULL, &m), RUSH_OK);
   rush_value_release(object);
   program_release(p);
   assert_int_equal(rush_module_dump(m, RUSH_DUMP_GRAPH, "forward", &text, &f->err), RUSH_OK);
