@@ -289,9 +289,6 @@ rush_status act_check(call_ctx *cx, frame *f, const site *s)
     return RUSH_OK;
   text_init(&t, cx->ctx);
   type_print_annotation(&t, s->type);
-#ifndef NDEBUG
-  fprintf(stderr, "register %u of %s: no %s, tag %u\n", operands(f, s)[0], f->c->name, text_str(&t), v.tag);
-#endif
   ASSERT(fits, "a register holds a value of its type");
   rush_status st = fail_type(cx, "a value of type", text_failed(&t) ? "?" : text_str(&t));
   text_free(&t);
