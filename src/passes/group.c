@@ -80,9 +80,18 @@ static bool is_border(session *s, const ir_node *n)
   return border;
 }
 
+/* A group of nodes without uses would have no result. */
+static bool is_used(const ir_node *n)
+{
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    if (n->outputs[i]->uses)
+      return true;
+  return false;
+}
+
 static bool is_pure(const ir_node *n)
 {
-  return n->kind == IR_OP && n->n_blocks == 0 && n->n_outputs > 0 && n->op->variant == VARIANT_BASE &&
+  return n->kind == IR_OP && n->n_blocks == 0 && is_used(n) && n->op->variant == VARIANT_BASE &&
          !(n->op->effects & (OP_WRITES | OP_SIDE_EFFECT | OP_RANDOM));
 }
 

@@ -101,6 +101,20 @@ static void test_write_between(void **state)
         "  return (%e)\n");
 }
 
+/* Nothing uses %d: a group of it and of what it alone needs would have no result.  Exported programs keep such nodes. */
+static void test_unused(void **state)
+{
+  (void)state;
+  check("graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %d : Tensor = aten::mul(%c, %a)\n"
+        "  return (%a)\n",
+        "graph(%a : Tensor,\n      %b : Tensor):\n"
+        "  %c : Tensor = aten::mul(%a, %b)\n"
+        "  %d : Tensor = aten::mul(%c, %a)\n"
+        "  return (%a)\n");
+}
+
 /* %c is also used outside, between its own place and the group's: the group stands before that use, and gives two
  * results; constants are copied into it. */
 static void test_second_result(void **state)
@@ -179,7 +193,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_chain),      cmocka_unit_test(test_write_between), cmocka_unit_test(test_second_result),
-      cmocka_unit_test(test_way_round),  cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_way_round),  cmocka_unit_test(test_blocks),     cmocka_unit_test(test_unused),
   };
   return RUN_TESTS(tests);
 }
