@@ -471,30 +471,12 @@ static void decide_tuple(session *s, rush_tuple *v, const type *t)
     value_retype(s, v->items[i], elem_of(t, (uint32_t)i));
 }
 
-/* The type for a container of that tag inside Optional and Union; NULL: none, or more than one. */
-static const type *container_type(const type *t, uint32_t tag)
-{
-  const type *found = NULL;
-
-  if (t->kind == TYPE_OPTIONAL || t->kind == TYPE_UNION) {
-    for (uint32_t i = 0; i < t->n_elems; i++) {
-      const type *one = container_type(t->elems[i], tag);
-      if (one && found)
-        return NULL;
-      found = one ? one : found;
-    }
-    return found;
-  }
-  const type_kind k = tag == RUSH_TAG_LIST ? TYPE_LIST : tag == RUSH_TAG_DICT ? TYPE_DICT : TYPE_TUPLE;
-  return t->kind == k ? t : NULL;
-}
-
 void value_retype(session *s, rush_value v, const type *t)
 {
   if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_DICT && v.tag != RUSH_TAG_TUPLE)
     return;
   const bool undecided = value_is_undecided(v);
-  t = container_type(t, v.tag);
+  t = type_container_in(t, v.tag == RUSH_TAG_LIST ? TYPE_LIST : v.tag == RUSH_TAG_DICT ? TYPE_DICT : TYPE_TUPLE);
   session_enter(s);
   set_undecided(v.as.heap, false); /* first: what is shared is decided once */
   if (undecided && v.tag == RUSH_TAG_LIST)

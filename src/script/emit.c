@@ -27,7 +27,7 @@ static rush_value held(session *s, rush_value v)
 
 static rush_value constant_list(session *s, const resolver *r, const ast_expr *x, const type *t)
 {
-  const type *elem = t->kind == TYPE_LIST ? t->elems[0] : type_simple(TYPE_ANY);
+  const type *list = type_container_in(t, TYPE_LIST), *elem = list ? list->elems[0] : type_simple(TYPE_ANY);
   rush_list *l;
   session_check(s, list_new(s->cx, elem, x->as.items.n, &l));
   rush_value v = held(s, value_heap_steal(RUSH_TAG_LIST, l));
@@ -40,13 +40,14 @@ static rush_value constant_list(session *s, const resolver *r, const ast_expr *x
 
 static rush_value constant_tuple(session *s, const resolver *r, const ast_expr *x, const type *t)
 {
-  if (t->kind == TYPE_LIST)
+  const type *of = type_container_in(t, TYPE_TUPLE);
+  if (!of && type_container_in(t, TYPE_LIST))
     return constant_list(s, r, x, t);
   rush_tuple *tuple;
   session_check(s, tuple_new(s->cx, NULL, x->as.items.n, &tuple));
   rush_value v = held(s, value_heap_steal(RUSH_TAG_TUPLE, tuple));
   for (uint32_t i = 0; i < x->as.items.n; i++) {
-    const type *elem = t->kind == TYPE_TUPLE && i < t->n_elems ? t->elems[i] : type_simple(TYPE_ANY);
+    const type *elem = of && i < of->n_elems ? of->elems[i] : type_simple(TYPE_ANY);
     tuple->items[i] = value_retain(em_constant_of_type(s, r, x->as.items.items[i], elem));
   }
   return v;
@@ -55,7 +56,8 @@ static rush_value constant_tuple(session *s, const resolver *r, const ast_expr *
 static rush_value constant_dict(session *s, const resolver *r, const ast_expr *x, const type *t)
 {
   const type *any = type_simple(TYPE_ANY);
-  const type *key = t->kind == TYPE_DICT ? t->elems[0] : any, *value = t->kind == TYPE_DICT ? t->elems[1] : any;
+  const type *dict = type_container_in(t, TYPE_DICT);
+  const type *key = dict ? dict->elems[0] : any, *value = dict ? dict->elems[1] : any;
   rush_dict *d;
   session_check(s, dict_new(s->cx, key, value, &d));
   rush_value v = held(s, value_heap_steal(RUSH_TAG_DICT, d));
@@ -309,6 +311,23 @@ static void declare_param(session *s, function *f, const ast_param *param, const
   }
 }
 
+static void free_names(void *names) { table_free(names); }
+
+/* Two parameters of one name would be one variable of two types. */
+static void check_names(session *s, const ast_def *def)
+{
+  table *names = session_new(s, table);
+  table_init(names, s->cx->ctx);
+  session_defer(s, free_names, names);
+  for (uint32_t i = 0; i < def->n_params; i++) {
+    const ast_param *p = &def->params[i];
+    if (table_get(names, str_of(p->name)))
+      session_fail(s, &p->at, "duplicate argument '%s' in function definition", p->name);
+    if (!table_put(names, str_of(p->name), (void *)(uintptr_t)p))
+      session_check(s, call_nomem(s->cx));
+  }
+}
+
 void script_declare_function(session *s, function *f, const ast_def *def, const resolver *r)
 {
   schema *sc = session_alloc_in(s, &f->program->mem, sizeof *sc);
@@ -321,6 +340,8 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   function_begin_schema(s, f, sc); /* from here on the program releases the defaults */
   if (r->is_eager)
     em_refuse_params(s, def);
+  if (def->n_params > 1)
+    check_names(s, def);
   bool method = f->self && !f->is_static;
   if (method && def->n_params == 0)
     session_fail(s, &def->at, "methods must have a self argument");

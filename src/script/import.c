@@ -172,11 +172,24 @@ typedef struct class_reader {
   importer *im;
   type *t;
   name_list parameters, buffers, pre_hooks, hooks;
+  table *names; /* of attributes and methods so far */
 } class_reader;
+
+static void free_names(void *names) { table_free(names); }
+
+/* A second attribute or method of one name would have a type of its own, and one of the two would be read as the other. */
+static void add_name(class_reader *c, const char *what, const char *name, const source_range *at)
+{
+  if (table_get(c->names, str_of(name)))
+    session_fail(c->s, at, "%s '%s' of %s already defined", what, name, c->t->name);
+  if (!table_put(c->names, str_of(name), c))
+    session_check(c->s, call_nomem(c->s->cx));
+}
 
 static void read_attr(class_reader *c, const char *name, const ast_expr *annotation, const ast_expr *value)
 {
   const type *t = resolve_type(c->s, &c->im->names, annotation);
+  add_name(c, "attribute", name, &annotation->at);
   if (value) {
     class_add_constant(c->s, c->t, name, t, em_constant_of_type(c->s, &c->im->names, value, t));
     return;
@@ -219,6 +232,7 @@ static void read_method(class_reader *c, const ast_def *d)
     session_fail(c->s, &d->decorators.items[0]->at, "a method of an archive has no decorators");
   bool pre = lists(&c->pre_hooks, d->name), post = lists(&c->hooks, d->name);
   if (!pre && !post) {
+    add_name(c, "method", d->name, &d->at);
     function *f = class_add_method(c->s, c->t, d->name);
     declare(c->s, c->im, f, d);
     if (c->t->kind == TYPE_INTERFACE)
@@ -252,6 +266,9 @@ static const type *read_class(session *s, importer *im, const definition *d, con
                               type_kind kind)
 {
   class_reader c = {.s = s, .im = im, .t = program_add_class(s, im->p, kind, d->qualified)};
+  c.names = session_new(s, table);
+  table_init(c.names, s->cx->ctx);
+  session_defer(s, free_names, c.names);
   for (uint32_t i = 0; i < cls->bases.n; i++) {
     const char *base = cls->bases.items[i]->kind == EXPR_NAME ? cls->bases.items[i]->as.name : "";
     c.t->cls->is_module |= strcmp(base, "Module") == 0;

@@ -701,6 +701,20 @@ const type *type_unify(type_store *ts, const type *a, const type *b, bool defaul
   return t;
 }
 
+const type *type_container_in(const type *t, type_kind kind)
+{
+  const type *found = NULL;
+  if (t->kind != TYPE_OPTIONAL && t->kind != TYPE_UNION)
+    return t->kind == kind ? t : NULL;
+  for (uint32_t i = 0; i < t->n_elems; i++) {
+    const type *one = type_container_in(t->elems[i], kind);
+    if (one && found)
+      return NULL;
+    found = one ? one : found;
+  }
+  return found;
+}
+
 bool type_has_vars(const type *t)
 {
   if (t->kind == TYPE_VAR)

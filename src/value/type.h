@@ -166,6 +166,9 @@ bool type_has_vars(const type *t);
 static inline bool type_is(const type *t, type_kind k) { return t->kind == k; }
 /* int-like kinds (ScalarType, SymInt, ...) as TYPE_INT, SymBool as TYPE_BOOL ...: what it is at run time. */
 const type *type_runtime(const type *t);
+/* The one type of that kind (TYPE_LIST, TYPE_DICT, TYPE_TUPLE) that t is, or that its Optional and Union hold; NULL when
+ * there is none, or more than one. */
+const type *type_container_in(const type *t, type_kind kind);
 static inline const type *type_elem(const type *t) { return t->elems[0]; }
 
 /* -- Text ----------------------------------------------------------------------------------------- */

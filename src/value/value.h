@@ -113,7 +113,7 @@ static inline rush_value value_float(double d)
 }
 static inline rush_value value_device(int32_t kind, int32_t index)
 {
-  return (rush_value){.tag = RUSH_TAG_DEVICE, .as.i = (int64_t)kind << 32 | (uint32_t)index};
+  return (rush_value){.tag = RUSH_TAG_DEVICE, .as.i = (int64_t)((uint64_t)(uint32_t)kind << 32 | (uint32_t)index)};
 }
 /* Wrap a heap object; steals the reference. */
 static inline rush_value value_heap_steal(uint32_t tag, void *p)
