@@ -27,7 +27,7 @@ rush_status axis_new(call_ctx *cx, int64_t n_in, int64_t n_out, int64_t taps, re
   resize_axis a = {.n_in = n_in, .n_out = n_out, .taps = taps};
   size_t n;
   if (!size_mul((size_t)n_out, (size_t)taps, &n) || n > SIZE_MAX / 16)
-    return call_nomem(cx);
+    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld, %lld]", (long long)n_out, (long long)taps);
   a.idx = mem_alloc_zero(cx->ctx, axis_bytes(&a));
   a.exact = mem_alloc_zero(cx->ctx, axis_bytes(&a));
   a.count = mem_alloc_zero(cx->ctx, (size_t)n_out * sizeof *a.count);
@@ -44,9 +44,9 @@ rush_status axis_turn(call_ctx *cx, resize_axis *a)
   resize_axis t = {0};
   int64_t most = 1, *n = NULL;
   size_t n_bytes;
-  if (size_mul((size_t)a->n_in, sizeof *n, &n_bytes))
-    n = mem_alloc_zero(cx->ctx, n_bytes);
-  if (!n)
+  if (!size_mul((size_t)a->n_in, sizeof *n, &n_bytes))
+    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld]", (long long)a->n_in);
+  if (!(n = mem_alloc_zero(cx->ctx, n_bytes)))
     return call_nomem(cx);
   for (int64_t o = 0; o < a->n_out; o++)
     for (int32_t k = 0; k < a->count[o]; k++)

@@ -91,6 +91,9 @@ static rush_status check(call_ctx *cx, const request *r)
     if (params[i].t && params[i].t->n_elems != x->sizes[1])
       return call_fail(cx, "%s should contain %lld elements not %lld", params[i].name, (long long)x->sizes[1],
                        (long long)params[i].t->n_elems);
+  for (int i = 0; i < 2; i++)
+    if (params[i].t && params[i].t->n_dims != 1)
+      return call_fail(cx, "TensorAccessor expected 1 dims but tensor has %d", params[i].t->n_dims);
   if (!r->use_batch && !r->running_mean)
     return call_fail(cx, "running_mean must be defined in evaluation mode");
   if (!r->use_batch && !r->running_var)

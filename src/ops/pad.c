@@ -96,7 +96,6 @@ static rush_status check_input(rush_call *c, const rush_tensor *t, int n)
 static rush_status check_mode(rush_call *c, pad_mode mode, const rush_tensor *t, int n, const int64_t *pad)
 {
   sizes_text buf;
-  TRY(check_input(c, t, n));
   if (t->dtype == RUSH_BOOL)
     return call_fail_type(c->cx, "NotImplementedError", "\"%s_pad%dd\" not implemented for 'Bool'",
                           mode == PAD_REFLECT ? "reflection" : "replication", n / 2);
@@ -171,8 +170,7 @@ static rush_status pad_by_table(rush_call *c, pad_mode mode, int n, const int64_
 {
   const rush_tensor *t = call_tensor(c, 0);
   int64_t sizes[TENSOR_MAX_DIMS], total = 0;
-  if (mode == PAD_CIRCULAR)
-    TRY(check_circular(c, t, n, pad));
+  TRY(mode == PAD_CIRCULAR ? check_circular(c, t, n, pad) : check_input(c, t, n));
   TRY(padded_sizes(c, t, n, pad, sizes));
   if (mode != PAD_CIRCULAR)
     TRY(check_mode(c, mode, t, n, pad));
@@ -250,10 +248,11 @@ rush_status kernel_pad(rush_call *c)
 
 rush_status kernel_pad_enum(rush_call *c)
 {
+  static const pad_mode modes[] = {PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR, PAD_CONSTANT}; /* PyTorch's numbers */
   int64_t m = call_int(c, 2);
   if (m < 0 || m > 3)
     return call_fail(c->cx, "Unrecognised padding mode %lld", (long long)m);
-  return pad_checked(c, (pad_mode)m);
+  return pad_checked(c, modes[m]);
 }
 
 /* reflection_pad1d and others: their dimensions are in the name. */

@@ -552,12 +552,19 @@ static rush_status max_unpool(rush_call *c, int n)
   pool_geo g = {0};
   rush_tensor *self = call_tensor(c, 0), *idx = NULL, *in = NULL, *out = NULL;
   int64_t sizes[5] = {0};
+  sizes_text a, b;
   if (call_tensor(c, 1)->dtype != RUSH_INT64)
     return call_fail(c->cx, "elements in indices should be type int64 but got: %s", dtype_aten_name(call_tensor(c, 1)->dtype));
   TRY(window_arg(c, 2, n, ones, "output_size", g.out));
   TRY(read_input(c, self, n, &g));
-  if (call_tensor(c, 1)->n_elems != self->n_elems)
-    return call_fail(c->cx, "Expected shape of indices to be same as that of the input tensor");
+  const rush_tensor *given = call_tensor(c, 1);
+  for (int d = 0; d < 3; d++)
+    if (g.out[d] < 0)
+      return call_fail(c->cx, "max_unpooling%dd(): output_size must contain non-negative spatial dimensions, but got output_size=(%lld"
+                              ", %lld)", n, (long long)g.out[1], (long long)g.out[2]);
+  if (given->n_dims != self->n_dims || memcmp(given->sizes, self->sizes, sizeof *sizes * self->n_dims) != 0)
+    return call_fail(c->cx, "Expected shape of indices to be same as that of the input tensor (%s) but got indices tensor with "
+                            "shape: %s", sizes_print(&a, self->n_dims, self->sizes), sizes_print(&b, given->n_dims, given->sizes));
   g.n_out = volume(g.out);
   result_sizes(self, n, g.out, sizes);
   rush_status st = tensor_contiguous(c->cx, self, &in);

@@ -9,7 +9,7 @@ void strides_contiguous(int n_dims, const int64_t *sizes, int64_t *strides)
   int64_t s = 1;
   for (int i = n_dims - 1; i >= 0; i--) {
     strides[i] = s;
-    s *= i64_max(sizes[i], 1);
+    s = (int64_t)((uint64_t)s * (uint64_t)i64_max(sizes[i], 1)); /* wraps for sizes that sizes_numel refuses */
   }
 }
 
