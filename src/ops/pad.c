@@ -251,7 +251,8 @@ rush_status kernel_pad_enum(rush_call *c)
   static const pad_mode modes[] = {PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR, PAD_CONSTANT}; /* PyTorch's numbers */
   int64_t m = call_int(c, 2);
   if (m < 0 || m > 3)
-    return call_fail(c->cx, "Unrecognised padding mode %lld", (long long)m);
+    return call_fail_type(c->cx, "NotImplementedError", "Padding size %zu is not supported for %dD input tensor.",
+                          call_list(c, 1)->n, call_tensor(c, 0)->n_dims); /* PyTorch's words for an unknown mode */
   return pad_checked(c, modes[m]);
 }
 
