@@ -302,8 +302,8 @@ static bool make_arg(rush_context *c, const schema_arg *a, rush_value *out)
   return true;
 }
 
-/* True when the operator took the arguments. */
-static bool call_random(rush_context *c, const op *o)
+/* True when the operator took the arguments and ended before `deadline_ns`. */
+static bool call_random_until(rush_context *c, const op *o, uint64_t deadline_ns)
 {
   rush_value args[16], results[8];
   const schema *sc = o->schema;
@@ -315,12 +315,23 @@ static bool call_random(rush_context *c, const op *o)
   for (bool ok = true; n < sc->n_args && ok; n++)
     ok = make_arg(c, &sc->args[n], &args[n]);
   call_ctx_init(&cx, c, NULL);
+  cx.deadline_ns = deadline_ns;
   rush_status st = op_invoke(&cx, o, args, n, results, sc->n_returns);
   for (uint32_t i = 0; st == RUSH_OK && i < sc->n_returns; i++)
     rush_value_release(results[i]);
   for (uint32_t i = 0; i < n; i++)
     rush_value_release(args[i]);
   return st == RUSH_OK;
+}
+static bool call_random(rush_context *c, const op *o) { return call_random_until(c, o, UINT64_MAX); }
+
+/* True when a call of the operator moves the default generator's state. */
+static bool draws(rush_context *c, const op *o)
+{
+  uint8_t before[RUSH_GENERATOR_STATE_BYTES], after[RUSH_GENERATOR_STATE_BYTES];
+
+  return rush_generator_get_state(c, before, NULL) == RUSH_OK && call_random(c, o) &&
+         rush_generator_get_state(c, after, NULL) == RUSH_OK && memcmp(before, after, sizeof before) != 0;
 }
 
 /* The table's operators that draw, with their variants: rows expand to several schemas, so all are looked at by name. */
@@ -369,6 +380,47 @@ static void all_random_kernels_take_turns(void **state)
   printf("%u operators draw\n", n_random_ops);
   assert_true(n_random_ops > 40);
   run_crew(&k, works, 1, 6, 1.0);
+  crew_end(&k);
+}
+
+static void *draw_with_each(void *arg)
+{
+  enum { PATIENCE_NS = 2000000 };
+  crew *k = arg;
+
+  for (unsigned i = 0; i < n_random_ops; i++)
+    if (call_random_until(k->c, random_ops[i], clock_ns() + PATIENCE_NS)) {
+      printf("%s.%s draws without the generator's lock\n", random_ops[i]->schema->name, random_ops[i]->schema->overload);
+      atomic_fetch_add(&k->n_bad, 1);
+    }
+  return NULL;
+}
+
+/* While another thread draws, no operator that draws comes to its end: a kernel without the lock would. */
+static void no_kernel_draws_without_the_lock(void **state)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  pthread_t other;
+  call_ctx cx;
+  turn mine;
+  crew k;
+
+  (void)state;
+  crew_begin(&k, "worker.pt");
+  find_random_ops(k.c);
+  unsigned n = 0;
+  for (unsigned i = 0; i < n_random_ops; i++)
+    if (draws(k.c, random_ops[i]))
+      random_ops[n++] = random_ops[i];
+  n_random_ops = n;
+  printf("%u operators move the generator\n", n);
+  assert_true(n > 40);
+  call_ctx_init(&cx, k.c, &err);
+  assert_int_equal(turn_begin(&cx, generator_default(k.c), &mine), RUSH_OK);
+  pthread_create(&other, NULL, draw_with_each, &k);
+  pthread_join(other, NULL);
+  assert_int_equal(turn_end(&mine), RUSH_OK);
+  assert_int_equal(k.n_bad, 0);
   crew_end(&k);
 }
 
@@ -558,6 +610,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(state_is_read_and_written_between_calls),
       cmocka_unit_test(all_random_kernels_take_turns),
+      cmocka_unit_test(no_kernel_draws_without_the_lock),
       cmocka_unit_test(one_threads_numbers_are_exact),
       cmocka_unit_test(a_wait_for_a_module_ends),
       cmocka_unit_test(short_draws_do_not_wait_for_long_ones),

@@ -306,6 +306,14 @@ FAULTS = (
         OPERATORS,
     ),
     Fault(
+        "missing lock",
+        "a kernel draws random numbers without the generator's lock",
+        "src/ops/random_ops.c",
+        "    st = turn_begin(cx, g, &mine);",
+        "    st = RUSH_OK, mine = (turn){.cx = cx, .g = g};",
+        "unit api/threads_state",
+    ),
+    Fault(
         "missed deadline",
         "an instruction that jumps back does not look at the clock",
         "src/run/interp.c",
