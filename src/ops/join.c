@@ -764,7 +764,7 @@ rush_status kernel_roll(rush_call *c)
 static rush_status diag_embed(rush_call *c, const rush_tensor *t, int64_t offset, int64_t dim1, int64_t dim2)
 {
   int a, b, k = 0;
-  int64_t sizes[TENSOR_MAX_DIMS], magnitude = offset < 0 ? -offset : offset;
+  int64_t sizes[TENSOR_MAX_DIMS], magnitude = offset == INT64_MIN ? INT64_MAX : offset < 0 ? -offset : offset;
   if (t->n_dims + 1 > TENSOR_MAX_DIMS)
     return call_unsupported(c->cx, "more than %d dimensions", TENSOR_MAX_DIMS);
   TRY(dim_wrap(c->cx, dim1, t->n_dims + 1, &a));
@@ -772,8 +772,11 @@ static rush_status diag_embed(rush_call *c, const rush_tensor *t, int64_t offset
   if (a == b)
     return call_fail(c->cx, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1,
                      (long long)dim2);
+  int64_t side;
+  if (__builtin_add_overflow(t->sizes[t->n_dims - 1], magnitude, &side))
+    return call_fail(c->cx, "diag_embed(): offset %lld is beyond any tensor", (long long)offset);
   for (int i = 0; i <= t->n_dims; i++)
-    sizes[i] = i == a || i == b ? t->sizes[t->n_dims - 1] + magnitude : t->sizes[k++];
+    sizes[i] = i == a || i == b ? side : t->sizes[k++];
   rush_tensor *r, *v = NULL;
   TRY(tensor_new(c->cx, t->dtype, t->n_dims + 1, sizes, &r));
   geom g;

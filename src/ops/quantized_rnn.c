@@ -349,8 +349,8 @@ static rush_status qrnn_data(rush_call *c, qrnn_mode mode)
   int64_t n_rows = 0;
   rush_status st = RUSH_OK;
   for (int64_t i = 0; i < q.n_steps; i++) {
-    n_rows += q.batch_sizes[i];
-    if (q.batch_sizes[i] < 0 || q.batch_sizes[i] > (i ? q.batch_sizes[i - 1] : q.batch))
+    if (__builtin_add_overflow(n_rows, q.batch_sizes[i], &n_rows) || q.batch_sizes[i] < 0 ||
+        q.batch_sizes[i] > (i ? q.batch_sizes[i - 1] : q.batch))
       st = call_fail(c->cx, "batch_sizes must not grow");
   }
   if (st == RUSH_OK && (call_tensor(c, 0)->n_dims != 2 || call_tensor(c, 0)->sizes[0] != n_rows))

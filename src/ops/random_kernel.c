@@ -60,7 +60,7 @@ static inline void sin_cos_of(float x, float *sine, float *cosine)
   s = fmaf(s * z, r, r);
   const float sin_part = octant & 2 ? c : s, cos_part = octant & 2 ? s : c;
   *sine = octant & 4 ? -sin_part : sin_part;
-  *cosine = (octant - 2) & 4 ? cos_part : -cos_part;
+  *cosine = ((uint32_t)octant - 2) & 4 ? cos_part : -cos_part;
 }
 
 /* Blocks of 16 uniforms of [0, 1) become 16 normals each. */
