@@ -169,10 +169,11 @@ double special_polygamma(double n, double x)
 /* x^a exp(-x) / gamma(a + 1). */
 static double gamma_weight(double a, double x) { return exp(a * log(x) - x - vm_lgamma_f64(a + 1)); }
 
+#define MAX_TERMS 2000 /* PyTorch's bound; below LARGE_A some hundred are enough */
 static double lower_series(double a, double x)
 {
   double term = 1, sum = 1;
-  for (int k = 1; k < 100000 && term > sum * 1e-17; k++) {
+  for (int k = 1; k < MAX_TERMS && term > sum * 1e-17; k++) {
     term *= x / (a + k);
     sum += term;
   }
@@ -183,7 +184,7 @@ static double lower_series(double a, double x)
 static double upper_fraction(double a, double x)
 {
   double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
-  for (int k = 1; k < 100000; k++) {
+  for (int k = 1; k < MAX_TERMS; k++) {
     const double an = -k * (k - a);
     b += 2;
     d = an * d + b;
@@ -191,7 +192,7 @@ static double upper_fraction(double a, double x)
     c = b + an / c;
     c = fabs(c) < 1e-300 ? 1e-300 : c;
     h *= d * c;
-    if (fabs(d * c - 1) < 1e-16)
+    if (fabs(d * c - 1) <= 2.3e-16) /* one step of a double: less may never come */
       break;
   }
   return h * gamma_weight(a, x) * a;
