@@ -119,7 +119,9 @@ static rush_status fill_bernoulli_each(call_ctx *cx, generator *g, rush_tensor *
   rush_tensor *wide = NULL, *all = NULL;
   if (dtype_is_complex(to->dtype))
     return call_no_dtype(cx, "bernoulli_tensor_cpu_self_", to->dtype);
-  TRY(to->n_elems == 0 ? RUSH_OK : nn_check_float(cx, "bernoulli_tensor_cpu_p_", ps->dtype));
+  if (to->n_elems == 0)
+    return RUSH_OK;
+  TRY(nn_check_float(cx, "bernoulli_tensor_cpu_p_", ps->dtype));
   TRY(nn_input(cx, ps, &wide));
   rush_status st = check_probabilities(cx, wide);
   coin k = {.p_dtype = wide->dtype};

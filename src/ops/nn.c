@@ -6,6 +6,8 @@ rush_status nn_input(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   if (nn_is_half(t->dtype))
     return tensor_to_dtype(cx, t, RUSH_FLOAT32, out);
+  if (dtype_class_of(t->dtype) == DTYPE_FLOAT && dtype_bytes(t->dtype) == 1) /* no kernel here computes in float8 */
+    return call_no_dtype(cx, "this operator", t->dtype);
   return tensor_contiguous(cx, t, out);
 }
 

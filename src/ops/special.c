@@ -117,6 +117,16 @@ double special_ndtri(double p)
 
 /* -- zeta, polygamma ------------------------------------------------------------------------------------------------- */
 
+/* Far below zero, x whole: the terms up to zero are those of two sums from above, with the sign of (-1)^x.  Adding them one
+ * by one would take -q steps. */
+#define FAR_BELOW (-1000.0)
+static double zeta_far_below(double x, double q)
+{
+  const double above = q - floor(q), below = 1 - above;
+  const double mirrored = special_zeta(x, below) - special_zeta(x, 1 - q);
+  return special_zeta(x, above) + (fmod(x, 2) == 0 ? mirrored : -mirrored);
+}
+
 /* Euler and Maclaurin: the first terms, the integral of the rest, corrections with B_2k / (2k)!. */
 double special_zeta(double x, double q)
 {
@@ -132,6 +142,8 @@ double special_zeta(double x, double q)
       return INFINITY;
     if (x != floor(x))
       return NAN; /* a power of a negative number */
+    if (q < FAR_BELOW)
+      return zeta_far_below(x, q);
   }
   double sum = pow(q, -x), a = q, b = 0;
   for (int i = 0; i < 9 || a <= 9; i++) {
