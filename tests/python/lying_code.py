@@ -500,25 +500,31 @@ def same_names(m: Maker) -> None:
     a = m.name("A")
     m.lie()
     how = r.randrange(8)
+
+    def stated(v: str) -> None:
+        """Which of the two a name means is open: annotate() states one, and the compiler may refuse."""
+        one = r.choice([t, u])
+        m.look(m.let(f"annotate({one}, {v})"), one)
+
     if how == 0:
         m.parameters += [f"x: {t}", f"x: {u}"]
         m.args += [argument(m, t), argument(m, u)]
-        m.look("x", r.choice([t, u]))
+        stated("x")
     elif how == 1:
         m.methods += [f"  def {a}(self, x: {t}, x: {u}) -> {r.choice([t, u])}:", "    return x"]
-        m.look(m.let(f"(self).{a}({m.value(t, 1)}, {m.value(u, 1)}, )"), r.choice([t, u]))
+        stated(f"(self).{a}({m.value(t, 1)}, {m.value(u, 1)}, )")
     elif how == 2:
         m.world[a] = f"class {a}:\n  x : {t}\n  x : {u}\n"
         m.attributes["o"] = f"__torch__.{a}"
         m.state["o"] = Object(a, {"x": plain(m, r.choice([t, u]))})
-        m.look(m.let("(self.o).x"), r.choice([t, u]))
+        stated("(self.o).x")
     elif how == 3:
         m.head += [f"x : {t}", f"x : {u}"]
         m.state["x"] = plain(m, r.choice([t, u]))
-        m.look(m.let("self.x"), r.choice([t, u]))
+        stated("self.x")
     elif how == 4:
         m.world[a] = f"class {a}(NamedTuple):\n  x : {t}\n  x : {u}\n"
-        m.look(m.let(f"(__torch__.{a}({m.value(t, 1)}, {m.value(u, 1)})).x"), r.choice([t, u]))
+        stated(f"(__torch__.{a}({m.value(t, 1)}, {m.value(u, 1)})).x")
     elif how == 5:
         one, two = (
             f"  def f(self) -> {t}:\n    return {literal(m, t)}\n",
@@ -526,14 +532,14 @@ def same_names(m: Maker) -> None:
         )
         m.world[a] = f"class {a}:\n  a : int\n{one}{two}"
         o = m.let(f"__torch__.{a}.__new__(__torch__.{a})")
-        m.look(m.let(f"({o}).f()"), r.choice([t, u]))
+        stated(f"({o}).f()")
     elif how == 6:
         m.world[a] = f"class {a}:\n  x : {t}\nclass {a}:\n  x : {u}\n"
         m.attributes["o"] = f"__torch__.{a}"
         m.state["o"] = Object(a, {"x": plain(m, r.choice([t, u]))})
-        m.look(m.let("(self.o).x"), r.choice([t, u]))
+        stated("(self.o).x")
     else:
         m.world[a] = f"class {a}:\n  x : {t}\n  x : {u} = {literal(m, u)}\n  def x(self) -> {u}:\n    return {literal(m, u)}\n"
         m.attributes["o"] = f"__torch__.{a}"
         m.state["o"] = Object(a, {"x": plain(m, r.choice([t, u]))})
-        m.look(m.let(r.choice(["(self.o).x", "(self.o).x()"])), r.choice([t, u]))
+        stated(r.choice(["(self.o).x", "(self.o).x()"]))

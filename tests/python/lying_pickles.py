@@ -190,7 +190,7 @@ def set_state(m: Maker) -> None:
         inner.change("s", claim)
     sets = "    self.x = s\n" if m.chance(0.9) else ""
     extra = ", y: int" + ("=1" if m.chance(0.5) else "") if m.chance(0.1) else ""
-    if extra:
+    if extra or not sets or not annotation or arrow != " -> NoneType":
         m.lie()
     m.world[a] = f"class {a}:\n  x : {kept}\n  n : int\n  def __setstate__({self_}, s{annotation}{extra}){arrow}:\n"
     m.world[a] += "".join(s + "\n" for s in inner.lines) + sets + "    return None\n"

@@ -255,7 +255,7 @@ def worker(args: tuple[str, str | None, list[int]]) -> tuple[list[Finding], Coun
                 census["not compiled: " + reason(outcomes[0].err), "n"] += 1
             if what:
                 seen[kind_of(what), c.kinds[0]] += 1
-                if seen[kind_of(what), c.kinds[0]] <= 2:
+                if seen[kind_of(what), c.kinds[0]] <= 2 and not c.honest:  # a part of an honest program may lie
                     c = d.smaller(c, what, [o.code for o in outcomes])
                     again, outcomes = d.attempt(c)
                     findings.append(Finding(again or what, c, outcomes, seed))

@@ -611,6 +611,7 @@ def literal(m: Maker, t: Type, depth: int = 2) -> str:
     if k == "named" and t.name == "P":
         m.lie()
         return r.choice(['__torch__.P(1, "sa")', '(1, "sa")'])
+    m.lie()  # PyTorch writes no such constant
     return r.choice(
         ["1", "None", '"sa"', "[]", "1.5", "(1, 2)", "__torch__.E.X", "annotate(List[Any], [1])", "torch.ones([1])"]
     )
