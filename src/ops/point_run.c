@@ -673,6 +673,16 @@ static rush_status check_fault(call_ctx *cx, unsigned fault)
   return fault ? call_fail(cx, "ZeroDivisionError") : RUSH_OK;
 }
 
+/* Elements between two looks at the clock: a special function may take a millisecond for one (a polynomial of degree 65536). */
+#define SLOW_GRAIN 8
+static int64_t grain_of(const call_ctx *cx, const point_run *r)
+{
+  for (int i = 0; call_is_watched(cx) && i < r->n_instrs; i++)
+    if (r->code[i].op >= TAPE_CALL1)
+      return SLOW_GRAIN;
+  return GRAIN;
+}
+
 rush_status point_execute(call_ctx *cx, const point_run *r, bool flat)
 {
   int64_t n = r->results[0].tensor->n_elems;
@@ -692,9 +702,10 @@ rush_status point_execute(call_ctx *cx, const point_run *r, bool flat)
   plan p;
   make_plan(&p, r, flat);
   p.cx = cx;
-  if (n < GRAIN)
+  const int64_t grain = grain_of(cx, r);
+  if (n < grain)
     run_range(&p, 0, n);
   else
-    TRY(parallel_for(cx, n, GRAIN, run_range, &p));
+    TRY(parallel_for(cx, n, grain, run_range, &p));
   return check_fault(cx, atomic_load_explicit(&p.fault, memory_order_relaxed));
 }
