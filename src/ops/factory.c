@@ -550,7 +550,8 @@ static rush_status triangle_indices(rush_call *c, bool lower)
   for (int64_t r = 0; r < rows; r++) {
     int64_t low = i64_min(i64_max(r + offset + (lower ? 1 : 0), 0), columns);
     TRY(call_poll_at(c->cx, r));
-    n += lower ? low : columns - low;
+    if (__builtin_add_overflow(n, lower ? low : columns - low, &n))
+      return call_fail(c->cx, "Storage size calculation overflowed");
   }
   int64_t sizes[] = {2, n};
   rush_tensor *t;

@@ -254,10 +254,10 @@ void choose_qparams(float min, float max, int32_t q_lo, int32_t q_hi, bool prese
   const double n_steps = (double)q_hi - (double)q_lo;
   const bool sparse = preserve_sparsity && min < 0 && max > 0;
   if (sparse) {
-    const int32_t s_lo = -((q_hi - q_lo) / 2 + 1), s_hi = (q_hi - q_lo) / 2;
-    const double m = fmax(fabs((double)min / s_lo), fabs((double)max / s_hi));
-    min = (float)(m * s_lo);
-    max = (float)(m * s_hi);
+    const int64_t half = ((int64_t)q_hi - q_lo) / 2;
+    const double m = fmax(fabs((double)min / (double)(half + 1)), fabs((double)max / (double)half));
+    min = (float)(m * -(double)(half + 1));
+    max = (float)(m * (double)half);
   }
   min = min < 0.0f ? min : 0.0f;
   max = max > 0.0f ? max : 0.0f;

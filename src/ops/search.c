@@ -362,7 +362,9 @@ static int64_t linear_bin(int dtype, double v, double lo, double hi, int64_t bin
 {
   const double at = dtype == RUSH_FLOAT64 ? (v - lo) * (double)bins / (hi - lo)
                                           : (double)(((float)v - (float)lo) * (float)bins / ((float)hi - (float)lo));
-  return at > 0 ? i64_min((int64_t)at, bins - 1) : 0; /* NaN, between infinite edges: the first */
+  if (!(at > 0)) /* NaN, between infinite edges: the first */
+    return 0;
+  return at < (double)bins ? i64_min((int64_t)at, bins - 1) : bins - 1;
 }
 
 /* (self, bins, min, max) */
