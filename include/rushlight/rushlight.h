@@ -370,8 +370,9 @@ RUSH_API rush_status rush_string_create(rush_context *c, const char *utf8, size_
                                         rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_complex_create(rush_context *c, double re, double im, rush_value *out,
                                          rush_error *err) RUSH_CHECKED;
-/* Lists, tuples and dicts of plain values; items are borrowed and retained.  A list's element type is
- * taken from the method it is passed to. */
+/* Lists, tuples and dicts of plain values; items are borrowed and retained.  The element type is the items' common
+ * type.  A method that declares another one (float for ints, Any) gets a new list or dict of the items: the caller does not see
+ * what it writes there.  A place of type Any refuses a list or dict without items or without a common type, as PyTorch does. */
 RUSH_API rush_status rush_list_create(rush_context *c, const rush_value *items, size_t n, rush_value *out,
                                       rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_tuple_create(rush_context *c, const rush_value *items, size_t n, rush_value *out,
