@@ -29,17 +29,20 @@ rush_status weight_params_read(call_ctx *cx, const rush_tensor *w, weight_params
 {
   const quantizer *q = tensor_quantizer(w);
   weight_params p = {.n = q->per_channel ? q->scales->n_elems : 1};
+  if (q->per_channel && (q->axis >= w->n_dims || w->sizes[q->axis] != p.n || q->zero_points->n_elems != p.n))
+    return call_fail(cx, "the scales and zero points of a quantized weight do not fit its sizes");
   p.scales = mem_alloc(cx->ctx, (size_t)p.n * sizeof *p.scales);
   p.zeros = mem_alloc(cx->ctx, (size_t)p.n * sizeof *p.zeros);
   if (!p.scales || !p.zeros) {
     weight_params_free(cx->ctx, &p);
     return call_nomem(cx);
   }
-  p.scales[0] = (float)q->scale;
-  p.zeros[0] = (int32_t)q->zero_point;
   if (q->per_channel) {
     convert_elems(RUSH_FLOAT32, p.scales, q->scales->dtype, q->scales->data, p.n);
     convert_elems(RUSH_INT32, p.zeros, q->zero_points->dtype, q->zero_points->data, p.n);
+  } else {
+    p.scales[0] = (float)q->scale;
+    p.zeros[0] = (int32_t)q->zero_point;
   }
   for (int64_t i = 0; i < p.n; i++) {
     p.any_zero |= p.zeros[i] != 0;

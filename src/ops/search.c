@@ -469,6 +469,8 @@ rush_status kernel_histogram_count(rush_call *c)
     return call_no_dtype(c->cx, "histogram_cpu", t->dtype);
   if (call_int(c, 1) <= 0)
     return call_fail(c->cx, "torch.histogramdd(): bins must be > 0");
+  if (call_int(c, 1) == INT64_MAX)
+    return call_fail(c->cx, "Storage size calculation overflowed");
   if (range && range->n != 2)
     return call_fail(c->cx, "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but got %zu", range->n);
   if (range)
