@@ -384,7 +384,8 @@ rush_status tensor_new_format(call_ctx *cx, const rush_tensor *t, int dtype, int
   for (int i = 0; i < rank; i++) {
     int d = order[rank - 4][i];
     strides[d] = s;
-    s *= i64_max(t->sizes[d], 1);
+    if (__builtin_mul_overflow(s, i64_max(t->sizes[d], 1), &s))
+      return call_fail(cx, "Storage size calculation overflowed");
   }
   return tensor_new_strided(cx, dtype, rank, t->sizes, strides, out);
 }
