@@ -263,32 +263,37 @@ void tensor_destroy(rush_tensor *t)
 }
 
 /* Inv. 5 for new tensors: the largest stride in bytes times its size, where sizes of 0 count as 1. */
-static bool bytes_fit(int n_dims, const int64_t *sizes, int dtype)
+static inline bool bytes_fit(int n_dims, const int64_t *sizes, int64_t bytes)
 {
-  int64_t bytes = (int64_t)dtype_bytes(dtype);
   for (int i = 0; i < n_dims; i++)
     if (__builtin_mul_overflow(bytes, i64_max(sizes[i], 1), &bytes))
       return false;
   return true;
 }
 
-static rush_status check_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, int64_t *n,
-                             size_t *n_bytes)
+COLD static rush_status refuse_sizes(call_ctx *cx, int n_dims, const int64_t *sizes)
 {
-  if (n_dims > TENSOR_MAX_DIMS || n_dims < 0)
-    return call_unsupported(cx, "tensors of %d dimensions (at most %d)", n_dims, TENSOR_MAX_DIMS);
   sizes_text text;
-  if (UNLIKELY(dtype_bytes(dtype) == 0))
-    return call_fail(cx, "there is no dtype %d to make a tensor of", dtype);
   for (int i = 0; i < n_dims; i++)
     if (sizes[i] < 0)
       return call_fail(cx, "Trying to create tensor with negative dimension %lld: %s", (long long)sizes[i],
                        sizes_print(&text, n_dims, sizes));
-  if (!sizes_numel(n_dims, sizes, n) || !bytes_fit(n_dims, sizes, dtype))
-    return call_fail(cx, "Storage size calculation overflowed with sizes=%s", sizes_print(&text, n_dims, sizes));
+  return call_fail(cx, "Storage size calculation overflowed with sizes=%s", sizes_print(&text, n_dims, sizes));
+}
+
+static rush_status check_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, int64_t *n,
+                             size_t *n_bytes)
+{
+  const size_t item = dtype_bytes(dtype);
+  if (UNLIKELY(n_dims > TENSOR_MAX_DIMS || n_dims < 0))
+    return call_unsupported(cx, "tensors of %d dimensions (at most %d)", n_dims, TENSOR_MAX_DIMS);
+  if (UNLIKELY(item == 0))
+    return call_fail(cx, "there is no dtype %d to make a tensor of", dtype);
+  if (UNLIKELY(!sizes_numel(n_dims, sizes, n) || !bytes_fit(n_dims, sizes, (int64_t)item)))
+    return refuse_sizes(cx, n_dims, sizes);
   if (UNLIKELY(dtype_class_of(dtype) == DTYPE_QUANT))
     call_mark_special(cx); /* also without a quantizer it is for few operators */
-  *n_bytes = (size_t)*n * dtype_bytes(dtype);
+  *n_bytes = (size_t)*n * item;
   return RUSH_OK;
 }
 
