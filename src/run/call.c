@@ -95,7 +95,6 @@ static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rus
 {
   frame *f;
 
-  TRY(code_check_args(cx, c, args));
   TRY(stack_push(cx, s, c, &f));
   f->lent = c->lent_args & ~c->unused_args; /* whose registers are free */
   for (uint32_t i = 0; i < c->n_args; i++) {
@@ -143,10 +142,17 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
   return st;
 }
 
-rush_status code_call(call_ctx *cx, const code *c, const rush_value *args, rush_value *result)
+/* With arguments that were compared with the declared types. */
+static rush_status call_typed(call_ctx *cx, const code *c, const rush_value *args, rush_value *result)
 {
   return cx->frames ? call_in(cx, cx->frames, c, args, result)
                     : call_outermost(cx, c, args, result);
+}
+
+rush_status code_call(call_ctx *cx, const code *c, const rush_value *args, rush_value *result)
+{
+  TRY(code_check_args(cx, c, args));
+  return call_typed(cx, c, args, result);
 }
 
 rush_status function_call(call_ctx *cx, function *f, const rush_value *args, uint32_t n_args,
@@ -159,6 +165,18 @@ rush_status function_call(call_ctx *cx, function *f, const rush_value *args, uin
     return error_set(cx->err, RUSH_EARGUMENT, "%s takes %u arguments, not %u", f->name, c->n_args,
                      n_args);
   return code_call(cx, c, args, result);
+}
+
+/* The same with arguments that schema_takes or schema_bind let through; `self` is looked at here. */
+static rush_status call_bound(call_ctx *cx, function *f, bool has_self, const rush_value *args, uint32_t n_args, rush_value *result)
+{
+  const code *c;
+
+  TRY(code_of(cx, f, &c));
+  if (UNLIKELY(c->n_args != n_args) ||
+      (has_self && UNLIKELY(args[0].tag != RUSH_TAG_OBJECT || !is_of_class(args[0], f->schema->args[0].type))))
+    return function_call(cx, f, args, n_args, result); /* which says what is wrong */
+  return call_typed(cx, c, args, result);
 }
 
 #define FEW_ARGS 16
@@ -201,11 +219,11 @@ rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *sel
   rush_status st;
 
   if (n_kwargs == 0 && schema_takes(sc, n_self, row, n_given))
-    st = function_call(cx, f, row, n_given, result);
+    st = call_bound(cx, f, self != NULL, row, n_given, result);
   else if ((st = schema_bind(cx, sc, row, n_given, kwargs, n_kwargs, bound)) != RUSH_OK)
     add_declaration(cx, sc);
   else {
-    st = function_call(cx, f, bound, sc->n_args, result);
+    st = call_bound(cx, f, self != NULL, bound, sc->n_args, result);
     for (uint32_t i = 0; i < sc->n_args; i++)
       value_release(bound[i]);
   }
