@@ -507,10 +507,11 @@ static void read_arg_names(ex_reader *r, str raw)
 /* What torch.export writes and calls rely on: a tuple of args and a dict of kwargs whose keys are names. */
 static void check_in_spec(ex_reader *r)
 {
-  const tree_spec *in = r->e->in, *args = in->children, *kwargs = in->children + 1;
+  const tree_spec *in = r->e->in;
 
-  if (in->kind != TREE_TUPLE || in->n_children != 2 || args->kind != TREE_TUPLE || kwargs->kind != TREE_DICT)
+  if (in->kind != TREE_TUPLE || in->n_children != 2 || in->children[0].kind != TREE_TUPLE || in->children[1].kind != TREE_DICT)
     ex_fail(r, "the input spec is no pair of a tuple of args and a dict of kwargs");
+  const tree_spec *kwargs = &in->children[1];
   for (uint32_t i = 0; i < kwargs->n_children; i++) {
     if (kwargs->keys[i].tag != RUSH_TAG_STRING)
       ex_fail(r, "the input spec has a keyword argument whose name is no text");

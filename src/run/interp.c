@@ -267,6 +267,12 @@ static rush_status returned(call_ctx *cx, frame *f, const site *st, rush_value *
   return RUSH_OK;
 }
 
+/* True when an item is what its register wants, and of the list's class. */
+static bool item_fits(const rush_list *l, rush_value v, uint8_t want)
+{
+  return want_takes(want, v.tag) && is_of_class(v, l->elem);
+}
+
 static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, uint8_t want, rush_value *out)
 {
   const rush_list *l = list.as.list;
@@ -275,9 +281,10 @@ static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, uint8_t wa
   i = i < 0 ? i + n : i;
   if (UNLIKELY(i < 0 || i >= n))
     return call_fail_type(cx, "IndexError", "list index out of range");
-  if (UNLIKELY(!want_takes(want, l->items[i].tag) || !is_of_class(l->items[i], l->elem)))
+  const rush_value v = l->items[i];
+  if (UNLIKELY(v.tag != (want & (WANT_OR_NONE - 1u)) || v.tag == RUSH_TAG_OBJECT) && !item_fits(l, v, want))
     return fail_type(cx, "an item of", "a list");
-  *out = value_retain(l->items[i]);
+  *out = value_retain(v);
   return RUSH_OK;
 }
 
