@@ -15,8 +15,8 @@ static bool is_number(rush_value v)
          v.tag == RUSH_TAG_COMPLEX;
 }
 
-/* A new list of the items of a list or tuple, or of the single value itself repeated fixed_len times: whoever holds
- * the old list, of another element type, does not see what is written to the new one. */
+/* A new list of the items of a list or tuple, or of the single value itself repeated fixed_len times.
+ * The caller's list, of another element type, does not see what is written to the new one. */
 static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
                              bool *fits, rush_value *out)
 {

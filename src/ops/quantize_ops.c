@@ -260,7 +260,7 @@ rush_status kernel_dequantize_list(rush_call *c)
   rush_status st = RUSH_OK;
   if (call_tensor(c, 0))
     return kernel_dequantize(c);
-  bool all = l != NULL; /* of Any: nobody looked before */
+  bool all = l != NULL; /* the argument is Any: not checked before */
   for (size_t i = 0; all && i < l->n; i++)
     all = l->items[i].tag == RUSH_TAG_TENSOR && l->items[i].as.tensor;
   if (!all)

@@ -36,7 +36,7 @@ COLD static rush_status fail_results(call_ctx *cx, const site *s, rush_value *re
   return fail_type(cx, "a result of", s->op->schema->name);
 }
 
-/* A kernel gives None for a tensor that it did not make (a gradient that nobody asked for): an undefined one. */
+/* A kernel gives None for a tensor that it did not make (a gradient that was not asked for): make it an undefined one. */
 static inline rush_value as_declared(const op *o, uint32_t i, rush_value v)
 {
   if (UNLIKELY(v.tag == RUSH_TAG_NONE) && i < o->schema->n_returns && o->schema->returns[i].type->kind == TYPE_TENSOR)
@@ -282,7 +282,7 @@ rush_status act_cast(call_ctx *cx, frame *f, const site *s)
 rush_status act_check(call_ctx *cx, frame *f, const site *s)
 {
   const rush_value v = peek(f, operands(f, s)[0]);
-  const bool fits = v.tag == RUSH_TAG_UNSET || type_contains_value(s->type, v); /* uninitialized: nobody reads it */
+  const bool fits = v.tag == RUSH_TAG_UNSET || type_contains_value(s->type, v); /* uninitialized: never read */
   text_buf t;
 
   if (LIKELY(fits))

@@ -232,7 +232,7 @@ static void number_constants(coder *e, const ir_block *b, bool in_frame)
       number_constants(e, n->blocks[i], in_frame);
     if (!is_constant_node(n))
       continue;
-    rush_value v = n->kind == IR_CONSTANT ? ir_constant_value(n) : value_unset(); /* uninitialized: nobody reads it */
+    rush_value v = n->kind == IR_CONSTANT ? ir_constant_value(n) : value_unset(); /* uninitialized: never read */
     if (n->kind == IR_CONSTANT && !type_contains_value(n->outputs[0]->type, v))
       session_fail_status(e->s, RUSH_EFORMAT, NULL, NULL, "a constant of %s has another type than is declared",
                           e->f ? e->f->name : "the graph");

@@ -177,7 +177,7 @@ typedef struct class_reader {
 
 static void free_names(void *names) { table_free(names); }
 
-/* A second attribute or method of one name would have a type of its own, and one of the two would be read as the other. */
+/* Refuse a second attribute or method of one name: it would have a type of its own, and be read as the other. */
 static void add_name(class_reader *c, const char *what, const char *name, const source_range *at)
 {
   if (table_get(c->names, str_of(name)))

@@ -203,7 +203,7 @@ const value_ops *value_ops_of(context *c, uint32_t tag);
 #define VALUE_IN_ARENA 0x80
 /* heap.flags of lists, tuples and dicts whose element types are not decided: a host made them of no items, or of
  * items without a common type (or they hold such a container); a pickle did not say.  A declared type decides, while
- * nobody else holds the value; a place of type Any refuses it when it comes from a host (ops/bind.c). */
+ * the value is not shared; a place of type Any refuses it when it comes from a host (ops/bind.c). */
 #define VALUE_UNDECIDED 0x40
 static inline bool value_is_undecided(rush_value v)
 {
