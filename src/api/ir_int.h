@@ -34,7 +34,7 @@ static inline const rush_type *type_out(const type *t) { return (const rush_type
 /* New. */
 static inline const rush_type *type_handle(const type *t)
 {
-  type_retain(t);
+  type_retain_code(t);
   return type_out(t);
 }
 

@@ -22,7 +22,7 @@ rush_status api_type_parse(rush_context *c, const char *text, const rush_graph *
 void api_type_release(const rush_type *t)
 {
   if (t)
-    type_release(type_in(t));
+    type_release_code(type_in(t));
 }
 
 /* As torch's kind() says it: by type_kind. */

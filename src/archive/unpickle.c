@@ -347,16 +347,20 @@ static const type *inferred_type(unpickler *u, const rush_value *items, size_t n
 }
 
 /* `elem` NULL: the pickle does not say. */
-static rush_value make_list(unpickler *u, const pickle_node *n, const pickle_seq *seq, const type *elem)
+static rush_value make_list(unpickler *u, const pickle_seq *seq, const type *elem)
 {
   rush_list *l;
 
   session_check(u->s, list_new(u->s->cx, elem ? elem : type_simple(TYPE_ANY), seq->n, &l));
   rush_value v = value_heap_steal(RUSH_TAG_LIST, l);
   session_defer_value(u->s, v);
-  u->busy[n->id] = 1; /* a container cannot hold itself: nobody would release it */
-  for (uint32_t i = 0; i < seq->n; i++)
-    session_check(u->s, list_append_steal(u->s->cx, l, value_retain(node_value(u, seq->at[i]))));
+  for (uint32_t i = 0; i < seq->n; i++) {
+    rush_value item = node_value(u, seq->at[i]);
+    if (elem && !type_contains_value(elem, item))
+      pickle_fail(u->s, u->p, seq->at[i], "item %u of a list of %s: found a %s", i, type_in_words(u->s, elem),
+                  pickle_kind_name((pickle_kind)seq->at[i]->kind));
+    session_check(u->s, list_append_steal(u->s->cx, l, value_retain(item)));
+  }
   bool undecided = !elem;
   if (!elem && !u->find_class) {
     undecided = false;
@@ -366,14 +370,13 @@ static rush_value make_list(unpickler *u, const pickle_node *n, const pickle_seq
   return v;
 }
 
-static rush_value make_tuple(unpickler *u, const pickle_node *n, const pickle_seq *seq, const type *named)
+static rush_value make_tuple(unpickler *u, const pickle_seq *seq, const type *named)
 {
   rush_tuple *t;
 
   session_check(u->s, tuple_new(u->s->cx, named, seq->n, &t));
   rush_value v = value_heap_steal(RUSH_TAG_TUPLE, t);
   session_defer_value(u->s, v);
-  u->busy[n->id] = 1;
   for (uint32_t i = 0; i < seq->n; i++)
     t->items[i] = value_retain(node_value(u, seq->at[i]));
   for (uint32_t i = 0; i < seq->n; i++)
@@ -398,14 +401,13 @@ static void infer_dict(unpickler *u, rush_dict *d)
   set_undecided(&d->h, undecided);
 }
 
-static rush_value make_dict(unpickler *u, const pickle_node *n, const pickle_seq *pairs)
+static rush_value make_dict(unpickler *u, const pickle_seq *pairs)
 {
   rush_dict *d;
 
   session_check(u->s, dict_new(u->s->cx, type_simple(TYPE_ANY), type_simple(TYPE_ANY), &d));
   rush_value v = value_heap_steal(RUSH_TAG_DICT, d);
   session_defer_value(u->s, v);
-  u->busy[n->id] = 1;
   for (uint32_t i = 0; i + 1 < pairs->n; i += 2) {
     rush_value key = node_value(u, pairs->at[i]), value = node_value(u, pairs->at[i + 1]);
     if (key.tag == RUSH_TAG_LIST || key.tag == RUSH_TAG_DICT || key.tag == RUSH_TAG_NONE ||
@@ -560,7 +562,6 @@ static rush_value make_object(unpickler *u, const pickle_node *n)
   session_check(u->s, object_new(u->s->cx, t, t->cls->n_attrs, &o));
   rush_value v = value_heap_steal(RUSH_TAG_OBJECT, o);
   session_defer_value(u->s, v);
-  u->done[n->id] = v;
   if (!n->as.object->state)
     return v;
   function *set_state = class_find_method(t, STR("__setstate__"));
@@ -588,7 +589,7 @@ static rush_value make_named_tuple(unpickler *u, const pickle_node *n, const typ
 
   if (a->n != t->n_elems)
     pickle_fail(u->s, u->p, n, "%u fields; %s has %u", a->n, t->name, t->n_elems);
-  rush_value v = make_tuple(u, n, a, NULL);
+  rush_value v = make_tuple(u, a, NULL);
   value_retype(u->s, v, t);
   if (!v.as.tuple->type)
     pickle_fail(u->s, u->p, n, "a field of %s has another type", t->name);
@@ -633,13 +634,7 @@ static const pickle_node *only_argument(unpickler *u, const pickle_node *n)
 
 static rush_value typed_list(unpickler *u, const pickle_node *n, type_kind elem)
 {
-  const pickle_node *list = only_argument(u, n);
-  rush_value v = make_list(u, n, pickle_need_list(u->s, u->p, list, "list"), type_simple(elem));
-
-  for (size_t i = 0; i < v.as.list->n; i++)
-    if (!type_contains_value(type_simple(elem), v.as.list->items[i]))
-      pickle_fail(u->s, u->p, list, "item %zu of a typed list has another type", i);
-  return v;
+  return make_list(u, pickle_need_list(u->s, u->p, only_argument(u, n), "list"), type_simple(elem));
 }
 
 static rush_value restore_type_tag(unpickler *u, const pickle_node *n)
@@ -724,9 +719,9 @@ static rush_value call_node(unpickler *u, const pickle_node *n)
   if (u->tensors && (pickle_is_global(c, "torch.jit._pickle", "build_tensor_from_id") || is_legacy_class(c, "TensorID")))
     return tensor_from_id(u, n);
   if (pickle_is_global(c, "collections", "OrderedDict"))
-    return make_dict(u, n, &n->as.object->pairs);
+    return make_dict(u, &n->as.object->pairs);
   if (pickle_is_global(c, "torch", "Size"))
-    return make_tuple(u, n, pickle_need_tuple(u->s, u->p, only_argument(u, n), "torch.Size"), NULL);
+    return make_tuple(u, pickle_need_tuple(u->s, u->p, only_argument(u, n), "torch.Size"), NULL);
   if (pickle_is_global(c, "torch", "device"))
     return value_device(str_is(pickle_need_str(u->s, u->p, only_argument(u, n), "device"), "cpu") ? 0 : 1, -1);
   pickle_fail(u->s, u->p, n, "'%.*s.%.*s' is not among the names that a file may call", (int)c->as.global.module.len,
@@ -769,11 +764,11 @@ static rush_value make_value(unpickler *u, const pickle_node *n)
     session_check(u->s, string_new(u->s->cx, n->as.text.p, n->as.text.len, &v));
     break;
   case PICKLE_LIST:
-    return make_list(u, n, &n->as.seq, NULL);
+    return make_list(u, &n->as.seq, NULL);
   case PICKLE_TUPLE:
-    return make_tuple(u, n, &n->as.seq, NULL);
+    return make_tuple(u, &n->as.seq, NULL);
   case PICKLE_DICT:
-    return make_dict(u, n, &n->as.seq);
+    return make_dict(u, &n->as.seq);
   case PICKLE_GLOBAL:
     return global_value(u, n);
   case PICKLE_REDUCE:
@@ -795,7 +790,7 @@ static rush_value node_value(unpickler *u, const pickle_node *n)
 {
   if (u->done[n->id].tag != RUSH_TAG_UNSET)
     return u->done[n->id];
-  if (u->busy[n->id])
+  if (u->busy[n->id]) /* nothing would release it; PyTorch cannot write it either */
     pickle_fail(u->s, u->p, n, "a value that contains itself");
   session_enter(u->s);
   u->busy[n->id] = 1;

@@ -21,18 +21,19 @@ static void release_schema_defaults(schema *sc)
       value_release(sc->args[i].default_value);
 }
 
-static void free_class(class_info *ci)
+static void end_class(class_info *ci)
 {
+  ci->complete = NULL; /* the front end is gone */
   for (uint32_t i = 0; i < ci->n_constants; i++)
     value_release(ci->constants[i].constant);
   for (uint32_t i = 0; i < ci->n_members; i++)
     value_release(ci->enum_members[i]);
 }
 
-static void program_destroy(type_store *ts)
+/* Nothing can run code of the program any more, but values may still name its types (type_store). */
+static void program_end(type_store *ts)
 {
   program *p = program_of(ts);
-  context *c = p->ctx;
 
   if (p->front_free)
     p->front_free(p);
@@ -42,19 +43,26 @@ static void program_destroy(type_store *ts)
     void *code = atomic_load_explicit(&f->code, memory_order_acquire);
 
     if (code)
-      p->code_destroy(c, code);
+      p->code_destroy(p->ctx, code);
     ir_graph_free(f->graph);
     if (f->owns_defaults)
       release_schema_defaults(f->schema);
   }
   for (class_info *ci = p->all_classes; ci; ci = ci->next)
-    free_class(ci);
+    end_class(ci);
   for (uint32_t i = 0; i < p->n_constants; i++)
     value_release(p->constants[i]);
   for (struct kept_value *k = p->kept; k; k = k->next)
     value_release(k->value);
   for (uint32_t i = 0; i < p->n_sources; i++)
     source_release(p->sources[i]);
+}
+
+static void program_destroy(type_store *ts)
+{
+  program *p = program_of(ts);
+  context *c = p->ctx;
+
   table_free(&p->classes);
   table_free(&p->functions);
   arena_free(&p->mem);
@@ -145,7 +153,7 @@ program *program_new(session *s, context *c)
   if (!p)
     session_check(s, call_nomem(s->cx));
   p->ctx = context_retain(c);
-  type_store_init(&p->types, c, program_destroy);
+  type_store_init(&p->types, c, program_end, program_destroy);
   p->types.fits_interface = fits_interface;
   arena_init(&p->mem, c);
   table_init(&p->classes, c);

@@ -45,9 +45,11 @@ static void future_destroy(void *p)
   drop_args(f);
   value_release(f->result);
   value_release(f->message);
-  program_release(f->owner);
-  type_release(f->type);
+  program *owner = f->owner;
+  const type *t = f->type;
   mem_free(f->h.ctx, f, sizeof *f);
+  program_release(owner);
+  type_release(t);
 }
 
 static rush_status future_print(call_ctx *cx, text_buf *out, void *p)

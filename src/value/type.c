@@ -65,10 +65,11 @@ const type *type_simple(type_kind kind)
 
 /* -- Stores --------------------------------------------------------------------------------------- */
 
-void type_store_init(type_store *ts, context *c, void (*owner_destroy)(type_store *))
+void type_store_init(type_store *ts, context *c, void (*owner_end)(type_store *), void (*owner_destroy)(type_store *))
 {
-  *ts = (type_store){.ctx = c, .lock = MUTEX_INIT, .owner_destroy = owner_destroy};
+  *ts = (type_store){.ctx = c, .lock = MUTEX_INIT, .owner_end = owner_end, .owner_destroy = owner_destroy};
   atomic_init(&ts->refs, 1);
+  atomic_init(&ts->type_refs, 1);
   arena_init(&ts->mem, c);
   table_init(&ts->interned, c);
 }
@@ -77,7 +78,7 @@ type_store *type_store_new(context *c)
 {
   type_store *ts = mem_alloc(c, sizeof *ts);
   if (ts)
-    type_store_init(ts, c, NULL);
+    type_store_init(ts, c, NULL, NULL);
   return ts;
 }
 
@@ -98,6 +99,15 @@ type_store *type_store_retain(type_store *ts)
 void type_store_release(type_store *ts)
 {
   if (!ts || atomic_fetch_sub_explicit(&ts->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  if (ts->owner_end)
+    ts->owner_end(ts);
+  type_store_release_type(ts);
+}
+
+void type_store_release_type(type_store *ts)
+{
+  if (atomic_fetch_sub_explicit(&ts->type_refs, 1, memory_order_acq_rel) != 1)
     return;
   if (ts->owner_destroy) {
     ts->owner_destroy(ts);

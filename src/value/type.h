@@ -5,8 +5,8 @@
  * made through type_list() and friends, which return the static type where there is one; equality is
  * structural (type_equal), never by pointer.
  *
- * Ownership: a type is borrowed from its store.  A heap value keeps its type alive by type_retain,
- * which retains the store and costs nothing for static types.
+ * Ownership: a type is borrowed from its store.  A heap value keeps its type alive by type_retain or (objects)
+ * type_retain_code; both cost nothing for static types.
  * Threads: stores are locked inside; types are immutable after creation (class types: after their
  * program is loaded, see ir/program.h). */
 #ifndef RUSH_VALUE_TYPE_H
@@ -91,15 +91,22 @@ struct type {
 
 /* -- Stores --------------------------------------------------------------------------------------- */
 
-/* A refcounted arena of types.  `owner_release` frees what the store is embedded in (a program), or is
- * NULL for a plain one. */
+/* A refcounted arena of types, mostly part of a program.  It has two counts, as a shared pointer with weak references
+ * has: a program owns constants (a default `[]` of List[C]) whose types are the program's own, and with one count the two
+ * would keep each other forever.  `refs` counts the holders that may run code: modules, functions, graphs, objects.  When
+ * it reaches 0, owner_end releases the code with its constants.  `type_refs` counts the holders that only name a type:
+ * lists, dicts, tuples, enum members, futures.  When it reaches 0, owner_destroy frees the rest.
+ * Rejected: counting a program's references to itself and ending it at that number (constants can be changed by running
+ * code, and the number with them). */
 struct type_store {
   _Atomic uint32_t refs;
+  _Atomic uint32_t type_refs; /* and one for all of `refs` */
   context *ctx;
   mutex lock;
   arena mem;
   table interned; /* printed text -> container type, so that a store holds each once */
-  void (*owner_destroy)(type_store *ts); /* last reference went; NULL: free the store itself */
+  void (*owner_end)(type_store *ts);     /* `refs` is 0: drop the code and its constants; NULL: nothing to do */
+  void (*owner_destroy)(type_store *ts); /* `type_refs` is 0; NULL: free the store itself */
   /* Does the class (or interface) have the methods of `iface`?  Set by owners of named types; NULL: no. */
   bool (*fits_interface)(const type *cls, const type *iface);
   struct fits_work *fits; /* type_fits.c: comparisons with interfaces that are in progress, one a thread; under the lock */
@@ -108,23 +115,28 @@ struct type_store {
  * assumed to fit.  See type_fits.c. */
 bool type_fits_interface(const type *cls, const type *iface);
 type_store *type_store_new(context *c); /* new; NULL without memory */
-void type_store_init(type_store *ts, context *c, void (*owner_destroy)(type_store *));
+void type_store_init(type_store *ts, context *c, void (*owner_end)(type_store *), void (*owner_destroy)(type_store *));
 void type_store_fini(type_store *ts); /* for owners: frees arena and table */
 type_store *type_store_retain(type_store *ts);
 void type_store_release(type_store *ts);
+void type_store_release_type(type_store *ts); /* what type_release calls */
 /* The context's store, made at first use; NULL without memory. */
 type_store *type_store_of_context(context *c);
 
+/* Keep the type, but not the code of its program. */
 static inline void type_retain(const type *t)
 {
   if (t && t->store)
-    type_store_retain(t->store);
+    atomic_fetch_add_explicit(&t->store->type_refs, 1, memory_order_relaxed);
 }
 static inline void type_release(const type *t)
 {
   if (t && t->store)
-    type_store_release(t->store);
+    type_store_release_type(t->store);
 }
+/* Keep the type and the code of its program: for objects, whose methods can be called. */
+static inline void type_retain_code(const type *t) { type_store_retain(t->store); }
+static inline void type_release_code(const type *t) { type_store_release(t->store); }
 
 /* -- Making types --------------------------------------------------------------------------------- */
 

@@ -77,7 +77,7 @@ rush_status object_new(call_ctx *cx, const type *cls, uint32_t n_slots, rush_obj
   if (!o)
     return call_nomem(cx);
   heap_init(&o->h, cx->ctx, RUSH_TAG_OBJECT);
-  type_retain(cls);
+  type_retain_code(cls);
   o->type = cls;
   o->n_slots = n_slots;
   atomic_init(&o->number, 0);
@@ -99,6 +99,7 @@ rush_status enum_value_new(call_ctx *cx, const type *t, const char *name, rush_v
     return call_nomem(cx);
   }
   heap_init(&e->h, cx->ctx, RUSH_TAG_ENUM);
+  type_retain(t);
   e->type = t;
   e->name = text.as.string;
   e->value = value_retain(value);
@@ -165,18 +166,19 @@ static void destroy_list(rush_list *l, dying *d)
   const bool plain = l->elem->kind == TYPE_INT || l->elem->kind == TYPE_FLOAT || l->elem->kind == TYPE_BOOL;
   for (size_t i = 0; i < l->n && !plain; i++)
     release_item(l->items[i], d);
-  context *c = l->h.ctx;
-  mem_free(c, l->items, l->cap * sizeof *l->items);
-  type_release(l->elem);
-  mem_free(c, l, sizeof *l);
+  const type *elem = l->elem;
+  mem_free(l->h.ctx, l->items, l->cap * sizeof *l->items);
+  mem_free(l->h.ctx, l, sizeof *l);
+  type_release(elem); /* last: perhaps nothing else keeps the context */
 }
 
 static void destroy_tuple(rush_tuple *t, dying *d)
 {
   for (size_t i = 0; i < t->n; i++)
     release_item(t->items[i], d);
-  type_release(t->type);
+  const type *named = t->type;
   mem_free(t->h.ctx, t, sizeof *t + t->n * sizeof t->items[0]);
+  type_release(named);
 }
 
 static void destroy_dict(rush_dict *m, dying *d)
@@ -189,9 +191,10 @@ static void destroy_dict(rush_dict *m, dying *d)
   }
   mem_free(m->h.ctx, m->entries, m->cap * sizeof *m->entries);
   mem_free(m->h.ctx, m->slots, m->n_slots * sizeof *m->slots);
-  type_release(m->key);
-  type_release(m->value);
+  const type *key = m->key, *value = m->value;
   mem_free(m->h.ctx, m, sizeof *m);
+  type_release(key);
+  type_release(value);
 }
 
 static void destroy_object(rush_object *o, dying *d)
@@ -201,7 +204,7 @@ static void destroy_object(rush_object *o, dying *d)
   const type *t = o->type;
   call_lock *lock = object_lock(o);
   mem_free(o->h.ctx, o, sizeof *o + o->n_slots * sizeof o->slots[0]);
-  type_release(t);
+  type_release_code(t);
   call_lock_release(lock); /* perhaps the last that keeps the context */
 }
 
@@ -236,7 +239,9 @@ static void destroy_enum(enum_value *e)
 {
   value_release(value_heap_steal(RUSH_TAG_STRING, e->name));
   value_release(e->value);
+  const type *t = e->type;
   mem_free(e->h.ctx, e, sizeof *e);
+  type_release(t);
 }
 
 static void destroy_custom(custom_value *c)
