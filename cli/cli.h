@@ -50,6 +50,10 @@ const char *cli_option(cli *c, const char *name);
 /* An option that is left over is an error: its text, or NULL. */
 const char *cli_unknown_option(cli *c);
 
+/* stack.c: call fn(arg) on a thread with a stack of n_bytes (at least 16384).  Returns how many of them it used, or 0 when
+ * there was no such thread: then fn was not called. */
+size_t cli_on_stack(size_t n_bytes, void (*fn)(void *arg), void *arg);
+
 /* plugin.c: load what --plugin options name into the context.  An exit code. */
 int cli_plugins(cli *c);
 

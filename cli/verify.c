@@ -8,6 +8,8 @@
 
 typedef struct tally {
   size_t passed, failed, done, total;
+  size_t stack;       /* bytes of each call's stack; 0: the command's own */
+  size_t stack_used;  /* the most that a call of this case took */
   progress bar;
 } tally;
 
@@ -126,11 +128,41 @@ static bool copy_value(cli *c, rush_value v, bool tensors, rush_value *out, rush
   return true;
 }
 
-static bool replay_call(cli *c, rush_module *m, rush_value call, char *why, size_t size)
+typedef struct one_call { /* arguments and results of rush_module_call_named */
+  rush_module *m;
+  const char *method;
+  const rush_value *args;
+  const rush_named_value *named;
+  size_t n_args, n_named;
+  const rush_call_options *options;
+  rush_value result;
+  rush_error *err;
+  rush_status st;
+} one_call;
+
+static void run_call(void *arg)
 {
-  const char *method = rush_value_string(entry(call, "method"), NULL);
+  one_call *k = arg;
+
+  k->st = rush_module_call_named(k->m, k->method, k->args, k->n_args, k->named, k->n_named, k->options, &k->result, k->err);
+}
+
+/* Run the call on a stack of the size that was asked for, if one was; false when there is no such thread. */
+static bool run_call_on_stack(one_call *k, tally *t)
+{
+  if (!t->stack) {
+    run_call(k);
+    return true;
+  }
+  size_t used = cli_on_stack(t->stack, run_call, k);
+  t->stack_used = used > t->stack_used ? used : t->stack_used;
+  return used > 0;
+}
+
+static bool replay_call(cli *c, rush_module *m, rush_value call, tally *t, char *why, size_t size)
+{
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
-  rush_value args, kwargs = rush_value_none(), passed = rush_value_none(), result = rush_value_none();
+  rush_value args, kwargs = rush_value_none(), passed = rush_value_none();
   rush_named_value named[64];
   rush_value positional[64];
   rush_error err = RUSH_ERROR_INIT;
@@ -162,13 +194,15 @@ static bool replay_call(cli *c, rush_module *m, rush_value call, char *why, size
   }
   options.no_grad = has(call, "no_grad");
   c->output_bytes = 0;
-  rush_status st = RUSH_OK;
+  one_call k = {m, rush_value_string(entry(call, "method"), NULL), positional, named, n_args, n_named, &options,
+                rush_value_none(), &err, RUSH_OK};
   if (has(call, "seed"))
-    st = rush_manual_seed(c->context, (uint64_t)entry(call, "seed").as.i, &err);
-  if (st == RUSH_OK)
-    st = rush_module_call_named(m, method, positional, n_args, named, n_named, &options, &result, &err);
-  ok = judge(c, call, args, st, result, &err, why, size);
-  rush_value_release(result);
+    k.st = rush_manual_seed(c->context, (uint64_t)entry(call, "seed").as.i, &err);
+  if (k.st == RUSH_OK && !run_call_on_stack(&k, t))
+    snprintf(why, size, "there is no thread with a stack of %zu bytes", t->stack);
+  else
+    ok = judge(c, call, args, k.st, k.result, &err, why, size);
+  rush_value_release(k.result);
   rush_error_clear(&err);
 done:
   rush_value_release(passed);
@@ -180,7 +214,7 @@ done:
 /* -- Cases ----------------------------------------------------------------------------------------------- */
 
 /* 0 passed, else an exit code with the reason in why. */
-static int replay(cli *c, const char *model, const char *calls_path, char *why, size_t size)
+static int replay(cli *c, const char *model, const char *calls_path, tally *t, char *why, size_t size)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_value recorded;
@@ -199,7 +233,7 @@ static int replay(cli *c, const char *model, const char *calls_path, char *why, 
   for (size_t i = 0; i < rush_value_len(calls) && code == 0; i++) {
     char reason[1000];
     rush_value call = rush_value_item(calls, i);
-    if (!replay_call(c, m, call, reason, sizeof reason)) {
+    if (!replay_call(c, m, call, t, reason, sizeof reason)) {
       snprintf(why, size, "call %zu (%s): %.900s", i, rush_value_string(entry(call, "method"), NULL), reason);
       code = EXIT_NEGATIVE;
     }
@@ -238,7 +272,8 @@ static void one_case(cli *c, const char *name, const char *model, const char *ca
 {
   char why[1200] = "";
   double start = cli_seconds();
-  int code = replay(c, model, calls, why, sizeof why);
+  t->stack_used = 0;
+  int code = replay(c, model, calls, t, why, sizeof why);
   double seconds = cli_seconds() - start;
 
   t->done++;
@@ -250,6 +285,8 @@ static void one_case(cli *c, const char *name, const char *model, const char *ca
     printf("{\"case\": ");
     cli_json_text(stdout, name);
     printf(", \"passed\": %s, \"seconds\": %.4f", code ? "false" : "true", seconds);
+    if (t->stack)
+      printf(", \"stack_bytes\": %zu", t->stack_used);
     if (code) {
       printf(", \"why\": ");
       cli_json_text(stdout, why);
@@ -292,11 +329,16 @@ static void walk(cli *c, const char *path, size_t root_bytes, int depth, tally *
     free(names);
 }
 
+#define STACK_MIN 16384 /* bytes: what the system gives a thread at least */
+
 int cli_verify(cli *c)
 {
-  const char *unknown = cli_unknown_option(c);
+  const char *stack = cli_option(c, "--stack"), *unknown = cli_unknown_option(c);
   tally t = {0};
+  char *end;
 
+  if (stack && ((t.stack = strtoull(stack, &end, 10)) < STACK_MIN || *end))
+    return cli_usage("verify", "--stack takes a number of bytes, at least %d, not '%s'", STACK_MIN, stack);
   if (unknown)
     return cli_usage("verify", "there is no option '%s'", unknown);
   if (c->argc < 1 || c->argc > 2)

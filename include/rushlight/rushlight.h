@@ -215,6 +215,11 @@ static inline rush_value rush_value_float(double d)
 /* Highest instruction set used: everything a CPU has (0), or less, for comparison. */
 typedef enum rush_cpu { RUSH_CPU_NATIVE, RUSH_CPU_PORTABLE, RUSH_CPU_AVX2, RUSH_CPU_AVX512 } rush_cpu;
 
+/* Bytes of stack that a call of a program without recursion takes at most, in release builds: threads of 64 KB are large
+ * enough, the system's part of a thread and a few frames of the caller's included. */
+#define RUSH_STACK_CALL 32768
+#define RUSH_STACK_FIRST_CALL 57344 /* the first call of a method, which compiles it */
+
 /* How programs run.  Results are the same. */
 typedef enum rush_executor {
   RUSH_EXECUTOR_DEFAULT,     /* the best there is: specialising */
@@ -238,7 +243,8 @@ typedef struct rush_context_options {
   rush_cpu cpu;
   bool no_reuse;         /* never let an operator write into a dying argument's buffer */
   rush_executor executor;
-  /* Bytes of stack that an outer call may use, counted from where it enters the library; 0: 262144 (256 KB).  Recursion
+  /* Bytes of stack that an outer call may use, counted from where it enters the library; 0: 262144 (256 KB).  A program
+   * without recursion needs RUSH_STACK_CALL of them, and RUSH_STACK_FIRST_CALL for the call that compiles it.  Recursion
    * that needs more (deep programs, deep values) ends in RUSH_ELIMIT, a RecursionError, 16 KB before.  On a thread's own
    * stack the limit is also what the thread has left, so a large number is safe there.  On another stack (a fiber's,
    * a coroutine's) its size cannot be known: give what a call finds left of it, where that is less than 256 KB. */

@@ -259,6 +259,11 @@ static void measure_stack(call_ctx *cx, uintptr_t here)
 {
   uintptr_t low = 0, high = 0, entry = cx->stack_entry;
   const size_t most = cx->ctx->opt.stack_bytes;
+  if (cx->stack_room == STACK_UNMEASURED && most - STACK_RESERVE >= STACK_UNMEASURED_MAIN &&
+      entry - here <= STACK_UNMEASURED_MAIN && thread_is_main()) {
+    cx->stack_room = STACK_UNMEASURED_MAIN;
+    return;
+  }
   const bool own = thread_stack(&low, &high) && here >= low && here < high;
   const bool moved = here > entry || (own ? entry >= high : (entry - here) / 4 > most);
 

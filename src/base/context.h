@@ -188,7 +188,8 @@ uint32_t context_number(context *c, _Atomic uint32_t *number);
 /* Recursion is bounded by a count (limit_depth) and by bytes of stack, whichever is met first.
  *
  * The bytes are counted from the outermost entry (call_ctx_init).  At first STACK_UNMEASURED of them are free, for asking
- * the system what a thread has is slow; below that call_enter_deep asks once: the limit becomes what the thread has left
+ * the system what a thread has is slow (on the main thread, which has megabytes, it is slower: STACK_UNMEASURED_MAIN);
+ * below that call_enter_deep asks once: the limit becomes what the thread has left
  * less STACK_RESERVE, at most context_options.stack_bytes less STACK_RESERVE.  A stack that is not the thread's own (a
  * fiber's) has no bounds that can be asked for: there the option alone counts.  A call that goes on elsewhere (another
  * thread, a fiber) than it began is measured anew from there. */
@@ -198,7 +199,9 @@ uint32_t context_number(context *c, _Atomic uint32_t *number);
 #define STACK_SCALE 1
 #endif
 #define STACK_DEFAULT ((size_t)STACK_SCALE << 18)    /* bytes: what an outer call may use unless the host says more */
-#define STACK_UNMEASURED ((size_t)1 << 16)           /* bytes that are used before the thread's are asked for */
+/* A thread of 64 KB has to survive: what is used unmeasured and the reserve fit into it. */
+#define STACK_UNMEASURED ((size_t)STACK_SCALE * 24 * 1024) /* bytes that are used before the thread's are asked for */
+#define STACK_UNMEASURED_MAIN ((size_t)1 << 16)
 #define STACK_RESERVE ((size_t)STACK_SCALE << 14)    /* bytes left for what does not recurse: kernels, printf */
 static inline bool call_stack_is_low(const call_ctx *cx)
 {

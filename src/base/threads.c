@@ -2,6 +2,9 @@
 
 #include <sched.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 #include "base/clock.h"
 #include "base/context_int.h"
@@ -53,6 +56,17 @@ bool thread_stack(uintptr_t *low, uintptr_t *high)
 #else
   (void)low;
   (void)high;
+  return false;
+#endif
+}
+
+bool thread_is_main(void)
+{
+#if defined(__linux__)
+  return syscall(SYS_gettid) == getpid();
+#elif defined(__APPLE__)
+  return pthread_main_np() != 0;
+#else
   return false;
 #endif
 }

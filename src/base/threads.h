@@ -24,6 +24,9 @@ static inline void mutex_unlock(mutex *m) { pthread_mutex_unlock(m); }
  * say.  Slow: the main thread's is read from /proc. */
 bool thread_stack(uintptr_t *low, uintptr_t *high);
 
+/* True on the process' first thread; false where the system does not say.  Costs two system calls. */
+bool thread_is_main(void);
+
 /* A host's pool: run(user, fn, arg, n) calls fn(arg, i) for every i in [0, n), on any thread, in any order, one
  * after the other or at once, and returns when all are done.  fn takes what work is left, so calls that come
  * late find none; it never jumps, fails or throws. */

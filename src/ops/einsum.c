@@ -234,11 +234,25 @@ static rush_status count_dims(call_ctx *cx, const equation *e, int *counts)
 
 /* -- Pairs -------------------------------------------------------------------------------------------------------- */
 
+typedef uint64_t dim_set; /* bit d: dimension d */
+#define DIM(d) (UINT64_C(1) << (d))
+_Static_assert(TENSOR_MAX_DIMS <= 64, "a bit a dimension");
+
+/* Append the set's dimensions, ascending, to to[n]; returns how many there are then. */
+static int append(int64_t *to, int n, dim_set dims)
+{
+  for (; dims; dims &= dims - 1)
+    to[n++] = __builtin_ctzll((unsigned long long)dims);
+  return n;
+}
+
 /* Sum over some dimensions, kept or not; *t is replaced. */
-static rush_status sum_dims(call_ctx *cx, rush_tensor **t, const int64_t *dims, int n, bool keep)
+static rush_status sum_dims(call_ctx *cx, rush_tensor **t, dim_set which, bool keep)
 {
   rush_value args[4] = {nn_arg(*t), value_none(), value_bool(keep), value_none()};
   rush_tensor *made = NULL;
+  int64_t dims[TENSOR_MAX_DIMS];
+  const int n = append(dims, 0, which);
   if (n == 0)
     return RUSH_OK;
   TRY(list_of_ints(cx, dims, (size_t)n, &args[1]));
@@ -252,21 +266,14 @@ static rush_status sum_dims(call_ctx *cx, rush_tensor **t, const int64_t *dims, 
 
 /* Dimensions of a pair by where they occur. */
 typedef struct split {
-  int n_both, n_left, n_sum, n_right;
-  int64_t both[TENSOR_MAX_DIMS], left[TENSOR_MAX_DIMS], sum[TENSOR_MAX_DIMS], right[TENSOR_MAX_DIMS];
+  dim_set both, left, sum, right;
 } split;
 
-static int append(int64_t *to, int n, const int64_t *from, int n_from)
-{
-  memcpy(to + n, from, sizeof *to * (size_t)n_from);
-  return n + n_from;
-}
-
-static int64_t product(const rush_tensor *t, const int64_t *dims, int n)
+static int64_t product(const rush_tensor *t, dim_set dims)
 {
   int64_t p = 1;
-  for (int i = 0; i < n; i++)
-    p *= t->sizes[dims[i]];
+  for (; dims; dims &= dims - 1)
+    p *= t->sizes[__builtin_ctzll((unsigned long long)dims)];
   return p;
 }
 
@@ -286,23 +293,23 @@ static rush_status as_batch(call_ctx *cx, const rush_tensor *t, const int64_t *o
 static rush_status multiply(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, const split *s, rush_tensor **out)
 {
   int64_t order[TENSOR_MAX_DIMS], sizes[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS];
-  const int64_t n_both = product(a, s->both, s->n_both), n_left = product(a, s->left, s->n_left);
-  const int64_t n_sum = product(a, s->sum, s->n_sum), n_right = product(b, s->right, s->n_right);
+  const int64_t n_both = product(a, s->both), n_left = product(a, s->left);
+  const int64_t n_sum = product(a, s->sum), n_right = product(b, s->right);
   rush_tensor *l = NULL, *r = NULL, *c = NULL, *view = NULL;
-  int n = append(order, 0, s->both, s->n_both);
-  n = append(order, n, s->left, s->n_left);
-  n = append(order, n, s->sum, s->n_sum);
-  n = append(order, n, s->right, s->n_right);
+  int n = append(order, 0, s->both);
+  n = append(order, n, s->left);
+  n = append(order, n, s->sum);
+  n = append(order, n, s->right);
   for (int i = 0; i < n; i++) {
     const int64_t d = order[i];
     back[d] = i;
-    sizes[i] = i >= s->n_both + s->n_left + s->n_sum ? b->sizes[d] : i >= s->n_both + s->n_left ? 1 : a->sizes[d];
+    sizes[i] = s->right & DIM(d) ? b->sizes[d] : s->sum & DIM(d) ? 1 : a->sizes[d];
   }
   rush_status st = as_batch(cx, a, order, (int64_t[3]){n_both, n_left, n_sum}, &l);
-  n = append(order, 0, s->both, s->n_both);
-  n = append(order, n, s->sum, s->n_sum);
-  n = append(order, n, s->right, s->n_right);
-  append(order, n, s->left, s->n_left);
+  n = append(order, 0, s->both);
+  n = append(order, n, s->sum);
+  n = append(order, n, s->right);
+  append(order, n, s->left);
   if (st == RUSH_OK)
     st = as_batch(cx, b, order, (int64_t[3]){n_both, n_sum, n_right}, &r);
   if (st == RUSH_OK)
@@ -323,60 +330,41 @@ static rush_status multiply(call_ctx *cx, const rush_tensor *a, const rush_tenso
   return st;
 }
 
-/* Contract a and b (both replaced or left) over n dims of `sum`. */
-static rush_status contract(call_ctx *cx, rush_tensor **a, rush_tensor **b, const int64_t *sum, int n_sum, rush_tensor **out)
+/* Contract a and b (both replaced or left) over the dimensions of `sum`. */
+static rush_status contract(call_ctx *cx, rush_tensor **a, rush_tensor **b, dim_set sum, rush_tensor **out)
 {
-  split s = {0};
-  if (n_sum == 0)
+  split s = {.sum = sum};
+  if (sum == 0)
     return nn_invoke(cx, "aten::mul", "Tensor", (rush_value[2]){nn_arg(*a), nn_arg(*b)}, 2, out);
   for (int d = 0; d < (*a)->n_dims; d++) {
     const bool left = (*a)->sizes[d] != 1, right = (*b)->sizes[d] != 1;
-    bool summed = false;
-    for (int i = 0; i < n_sum; i++)
-      summed |= sum[i] == d;
-    if (summed)
-      s.sum[s.n_sum++] = d;
-    else if (left && right)
-      s.both[s.n_both++] = d;
-    else if (left)
-      s.left[s.n_left++] = d;
-    else
-      s.right[s.n_right++] = d;
+    if (!(sum & DIM(d)))
+      *(left && right ? &s.both : left ? &s.left : &s.right) |= DIM(d);
   }
-  if (s.n_left && s.n_right && s.right[s.n_right - 1] < s.left[0]) { /* b's come first in the output: as its rows */
-    const split t = s;
-    s.n_left = t.n_right;
-    s.n_right = t.n_left;
-    memcpy(s.left, t.right, sizeof s.left);
-    memcpy(s.right, t.left, sizeof s.right);
-    return multiply(cx, *b, *a, &s, out);
-  }
+  if (s.left && s.right && s.right < (s.left & -s.left)) /* b's come first in the output: as its rows */
+    return multiply(cx, *b, *a, &(split){s.both, s.right, s.sum, s.left}, out);
   return multiply(cx, *a, *b, &s, out);
 }
 
 /* What can be summed before and while operands `a` and `b` are contracted. */
 static rush_status contract_pair(call_ctx *cx, const equation *e, int *counts, rush_tensor **a, rush_tensor **b, rush_tensor **out)
 {
-  int64_t both[TENSOR_MAX_DIMS], only_a[TENSOR_MAX_DIMS], only_b[TENSOR_MAX_DIMS];
-  int n_both = 0, n_a = 0, n_b = 0;
+  dim_set both = 0, only_a = 0, only_b = 0;
   for (int d = e->n_out; d < e->n_dims; d++) {
     const bool in_a = (*a)->sizes[d] != 1, in_b = (*b)->sizes[d] != 1;
     if (in_a && in_b) {
       if (--counts[d] == 1) {
-        both[n_both++] = d;
+        both |= DIM(d);
         counts[d] = 0;
       }
     } else if (counts[d] == 1 && (in_a || in_b)) {
-      if (in_a)
-        only_a[n_a++] = d;
-      else
-        only_b[n_b++] = d;
+      *(in_a ? &only_a : &only_b) |= DIM(d);
       counts[d] = 0;
     }
   }
-  TRY(sum_dims(cx, a, only_a, n_a, true));
-  TRY(sum_dims(cx, b, only_b, n_b, true));
-  return contract(cx, a, b, both, n_both, out);
+  TRY(sum_dims(cx, a, only_a, true));
+  TRY(sum_dims(cx, b, only_b, true));
+  return contract(cx, a, b, both, out);
 }
 
 static void take_out(equation *e, int i)
@@ -424,12 +412,12 @@ static rush_status contract_all(call_ctx *cx, equation *e, int *counts, const ru
 static rush_status finish(call_ctx *cx, equation *e, bool contracted)
 {
   rush_tensor *view = NULL;
-  int64_t dims[TENSOR_MAX_DIMS];
   geom g;
   if (!contracted) {
+    dim_set rest = 0;
     for (int d = e->n_out; d < e->n_dims; d++)
-      dims[d - e->n_out] = d;
-    return sum_dims(cx, &e->ops[0], dims, e->n_dims - e->n_out, false);
+      rest |= DIM(d);
+    return sum_dims(cx, &e->ops[0], rest, false);
   }
   geom_of(&g, e->ops[0]);
   g.n_dims = e->n_out; /* the rest has size 1 */

@@ -228,11 +228,11 @@ static void task_row(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   const gemm_args *g = j->g;
-  enum { COLS = 1024 };
-  _Alignas(64) char acc[COLS * 8];
+  _Alignas(64) char acc[4096];
+  const int64_t most = (int64_t)(sizeof acc / j->item);
   const unsigned mode = flush_begin(g->chain != CHAIN_NONE);
-  for (int64_t c = begin; c < end; c += COLS) {
-    const int64_t n = i64_min(COLS, end - c);
+  for (int64_t c = begin; c < end; c += most) {
+    const int64_t n = i64_min(most, end - c);
     for (int64_t k0 = 0; k0 < g->k && !(k0 && call_over(j->cx)); k0 += j->piece) {
       const int64_t k1 = i64_min(k0 + j->piece, g->k);
       j->kr->row(k1 - k0, at(j, g->a.data, k0 * g->a.cs), g->a.cs, at(j, g->b.data, k0 * g->b.rs + c),
@@ -342,7 +342,7 @@ static rush_status run_with_scratch(job *j, int n_threads)
   const gemm_args *g = j->g;
   const bool big = n_threads > 0 && g->m > MC && g->n > j->kr->nr;
   const bool needs_b = !g->packed && !big && !(j->row_b && (g->n % j->kr->nr == 0));
-  _Alignas(64) char small[8192];
+  _Alignas(64) char small[4096]; /* a larger product is worth an allocation */
   const int n_slots = n_threads > 1 ? (n_threads < MAX_SLOTS ? n_threads : MAX_SLOTS) : 1;
   rush_status st = RUSH_OK;
 

@@ -23,6 +23,8 @@ typedef struct grid_job {
   gather sum;
   const void *x, *grid;
   void *y;
+  context *ctx;
+  atomic_bool no_memory; /* a task had none */
 } grid_job;
 
 typedef struct taps {
@@ -218,12 +220,17 @@ static void sample_block(const grid_job *j, int64_t first, int n, block *b)
 
 static void sample_points(void *arg, int64_t begin, int64_t end)
 {
-  const grid_job *j = arg;
-  block b;
+  grid_job *j = arg;
+  block *b = mem_alloc_data(j->ctx, sizeof *b);
+  if (!b) {
+    atomic_store_explicit(&j->no_memory, true, memory_order_relaxed);
+    return;
+  }
   for (int64_t i = begin, n; i < end; i += n) {
     n = i64_min(i64_min(GATHER_POINTS, end - i), j->points - i % j->points);
-    sample_block(j, i, (int)n, &b);
+    sample_block(j, i, (int)n, b);
   }
+  mem_free_data(j->ctx, b, sizeof *b);
 }
 
 static rush_status check_args(call_ctx *cx, const rush_tensor *x, const rush_tensor *grid, int64_t mode, int64_t padding)
@@ -257,7 +264,8 @@ static rush_status check_args(call_ctx *cx, const rush_tensor *x, const rush_ten
 static rush_status read_args(rush_call *c, uint32_t at, grid_job *j, int64_t *sizes)
 {
   const rush_tensor *x = call_tensor(c, at), *grid = call_tensor(c, at + 1);
-  *j = (grid_job){.n = x->n_dims - 2, .mode = call_int(c, at + 2), .padding = call_int(c, at + 3), .align = call_bool(c, at + 4)};
+  *j = (grid_job){.ctx = c->cx->ctx, .n = x->n_dims - 2, .mode = call_int(c, at + 2), .padding = call_int(c, at + 3),
+                  .align = call_bool(c, at + 4)};
   TRY(check_args(c->cx, x, grid, j->mode, j->padding));
   j->dtype = x->dtype;
   j->is_f64 = x->dtype == RUSH_FLOAT64;
@@ -290,6 +298,8 @@ rush_status kernel_grid_sampler(rush_call *c)
     j.grid = points->data;
     j.y = out->data;
     st = parallel_for(c->cx, j.batch * j.points, GRAIN_POINTS, sample_points, &j);
+    if (st == RUSH_OK && atomic_load_explicit(&j.no_memory, memory_order_relaxed))
+      st = call_nomem(c->cx);
     if (st == RUSH_OK)
       st = nn_return_steal(c, 0, out, x->dtype, NULL);
     else

@@ -273,22 +273,26 @@ static rush_status read_all(call_ctx *cx, const plan *p, rush_tensor *r)
 static rush_status new_result(call_ctx *cx, const plan *p, rush_tensor **out)
 {
   tensor_iter it;
-  int64_t strides[TENSOR_MAX_DIMS];
-  iter_init(&it, p->n_dims, p->sizes);
+  int64_t strides[TENSOR_MAX_DIMS], *far = NULL;
+  const size_t n_far = (size_t)iter_n_strides(ITER_MAX, p->n_dims);
+  if (n_far > ITER_ROOM && !(far = mem_alloc(cx->ctx, n_far * sizeof *far)))
+    return call_nomem(cx);
+  iter_init_far(&it, p->n_dims, p->sizes, far);
   for (int i = 0; i < p->n_dims; i++)
-    it.strides[0][p->n_dims - 1 - i] = p->strides[i];
+    iter_strides_mut(&it, 0)[p->n_dims - 1 - i] = p->strides[i];
   it.n_ops = 1;
   for (int d = 0; d < p->self->n_dims && it.n_ops < ITER_MAX; d++) {
     const rush_tensor *t = p->index[d];
     if (!t)
       continue;
-    int64_t *s = it.strides[it.n_ops++];
+    int64_t *s = iter_strides_mut(&it, it.n_ops++);
     memset(s, 0, (size_t)p->n_dims * sizeof *s);
     for (int k = 0; k < t->n_dims; k++)
       if (t->sizes[k] != 1 || p->own[p->n_own - t->n_dims + k] == 1)
         s[p->n_dims - 1 - (p->before + p->n_own - t->n_dims + k)] = t->strides[k] * 8;
   }
   iter_layout(&it, strides);
+  mem_free(cx->ctx, far, n_far * sizeof *far);
   return tensor_new_strided(cx, p->self->dtype, p->n_dims, p->sizes, strides, out);
 }
 

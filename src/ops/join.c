@@ -566,7 +566,7 @@ static rush_status flip(call_ctx *cx, const rush_tensor *t, uint64_t mask, rush_
   iter_add(&it, t);
   for (int d = 0; d < t->n_dims; d++)
     if (mask >> d & 1) {
-      int64_t *s = &it.strides[1][t->n_dims - 1 - d];
+      int64_t *s = &iter_strides_mut(&it, 1)[t->n_dims - 1 - d];
       it.data[1] += i64_max(t->sizes[d] - 1, 0) * *s;
       *s = -*s;
     }

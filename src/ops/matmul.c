@@ -348,28 +348,32 @@ rush_status kernel_addmv(rush_call *c)
 #define DOT_AT_ONCE (INT64_C(1) << 22)
 #define DOT_BLOCK 1024
 
-static void dot_floats(rush_call *c, const rush_tensor *x, const rush_tensor *y, void *out)
+static rush_status dot_floats(rush_call *c, const rush_tensor *x, const rush_tensor *y, void *out)
 {
   const dot_loops *loops = ISA_PICK(dot_loops_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))();
   const int64_t n = x->n_elems, item = (int64_t)dtype_bytes(x->dtype), sx = x->strides[0] * item, sy = y->strides[0] * item;
   const bool wide = item >= 4, in_place = wide && sx == item && sy == item;
   const int64_t step = in_place ? DOT_AT_ONCE : DOT_BLOCK;
-  char rows[2][DOT_BLOCK * 8];
-  float halves[2][DOT_BLOCK];
+  /* Rows of x, of y, and what halves are as float32; not a multiple of 4 KB apart, which processors take for the same. */
+  const size_t row_bytes = DOT_BLOCK * (wide ? (size_t)item : sizeof(float)) + 64;
+  const size_t n_bytes = in_place ? 0 : (wide ? 2 : 4) * row_bytes;
+  char *rows = NULL;
   double sum = 0;
   float sum_f = 0;
+  if (!in_place && !(rows = mem_alloc_data(c->cx->ctx, n_bytes)))
+    return call_nomem(c->cx);
   for (int64_t i = 0; i < n && !(i % DOT_AT_ONCE == 0 && i && call_over(c->cx)); i += step) {
     const int64_t m = i64_min(step, n - i);
     const void *p = (const char *)x->data + i * sx, *q = (const char *)y->data + i * sy;
     if (!in_place) {
-      copy_elems((size_t)item, rows[0], item, p, sx, m);
-      copy_elems((size_t)item, rows[1], item, q, sy, m);
-      p = rows[0], q = rows[1];
+      copy_elems((size_t)item, rows, item, p, sx, m);
+      copy_elems((size_t)item, rows + row_bytes, item, q, sy, m);
+      p = rows, q = rows + row_bytes;
     }
     if (!wide) {
-      convert_elems(RUSH_FLOAT32, halves[0], x->dtype, p, m);
-      convert_elems(RUSH_FLOAT32, halves[1], x->dtype, q, m);
-      p = halves[0], q = halves[1];
+      convert_elems(RUSH_FLOAT32, rows + 2 * row_bytes, x->dtype, p, m);
+      convert_elems(RUSH_FLOAT32, rows + 3 * row_bytes, x->dtype, q, m);
+      p = rows + 2 * row_bytes, q = rows + 3 * row_bytes;
     }
     if (item == 8)
       sum += loops->f64(m, p, q);
@@ -380,6 +384,8 @@ static void dot_floats(rush_call *c, const rush_tensor *x, const rush_tensor *y,
     memcpy(out, item == 8 ? (void *)&sum : (void *)&sum_f, (size_t)item);
   else
     convert_elems(x->dtype, out, RUSH_FLOAT32, &sum_f, 1);
+  mem_free_data(c->cx->ctx, rows, n_bytes);
+  return RUSH_OK;
 }
 
 static rush_status make_dot(rush_call *c, bool conjugate)
@@ -398,10 +404,8 @@ static rush_status make_dot(rush_call *c, bool conjugate)
   rush_tensor *out = NULL;
   TRY(tensor_new(c->cx, x->dtype, 0, NULL, &out));
   call_return_steal(c, 0, out);
-  if (dtype_is_float(x->dtype)) {
-    dot_floats(c, x, y, out->data);
-    return RUSH_OK;
-  }
+  if (dtype_is_float(x->dtype))
+    return dot_floats(c, x, y, out->data);
   gemm_args g = {.dtype = x->dtype, .m = 1, .n = 1, .k = x->n_elems, .alpha = 1.0, .a = {x->data, 0, x->strides[0]},
                  .b = {y->data, y->strides[0], 0}, .c = out->data, .c_rs = 1, .c_cs = 1, .conj_a = conjugate};
   return gemm(c->cx, &g);

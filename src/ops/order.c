@@ -96,11 +96,12 @@ float order_unkey_f32(uint32_t key)
   return v;
 }
 
-uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n)
+uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n, order_counts *counts)
 {
   for (int shift = 21; n > 1 && !call_over(cx); shift = shift > 11 ? shift - 11 : 0) { /* 11 bits, 11, 10 */
-    int32_t count[2][2048] = {{0}};
+    int32_t(*count)[2048] = counts->of_11_bits;
     int64_t below = 0, kept = 0;
+    memset(counts->of_11_bits, 0, sizeof counts->of_11_bits);
     for (int64_t i = 0; i < n; i++)
       count[i & 1][x[i] >> shift & 0x7ff]++;
     uint32_t b = 0;
@@ -134,7 +135,7 @@ void order_take(const call_ctx *cx, size_t item, void *to, const void *row, cons
   }
 }
 
-uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n)
+uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n, order_counts *counts)
 {
   uint64_t least = UINT64_MAX, most = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -148,7 +149,8 @@ uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n)
   /* From the highest byte on: count, keep those with the byte of the one looked for. */
   for (int bits = n_bits; n > 1 && bits > 0 && !call_over(cx); bits -= 8) {
     const int shift = bits > 8 ? bits - 8 : 0;
-    int64_t count[4][256] = {{0}}, below = 0, kept = 0; /* four: equal bytes in a row do not wait for each other */
+    int64_t(*count)[256] = counts->of_bytes, below = 0, kept = 0;
+    memset(counts->of_bytes, 0, sizeof counts->of_bytes);
     for (int64_t i = 0; i < n; i++)
       count[i & 3][x[i] >> shift & 0xff]++;
     uint64_t b = 0;

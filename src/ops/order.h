@@ -37,12 +37,17 @@ int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, b
 void order_take(const call_ctx *cx, size_t item, void *to, const void *row, const int64_t *at, int64_t n);
 /* The element whose key it is, no NaN. */
 void order_unkey(int dtype, uint64_t key, void *to);
+/* Scratch of selecting; 16 KB, so it comes from the caller's allocation. */
+typedef union order_counts {
+  int32_t of_11_bits[2][2048]; /* several: equal keys in a row do not wait for each other */
+  int64_t of_bytes[4][256];
+} order_counts;
 /* The key at place k (from 0) of the ascending order; x is in another order afterwards. */
+uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n, order_counts *counts);
 /* The same for float32, 32 bits a key: keys of n elements, and how many are NaN (UINT32_MAX); the value of a key. */
 int64_t order_keys_f32(const float *x, int64_t n, uint32_t *out);
-uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n);
+uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n, order_counts *counts);
 float order_unkey_f32(uint32_t key);
-uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n);
 
 /* -- Rows --------------------------------------------------------------------------------------------------- */
 

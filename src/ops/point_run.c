@@ -73,6 +73,7 @@ typedef struct plan {
   tensor_iter it; /* unless flat */
   bool flat;
   bool redirect;  /* the last instruction writes the (only) result where it belongs */
+  int n_slots;    /* of a worker: registers, one for gathering, and two for conversions where there are any */
   int64_t block;  /* elements */
   call_ctx *cx;
   uint64_t fixed; /* instructions that give the same for all blocks */
@@ -97,12 +98,12 @@ static void describe(operand *o, const rush_tensor *t, uint8_t type)
 static void describe_strides(operand *o, const tensor_iter *it, int k)
 {
   o->data = it->data[k];
-  o->strides = it->strides[k];
+  o->strides = iter_strides(it, k);
   o->linear = o->single = true;
   int64_t next = o->item;
   for (int d = 0; d < it->n_dims; d++) {
-    o->linear &= it->strides[k][d] == next;
-    o->single &= it->strides[k][d] == 0;
+    o->linear &= o->strides[d] == next;
+    o->single &= o->strides[d] == 0;
     next *= it->sizes[d];
   }
 }
@@ -162,7 +163,20 @@ static uint64_t fixed_instrs(const point_run *r, const plan *p)
   return fixed;
 }
 
-static void make_plan(plan *p, const point_run *r, bool flat)
+/* Slots beside the registers: load and store convert through two of them. */
+static int extra_slots(const point_run *r, const plan *p)
+{
+  bool convert = false;
+  for (int i = 0; i < r->n_inputs; i++)
+    if (r->inputs[i].tensor)
+      convert |= r->inputs[i].via >= 0 || (r->isa->load[p->in[i].dtype] && p->in[i].natural != p->in[i].type);
+  for (int i = 0; i < r->n_results; i++)
+    convert |= r->results[i].via >= 0 || (r->isa->store[p->out[i].dtype] && p->out[i].natural != p->out[i].type);
+  return convert ? 3 : 1;
+}
+
+/* `far`: memory for the iterator's strides where it does not hold them itself (iter_init_far). */
+static void make_plan(plan *p, const point_run *r, bool flat, int64_t *far)
 {
   p->run = r;
   p->flat = flat;
@@ -175,7 +189,7 @@ static void make_plan(plan *p, const point_run *r, bool flat)
       p->in[i].direct &= r->inputs[i].via < 0;
     }
   if (!flat) {
-    iter_init(&p->it, r->n_dims, r->sizes);
+    iter_init_far(&p->it, r->n_dims, r->sizes, far);
     for (int i = 0; i < r->n_results; i++)
       iter_add(&p->it, r->results[i].tensor);
     for (int i = 0; i < r->n_inputs; i++)
@@ -192,6 +206,7 @@ static void make_plan(plan *p, const point_run *r, bool flat)
   p->redirect = r->n_results == 1 && r->results[0].via < 0 && r->n_instrs > 0 && p->out[0].direct && p->out[0].linear &&
                 r->code[r->n_instrs - 1].dst == r->results[0].reg;
   p->block = SLOT_BYTES / (int64_t)widest(r, p);
+  p->n_slots = r->n_regs + extra_slots(r, p);
   p->fixed = fixed_instrs(r, p);
 }
 
@@ -329,12 +344,15 @@ static void walk(const tape_isa *isa, const tensor_iter *it, const operand *o, c
 
 typedef struct worker { /* one thread's */
   const plan *p;
-  char *slots;   /* one a register, and one for gathering */
+  char *slots;   /* plan.n_slots: the registers', GATHER, CONVERT, ROUND */
   size_t stride; /* bytes of a slot */
   void *regs[RUN_MAX_REGS];
 } worker;
 
 static char *slot_of(const worker *w, int i) { return w->slots + (size_t)i * w->stride; }
+
+enum extra_slot { GATHER, CONVERT, ROUND };
+static char *extra_slot_of(const worker *w, enum extra_slot i) { return slot_of(w, w->p->run->n_regs + (int)i); }
 
 static void convert(const tape_isa *isa, int64_t n, void *dst, uint8_t to, const void *src,
                     uint8_t from)
@@ -356,13 +374,13 @@ static void load(worker *w, int i, const operand *o, const void *src, int64_t n)
   } else if (o->natural == o->type) {
     fn(n, slot, src);
   } else {
-    char tmp[SLOT_BYTES] __attribute__((aligned(64)));
+    char *tmp = extra_slot_of(w, CONVERT);
     fn(n, tmp, src);
     convert(isa, n, slot, o->type, tmp, o->natural);
   }
   int via = w->p->run->inputs[i].via;
   if (via >= 0) {
-    char tmp[SLOT_BYTES] __attribute__((aligned(64)));
+    char *tmp = extra_slot_of(w, CONVERT);
     isa->store[via](n, tmp, slot);
     isa->load[via](n, slot, tmp);
   }
@@ -417,7 +435,7 @@ static void load_block(worker *w, int64_t pos, const position *x, int64_t n)
       w->regs[i] = slot_of(w, i);
       continue;
     } else {
-      src = o->direct ? slot_of(w, i) : slot_of(w, w->p->run->n_regs);
+      src = o->direct ? slot_of(w, i) : extra_slot_of(w, GATHER);
       walk(r->isa, &p->it, o, x, n, src, true);
     }
     if (o->direct)
@@ -432,13 +450,11 @@ static void store_block(worker *w, int k, int64_t pos, const position *x, int64_
   const plan *p = w->p;
   const operand *o = &p->out[k];
   const tape_isa *isa = p->run->isa;
-  char *scratch = slot_of(w, w->p->run->n_regs);
-  char tmp[SLOT_BYTES] __attribute__((aligned(64)));
+  char *tmp = extra_slot_of(w, CONVERT), *rounded = extra_slot_of(w, ROUND);
   const void *src = w->regs[p->run->results[k].reg];
-  char *dst = o->linear ? o->data + pos * o->item : scratch;
+  char *dst = o->linear ? o->data + pos * o->item : extra_slot_of(w, GATHER);
   tape_convert *fn = isa->store[o->dtype];
   int via = p->run->results[k].via;
-  char rounded[SLOT_BYTES] __attribute__((aligned(64)));
   if (via >= 0) {
     isa->store[via](n, tmp, src);
     isa->load[via](n, rounded, tmp);
@@ -523,7 +539,7 @@ static void run_range(void *arg, int64_t begin, int64_t end)
   const point_run *r = p->run;
   char few[FEW_BYTES] __attribute__((aligned(64)));
   const size_t stride = ((size_t)i64_min(p->block, end - begin) * (SLOT_BYTES / (size_t)p->block) + 63) & ~(size_t)63;
-  const size_t n_bytes = (size_t)(r->n_regs + 1) * stride;
+  const size_t n_bytes = (size_t)p->n_slots * stride;
   worker w = {.p = p, .slots = n_bytes <= sizeof few ? few : mem_alloc_data(p->cx->ctx, n_bytes), .stride = stride};
   if (!w.slots) {
     atomic_fetch_or_explicit(&p->fault, FAULT_NOMEM, memory_order_relaxed);
@@ -561,7 +577,7 @@ void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const
 {
   const tape_type natural = (tape_type)tape_type_of(dtype);
   tape_convert *fn = isa->load[dtype];
-  char tmp[BLOCK_MAX * 16] __attribute__((aligned(64)));
+  char tmp[BLOCK_MAX * 8] __attribute__((aligned(64))); /* what is converted has at most 8 bytes */
   if (fn) {
     fn(n, natural == type ? dst : tmp, src);
     src = tmp;
@@ -576,7 +592,7 @@ void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const voi
 {
   const tape_type natural = (tape_type)tape_type_of(dtype);
   tape_convert *fn = isa->store[dtype];
-  char tmp[BLOCK_MAX * 16] __attribute__((aligned(64)));
+  char tmp[BLOCK_MAX * 8] __attribute__((aligned(64))); /* what is converted has at most 8 bytes */
   if (natural != type) {
     convert(isa, n, fn ? tmp : dst, (uint8_t)natural, src, (uint8_t)type);
     src = fn ? tmp : dst;
@@ -683,6 +699,31 @@ static int64_t grain_of(const call_ctx *cx, const point_run *r)
   return GRAIN;
 }
 
+static rush_status execute_plan(call_ctx *cx, const point_run *r, bool flat, int64_t *far)
+{
+  const int64_t n = r->results[0].tensor->n_elems, grain = grain_of(cx, r);
+  plan p;
+  make_plan(&p, r, flat, far);
+  p.cx = cx;
+  if (n < grain)
+    run_range(&p, 0, n);
+  else
+    TRY(parallel_for(cx, n, grain, run_range, &p));
+  return check_fault(cx, atomic_load_explicit(&p.fault, memory_order_relaxed));
+}
+
+/* With so many operands of so many dimensions that the iterator cannot hold their strides. */
+static rush_status execute_far(call_ctx *cx, const point_run *r)
+{
+  const size_t n_bytes = (size_t)iter_n_strides(r->n_results + r->n_inputs, r->n_dims) * sizeof(int64_t);
+  int64_t *far = mem_alloc(cx->ctx, n_bytes);
+  if (!far)
+    return call_nomem(cx);
+  rush_status st = execute_plan(cx, r, false, far);
+  mem_free(cx->ctx, far, n_bytes);
+  return st;
+}
+
 rush_status point_execute(call_ctx *cx, const point_run *r, bool flat)
 {
   int64_t n = r->results[0].tensor->n_elems;
@@ -699,13 +740,7 @@ rush_status point_execute(call_ctx *cx, const point_run *r, bool flat)
       TRY(parallel_for(cx, n, GRAIN, run_whole, &one));
     return check_fault(cx, atomic_load_explicit(&one.fault, memory_order_relaxed));
   }
-  plan p;
-  make_plan(&p, r, flat);
-  p.cx = cx;
-  const int64_t grain = grain_of(cx, r);
-  if (n < grain)
-    run_range(&p, 0, n);
-  else
-    TRY(parallel_for(cx, n, grain, run_range, &p));
-  return check_fault(cx, atomic_load_explicit(&p.fault, memory_order_relaxed));
+  if (UNLIKELY(!flat && iter_n_strides(r->n_results + r->n_inputs, r->n_dims) > ITER_ROOM))
+    return execute_far(cx, r);
+  return execute_plan(cx, r, flat, NULL);
 }

@@ -89,7 +89,7 @@ static void loop_scatter(void *arg, int64_t n, char *const *p, const int64_t *s)
 /* Operand t over the index's sizes: t may be larger, and stands still along `still` (-1: nowhere). */
 static void add_operand(tensor_iter *it, const rush_tensor *t, int still)
 {
-  int64_t *strides = it->strides[it->n_ops];
+  int64_t *strides = iter_strides_mut(it, it->n_ops);
   it->data[it->n_ops++] = t->data;
   strides[0] = 0;
   for (int i = 0; i < it->n_dims; i++) {

@@ -310,15 +310,17 @@ rush_status kernel_nanmedian_dim(rush_call *c)
 }
 rush_status kernel_mode(rush_call *c) { return pick_one(c, 1, (pick_job){.pick = pick_mode}, "mode"); }
 
-static void median_f32(const call_ctx *cx, const float *x, int64_t n, bool ignore_nan, uint32_t *keys, float *out)
+static void median_f32(const call_ctx *cx, const float *x, int64_t n, bool ignore_nan, uint32_t *keys, order_counts *counts,
+                       float *out)
 {
   const int64_t n_nan = order_keys_f32(x, n, keys);
   const int64_t place = n_nan == n || (n_nan && !ignore_nan) ? n - 1 : (n - n_nan - 1) / 2; /* NaN stands last */
-  const uint32_t key = order_select_f32(cx, keys, place, n);
+  const uint32_t key = order_select_f32(cx, keys, place, n, counts);
   *out = key == UINT32_MAX ? __builtin_nanf("") : order_unkey_f32(key);
 }
 
-static void median_any(const call_ctx *cx, const rush_tensor *x, bool ignore_nan, uint64_t *keys, void *out)
+static void median_any(const call_ctx *cx, const rush_tensor *x, bool ignore_nan, uint64_t *keys, order_counts *counts,
+                       void *out)
 {
   const size_t item = tensor_item_bytes(x);
   int64_t n = x->n_elems, at = 0;
@@ -326,7 +328,7 @@ static void median_any(const call_ctx *cx, const rush_tensor *x, bool ignore_nan
   for (int64_t i = 0; dtype_is_float(x->dtype) && i < x->n_elems; i++)
     n -= keys[i] == KEY_NAN;
   if (n == x->n_elems || (n > 0 && ignore_nan)) {
-    order_unkey(x->dtype, order_select(cx, keys, (n - 1) / 2, x->n_elems), out);
+    order_unkey(x->dtype, order_select(cx, keys, (n - 1) / 2, x->n_elems, counts), out);
     return;
   }
   while (keys[at] != KEY_NAN) /* the first NaN as it is */
@@ -348,14 +350,15 @@ static rush_status median_all(rush_call *c, bool ignore_nan)
     call_return_steal(c, 0, values);
     return RUSH_OK;
   }
-  const size_t n_bytes = (size_t)t->n_elems * sizeof(uint64_t);
+  const size_t n_bytes = (size_t)t->n_elems * sizeof(uint64_t) + sizeof(order_counts);
   uint64_t *keys = mem_alloc_data(c->cx->ctx, n_bytes);
   rush_status st = keys ? tensor_contiguous(c->cx, t, &flat) : call_nomem(c->cx);
   if (st == RUSH_OK) {
+    order_counts *counts = (order_counts *)(keys + t->n_elems);
     if (t->dtype == RUSH_FLOAT32 && t->n_elems < INT32_MAX)
-      median_f32(c->cx, flat->data, t->n_elems, ignore_nan, (uint32_t *)keys, values->data);
+      median_f32(c->cx, flat->data, t->n_elems, ignore_nan, (uint32_t *)keys, counts, values->data);
     else
-      median_any(c->cx, flat, ignore_nan, keys, values->data);
+      median_any(c->cx, flat, ignore_nan, keys, counts, values->data);
     tensor_release(flat);
     st = call_poll(c->cx);
   }

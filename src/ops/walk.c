@@ -30,18 +30,20 @@ void walk_init(walk *w, size_t item, void *to, const void *from)
   w->combine = NULL;
   w->block.n_ops = 2;
   w->block.n_dims = 0;
+  w->block.pitch = TENSOR_MAX_DIMS; /* dimensions are added one by one */
+  w->block.far = NULL;
   w->block.n_elems = 1;
   w->block.data[0] = to;
   w->block.data[1] = (char *)(uintptr_t)from;
-  w->block.strides[0][0] = w->block.strides[1][0] = (int64_t)item;
+  *iter_strides_mut(&w->block, 0) = *iter_strides_mut(&w->block, 1) = (int64_t)item;
 }
 
 void walk_dim(walk *w, int64_t size, int64_t to_stride, int64_t from_stride)
 {
   int d = w->block.n_dims++;
   w->block.sizes[d] = size;
-  w->block.strides[0][d] = to_stride;
-  w->block.strides[1][d] = from_stride;
+  iter_strides_mut(&w->block, 0)[d] = to_stride;
+  iter_strides_mut(&w->block, 1)[d] = from_stride;
   w->block.n_elems *= size;
 }
 
@@ -49,7 +51,7 @@ void walk_dim(walk *w, int64_t size, int64_t to_stride, int64_t from_stride)
 static bool has_piece(const walk *w)
 {
   int64_t item = (int64_t)w->item;
-  return w->block.sizes[0] > 1 && w->block.strides[0][0] == item && w->block.strides[1][0] == item;
+  return w->block.sizes[0] > 1 && *iter_strides(&w->block, 0) == item && *iter_strides(&w->block, 1) == item;
 }
 
 static void move_pieces(const walk *w, char *d, const char *s, int64_t begin, int64_t end)
@@ -98,6 +100,7 @@ static void walk_range(void *p, int64_t begin, int64_t end)
 {
   const walk *w = p;
   const tensor_iter *it = &w->block;
+  const int64_t *to_strides = iter_strides(it, 0), *from_strides = iter_strides(it, 1);
   int first = has_piece(w) ? 1 : 0;
   while (begin < end) {
     int64_t i = begin % w->n, rest = begin / w->n, n = i64_min(w->n - i, end - begin);
@@ -106,8 +109,8 @@ static void walk_range(void *p, int64_t begin, int64_t end)
     for (int k = first; k < it->n_dims; k++) {
       int64_t at = rest % it->sizes[k];
       rest /= it->sizes[k];
-      d += at * it->strides[0][k];
-      s += at * it->strides[1][k];
+      d += at * to_strides[k];
+      s += at * from_strides[k];
     }
     (first ? move_pieces : move_elems)(w, d, s, i, i + n);
     begin += n;

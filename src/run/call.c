@@ -236,7 +236,7 @@ rush_status interp_enter(call_ctx *cx, const code *c, uint32_t pc, rush_value *r
                          rush_value *result)
 {
   call_stack own, *s = cx->frames;
-  _Alignas(16) char first[FIRST_CHUNK_BYTES];
+  _Alignas(16) char first[1024]; /* often there is a stack already: only a small frame fits */
   frame *f;
 
   if (!s) {

@@ -3,7 +3,7 @@
 #include "tensor/iter.h"
 
 #define GRAIN 32768
-#define BLOCK 256
+#define BLOCK_BYTES 2048 /* of elements on their way through the stack */
 #define TILE 16
 
 /* -- Same dtype --------------------------------------------------------------------------------- */
@@ -65,9 +65,10 @@ static void loop_convert(void *p, int64_t n, char *const *ptrs, const int64_t *s
     convert_elems(a->to, ptrs[0], a->from, ptrs[1], n);
     return;
   }
-  bytes16 in[BLOCK], out[BLOCK];
-  for (int64_t at = 0; at < n; at += BLOCK) {
-    int64_t m = i64_min(BLOCK, n - at);
+  bytes16 in[BLOCK_BYTES / sizeof(bytes16)], out[BLOCK_BYTES / sizeof(bytes16)];
+  const int64_t block = BLOCK_BYTES / i64_max(tb, fb);
+  for (int64_t at = 0; at < n; at += block) {
+    int64_t m = i64_min(block, n - at);
     char *d = ptrs[0] + at * strides[0];
     const char *s = ptrs[1] + at * strides[1];
     if (!s_dense)
@@ -115,42 +116,43 @@ static void transpose_tiles(void *p, int64_t begin, int64_t end)
 {
   const transpose *t = p;
   const tensor_iter *it = t->it;
+  const int64_t *ds = iter_strides(it, 0), *ss = iter_strides(it, 1);
   for (int64_t k = begin; k < end; k++) {
     int64_t i = k % t->n_tiles0 * TILE, rest = k / t->n_tiles0;
     int64_t j = rest % t->n_tiles1 * TILE;
     rest /= t->n_tiles1;
-    char *d = it->data[0] + i * it->strides[0][0] + j * it->strides[0][t->across];
-    const char *s = it->data[1] + i * it->strides[1][0] + j * it->strides[1][t->across];
+    char *d = it->data[0] + i * ds[0] + j * ds[t->across];
+    const char *s = it->data[1] + i * ss[0] + j * ss[t->across];
     for (int dim = 1; dim < it->n_dims; dim++) {
       if (dim == t->across)
         continue;
       int64_t c = rest % it->sizes[dim];
       rest /= it->sizes[dim];
-      d += c * it->strides[0][dim];
-      s += c * it->strides[1][dim];
+      d += c * ds[dim];
+      s += c * ss[dim];
     }
-    copy_tile(t->item, d, it->strides[0][t->across], s, it->strides[1][0],
+    copy_tile(t->item, d, ds[t->across], s, ss[0],
               i64_min(TILE, it->sizes[0] - i), i64_min(TILE, it->sizes[t->across] - j));
   }
 }
 
 static int find_across(const tensor_iter *it, size_t item)
 {
-  if (it->strides[0][0] != (int64_t)item || it->strides[1][0] == (int64_t)item || it->strides[1][0] == 0 || it->sizes[0] < 4)
+  const int64_t *ds = iter_strides(it, 0), *ss = iter_strides(it, 1);
+  if (ds[0] != (int64_t)item || ss[0] == (int64_t)item || ss[0] == 0 || it->sizes[0] < 4)
     return 0;
   for (int d = 1; d < it->n_dims; d++)
-    if (it->strides[1][d] == (int64_t)item && it->sizes[d] >= 4)
+    if (ss[d] == (int64_t)item && it->sizes[d] >= 4)
       return d;
   return 0;
 }
 
-static rush_status run_same(call_ctx *cx, const tensor_iter *it, copy_arg *a)
+static rush_status run_same(call_ctx *cx, tensor_iter *it, copy_arg *a)
 {
   int across = find_across(it, a->to_bytes);
   if (!across) {
-    tensor_iter wide = *it;
-    iter_widen(&wide);
-    return iter_run(cx, &wide, GRAIN, loop_same, a);
+    iter_widen(it);
+    return iter_run(cx, it, GRAIN, loop_same, a);
   }
   transpose t = {it, a->to_bytes, across, (it->sizes[0] + TILE - 1) / TILE,
                  (it->sizes[across] + TILE - 1) / TILE};

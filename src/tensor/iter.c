@@ -20,10 +20,14 @@ bool sizes_broadcast(int na, const int64_t *a, int nb, const int64_t *b, int *n_
   return true;
 }
 
-void iter_init(tensor_iter *it, int n_dims, const int64_t *sizes)
+void iter_init(tensor_iter *it, int n_dims, const int64_t *sizes) { iter_init_far(it, n_dims, sizes, NULL); }
+
+void iter_init_far(tensor_iter *it, int n_dims, const int64_t *sizes, int64_t *far)
 {
   it->n_ops = 0;
   it->n_dims = n_dims;
+  it->pitch = n_dims ? n_dims : 1;
+  it->far = far;
   it->n_elems = 1;
   for (int i = 0; i < n_dims; i++) {
     it->sizes[i] = sizes[n_dims - 1 - i];
@@ -34,7 +38,8 @@ void iter_init(tensor_iter *it, int n_dims, const int64_t *sizes)
 void iter_add(tensor_iter *it, const rush_tensor *t)
 {
   int64_t item = (int64_t)tensor_item_bytes(t);
-  int64_t *strides = it->strides[it->n_ops];
+  int64_t *strides = iter_strides_mut(it, it->n_ops);
+  ASSERT(it->n_ops < ITER_MAX && (it->far || iter_n_strides(it->n_ops + 1, it->pitch) <= ITER_ROOM), "an operand too many");
   it->data[it->n_ops++] = t->data;
   for (int i = 0; i < it->n_dims; i++) {
     int d = t->n_dims - 1 - i;
@@ -49,7 +54,7 @@ void iter_add(tensor_iter *it, const rush_tensor *t)
 static int compare_dims(const tensor_iter *it, int a, int b)
 {
   for (int op = 0; op < it->n_ops; op++) {
-    int64_t sa = it->strides[op][a], sb = it->strides[op][b];
+    int64_t sa = iter_strides(it, op)[a], sb = iter_strides(it, op)[b];
     if (sa == 0 || sb == 0)
       continue;
     sa = sa < 0 ? -sa : sa, sb = sb < 0 ? -sb : sb;
@@ -90,8 +95,9 @@ static void swap_dims(tensor_iter *it, int a, int b)
   int64_t t = it->sizes[a];
   it->sizes[a] = it->sizes[b], it->sizes[b] = t;
   for (int op = 0; op < it->n_ops; op++) {
-    t = it->strides[op][a];
-    it->strides[op][a] = it->strides[op][b], it->strides[op][b] = t;
+    int64_t *strides = iter_strides_mut(it, op);
+    t = strides[a];
+    strides[a] = strides[b], strides[b] = t;
   }
 }
 
@@ -111,7 +117,7 @@ static void drop_ones(tensor_iter *it)
 static bool can_merge(const tensor_iter *it, int inner, int outer)
 {
   for (int op = 0; op < it->n_ops; op++)
-    if (it->strides[op][outer] != it->strides[op][inner] * it->sizes[inner])
+    if (iter_strides(it, op)[outer] != iter_strides(it, op)[inner] * it->sizes[inner])
       return false;
   return true;
 }
@@ -125,7 +131,7 @@ static void merge_dims(tensor_iter *it)
     } else if (++last != i) {
       it->sizes[last] = it->sizes[i];
       for (int op = 0; op < it->n_ops; op++)
-        it->strides[op][last] = it->strides[op][i];
+        iter_strides_mut(it, op)[last] = iter_strides(it, op)[i];
     }
   }
   it->n_dims = last + 1;
@@ -175,18 +181,20 @@ static void run_range(void *p, int64_t begin, int64_t end)
 {
   const run_arg *r = p;
   const tensor_iter *it = r->it;
+  const int64_t *strides = iter_strides(it, 0);
+  const int pitch = it->pitch;
   int64_t coord[TENSOR_MAX_DIMS], rest = begin;
   char *ptrs[ITER_MAX];
   for (int op = 0; op < it->n_ops; op++)
     ptrs[op] = it->data[op];
   int64_t inner[ITER_MAX];
   for (int op = 0; op < it->n_ops; op++)
-    inner[op] = it->strides[op][0];
+    inner[op] = strides[op * pitch];
   for (int d = 0; d < it->n_dims; d++) {
     coord[d] = rest % it->sizes[d];
     rest /= it->sizes[d];
     for (int op = 0; op < it->n_ops; op++)
-      ptrs[op] += coord[d] * it->strides[op][d];
+      ptrs[op] += coord[d] * strides[op * pitch + d];
   }
   while (begin < end) {
     int64_t n = i64_min(it->sizes[0] - coord[0], end - begin);
@@ -201,7 +209,7 @@ static void run_range(void *p, int64_t begin, int64_t end)
       bool wrap = ++coord[d] == it->sizes[d];
       int64_t by = wrap ? 1 - it->sizes[d] : 1;
       for (int op = 0; op < it->n_ops; op++)
-        ptrs[op] += by * it->strides[op][d];
+        ptrs[op] += by * strides[op * pitch + d];
       if (!wrap)
         break;
       coord[d] = 0;

@@ -351,7 +351,7 @@ static rush_status on_small_stack(const char *text, size_t n_bytes, size_t stack
   return x.st;
 }
 
-/* Deep programs on threads of 128 and 256 KB (more with sanitizers): answers or errors, and errors when very deep. */
+/* Deep programs on threads of 64, 128 and 256 KB (more with sanitizers): answers or errors, and errors when very deep. */
 static void deep_programs_do_not_overflow_small_stacks(void **state)
 {
   static const struct {
@@ -375,7 +375,7 @@ static void deep_programs_do_not_overflow_small_stacks(void **state)
     for (int depth = 10; depth <= 100000; depth *= 10) {
       char *text = deep_text(rows[i].before, rows[i].open, rows[i].middle, rows[i].close,
                              rows[i].indent && depth > 200 ? 200 : depth, rows[i].indent);
-      for (size_t kb = 128; kb <= 256; kb *= 2)
+      for (size_t kb = 64; kb <= 256; kb *= 2)
         for (size_t host = 0; host <= 64 << 20; host += 64 << 20) {
           const rush_status st = on_small_stack(text, (kb << 10) * STACK_SCALE, host);
           assert_int_not_equal(st, RUSH_EINTERNAL);
@@ -397,7 +397,7 @@ static void operators_run_on_small_stacks(void **state)
       "def f(b: bool):\n return torch.conv2d(torch.rand([1, 3, 32, 32]), torch.rand([8, 3, 3, 3]))\n"};
   (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    assert_int_equal(on_small_stack(texts[i], (size_t)STACK_SCALE << 17, 0), RUSH_OK);
+    assert_int_equal(on_small_stack(texts[i], (size_t)STACK_SCALE << 16, 0), RUSH_OK);
 }
 
 int main(void)

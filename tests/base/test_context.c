@@ -190,7 +190,7 @@ static void dig_on(digger *d, size_t thread_bytes, void *stack)
 /* A thread's own stack ends the recursion, however much the host allows; the error has the number. */
 static void recursion_ends_before_the_stack_does(void **state)
 {
-  static const size_t threads[] = {(size_t)128 << 10, (size_t)256 << 10, (size_t)1 << 20};
+  static const size_t threads[] = {(size_t)64 << 10, (size_t)128 << 10, (size_t)256 << 10, (size_t)1 << 20};
   (void)state;
   for (size_t i = 0; i < COUNT_OF(threads); i++)
     for (int k = 0; k < 2; k++) {

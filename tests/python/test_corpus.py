@@ -50,6 +50,13 @@ def test_by_the_command(command: str, corpus: pathlib.Path) -> None:
     assert len(cases) >= 323 and not failed and not slow and code == 0, "\n".join(failed + slow)
 
 
+def test_on_small_threads(command: str, corpus: pathlib.Path) -> None:
+    code, cases = verify(command, corpus, "--stack=65536")
+    failed = [f"{case['case']}: {case['why'][:300]}" for case in cases if not case["passed"]]
+    most = max(case["stack_bytes"] for case in cases)
+    assert len(cases) >= 323 and not failed and code == 0 and most <= 56 << 10, "\n".join([f"{most} bytes", *failed])
+
+
 def test_by_the_python_module(corpus: pathlib.Path, corpus_tools: pathlib.Path) -> None:
     tool = TOP / "tools" / "corpus_python.py"
     run = subprocess.run(
