@@ -209,6 +209,8 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
       return cli_usage(NULL, "--executor takes simple or specialising, not '%s'", value);
     o->executor = *value == 's' && value[1] == 'i' ? RUSH_EXECUTOR_SIMPLE : RUSH_EXECUTOR_SPECIALISING;
   }
+  if (!is_show)
+    c->load.program = cli_option(c, "--program"); /* show.c reads its own */
   c->load.copy = cli_flag(c, "--copy");
   o->no_reuse = cli_flag(c, "--no-reuse");
   c->json = cli_flag(c, "--json");
