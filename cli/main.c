@@ -1,6 +1,7 @@
 /* rushlight -- the command. */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,13 +209,16 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
       return cli_usage(NULL, "--executor takes simple or specialising, not '%s'", value);
     o->executor = *value == 's' && value[1] == 'i' ? RUSH_EXECUTOR_SIMPLE : RUSH_EXECUTOR_SPECIALISING;
   }
+  if (!is_show)
+    c->load.program = cli_option(c, "--program"); /* show.c reads its own */
   c->load.copy = cli_flag(c, "--copy");
   o->no_reuse = cli_flag(c, "--no-reuse");
   c->json = cli_flag(c, "--json");
   return 0;
 }
 
-int main(int argc, char **argv)
+/* Everything but the end: see main. */
+static int run_command(int argc, char **argv)
 {
   rush_context_options options = RUSH_CONTEXT_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
@@ -259,4 +263,18 @@ int main(int argc, char **argv)
     return code;
   }
   return cli_usage(NULL, "there is no verb '%s': run, verify, bench, profile, show, script", verb);
+}
+
+/* Output is buffered, so a full disk shows when the last of it is written: an answer that was not delivered is a failure. */
+int main(int argc, char **argv)
+{
+  int code = run_command(argc, argv);
+
+  errno = 0;
+  bool failed = fflush(stdout) != 0;
+  if (!failed && !ferror(stdout))
+    return code;
+  fprintf(stderr, "rushlight: standard output could not be written%s%s\n", failed && errno ? ": " : "",
+          failed && errno ? strerror(errno) : "");
+  return code == EXIT_OK || code == EXIT_NEGATIVE ? EXIT_REFUSED : code;
 }

@@ -173,12 +173,12 @@ static int write_page(const char *path, const char *data, size_t n)
   fwrite(html_page_head, 1, sizeof html_page_head, f);
   put_escaped(f, data, n);
   fwrite(html_page_tail, 1, sizeof html_page_tail, f);
-  bool ok = fflush(f) == 0 && !ferror(f);
-  if (path)
-    ok = fclose(f) == 0 && ok;
-  if (ok)
+  if (!path)
+    return EXIT_OK; /* main looks after standard output */
+  bool ok = !ferror(f);
+  if (fclose(f) == 0 && ok)
     return EXIT_OK;
-  fprintf(stderr, "rushlight show: cannot write '%s'\n", path ? path : "the page");
+  fprintf(stderr, "rushlight show: cannot write '%s'\n", path);
   return EXIT_REFUSED;
 }
 

@@ -41,6 +41,22 @@ static int check(cli *c, rush_module *m)
   return ok ? EXIT_OK : EXIT_NEGATIVE;
 }
 
+/* `--program NAME` chooses a program, `--program` alone is a view: a word behind it is a name if another word is the MODEL. */
+static const char *program_name(cli *c)
+{
+  int n_words = 0;
+
+  for (int i = 0; i < c->argc; i++) {
+    if (strncmp(c->argv[i], "--program=", 10) == 0)
+      return cli_option(c, "--program");
+    n_words += c->argv[i][0] != '-';
+  }
+  for (int i = 0; n_words > 1 && i + 1 < c->argc; i++)
+    if (strcmp(c->argv[i], "--program") == 0 && c->argv[i + 1][0] != '-')
+      return cli_option(c, "--program");
+  return NULL;
+}
+
 /* --html [--profile]: what follows the model are a call's arguments then. */
 static int show_page(cli *c, const char *path, bool is_profiled)
 {
@@ -50,6 +66,7 @@ static int show_page(cli *c, const char *path, bool is_profiled)
   call_args a = {0};
   int code;
 
+  c->load.program = cli_option(c, "--program"); /* the view of that name does not go with --html */
   if (c->argc < 1 || (c->argc > 1 && !is_profiled))
     return cli_usage("show", "--html takes one model file; with --profile also the arguments of a call");
   if (!call_parse(c, "show", &a, &code))
@@ -84,6 +101,7 @@ int cli_show(cli *c)
   if (path || is_profiled)
     return cli_usage("show", "--output and --profile go with --html");
   const char *method = cli_option(c, "--method");
+  c->load.program = program_name(c);
   for (size_t i = 0; i < sizeof views / sizeof *views; i++)
     if (cli_flag(c, views[i].flag))
       what = views[i].what;

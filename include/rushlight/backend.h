@@ -134,7 +134,8 @@ typedef struct rush_pass_def {
    * to come before it, which sees all nodes, has less. */
   int32_t order;
   /* Called for the graph of every function that is compiled, never by two threads on one graph.  A failure
-   * becomes that of the call. */
+   * becomes that of the call.  Afterwards the graph is verified: a broken one, or one that takes or gives something
+   * else than the function, is an error that names the pass. */
   rush_status (*run)(rush_pass *pass, void *user);
   void *user;
 } rush_pass_def;

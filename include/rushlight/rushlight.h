@@ -427,8 +427,9 @@ typedef struct rush_load_options {
   bool copy;        /* read the file into memory instead of mapping it: for a file that may change while it is open */
   bool meta;        /* tensors have sizes and no data (rush_tensor_is_meta): nothing of them is read */
   const char *name; /* for messages, where there is no path */
+  const char *program; /* of a torch.export package with several programs; NULL: "model", or the only one */
 } rush_load_options;
-#define RUSH_LOAD_OPTIONS_INIT {sizeof(rush_load_options), false, false, false, NULL}
+#define RUSH_LOAD_OPTIONS_INIT {sizeof(rush_load_options), false, false, false, NULL, NULL}
 
 /* A TorchScript or torch.export archive from a path (mapped; its tensors are used in place). */
 RUSH_API rush_status rush_module_load(rush_context *c, const char *path, const rush_load_options *options,

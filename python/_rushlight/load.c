@@ -3,7 +3,7 @@
 
 PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
 {
-  static char *names[] = {"source", "check_full", "copy", "name", "type", "meta", NULL};
+  static char *names[] = {"source", "check_full", "copy", "name", "type", "meta", "program", NULL};
   py_state *st = PyModule_GetState(m);
   rush_load_options options = RUSH_LOAD_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
@@ -13,7 +13,8 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
   rush_status status;
   Py_buffer b;
 
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzOp", names, &source, &full, &copy, &options.name, &type, &meta))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzOpz", names, &source, &full, &copy, &options.name, &type, &meta,
+                                   &options.program))
     return NULL;
   if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type)) {
     PyErr_Format(PyExc_TypeError, "load(): expected a subclass of Module as `type`, not %R", type);

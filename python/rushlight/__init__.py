@@ -125,6 +125,7 @@ def load(
     *,
     check_full: bool = False,
     copy: bool = False,
+    program: str | None = None,
 ) -> _ScriptModule:
     """Open a TorchScript (.pt) or torch.export (.pt2) archive.
 
@@ -132,8 +133,9 @@ def load(
     device they were on, or with `map_location="meta"` are not read: then they have sizes only. Other devices are refused.
     The values of `_extra_files` become the contents of the archive's files of these names. `check_full` checks the CRC of
     every record; `copy` reads the file into memory instead of mapping it, for a file that may change while it is open.
+    `program` names one of the programs of a torch.export package that holds several.
     """
-    options = {"check_full": check_full, "copy": copy, "type": _module_class()}
+    options = {"check_full": check_full, "copy": copy, "program": program, "type": _module_class()}
     module: _ScriptModule = archives.load(f, map_location, _extra_files, options)
     return module
 

@@ -15,6 +15,7 @@ static rush_status read_options(archive_source *from, const rush_load_options *o
     from->copy = o->copy;
     from->meta = o->meta;
     from->name = o->name;
+    from->program = o->program;
   }
   return RUSH_OK;
 }

@@ -38,7 +38,6 @@ rush_status rush_plugin_load(rush_context *c, const char *path, rush_error *err)
   }
   memcpy(&entry, &symbol, sizeof entry); /* C has no cast from an object's pointer to a function's */
   rush_status st = entry(rush_backend(*abi), cx.ctx, err); /* stays loaded: the context may hold pointers into it */
-  if (st != RUSH_OK && err && err->status == RUSH_OK)
-    return error_set(err, st, "%s failed without a reason", path);
-  return st;
+
+  return error_of_callback(err, st, "%s", path);
 }

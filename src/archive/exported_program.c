@@ -277,8 +277,44 @@ static void read_call_graph(ex_reader *r, model_parts *p)
   }
 }
 
+/* The schema that PyTorch 2.13 writes (torch/_export/serde/schema.py).  A major number changes when old readers would go
+ * wrong; a minor one when something is added.  0.0, also when the field is missing: a program without a version, written
+ * by hand; PyTorch accepts the number, too. */
+#define SCHEMA_MAJOR 8
+#define SCHEMA_MINOR 20
+
+static void check_version(ex_reader *r, str raw)
+{
+  int64_t major = 0, minor = 0;
+  str key;
+  json j;
+
+  if (!raw.p)
+    return;
+  json_init_at(&j, r->s, &r->in, raw);
+  for (json_begin_object(&j); json_next_key(&j, &key);) {
+    if (str_is(key, "major"))
+      major = json_int(&j);
+    else if (str_is(key, "minor"))
+      minor = json_int(&j);
+    else
+      json_skip(&j);
+  }
+  if (major != SCHEMA_MAJOR && (major != 0 || minor != 0))
+    session_fail_status(r->s, RUSH_EUNSUPPORTED, "RuntimeError", NULL,
+                        "%s: Serialized schema version SchemaVersion(major=%lld, minor=%lld) does not match our current schema version "
+                        "(%d, %d).",
+                        r->in.place, (long long)major, (long long)minor, SCHEMA_MAJOR, SCHEMA_MINOR);
+  if (major == SCHEMA_MAJOR && minor > SCHEMA_MINOR)
+    context_warn(r->s->cx->ctx,
+                 session_printf(r->s, "%s: schema version %lld.%lld is newer than %d.%d, the newest that is known here: what it adds "
+                                      "is ignored",
+                                r->in.place, (long long)major, (long long)minor, SCHEMA_MAJOR, SCHEMA_MINOR));
+}
+
 static void split_model(ex_reader *r, model_parts *p)
 {
+  str version = {0};
   const part graph[] = {{.name = "inputs", .raw = &p->inputs},
                         {.name = "outputs", .raw = &p->outputs},
                         {.name = "nodes", .raw = &p->nodes},
@@ -291,12 +327,14 @@ static void split_model(ex_reader *r, model_parts *p)
                          {.name = "module_call_graph", .raw = &p->call_graph}};
   const part root[] = {{.name = "graph_module", .inside = module, .n_inside = COUNT_OF(module)},
                        {.name = "range_constraints", .raw = &p->ranges},
-                       {.name = "guards_code", .raw = &p->guards}};
+                       {.name = "guards_code", .raw = &p->guards},
+                       {.name = "schema_version", .raw = &version}};
   json j;
 
   json_init(&j, r->s, &r->in);
   split_object(&j, root, COUNT_OF(root));
   json_end(&j);
+  check_version(r, version);
   need_part(r, p->call_graph, "module_call_graph");
   need_part(r, p->inputs, "inputs");
   need_part(r, p->outputs, "outputs");
@@ -733,15 +771,10 @@ static void finish_function(ex_reader *r, const type *cls, ir_value *const *outs
 
 static void free_scope(void *scope) { table_free(&((ex_scope *)scope)->values); }
 
-static void begin(ex_reader *r, session *s, zip_archive *z, module *m)
+static void begin(ex_reader *r, session *s, zip_archive *z, str program, module *m)
 {
-  const zip_entry *e = zip_find(z, "models/model.json");
+  const zip_entry *e = zip_need(s, z, session_printf(s, "models/%.*s.json", (int)program.len, program.p));
 
-  if (!e)
-    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
-                        "%s: models/model.json is missing; exported programs of PyTorch before 2.7, in another layout, "
-                        "are not supported",
-                        z->map->name);
   *r = (ex_reader){.s = s, .zip = z, .m = m, .in = zip_input(s, z, e), .autocast = -1};
   r->program = program_new(s, s->cx->ctx);
   m->program = r->program; /* released with the module, also when loading fails */
@@ -776,17 +809,17 @@ static void read_trees(ex_reader *r, const model_parts *p)
   name_leaves(r);
 }
 
-void exported_program_load(session *s, zip_archive *z, module *m)
+void exported_program_load(session *s, zip_archive *z, str program, module *m)
 {
   ex_reader *r = session_new(s, ex_reader);
   model_parts *p = session_new(s, model_parts);
   table *weights = new_table(s), *slots = new_table(s), *leaves = new_table(s);
   uint32_t n_specs, n_outs;
 
-  begin(r, s, z, m);
-  read_config(r, "data/weights/", "model_weights_config.json", weights);
-  read_config(r, "data/constants/", "model_constants_config.json", weights);
+  begin(r, s, z, program, m);
   split_model(r, p);
+  read_config(r, "data/weights/", session_printf(s, "%.*s_weights_config.json", (int)program.len, program.p), weights);
+  read_config(r, "data/constants/", session_printf(s, "%.*s_constants_config.json", (int)program.len, program.p), weights);
   read_trees(r, p);
   input_spec *specs = read_input_specs(r, p->input_specs, &n_specs);
   type *cls = make_class(r, specs, n_specs, weights, slots);

@@ -5,7 +5,10 @@
 #include "archive/module.h"
 #include "formats/zip.h"
 
-/* Fills program, object, format and exported of `m`. */
-void exported_program_load(session *s, zip_archive *z, module *m);
+/* The name of the program to open: the one that is wanted, or with NULL "model" or the only one.  Borrowed from z or the
+ * caller.  Leaves the session when there is none, or there are several to choose from (exported_package.c). */
+str exported_choose(session *s, const zip_archive *z, const char *program);
+/* Fills program, object, format and exported of `m` from the program of that name. */
+void exported_program_load(session *s, zip_archive *z, str program, module *m);
 
 #endif

@@ -164,12 +164,20 @@ static void load_text(session *s, const mapping *map, module *m)
   m->format = RUSH_FORMAT_TORCHSCRIPT;
 }
 
+_Noreturn static void refuse_program(session *s, const mapping *map, const char *program)
+{
+  session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                      "%s: program '%s' cannot be chosen: only packages of torch.export hold several programs", map->name, program);
+}
+
 static void load_body(session *s, void *arg)
 {
   load_job *job = arg;
   mapping *map = open_source(s, job->from);
 
   if (is_python(map->name)) {
+    if (job->from->program)
+      refuse_program(s, map, job->from->program);
     load_text(s, map, job->m);
     return;
   }
@@ -183,8 +191,12 @@ static void load_body(session *s, void *arg)
     zip_check(s, z);
   if (job->from->meta && (!zip_find(z, "data.pkl") || zip_find(z, "model.json")))
     session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "%s: only TorchScript of PyTorch 1.4 or newer loads without its data", map->name);
-  if (zip_find(z, "models/model.json") || zip_find(z, "archive_format") || zip_find_name(z, STR("serialized_exported_program.json")))
-    exported_program_load(s, z, job->m);
+  const bool is_exported = zip_find(z, "models/model.json") || zip_find(z, "archive_format") ||
+                           zip_find_name(z, STR("serialized_exported_program.json"));
+  if (job->from->program && !is_exported)
+    refuse_program(s, map, job->from->program);
+  if (is_exported)
+    exported_program_load(s, z, exported_choose(s, z, job->from->program), job->m);
   else if (zip_find(z, "model.json") || (zip_find(z, "data.pkl") && (zip_find(z, "constants.pkl") || has_code(z))))
     torchscript_load(s, z, job->from->meta, job->m);
   else if (zip_find(z, "data.pkl"))

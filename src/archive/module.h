@@ -35,6 +35,7 @@ typedef struct archive_source {
   int (*read)(void *user, uint64_t offset, void *buffer, size_t n);
   void *user;
   const char *name; /* for messages; NULL: the path, or "archive" */
+  const char *program; /* of several exported ones; NULL: "model", or the only one */
   bool check_full, copy, meta;
 } archive_source;
 

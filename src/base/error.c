@@ -201,3 +201,25 @@ void error_move(rush_error *to, rush_error *from)
   *to = *from;
   *from = (rush_error)RUSH_ERROR_INIT;
 }
+
+rush_status error_of_callback(rush_error *err, rush_status st, const char *fmt, ...)
+{
+  if (st == RUSH_OK) {
+    if (err && err->status != RUSH_OK)
+      rush_error_clear(err);
+    return st;
+  }
+  const bool is_known = st > RUSH_OK && st <= RUSH_EINTERNAL;
+  if (is_known && (!err || err->status != RUSH_OK))
+    return st;
+  va_list ap;
+  va_start(ap, fmt);
+  char *who = format(fmt, ap);
+  va_end(ap);
+  if (is_known)
+    error_set(err, st, "%s failed without a reason (%s)", who ? who : "a callback", rush_status_name(st));
+  else
+    st = error_set(err, RUSH_ERAISED, "%s returned %d, which is no status", who ? who : "a callback", (int)st);
+  free(who);
+  return st;
+}

@@ -25,6 +25,9 @@ rush_status error_nomem(rush_error *err);
 void error_prefix(rush_error *err, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* Append text to the traceback (innermost frame first; the interpreter formats whole). */
 void error_add_traceback(rush_error *err, const char *text);
+/* Settle what a callback from outside returned.  RUSH_OK: clear what it left in err.  A failure without an error: set one
+ * that names the callback (fmt: "the pass pw::group").  A number that is no status: RUSH_ERAISED.  Returns the status. */
+rush_status error_of_callback(rush_error *err, rush_status st, const char *fmt, ...) RUSH_PRINTF(3, 4);
 /* *to = *from, then *from is empty.  What *to held is cleared. */
 void error_move(rush_error *to, rush_error *from);
 

@@ -285,6 +285,8 @@ const type *ir_parse_type(session *s, type_store *ts, const char *text);
 bool ir_node_fits_schema(const ir_node *n, const schema *sc);
 /* Leaves the session naming the first broken rule (and `pass`, when not NULL): RUSH_EINTERNAL, as we made the graph. */
 void ir_verify(session *s, const ir_graph *g, const char *pass);
+/* The same law for what a pass from outside made of `before`, whose inputs and outputs it has to keep: RUSH_ERAISED. */
+void ir_verify_pass(session *s, const ir_graph *g, const ir_graph *before, const char *pass);
 /* The same law for a graph that was read or that a caller edited: RUSH_EARGUMENT. */
 void ir_check(session *s, const ir_graph *g, const char *what);
 

@@ -19,11 +19,13 @@ _Noreturn static void broken(const verifier *v, const ir_node *n, const char *ru
   text_buf t;
 
   text_init(&t, v->s->cx->ctx);
-  if (n && n->kind != IR_RETURN && n->kind != IR_PARAM)
+  if (n && n->kind != IR_RETURN && n->kind != IR_PARAM) {
+    text_puts(&t, "\n");
     ir_print_node(&t, n);
+  }
   char *text = session_take_text(v->s, &t);
 
-  session_fail_status(v->s, v->blame, "RuntimeError", NULL, "%s%sthe graph is broken: %s\n%s",
+  session_fail_status(v->s, v->blame, "RuntimeError", NULL, "%s%sthe graph is broken: %s%s",
                       v->pass ? v->pass : "", v->pass ? ": " : "", rule, text);
 }
 
@@ -415,15 +417,45 @@ static void check_block(const verifier *v, const ir_block *b)
   }
 }
 
-static void verify(session *s, const ir_graph *g, const char *pass, rush_status blame)
+/* True if a function's caller may go on as if the type were still `before`. */
+static bool is_kept(const type *now, const type *before)
+{
+  return type_equal(now, before) || fits(now, before) || type_is_subtype(now, before) || type_is_subtype(before, now) ||
+         (is_number(now) && is_number(before));
+}
+
+static void check_signature(const verifier *v, const ir_block *now, const ir_block *before)
+{
+  const uint32_t n_inputs = ir_block_n_inputs(before), n_outputs = ir_block_n_outputs(before);
+
+  if (ir_block_n_inputs(now) != n_inputs)
+    broken(v, NULL, "it has another number of inputs than the function");
+  if (ir_block_n_outputs(now) != n_outputs)
+    broken(v, NULL, "it has another number of outputs than the function");
+  for (uint32_t i = 0; i < n_inputs; i++)
+    if (!is_kept(ir_block_input(now, i)->type, ir_block_input(before, i)->type))
+      broken(v, NULL, "an input has another type than the function's");
+  for (uint32_t i = 0; i < n_outputs; i++)
+    if (!is_kept(ir_block_output(now, i)->type, ir_block_output(before, i)->type))
+      broken(v, ir_block_output(now, i)->node, "it gives another type than the function");
+}
+
+static void verify(session *s, const ir_graph *g, const ir_graph *before, const char *pass, rush_status blame)
 {
   verifier v = {.s = s, .pass = pass, .blame = blame, .g = g, .seen = session_array(s, uint8_t, g->next_id / 8 + 1)};
 
   if (g->block->owner || g->block->graph != g)
     broken(&v, NULL, "the graph's block does not know it");
   check_block(&v, g->block);
+  if (before)
+    check_signature(&v, g->block, before->block);
 }
 
-void ir_verify(session *s, const ir_graph *g, const char *pass) { verify(s, g, pass, RUSH_EINTERNAL); }
+void ir_verify(session *s, const ir_graph *g, const char *pass) { verify(s, g, NULL, pass, RUSH_EINTERNAL); }
 
-void ir_check(session *s, const ir_graph *g, const char *what) { verify(s, g, what, RUSH_EARGUMENT); }
+void ir_verify_pass(session *s, const ir_graph *g, const ir_graph *before, const char *pass)
+{
+  verify(s, g, before, pass, RUSH_ERAISED);
+}
+
+void ir_check(session *s, const ir_graph *g, const char *what) { verify(s, g, NULL, what, RUSH_EARGUMENT); }

@@ -392,8 +392,8 @@ static rush_status bind_result(call_ctx *cx, const schema *sc, uint32_t i, rush_
   text_buf want;
   text_init(&want, cx->ctx);
   type_print_annotation(&want, sc->returns[i].type);
-  rush_status st = error_set(cx->err, RUSH_EINTERNAL, "the kernel of %s must give a %s as result %u", sc->name,
-                             text_str(&want), i);
+  rush_status st = call_fail(cx, "the kernel of %s must give a %s as result %u%s", sc->name, text_str(&want), i,
+                             value_is_none(*result) ? ", and gave nothing" : "");
   text_free(&want);
   return st;
 }
@@ -423,12 +423,11 @@ static rush_status kernel_outside(rush_call *call)
 {
   if (call->state && call->state->body && needs_interpreter(call))
     return call->state->run(call, call->state->body);
+  rush_error *err = call->cx->err;
   rush_status st = call->op->outside->kernel(call);
-  if (st == RUSH_OK)
-    return bind_results(call->cx, call->op->schema, call->results);
-  if (call->cx->err && call->cx->err->status == RUSH_OK)
-    call_fail(call->cx, "%s failed without a reason", call->op->schema->name);
-  return st;
+  if (UNLIKELY(st != RUSH_OK || (err && err->status != RUSH_OK)))
+    st = error_of_callback(err, st, "the kernel of %s", call->op->schema->name);
+  return st == RUSH_OK ? bind_results(call->cx, call->op->schema, call->results) : st;
 }
 
 static const char *kept(session *s, registry *r, const char *text)

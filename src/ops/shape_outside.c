@@ -321,8 +321,7 @@ static void ask(rush_shape *q)
   rush_status st = q->o->outside->shape_fn(q, q->o->outside->user);
 
   session_check(q->s, q->failed);
-  if (st != RUSH_OK)
-    session_fail_status(q->s, RUSH_ERAISED, NULL, NULL, "the shape function of %s failed without a reason", q->o->schema->name);
+  session_check(q->s, error_of_callback(q->s->cx->err, st, "the shape function of %s", q->o->schema->name));
   need_results_before(q->s, q, q->o->schema->n_returns);
 }
 

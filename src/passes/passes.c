@@ -1,6 +1,7 @@
 /* passes/passes.c -- the row of registered passes, and running them. */
 #include "passes/passes.h"
 
+#include "base/error.h"
 #include "base/threads.h"
 
 #define MOST_PASSES 64
@@ -94,10 +95,8 @@ ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report)
   for (uint32_t i = 0; i < n; i++) {
     const rush_pass_def *def = &row->defs[row->in_order[i]];
 
-    session_check(s, def->run(&p, def->user));
-#ifndef NDEBUG
-    ir_verify(s, own, def->name);
-#endif
+    session_check(s, error_of_callback(s->cx->err, def->run(&p, def->user), "the pass %s", def->name));
+    ir_verify_pass(s, own, g, def->name);
   }
   return session_keep(s, own);
 }

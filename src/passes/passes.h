@@ -2,7 +2,7 @@
  *
  * A context has a row of passes, registered from outside through backend.h, Rushlight's own compiler's among
  * them.  They run, in order, over a copy of a function's graph when its code is made; the canonical graph
- * stays.  After each one the graph is verified in debug builds.  One header: a pass is a file of its own, and
+ * stays.  After each one the graph is verified.  One header: a pass is a file of its own, and
  * what it needs of another stands here. */
 #ifndef RUSH_PASSES_PASSES_H
 #define RUSH_PASSES_PASSES_H

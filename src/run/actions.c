@@ -33,6 +33,8 @@ COLD static rush_status fail_results(call_ctx *cx, const site *s, rush_value *re
     value_release(results[i]);
     results[i] = value_none();
   }
+  if (s->op->outside)
+    return call_fail(cx, "the kernel of %s gave no result, or one of another type than its node has", s->op->schema->name);
   return fail_type(cx, "a result of", s->op->schema->name);
 }
 

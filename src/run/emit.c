@@ -596,7 +596,7 @@ static void emit_node(coder *e, const ir_node *n)
 
   set_place(e, n);
   emit_by_kind(e, n);
-  if (n->n_blocks == 0 && e->n_sites > n_sites && is_source(n))
+  if ((n->n_blocks == 0 || (n->kind == IR_OP && n->op->outside)) && e->n_sites > n_sites && is_source(n))
     check_results(e, n);
   put_checks(e, n->outputs, n->n_outputs, is_source(n));
 }

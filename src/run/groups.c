@@ -49,8 +49,10 @@ void groups_prepare(session *s, code *c, const group_site *list)
       st->state->body = body;
     }
     if (def->prepare)
-      session_check(s, def->prepare(c->ctx, (const rush_node *)(const void *)g->node, def->user, &st->state->user,
-                                    s->cx->err));
+      session_check(s, error_of_callback(s->cx->err,
+                                         def->prepare(c->ctx, (const rush_node *)(const void *)g->node, def->user,
+                                                      &st->state->user, s->cx->err),
+                                         "preparing %s", st->op->schema->name));
   }
 }
 

@@ -130,11 +130,12 @@ static void test_careless_kernels(void **state)
   assert_int_equal(add(c, "example::neg(Tensor x) -> Tensor", uses_others, &err), RUSH_OK);
   rush_value x = floats(c, (float[]){1}, 1), y;
   size_t n;
-  assert_int_equal(rush_op_call(c, "example::wrong", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_EINTERNAL);
+  assert_int_equal(rush_op_call(c, "example::wrong", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_ERAISED);
   assert_string_equal(err.message, "the kernel of example::wrong must give a Tensor as result 0");
-  assert_int_equal(rush_op_call(c, "example::nothing", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_EINTERNAL);
+  assert_int_equal(rush_op_call(c, "example::nothing", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_ERAISED);
+  assert_string_equal(err.message, "the kernel of example::nothing must give a Tensor as result 0, and gave nothing");
   assert_int_equal(rush_op_call(c, "example::silent", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_ERAISED);
-  assert_string_equal(err.message, "example::silent failed without a reason");
+  assert_string_equal(err.message, "the kernel of example::silent failed without a reason (raised)");
   rush_error_clear(&err);
   assert_int_equal(rush_op_call(c, "example::neg", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_OK);
   assert_true(*(const float *)rush_tensor_data(y.as.tensor) == -1);

@@ -71,6 +71,44 @@ def test_show_check_names_operators_that_cannot_run(run, tmp_path: pathlib.Path)
     assert "nobody::does" in run("show", str(other), "--check", code=1).stdout
 
 
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["run", DIGITS, "zeros(1,1,8,8)"],
+        ["run", DIGITS, "zeros(1,1,8,8)", "--json"],
+        ["show", LIFE],
+        ["show", LIFE, "--code", "--json"],
+        ["show", LIFE, "--check"],
+        ["show", LIFE, "--html"],
+        ["profile", DIGITS, "zeros(1,1,8,8)", "--calls=1"],
+        ["bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.01"],
+        ["script", str(TOP / "tests" / "script" / "programs" / "chains.py")],
+        ["--help"],
+        ["--version"],
+    ],
+    ids=" ".join,
+)
+def test_a_full_disk_is_a_failure(command: str, args: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([command, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 3 and "rushlight: standard output could not be written" in done.stderr
+
+
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["show", LIFE, "--html", "--output=/dev/full"],
+        ["profile", DIGITS, "zeros(1,1,8,8)", "--calls=1", "--output=/dev/full"],
+        ["script", str(TOP / "tests" / "script" / "programs" / "chains.py"), "--output=/dev/full"],
+    ],
+    ids=" ".join,
+)
+def test_a_file_on_a_full_disk_is_a_failure(run, args: list[str]) -> None:
+    assert "/dev/full" in run(*args, code=3).stderr
+
+
 def test_bench(run) -> None:
     got = json.loads(run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.05", "--json").stdout)
     assert 0 < got["min"] <= got["median"] <= got["max"] and got["calls"] >= 5 and got["peak_bytes"] > 0

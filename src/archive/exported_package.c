@@ -1,0 +1,135 @@
+/* archive/exported_package.c -- which program of a .pt2 package is opened.
+ *
+ * A package holds programs (models/NAME.json), machine code that AOTInductor compiled of programs
+ * (data/aotinductor/NAME/), or both.  torch.export.save writes one program, "model"; torch.export.load opens that one.
+ * A single program of another name is opened as well.  Of several the caller chooses: guessing could run the wrong one. */
+#include "archive/exported_program.h"
+
+#define MODELS "models/"
+#define COMPILED "data/aotinductor/"
+#define ARCHIVE_VERSION "0" /* of the package's layout, in the record archive_version */
+
+static bool starts_with(str s, str with) { return s.len >= with.len && memcmp(s.p, with.p, with.len) == 0; }
+
+/* The record's program, or "" if it is none's. */
+static str program_of(const zip_entry *e)
+{
+  const str begin = STR(MODELS), end = STR(".json");
+
+  if (!e->in_root || e->path.len <= begin.len + end.len || !starts_with(e->path, begin) ||
+      memcmp(e->path.p + e->path.len - end.len, end.p, end.len) != 0)
+    return (str){0};
+  return (str){e->path.p + begin.len, e->path.len - begin.len - end.len};
+}
+
+/* The name of what AOTInductor compiled, or "" if the record is no part of that. */
+static str compiled_of(const zip_entry *e)
+{
+  const str begin = STR(COMPILED);
+
+  if (!e->in_root || e->path.len <= begin.len || !starts_with(e->path, begin))
+    return (str){0};
+  str name = {e->path.p + begin.len, e->path.len - begin.len};
+  const char *slash = memchr(name.p, '/', name.len);
+  return (str){name.p, slash ? (size_t)(slash - name.p) : name.len};
+}
+
+typedef struct package {
+  uint32_t n_programs;
+  str first;    /* program */
+  str compiled; /* "": there is nothing compiled */
+  bool has_wanted, has_compiled_wanted;
+} package;
+
+static package look(const zip_archive *z, str wanted)
+{
+  package p = {0};
+
+  for (uint32_t i = 0; i < z->n_entries; i++) {
+    str program = program_of(&z->entries[i]), compiled = compiled_of(&z->entries[i]);
+
+    if (program.len) {
+      p.n_programs++;
+      p.first = p.first.len ? p.first : program;
+      p.has_wanted |= str_eq(program, wanted);
+    } else if (compiled.len) {
+      p.compiled = p.compiled.len ? p.compiled : compiled;
+      p.has_compiled_wanted |= str_eq(compiled, wanted);
+    }
+  }
+  return p;
+}
+
+static const char *list_programs(session *s, const zip_archive *z)
+{
+  const char *between = "";
+  text_buf t;
+
+  text_init(&t, s->cx->ctx);
+  for (uint32_t i = 0; i < z->n_entries; i++) {
+    str program = program_of(&z->entries[i]);
+    if (!program.len)
+      continue;
+    text_printf(&t, "%s'%.*s'", between, (int)program.len, program.p);
+    between = ", ";
+  }
+  return session_take_text(s, &t);
+}
+
+_Noreturn static void refuse_compiled(session *s, const zip_archive *z, str name)
+{
+  session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
+                      "%s: '%.*s' is an AOTInductor package: machine code that PyTorch compiled for one kind of machine, which needs "
+                      "PyTorch's own libraries; save the program itself with torch.export.save",
+                      z->map->name, (int)name.len, name.p);
+}
+
+/* There is no program in the archive at all. */
+_Noreturn static void refuse_empty(session *s, const zip_archive *z, const package *p)
+{
+  if (p->compiled.len)
+    refuse_compiled(s, z, p->compiled);
+  if (zip_find_name(z, STR("serialized_exported_program.json")))
+    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "%s: models/model.json is missing; exported programs of PyTorch before 2.7, in another layout, are not "
+                        "supported: open it with that PyTorch and save it with a newer one",
+                        z->map->name);
+  session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: the package holds no program: there is no record models/NAME.json",
+                      z->map->name);
+}
+
+static void check_archive_version(session *s, const zip_archive *z)
+{
+  const zip_entry *e = zip_find(z, "archive_version");
+
+  if (!e)
+    return;
+  str version = zip_read(s, z, e, NULL);
+  if (!str_eq(version, STR(ARCHIVE_VERSION)))
+    session_fail_status(s, RUSH_EUNSUPPORTED, "ValueError", NULL,
+                        "%s: Saved archive version %.*s does not match our current archive version %s.", z->map->name,
+                        (int)(version.len < 40 ? version.len : 40), version.p, ARCHIVE_VERSION);
+}
+
+str exported_choose(session *s, const zip_archive *z, const char *program)
+{
+  const str wanted = str_of(program ? program : "model");
+  package p = look(z, wanted);
+
+  check_archive_version(s, z);
+  if (p.has_wanted)
+    return wanted;
+  if (program && p.has_compiled_wanted)
+    refuse_compiled(s, z, wanted);
+  if (p.n_programs == 0)
+    refuse_empty(s, z, &p);
+  if (program)
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s: there is no program '%s': the package holds %s", z->map->name, program,
+                        list_programs(s, z));
+  if (p.n_programs > 1)
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "%s holds %u programs, %s, and none of them is 'model': choose one (--program NAME; program=NAME; "
+                        "rush_load_options.program)",
+                        z->map->name, p.n_programs, list_programs(s, z));
+  return p.first;
+}
