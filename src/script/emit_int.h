@@ -157,6 +157,7 @@ ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit); /*
 bool em_has_method(emitter *e, const char *name, const type *self);
 
 /* -- Sugared values (sugar.c) -- */
+bool em_one_of(const char *name, const char *const *names, size_t n);
 static inline sugared sugar_value(ir_value *v) { return (sugared){.kind = SUGAR_VALUE, .as.value = v}; }
 const char *em_sugar_name(emitter *e, const sugared *v); /* for messages */
 ir_value *em_as_value(emitter *e, const sugared *v);     /* leaves when it is no value */
@@ -190,8 +191,11 @@ void em_ignored_block(emitter *e, const ast_stmt *st);
 
 void em_refuse_params(session *s, const ast_def *d);
 void em_refuse_body(session *s, const ast_def *d);
-/* Comments with types that Python code may not have beside its signature's: PyTorch looks at lines, not at what they are in. */
-void em_refuse_type_lines(session *s, const ast_def *d);
+
+/* -- Signatures in comments (comments.c) -- */
+bool script_has_type_lines(const source *src);
+/* Give the parameters and the result of d (of parse_def_skipped) the types of its type comments; leaves for those that PyTorch refuses. */
+void script_apply_type_lines(session *s, program *p, ast_def *d, bool is_method);
 
 /* -- Expressions (emit_expr.c, emit_literal.c, emit_index.c) -- */
 sugared em_sugared(emitter *e, const ast_expr *x, const type *hint);

@@ -250,6 +250,9 @@ static void join_variable(emitter *e, const source_range *branch_at, frame *cons
     }
   }
   for (int i = 0; i < 2; i++) {
+    const variable *v = em_find_var_here(branch[i], name);
+    if (!t[i] && v && v->sugar && !em_find_var(e->frame, name))
+      return; /* a slice, a function ...: unknown behind the branches */
     if (!t[i]) {
       set_error(e, branch_at, name, session_printf(e->s, "%s is not defined in the %s branch", name,
                                                    i ? "false" : "true"));

@@ -19,6 +19,7 @@ typedef struct line_index { /* where a source's lines start */
   const source *src;
   uint32_t *starts;
   uint32_t n;
+  bool has_types; /* in comments */
   struct line_index *next;
 } line_index;
 
@@ -499,6 +500,7 @@ static const line_index *lines_of(session *s, host_unit *u, const source *src)
   for (const char *p = src->text; (p = memchr(p, '\n', src->len - (size_t)(p - src->text))); p++)
     x->starts[++x->n] = (uint32_t)(p + 1 - src->text);
   x->n++;
+  x->has_types = src->by_function && script_has_type_lines(src);
   x->src = src;
   x->next = u->lines;
   u->lines = x;
@@ -549,12 +551,10 @@ static void compile_body(session *s, function *f)
   hf->memo = memo;
   session_defer(s, free_memo, hf);
   ast_def *d = hf->tree        ? hf->tree
-               : hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0)
-                               : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES : 0);
+               : hf->drop_body ? parse_def_head(s, hf->src, hf->start, PARSE_LIVE)
+                               : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES | PARSE_LIVE : 0);
   if (hf->drop_body)
     replace_body(s, hf, d);
-  else if (!hf->tree)
-    em_refuse_type_lines(s, d);
   script_emit_function(s, f, d, &hf->names);
 }
 
@@ -571,6 +571,17 @@ static resolver names_of(host_function *hf)
                     .is_live = true};
 }
 
+/* The signature of the function on or below a line, with what comments say of its types. */
+static const ast_def *read_head(session *s, host_unit *u, const source *src, uint32_t line, bool is_method)
+{
+  uint32_t start = find_def(s, u, src, line);
+  if (!lines_of(s, u, src)->has_types)
+    return parse_def_head(s, src, start, src->by_function ? PARSE_LIVE : 0);
+  ast_def *d = parse_def_skipped(s, src, start, PARSE_LIVE);
+  script_apply_type_lines(s, u->p, d, is_method);
+  return d;
+}
+
 function *script_host_define(session *s, program *p, const rush_function_def *def)
 {
   host_unit *u = unit_of(p);
@@ -585,7 +596,7 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   hf->drop_body = def->drop_body ? keep_text(s, u, def->drop_body) : NULL;
   hf->names = names_of(hf);
   const source *head = def->signature ? (const source *)def->signature : src;
-  const ast_def *d = parse_def_head(s, head, def->signature ? find_def(s, u, head, def->signature_line) : start, 0);
+  const ast_def *d = read_head(s, u, head, def->signature ? def->signature_line : def->line, self && !def->is_static);
   if (d->is_async)
     session_fail(s, &d->at, "async function definitions aren't supported");
   if (!self)
@@ -596,6 +607,7 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
     f = class_add_method(s, self, def->name);
   f->self = self;
   f->is_static = def->is_static;
+  f->is_class_method = def->is_class_method;
   script_declare_function(s, f, d, &hf->names);
   if (def->is_declared_only)
     return f;

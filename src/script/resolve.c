@@ -11,6 +11,7 @@ static const struct { const char *name; special_form form; } specials[] = {
     {"isinstance", SPECIAL_ISINSTANCE}, {"getattr", SPECIAL_GETATTR}, {"hasattr", SPECIAL_HASATTR},
     {"tuple", SPECIAL_TUPLE},           {"list", SPECIAL_LIST},       {"dict", SPECIAL_DICT},
     {"range", SPECIAL_RANGE},           {"zip", SPECIAL_ZIP},         {"enumerate", SPECIAL_ENUMERATE},
+    {"slice", SPECIAL_SLICE},
     {"print", SPECIAL_PRINT},           {"super", SPECIAL_SUPER},
 };
 

@@ -24,6 +24,7 @@ typedef enum special_form { /* calls that no schema describes */
   SPECIAL_LIST,
   SPECIAL_DICT,
   SPECIAL_RANGE,
+  SPECIAL_SLICE,
   SPECIAL_ZIP,
   SPECIAL_ENUMERATE,
   SPECIAL_PRINT,
@@ -56,6 +57,7 @@ typedef enum sugar_kind {
   SUGAR_PYTHON_VALUE, /* as.name: its class; nothing can be done with it */
   SUGAR_TUPLE,       /* as.items: unpacked at compile time */
   SUGAR_RANGE,       /* as.range */
+  SUGAR_SLICE,       /* as.slice: an index of its own */
   SUGAR_ITERATION,   /* as.items: zip and enumerate */
   SUGAR_CLOSURE,     /* as.node: a nested def */
   SUGAR_MODULE_VIEW, /* as.builtin: items(), named_modules() ... of self, a module */
@@ -78,6 +80,7 @@ typedef struct sugared {
     struct { const char *name; ir_value *message; } raised;
     struct { struct sugared *items; uint32_t n; } items;
     struct { ir_value *start, *end, *step; int64_t static_len; } range; /* start NULL: 0; -1: unknown */
+    struct { ir_value *bounds[3]; } slice; /* start, stop, step; NULL: not given */
     ir_node *node;
     struct { /* borrowed */
       rush_value value;

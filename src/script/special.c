@@ -123,6 +123,19 @@ static sugared emit_range(emitter *e, const ast_expr *x)
   return out;
 }
 
+static sugared emit_slice_call(emitter *e, const ast_expr *x)
+{
+  sugared out = {.kind = SUGAR_SLICE};
+  uint32_t n = x->as.call.args.n;
+  if (x->as.call.n_keywords)
+    FAIL(e, "Slice does not accept any keyword arguments");
+  if (n < 1 || n > 3)
+    FAIL(e, "slice accepts exactly 1, 2 or 3 arguments, got: %u", n);
+  for (uint32_t i = 0; i < n; i++)
+    out.as.slice.bounds[n == 1 ? 1 : i] = em_expr(e, arg(x, i), NULL);
+  return out;
+}
+
 static sugared iteration(emitter *e, const sugared *items, uint32_t n)
 {
   sugared out = {.kind = SUGAR_ITERATION};
@@ -356,6 +369,8 @@ sugared em_special(emitter *e, special_form form, const ast_expr *x, const type 
     return emit_dict_call(e, x, hint);
   case SPECIAL_RANGE:
     return emit_range(e, x);
+  case SPECIAL_SLICE:
+    return emit_slice_call(e, x);
   case SPECIAL_ZIP:
     return emit_zip(e, x);
   case SPECIAL_ENUMERATE:

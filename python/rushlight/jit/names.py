@@ -294,9 +294,6 @@ class Names:
         t = self._door.types.of(cls, None)
         if t is not None:
             return (kinds.TYPE, t)
-        torch = self._torch
-        if torch is not None and issubclass(cls, torch.nn.Module):
-            raise frontend.FrontendError(f"Cannot instantiate class '{cls.__name__}' in a script function")
         return (kinds.OBJECT, cls, cls.__name__)
 
     def _called(self, obj: Any, n: int) -> Any:
@@ -304,6 +301,8 @@ class Names:
         torch = self._torch
         if torch is not None and isinstance(obj, (torch.jit.ScriptModule, _rushlight.Module)):
             raise RuntimeError("Cannot call a ScriptModule that is not a submodule of the caller")
+        if torch is not None and isinstance(obj, type) and issubclass(obj, torch.nn.Module):
+            raise frontend.FrontendError(f"Cannot instantiate class '{obj.__name__}' in a script function")
         if isinstance(obj, ModuleType) or not callable(obj):
             return None
         return (kinds.HOST_CALL, obj, self._door.untyped(getattr(obj, "__name__", type(obj).__name__), n))

@@ -100,7 +100,7 @@ class Types:
         if annotation is _rushlight.Tensor:
             return self.simple(kinds.T_TENSOR)
         if isinstance(annotation, type):
-            return self.classes.type_of(annotation)
+            return self.classes.type_of(annotation, scope)
         return None
 
     def _generic(self, origin: Any, args: tuple[Any, ...], scope: Any) -> Any:
