@@ -118,12 +118,12 @@ static void check_only_line(session *s, str line)
                is_def ? "~~~" : "~");
 }
 
-/* The text of the signature, "(A, B) -> C"; NULL: there is none. */
+/* The line of the signature, "# type: (A, B) -> C"; NULL: there is none. */
 static const char *signature_of(session *s, const type_lines *t)
 {
   if (t->n == 1) {
     check_only_line(s, t->first);
-    return session_printf(s, "%.*s", (int)(t->first.len - strlen(TYPE_COMMENT)), t->first.p + strlen(TYPE_COMMENT));
+    return session_printf(s, "%.*s", (int)t->first.len, t->first.p);
   }
   if (t->n && !t->returns.p)
     session_fail(s, NULL, "Return type line '# type: (...) -> ...' not found on multiline type annotation\nfor type lines:\n%s\n" PEP_484,
@@ -136,7 +136,7 @@ static const char *signature_of(session *s, const type_lines *t)
     return NULL;
   const char *result = found_in(t->returns, RETURN_LINE) + strlen(RETURN_LINE);
   str type = trimmed((str){result, (size_t)(t->returns.p + t->returns.len - result)});
-  return session_printf(s, "(%s) -> %.*s", t->params, (int)type.len, type.p);
+  return session_printf(s, TYPE_COMMENT " (%s) -> %.*s", t->params, (int)type.len, type.p);
 }
 
 void script_apply_type_lines(session *s, program *p, ast_def *d, bool is_method)
@@ -146,11 +146,12 @@ void script_apply_type_lines(session *s, program *p, ast_def *d, bool is_method)
   const char *text = signature_of(s, &t);
   if (!text)
     return;
-  const source *made = program_add_source(s, p, "type comment", text, strlen(text));
-  ast_signature sig = parse_signature(s, (source_range){made, 0, (uint32_t)made->len}, PARSE_TORCH_WORDS);
+  const source *made = program_add_source(s, p, NULL, text, strlen(text));
+  ast_signature sig = parse_signature(s, (source_range){made, strlen(TYPE_COMMENT), (uint32_t)made->len}, PARSE_TORCH_WORDS);
   uint32_t first = is_method ? 1 : 0, n = d->n_params < first ? 0 : d->n_params - first;
+  source_range at = {src, d->at.start, d->n_params ? d->params[d->n_params - 1].at.end : d->at.end};
   if (sig.params.n != n)
-    session_fail(s, &d->at, "Number of type annotations (%u) did not match the number of %s parameters (%u)", sig.params.n,
+    session_fail(s, &at, "Number of type annotations (%u) did not match the number of %s parameters (%u)", sig.params.n,
                  is_method ? "method" : "function", n);
   for (uint32_t i = 0; i < n; i++)
     d->params[first + i].type = sig.params.items[i];

@@ -153,6 +153,8 @@ ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value
 /* The arguments of a schema, complete and converted; leaves when they do not fit. */
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
 ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */
+/* "\nWhy a class is none of an interface's", or "" where that is not the question. */
+const char *em_interface_reason(emitter *e, const type *cls, const type *want);
 /* Has the operator an overload whose self is of this type? */
 bool em_has_method(emitter *e, const char *name, const type *self);
 
@@ -220,6 +222,7 @@ typedef struct condition {
   refinement *if_true, *if_false;
 } condition;
 condition em_cond(emitter *e, const ast_expr *x);
+void em_check_has_attrs(emitter *e, const sugared *v, source_range at); /* what hasattr and getattr with a default may be asked of; leaves else */
 ir_value *em_cond_value(emitter *e, const condition *c);
 void em_refine(emitter *e, const refinement *r);
 ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint);

@@ -158,8 +158,9 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
   if (sc->n_args && f->schema->args[0].name[0] == '_' && f->schema->args[0].name[1] == '0')
     name_by_place(s, u, sc);
   if (n->flag && sc->n_args) { /* a method's self: whatever it is */
-    sc->args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *sc->args);
-    memcpy(sc->args, f->schema->args, sc->n_args * sizeof *sc->args);
+    schema_arg *args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *args);
+    memcpy(args, sc->args, sc->n_args * sizeof *args);
+    sc->args = args;
     sc->args[0].type = type_simple(TYPE_ANY);
     sc->args[0].name = "self"; /* whatever the author calls it */
   }
@@ -271,6 +272,7 @@ static bool tuple_sugar(session *s, host_unit *u, const rush_name *n, const suga
 
 static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out)
 {
+  ir_value *self = n->flag && base && base->kind == SUGAR_VALUE ? base->as.value : NULL;
   switch (n->kind) {
   case RUSH_NAME_UNKNOWN:
     return false;
@@ -300,11 +302,11 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
     return tuple_sugar(s, u, n, base, at, out);
   case RUSH_NAME_OBJECT:
     lend(s, u, n->object);
-    *out = (sugared){.kind = SUGAR_HOST_OBJECT, .as.thing = {n->object, n->text ? session_strdup(s, n->text) : "object"}};
+    *out = (sugared){.kind = SUGAR_HOST_OBJECT, .as.thing = {n->object, n->text ? session_strdup(s, n->text) : "object", self}};
     return true;
   case RUSH_NAME_HOST_CALL: case RUSH_NAME_UNUSED:
     keep_object(s, u, n->object);
-    *out = (sugared){.kind = SUGAR_HOST_CALL, .as.host = {host_op_of(s, u, n), NULL, n->flag && base ? base->as.value : NULL}};
+    *out = (sugared){.kind = SUGAR_HOST_CALL, .as.host = {host_op_of(s, u, n), NULL, self}};
     if (n->kind == RUSH_NAME_UNUSED)
       out->as.host.message = session_strdup(s, n->message ? n->message : "");
     return true;

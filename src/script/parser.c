@@ -39,6 +39,7 @@ static const char *torch_found(parser *p)
   case TK_INDENT: return "'indent'";
   case TK_DEDENT: return "'dedent'";
   case TK_EOF: return "'eof'";
+  case TK_ARROW: return "'arrow'";
   default: return token_kind_name(k);
   }
 }

@@ -40,6 +40,7 @@ typedef enum sugar_kind {
   SUGAR_CAST,        /* as.builtin.name, result as.builtin.type: int(), str() ... */
   SUGAR_TENSOR_CAST, /* as.builtin: x.float(): name the dtype's method, self the tensor */
   SUGAR_SPECIAL,     /* as.special */
+  SUGAR_TENSOR_TYPE, /* as.dtype: torch.FloatTensor and its like */
   SUGAR_FUNCTION,    /* as.function */
   SUGAR_METHOD,      /* as.method: a bound method */
   SUGAR_CLASS,       /* as.type: calling it constructs */
@@ -73,6 +74,7 @@ typedef struct sugared {
     ir_value *value;
     struct { const char *name; ir_value *self; const type *type; } builtin;
     special_form special;
+    int dtype;
     function *function;
     struct { ir_value *self; function *function; } method;
     const type *type;
@@ -87,7 +89,7 @@ typedef struct sugared {
       const type *type;
       bool is_global; /* a variable of Python's: defaults may use it, bodies may not */
     } constant;
-    struct { void *object; const char *name; } thing;
+    struct { void *object; const char *name; ir_value *self; } thing; /* self: the first argument of a method's calls, or NULL */
     struct { const struct op *op; const char *message; ir_value *self; } host; /* message: a call raises it instead; or NULL; self: its first argument */
     struct { function **functions; ir_value *self; uint32_t n; } overloads;
     struct { const struct sugared *items; const char *name; uint16_t index; bool flag; } dispatch;

@@ -17,6 +17,8 @@ const char *em_sugar_name(emitter *e, const sugared *v)
     return v->kind == SUGAR_BUILTIN && strcmp(v->as.builtin.name, "aten::len") == 0 ? "__len__" : "builtin";
   case SUGAR_SPECIAL:
     return v->as.special == SPECIAL_PRINT ? "print" : "special form";
+  case SUGAR_TENSOR_TYPE:
+    return "LegacyTypedConstructor";
   case SUGAR_FUNCTION:
     return "function";
   case SUGAR_METHOD:

@@ -99,7 +99,7 @@ class Classes:
 
     def _named_tuple(self, cls: Any, asking: Any) -> Any:
         if cls in self._open:
-            raise RuntimeError(f"NamedTuple {cls.__name__} has a field of its own type: types cannot be recursive")
+            raise AssertionError(f"Unsupported annotation: NamedTuple {cls.__name__} has a field of its own type")
         self._open.add(cls)
         try:
             return self._named_tuple_of(cls, Either(getattr(sys.modules.get(cls.__module__), "__dict__", {}), asking))
