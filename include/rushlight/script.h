@@ -106,11 +106,12 @@ typedef struct rush_function_def {
   bool is_static;        /* a method without self */
   bool is_hook;          /* a function of the class that no name finds: rush_class_add_hook */
   bool is_declared_only; /* an interface's method: no body */
+  bool is_class_method;  /* a method whose first parameter is the class: called on objects */
   rush_source *signature; /* where the signature is read instead (an overload's), or NULL */
   uint32_t signature_line;
   const char *drop_body; /* calls raise this text; NULL: the body counts */
 } rush_function_def;
-#define RUSH_FUNCTION_DEF_INIT {sizeof(rush_function_def), NULL, NULL, 0, NULL, NULL, false, false, false, NULL, 0, NULL}
+#define RUSH_FUNCTION_DEF_INIT {sizeof(rush_function_def), NULL, NULL, 0, NULL, NULL, false, false, false, false, NULL, 0, NULL}
 
 /* Declares: the signature is read.  Calls compile the body, or rush_function_compile does, with all that was declared meanwhile; one that
  * failed can be tried again. */

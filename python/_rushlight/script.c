@@ -327,7 +327,7 @@ static PyObject *unit_add_source(PyObject *self, PyObject *args)
   return st == RUSH_OK ? PyCapsule_New(src, "rush_source", NULL) : py_raise(u->state, &err);
 }
 
-enum { DEF_STATIC = 1, DEF_HOOK = 2, DEF_DECLARED_ONLY = 4 };
+enum { DEF_STATIC = 1, DEF_HOOK = 2, DEF_DECLARED_ONLY = 4, DEF_CLASS_METHOD = 8 };
 
 /* define(name, source, line, scope, self=None, flags=0, drop_body=None[, signature source, line]) */
 static PyObject *unit_define(PyObject *self, PyObject *args)
@@ -351,6 +351,7 @@ static PyObject *unit_define(PyObject *self, PyObject *args)
   def.is_static = flags & DEF_STATIC;
   def.is_hook = flags & DEF_HOOK;
   def.is_declared_only = flags & DEF_DECLARED_ONLY;
+  def.is_class_method = flags & DEF_CLASS_METHOD;
   def.scope = Py_NewRef(scope);
   WITHOUT_GIL(st = rush_unit_define(u->unit, &def, &f, &err));
   return st == RUSH_OK ? py_function_wrap(u, f) : py_raise(u->state, &err);

@@ -213,6 +213,7 @@ static int read_parts(py_unit *u, PyObject *answer, PyObject **owner, rush_name 
   case RUSH_NAME_OBJECT:
     out->text = n > 2 ? text_item(answer, 2) : Py_TYPE(first)->tp_name;
     out->object = Py_NewRef(first);
+    out->flag = n > 3 && PyTuple_GET_ITEM(answer, 3) == Py_True;
     return 0;
   case RUSH_NAME_HOST_CALL: case RUSH_NAME_UNUSED:
   {
@@ -383,7 +384,10 @@ static rush_status call_python(void *user, void *object, const rush_value *args,
   }
   if (tuple)
     answer = PyObject_CallFunctionObjArgs(u->ask[ASK_CALL], (PyObject *)object, tuple, NULL);
-  int converted = answer ? py_to_value_as(&call, answer, type, result) : -1;
+  bool undefined = answer == Py_None && rush_type_kind_of(type) == RUSH_TYPE_TENSOR; /* a function that returns nothing */
+  if (undefined)
+    *result = (rush_value){.tag = RUSH_TAG_TENSOR};
+  int converted = undefined ? 0 : answer ? py_to_value_as(&call, answer, type, result) : -1;
   if (converted > 0)
     st = fail_result(&call, answer, type, err);
   else if (converted < 0)

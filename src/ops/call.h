@@ -295,6 +295,8 @@ typedef struct op_body_runtime {
                       rush_value *results, uint32_t n_results);
   /* A method of the object args[0]. */
   rush_status (*method)(call_ctx *cx, const char *name, const rush_value *args, uint32_t n_args, rush_value *result);
+  /* Fails unless objects of the class can be sorted: by a __lt__ of two of them that gives a bool. */
+  rush_status (*check_order)(call_ctx *cx, const type *cls);
   /* Where the program that is running is: the innermost line of a user's function.  False: nowhere. */
   bool (*place)(call_ctx *cx, call_place *out);
   /* The author's text behind a place of archived code: *src is new.  False: none is known. */

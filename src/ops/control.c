@@ -194,6 +194,8 @@ rush_status kernel_hash(rush_call *call)
   uint32_t tag = call->args[0].tag;
   if (tag == RUSH_TAG_LIST || tag == RUSH_TAG_DICT)
     return call_fail(call->cx, "unhashable type: '%s'", tag == RUSH_TAG_LIST ? "list" : "dict");
+  if (tag == RUSH_TAG_OBJECT)
+    return call_fail(call->cx, "unhashable type: '%s'", call->args[0].as.object->type->name);
   call->results[0] = value_int((int64_t)hash_of(call->cx->ctx, call->args[0]));
   return RUSH_OK;
 }

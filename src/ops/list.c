@@ -467,11 +467,19 @@ static rush_status sort_items(call_ctx *cx, rush_value **a, rush_value **b, size
   return RUSH_OK;
 }
 
+/* Objects are looked at before the first comparison, which may never come. */
+static rush_status check_sortable(call_ctx *cx, const rush_list *l)
+{
+  const op_body_runtime *rt = context_slot_get(cx->ctx, SLOT_PROGRAM);
+  return rt && l->n && l->items[0].tag == RUSH_TAG_OBJECT ? rt->check_order(cx, l->items[0].as.object->type) : RUSH_OK;
+}
+
 /* A failure leaves the list as it was.  The items are held: an object's __lt__ may change the list. */
 static rush_status sort_list(rush_call *call, rush_list *l, bool reverse)
 {
   context *c = call->cx->ctx;
   const size_t n = l->n, bytes = n * sizeof(rush_value);
+  TRY(check_sortable(call->cx, l));
   rush_value *held = mem_alloc(c, bytes), *a = mem_alloc(c, bytes), *b = mem_alloc(c, bytes);
   rush_status st = held && a && b ? RUSH_OK : call_nomem(call->cx);
   for (size_t i = 0; st == RUSH_OK && i < n; i++)

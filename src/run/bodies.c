@@ -85,6 +85,19 @@ static rush_status call_method(call_ctx *cx, const char *name, const rush_value 
   return function_call(cx, f, args, n_args, result);
 }
 
+static rush_status check_order(call_ctx *cx, const type *cls)
+{
+  function *f = class_find_method(cls, STR("__lt__"));
+
+  if (f)
+    TRY(function_prepare(cx, f));
+  const schema *sc = f ? f->schema : NULL;
+  if (!f || !function_takes_self(f) || sc->n_args != 2 || !type_is_subtype(cls, sc->args[1].type) || sc->returns[0].type->kind != TYPE_BOOL)
+    return call_fail(cx, "To sort a list of %s it must define a __lt__ method with two inputs of type %s that returns a bool", cls->name,
+                     cls->name);
+  return RUSH_OK;
+}
+
 static bool place_original(call_ctx *cx, const call_place *at, source_range *out, source **src)
 {
   const function *f = at->function;
@@ -113,7 +126,7 @@ static void make_runtime(session *s, void *arg)
 
   if (!rt)
     session_check(s, call_nomem(s->cx));
-  rt->calls = (op_body_runtime){compile_body, compile_gradient, call_body, call_method, stack_place, place_original, destroy_runtime};
+  rt->calls = (op_body_runtime){compile_body, compile_gradient, call_body, call_method, check_order, stack_place, place_original, destroy_runtime};
   rt->program = session_keep(s, p);
   *(void **)arg = rt;
 }

@@ -160,7 +160,14 @@ struct ast_def {
   ast_stmts body;           /* empty when body_skipped */
   const char *doc;          /* or NULL */
   bool body_skipped, is_async;
+  uint32_t text_end;        /* of parse_def_skipped: where the body's text ends, maybe with comments and blank lines behind it */
 };
+
+typedef struct ast_signature { /* (A, B) -> C of a type comment */
+  ast_exprs params;
+  ast_expr *returns; /* or NULL */
+  bool dots;         /* a parameter is "..." */
+} ast_signature;
 
 typedef struct ast_class {
   const char *name;

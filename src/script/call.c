@@ -103,6 +103,29 @@ static ir_value *call_tensor_cast(emitter *e, const sugared *fn, const call_args
   return em_call_op(e, "aten::to", in, 2);
 }
 
+#define TWO_SCHEMAS                                                                     \
+  "Legacy Tensor Constructor only supports two schemas in TorchScript: \n"              \
+  "'new(IntArrayRef size, *, Device? device=None)',\n'new(PyObject* data, *, Device? device=None)\n'"
+
+/* torch.FloatTensor(2, 3) is empty, of that shape; torch.FloatTensor(data) a tensor of the data.  The device is not looked at. */
+static ir_value *call_tensor_type(emitter *e, int dtype, const call_args *a)
+{
+  uint32_t n_ints = 0;
+  if (a->n_kwargs > 1)
+    session_fail(e->s, &e->compiling, TWO_SCHEMAS "Got multiple kwargs\n");
+  if (a->n_kwargs && strcmp(a->kwargs[0].name, "device") != 0)
+    session_fail(e->s, &e->compiling, TWO_SCHEMAS "Got kwarg %s", a->kwargs[0].name);
+  for (uint32_t i = 0; i < a->n; i++)
+    n_ints += a->args[i]->type->kind == TYPE_INT;
+  if (a->n > 1 && n_ints < a->n)
+    session_fail(e->s, &e->compiling, TWO_SCHEMAS "Got multiple positional arguments that were not all integers");
+  named_value as_type = {"dtype", em_constant_int(e, dtype), e->at};
+  ir_value *zero = a->n ? NULL : em_constant_int(e, 0);
+  ir_value *what = n_ints < a->n ? a->args[0] : em_make_list(e, type_simple(TYPE_INT), zero ? &zero : a->args, zero ? 1 : a->n);
+  call_args in = {.args = &what, .n = 1, .kwargs = &as_type, .n_kwargs = 1};
+  return em_call_builtin(e, n_ints == a->n ? "aten::empty" : "aten::tensor", NULL, &in);
+}
+
 /* Calling a module runs forward between its hooks, as nn.Module.__call__ does. */
 static ir_value *call_module(emitter *e, ir_value *self, function *forward, const call_args *a)
 {
@@ -155,16 +178,24 @@ static ir_value *call_value(emitter *e, ir_value *v, const call_args *a)
   FAIL(e, "cannot call a value of type '%s'", TYPE_TEXT(e, v->type));
 }
 
-/* len(object) is object.__len__(), where its class has one. */
+/* len(object) is object.__len__(); of len and its like the class must have one. */
 static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir_value **out)
 {
+  static const char *const needed[] = {"aten::len", "aten::hex", "aten::oct", "aten::round"};
   const char *colon = strrchr(fn->as.builtin.name, ':');
   ir_value *self = a->args[0];
   call_args rest = *a;
   function *f;
   class_complete(e->s, self->type);
-  if (!colon || !em_find_method(self->type, session_printf(e->s, "__%s__", colon + 1), &f))
+  if (!colon)
     return false;
+  const char *magic = session_printf(e->s, "__%s__", colon + 1);
+  if (!em_find_method(self->type, magic, &f)) {
+    if (e->names->is_live && em_one_of(fn->as.builtin.name, needed, COUNT_OF(needed)))
+      FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?", self->type->name,
+           magic);
+    return false;
+  }
   rest.args++;
   rest.ranges = NULL;
   rest.n--;
@@ -205,6 +236,7 @@ static sugared called_object(emitter *e, const sugared *fn, const call_args *a)
   sugared out;
   if (!e->names->attr(e->s, e->names, fn, session_printf(e->s, "(%u)", a->n), e->at, &out))
     FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
+  out.as.host.self = fn->as.thing.self;
   return out;
 }
 
@@ -225,6 +257,8 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
     return sugar_value(call_cast(e, fn, a));
   case SUGAR_TENSOR_CAST:
     return sugar_value(call_tensor_cast(e, fn, a));
+  case SUGAR_TENSOR_TYPE:
+    return sugar_value(call_tensor_type(e, fn->as.dtype, a));
   case SUGAR_FUNCTION:
     return sugar_value(em_call_function(e, fn->as.function, NULL, a));
   case SUGAR_METHOD:

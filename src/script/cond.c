@@ -236,7 +236,7 @@ static condition instance_condition(emitter *e, const ast_expr *object, ir_value
 static condition emit_isinstance(emitter *e, const ast_expr *x)
 {
   if (x->as.call.args.n != 2 || x->as.call.n_keywords)
-    session_fail(e->s, &x->at, "isinstance takes an object and a type or a tuple of types");
+    session_fail(e->s, &x->at, "isinstance expected exactly 2 arguments but found %u", x->as.call.args.n);
   const ast_expr *object = x->as.call.args.items[0];
   type_array asked = {NULL, 0};
   gather_types(e, x->as.call.args.items[1], &asked);
@@ -250,6 +250,17 @@ static condition emit_isinstance(emitter *e, const ast_expr *x)
   return c;
 }
 
+void em_check_has_attrs(emitter *e, const sugared *v, source_range at)
+{
+  if (v->kind != SUGAR_VALUE || !e->names->is_live)
+    return;
+  const type *t = v->as.value->type;
+  if (t->kind == TYPE_TUPLE && !t->fields)
+    session_fail(e->s, &at, "hasattr's first argument must be a object or NamedTuple, but got a normal Tuple %s instead", TYPE_TEXT(e, t));
+  if (t->kind != TYPE_CLASS && t->kind != TYPE_INTERFACE && t->kind != TYPE_TUPLE)
+    session_fail(e->s, &at, "hasattr's first argument must be an object or NamedTuple, got %s instead", em_type_of(e, v->as.value));
+}
+
 static condition emit_hasattr(emitter *e, const ast_expr *x)
 {
   if (x->as.call.args.n != 2 || x->as.call.args.items[1]->kind != EXPR_STRING)
@@ -257,6 +268,7 @@ static condition emit_hasattr(emitter *e, const ast_expr *x)
   sugared v = em_sugared(e, x->as.call.args.items[0], NULL);
   const char *name = x->as.call.args.items[1]->as.string.data;
   function *f;
+  em_check_has_attrs(e, &v, x->as.call.args.items[0]->at);
   bool has = false;
   if (v.kind == SUGAR_VALUE && (v.as.value->type->kind == TYPE_CLASS || v.as.value->type->kind == TYPE_INTERFACE)) {
     const type *t = v.as.value->type;

@@ -367,6 +367,10 @@ static void emit_params(emitter *e, const ast_def *def)
               "function. Did not find type for param %s", def->params[i].name);
     const schema_arg *a = &e->f->schema->args[i];
     ir_value *v = ir_block_add_input(e->s, e->g->block, a->type, a->name);
+    if (i == 0 && e->f->is_class_method) {
+      em_set_var(e, def->params[i].name, (sugared){.kind = SUGAR_CLASS, .as.type = e->f->self}, NULL);
+      continue;
+    }
     if (i == 0 && e->names->is_eager && a->type == e->f->self && a->type->cls && a->type->cls->is_module)
       em_set_self(e, def->params[i].name, v);
     else

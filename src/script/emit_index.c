@@ -6,12 +6,43 @@
 
 #include "script/emit_int.h"
 
-static ir_value *emit_part(emitter *e, const ast_expr *x)
+/* -- Slices ------------------------------------------------------------------------------------- */
+
+typedef enum slice_bound { START, STOP, STEP } slice_bound;
+
+/* One index: a:b:c, a slice object, or a value. */
+typedef struct index_part {
+  const ast_expr *x;
+  bool is_slice;
+  ir_value *bounds[3]; /* of a slice object; of a:b:c they are compiled when the slice is */
+  ir_value *value;     /* of what is no slice */
+} index_part;
+
+static index_part read_part(emitter *e, const ast_expr *x)
 {
-  return x ? em_expr(e, x, NULL) : em_constant_none(e);
+  index_part out = {.x = x, .is_slice = x->kind == EXPR_SLICE};
+  if (out.is_slice)
+    return out;
+  sugared v = em_sugared(e, x, NULL);
+  source_range at = e->at;
+  e->at = x->at;
+  out.is_slice = v.kind == SUGAR_SLICE;
+  if (out.is_slice)
+    memcpy(out.bounds, v.as.slice.bounds, sizeof out.bounds);
+  else
+    out.value = em_as_value(e, &v);
+  e->at = at;
+  return out;
 }
 
-/* -- Slices ------------------------------------------------------------------------------------- */
+/* NULL: not given. */
+static ir_value *bound_of(emitter *e, const index_part *p, slice_bound b)
+{
+  if (p->x->kind != EXPR_SLICE)
+    return p->bounds[b];
+  const ast_expr *x = b == START ? p->x->as.slice.start : b == STOP ? p->x->as.slice.stop : p->x->as.slice.step;
+  return x ? em_expr(e, x, NULL) : NULL;
+}
 
 static bool constant_of(const ir_value *v, int64_t *out)
 {
@@ -22,26 +53,27 @@ static bool constant_of(const ir_value *v, int64_t *out)
   return true;
 }
 
-static int64_t tuple_bound(emitter *e, const ast_expr *x, int64_t n, int64_t otherwise)
+static int64_t tuple_bound(emitter *e, const ir_value *v, int64_t n, int64_t otherwise)
 {
   int64_t i;
-  if (!x)
+  if (!v || v->type->kind == TYPE_NONE)
     return otherwise;
-  if (!constant_of(em_expr(e, x, NULL), &i))
+  if (!constant_of(v, &i))
     FAIL(e, "tuple slices must have constant bounds");
   if (i < 0)
     i += n;
   return i < 0 ? 0 : i > n ? n : i;
 }
 
-static ir_value *slice_tuple(emitter *e, ir_value *v, const ast_expr *x)
+static ir_value *slice_tuple(emitter *e, ir_value *v, const index_part *p)
 {
   uint32_t n = v->type->n_elems, k = 0;
   int64_t step = 1;
-  if (x->as.slice.step && (!constant_of(em_expr(e, x->as.slice.step, NULL), &step) || step == 0))
+  const ir_value *by = bound_of(e, p, STEP);
+  if (by && by->type->kind != TYPE_NONE && (!constant_of(by, &step) || step == 0))
     FAIL(e, "tuple slices must have a constant step that is not 0");
-  int64_t from = tuple_bound(e, x->as.slice.start, n, step > 0 ? 0 : (int64_t)n - 1);
-  int64_t to = tuple_bound(e, x->as.slice.stop, n, step > 0 ? (int64_t)n : -1);
+  int64_t from = tuple_bound(e, bound_of(e, p, START), n, step > 0 ? 0 : (int64_t)n - 1);
+  int64_t to = tuple_bound(e, bound_of(e, p, STOP), n, step > 0 ? (int64_t)n : -1);
   ir_value **all = session_array(e->s, ir_value *, n), **kept = session_array(e->s, ir_value *, n + 1);
   if (step < 0 && from > (int64_t)n - 1)
     from = (int64_t)n - 1;
@@ -52,16 +84,17 @@ static ir_value *slice_tuple(emitter *e, ir_value *v, const ast_expr *x)
 }
 
 /* dim is NULL for what has only one. */
-static ir_value *emit_slice(emitter *e, ir_value *v, ir_value *dim, const ast_expr *x)
+static ir_value *emit_slice(emitter *e, ir_value *v, ir_value *dim, const index_part *p)
 {
-  ir_value *in[5];
+  ir_value *in[5], *bound;
   uint32_t n = 0;
   in[n++] = v;
   if (dim)
     in[n++] = dim;
-  in[n++] = emit_part(e, x->as.slice.start);
-  in[n++] = emit_part(e, x->as.slice.stop);
-  in[n++] = x->as.slice.step ? em_expr(e, x->as.slice.step, NULL) : em_constant_int(e, 1);
+  for (slice_bound b = START; b <= STOP; b++)
+    in[n++] = (bound = bound_of(e, p, b)) ? bound : em_constant_none(e);
+  bound = bound_of(e, p, STEP);
+  in[n++] = bound && bound->type->kind != TYPE_NONE ? bound : em_constant_int(e, 1);
   return em_call_op(e, "aten::slice", in, n);
 }
 
@@ -74,12 +107,13 @@ typedef struct tensor_index {
 } tensor_index;
 
 /* Compile one index at dimension `dim`; returns the dimension of the next one. */
-static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool from_right, ir_value **out)
+static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool from_right, index_part *out)
 {
   int64_t next = from_right ? dim - 1 : dim + 1;
-  if (x->kind == EXPR_SLICE)
+  *out = read_part(e, x);
+  ir_value *v = out->value;
+  if (out->is_slice)
     return next;
-  ir_value *v = em_expr(e, x, NULL);
   if (v->type->kind == TYPE_LIST) {
     call_args a = {.args = &v, .n = 1};
     named_value dtype = {"dtype", em_constant_int(e, RUSH_INT64), x->at};
@@ -87,7 +121,7 @@ static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool f
     a.n_kwargs = 1;
     v = em_call_builtin(e, "aten::tensor", NULL, &a);
   }
-  *out = v;
+  out->value = v;
   const type *t = em_unwrap_optional(v->type);
   if (v->type->kind == TYPE_NONE)
     return from_right ? dim : next;
@@ -101,10 +135,11 @@ static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool f
           "and tensors are supported", TYPE_TEXT(e, v->type));
 }
 
-static ir_value *apply_index(emitter *e, tensor_index *ti, const ast_expr *x, ir_value *v, int64_t dim)
+static ir_value *apply_index(emitter *e, tensor_index *ti, const index_part *p, int64_t dim)
 {
-  if (x->kind == EXPR_SLICE)
-    return emit_slice(e, ti->sliced, em_constant_int(e, dim), x);
+  ir_value *v = p->value;
+  if (p->is_slice)
+    return emit_slice(e, ti->sliced, em_constant_int(e, dim), p);
   if (!v)
     return ti->sliced; /* ... */
   if (v->type->kind == TYPE_NONE) {
@@ -125,21 +160,21 @@ static tensor_index emit_tensor_index(emitter *e, ir_value *v, const ast_exprs *
 {
   tensor_index ti = {v, session_array(e->s, ir_value *, index->n), 0};
   int64_t *dims = session_array(e->s, int64_t, index->n), dim = 0;
-  ir_value **values = session_array(e->s, ir_value *, index->n);
+  index_part *parts = session_array(e->s, index_part, index->n);
   uint32_t i = 0;
   for (; i < index->n && index->items[i]->kind != EXPR_ELLIPSIS; i++) {
     dims[i] = dim;
-    dim = emit_one_index(e, index->items[i], dim, false, &values[i]);
+    dim = emit_one_index(e, index->items[i], dim, false, &parts[i]);
   }
   dim = -1;
   for (uint32_t r = index->n; r > i + 1; r--) {
     if (index->items[r - 1]->kind == EXPR_ELLIPSIS)
       FAIL(e, "An index can only have a single ellipsis ('...')");
     dims[r - 1] = dim;
-    dim = emit_one_index(e, index->items[r - 1], dim, true, &values[r - 1]);
+    dim = emit_one_index(e, index->items[r - 1], dim, true, &parts[r - 1]);
   }
   for (i = 0; i < index->n; i++)
-    ti.sliced = apply_index(e, &ti, index->items[i], values[i], dims[i]);
+    ti.sliced = apply_index(e, &ti, &parts[i], dims[i]);
   for (i = 0; i < ti.n; i++)
     if (!ti.tensors[i])
       ti.tensors[i] = em_constant_none(e);
@@ -162,9 +197,8 @@ static ir_value *index_tensor(emitter *e, ir_value *v, const ast_exprs *index)
 
 /* -- Tuples ------------------------------------------------------------------------------------- */
 
-static ir_value *index_tuple(emitter *e, ir_value *v, const ast_expr *x)
+static ir_value *index_tuple(emitter *e, ir_value *v, ir_value *index)
 {
-  ir_value *index = em_expr(e, x, NULL);
   int64_t i, n = v->type->n_elems;
   const type *t = n ? v->type->elems[0] : NULL;
   if (constant_of(index, &i)) {
@@ -192,21 +226,24 @@ static sugared index_value(emitter *e, ir_value *v, const ast_expr *x, const typ
   if (index->n != 1)
     FAIL(e, "Unsupported operation: attempted to use multidimensional indexing on a non-tensor type");
   const ast_expr *one = index->items[0];
-  if (v->type->kind == TYPE_TUPLE)
-    return sugar_value(one->kind == EXPR_SLICE ? slice_tuple(e, v, one) : index_tuple(e, v, one));
   function *f;
-  if (v->type->kind == TYPE_CLASS) {
+  if (v->type->kind == TYPE_CLASS)
     class_complete(e->s, v->type);
-    if (v->type->cls->is_module && !em_find_method(v->type, "__getitem__", &f))
-      return one->kind == EXPR_SLICE ? sugar_value(slice_tuple(e, em_module_tuple(e, v), one))
-                                     : em_index_module(e, v, one, hint);
-  }
-  if (one->kind == EXPR_SLICE)
-    return sugar_value(emit_slice(e, v, NULL, one));
+  bool is_module = v->type->kind == TYPE_CLASS && v->type->cls->is_module && !em_find_method(v->type, "__getitem__", &f);
+  if (is_module && one->kind != EXPR_SLICE)
+    return em_index_module(e, v, one, hint);
   type_kind k = v->type->kind;
-  if (k != TYPE_LIST && k != TYPE_STRING && k != TYPE_DICT && k != TYPE_CLASS && k != TYPE_INTERFACE)
+  bool fits = k == TYPE_LIST || k == TYPE_STRING || k == TYPE_DICT || k == TYPE_CLASS || k == TYPE_INTERFACE || k == TYPE_TUPLE;
+  if (!fits && one->kind != EXPR_SLICE)
     FAIL(e, "'%s' object is not subscriptable", TYPE_TEXT(e, v->type));
-  ir_value *in[2] = {v, em_expr(e, one, NULL)};
+  index_part p = read_part(e, one);
+  if (p.is_slice && is_module)
+    return sugar_value(slice_tuple(e, em_module_tuple(e, v), &p));
+  if (k == TYPE_TUPLE)
+    return sugar_value(p.is_slice ? slice_tuple(e, v, &p) : index_tuple(e, v, p.value));
+  if (p.is_slice)
+    return sugar_value(emit_slice(e, v, NULL, &p));
+  ir_value *in[2] = {v, p.value};
   return sugar_value(em_call_magic(e, "__getitem__", "aten::__getitem__", in, 2));
 }
 

@@ -153,10 +153,13 @@ ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value
 /* The arguments of a schema, complete and converted; leaves when they do not fit. */
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
 ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */
+/* "\nWhy a class is none of an interface's", or "" where that is not the question. */
+const char *em_interface_reason(emitter *e, const type *cls, const type *want);
 /* Has the operator an overload whose self is of this type? */
 bool em_has_method(emitter *e, const char *name, const type *self);
 
 /* -- Sugared values (sugar.c) -- */
+bool em_one_of(const char *name, const char *const *names, size_t n);
 static inline sugared sugar_value(ir_value *v) { return (sugared){.kind = SUGAR_VALUE, .as.value = v}; }
 const char *em_sugar_name(emitter *e, const sugared *v); /* for messages */
 ir_value *em_as_value(emitter *e, const sugared *v);     /* leaves when it is no value */
@@ -190,8 +193,11 @@ void em_ignored_block(emitter *e, const ast_stmt *st);
 
 void em_refuse_params(session *s, const ast_def *d);
 void em_refuse_body(session *s, const ast_def *d);
-/* Comments with types that Python code may not have beside its signature's: PyTorch looks at lines, not at what they are in. */
-void em_refuse_type_lines(session *s, const ast_def *d);
+
+/* -- Signatures in comments (comments.c) -- */
+bool script_has_type_lines(const source *src);
+/* Give the parameters and the result of d (of parse_def_skipped) the types of its type comments; leaves for those that PyTorch refuses. */
+void script_apply_type_lines(session *s, program *p, ast_def *d, bool is_method);
 
 /* -- Expressions (emit_expr.c, emit_literal.c, emit_index.c) -- */
 sugared em_sugared(emitter *e, const ast_expr *x, const type *hint);
@@ -216,6 +222,7 @@ typedef struct condition {
   refinement *if_true, *if_false;
 } condition;
 condition em_cond(emitter *e, const ast_expr *x);
+void em_check_has_attrs(emitter *e, const sugared *v, source_range at); /* what hasattr and getattr with a default may be asked of; leaves else */
 ir_value *em_cond_value(emitter *e, const condition *c);
 void em_refine(emitter *e, const refinement *r);
 ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint);

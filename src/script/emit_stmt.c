@@ -250,6 +250,9 @@ static void join_variable(emitter *e, const source_range *branch_at, frame *cons
     }
   }
   for (int i = 0; i < 2; i++) {
+    const variable *v = em_find_var_here(branch[i], name);
+    if (!t[i] && v && v->sugar && !em_find_var(e->frame, name))
+      return; /* a slice, a function ...: unknown behind the branches */
     if (!t[i]) {
       set_error(e, branch_at, name, session_printf(e->s, "%s is not defined in the %s branch", name,
                                                    i ? "false" : "true"));
@@ -547,7 +550,7 @@ void em_finish_return(emitter *e, const ast_def *def)
   e->at = def->at;
   if (e->names->is_eager && def->body.n)
     e->at.end = end_of(def->body.items[def->body.n - 1]);
-  if (t && t->kind != TYPE_NONE && !em_is_subtype(e, type_simple(TYPE_NONE), t))
+  if (t && t->kind != TYPE_NONE && (e->names->is_live || !em_is_subtype(e, type_simple(TYPE_NONE), t)))
     FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
   ir_value *none = em_constant_none(e);
   const type *both = t ? t : e->ret->merged ? em_unify(e, e->ret->merged, none->type, false) : none->type;

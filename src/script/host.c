@@ -19,6 +19,7 @@ typedef struct line_index { /* where a source's lines start */
   const source *src;
   uint32_t *starts;
   uint32_t n;
+  bool has_types; /* in comments */
   struct line_index *next;
 } line_index;
 
@@ -157,8 +158,9 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
   if (sc->n_args && f->schema->args[0].name[0] == '_' && f->schema->args[0].name[1] == '0')
     name_by_place(s, u, sc);
   if (n->flag && sc->n_args) { /* a method's self: whatever it is */
-    sc->args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *sc->args);
-    memcpy(sc->args, f->schema->args, sc->n_args * sizeof *sc->args);
+    schema_arg *args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *args);
+    memcpy(args, sc->args, sc->n_args * sizeof *args);
+    sc->args = args;
     sc->args[0].type = type_simple(TYPE_ANY);
     sc->args[0].name = "self"; /* whatever the author calls it */
   }
@@ -270,6 +272,7 @@ static bool tuple_sugar(session *s, host_unit *u, const rush_name *n, const suga
 
 static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out)
 {
+  ir_value *self = n->flag && base && base->kind == SUGAR_VALUE ? base->as.value : NULL;
   switch (n->kind) {
   case RUSH_NAME_UNKNOWN:
     return false;
@@ -299,11 +302,11 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
     return tuple_sugar(s, u, n, base, at, out);
   case RUSH_NAME_OBJECT:
     lend(s, u, n->object);
-    *out = (sugared){.kind = SUGAR_HOST_OBJECT, .as.thing = {n->object, n->text ? session_strdup(s, n->text) : "object"}};
+    *out = (sugared){.kind = SUGAR_HOST_OBJECT, .as.thing = {n->object, n->text ? session_strdup(s, n->text) : "object", self}};
     return true;
   case RUSH_NAME_HOST_CALL: case RUSH_NAME_UNUSED:
     keep_object(s, u, n->object);
-    *out = (sugared){.kind = SUGAR_HOST_CALL, .as.host = {host_op_of(s, u, n), NULL, n->flag && base ? base->as.value : NULL}};
+    *out = (sugared){.kind = SUGAR_HOST_CALL, .as.host = {host_op_of(s, u, n), NULL, self}};
     if (n->kind == RUSH_NAME_UNUSED)
       out->as.host.message = session_strdup(s, n->message ? n->message : "");
     return true;
@@ -499,6 +502,7 @@ static const line_index *lines_of(session *s, host_unit *u, const source *src)
   for (const char *p = src->text; (p = memchr(p, '\n', src->len - (size_t)(p - src->text))); p++)
     x->starts[++x->n] = (uint32_t)(p + 1 - src->text);
   x->n++;
+  x->has_types = src->by_function && script_has_type_lines(src);
   x->src = src;
   x->next = u->lines;
   u->lines = x;
@@ -549,12 +553,10 @@ static void compile_body(session *s, function *f)
   hf->memo = memo;
   session_defer(s, free_memo, hf);
   ast_def *d = hf->tree        ? hf->tree
-               : hf->drop_body ? parse_def_head(s, hf->src, hf->start, 0)
-                               : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES : 0);
+               : hf->drop_body ? parse_def_head(s, hf->src, hf->start, PARSE_LIVE)
+                               : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES | PARSE_LIVE : 0);
   if (hf->drop_body)
     replace_body(s, hf, d);
-  else if (!hf->tree)
-    em_refuse_type_lines(s, d);
   script_emit_function(s, f, d, &hf->names);
 }
 
@@ -571,6 +573,17 @@ static resolver names_of(host_function *hf)
                     .is_live = true};
 }
 
+/* The signature of the function on or below a line, with what comments say of its types. */
+static const ast_def *read_head(session *s, host_unit *u, const source *src, uint32_t line, bool is_method)
+{
+  uint32_t start = find_def(s, u, src, line);
+  if (!lines_of(s, u, src)->has_types)
+    return parse_def_head(s, src, start, src->by_function ? PARSE_LIVE : 0);
+  ast_def *d = parse_def_skipped(s, src, start, PARSE_LIVE);
+  script_apply_type_lines(s, u->p, d, is_method);
+  return d;
+}
+
 function *script_host_define(session *s, program *p, const rush_function_def *def)
 {
   host_unit *u = unit_of(p);
@@ -585,7 +598,7 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   hf->drop_body = def->drop_body ? keep_text(s, u, def->drop_body) : NULL;
   hf->names = names_of(hf);
   const source *head = def->signature ? (const source *)def->signature : src;
-  const ast_def *d = parse_def_head(s, head, def->signature ? find_def(s, u, head, def->signature_line) : start, 0);
+  const ast_def *d = read_head(s, u, head, def->signature ? def->signature_line : def->line, self && !def->is_static);
   if (d->is_async)
     session_fail(s, &d->at, "async function definitions aren't supported");
   if (!self)
@@ -596,6 +609,7 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
     f = class_add_method(s, self, def->name);
   f->self = self;
   f->is_static = def->is_static;
+  f->is_class_method = def->is_class_method;
   script_declare_function(s, f, d, &hf->names);
   if (def->is_declared_only)
     return f;

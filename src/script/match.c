@@ -227,8 +227,7 @@ static ir_value *broadcast_scalar(emitter *e, const schema_arg *arg, ir_value *v
   return em_make_list(e, v->type, items, (uint32_t)arg->fixed_len);
 }
 
-/* Why a class is none of an interface's. */
-static const char *interface_reason(emitter *e, const type *cls, const type *want)
+const char *em_interface_reason(emitter *e, const type *cls, const type *want)
 {
   if (cls->kind != TYPE_CLASS || want->kind != TYPE_INTERFACE || !want->cls)
     return "";
@@ -275,7 +274,7 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   if (!em_is_subtype(e, v->type, want)) {
     WHY(m, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s%s%s",
                             TYPE_TEXT(e, type_has_vars(arg->type) ? arg->type : want), arg->is_inferred ? " (inferred)" : "", arg->name,
-                            em_type_of(e, v), guessed(e, arg, v), interface_reason(e, v->type, want),
+                            em_type_of(e, v), guessed(e, arg, v), em_interface_reason(e, v->type, want),
                             arg->is_inferred ? "\nInferred '" : "", arg->is_inferred ? arg->name : "",
                             arg->is_inferred ? "' to be of type 'Tensor' because it was not annotated with an explicit type." : "");
     if (m->why && v->type->kind == TYPE_LIST && v->type->elems[0]->kind == TYPE_TENSOR)

@@ -170,7 +170,8 @@ static sugared index_by_interface(emitter *e, ir_value *v, ir_value *index, cons
   const class_info *c = v->type->cls;
   for (uint32_t i = 0; i < c->n_attrs; i++)
     if (may_be_object(c->attrs[i].type) && !em_is_subtype(e, c->attrs[i].type, hint))
-      FAIL(e, "Attribute %s is not of annotated type %s", c->attrs[i].name, TYPE_TEXT(e, hint));
+      FAIL(e, "Attribute %s is not of annotated type %s: %s", c->attrs[i].name, TYPE_TEXT(e, hint),
+           em_interface_reason(e, c->attrs[i].type, hint) + 1);
   ir_value *in[2] = {v, index};
   return sugar_value(em_put_node(e, IR_MODULE_CONTAINER_INDEX, in, 2, hint));
 }

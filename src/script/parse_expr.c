@@ -430,7 +430,8 @@ static ast_expr *parse_atom(parser *p)
   switch (p->lx.cur.kind) {
   case TK_NAME: {
     const char *name = parser_expect_name(p);
-    ast_expr *e = parser_new_expr(p, EXPR_NAME, start);
+    bool dots = p->flags & PARSE_LIVE && strcmp(name, "Ellipsis") == 0;
+    ast_expr *e = parser_new_expr(p, dots ? EXPR_ELLIPSIS : EXPR_NAME, start);
     e->as.name = name;
     return e;
   }

@@ -39,6 +39,7 @@ static const char *torch_found(parser *p)
   case TK_INDENT: return "'indent'";
   case TK_DEDENT: return "'dedent'";
   case TK_EOF: return "'eof'";
+  case TK_ARROW: return "'arrow'";
   default: return token_kind_name(k);
   }
 }
@@ -97,40 +98,49 @@ const char *parser_expect_name(parser *p)
 static ast_expr *comment_type(parser *p)
 {
   const token *t = &p->lx.cur;
-  if (t->comment_end <= t->comment_start)
+  if (t->comment_end <= t->comment_start || p->flags & PARSE_LIVE)
     return NULL;
   source_range at = {p->lx.src, t->comment_start, t->comment_end};
   return parse_expr_range(p->s, at, p->flags);
+}
+
+/* (A, B) -> C, or without the result. */
+static ast_signature signature(parser *p)
+{
+  ast_signature out = {.params = {NULL, 0}};
+  parser_expect(p, TK_LPAREN);
+  while (!at_token(p, TK_RPAREN)) {
+    while (parser_accept(p, TK_MUL) || parser_accept(p, TK_POW)) {
+    }
+    out.dots |= at_token(p, TK_ELLIPSIS);
+    ast_expr *type = parse_expr(p);
+    PUSH(p, out.params.items, out.params.n, type);
+    if (!parser_accept(p, TK_COMMA))
+      break;
+  }
+  parser_expect(p, TK_RPAREN);
+  if (parser_accept(p, TK_ARROW))
+    out.returns = parse_expr(p);
+  if (!at_token(p, TK_EOF))
+    parser_fail_expected(p, "the end of the type comment");
+  return out;
 }
 
 /* `# type: (A, B) -> C` before the current token: gives the parameters and the result their types. */
 static void apply_signature_comment(parser *p, ast_def *d)
 {
   const token *t = &p->lx.cur;
-  if (t->comment_end <= t->comment_start)
+  if (t->comment_end <= t->comment_start || p->flags & PARSE_LIVE)
     return;
   parser sub = {.s = p->s, .flags = p->flags};
   lexer_init_inline(&sub.lx, p->s, p->lx.src, t->comment_start, t->comment_end);
-  uint32_t start = here(&sub), n = 0;
-  ast_expr **types = NULL;
-  if (!parser_accept(&sub, TK_LPAREN))
+  uint32_t start = here(&sub);
+  if (!at_token(&sub, TK_LPAREN) && !(p->flags & PARSE_TORCH_WORDS))
     return; /* a comment about something else */
-  bool dots = false;
-  while (!at_token(&sub, TK_RPAREN)) {
-    while (parser_accept(&sub, TK_MUL) || parser_accept(&sub, TK_POW)) {
-    }
-    dots |= at_token(&sub, TK_ELLIPSIS);
-    ast_expr *type = parse_expr(&sub);
-    PUSH(p, types, n, type);
-    if (!parser_accept(&sub, TK_COMMA))
-      break;
-  }
-  parser_expect(&sub, TK_RPAREN);
-  parser_expect(&sub, TK_ARROW);
-  d->returns = parse_expr(&sub);
-  if (!at_token(&sub, TK_EOF))
-    parser_fail_expected(&sub, "the end of the type comment");
-  if (dots)
+  ast_signature sig = signature(&sub);
+  uint32_t n = sig.params.n;
+  d->returns = sig.returns;
+  if (sig.dots)
     return;
   uint32_t first = d->n_params == n + 1 && strcmp(d->params[0].name, "self") == 0 ? 1 : 0; /* self has no type in a comment */
   if (d->n_params != n + first) {
@@ -138,7 +148,7 @@ static void apply_signature_comment(parser *p, ast_def *d)
     session_fail(p->s, &at, "Number of type annotations (%u) did not match the number of function parameters (%u)", n, d->n_params);
   }
   for (uint32_t i = 0; i < n; i++)
-    d->params[first + i].type = types[i];
+    d->params[first + i].type = sig.params.items[i];
 }
 
 /* -- Parameters --------------------------------------------------------------------------------- */
@@ -241,6 +251,7 @@ static void parse_def_body(parser *p, ast_def *d)
     if (p->flags & PARSE_SKIP_BODIES) {
       while (!at_token(p, TK_NEWLINE) && !at_token(p, TK_EOF))
         lexer_next(&p->lx);
+      d->text_end = here(p);
       parser_accept(p, TK_NEWLINE);
       d->body_skipped = true;
     } else {
@@ -256,6 +267,7 @@ static void parse_def_body(parser *p, ast_def *d)
   if (p->flags & PARSE_SKIP_BODIES) {
     if (!(p->flags & PARSE_HEAD_ONLY))
       lexer_skip_block(&p->lx);
+    d->text_end = p->lx.last_end;
     d->body_skipped = true;
     return;
   }
@@ -728,6 +740,20 @@ ast_def *parse_def_head(session *s, const source *src, uint32_t start, unsigned 
   parser p = {.s = s, .flags = flags | PARSE_SKIP_BODIES | PARSE_HEAD_ONLY};
   lexer_init(&p.lx, s, src, start, (uint32_t)src->len);
   return parse_def(&p);
+}
+
+ast_def *parse_def_skipped(session *s, const source *src, uint32_t start, unsigned flags)
+{
+  parser p = {.s = s, .flags = flags | PARSE_SKIP_BODIES};
+  lexer_init(&p.lx, s, src, start, (uint32_t)src->len);
+  return parse_def(&p);
+}
+
+ast_signature parse_signature(session *s, source_range at, unsigned flags)
+{
+  parser p = {.s = s, .flags = flags};
+  lexer_init_inline(&p.lx, s, at.src, at.start, at.end);
+  return signature(&p);
 }
 
 ast_class *parse_class_at(session *s, const source *src, uint32_t start, unsigned flags)

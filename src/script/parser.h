@@ -17,6 +17,7 @@ typedef enum parse_flags {
   PARSE_RAW_BYTES = 2,   /* archives: "\303" is a byte; in Python text it is a code point */
   PARSE_HEAD_ONLY = 4,   /* of one function: nothing is read behind its signature */
   PARSE_TORCH_WORDS = 16, /* what does not parse is told in the words of PyTorch's parser */
+  PARSE_LIVE = 32,       /* a function of a Python file: comments are no types (comments.c reads them) */
   PARSE_TREE_RANGES = 8  /* strings' ranges as PyTorch's converter of Python's tree has them: their characters and one more */
 } parse_flags;
 
@@ -26,6 +27,10 @@ ast_stmts parse_source(session *s, const source *src, unsigned flags);
 ast_def *parse_def_at(session *s, const source *src, uint32_t start, unsigned flags);
 /* Only its signature: the body is skipped. */
 ast_def *parse_def_head(session *s, const source *src, uint32_t start, unsigned flags);
+/* The same, with text_end: the body is passed over. */
+ast_def *parse_def_skipped(session *s, const source *src, uint32_t start, unsigned flags);
+/* "(A, B) -> C" */
+ast_signature parse_signature(session *s, source_range at, unsigned flags);
 /* The class whose range started at `start`. */
 ast_class *parse_class_at(session *s, const source *src, uint32_t start, unsigned flags);
 /* The expression whose range started at `start`: ranges leave out brackets at their ends. */

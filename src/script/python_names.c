@@ -35,8 +35,6 @@ bool script_python_name(session *s, program *p, const char *name, source_range a
   for (size_t i = 0; i < COUNT_OF(functions); i++)
     if (text_same(functions[i], name))
       session_fail(s, &at, "Python builtin <built-in function %s> is currently not supported in Torchscript", name);
-  if (text_same(name, "slice"))
-    session_fail(s, &at, "Python slice value cannot be used as a value");
   for (size_t i = 0; i < COUNT_OF(classes); i++) {
     if (text_same(classes[i].name, name)) {
       *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = class_call(s, p, name, classes[i].n_args)};

@@ -11,6 +11,7 @@ static const struct { const char *name; special_form form; } specials[] = {
     {"isinstance", SPECIAL_ISINSTANCE}, {"getattr", SPECIAL_GETATTR}, {"hasattr", SPECIAL_HASATTR},
     {"tuple", SPECIAL_TUPLE},           {"list", SPECIAL_LIST},       {"dict", SPECIAL_DICT},
     {"range", SPECIAL_RANGE},           {"zip", SPECIAL_ZIP},         {"enumerate", SPECIAL_ENUMERATE},
+    {"slice", SPECIAL_SLICE},
     {"print", SPECIAL_PRINT},           {"super", SPECIAL_SUPER},
 };
 
@@ -93,6 +94,12 @@ static const struct { const char *name; int value; } torch_ints[] = {
     {"per_tensor_symmetric", 2}, {"per_channel_symmetric", 3}, {"per_channel_affine_float_qparams", 4},
 };
 
+static const struct { const char *name; int dtype; } tensor_types[] = {
+    {"FloatTensor", RUSH_FLOAT32}, {"DoubleTensor", RUSH_FLOAT64}, {"HalfTensor", RUSH_FLOAT16}, {"ByteTensor", RUSH_UINT8},
+    {"CharTensor", RUSH_INT8}, {"ShortTensor", RUSH_INT16}, {"IntTensor", RUSH_INT32}, {"LongTensor", RUSH_INT64},
+    {"BoolTensor", RUSH_BOOL},
+};
+
 static const struct { const char *path; special_form form; } torch_specials[] = {
     {"torch.jit.annotate", SPECIAL_ANNOTATE},       {"torch.jit.isinstance", SPECIAL_ISINSTANCE},
     {"torch.jit.fork", SPECIAL_FORK},               {"torch.jit._fork", SPECIAL_FORK},
@@ -172,6 +179,12 @@ bool resolve_torch_attr(session *s, const char *path, const char *name, sugared 
   for (size_t i = 0; i < COUNT_OF(torch_specials); i++) {
     if (text_same(torch_specials[i].path, whole)) {
       *out = (sugared){.kind = SUGAR_SPECIAL, .as.special = torch_specials[i].form};
+      return true;
+    }
+  }
+  for (size_t i = 0; text_same(path, "torch") && i < COUNT_OF(tensor_types); i++) {
+    if (text_same(tensor_types[i].name, name)) {
+      *out = (sugared){.kind = SUGAR_TENSOR_TYPE, .as.dtype = tensor_types[i].dtype};
       return true;
     }
   }

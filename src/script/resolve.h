@@ -24,6 +24,7 @@ typedef enum special_form { /* calls that no schema describes */
   SPECIAL_LIST,
   SPECIAL_DICT,
   SPECIAL_RANGE,
+  SPECIAL_SLICE,
   SPECIAL_ZIP,
   SPECIAL_ENUMERATE,
   SPECIAL_PRINT,
@@ -39,6 +40,7 @@ typedef enum sugar_kind {
   SUGAR_CAST,        /* as.builtin.name, result as.builtin.type: int(), str() ... */
   SUGAR_TENSOR_CAST, /* as.builtin: x.float(): name the dtype's method, self the tensor */
   SUGAR_SPECIAL,     /* as.special */
+  SUGAR_TENSOR_TYPE, /* as.dtype: torch.FloatTensor and its like */
   SUGAR_FUNCTION,    /* as.function */
   SUGAR_METHOD,      /* as.method: a bound method */
   SUGAR_CLASS,       /* as.type: calling it constructs */
@@ -56,6 +58,7 @@ typedef enum sugar_kind {
   SUGAR_PYTHON_VALUE, /* as.name: its class; nothing can be done with it */
   SUGAR_TUPLE,       /* as.items: unpacked at compile time */
   SUGAR_RANGE,       /* as.range */
+  SUGAR_SLICE,       /* as.slice: an index of its own */
   SUGAR_ITERATION,   /* as.items: zip and enumerate */
   SUGAR_CLOSURE,     /* as.node: a nested def */
   SUGAR_MODULE_VIEW, /* as.builtin: items(), named_modules() ... of self, a module */
@@ -71,6 +74,7 @@ typedef struct sugared {
     ir_value *value;
     struct { const char *name; ir_value *self; const type *type; } builtin;
     special_form special;
+    int dtype;
     function *function;
     struct { ir_value *self; function *function; } method;
     const type *type;
@@ -78,13 +82,14 @@ typedef struct sugared {
     struct { const char *name; ir_value *message; } raised;
     struct { struct sugared *items; uint32_t n; } items;
     struct { ir_value *start, *end, *step; int64_t static_len; } range; /* start NULL: 0; -1: unknown */
+    struct { ir_value *bounds[3]; } slice; /* start, stop, step; NULL: not given */
     ir_node *node;
     struct { /* borrowed */
       rush_value value;
       const type *type;
       bool is_global; /* a variable of Python's: defaults may use it, bodies may not */
     } constant;
-    struct { void *object; const char *name; } thing;
+    struct { void *object; const char *name; ir_value *self; } thing; /* self: the first argument of a method's calls, or NULL */
     struct { const struct op *op; const char *message; ir_value *self; } host; /* message: a call raises it instead; or NULL; self: its first argument */
     struct { function **functions; ir_value *self; uint32_t n; } overloads;
     struct { const struct sugared *items; const char *name; uint16_t index; bool flag; } dispatch;

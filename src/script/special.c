@@ -88,13 +88,17 @@ static sugared emit_create_object(emitter *e, const ast_expr *x)
 
 static sugared emit_getattr(emitter *e, const ast_expr *x)
 {
+  uint32_t n = x->as.call.args.n;
+  if (n < 2 || n > 3)
+    FAIL(e, "getattr expected to have number of arguments between 2 and 3 but found %u", n);
   check_count(e, x, 2, 3);
   if (arg(x, 1)->kind != EXPR_STRING)
     FAIL(e, "getattr's second argument must be a string literal");
   sugared base = em_sugared(e, arg(x, 0), NULL), out;
   const char *name = arg(x, 1)->as.string.data;
-  if (x->as.call.args.n == 2)
+  if (n == 2)
     return em_get_attr(e, &base, name);
+  em_check_has_attrs(e, &base, arg(x, 0)->at);
   if (em_try_get_attr(e, &base, name, &out))
     return out;
   return em_sugared(e, arg(x, 2), NULL);
@@ -120,6 +124,19 @@ static sugared emit_range(emitter *e, const ast_expr *x)
     out.as.range.end = v[1];
     out.as.range.step = v[2] ? v[2] : em_constant_int(e, 1);
   }
+  return out;
+}
+
+static sugared emit_slice_call(emitter *e, const ast_expr *x)
+{
+  sugared out = {.kind = SUGAR_SLICE};
+  uint32_t n = x->as.call.args.n;
+  if (x->as.call.n_keywords)
+    session_fail(e->s, &x->as.call.fn->at, "Slice does not accept any keyword arguments");
+  if (n < 1 || n > 3)
+    session_fail(e->s, &x->as.call.fn->at, "slice accepts exactly 1, 2 or 3 arguments, got: %u", n);
+  for (uint32_t i = 0; i < n; i++)
+    out.as.slice.bounds[n == 1 ? 1 : i] = em_expr(e, arg(x, i), NULL);
   return out;
 }
 
@@ -232,13 +249,56 @@ static ast_expr *keyword_as_key(emitter *e, const ast_keyword *k)
   return key;
 }
 
+static bool is_pair(const ast_expr *x) { return (x->kind == EXPR_TUPLE || x->kind == EXPR_LIST) && x->as.items.n == 2; }
+
+/* Keys and values that the source writes: those of a dict, or of pairs in a list or a tuple.  False: x is nothing like that. */
+static bool written_pairs(emitter *e, const ast_expr *x, ast_expr *dict)
+{
+  if (x->kind == EXPR_DICT) {
+    dict->as.dict.keys = x->as.dict.keys;
+    dict->as.dict.values = x->as.dict.values;
+    return true;
+  }
+  if (x->kind != EXPR_LIST && x->kind != EXPR_TUPLE)
+    return false;
+  uint32_t n = x->as.items.n;
+  for (uint32_t i = 0; i < n; i++)
+    if (!is_pair(x->as.items.items[i]))
+      return false;
+  dict->as.dict.keys = (ast_exprs){session_array(e->s, ast_expr *, n), n};
+  dict->as.dict.values = (ast_exprs){session_array(e->s, ast_expr *, n), n};
+  for (uint32_t i = 0; i < n; i++) {
+    dict->as.dict.keys.items[i] = x->as.items.items[i]->as.items.items[0];
+    dict->as.dict.values.items[i] = x->as.items.items[i]->as.items.items[1];
+  }
+  return true;
+}
+
+/* The keywords behind what `dict` has. */
+static void add_keywords(emitter *e, const ast_expr *x, ast_expr *dict)
+{
+  uint32_t have = dict->as.dict.keys.n, n = have + x->as.call.n_keywords;
+  ast_expr **keys = session_array(e->s, ast_expr *, n), **values = session_array(e->s, ast_expr *, n);
+  if (have) {
+    memcpy(keys, dict->as.dict.keys.items, have * sizeof *keys);
+    memcpy(values, dict->as.dict.values.items, have * sizeof *values);
+  }
+  for (uint32_t i = have; i < n; i++) {
+    keys[i] = keyword_as_key(e, &x->as.call.keywords[i - have]);
+    values[i] = x->as.call.keywords[i - have].value;
+  }
+  dict->as.dict.keys = (ast_exprs){keys, n};
+  dict->as.dict.values = (ast_exprs){values, n};
+}
+
 /* dict(), dict(pairs), dict(a=1), dict(other, a=1) */
 static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
 {
   uint32_t n = x->as.call.n_keywords;
+  ast_expr dict = {.kind = EXPR_DICT, .op = OP_NONE, .at = x->at};
   if (x->as.call.args.n > 1)
     FAIL(e, "dict expected at most 1 arguments, got %u", x->as.call.args.n);
-  if (x->as.call.args.n) {
+  if (x->as.call.args.n && !written_pairs(e, arg(x, 0), &dict)) {
     sugared pairs = em_sugared(e, arg(x, 0), hint);
     ir_value *v = pairs.kind == SUGAR_ITERATION ? listed(e, &pairs, x->at) : em_as_value(e, &pairs);
     v = em_call_op(e, "aten::dict", &v, 1);
@@ -249,13 +309,7 @@ static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
     }
     return sugar_value(v);
   }
-  ast_expr dict = {.kind = EXPR_DICT, .op = OP_NONE, .at = x->at};
-  dict.as.dict.keys = (ast_exprs){session_array(e->s, ast_expr *, n), n};
-  dict.as.dict.values = (ast_exprs){session_array(e->s, ast_expr *, n), n};
-  for (uint32_t i = 0; i < n; i++) {
-    dict.as.dict.keys.items[i] = keyword_as_key(e, &x->as.call.keywords[i]);
-    dict.as.dict.values.items[i] = x->as.call.keywords[i].value;
-  }
+  add_keywords(e, x, &dict);
   return sugar_value(em_literal(e, &dict, hint));
 }
 
@@ -356,6 +410,8 @@ sugared em_special(emitter *e, special_form form, const ast_expr *x, const type 
     return emit_dict_call(e, x, hint);
   case SPECIAL_RANGE:
     return emit_range(e, x);
+  case SPECIAL_SLICE:
+    return emit_slice_call(e, x);
   case SPECIAL_ZIP:
     return emit_zip(e, x);
   case SPECIAL_ENUMERATE:

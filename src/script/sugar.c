@@ -17,13 +17,17 @@ const char *em_sugar_name(emitter *e, const sugared *v)
     return v->kind == SUGAR_BUILTIN && strcmp(v->as.builtin.name, "aten::len") == 0 ? "__len__" : "builtin";
   case SUGAR_SPECIAL:
     return v->as.special == SPECIAL_PRINT ? "print" : "special form";
+  case SUGAR_TENSOR_TYPE:
+    return "LegacyTypedConstructor";
   case SUGAR_FUNCTION:
     return "function";
   case SUGAR_METHOD:
     return "method";
   case SUGAR_ENUM:
     return "EnumClass";
-  case SUGAR_CLASS: case SUGAR_NAMED_TUPLE:
+  case SUGAR_CLASS:
+    return e->names->is_live ? "Python type" : session_printf(e->s, "class '%s'", v->as.type->name);
+  case SUGAR_NAMED_TUPLE:
     return session_printf(e->s, "class '%s'", v->as.type->name);
   case SUGAR_EXCEPTION:
     return "exception";
@@ -41,6 +45,8 @@ const char *em_sugar_name(emitter *e, const sugared *v)
     return "tuple";
   case SUGAR_RANGE:
     return "range";
+  case SUGAR_SLICE:
+    return "Python slice value";
   case SUGAR_ITERATION:
     return "iterabletree";
   case SUGAR_CLOSURE:
@@ -98,7 +104,7 @@ static const char *const aten_properties[] = {"is_leaf", "mT", "mH", "real", "im
 static const char *const cast_methods[] = {"byte", "char", "double", "float", "cfloat", "cdouble", "int",
                                            "long", "short", "half", "bfloat16"};
 
-static bool one_of(const char *name, const char *const *names, size_t n)
+bool em_one_of(const char *name, const char *const *names, size_t n)
 {
   for (size_t i = 0; i < n; i++)
     if (text_same(names[i], name))
@@ -108,8 +114,8 @@ static bool one_of(const char *name, const char *const *names, size_t n)
 
 static bool tensor_attr(emitter *e, ir_value *v, const char *name, sugared *out)
 {
-  bool prim = one_of(name, prim_properties, COUNT_OF(prim_properties));
-  if (prim || one_of(name, aten_properties, COUNT_OF(aten_properties))) {
+  bool prim = em_one_of(name, prim_properties, COUNT_OF(prim_properties));
+  if (prim || em_one_of(name, aten_properties, COUNT_OF(aten_properties))) {
     const char *op = session_printf(e->s, "%s::%s", prim ? "prim" : "aten", name);
     *out = sugar_value(em_call_op(e, op, &v, 1));
     return true;
@@ -118,7 +124,7 @@ static bool tensor_attr(emitter *e, ir_value *v, const char *name, sugared *out)
     *out = (sugared){.kind = SUGAR_BUILTIN, .as.builtin = {"prim::tolist", v, NULL}};
     return true;
   }
-  if (one_of(name, cast_methods, COUNT_OF(cast_methods))) {
+  if (em_one_of(name, cast_methods, COUNT_OF(cast_methods))) {
     *out = (sugared){.kind = SUGAR_TENSOR_CAST, .as.builtin = {name, v, NULL}};
     return true;
   }
@@ -292,7 +298,7 @@ static bool class_object_attr(emitter *e, const type *t, const char *name, sugar
     *out = (sugared){.kind = SUGAR_SPECIAL, .as.special = SPECIAL_CREATE_OBJECT};
     return true;
   }
-  if (!f && !em_find_method(t, name, &f))
+  if (!f && (!em_find_method(t, name, &f) || f->is_class_method))
     return false;
   *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = f};
   return true;
@@ -406,8 +412,10 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
   sugared out;
   if (em_try_get_attr(e, base, name, &out))
     return out;
-  if (base->kind == SUGAR_PYTHON_VALUE || base->kind == SUGAR_EXCEPTION)
+  if (base->kind == SUGAR_PYTHON_VALUE || base->kind == SUGAR_EXCEPTION || base->kind == SUGAR_SLICE)
     FAIL(e, "attribute lookup is not defined on %s", base->kind == SUGAR_EXCEPTION ? "exception message" : em_sugar_name(e, base));
+  if (base->kind == SUGAR_CLASS && e->names->is_live)
+    FAIL(e, "Tried to lookup unknown attribute on class %s", TYPE_TEXT(e, base->as.type));
   if (base->kind == SUGAR_ENUM)
     FAIL(e, "%s' has no attribute '%s'", TYPE_TEXT(e, base->as.type), name); /* PyTorch's text lacks the first quote */
   if (base->kind == SUGAR_VALUE) {

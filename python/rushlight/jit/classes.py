@@ -6,16 +6,20 @@ import dataclasses
 import enum
 import sys
 from types import FunctionType
-from typing import Any
+from typing import Any, ForwardRef
 
 from . import kinds, marks
 from .names import qualified_name
-from .scope import Scope
+from .scope import Either, Scope
 from .sources import unwrapped
 
 
 def is_named_tuple(cls: type) -> bool:
     return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def _tensor_class() -> Any:
+    return getattr(sys.modules.get("torch"), "Tensor", ())
 
 
 class Classes:
@@ -24,6 +28,7 @@ class Classes:
     def __init__(self, door: Any) -> None:
         self._door = door
         self._types: dict[type, Any] = {}
+        self._open: set[type] = set()  # NamedTuples whose fields are being resolved
         self.recent: list[type] = []  # since the outermost script() began: forgotten when it fails
 
     def known_type(self, cls: type) -> Any:
@@ -41,15 +46,15 @@ class Classes:
                 t.forget()
         self.recent = []
 
-    def type_of(self, cls: type) -> Any:
-        """The Type, made now when it is new; None for what is no class of programs."""
+    def type_of(self, cls: type, scope: Any = None) -> Any:
+        """The Type, made now when it is new; None for what is no class of programs.  `scope`: of who asks."""
         found = self._types.get(cls)
         if found is not None:
             return found
         if issubclass(cls, enum.Enum):
             return self._enum(cls)
         if is_named_tuple(cls):
-            return self._named_tuple(cls)
+            return self._named_tuple(cls, scope)
         if getattr(cls, "__torch_script_interface__", None):
             return self._interface(cls)
         torch = sys.modules.get("torch")
@@ -57,6 +62,10 @@ class Classes:
             return None
         if issubclass(cls, BaseException) or cls.__module__ == "builtins" or not self._is_plain(cls):
             return None
+        if dataclasses.is_dataclass(cls):
+            from .dataclass import refuse_unregistered
+
+            refuse_unregistered(cls)
         return self.compile(cls)
 
     @staticmethod
@@ -88,22 +97,47 @@ class Classes:
         self.remember(cls, t)
         return t
 
-    def _named_tuple(self, cls: Any) -> Any:
-        scope = Scope(names=getattr(sys.modules.get(cls.__module__), "__dict__", {}))
+    def _named_tuple(self, cls: Any, asking: Any) -> Any:
+        if cls in self._open:
+            raise AssertionError(f"Unsupported annotation: NamedTuple {cls.__name__} has a field of its own type")
+        self._open.add(cls)
+        try:
+            return self._named_tuple_of(cls, Either(getattr(sys.modules.get(cls.__module__), "__dict__", {}), asking))
+        finally:
+            self._open.discard(cls)
+
+    def _named_tuple_of(self, cls: Any, scope: Any) -> Any:
         annotations = {k: v for c in reversed(cls.__mro__) for k, v in c.__dict__.get("__annotations__", {}).items()}
         tensor = self._door.types.simple(kinds.T_TENSOR)
         defaults = getattr(cls, "_field_defaults", {})
         fields = []
         for name in cls._fields:
-            t = self._door.types.of(annotations[name], scope) if name in annotations else tensor
-            if t is None:
-                raise ValueError(f"Unknown type annotation: '{annotations[name]}' in NamedTuple {cls.__name__}")
+            if isinstance(defaults.get(name), _tensor_class()):
+                raise RuntimeError(
+                    "Tensors are not supported as default NamedTuple fields. Their mutability could lead to potential memory "
+                    "aliasing problems"
+                )
+            t = self._field_type(cls, annotations[name], scope) if name in annotations else tensor
             fields.append((name, t, (defaults[name],)) if name in defaults else (name, t))
         made = self._door.unit.add_class(qualified_name(cls), kinds.C_NAMED_TUPLE, cls)
         for field in fields:
             made.add_field(*field)
         self.remember(cls, made)
         return made
+
+    def _field_type(self, cls: Any, annotation: Any, scope: Any) -> Any:
+        forward = annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation
+        if isinstance(forward, str) and forward.isidentifier() and scope.find(forward, scope) is scope:
+            known = forward in ("Tensor", "Any")
+            if not known:
+                raise ValueError(
+                    f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}. Likely due to partial support for "
+                    "ForwardRef parameters in NamedTuples, see #95858."
+                )
+        t = self._door.types.of(annotation, scope)
+        if t is None:
+            raise ValueError(f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}")
+        return t
 
     # -- Interfaces ------------------------------------------------------------------------------------------
 
@@ -150,6 +184,10 @@ class Classes:
             fn = unwrapped(member.__func__)
             if not marks.is_ignored(fn):
                 define(fn, name, self_type=t, flags=kinds.STATIC)
+        elif isinstance(member, classmethod):
+            fn = unwrapped(member.__func__)
+            if not marks.is_ignored(fn):
+                define(fn, name, self_type=t, flags=kinds.CLASS_METHOD)
         elif isinstance(member, property):
             if marks.is_ignored(member.fget) or name in getattr(cls, "__jit_unused_properties__", ()):
                 return

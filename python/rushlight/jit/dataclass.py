@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import sys
+import typing
 from typing import Any
 
 from .scope import Scope
@@ -37,38 +39,69 @@ def _init(cls: Any, scope: Scope) -> str:
     return f"def __init__({', '.join(params)}):\n" + "\n".join(body or ["    pass"]) + "\n"
 
 
-def _compare(name: str, cls: Any, op: str, last: str) -> str:
+_ORDER = {"__lt__": ("<", False), "__le__": ("<", True), "__gt__": (">", False), "__ge__": (">", True)}
+
+
+def _is_optional(t: Any) -> bool:
+    if isinstance(t, str):
+        return "Optional" in t or "None" in t
+    return type(None) in typing.get_args(t)
+
+
+def _compare(name: str, cls: Any) -> str:
+    """Fields in turn: None equals None only, and has no order."""
+    op, last = _ORDER.get(name, ("!=", True))
+    inner = ["if val1 != val2:", "    return False"]
+    if name in _ORDER:
+        inner = [f"if val1 {op} val2:", "    return True", f"elif val2 {op} val1:", "    return False"]
+    one = f"raise TypeError('Cannot compare {cls.__name__} with None')" if name in _ORDER else "return False"
     lines = [f"def {name}(self, other: _cls) -> bool:"]
     for f in dataclasses.fields(cls):
-        if f.compare:
-            lines.append(f"    val1 = self.{f.name}\n    val2 = other.{f.name}")
-            if name == "__eq__":
-                lines.append("    if not (val1 == val2):\n        return False")
-            else:
-                lines.append(f"    if val1 {op} val2:\n        return True\n    elif val1 != val2:\n        return False")
-    return "\n".join(lines) + f"\n    return {last}\n"
+        if not f.compare:
+            continue
+        lines += [f"    val1 = self.{f.name}", f"    val2 = other.{f.name}"]
+        if not _is_optional(f.type):
+            lines += ["    " + line for line in inner]
+            continue
+        lines += ["    if val1 is not None and val2 is not None:", *("        " + line for line in inner)]
+        lines += ["    elif (val1 is None) != (val2 is None):", f"        {one}"]
+    return "\n".join([*lines, f"    return {last}", ""])
+
+
+def _is_generated(method: Any) -> bool:
+    return getattr(getattr(method, "__code__", None), "co_filename", "") == "<string>"
 
 
 def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
-    """Defines what @dataclass made; the names that are settled with that."""
+    """Defines what @dataclass made; the names that are settled with that.  What the author wrote is the author's."""
+    generated = {name for name, method in cls.__dict__.items() if _is_generated(method)}
+    if "__delattr__" in generated:
+        raise OSError(
+            f"Can't get source for {cls.__delattr__}. TorchScript requires source access in order to carry out compilation, "
+            "make sure original .py files are available."
+        )
     scope = Scope(names=getattr(sys.modules.get(cls.__module__), "__dict__", {}), local_names={"_cls": cls, cls.__name__: cls})
-    texts = {"__init__": _init(cls, scope)}
-    params = cls.__dataclass_params__
-    if params.eq and "__eq__" in cls.__dict__ and getattr(cls.__dict__["__eq__"], "__code__", None) is not None:
-        texts["__eq__"] = _compare("__eq__", cls, "==", "True")
-    if params.order:
-        for name, op, last in (
-            ("__lt__", "<", "False"),
-            ("__le__", "<", "True"),
-            ("__gt__", ">", "False"),
-            ("__ge__", ">", "True"),
-        ):
-            texts[name] = _compare(name, cls, op, last)
-    for name, text in texts.items():
-        own = cls.__dict__.get(name)
-        if own is not None and own.__code__.co_filename != "<string>":
-            continue  # written by the user
+    for name in ("__init__", "__eq__", *_ORDER):
+        if name not in generated:
+            continue
+        text = _init(cls, scope) if name == "__init__" else _compare(name, cls)
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            raise RuntimeError(
+                f"TorchScript failed to synthesize dataclass method '{name}' for class '{cls.__name__}'. "
+                "Please file a bug report at <https://github.com/pytorch/pytorch/issues>"
+            ) from error
         source = door.sources.of_text(f"<dataclass {cls.__name__}.{name}>", text)
         door.unit.define(name, source, 1, scope, t)
-    generated = {n for n, m in cls.__dict__.items() if getattr(getattr(m, "__code__", None), "co_filename", "") == "<string>"}
-    return set(texts) | generated | {"__repr__", "__hash__", "__setattr__", "__delattr__", "__replace__"}
+    return generated | {"__repr__", "__hash__", "__setattr__", "__delattr__", "__replace__"}
+
+
+def refuse_unregistered(cls: Any) -> None:
+    """A dataclass is a class of programs once it was given to script(), torch's or ours."""
+    state = sys.modules.get("torch.jit._state")
+    if state is not None and state._get_script_class(cls) is not None:
+        return
+    for method in cls.__dict__.values():
+        if _is_generated(getattr(method, "__wrapped__", method)):
+            raise OSError(f"Failed to get source for {method} using inspect.getsource\nGive the dataclass to script() first.")

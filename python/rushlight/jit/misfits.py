@@ -70,6 +70,14 @@ def _cannot(value: Any, t: Any) -> str | None:
     )
 
 
+def not_an_object(value: Any) -> str:
+    """Said of what is of no class of programs where an interface is asked for."""
+    return (
+        f"Assigning the object {value} to an interface fails because the value is not a TorchScript compatible type, did you forget "
+        "toturn it into a user defined TorchScript class?"
+    )
+
+
 def _attribute_type(module: Any, name: str) -> Any:
     return next((t for have, t, _ in door().unit.type_of_object(module).attrs if have == name), None)
 
@@ -106,5 +114,9 @@ def misfit(module: Any, name: str, value: Any) -> str:
         if t.kind_number == kinds.T_INTERFACE:
             return not_compatible(of, t)
         return f"Expected a value of type '{t.annotation_str}' for field '{name}', but found '{of.annotation_str}'"
+    if t.kind_number == kinds.T_INTERFACE:
+        of = door().classes.known_type(type(value))
+        said = not_an_object(value) if of is None else not_compatible(of, t)
+        return f"Could not cast attribute '{name}' to type {t.annotation_str}: {said}"
     why = _cannot(value, t) or f"Unable to cast {value} to {t.annotation_str}"
     return f"Could not cast attribute '{name}' to type {t.annotation_str}: {why}"

@@ -237,7 +237,7 @@ class ConcreteType:
     def _method(self, name: str, fn: Any) -> Any:
         d = self.store.door
         if marks.is_ignored(fn):
-            answer = d.names.ignored(fn)
+            answer = d.names.ignored(fn, is_method=True)
             return answer if answer[0] == kinds.UNUSED else (*answer, True)
         return (kinds.METHOD, d.define(unwrapped(fn), name, self_type=self.type))
 
@@ -512,6 +512,10 @@ class Modules:
         for hook, pre in [*((hook, False) for hook in c.hooks), *((hook, True) for hook in c.pre_hooks)]:
             name = hook.__name__
             fn = unwrapped(hook)
+            if c.type.method(name) is not None:
+                raise RuntimeError(
+                    f"Can't define hook: {name} on class: {c.type} because a method or hook with that name already exists."
+                )
             f = self.door.define(fn, name, self_type=c.type, flags=kinds.HOOK)
             if pre:
                 check_pre_hook(f, name, c.py_class.__name__, inputs, f.result is not None)

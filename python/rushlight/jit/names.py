@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import cmath
 import enum
+import inspect
 import math
 import sys
 import warnings
@@ -14,6 +15,7 @@ from typing import Any
 
 from .. import _rushlight
 from . import frontend, kinds, marks
+from .sources import unwrapped
 
 # Python functions that are operators: where they are found, and the operator when its name differs.
 _OPERATORS = """
@@ -101,6 +103,8 @@ _BUILTINS = (
 )
 
 
+# Calls of these make tensors; as annotations they are Tensor.
+TENSOR_TYPES = [f"{t}Tensor" for t in ("Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long", "Bool")]
 _MISSING = object()
 
 
@@ -137,6 +141,16 @@ def _at(path: str) -> Any:
     for name in rest:
         found = getattr(found, name, None)
     return found
+
+
+class Variadic:
+    """A Python function of any number of arguments: each call has a signature of its own."""
+
+    def __init__(self, fn: Any, is_method: bool) -> None:
+        if any(name != "self" for name in fn.__annotations__):
+            raise RuntimeError(f"'{fn.__name__}' takes any number of arguments: it can be called without annotations only")
+        self.fn = fn
+        self.is_method = is_method
 
 
 class Names:
@@ -179,6 +193,8 @@ class Names:
                 self._learn(obj, (kinds.PATH, form))
         for path in self._door.prelude_paths():
             self._learn(_at(path), path)  # made when it is met
+        for name in TENSOR_TYPES:
+            self._learn(getattr(torch, name), (kinds.PATH, f"torch.{name}"))
         for row in _OPERATORS.split():
             path, _, name = row.partition("=")
             obj = _at(path)
@@ -275,8 +291,11 @@ class Names:
             return (kinds.OVERLOADS, overloads)
         return (kinds.FUNCTION, door.compiled(fn))
 
-    def ignored(self, fn: Any) -> Any:
+    def ignored(self, fn: Any, is_method: bool = False) -> Any:
         """A function that is marked as Python's own."""
+        code = getattr(unwrapped(fn), "__code__", None)
+        if code is not None and code.co_flags & inspect.CO_VARARGS and not marks.is_dropped(fn):
+            return (kinds.OBJECT, Variadic(fn, is_method), "python function")
         declared = self._door.declared(fn)
         if marks.is_dropped(fn):
             return (kinds.UNUSED, fn, declared, "This Python function is annotated to be ignored and cannot be run")
@@ -294,16 +313,18 @@ class Names:
         t = self._door.types.of(cls, None)
         if t is not None:
             return (kinds.TYPE, t)
-        torch = self._torch
-        if torch is not None and issubclass(cls, torch.nn.Module):
-            raise frontend.FrontendError(f"Cannot instantiate class '{cls.__name__}' in a script function")
         return (kinds.OBJECT, cls, cls.__name__)
 
     def _called(self, obj: Any, n: int) -> Any:
         """A call of what is Python's and stays there: of tensors, giving a tensor."""
+        if isinstance(obj, Variadic):
+            name, count = obj.fn.__name__, n + obj.is_method
+            return (kinds.HOST_CALL, obj.fn, self._door.untyped(name, count), *([True] if obj.is_method else []))
         torch = self._torch
         if torch is not None and isinstance(obj, (torch.jit.ScriptModule, _rushlight.Module)):
             raise RuntimeError("Cannot call a ScriptModule that is not a submodule of the caller")
+        if torch is not None and isinstance(obj, type) and issubclass(obj, torch.nn.Module):
+            raise frontend.FrontendError(f"Cannot instantiate class '{obj.__name__}' in a script function")
         if isinstance(obj, ModuleType) or not callable(obj):
             return None
         return (kinds.HOST_CALL, obj, self._door.untyped(getattr(obj, "__name__", type(obj).__name__), n))

@@ -96,6 +96,22 @@ class Scope:
         return (values[names.index(name)],) if name in names else None
 
 
+class Either(Scope):
+    """A module's names, then what someone else sees."""
+
+    __slots__ = ("other",)
+
+    def __init__(self, names: dict[str, Any], other: Any) -> None:
+        super().__init__(names=names)
+        self.other = other
+
+    def find(self, name: str, missing: Any = None) -> Any:
+        found = super().find(name, _MISSING)
+        if found is not _MISSING:
+            return found
+        return missing if self.other is None else self.other.find_dotted(name, missing)
+
+
 class Asking(Scope):
     """A function's names, for which someone is asked first."""
 

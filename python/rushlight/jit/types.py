@@ -72,6 +72,8 @@ class Types:
         }
         for key, kind in named.items():
             self._known[key] = make(kind)
+        for name in ("Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long", "Bool"):
+            self._known[getattr(torch, f"{name}Tensor")] = make(kinds.T_TENSOR)
         self._known[torch.Size] = self.list_of(make(kinds.T_INT))
 
     def of(self, annotation: Any, scope: Any) -> Any:
@@ -100,7 +102,7 @@ class Types:
         if annotation is _rushlight.Tensor:
             return self.simple(kinds.T_TENSOR)
         if isinstance(annotation, type):
-            return self.classes.type_of(annotation)
+            return self.classes.type_of(annotation, scope)
         return None
 
     def _generic(self, origin: Any, args: tuple[Any, ...], scope: Any) -> Any:
@@ -157,8 +159,10 @@ class Types:
         if torch is not None and isinstance(value, torch.ScriptObject):
             name = value._type().qualified_name()
             return self.unit.find_type(name) or f"Class {name} is not known here"
-        inner_type = self.classes.known_type(type(value))
-        return inner_type or f"Cannot infer concrete type of torch.nn.Module or object of type {type(value).__name__}"
+        return self.classes.known_type(type(value)) or (
+            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced "
+            f"functions, but instead got value of type {type(value).__name__}."
+        )
 
     def _infer_common(self, values: Any, what: str, make: Any) -> Any:
         common = None
