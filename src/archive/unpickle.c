@@ -357,7 +357,7 @@ static rush_value make_list(unpickler *u, const pickle_seq *seq, const type *ele
   for (uint32_t i = 0; i < seq->n; i++) {
     rush_value item = node_value(u, seq->at[i]);
     if (elem && !type_contains_value(elem, item))
-      pickle_fail(u->s, u->p, seq->at[i], "item %u of a list of %s: found a %s", i, type_in_words(u->s, elem),
+      pickle_fail(u->s, u->p, seq->at[i], "item %u of a list: expected %s, found a %s", i, type_in_words(u->s, elem),
                   pickle_kind_name((pickle_kind)seq->at[i]->kind));
     session_check(u->s, list_append_steal(u->s->cx, l, value_retain(item)));
   }

@@ -6,9 +6,11 @@ import re
 from typing import Any, Dict, List, Optional, Tuple  # noqa: UP035
 
 import pytest
-import rushlight
-import torch
-from rushlight.testing import FileCheck
+
+torch = pytest.importorskip("torch")
+
+import rushlight  # noqa: E402
+from rushlight.testing import FileCheck  # noqa: E402
 
 X = torch.ones(2, 3)
 

@@ -133,10 +133,10 @@ LIES = {
     "__lt__ of another type *": Lie(
         forward(OBJECTS, "torch.sort(a)", "return 1",
                 more="class A:\n  a : int\n  def __lt__(self, o: List[int]) -> bool:\n    torch.append(o, 1)\n    return True\n"),
-        "__lt__ of __torch__.A does not take"),
+        "must define a __lt__ method"),
     "__lt__ without bool *": Lie(
         forward(OBJECTS, "torch.sort(a)", "return 1",
-                more="class A:\n  a : int\n  def __lt__(self, o: __torch__.A) -> int:\n    return 1\n"), "must return a bool"),
+                more="class A:\n  a : int\n  def __lt__(self, o: __torch__.A) -> int:\n    return 1\n"), "must define a __lt__ method"),
     "__lt__ of two classes *": Lie(
         forward("a = annotate(List[__torch__.I], [__torch__.A.__new__(__torch__.A), __torch__.B.__new__(__torch__.B)])",
                 "torch.sort(a)", "return 1",

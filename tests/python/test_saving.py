@@ -10,11 +10,13 @@ import sys
 import warnings
 
 import pytest
-import rushlight
-import saving
-from test_corpus import corpus  # noqa: F401 -- a fixture
 
 torch = pytest.importorskip("torch")
+
+import rushlight  # noqa: E402
+import saving  # noqa: E402
+from test_corpus import corpus  # noqa: E402, F401 -- a fixture
+
 NIGHTLY = bool(os.environ.get("RUSHLIGHT_NIGHTLY"))
 
 TEXT = """

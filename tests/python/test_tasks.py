@@ -9,11 +9,13 @@ import sys
 from typing import Any, List  # noqa: UP035
 
 import pytest
-import rushlight
-import torch
-from rushlight.testing import FileCheck
-from torch import Tensor, nn
-from torch.jit import Future
+
+torch = pytest.importorskip("torch")
+
+import rushlight  # noqa: E402
+from rushlight.testing import FileCheck  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+from torch.jit import Future  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
 

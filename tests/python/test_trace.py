@@ -9,10 +9,12 @@ import warnings
 
 import numpy as np
 import pytest
-import rushlight
-import torch
-import trace_ops
-from trace_snippets import SNIPPETS, Snippet
+
+torch = pytest.importorskip("torch")
+
+import rushlight  # noqa: E402
+import trace_ops  # noqa: E402
+from trace_snippets import SNIPPETS, Snippet  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

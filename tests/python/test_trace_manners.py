@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import rushlight
-import torch
-import torch.nn.functional as F
-from torch import nn
+
+torch = pytest.importorskip("torch")
+
+import rushlight  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
 
