@@ -476,6 +476,11 @@ static int other_to_value(py_call *call, PyObject *o, int depth, rush_value *out
   }
   if (PyMapping_Check(o) && PyObject_HasAttrString(o, "items"))
     return dict_to_value(call, o, depth, out);
+  if (PyType_Check(o) || strncmp(type, "numpy.dtype", 11) == 0) {
+    const int dtype = py_dtype_of(st, o);
+    *out = rush_value_int(dtype);
+    return dtype < 0 ? -1 : 0;
+  }
   PyErr_Format(PyExc_TypeError, "a value of type '%s' cannot be passed to a program", type);
   return -1;
 }

@@ -188,6 +188,14 @@ PY_UNLOCKED(rush_status, module_freeze, (rush_module *m, const rush_freeze_optio
             (m, o, out, err))
 PY_UNLOCKED(rush_status, module_optimize_frozen, (rush_module *m, const rush_freeze_options *o, rush_error *err), (m, o, err))
 
+/* -- make.c ----------------------------------------------------------------------------------------- */
+
+/* The number of a dtype: rushlight's, torch's, numpy's or Python's object for it, or its name.  -1 with an exception set. */
+int py_dtype_of(py_state *state, PyObject *o);
+PyObject *py_as_tensor(PyObject *m, PyObject *args, PyObject *kwargs);
+PyObject *py_tensor_new(PyObject *m, PyObject *args, PyObject *kwargs);
+PyObject *py_import_dlpack(PyObject *m, PyObject *o);
+
 /* -- tensor.c, module.c, ops.c ------------------------------------------------------------------------ */
 
 int py_add_tensor_type(PyObject *m, py_state *state);

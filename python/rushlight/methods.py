@@ -231,7 +231,7 @@ def _unique(
 
 def _new_tensor(self: Tensor, data: Any, dtype: Any = None) -> Tensor:
     """A tensor of these numbers, of this tensor's dtype unless one is given."""
-    return _rushlight.as_tensor(data, dtype or self.dtype)
+    return _rushlight.tensor(data, dtype or self.dtype)
 
 
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
