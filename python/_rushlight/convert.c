@@ -268,7 +268,7 @@ static PyObject *tensor_out(py_call *call, rush_value v)
   if (to_torch)
     return py_tensor_to_torch(st, v);
   PyObject *ours = py_tensor_wrap(st, v);
-  if (!call->saw_numpy || call->saw_ours || !ours)
+  if (!call->saw_numpy || call->saw_ours || !ours || !py_buffer_format(rush_tensor_dtype(v.as.tensor)))
     return ours;
   PyObject *numpy = PyImport_ImportModule("numpy");
   PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", ours) : NULL;

@@ -212,6 +212,8 @@ PyObject *py_import_dlpack(PyObject *m, PyObject *o);
 
 int py_add_tensor_type(PyObject *m, py_state *state);
 PyObject *py_ints(const int64_t *v, int n); /* a tuple */
+/* The buffer protocol's and numpy's format of a dtype, or NULL: they have none. */
+const char *py_buffer_format(rush_dtype d);
 /* A module of st->module_class around a module's object; NULL with an exception set. */
 PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
 /* A module of that class around a program (steals). */

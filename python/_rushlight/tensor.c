@@ -139,7 +139,7 @@ static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
   return Py_BuildValue("(ii)", 1, 0);
 }
 
-static const char *buffer_format(rush_dtype d)
+const char *py_buffer_format(rush_dtype d)
 {
   switch (d) {
   case RUSH_BOOL: return "?";
@@ -164,7 +164,7 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
   rush_tensor *t = tensor_of(self);
   int n = rush_tensor_n_dims(t);
-  const char *format = buffer_format(rush_tensor_dtype(t));
+  const char *format = py_buffer_format(rush_tensor_dtype(t));
   size_t item = rush_dtype_bytes(rush_tensor_dtype(t));
 
   if (!format) {
