@@ -357,13 +357,18 @@ RUSH_API void rush_tensor_set_requires_grad(rush_tensor *t, bool on);
 RUSH_API uint32_t rush_tensor_version(const rush_tensor *t);
 /* Element 0.  Borrowed. */
 RUSH_API const void *rush_tensor_data(const rush_tensor *t);
-/* The same for writing: derived data (packed weights) is dropped. */
+/* The same for writing: derived data (packed weights) is dropped.  NULL: the memory is read-only. */
 RUSH_API void *rush_tensor_data_mut(rush_tensor *t);
+/* From now on nothing may write to the memory of t and of its views: operators that would are refused (RUSH_ERAISED, a
+ * ValueError).  For memory of the caller's that is mapped without write access, or must stay as it is.  Not while calls use it. */
+RUSH_API void rush_tensor_set_read_only(rush_tensor *t);
+RUSH_API bool rush_tensor_is_read_only(const rush_tensor *t);
 /* A contiguous tensor with the same elements: t itself when it is contiguous.  *out is new. */
 RUSH_API rush_status rush_tensor_contiguous(rush_context *c, rush_tensor *t, rush_value *out,
                                             rush_error *err) RUSH_CHECKED;
 /* DLPack.  Out: a DLManagedTensor* (versioned: DLManagedTensorVersioned*), new; the receiver calls its
- * deleter.  In: steals the managed tensor, also on failure. */
+ * deleter.  In: steals the managed tensor, also on failure.  Only the versioned struct can say that memory is read-only: in the
+ * plain one such a tensor is refused (RUSH_ERAISED, a BufferError). */
 RUSH_API rush_status rush_tensor_to_dlpack(rush_context *c, rush_tensor *t, bool versioned, void **out,
                                            rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_tensor_from_dlpack_steal(rush_context *c, void *managed, bool versioned,

@@ -1,5 +1,5 @@
-/* Torch's tensors through DLPack's C exchange API: tens of nanoseconds a tensor, where attributes and
- * capsules take microseconds.  A torch without it, and tensors that it refuses, go the long way. */
+/* DLPack: capsules, and torch's tensors through its C exchange API, which takes tens of nanoseconds a tensor where
+ * attributes and capsules take microseconds.  A torch without it, and tensors that it refuses, go the long way. */
 #include "exchange.h"
 
 /* DLPack's ABI, version 1 (dlpack.h of the DLPack project). */
@@ -39,7 +39,90 @@ struct py_exchange {
   int (*stream_of)(int type, int32_t id, void **out);
 };
 
-enum { DL_CPU = 1 };
+enum { DL_CPU = 1, DL_IS_COPIED = 2 };
+
+/* -- Capsules ----------------------------------------------------------------------------------------- */
+
+/* The head of a managed tensor before version 1. */
+typedef struct dl_plain {
+  dl_tensor tensor;
+  void *manager;
+  void (*deleter)(struct dl_plain *self);
+} dl_plain;
+
+/* A used capsule has another name: what it held is somebody else's. */
+static void free_capsule(PyObject *capsule)
+{
+  if (PyCapsule_IsValid(capsule, "dltensor")) {
+    dl_plain *m = PyCapsule_GetPointer(capsule, "dltensor");
+    m->deleter(m);
+  } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+    dl_managed *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+    m->deleter(m);
+  }
+}
+
+PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t, bool versioned)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  void *managed;
+
+  if (rush_tensor_to_dlpack(state->context, t, versioned, &managed, &err) != RUSH_OK)
+    return py_raise(state, &err);
+  return PyCapsule_New(managed, versioned ? "dltensor_versioned" : "dltensor", free_capsule);
+}
+
+/* What a consumer asks of __dlpack__. */
+typedef struct dl_request {
+  bool versioned, copy;
+} dl_request;
+
+static int read_request(PyObject *const *args, PyObject *kwnames, dl_request *r)
+{
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+    PyObject *name = PyTuple_GET_ITEM(kwnames, i), *value = args[i];
+    int major = 0, minor, type = DL_CPU, id;
+    if (value == Py_None)
+      continue;
+    if (PyUnicode_CompareWithASCIIString(name, "copy") == 0) {
+      r->copy = PyObject_IsTrue(value) == 1;
+    } else if (PyUnicode_CompareWithASCIIString(name, "max_version") == 0) {
+      if (!PyTuple_Check(value) || !PyArg_ParseTuple(value, "ii", &major, &minor))
+        return -1;
+      r->versioned = major >= 1;
+    } else if (PyUnicode_CompareWithASCIIString(name, "dl_device") == 0) {
+      if (!PyTuple_Check(value) || !PyArg_ParseTuple(value, "ii", &type, &id))
+        return -1;
+      if (type != DL_CPU) {
+        PyErr_SetString(PyExc_BufferError, "the tensor is on the CPU: dl_device (1, 0)");
+        return -1;
+      }
+    } /* stream: there is none on the CPU */
+  }
+  return 0;
+}
+
+PyObject *py_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+  py_tensor *t = (py_tensor *)self;
+  rush_error err = RUSH_ERROR_INIT;
+  dl_request r = {false, false};
+  rush_value v;
+
+  if (read_request(args + n, kwnames, &r) < 0)
+    return NULL;
+  if (!r.copy)
+    return py_dlpack_capsule(t->state, t->value.as.tensor, r.versioned);
+  if (py_clone(t->state, t->value, &v, &err) != RUSH_OK)
+    return py_raise(t->state, &err);
+  PyObject *capsule = py_dlpack_capsule(t->state, v.as.tensor, r.versioned);
+  rush_value_release(v);
+  if (capsule && r.versioned)
+    ((dl_managed *)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->flags |= DL_IS_COPIED;
+  return capsule;
+}
+
+/* -- Torch's exchange API ------------------------------------------------------------------------------ */
 
 const struct py_exchange *py_exchange_find(PyObject *tensor_type)
 {

@@ -1,8 +1,13 @@
-/* exchange.h -- torch's tensors through DLPack's C exchange API. */
+/* exchange.h -- DLPack: capsules, and torch's tensors through its C exchange API. */
 #ifndef RUSH_PY_EXCHANGE_H
 #define RUSH_PY_EXCHANGE_H
 
 #include "py.h"
+
+/* A capsule with our tensor, new; versioned: of DLPack 1, which can say that memory is read-only. */
+PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t, bool versioned);
+/* Tensor.__dlpack__ (METH_FASTCALL | METH_KEYWORDS). */
+PyObject *py_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames);
 
 /* The API of a tensor type, or NULL: it has none, or one that is not known here. */
 const struct py_exchange *py_exchange_find(PyObject *tensor_type);

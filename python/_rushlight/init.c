@@ -348,76 +348,6 @@ static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
                        (unsigned long long)n.interpreted);
 }
 
-/* The widest kind of number in nested lists: bool, int, float, complex; -1 with an exception set. */
-static int widest(PyObject *o, int depth)
-{
-  if (PyBool_Check(o))
-    return RUSH_TAG_BOOL;
-  if (PyFloat_Check(o))
-    return RUSH_TAG_FLOAT;
-  if (PyComplex_Check(o))
-    return RUSH_TAG_COMPLEX;
-  if (!PyList_Check(o) && !PyTuple_Check(o))
-    return RUSH_TAG_INT; /* or what aten::tensor refuses */
-  int most = PySequence_Fast_GET_SIZE(o) ? 0 : RUSH_TAG_FLOAT;
-  for (Py_ssize_t i = 0; depth < 100 && i < PySequence_Fast_GET_SIZE(o); i++) {
-    int kind = widest(PySequence_Fast_GET_ITEM(o, i), depth + 1);
-    most = kind > most ? kind : most;
-  }
-  return most;
-}
-
-static PyObject *tensor_of_numbers(py_state *st, PyObject *o, rush_value v, PyObject *wanted)
-{
-  static const int dtypes[] = {[RUSH_TAG_BOOL] = RUSH_BOOL, [RUSH_TAG_INT] = RUSH_INT64,
-                               [RUSH_TAG_FLOAT] = RUSH_FLOAT32, [RUSH_TAG_COMPLEX] = RUSH_COMPLEX64};
-  rush_named_value dtype = {"dtype", rush_value_int(dtypes[widest(o, 0)])};
-  rush_error err = RUSH_ERROR_INIT;
-  rush_value result;
-  size_t n;
-
-  if (wanted && Py_IS_TYPE(wanted, st->dtype_type))
-    dtype.value = rush_value_int(PyLong_AsLong(PyTuple_GET_ITEM(wanted, 1)));
-  if (rush_op_call(st->context, "aten::tensor", &v, 1, &dtype, 1, &result, 1, &n, &err) != RUSH_OK)
-    return py_raise(st, &err);
-  PyObject *out = py_tensor_wrap(st, result);
-  rush_value_release(result);
-  return out;
-}
-
-/* as_tensor(x): ours from numbers, nested lists, numpy, torch or DLPack; memory is shared where there is some. */
-static PyObject *py_as_tensor(PyObject *m, PyObject *const *args, Py_ssize_t n_args)
-{
-  py_state *st = PyModule_GetState(m);
-  py_call call = {.state = st};
-  PyObject *o = n_args ? args[0] : NULL, *wanted = n_args > 1 ? args[1] : NULL, *out = NULL;
-  rush_value v;
-
-  if (n_args < 1 || n_args > 2)
-    return PyErr_Format(PyExc_TypeError, "as_tensor(data) takes one value, not %zd", n_args);
-  if (py_to_value(&call, o, &v) == 0) {
-    out = v.tag == RUSH_TAG_TENSOR ? py_tensor_wrap(st, v) : tensor_of_numbers(st, o, v, wanted);
-    rush_value_release(v);
-  }
-  py_call_end(&call);
-  return out;
-}
-
-static PyObject *py_import_dlpack(PyObject *m, PyObject *o)
-{
-  py_state *st = PyModule_GetState(m);
-  py_call call = {.state = st};
-  PyObject *out = NULL;
-  rush_value v;
-
-  if (py_from_dlpack(&call, o, &v) == 0) {
-    out = py_tensor_wrap(st, v);
-    rush_value_release(v);
-  }
-  py_call_end(&call);
-  return out;
-}
-
 /* Operators and passes of a shared object, in the module's context. */
 static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
 {
@@ -563,7 +493,10 @@ static PyMethodDef functions[] = {
     {"has_operator", py_has_operator, METH_O, "is there an operator of this name (any overload)?"},
     {"operator_schemas", (PyCFunction)(void (*)(void))py_operator_schemas, METH_FASTCALL,
      "operator_schemas(name=None): the schemas of one operator, or of all that can run, a line each"},
-    {"as_tensor", (PyCFunction)(void (*)(void))py_as_tensor, METH_FASTCALL, "a Tensor of numbers, lists, numpy or torch; memory is shared"},
+    {"as_tensor", (PyCFunction)(void (*)(void))py_as_tensor, METH_VARARGS | METH_KEYWORDS,
+     "as_tensor(data, dtype=None): a Tensor of numbers, nested sequences, numpy or torch; memory is shared where the dtype allows"},
+    {"tensor", (PyCFunction)(void (*)(void))py_tensor_new, METH_VARARGS | METH_KEYWORDS,
+     "tensor(data, dtype=None): a new Tensor of numbers, nested sequences, or a copy of another tensor"},
     {"from_dlpack", py_import_dlpack, METH_O, "a Tensor on the memory of an object with __dlpack__"},
     {"manual_seed", py_manual_seed, METH_O, "seed the random generator as torch.manual_seed does"},
     {"get_rng_state", py_get_rng_state, METH_NOARGS, "the random generator's state, the bytes of torch.get_rng_state()"},

@@ -400,6 +400,19 @@ static PyObject *module_recall(py_module *m, PyObject *name, rush_value v)
   return entry && stands_for(m->state, entry, v) ? Py_NewRef(PyTuple_GET_ITEM(entry, 0)) : NULL;
 }
 
+/* True if the object's memory may not be written to. */
+static bool is_read_only(PyObject *o)
+{
+  Py_buffer b;
+
+  if (!PyObject_CheckBuffer(o) || PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool yes = b.readonly;
+  PyBuffer_Release(&b);
+  return yes;
+}
 static int set_slot(py_module *m, PyObject *name, PyObject *o);
 
 /* requires_grad of torch's tensor is ours too. */
@@ -529,6 +542,24 @@ static bool attr_is_tensor(rush_value object, const char *name)
   return false;
 }
 
+/* A program may write to what it keeps: a tensor on read-only memory is copied.  Steals *v where that fails. */
+static int own_memory(py_state *st, rush_value *v)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value copy;
+
+  if (v->tag != RUSH_TAG_TENSOR || !v->as.tensor || !rush_tensor_is_read_only(v->as.tensor))
+    return 0;
+  const rush_status status = py_clone(st, *v, &copy, &err);
+  rush_value_release(*v);
+  if (status != RUSH_OK) {
+    py_raise(st, &err);
+    return -1;
+  }
+  *v = copy;
+  return 0;
+}
+
 int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
 {
   const char *text = PyUnicode_AsUTF8(name);
@@ -548,7 +579,7 @@ int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
     PyErr_Format(PyExc_TypeError, "Unable to cast %S to Tensor", (PyObject *)Py_TYPE(o));
     return -1;
   }
-  if (py_to_value(&call, o, &v) == 0) {
+  if (py_to_value(&call, o, &v) == 0 && own_memory(st, &v) == 0) {
     if (py_unlocked_object_set_attr(st->context, object, text, v, &err) == RUSH_OK)
       result = 0;
     else
@@ -578,6 +609,10 @@ static int set_slot(py_module *m, PyObject *name, PyObject *o)
   if (set < 0)
     return -1;
   rush_value v = py_unlocked_object_attr(object, PyUnicode_AsUTF8(name));
+  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor && is_read_only(o)) { /* v is a copy, which o does not stand for */
+    rush_value_release(v);
+    return 0;
+  }
   if (torchs && v.tag == RUSH_TAG_TENSOR && v.as.tensor)
     follow_grad(m->state, o, v.as.tensor);
   int result = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v) ? module_remember(m, name, o, v) : 0;

@@ -105,6 +105,8 @@ void py_call_end(py_call *call);
 int py_remember(py_call *call, rush_value v, PyObject *o);
 /* A tensor as torch's, without a history; new. */
 PyObject *py_tensor_to_torch(py_state *state, rush_value v);
+/* A copy with memory of its own; new. */
+rush_status py_clone(py_state *state, rush_value v, rush_value *out, rush_error *err);
 /* The object whose memory a tensor uses (borrowed), or NULL. */
 PyObject *py_tensor_object(const rush_tensor *t);
 /* Raise what err says; clears it.  Returns NULL. */
@@ -114,6 +116,16 @@ PyObject *py_tensor_wrap(py_state *state, rush_value v); /* retains v */
 int py_find_torch(py_state *state);
 
 PyObject *py_object_wrap(py_state *state, rush_value v); /* a ScriptObject; retains v */
+
+/* -- tensor_in.c ------------------------------------------------------------------------------------ */
+
+/* A tensor on the memory of torch's tensor, or of an object with the buffer protocol; remembered for the call.  0, or -1 with an exception. */
+int py_torch_to_value(py_call *call, PyObject *o, rush_value *out);
+int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out);
+uint64_t py_hash_geometry(const rush_tensor *t);
+bool py_is_quantized(int dtype);
+/* rushlight.jit.quantized.NAME(steal); NULL with an exception set. */
+PyObject *py_through_quantized(const char *name, PyObject *steal);
 
 /* -- call.c ----------------------------------------------------------------------------------------- */
 
@@ -188,10 +200,20 @@ PY_UNLOCKED(rush_status, module_freeze, (rush_module *m, const rush_freeze_optio
             (m, o, out, err))
 PY_UNLOCKED(rush_status, module_optimize_frozen, (rush_module *m, const rush_freeze_options *o, rush_error *err), (m, o, err))
 
+/* -- make.c ----------------------------------------------------------------------------------------- */
+
+/* The number of a dtype: rushlight's, torch's, numpy's or Python's object for it, or its name.  -1 with an exception set. */
+int py_dtype_of(py_state *state, PyObject *o);
+PyObject *py_as_tensor(PyObject *m, PyObject *args, PyObject *kwargs);
+PyObject *py_tensor_new(PyObject *m, PyObject *args, PyObject *kwargs);
+PyObject *py_import_dlpack(PyObject *m, PyObject *o);
+
 /* -- tensor.c, module.c, ops.c ------------------------------------------------------------------------ */
 
 int py_add_tensor_type(PyObject *m, py_state *state);
 PyObject *py_ints(const int64_t *v, int n); /* a tuple */
+/* The buffer protocol's and numpy's format of a dtype, or NULL: they have none. */
+const char *py_buffer_format(rush_dtype d);
 /* A module of st->module_class around a module's object; NULL with an exception set. */
 PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
 /* A module of that class around a program (steals). */

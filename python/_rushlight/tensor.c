@@ -1,9 +1,7 @@
 /* The Tensor type: a window on the operator table. */
-#include "py.h"
+#include "exchange.h"
 
 #include <string.h>
-
-PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t);
 
 static rush_tensor *tensor_of(PyObject *self) { return ((py_tensor *)self)->value.as.tensor; }
 
@@ -134,13 +132,6 @@ static PyGetSetDef tensor_getset[] = {
 
 /* -- Borders: numpy, DLPack, buffers -------------------------------------------------------------------- */
 
-static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
-{
-  (void)args;
-  (void)n;
-  (void)kwnames; /* stream, max_version, dl_device, copy: the plain struct on the CPU is always right */
-  return py_dlpack_capsule(((py_tensor *)self)->state, tensor_of(self));
-}
 static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
 {
   (void)self;
@@ -148,7 +139,7 @@ static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
   return Py_BuildValue("(ii)", 1, 0);
 }
 
-static const char *buffer_format(rush_dtype d)
+const char *py_buffer_format(rush_dtype d)
 {
   switch (d) {
   case RUSH_BOOL: return "?";
@@ -173,7 +164,7 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
   rush_tensor *t = tensor_of(self);
   int n = rush_tensor_n_dims(t);
-  const char *format = buffer_format(rush_tensor_dtype(t));
+  const char *format = py_buffer_format(rush_tensor_dtype(t));
   size_t item = rush_dtype_bytes(rush_tensor_dtype(t));
 
   if (!format) {
@@ -183,6 +174,10 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
   }
   if (!(flags & PyBUF_STRIDES) && !rush_tensor_is_contiguous(t)) {
     PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous: call .contiguous() first");
+    return -1;
+  }
+  if (flags & PyBUF_WRITABLE && rush_tensor_is_read_only(t)) {
+    PyErr_SetString(PyExc_BufferError, "the tensor's memory is read-only: pass a copy");
     return -1;
   }
   Py_ssize_t *dims = PyMem_Malloc(2 * (size_t)(n + 1) * sizeof(*dims));
@@ -197,6 +192,7 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
   *view = (Py_buffer){.buf = flags & PyBUF_WRITABLE ? rush_tensor_data_mut(t) : (void *)rush_tensor_data(t),
                       .obj = Py_NewRef(self),
                       .len = rush_tensor_n_elems(t) * (Py_ssize_t)item,
+                      .readonly = rush_tensor_is_read_only(t),
                       .itemsize = (Py_ssize_t)item,
                       .ndim = n,
                       .format = flags & PyBUF_FORMAT ? (char *)format : NULL,
@@ -513,7 +509,7 @@ static PyMethodDef tensor_methods[] = {
     {"stride", get_strides, METH_NOARGS, "strides in elements"},
     {"numpy", tensor_numpy, METH_NOARGS, "a numpy array on the same memory"},
     {"tolist", tensor_tolist, METH_NOARGS, "nested lists of numbers"},
-    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_FASTCALL | METH_KEYWORDS, "a DLPack capsule"},
+    {"__dlpack__", (PyCFunction)(void (*)(void))py_tensor_dlpack, METH_FASTCALL | METH_KEYWORDS, "a DLPack capsule"},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "(1, 0): the CPU"},
     {NULL, NULL, 0, NULL}};
 

@@ -39,6 +39,7 @@ from ._rushlight import (
     set_cpu,
     set_num_threads,
     set_rng_state,
+    tensor,
 )
 from .archives import save
 from .jit import *  # noqa: F403
@@ -84,8 +85,6 @@ __all__ = [
     "set_rng_state",
     "tensor",
 ]
-
-_NUMBERS = (bool, int, float, complex, list, tuple)  # before `bool` becomes the dtype
 
 for _name in dir(_rushlight):
     if isinstance(getattr(_rushlight, _name), dtype):
@@ -138,14 +137,6 @@ def load(
     options = {"check_full": check_full, "copy": copy, "program": program, "type": _module_class()}
     module: _ScriptModule = archives.load(f, map_location, _extra_files, options)
     return module
-
-
-def tensor(data: Any, dtype: dtype | None = None) -> Tensor:
-    """A new tensor from numbers, nested lists, or a copy of another tensor."""
-    if isinstance(data, _NUMBERS):
-        return as_tensor(data, dtype)
-    made = as_tensor(data)
-    return ops.aten.to.dtype(made, dtype or made.dtype, False, True)
 
 
 def _tensor_method(self: Tensor, name: str) -> Any:

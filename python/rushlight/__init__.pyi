@@ -58,6 +58,7 @@ from ._rushlight import reset_peak_memory_stats as reset_peak_memory_stats
 from ._rushlight import set_cpu as set_cpu
 from ._rushlight import set_num_threads as set_num_threads
 from ._rushlight import set_rng_state as set_rng_state
+from ._rushlight import tensor as tensor
 from ._rushlight import uint8 as uint8
 from ._rushlight import uint16 as uint16
 from ._rushlight import uint32 as uint32
@@ -166,4 +167,3 @@ def load(
     program: str | None = None,
 ) -> ScriptModule: ...
 def save(m: Any, f: str | PathLike[str] | BinaryIO, _extra_files: dict[str, Any] | None = None) -> None: ...
-def tensor(data: Any, dtype: _dtype | None = None) -> Tensor: ...

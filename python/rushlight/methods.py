@@ -231,7 +231,20 @@ def _unique(
 
 def _new_tensor(self: Tensor, data: Any, dtype: Any = None) -> Tensor:
     """A tensor of these numbers, of this tensor's dtype unless one is given."""
-    return _rushlight.as_tensor(data, dtype or self.dtype)
+    return _rushlight.tensor(data, dtype or self.dtype)
+
+
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    """What numpy asks for."""
+    import numpy
+
+    name = self.dtype.name
+    try:
+        elements = memoryview(self)
+    except BufferError:
+        how = "dequantize()" if self.is_quantized else "to(rushlight.complex64)" if name.startswith("complex") else "float()"
+        raise TypeError(f"Got unsupported ScalarType {name}: numpy has no such dtype; convert first, as in x.{how}.numpy()") from None
+    return numpy.array(elements, dtype=dtype, copy=copy)
 
 
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -318,7 +331,8 @@ def _own() -> dict[str, Any]:
     own: dict[str, Any] = {
         "size": _size, "where": _where, "unique": _unique, "new_tensor": _new_tensor, "polygamma": _polygamma,
         "nelement": lambda self: self.numel(), "ndimension": lambda self: self.ndim,
-        "__format__": _format, "__complex__": _complex, "__reversed__": _reversed, "__copy__": _copy, "__deepcopy__": _deepcopy,
+        "__format__": _format, "__complex__": _complex, "__array__": _array, "__reversed__": _reversed,
+        "__copy__": _copy, "__deepcopy__": _deepcopy,
         "backward": _backward,
         "__reduce__": _reduce,
         "itemsize": property(lambda self: self.element_size(), doc="bytes of an element"),

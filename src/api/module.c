@@ -340,6 +340,8 @@ static rush_status set_state(call_ctx *cx, module *m, const char *name, rush_val
   if (!to || !from || to->dtype != from->dtype || to->n_dims != from->n_dims ||
       memcmp(to->sizes, from->sizes, sizeof(int64_t) * to->n_dims) != 0)
     st = error_set(cx->err, RUSH_EARGUMENT, "'%s' takes a tensor of its own dtype and sizes", name);
+  else if (to->st->read_only)
+    st = error_set(cx->err, RUSH_EARGUMENT, "'%s' is on memory that may not be written to", name);
   else
     st = tensor_copy(cx, to, from);
   value_release(slot);

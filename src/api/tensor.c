@@ -131,7 +131,9 @@ void rush_tensor_set_requires_grad(rush_tensor *t, bool on)
 }
 uint32_t rush_tensor_version(const rush_tensor *t) { return atomic_load(&t->st->version); }
 const void *rush_tensor_data(const rush_tensor *t) { return t->data; }
-void *rush_tensor_data_mut(rush_tensor *t) { return tensor_data_mut(t); }
+void *rush_tensor_data_mut(rush_tensor *t) { return t->st->read_only ? NULL : tensor_data_mut(t); }
+void rush_tensor_set_read_only(rush_tensor *t) { t->st->read_only = true; }
+bool rush_tensor_is_read_only(const rush_tensor *t) { return t->st->read_only; }
 
 rush_status rush_tensor_contiguous(rush_context *c, rush_tensor *t, rush_value *out, rush_error *err)
 {

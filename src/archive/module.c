@@ -170,6 +170,36 @@ _Noreturn static void refuse_program(session *s, const mapping *map, const char 
                       "%s: program '%s' cannot be chosen: only packages of torch.export hold several programs", map->name, program);
 }
 
+/* A file that the author put into the archive: "extra/NAME" beside the program, "extra_files/NAME" in torch.export's older format. */
+static str extra_name(const zip_entry *e)
+{
+  static const char *const folders[] = {"extra/", "extra_files/"};
+
+  for (size_t i = 0; i < COUNT_OF(folders); i++) {
+    const size_t n = strlen(folders[i]);
+    if (e->in_root && e->path.len > n && memcmp(e->path.p, folders[i], n) == 0)
+      return (str){e->path.p + n, e->path.len - n};
+  }
+  return (str){NULL, 0};
+}
+
+static void read_extra_files(session *s, const zip_archive *z, module *m)
+{
+  for (uint32_t i = 0; i < z->n_entries; i++) {
+    const str name = extra_name(&z->entries[i]);
+    if (!name.len)
+      continue;
+    str text = zip_read(s, z, &z->entries[i], NULL);
+    str *kept = session_alloc_in(s, &m->program->mem, sizeof *kept + text.len + name.len + 1); /* zeroed: the name ends */
+    char *bytes = (char *)(kept + 1);
+    memcpy(bytes, text.p, text.len);
+    memcpy(bytes + text.len, name.p, name.len);
+    *kept = (str){bytes, text.len};
+    if (!table_put(&m->extra_files, (str){bytes + text.len, name.len}, kept))
+      session_check(s, call_nomem(s->cx));
+  }
+}
+
 static void load_body(session *s, void *arg)
 {
   load_job *job = arg;
@@ -209,6 +239,7 @@ static void load_body(session *s, void *arg)
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
                         "%s: neither data.pkl (TorchScript) nor models/model.json (torch.export) is in the archive",
                         map->name);
+  read_extra_files(s, z, job->m);
 }
 
 rush_status module_place(call_ctx *cx, const module *m, rush_status st)

@@ -23,7 +23,7 @@ struct rush_module {
   call_lock *lock;     /* of the state; shared with all modules around objects of one root; retained */
   _Atomic(struct training_flags *) training; /* where `training` of all submodules is; made when needed */
   _Atomic int is_random; /* some method may draw random numbers: -1 not known yet */
-  table extra_files;   /* "extra/NAME" without the prefix -> text in the program's arena (str *) */
+  table extra_files;   /* without "extra/" or "extra_files/" -> text in the program's arena (str *) */
 };
 
 /* Where an archive comes from: exactly one of path, data, read. */

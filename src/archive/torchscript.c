@@ -49,23 +49,6 @@ static int64_t read_version(session *s, const zip_archive *z)
   return v;
 }
 
-static void read_extra_files(session *s, const zip_archive *z, module *m)
-{
-  for (uint32_t i = 0; i < z->n_entries; i++) {
-    const zip_entry *e = &z->entries[i];
-    if (!e->in_root || e->path.len <= 6 || memcmp(e->path.p, "extra/", 6) != 0)
-      continue;
-    str text = zip_read(s, z, e, NULL);
-    str *kept = session_alloc_in(s, &m->program->mem, sizeof *kept + text.len + e->path.len); /* zeroed: the name ends */
-    char *bytes = (char *)(kept + 1);
-    memcpy(bytes, text.p, text.len);
-    memcpy(bytes + text.len, e->path.p + 6, e->path.len - 6);
-    *kept = (str){bytes, text.len};
-    if (!table_put(&m->extra_files, (str){bytes + text.len, e->path.len - 6}, kept))
-      session_check(s, call_nomem(s->cx));
-  }
-}
-
 /* -- Code and classes -------------------------------------------------------------------------------------- */
 
 static bool find_code(session *s, void *user, const char *path, str *text)
@@ -172,7 +155,6 @@ void torchscript_load(session *s, zip_archive *z, bool meta, module *m)
   }
   if (root.tag != RUSH_TAG_OBJECT)
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: data.pkl: the root is no module", z->map->name);
-  read_extra_files(s, z, m);
   m->format = RUSH_FORMAT_TORCHSCRIPT;
   session_keep_value(s, root);
   m->object = root;

@@ -9,7 +9,7 @@
 #include "formats/zip.h"
 #include "script/print.h"
 
-/* Fills program, object, format and extra files of `m`.  `meta`: tensors have no data. */
+/* Fills program, object and format of `m`.  `meta`: tensors have no data. */
 void torchscript_load(session *s, zip_archive *z, bool meta, module *m);
 /* A torch.save archive of plain data: its data.pkl as a value, deferred to the session. */
 rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types);

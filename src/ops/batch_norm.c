@@ -238,6 +238,10 @@ static rush_status give_empty(rush_call *c, uint32_t i, int dtype)
 static rush_status norm(rush_call *c, const request *r)
 {
   job j = {0};
+  if (r->update && r->use_batch && r->running_mean)
+    TRY(call_check_writable(c, r->running_mean, "running_mean"));
+  if (r->update && r->use_batch && r->running_var)
+    TRY(call_check_writable(c, r->running_var, "running_var"));
   rush_status st = run(c->cx, r, &j);
   const int stat = statistics_dtype(r);
   if (st == RUSH_OK) {

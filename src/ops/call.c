@@ -393,6 +393,17 @@ static rush_status check_list(const rush_call *c, uint32_t i, const rush_list *l
   return RUSH_OK;
 }
 
+/* Refuse to write to argument i where its memory may not be written to. */
+static rush_status check_writable(const rush_call *c, uint32_t i)
+{
+  const rush_tensor *t;
+  if (c->op->family == FAMILY_VIEW || c->op->effects & OP_GEOMETRY)
+    return RUSH_OK;
+  for (tensor_walk w = {&c->args[i], 1}; (t = tensor_walk_next(&w)) != NULL;)
+    TRY(call_check_writable(c, t, c->op->schema->args[i].name));
+  return RUSH_OK;
+}
+
 /* What op->checks names: done once here, so that no kernel has to. */
 static rush_status check_args(const rush_call *c)
 {
@@ -405,6 +416,8 @@ static rush_status check_args(const rush_call *c)
       TRY(check_number(c, i, t, v.as.i));
     else if (v.tag == RUSH_TAG_LIST && t->kind == TYPE_LIST && type_elem(t)->kind == TYPE_TENSOR)
       TRY(check_list(c, i, v.as.list));
+    if (c->op->checks & OP_CHECK_WRITES && (sc->args[i].elem_write || (sc->args[i].is_write && v.tag == RUSH_TAG_TENSOR)))
+      TRY(check_writable(c, i));
   }
   return RUSH_OK;
 }
@@ -464,6 +477,14 @@ rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
 rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype)
 {
   return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel, dtype_aten_name(dtype));
+}
+
+rush_status call_check_writable(const rush_call *c, const rush_tensor *t, const char *name)
+{
+  if (LIKELY(!t->st->read_only || t->n_elems == 0))
+    return RUSH_OK;
+  return call_fail_type(c->cx, "ValueError", "%s(): argument '%s' is read-only: it would be written to, and its memory is a mapped "
+                        "file's, of bytes, or of an array that is marked so; pass a copy", c->op->schema->name, name);
 }
 
 rush_status call_refuse(call_ctx *cx, const op *o, int dtype)

@@ -101,13 +101,16 @@ enum op_effects {
   OP_OUT_DTYPE = 16384, /* a dtype that is not given is that of what is written to */
   OP_OUT_OVERLAP = 32768, /* it may share memory with one (pointwise: and elements may be one) */
   OP_COMPLEX_BODY = 65536, /* has a kernel and a body, which is for complex numbers */
+  OP_GEOMETRY = 131072, /* of what it writes to it changes sizes, strides, memory or flags, not elements */
+  OP_STATISTICS = 262144, /* may update running_mean and running_var, of which its schema says nothing */
   OP_NESTED_ROWS = 128  /* does to a nested tensor's rows what it does to a tensor's */
 };
 
 /* What the schema alone cannot promise of an argument.  Found when the operator is built, so that others pay one test. */
 enum op_checks {
   OP_CHECK_NUMBERS = 1, /* numbers of dtypes, layouts, memory formats */
-  OP_CHECK_LISTS = 2    /* Tensor[]: no undefined ones in it */
+  OP_CHECK_LISTS = 2,   /* Tensor[]: no undefined ones in it */
+  OP_CHECK_WRITES = 4   /* Tensor(a!), Tensor(a!)[]: memory that may be written to */
 };
 
 typedef enum op_variant { VARIANT_BASE, VARIANT_INPLACE, VARIANT_OUT } op_variant;
@@ -264,7 +267,11 @@ static inline void call_return_arg(rush_call *c, uint32_t i, uint32_t arg)
 /* Refuse a dtype as PyTorch's kernels do: a NotImplementedError, "\"max_pool2d\" not implemented for 'Bool'". */
 rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype);
 
-/* The same for a dtype of op->refuses. */
+/* Refuse to write to t, argument `name`, where its memory is read-only: a ValueError.  op_call does so for arguments that the
+ * schema marks; kernels that write to others ask. */
+rush_status call_check_writable(const rush_call *call, const rush_tensor *t, const char *name) RUSH_CHECKED;
+
+/* Refuse a dtype of op->refuses. */
 rush_status call_refuse(call_ctx *cx, const op *o, int dtype);
 
 /* May the kernel write its result into args[i]'s buffer?  Then: a retained tensor to return; else NULL.

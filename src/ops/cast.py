@@ -1,6 +1,6 @@
 """Copies, conversions, and changes of a tensor itself."""
 
-NO_GRAD = ["no_grad"]
+GEOMETRY = ["no_grad", "geometry"]  # elements stay as they are
 
 
 def cast(name, kernel, shape="itself", **more):
@@ -27,11 +27,11 @@ cast("contiguous", "kernel_contiguous", "to_same", effects=["returns_arg"])
 cast("copy", "kernel_copy", "like", variants={"out": "aten::copy.out"})
 cast("copy_", "kernel_copy_inplace", same=["aten::copy_.Tensor"])
 cast("copy_.float", "kernel_copy_number", same=["aten::copy_.int"])
-cast("resize_", "kernel_resize", "sized", effects=NO_GRAD)
-cast("resize_as_", "kernel_resize_as", "resize_as", effects=NO_GRAD)
-cast("set_", "kernel_set", effects=NO_GRAD)
-cast("set_.source_Tensor", "kernel_set_tensor", effects=NO_GRAD)
-cast("set_.source_Tensor_storage_offset", "kernel_set_view", effects=NO_GRAD)
-cast("set_.source_Storage", "kernel_set_storage", effects=NO_GRAD)
-cast("set_.source_Storage_storage_offset", "kernel_set_storage_view", effects=NO_GRAD)
-cast("requires_grad_", "kernel_requires_grad", effects=NO_GRAD)
+cast("resize_", "kernel_resize", "sized", effects=GEOMETRY)
+cast("resize_as_", "kernel_resize_as", "resize_as", effects=GEOMETRY)
+cast("set_", "kernel_set", effects=GEOMETRY)
+cast("set_.source_Tensor", "kernel_set_tensor", effects=GEOMETRY)
+cast("set_.source_Tensor_storage_offset", "kernel_set_view", effects=GEOMETRY)
+cast("set_.source_Storage", "kernel_set_storage", effects=GEOMETRY)
+cast("set_.source_Storage_storage_offset", "kernel_set_storage_view", effects=GEOMETRY)
+cast("requires_grad_", "kernel_requires_grad", effects=GEOMETRY)

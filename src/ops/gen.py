@@ -30,7 +30,7 @@ EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "O
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
            "nested": "OP_NESTED", "quantized": "OP_QUANTIZED", "nested_rows": "OP_NESTED_ROWS",
            "quantized_unit": "OP_Q_UNIT", "quantized_symmetric": "OP_Q_SYMMETRIC",
-           "quantized_scales": "OP_Q_SCALES", "complex_body": "0"}
+           "quantized_scales": "OP_Q_SCALES", "geometry": "0", "complex_body": "0"}
 # What these do is the same for any elements, or made for quantized ones.
 QUANTIZED_FAMILIES = {"view", "copy", "cast", "meta", "quantized", "string", "control", "list", "dict"}
 # Rules of written(): see src/ops/written.py.
@@ -534,6 +534,7 @@ def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str
                                                  else set()))
             w(f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = {row.family}, "
               f".variant = {row.variant}, .complex_body = {int('complex_body' in row.entry.get('effects', ()))}, "
+              f".geometry = {int('geometry' in row.entry.get('effects', ()))}, "
               f".effects = {' | '.join(effects) or '0'},\n"
               f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
               f".point = {table.points.index(row.point) if row.point else -1}, "

@@ -112,13 +112,24 @@ static uint32_t checks_of(const type *t)
   return 0;
 }
 
+/* True if the operator writes to the argument's tensor, or to tensors in it. */
+static bool writes_tensors(const schema_arg *a)
+{
+  const type *t = a->type;
+  while (t->kind == TYPE_OPTIONAL || (t->kind == TYPE_LIST && a->elem_write))
+    t = type_elem(t);
+  return (a->is_write || a->elem_write) && t->kind == TYPE_TENSOR;
+}
+
 static op *new_op(session *s, registry *r, type_store *types, const char *text)
 {
   op *o = session_alloc_in(s, &r->mem, sizeof *o);
   o->schema = schema_parse(s, &r->mem, types, text);
   o->effects = schema_is_mutable(o->schema) ? OP_WRITES : o->schema->n_returns ? 0 : OP_SIDE_EFFECT;
   for (uint32_t i = 0; i < o->schema->n_args; i++)
-    o->checks |= checks_of(o->schema->args[i].type);
+    o->checks |= checks_of(o->schema->args[i].type) | (writes_tensors(&o->schema->args[i]) ? OP_CHECK_WRITES : 0);
+  if (schema_arg_index(o->schema, STR("running_mean")) >= 0)
+    o->effects |= OP_STATISTICS;
   o->ctx = r->ctx;
   return o;
 }
@@ -160,7 +171,7 @@ static op_group *build_name(session *s, build *b)
     o->family = (op_family)row->family;
     o->variant = (op_variant)row->variant;
     o->effects = row->effects | o->effects;
-    o->effects |= row->complex_body ? OP_COMPLEX_BODY : 0;
+    o->effects |= (row->complex_body ? OP_COMPLEX_BODY : 0) | (row->geometry ? OP_GEOMETRY : 0);
     o->refuses = refuses_of(row->base >= 0 ? (uint32_t)row->base : first + i);
     g->ops[i] = o;
   }

@@ -15,6 +15,7 @@ struct op_row {
   uint8_t family;        /* op_family */
   uint8_t variant : 4;   /* op_variant */
   uint8_t complex_body : 1; /* the body is what runs for complex numbers, although there is a kernel */
+  uint8_t geometry : 1;  /* OP_GEOMETRY */
   uint16_t effects;      /* op_effects */
   uint16_t shape;        /* rule of shape/shape.h, or 0 */
   uint16_t kernel;       /* in op_kernels, or 0 */

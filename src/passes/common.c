@@ -24,13 +24,28 @@ bool pass_has_effect(const ir_node *n)
   return true;
 }
 
+bool pass_updates_statistics(const ir_node *n)
+{
+  static const char *const names[] = {"training", "use_input_stats", "train"};
+  bool trains = true;
+
+  if (n->kind != IR_OP || !(n->op->effects & OP_STATISTICS))
+    return false;
+  for (size_t i = 0; i < COUNT_OF(names); i++) {
+    const int at = schema_arg_index(n->op->schema, str_of(names[i]));
+    if (at >= 0 && (uint32_t)at < n->n_inputs)
+      return !pass_is_constant_bool(ir_node_input(n, (uint32_t)at), &trains) || trains;
+  }
+  return true;
+}
+
 bool pass_is_pure(const ir_node *n)
 {
   if (n->n_blocks || pass_has_effect(n))
     return false;
   switch (n->kind) {
   case IR_OP:
-    return !(n->op->effects & (OP_WRITES | OP_RANDOM)) && !schema_is_mutable(n->op->schema);
+    return !(n->op->effects & (OP_WRITES | OP_RANDOM)) && !schema_is_mutable(n->op->schema) && !pass_updates_statistics(n);
   case IR_CREATE_OBJECT: case IR_UNINITIALIZED: case IR_PROFILE:
     return false;
   default:

@@ -56,6 +56,8 @@ rush_status pass_add_named(context *c, const char *names, rush_error *err) RUSH_
 
 /* -- For the front end -------------------------------------------------------------------------- */
 
+/* True if the node may update running statistics, of which its schema says nothing: a norm that is not known to evaluate. */
+bool pass_updates_statistics(const ir_node *n);
 /* Is it the author's name of a variable, not _1? (ssa.c) */
 bool is_meaningful_name(const char *name);
 /* Break and continue become early ends of a loop's body; from within convert_to_ssa (exits.c). */

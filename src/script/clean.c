@@ -15,7 +15,8 @@ static bool is_removable(const ir_node *n)
   case IR_UNCHECKED_CAST: case IR_GET_ATTR: case IR_ISINSTANCE: case IR_LIST_UNPACK:
     break;
   case IR_OP:
-    if (n->op->effects & (OP_SIDE_EFFECT | OP_RANDOM) || schema_is_mutable(n->op->schema))
+    if (n->op->effects & (OP_SIDE_EFFECT | OP_RANDOM) || schema_is_mutable(n->op->schema) ||
+        pass_updates_statistics(n))
       return false;
     break;
   case IR_IF: /* nothing happens on either side */

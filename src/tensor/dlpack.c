@@ -29,10 +29,11 @@ typedef struct dl_versioned {
   struct { uint32_t major, minor; } version;
   void *manager;
   void (*deleter)(struct dl_versioned *self);
-  uint64_t flags; /* bit 0: read only */
+  uint64_t flags; /* DL_READ_ONLY ... */
   dl_tensor tensor;
 } dl_versioned;
 
+enum { DL_READ_ONLY = 1 }; /* of flags */
 enum { DL_CPU = 1, DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6,
        DL_FLOAT8_E4M3FN = 10, DL_FLOAT8_E4M3FNUZ = 11, DL_FLOAT8_E5M2 = 12, DL_FLOAT8_E5M2FNUZ = 13 };
 
@@ -84,6 +85,9 @@ rush_status tensor_to_dlpack(call_ctx *cx, rush_tensor *t, bool versioned, void 
   for (size_t i = 0; i < COUNT_OF(dtype_rows); i++)
     if (dtype_rows[i].dtype == t->dtype)
       row = &dtype_rows[i];
+  if (t->st->read_only && !versioned)
+    return call_fail_type(cx, "BufferError", "the tensor's memory is read-only, which DLPack can say from version 1 on: ask for "
+                          "max_version=(1, 0), or pass a copy");
   if (!row)
     return call_unsupported(cx, "DLPack has no dtype for %s", dtype_name(t->dtype));
   export_block *b = mem_alloc_zero(t->h.ctx, block_bytes(t));
@@ -103,7 +107,8 @@ rush_status tensor_to_dlpack(call_ctx *cx, rush_tensor *t, bool versioned, void 
   else
     t->h.flags &= (uint8_t)~TENSOR_IS_PARAMETER;
   if (versioned) {
-    b->u.versioned = (dl_versioned){.version = {1, 1}, .manager = b, .deleter = versioned_deleter, .tensor = dl};
+    b->u.versioned = (dl_versioned){.version = {1, 1}, .manager = b, .deleter = versioned_deleter, .tensor = dl,
+                                      .flags = t->st->read_only ? DL_READ_ONLY : 0};
     *out = &b->u.versioned;
   } else {
     b->u.plain = (dl_managed){.tensor = dl, .manager = b, .deleter = plain_deleter};
@@ -175,6 +180,7 @@ static rush_status import_tensor(call_ctx *cx, const dl_tensor *dl, void *manage
   TRY(storage_wrap(cx, (char *)dl->data + dl->byte_offset, n_bytes, STORAGE_FOREIGN,
                    versioned ? release_versioned : release_plain, managed, &st));
   *taken = true;
+  st->read_only = versioned && ((const dl_versioned *)managed)->flags & DL_READ_ONLY;
   rush_status s = tensor_new_view(cx, st, dtype, dl->n_dims, dl->sizes, strides, 0, out);
   storage_release(st);
   return s;

@@ -155,6 +155,7 @@ static storage *make(context *c, size_t n_bytes, storage_origin origin)
   st->user = NULL;
   atomic_init(&st->version, 0);
   st->origin = (uint8_t)origin;
+  st->read_only = false;
   atomic_init(&st->cache, NULL);
   return st;
 }
@@ -251,6 +252,7 @@ rush_status storage_grow(call_ctx *cx, storage *st, size_t n_bytes)
     st->data = data;
     st->deleter = NULL;
     st->origin = STORAGE_OURS;
+    st->read_only = false;
   }
   st->n_bytes = n_bytes;
   return RUSH_OK;

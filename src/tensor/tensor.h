@@ -41,6 +41,7 @@ struct storage {
   void *user;
   _Atomic uint32_t version; /* moves with every mutable data pointer handed out */
   uint8_t origin;           /* storage_origin */
+  bool read_only;           /* the memory may not be written to: op_call refuses, tensor_copy is not called */
   _Atomic(storage_cache *) cache; /* freed with the storage */
 };
 typedef enum storage_origin {

@@ -99,6 +99,42 @@ static void dlpack_goes_both_ways(void **state)
   rush_context_release(c);
 }
 
+static void read_only_memory_is_not_written_to(void **state)
+{
+  (void)state;
+  rush_context *c = create();
+  rush_error err = RUSH_ERROR_INIT;
+  static const float data[4] = {1, 2, 3, 4}; /* a write would crash */
+  int64_t sizes[] = {4};
+  rush_value args[2], row, back, result;
+  void *managed;
+  size_t n;
+  assert_int_equal(rush_tensor_wrap(c, RUSH_FLOAT32, 1, sizes, NULL, (void *)(uintptr_t)data, NULL, NULL, &args[0], NULL), RUSH_OK);
+  assert_false(rush_tensor_is_read_only(args[0].as.tensor));
+  rush_tensor_set_read_only(args[0].as.tensor);
+  row = call1(c, "aten::t", args, 1); /* a view */
+  assert_true(rush_tensor_is_read_only(row.as.tensor));
+  assert_null(rush_tensor_data_mut(row.as.tensor));
+  rush_value_release(args[0]);
+  args[0] = row;
+  args[1] = rush_value_float(1);
+  assert_int_equal(rush_op_call(c, "aten::add_", args, 2, NULL, 0, &result, 1, &n, &err), RUSH_ERAISED);
+  assert_string_equal(err.type, "ValueError");
+  assert_non_null(strstr(err.message, "argument 'self' is read-only"));
+  result = call1(c, "aten::add", args, 2);
+  assert_true(((const float *)rush_tensor_data(result.as.tensor))[3] == 5 && !rush_tensor_is_read_only(result.as.tensor));
+  rush_value_release(result);
+  assert_int_equal(rush_tensor_to_dlpack(c, row.as.tensor, false, &managed, &err), RUSH_ERAISED);
+  assert_string_equal(err.type, "BufferError");
+  assert_int_equal(rush_tensor_to_dlpack(c, row.as.tensor, true, &managed, &err), RUSH_OK);
+  assert_int_equal(rush_tensor_from_dlpack_steal(c, managed, true, &back, &err), RUSH_OK);
+  assert_true(rush_tensor_is_read_only(back.as.tensor));
+  rush_value_release(back);
+  rush_value_release(row);
+  rush_error_clear(&err);
+  rush_context_release(c);
+}
+
 static void containers_keep_their_items(void **state)
 {
   (void)state;
@@ -219,6 +255,7 @@ int main(void)
       cmocka_unit_test(what_cannot_be_a_tensor_is_refused),
       cmocka_unit_test(a_part_of_a_buffer_is_wrapped),
       cmocka_unit_test(dlpack_goes_both_ways),
+      cmocka_unit_test(read_only_memory_is_not_written_to),
       cmocka_unit_test(containers_keep_their_items),
       cmocka_unit_test(an_operator_found_once_is_called_often),
       cmocka_unit_test(the_default_context_needs_no_setup),

@@ -175,3 +175,18 @@ def test_autocast(tmp_path: pathlib.Path) -> None:
 
     torch.manual_seed(0)
     check(tmp_path, Mixed(), [((X / 12,), {})])
+
+
+def test_extra_files_come_back(tmp_path: pathlib.Path) -> None:
+    class Twice(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    path = tmp_path / "twice.pt2"
+    files = {"labels.txt": "one\ntwo", "more/config.json": "{}"}
+    torch.export.save(torch.export.export(Twice(), (X,)), path, extra_files=files)
+    for source in (str(path), path.read_bytes()):
+        found: dict[str, Any] = {"labels.txt": "", "more/config.json": "", "missing": ""}
+        model = rushlight.load(source, _extra_files=found)
+        assert found == {"labels.txt": b"one\ntwo", "more/config.json": b"{}", "missing": b""}
+        assert torch.equal(model(X), X * 2)
