@@ -23,7 +23,7 @@ help:
 #: make size       what the stripped library weighs, by folder
 #: make status     docs/status.md anew, from the operator table
 #: make format     clang-format over the lines changed since the last commit
-#: make install    PREFIX=/usr/local, DESTDIR=
+#: make install    PREFIX=/usr/local, DESTDIR=; the command, the libraries, the headers, the docs
 #: make clean
 
 $(BUILD)/build.ninja: | setup
@@ -66,8 +66,14 @@ status: all
 format:
 	@git clang-format --extensions c,h HEAD
 
+# A prefix that is given now counts, whatever the build was set up with: the .pc file has it.
 install: all
-	@meson install -C $(BUILD) --no-rebuild --tags runtime,devel
+ifneq ($(filter command environment,$(word 1,$(origin PREFIX))),)
+	@meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX)) >/dev/null
+	@ninja -C $(BUILD) -j$(JOBS) --quiet >/dev/null
+endif
+	@meson install -C $(BUILD) --no-rebuild --quiet --tags runtime,devel
+	@echo "installed into $(DESTDIR)$$(meson introspect $(BUILD) --buildoptions | $(PYTHON_RUN) -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')"
 
 clean:
 	@rm -rf $(BUILD) build-*

@@ -16,7 +16,8 @@ from typing import Any
 TOP = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = TOP / "examples"
 INSTALLED = ("bin/rushlight", "share/man/man1/rushlight.1", "share/bash-completion/completions/rushlight",
-             "share/zsh/site-functions/_rushlight", "share/fish/vendor_completions.d/rushlight.fish")  # fmt: skip
+             "share/zsh/site-functions/_rushlight", "share/fish/vendor_completions.d/rushlight.fish",
+             "share/doc/rushlight/LICENSE", "share/doc/rushlight/docs/embedding.md")  # fmt: skip
 
 
 def run(command: list[Any], **options: Any) -> str:

@@ -33,3 +33,18 @@ def test_installs_without_torch(tmp_path: pathlib.Path, digits: pathlib.Path) ->
     assert out.stdout.split() == ["10", "False", "False"]
     files = [p.name for p in next(venv.rglob("site-packages/rushlight")).iterdir()]
     assert {"__init__.py", "__init__.pyi", "_rushlight.pyi", "ops.py", "py.typed"} <= set(files)
+
+
+def test_make_install_goes_to_its_prefix(tmp_path: pathlib.Path, digits: pathlib.Path) -> None:
+    """Also when the build was set up with another one."""
+    make = ["make", "-C", str(TOP), f"BUILD={tmp_path / 'build'}", "MESON_ARGS=-Dpython=disabled -Dtests=disabled"]
+    subprocess.run(make, check=True)
+    for name in ("first", "second"):
+        prefix = tmp_path / name
+        subprocess.run([*make, "install", f"PREFIX={prefix}"], check=True)
+        assert next(prefix.rglob("rushlight.pc")).read_text().startswith(f"prefix={prefix}\n")
+        assert (prefix / "share" / "doc" / "rushlight" / "LICENSE").exists()
+        out = subprocess.run(
+            [str(prefix / "bin" / "rushlight"), "run", str(digits), "zeros(1,1,8,8)"], check=True, capture_output=True, text=True
+        )
+        assert "tensor(" in out.stdout
