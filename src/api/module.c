@@ -173,7 +173,11 @@ static rush_status call_object(call_ctx *cx, const call_job *j, const named_arg 
 
   if (!f)
     return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError", "the object has no method '%s'", j->method);
-  return object_call(cx, j->object, f, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result);
+  const bool keeps = type_retain_code_if_there(j->object.as.object->type); /* the object may be a constant */
+  rush_status st = object_call(cx, j->object, f, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result);
+  if (keeps)
+    type_release_code(j->object.as.object->type);
+  return st;
 }
 
 static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)

@@ -123,8 +123,10 @@ static void read_constants(session *s, ts_reader *r)
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: constants.pkl: expected a tuple", r->zip->map->name);
   size_t n = v.as.tuple->n;
   p->constants = session_alloc_in(s, &p->mem, (n + 1) * sizeof(rush_value));
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
+    program_own(s, p, v.as.tuple->items[i]);
     p->constants[i] = value_retain(v.as.tuple->items[i]);
+  }
   p->n_constants = (uint32_t)n;
 }
 

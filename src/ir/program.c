@@ -35,6 +35,7 @@ static void program_end(type_store *ts)
 {
   program *p = program_of(ts);
 
+  p->has_ended = true;
   if (p->front_free)
     p->front_free(p);
   if (p->files_free)
@@ -45,6 +46,8 @@ static void program_end(type_store *ts)
     if (code)
       p->code_destroy(p->ctx, code);
     ir_graph_free(f->graph);
+    f->graph = NULL;
+    atomic_store_explicit(&f->code, NULL, memory_order_relaxed);
     if (f->owns_defaults)
       release_schema_defaults(f->schema);
   }
@@ -93,6 +96,37 @@ void program_keep_steal(session *s, program *p, rush_value v)
   }
   *k = (struct kept_value){v, p->kept};
   p->kept = k;
+}
+
+static void own_items(session *s, program *p, const rush_value *items, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    program_own(s, p, items[i]);
+}
+
+void program_own(session *s, program *p, rush_value v)
+{
+  const bool is_container = v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE || v.tag == RUSH_TAG_DICT;
+  const bool is_object = v.tag == RUSH_TAG_OBJECT && v.as.object->type->store == &p->types;
+
+  if ((!is_container && !is_object) || ((heap *)v.as.heap)->flags & VALUE_OF_PROGRAM)
+    return;
+  ((heap *)v.as.heap)->flags |= VALUE_OF_PROGRAM;
+  session_enter(s);
+  if (v.tag == RUSH_TAG_LIST) {
+    own_items(s, p, v.as.list->items, v.as.list->n);
+  } else if (v.tag == RUSH_TAG_TUPLE) {
+    own_items(s, p, v.as.tuple->items, v.as.tuple->n);
+  } else if (v.tag == RUSH_TAG_DICT) {
+    size_t pos = 0;
+    for (dict_entry *e; (e = dict_next(v.as.dict, &pos));)
+      program_own(s, p, e->value); /* keys are plain values */
+  } else {
+    type_retain(v.as.object->type);
+    type_release_code(v.as.object->type);
+    own_items(s, p, v.as.object->slots, v.as.object->n_slots);
+  }
+  session_leave(s);
 }
 
 program *program_of_types(type_store *ts)
@@ -459,6 +493,11 @@ void class_complete(session *s, const type *cls)
 
 void function_ensure(session *s, function *f)
 {
+  if (f->program->has_ended)
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "'%s' cannot be called: its module was released, and an object that a program holds as a constant does "
+                        "not keep the program",
+                        f->qualified);
   if (f->state == FUNCTION_COMPILED)
     return;
   ensure *e = lock_program(s, f->program);

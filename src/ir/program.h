@@ -95,6 +95,7 @@ struct program {
   rush_value *constants; /* CONSTANTS.cN */
   uint32_t n_constants;
   mutex lock;       /* recursive; bodies are compiled under it */
+  bool has_ended;   /* the code is released; values may still name types */
   function *uninferred; /* a method that a comparison of types needed the result of, or NULL; under the lock */
   function *all_functions;
   class_info *all_classes;
@@ -126,6 +127,8 @@ static inline void program_release(program *p)
   if (p)
     type_store_release(&p->types);
 }
+/* Make v, a constant of p, keep p's types only (VALUE_OF_PROGRAM), with all that it holds.  Before anything else holds it. */
+void program_own(session *s, program *p, rush_value v);
 /* The program whose types these are, or NULL. */
 program *program_of_types(type_store *ts);
 /* Reading a class begins: when it fails, the program forgets it, so that nobody meets half a class.  session_keep what

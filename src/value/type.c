@@ -96,6 +96,15 @@ type_store *type_store_retain(type_store *ts)
   return ts;
 }
 
+bool type_retain_code_if_there(const type *t)
+{
+  uint32_t n = atomic_load_explicit(&t->store->refs, memory_order_relaxed);
+
+  while (n && !atomic_compare_exchange_weak(&t->store->refs, &n, n + 1))
+    ;
+  return n != 0;
+}
+
 void type_store_release(type_store *ts)
 {
   if (!ts || atomic_fetch_sub_explicit(&ts->refs, 1, memory_order_acq_rel) != 1)

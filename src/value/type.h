@@ -137,6 +137,8 @@ static inline void type_release(const type *t)
 /* Keep the type and the code of its program: for objects, whose methods can be called. */
 static inline void type_retain_code(const type *t) { type_store_retain(t->store); }
 static inline void type_release_code(const type *t) { type_store_release(t->store); }
+/* The same as type_retain_code for those who hold the type only; false: the code is gone. */
+bool type_retain_code_if_there(const type *t);
 
 /* -- Making types --------------------------------------------------------------------------------- */
 

@@ -202,9 +202,13 @@ static void destroy_object(rush_object *o, dying *d)
   for (uint32_t i = 0; i < o->n_slots; i++)
     release_item(o->slots[i], d);
   const type *t = o->type;
+  const bool of_program = o->h.flags & VALUE_OF_PROGRAM;
   call_lock *lock = object_lock(o);
   mem_free(o->h.ctx, o, sizeof *o + o->n_slots * sizeof o->slots[0]);
-  type_release_code(t);
+  if (of_program)
+    type_release(t);
+  else
+    type_release_code(t);
   call_lock_release(lock); /* perhaps the last that keeps the context */
 }
 

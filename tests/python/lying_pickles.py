@@ -209,4 +209,5 @@ def set_state(m: Maker) -> None:
     else:
         m.look(z, kept)
     if m.chance(0.1):
+        m.lie()  # n was never set
         m.look(m.let("(self.o).n"), INT)
