@@ -35,11 +35,13 @@ run() { # TARGET
   mkdir -p "$corpus" "$seeds"
   ${PYTHON:-python3} tools/fuzz_seeds.py "$name" "$seeds" 2>/dev/null
   [ -d "$saved" ] || saved=$seeds
+  dict=
+  [ ! -s "$seeds".dict ] || dict=-dict="$seeds".dict # libFuzzer refuses an empty one
   longest=65536
   [ "$name" != source ] || longest=4096 # mutations by grammar: many small programs find more than a few big ones
   [ "$name" != operators ] || longest=512 # a name, and the choices of one call
   if nice -n 15 $build/fuzz/fuzz_"$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -max_len=$longest -print_final_stats=1 \
-      -verbosity=0 -dict="$seeds".dict -artifact_prefix=$build/crashes/"$name"- "$corpus" "$seeds" "$saved" >$build/"$name".log 2>&1; then
+      -verbosity=0 $dict -artifact_prefix=$build/crashes/"$name"- "$corpus" "$seeds" "$saved" >$build/"$name".log 2>&1; then
     echo "$name: $(sed -n 's/^stat::number_of_executed_units: //p' $build/"$name".log) executions in $seconds seconds, no finding"
   else
     echo "$name: a finding"

@@ -309,6 +309,8 @@ def hooks(m: Maker) -> None:
     pre_returns = r.choice([f"Tuple[{u}]", f"{u}", "NoneType"])
     result = {f"Tuple[{u}]": "input", f"{u}": "(input)[0]", "NoneType": "None"}[pre_returns]
     self_ = r.choice(["self: __torch__.S"] * 4 + ["self", "self: __torch__.C", "self: Any"])
+    if ":" in self_ and "S" not in self_:
+        m.lie()
     out = r.choice([INT, claimed(m, INT)])
     s = "class S(Module):\n  __parameters__ = []\n  __buffers__ = []\n"
     s += '  __forward_pre_hooks__ = ["pre", ]\n  __forward_hooks__ = ["post", ]\n'
