@@ -724,6 +724,11 @@ RUSH_API rush_status rush_plugin_load(rush_context *c, const char *path, rush_er
 RUSH_API rush_status rush_op_call(rush_context *c, const char *name, const rush_value *args, size_t n_args,
                                   const rush_named_value *named, size_t n_named, rush_value *results,
                                   size_t max_results, size_t *n_results, rush_error *err) RUSH_CHECKED;
+/* The same with options (NULL: the usual ones): record_gradients records the one operator. */
+RUSH_API rush_status rush_op_call_with(rush_context *c, const char *name, const rush_value *args, size_t n_args,
+                                       const rush_named_value *named, size_t n_named, const rush_call_options *options,
+                                       rush_value *results, size_t max_results, size_t *n_results,
+                                       rush_error *err) RUSH_CHECKED;
 /* What the results of such a call would look like; it is not run.  *result, new, is a tuple
  *     (operator with overload, name of its shape rule, results, guards, symbols)
  * of two texts and three lists.  A result is a tuple (number of the result in the schema, sizes, strides, offset, dtype, number of
