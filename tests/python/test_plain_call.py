@@ -170,7 +170,7 @@ for _ in range(50):                 # an optimizer
 assert all(abs(v - 3) < 1e-3 for v in w.tolist()) and w.requires_grad
 twin = copy.deepcopy(w)
 assert twin.requires_grad and not twin.is_recorded and copy.copy(w).requires_grad
-assert not rushlight.tensor(w).requires_grad
+assert not rushlight.tensor(w).requires_grad and rushlight.as_tensor(w, dtype=rushlight.float64).is_recorded
 for wrong, words in ((lambda: copy.deepcopy(w * 2), "graph leaves"), (lambda: ones(2).sum().backward(), "does not require grad"),
                      (lambda: (w * 2).backward(), "scalar outputs"),
                      (lambda: setattr(w * 2, "requires_grad", False), "leaf variables"),
