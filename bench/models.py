@@ -1,7 +1,7 @@
 """The archives that bench/run.py measures: made with torch at the first run, kept in the build folder.
 
-Networks are those of ../shared/peers/models.py, the peers' own; without them (or without torch) only what the repository
-holds is measured.
+Networks are those of ../shared/peers/models.py, the peers' own, and one of ours; without the peers (or without torch) only what
+the repository holds is measured.
 """
 
 from __future__ import annotations
@@ -78,12 +78,34 @@ def peers_models() -> Any:
     return module
 
 
+def affine_chain() -> tuple[Any, tuple[Any, ...]]:
+    """x * w + b, eight times, with parameters that require grad, as users save them: a plain call compiles that."""
+
+    class Affine(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w, self.b = torch.nn.Parameter(torch.rand(1024)), torch.nn.Parameter(torch.rand(1024))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(8):
+                x = x * self.w + self.b
+            return x
+
+    torch.manual_seed(0)
+    return Affine().eval(), (torch.rand(64, 1024),)
+
+
+def network(name: str) -> tuple[Any, tuple[Any, ...]]:
+    """(module in eval mode, arguments): ours, or the peers'."""
+    return affine_chain() if name == "affine_chain" else peers_models().get(name)
+
+
 def archive_of(folder: pathlib.Path, name: str) -> pathlib.Path:
-    """A network of the peers as TorchScript."""
+    """A network as TorchScript."""
     path = folder / f"{name}.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        model, _ = peers_models().get(name)
+        model, _ = network(name)
         torch.jit.script(model).save(str(path))
     return path
 

@@ -121,8 +121,8 @@ def gemm_or_conv(name: str, args: tuple, threads: int) -> Column:
         _, weight, stride, padding, groups = args
         out_ch, in_ch, kernel, _ = weight.shape
         module = torch.nn.Conv2d(in_ch * groups, out_ch, kernel, stride, padding, groups=groups, bias=False)
-    module.weight = torch.nn.Parameter(weight.clone(), requires_grad=False)
-    want = module(args[0])
+    module.weight = torch.nn.Parameter(weight.clone())
+    want = module(args[0]).detach()
     column = of_program(torch.jit.script(module.eval()), args[:1], threads)
     column.times(3)  # a weight is packed at its second use
     (got,) = column.results()

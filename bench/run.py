@@ -36,7 +36,7 @@ import ops
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 NETWORKS = (
-    "mulchain_1k", "mulchain_1m", "chain100", "mlp_tiny", "ew_gelu", "ew_layernorm", "ew_softmax", "ew_swiglu", "lstm_cell",
+    "mulchain_1k", "mulchain_1m", "affine_chain", "chain100", "mlp_tiny", "ew_gelu", "ew_layernorm", "ew_softmax", "ew_swiglu", "lstm_cell",
     "lstm_64", "conv1d_audio", "unet_small", "mobilenet_v2", "resnet18", "resnet50", "bert4", "gpt2_step",
 )  # fmt: skip
 JIT_START = """
@@ -288,7 +288,7 @@ def child(options: argparse.Namespace) -> None:
     threads = options.threads[0]
     torch.set_num_threads(threads)
     clock = time.process_time if options.clock == "cpu" and threads == 1 else time.perf_counter
-    model, args = models.peers_models().get(options.child)
+    model, args = models.network(options.child)
     column = peers_column.Column(os.environ["CHILD_MODEL"], args, threads)
 
     def eager(n: int) -> None:

@@ -10,6 +10,7 @@ typedef struct tally {
   size_t passed, failed, done, total;
   size_t stack;       /* bytes of each call's stack; 0: the command's own */
   size_t stack_used;  /* the most that a call of this case took */
+  bool records;       /* the program of this case asks about gradients */
   progress bar;
 } tally;
 
@@ -159,6 +160,27 @@ static bool run_call_on_stack(one_call *k, tally *t)
   return used > 0;
 }
 
+/* True if the program can see whether its results require grad.  PyTorch's calls were recorded with gradients on, so such a program is
+ * replayed the same way; every other is called as users call it. */
+static bool asks_of_gradients(cli *c, rush_module *m)
+{
+  static const char *const operators[] = {"prim::requires_grad ", "aten::is_leaf ",  "prim::is_leaf ",      "prim::grad ",
+                                          "aten::grad ",          "aten::backward",  "aten::retain_grad ",  "aten::retains_grad ",
+                                          "aten::requires_grad_ "};
+  rush_error err = RUSH_ERROR_INIT;
+  bool asks = false;
+  char *text;
+
+  if (rush_module_dump(m, RUSH_DUMP_OPS, NULL, &text, &err) != RUSH_OK) {
+    rush_error_clear(&err); /* a call will say what is wrong */
+    return false;
+  }
+  for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+    asks |= strstr(text, operators[i]) != NULL;
+  rush_free_text(c->context, text);
+  return asks;
+}
+
 static bool replay_call(cli *c, rush_module *m, rush_value call, tally *t, char *why, size_t size)
 {
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
@@ -193,6 +215,7 @@ static bool replay_call(cli *c, rush_module *m, rush_value call, tally *t, char 
     named[i].name = rush_value_string(key, NULL);
   }
   options.no_grad = has(call, "no_grad");
+  options.record_gradients = t->records || has(call, "raises"); /* a write to a leaf is refused by what records */
   c->output_bytes = 0;
   one_call k = {m, rush_value_string(entry(call, "method"), NULL), positional, named, n_args, n_named, &options,
                 rush_value_none(), &err, RUSH_OK};
@@ -229,6 +252,7 @@ static int replay(cli *c, const char *model, const char *calls_path, tally *t, c
     return code;
   }
   rush_value calls = entry(recorded, "calls");
+  t->records = asks_of_gradients(c, m);
   c->capture = true;
   for (size_t i = 0; i < rush_value_len(calls) && code == 0; i++) {
     char reason[1000];

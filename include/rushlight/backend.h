@@ -24,7 +24,8 @@
  * subgraph (pass_group).  The operator's `prepare` sees that node once and makes a state; its kernel finds
  * the state by call_state, compiles for the arguments that come (call_spec is a key of all facts about
  * them), and may fall back to interpreting the subgraph at any call (call_run_group).
- * Calls with tensors that require grad, are quantized or nested are interpreted without asking it.  A context whose
+ * Calls that are recorded (tensors that require grad, while gradients are recorded) and calls with quantized or nested
+ * tensors are interpreted without asking it.  A context whose
  * executor is `simple` runs no passes.  Rushlight's own compiler is registered through this table and
  * nothing else; examples/pointwise_compiler.c is another one.
  *

@@ -296,7 +296,7 @@ typedef struct rush_compile_counters {
   uint64_t groups;      /* groups of operators that compiled functions have */
   uint64_t plans;       /* codes made for them: one for each kinds of arguments */
   uint64_t group_calls; /* calls of groups that ran as one */
-  uint64_t interpreted; /* calls of groups that ran operator by operator */
+  uint64_t interpreted; /* calls of groups, of any backend, that ran operator by operator, for whatever reason */
 } rush_compile_counters;
 RUSH_API void rush_compile_stats(rush_context *c, rush_compile_counters *out);
 
@@ -560,8 +560,10 @@ typedef struct rush_call_options {
   bool no_grad;         /* torch.no_grad() around the call */
   double limit_seconds; /* 0: the context's */
   struct rush_cancel *cancel; /* NULL: none */
-  bool record_gradients; /* rush_gradients can be asked of the results; with no_grad only of what the program computes where it enables it.  Programs that ask for gradients
-                          * themselves (torch.autograd.grad, backward()) need it. */
+  bool record_gradients; /* Record the call, so that rush_gradients can be asked of its results; with no_grad only of what the program
+                          * computes where it enables gradients.  Programs that ask for gradients themselves (torch.autograd.grad,
+                          * backward()) need it.  Nothing else records: results of other calls do not require grad, parameters may be
+                          * written in place, and groups that parameters enter are compiled. */
   const rush_gradient_host *gradient_host; /* NULL: none; used on the calling thread, until the call returns */
 } rush_call_options;
 #define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL, false, NULL}
@@ -722,6 +724,11 @@ RUSH_API rush_status rush_plugin_load(rush_context *c, const char *path, rush_er
 RUSH_API rush_status rush_op_call(rush_context *c, const char *name, const rush_value *args, size_t n_args,
                                   const rush_named_value *named, size_t n_named, rush_value *results,
                                   size_t max_results, size_t *n_results, rush_error *err) RUSH_CHECKED;
+/* The same with options (NULL: the usual ones): record_gradients records the one operator. */
+RUSH_API rush_status rush_op_call_with(rush_context *c, const char *name, const rush_value *args, size_t n_args,
+                                       const rush_named_value *named, size_t n_named, const rush_call_options *options,
+                                       rush_value *results, size_t max_results, size_t *n_results,
+                                       rush_error *err) RUSH_CHECKED;
 /* What the results of such a call would look like; it is not run.  *result, new, is a tuple
  *     (operator with overload, name of its shape rule, results, guards, symbols)
  * of two texts and three lists.  A result is a tuple (number of the result in the schema, sizes, strides, offset, dtype, number of

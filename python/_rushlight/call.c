@@ -177,31 +177,66 @@ done:
   return result;
 }
 
-bool py_grad_is_disabled(py_state *st)
+py_grad_mode py_get_grad_mode(py_state *st)
 {
-  if (!py_find_torch(st))
-    return false;
-  PyObject *on = PyObject_CallNoArgs(st->torch_grad_enabled);
-  bool off = on == Py_False;
+  py_grad_mode mode = PY_GRAD_ENABLED;
+  PyObject *v = NULL;
 
+  if (py_find_torch(st)) {
+    v = PyObject_CallNoArgs(st->torch_grad_enabled);
+    mode = v == Py_False ? PY_GRAD_OFF : PY_GRAD_ENABLED;
+  } else if (PyContextVar_Get(st->grad_mode, Py_None, &v) == 0 && v != Py_None) {
+    mode = v == Py_True ? PY_GRAD_EXPLICIT : PY_GRAD_OFF;
+  }
   PyErr_Clear();
-  Py_XDECREF(on);
-  return off;
+  Py_XDECREF(v);
+  return mode;
 }
 
-/* Are gradients of a call with these arguments recorded? */
+bool py_args_require_grad(const py_call *call)
+{
+  for (size_t i = 0; i < call->n_seen; i++)
+    if (rush_tensor_requires_grad(call->seen[i].tensor.as.tensor))
+      return true;
+  return false;
+}
+
+/* Where torch is imported a call may record whenever torch would.  Without torch one records if gradients were asked for: an argument
+ * requires grad, or it is inside enable_grad(), or (found later, by records_in_training) the module is in training mode. */
 static void choose_gradients(const py_call *call, rush_call_options *options)
 {
-  options->no_grad = py_grad_is_disabled(call->state);
-  options->record_gradients = call->state->torch_tensor != NULL;
-  for (size_t i = 0; i < call->n_seen && !options->record_gradients; i++)
-    options->record_gradients = rush_tensor_requires_grad(call->seen[i].tensor.as.tensor);
+  const py_grad_mode mode = py_get_grad_mode(call->state);
+
+  options->no_grad = mode == PY_GRAD_OFF;
+  options->record_gradients = call->state->torch_tensor || mode == PY_GRAD_EXPLICIT || py_args_require_grad(call);
 }
 
 /* -- Running -------------------------------------------------------------------------------------------- */
 
-static rush_status run(const py_callee *c, const py_args *a, const rush_call_options *options, rush_value *result, rush_error *err)
+static bool is_training(rush_value object)
 {
+  rush_value v = object.tag == RUSH_TAG_OBJECT ? rush_object_attr(object, "training") : rush_value_none();
+  const bool training = v.tag == RUSH_TAG_BOOL && v.as.b;
+
+  rush_value_release(v);
+  return training;
+}
+
+/* True if the module that is called, or one among the arguments, is in training mode.  Waits for locks: without the GIL. */
+static bool records_in_training(const py_callee *c, const py_args *a)
+{
+  bool training = !c->function && is_training(c->module ? rush_module_value(c->module) : c->object);
+
+  for (size_t i = 0; i < a->n_args && !training; i++)
+    training = is_training(a->args[i]);
+  for (size_t i = 0; i < a->n_named && !training; i++)
+    training = is_training(a->named[i].value);
+  return training;
+}
+
+static rush_status run(const py_callee *c, const py_args *a, rush_call_options *options, rush_value *result, rush_error *err)
+{
+  options->record_gradients = options->record_gradients || records_in_training(c, a);
   if (c->function)
     return rush_function_call(c->function, a->args, a->n_args, a->named, a->n_named, options, result, err);
   if (c->module)

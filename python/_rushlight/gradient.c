@@ -149,6 +149,28 @@ static int connect_views(py_call *call, rush_value v, int depth)
   return 0;
 }
 
+static bool overlap(const py_seen *a, const py_seen *b)
+{
+  const char *p = a->base ? a->base : a->data, *q = b->base ? b->base : b->data;
+  const size_t n = a->base ? a->n_bytes : 1, m = b->base ? b->n_bytes : 1;
+
+  return p < q + m && q < p + n;
+}
+
+/* The program wrote to a tensor of torch's: what it saved of others on the same memory, which have storages of their own here, is gone
+ * too, and a gradient that needs it is refused. */
+static void touch_aliases(py_call *call)
+{
+  for (size_t i = 0; i < call->n_seen; i++) {
+    const py_seen *s = &call->seen[i];
+    if (!s->is_torch || rush_tensor_version(s->tensor.as.tensor) == s->version)
+      continue;
+    for (size_t k = 0; k < call->n_seen; k++)
+      if (k != i && call->seen[k].is_torch && overlap(s, &call->seen[k]))
+        (void)rush_tensor_data_mut(call->seen[k].tensor.as.tensor);
+  }
+}
+
 /* Arguments of torch's that the program wrote to: they are results too. */
 static PyObject *written(py_call *call, PyObject *list)
 {
@@ -288,6 +310,8 @@ int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t 
     return 0;
   PyObject *list = PyList_New(0), *leaves = PyList_New(0);
   int result = list && leaves ? 0 : -1;
+
+  touch_aliases(call);
   for (size_t i = 0; result == 0 && i < n; i++)
     result = collect(call, values[i], 0, list, leaves);
   PyObject *dirty = result == 0 ? written(call, list) : NULL;

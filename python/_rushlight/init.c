@@ -15,6 +15,12 @@ PyObject *py_set_module_class(PyObject *m, PyObject *type);
 
 #define MAX_RESULTS 16
 
+static void release_results(rush_value *results, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    rush_value_release(results[i]);
+}
+
 /* What a call gave, released: nothing, an object, a tuple. */
 static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool as_tuple)
 {
@@ -32,8 +38,7 @@ static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool a
         PyTuple_SET_ITEM(out, (Py_ssize_t)i, item);
     }
   }
-  for (size_t i = 0; i < n; i++)
-    rush_value_release(results[i]);
+  release_results(results, n);
   return out;
 }
 
@@ -51,13 +56,18 @@ PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, siz
     py_call_end(&call);
     return NULL;
   }
+  rush_call_options options = RUSH_CALL_OPTIONS_INIT;
+  /* Views of our tensors are recorded in any case: one that requires nothing yet may be written to with something that does. */
+  options.record_gradients = (call.saw_ours || py_args_require_grad(&call)) && py_get_grad_mode(st) != PY_GRAD_OFF;
   Py_BEGIN_ALLOW_THREADS
-  status = rush_op_call(st->context, name, a.args, a.n_args, a.named, a.n_named, results, MAX_RESULTS, &n, &err);
+  status = rush_op_call_with(st->context, name, a.args, a.n_args, a.named, a.n_named, &options, results, MAX_RESULTS, &n, &err);
   Py_END_ALLOW_THREADS
   if (status != RUSH_OK)
     py_raise(st, &err);
-  else
+  else if (!options.record_gradients || py_connect(&call, NULL, results, n) == 0)
     out = py_results(&call, results, n, false);
+  else
+    release_results(results, n);
   if (out && py_call_writes(&call) < 0)
     Py_CLEAR(out);
   py_args_free(&a);
@@ -466,6 +476,9 @@ static int module_exec(PyObject *m)
   }
   st->error = PyErr_NewExceptionWithDoc("rushlight.Error", "What a program raised.", PyExc_RuntimeError, NULL);
   if (!st->error || PyModule_AddObjectRef(m, "Error", st->error) < 0)
+    return -1;
+  st->grad_mode = PyContextVar_New("rushlight.grad_mode", NULL);
+  if (!st->grad_mode || PyModule_AddObjectRef(m, "_grad_mode", st->grad_mode) < 0)
     return -1;
   if (py_add_tensor_type(m, st) < 0 || py_add_module_types(m, st) < 0 || py_add_object_types(m, st) < 0 ||
       py_add_script_types(m, st) < 0 || py_add_trace(m) < 0 || py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)

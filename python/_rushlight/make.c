@@ -403,10 +403,12 @@ static int written_as(int dtype)
 static int convert(py_state *st, rush_value *v, int dtype, bool copy)
 {
   rush_value args[4] = {*v, rush_value_int(dtype), rush_value_bool(false), rush_value_bool(copy)}, result;
+  rush_call_options options = RUSH_CALL_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
   size_t n;
 
-  if (rush_op_call(st->context, "aten::to.dtype", args, 4, NULL, 0, &result, 1, &n, &err) != RUSH_OK) {
+  options.record_gradients = rush_tensor_requires_grad(v->as.tensor) && py_get_grad_mode(st) != PY_GRAD_OFF;
+  if (rush_op_call_with(st->context, "aten::to.dtype", args, 4, NULL, 0, &options, &result, 1, &n, &err) != RUSH_OK) {
     py_raise(st, &err);
     return -1;
   }

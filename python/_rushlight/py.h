@@ -32,6 +32,7 @@ typedef struct py_state {
   PyObject *torch_names;   /* dtype, layout, memory format -> number; filled at first use of torch */
   PyObject *torch_tensor;  /* torch.Tensor once torch was seen, or NULL */
   PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled;
+  PyObject *grad_mode;     /* the context variable of grad_mode.py */
   PyObject *name_is_neg, *name_is_conj, *name_requires_grad;
   const struct py_exchange *exchange; /* torch's (exchange.h), or NULL */
   const struct py_layout *layout;     /* its tensors' (layout.h), or NULL */
@@ -157,9 +158,13 @@ typedef struct py_args {
 int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out);
 void py_args_free(py_args *a);
 
-/* Around a call: torch's random state, so that torch.manual_seed counts; is torch.no_grad() on? */
+/* Around a call: torch's random state, so that torch.manual_seed counts. */
 int py_sync_generator(py_state *state, bool into_torch);
-bool py_grad_is_disabled(py_state *state);
+/* Grad mode: torch's once torch is imported, else the one of grad_mode.py. */
+typedef enum py_grad_mode { PY_GRAD_OFF, PY_GRAD_ENABLED, PY_GRAD_EXPLICIT } py_grad_mode;
+py_grad_mode py_get_grad_mode(py_state *state);
+/* True if a tensor among the converted arguments requires grad. */
+bool py_args_require_grad(const py_call *call);
 
 typedef struct py_callee { /* a function, or a method of a module or of an object */
   rush_function *function;

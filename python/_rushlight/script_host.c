@@ -373,7 +373,7 @@ static rush_status call_python(void *user, void *object, const rush_value *args,
   PyObject *tuple = PyTuple_New((Py_ssize_t)n), *answer = NULL;
   rush_status st = RUSH_OK;
 
-  if (tuple && !py_grad_is_disabled(u->state) && py_connect(&call, NULL, args, n) < 0)
+  if (tuple && py_get_grad_mode(u->state) != PY_GRAD_OFF && py_connect(&call, NULL, args, n) < 0)
     Py_CLEAR(tuple);
   for (size_t i = 0; tuple && i < n; i++) {
     PyObject *o = py_from_value(&call, args[i]);

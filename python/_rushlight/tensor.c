@@ -98,13 +98,46 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
   py_raise(st, &err);
   return -1;
 }
+static bool can_require_grad(rush_dtype d)
+{
+  switch (d) {
+  case RUSH_FLOAT16:
+  case RUSH_BFLOAT16:
+  case RUSH_FLOAT32:
+  case RUSH_FLOAT64:
+  case RUSH_COMPLEX32:
+  case RUSH_COMPLEX64:
+  case RUSH_COMPLEX128:
+  case RUSH_FLOAT8_E5M2:
+  case RUSH_FLOAT8_E4M3FN:
+  case RUSH_FLOAT8_E5M2FNUZ:
+  case RUSH_FLOAT8_E4M3FNUZ:
+    return true;
+  default:
+    return false;
+  }
+}
 static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
 {
   (void)unused;
-  int on = value ? PyObject_IsTrue(value) : 0;
-  if (on < 0)
+  const rush_tensor *t = tensor_of(self);
+  const rush_dtype dtype = rush_tensor_dtype(t);
+  const char *why = NULL;
+
+  if (value != Py_True && value != Py_False)
+    why = "requires_grad must be a bool";
+  else if (rush_tensor_is_recorded(t))
+    why = value == Py_True ? NULL
+                           : "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                             "subgraph that doesn't require differentiation use var_no_grad = var.detach().";
+  else if (value == Py_True && !can_require_grad(dtype))
+    why = "only Tensors of floating point and complex dtype can require gradients";
+  if (why) {
+    PyErr_SetString(PyExc_RuntimeError, why);
     return -1;
-  rush_tensor_set_requires_grad(tensor_of(self), on != 0);
+  }
+  if (!rush_tensor_is_recorded(t))
+    rush_tensor_set_requires_grad(tensor_of(self), value == Py_True);
   return 0;
 }
 static PyObject *get_device(PyObject *self, void *unused)

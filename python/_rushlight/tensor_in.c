@@ -269,8 +269,21 @@ static PyObject *real_elements(PyObject *o)
   return real;
 }
 
+/* Find a tensor that was passed before: passed twice, it is one tensor.  Only the first few are compared: lists of parameters are long. */
+static bool find_seen(py_call *call, PyObject *o, rush_value *out)
+{
+  for (size_t i = 0; i < call->n_seen && i < 16; i++)
+    if (call->seen[i].object == o) {
+      *out = rush_value_retain(call->seen[i].tensor);
+      return true;
+    }
+  return false;
+}
+
 int py_torch_to_value(py_call *call, PyObject *o, rush_value *out)
 {
+  if (find_seen(call, o, out))
+    return 0;
   int quick = from_torch_exchange(call, o, out);
   if (quick != 0)
     return quick < 0 ? -1 : 0;

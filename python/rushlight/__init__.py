@@ -42,6 +42,14 @@ from ._rushlight import (
     tensor,
 )
 from .archives import save
+from .grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .jit import *  # noqa: F403
 from .jit import __all__ as _jit_names
 from .jit.script_module import ScriptModule as _ScriptModule
@@ -64,23 +72,29 @@ __all__ = [
     "compile_counters",
     "dtype",
     "empty_cache",
+    "enable_grad",
     "from_dlpack",
     "get_cpu",
     "get_num_threads",
     "get_rng_state",
+    "inference_mode",
     "ir",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
     "jit",
     "load",
     "load_library",
     "load_value",
     "manual_seed",
     "memory_stats",
+    "no_grad",
     "ops",
     "parse_ir",
     "profiler",
     "reset_peak_memory_stats",
     "save",
     "set_cpu",
+    "set_grad_enabled",
     "set_num_threads",
     "set_rng_state",
     "tensor",

@@ -63,6 +63,12 @@ from ._rushlight import uint8 as uint8
 from ._rushlight import uint16 as uint16
 from ._rushlight import uint32 as uint32
 from ._rushlight import uint64 as uint64
+from .grad_mode import enable_grad as enable_grad
+from .grad_mode import inference_mode as inference_mode
+from .grad_mode import is_grad_enabled as is_grad_enabled
+from .grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+from .grad_mode import no_grad as no_grad
+from .grad_mode import set_grad_enabled as set_grad_enabled
 from .jit import Attribute as Attribute
 from .jit import CompilationUnit as CompilationUnit
 from .jit import Final as Final

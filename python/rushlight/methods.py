@@ -275,20 +275,26 @@ def _reversed(self: Tensor) -> Tensor:
 def _backward(
     self: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False
 ) -> None:
-    """Add the gradients of what the tensor was computed from, in calls of programs, to the leaves' `grad`."""
+    """Add the gradients of what the tensor was computed from to the leaves' `grad`."""
     _rushlight._run_gradients([self], [gradient], None, create_graph, bool(retain_graph), True)
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """On memory of its own."""
-    memo[id(self)] = copy = self.clone()
+    if self.is_recorded:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment: detach() it first"
+        )
+    memo[id(self)] = copy = self.detach().clone()
     copy.requires_grad = self.requires_grad
     return copy
 
 
 def _copy(self: Tensor) -> Tensor:
     """On the same memory."""
-    return self.alias()
+    made: Tensor = self.detach()
+    made.requires_grad = self.requires_grad
+    return made
 
 
 def rebuild(data: bytes, dtype: str, shape: tuple[int, ...], requires_grad: bool) -> Tensor:

@@ -16,6 +16,11 @@ context *api_context(context *c, rush_error *err);
 /* api_context and call_ctx_init in one. */
 rush_status api_begin(call_ctx *cx, context *c, rush_error *err);
 
+/* What a call's options (or NULL) ask for: grad mode, deadline, cancelling, recording with *recorder, which lives as long as the call.
+ * `any`: the call may see tensors that are not among args. */
+rush_status api_call_options(call_ctx *cx, const rush_call_options *o, call_recorder *recorder, bool any, const rush_value *args,
+                             size_t n_args);
+
 /* End a function that gives text: on st == RUSH_OK *out is a new copy of t; t is freed. */
 rush_status api_text(call_ctx *cx, rush_status st, text_buf *t, char **out);
 

@@ -1,7 +1,4 @@
 #include "api/api_int.h"
-#include "autograd/record.h"
-
-#include "base/clock.h"
 
 /* -- Loading ------------------------------------------------------------------------------------ */
 
@@ -185,17 +182,7 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
   named_arg few[16];
   call_recorder recorder;
 
-  if (o && o->struct_bytes != sizeof(*o))
-    return error_set(cx->err, RUSH_EARGUMENT, "rush_call_options has %zu bytes here, the caller says %zu", sizeof(*o),
-                     o->struct_bytes);
-  if (o) {
-    cx->grad_mode = !o->no_grad;
-    if (o->limit_seconds > 0)
-      cx->deadline_ns = clock_ns() + (uint64_t)(o->limit_seconds * 1e9);
-    cx->cancel = (atomic_bool *)o->cancel;
-    if (o->record_gradients)
-      autograd_begin(cx, &recorder, o->gradient_host, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args);
-  }
+  TRY(api_call_options(cx, o, &recorder, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args));
   if (j->n_args > UINT32_MAX || j->n_named > 1000000)
     return error_set(cx->err, RUSH_EARGUMENT, "%zu arguments are too many", j->n_args + j->n_named);
   named_arg *kwargs = j->n_named <= COUNT_OF(few) ? few : mem_alloc(cx->ctx, j->n_named * sizeof(*kwargs));

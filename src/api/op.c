@@ -25,11 +25,20 @@ rush_status rush_op_call(rush_context *c, const char *name, const rush_value *ar
                          const rush_named_value *named, size_t n_named, rush_value *results, size_t max_results,
                          size_t *n_results, rush_error *err)
 {
+  return rush_op_call_with(c, name, args, n_args, named, n_named, NULL, results, max_results, n_results, err);
+}
+
+rush_status rush_op_call_with(rush_context *c, const char *name, const rush_value *args, size_t n_args,
+                              const rush_named_value *named, size_t n_named, const rush_call_options *options,
+                              rush_value *results, size_t max_results, size_t *n_results, rush_error *err)
+{
   named_arg kwargs[OP_MOST_ARGS];
+  call_recorder recorder;
   uint32_t n = 0;
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
+  TRY(api_call_options(&cx, options, &recorder, true, args, n_args));
   TRY(read_named(named, n_named, n_args, kwargs, err));
   TRY(op_call_by_name(&cx, str_of(name), args, (uint32_t)n_args, kwargs, (uint32_t)n_named, results,
                       (uint32_t)max_results, &n));

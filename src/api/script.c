@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/api_int.h"
-#include "autograd/record.h"
 #include "archive/module.h"
 #include "ops/quantized.h"
 #include "script/host.h"
@@ -171,11 +170,7 @@ rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t
   call_ctx cx;
 
   TRY(api_begin(&cx, f->program->ctx, err));
-  if (o) {
-    cx.grad_mode = !o->no_grad;
-    if (o->record_gradients)
-      autograd_begin(&cx, &recorder, o->gradient_host, n_named > 0, args, n_args);
-  }
+  TRY(api_call_options(&cx, o, &recorder, n_named > 0, args, n_args));
   if (n_args > UINT32_MAX || n_named > COUNT_OF(kwargs))
     return error_set(err, RUSH_EARGUMENT, "%zu arguments are too many", n_args + n_named);
   for (size_t i = 0; i < n_named; i++)

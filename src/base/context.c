@@ -242,6 +242,15 @@ bool call_over(const call_ctx *cx)
   return call_cancelled(cx) || (cx->deadline_ns != UINT64_MAX && clock_ns() >= cx->deadline_ns);
 }
 
+void context_count_interpreted(context *c)
+{
+  const uint64_t n = atomic_load_explicit(&c->n_interpreted, memory_order_relaxed);
+
+  atomic_store_explicit(&c->n_interpreted, n + 1, memory_order_relaxed);
+}
+
+uint64_t context_n_interpreted(const context *c) { return atomic_load_explicit(&c->n_interpreted, memory_order_relaxed); }
+
 uint32_t context_number(context *c, _Atomic uint32_t *number)
 {
   uint32_t had = atomic_load_explicit(number, memory_order_relaxed);

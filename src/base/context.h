@@ -185,6 +185,9 @@ static inline bool call_over_at(const call_ctx *cx, int64_t step)
 }
 /* The number that stands for a value where Python shows its address: *number, or the context's next one, kept there. */
 uint32_t context_number(context *c, _Atomic uint32_t *number);
+/* Count a call of a group of nodes that ran operator by operator.  Calls of threads that run at once may count as one. */
+void context_count_interpreted(context *c);
+uint64_t context_n_interpreted(const context *c);
 /* Recursion is bounded by a count (limit_depth) and by bytes of stack, whichever is met first.
  *
  * The bytes are counted from the outermost entry (call_ctx_init).  At first STACK_UNMEASURED of them are free, for asking

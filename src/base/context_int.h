@@ -52,6 +52,7 @@ struct rush_context {
 
   _Atomic uint32_t refs;
   _Atomic uint32_t n_numbers; /* context_number */
+  _Atomic uint64_t n_interpreted; /* context_count_interpreted */
   _Atomic uint32_t profile; /* the number of the one that is on, or 0 */
   context_options opt;
   mutex lock;

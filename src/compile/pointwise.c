@@ -12,7 +12,7 @@ typedef struct compiler { /* of a context */
   const rush_backend_api *api;
   context *ctx;
   atomic_bool is_ready; /* registered whole */
-  _Atomic uint64_t groups, plans, calls, interpreted;
+  _Atomic uint64_t groups, plans, calls;
 } compiler;
 
 typedef struct plan { /* for one key */
@@ -359,7 +359,6 @@ static rush_status call_pointwise(rush_call *call)
       return run_plan(call, &f, p);
     }
   }
-  count(&g->owner->interpreted);
   return g->owner->api->call_run_group(call);
 }
 
@@ -481,6 +480,5 @@ compile_counters compile_get_counters(rush_context *c)
     return (compile_counters){0};
   return (compile_counters){atomic_load_explicit(&own->groups, memory_order_relaxed),
                             atomic_load_explicit(&own->plans, memory_order_relaxed),
-                            atomic_load_explicit(&own->calls, memory_order_relaxed),
-                            atomic_load_explicit(&own->interpreted, memory_order_relaxed)};
+                            atomic_load_explicit(&own->calls, memory_order_relaxed), context_n_interpreted(c)};
 }

@@ -14,8 +14,30 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor],
     return torch._scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
 """)
 op("aten::_fused_sdp_choice", family="attention", kernel="kernel__fused_sdp_choice")
+# The kernel's sums are not differentiable; a second derivative goes through these.  (PyTorch refuses it.)
+helper("""
+def attention_sums(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Optional[Tensor], scale: Optional[float]) -> Tensor:
+    q, k = query, key
+    if query.dtype == torch.half or query.dtype == torch.bfloat16:
+        q, k = q.to(torch.float), k.to(torch.float)
+    if q.size(1) != k.size(1):
+        k = k.repeat_interleave(q.size(1) // k.size(1), 1)
+    scores = torch.matmul(q, k.transpose(-2, -1)) * (1.0 / math.sqrt(float(query.size(-1))) if scale is None else scale)
+    if attn_mask is not None:
+        if attn_mask.dtype == torch.bool:
+            scores = scores.masked_fill(attn_mask.logical_not(), float("-inf"))
+        else:
+            scores = scores + attn_mask
+    if is_causal:
+        seen = torch.ones([q.size(-2), k.size(-2)], dtype=torch.bool).tril()
+        scores = scores.masked_fill(seen.logical_not(), float("-inf"))
+    return torch.logsumexp(scores, [-1])
+""")
 op("aten::_scaled_dot_product_flash_attention_for_cpu", family="attention", shape="attention_sums", kernel="kernel__sdpa_flash_for_cpu", grad={
    "query, key, value": """
+   if torch.is_grad_enabled():
+       return torch._scaled_dot_product_flash_attention_for_cpu_backward(grad0, query, key, value, result0,
+           attention_sums(query, key, is_causal, attn_mask, scale), dropout_p, is_causal, attn_mask=attn_mask, scale=scale)
    torch._scaled_dot_product_flash_attention_for_cpu_backward(grad0, query, key, value, result0, result1, dropout_p, is_causal,
        attn_mask=attn_mask, scale=scale)
    """})

@@ -16,6 +16,7 @@ typedef struct sdpa { /* arguments, borrowed, and what is made of them */
   rush_tensor *q, *k, *v, *mask;
   double dropout, scale;
   bool causal, gqa;
+  bool learned_mask; /* requires grad, in a call that may record: PyTorch then takes the path that is differentiated */
 } sdpa;
 
 /* PyTorch's sdp::SDPBackend. */
@@ -34,7 +35,7 @@ static bool mask_fits_flash(const sdpa *a)
   const int64_t want[4] = {a->q->sizes[0], a->q->sizes[1], a->q->sizes[2], a->k->sizes[2]};
   if (!m)
     return true;
-  if (tensor_requires_grad(m) || (m->n_dims != 2 && m->n_dims != 4))
+  if (a->learned_mask || (m->n_dims != 2 && m->n_dims != 4))
     return false;
   for (int i = 0; i < m->n_dims; i++)
     if (m->sizes[i] != 1 && m->sizes[i] != want[i + 4 - m->n_dims])
@@ -285,7 +286,8 @@ static sdpa sdpa_of(const rush_call *c)
 {
   return (sdpa){.q = call_tensor(c, 0), .k = call_tensor(c, 1), .v = call_tensor(c, 2), .mask = call_tensor(c, 3),
                 .dropout = call_float(c, 4), .causal = call_bool(c, 5), .scale = scale_or_default(c, 6, call_tensor(c, 0)),
-                .gqa = call_bool(c, 7)};
+                .gqa = call_bool(c, 7),
+                .learned_mask = c->cx->recorder && call_tensor(c, 3) && tensor_requires_grad(call_tensor(c, 3))};
 }
 
 rush_status kernel_sdpa(rush_call *c)

@@ -214,16 +214,16 @@ rush_status call_dispatch(rush_call *c)
 
 /* -- requires_grad ------------------------------------------------------------------------------------------- */
 
-static bool any_requires_grad(const rush_call *c)
+static bool any_require_grad(const rush_value *values, uint32_t n)
 {
   rush_tensor *t;
-  for (tensor_walk w = {c->args, c->n_args}; (t = tensor_walk_next(&w)) != NULL;)
+  for (tensor_walk w = {values, n}; (t = tensor_walk_next(&w)) != NULL;)
     if (tensor_requires_grad(t))
       return true;
   return false;
 }
 
-/* What autograd refuses although nothing is recorded: a program may rely on the error. */
+/* Refuse what cannot be recorded, with PyTorch's words. */
 static rush_status check_writes(rush_call *c)
 {
   const schema *sc = c->op->schema;
@@ -262,55 +262,70 @@ static bool takes_tensors(const schema *sc)
   return false;
 }
 
-/* A view of something that requires grad requires it even where nothing is recorded. */
+/* True if t shares memory with an argument that requires grad: a view has its argument's flags. */
 static bool views_requiring(const rush_call *c, const rush_tensor *t)
 {
-  for (uint32_t i = 0; i < c->n_args; i++)
-    if (call_tensor(c, i) && tensor_requires_grad(call_tensor(c, i)) &&
-        call_tensor(c, i)->st == t->st)
+  const rush_tensor *arg;
+  for (tensor_walk w = {c->args, c->n_args}; (arg = tensor_walk_next(&w)) != NULL;)
+    if (tensor_requires_grad(arg) && arg->st == t->st)
       return true;
   return false;
 }
 
-/* A kernel that took a dying argument's buffer gives that tensor back, without its flags. */
-static void settle_result(const rush_call *c, rush_tensor *t)
-{
-  const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN;
-  const int arg = call_argument_of(c, t);
-  const bool is_arg = arg >= 0;
-  if (is_arg && !call_writes(c, (uint32_t)arg) &&
-      (c->op->effects & OP_RETURNS_ARG || tensor_requires_grad(t)))
-    return;
-  if (c->cx->grad_mode && dtype_class_of(t->dtype) >= DTYPE_FLOAT)
-    t->h.flags |= both;
-  else if (!is_arg)
-    t->h.flags = (uint8_t)((t->h.flags & ~both) | (views_requiring(c, t) ? TENSOR_REQUIRES_GRAD : 0));
-}
-
+/* A recording call under no_grad: a view of what requires grad requires it, as in PyTorch; no other result does. */
 static void settle_results(const rush_call *c)
 {
+  const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN;
   rush_tensor *t;
   for (tensor_walk w = {c->results, c->n_results}; (t = tensor_walk_next(&w)) != NULL;)
-    settle_result(c, t);
+    if (call_argument_of(c, t) < 0)
+      t->h.flags = (uint8_t)((t->h.flags & ~both) | (views_requiring(c, t) ? TENSOR_REQUIRES_GRAD : 0));
 }
 
-/* Results of differentiable operators on what requires grad require it too, in grad mode. */
+/* An operator on what requires grad, in a call that may record. */
 static rush_status call_with_grad(rush_call *c)
 {
   if (!takes_tensors(c->op->schema))
     return call_dispatch(c);
-  if (c->cx->grad_mode && c->op->effects & OP_WRITES)
-    TRY(check_writes(c));
-  if (c->cx->recorder && c->cx->grad_mode)
+  if (call_records(c->cx)) {
+    if (c->op->effects & OP_WRITES)
+      TRY(check_writes(c));
     return c->cx->recorder->call(c);
+  }
   TRY(call_dispatch(c));
   settle_results(c);
   return RUSH_OK;
 }
 
+/* Kept cheap: it is asked of every operator that does not record.  A list that an operator changes and returns (append) has no results. */
+static inline bool results_require_grad(const rush_call *c)
+{
+  if (LIKELY(c->n_results == 1 && c->results[0].tag == RUSH_TAG_TENSOR))
+    return c->results[0].as.tensor && tensor_requires_grad(c->results[0].as.tensor);
+  if (c->n_results && c->n_args && c->results[0].tag == RUSH_TAG_LIST && c->args[0].tag == RUSH_TAG_LIST &&
+      c->results[0].as.list == c->args[0].as.list)
+    return false;
+  return any_require_grad(c->results, c->n_results);
+}
+
+/* No result of a call that does not record requires grad, unless it is an argument or was made so.  Views are made with the flags of what
+ * they view. */
+static void drop_grad(const rush_call *c)
+{
+  rush_tensor *t;
+  for (tensor_walk w = {c->results, c->n_results}; (t = tensor_walk_next(&w)) != NULL;)
+    if (tensor_requires_grad(t) && call_argument_of(c, t) < 0 && views_requiring(c, t))
+      t->h.flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN);
+}
+
 static inline rush_status run(rush_call *c)
 {
-  return UNLIKELY(any_requires_grad(c)) && !(c->op->effects & OP_NO_GRAD) ? call_with_grad(c) : call_dispatch(c);
+  if (UNLIKELY(c->cx->recorder))
+    return any_require_grad(c->args, c->n_args) && !(c->op->effects & OP_NO_GRAD) ? call_with_grad(c) : call_dispatch(c);
+  rush_status st = call_dispatch(c);
+  if (st == RUSH_OK && UNLIKELY(results_require_grad(c)) && takes_tensors(c->op->schema))
+    drop_grad(c);
+  return st;
 }
 
 rush_status call_through_base(rush_call *c) { return call_variant(c); }
@@ -324,7 +339,7 @@ static rush_status special_call(rush_call *c) { return nested_call(c, run_known)
 static rush_status watched_call(rush_call *c)
 {
   bool is_profiled = c->cx->watch & CALL_PROFILED, outside = is_profiled && profile_is_outside(c->cx);
-  const call_recorder *recorder = c->cx->watch & CALL_RECORDED && c->cx->grad_mode ? c->cx->recorder : NULL;
+  const call_recorder *recorder = c->cx->watch & CALL_RECORDED && call_records(c->cx) ? c->cx->recorder : NULL;
   if (recorder)
     TRY(recorder->before(c));
   uint32_t event = is_profiled ? profile_begin_op(c) : PROFILE_NONE;

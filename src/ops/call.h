@@ -161,6 +161,9 @@ typedef struct call_recorder {
   rush_status (*ask)(rush_call *c);
   const rush_gradient_host *host; /* or NULL */
 } call_recorder;
+/* True while operators on what requires grad are recorded.  Flags of tensors alone say nothing: parameters are loaded with requires_grad,
+ * and a call that does not record runs as if nothing required it. */
+static inline bool call_records(const call_ctx *cx) { return cx->recorder && cx->grad_mode; }
 /* For the recorder: the operator itself; its body although it has a kernel; the arguments that a variant's base gets,
  * borrowed; does the variant write the base's next result to args[arg]? */
 rush_status call_dispatch(rush_call *call) RUSH_CHECKED;

@@ -418,12 +418,14 @@ static rush_status bind_results(call_ctx *cx, const schema *sc, rush_value *resu
   return RUSH_OK;
 }
 
-/* Tensors that backends need not know: what is said of gradients, and kinds that few operators take. */
+/* True for calls that backends need not know: recorded ones, and those of kinds of tensors that few operators take. */
 static bool needs_interpreter(const rush_call *call)
 {
+  const bool records = call_records(call->cx), special = call->cx->watch & CALL_SPECIAL;
   for (uint32_t i = 0; i < call->n_args; i++) {
     const rush_tensor *t = call_tensor(call, i);
-    if (t && (tensor_requires_grad(t) || ((call->cx->watch & CALL_SPECIAL) && (t->extra || dtype_class_of(t->dtype) == DTYPE_QUANT))))
+    if (t && ((records && tensor_requires_grad(t)) ||
+              (special && (t->extra || dtype_class_of(t->dtype) == DTYPE_QUANT))))
       return true;
   }
   return false;

@@ -8,6 +8,7 @@ static rush_status interpret(rush_call *call, void *body)
 {
   rush_value v;
 
+  context_count_interpreted(call->cx->ctx);
   TRY(call_enter(call->cx));
   rush_status st = code_call(call->cx, body, call->args, &v);
   call_leave(call->cx);
