@@ -804,6 +804,17 @@ const type *script_host_add_class(session *s, program *p, const rush_class_def *
   return t;
 }
 
+void script_host_forget(program *p, const type *t)
+{
+  host_unit *u = unit_of(p);
+  uint32_t n = 0;
+  (void)table_remove(&p->classes, str_of(t->name));
+  for (uint32_t i = 0; i < u->n_pending; i++)
+    if (u->pending[i]->self != t)
+      u->pending[n++] = u->pending[i];
+  u->n_pending = n;
+}
+
 void script_host_add_property(session *s, const type *t, const char *name, function *getter, function *setter)
 {
   class_info *c = t->cls;

@@ -176,6 +176,8 @@ def _script_class(cls: Any, torch: Any, names: dict[str, Any]) -> Any:
         raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
     if issubclass(cls, enum.Enum):
         return cls
+    if "__dict__" not in dir(cls) and not hasattr(cls, "__slots__"):
+        raise RuntimeError("TorchScript classes must be new-style classes. Please inherit from 'object'.")
     if len(cls.mro()) > 2:
         raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
     door().class_(cls, names)

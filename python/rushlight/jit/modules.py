@@ -696,12 +696,14 @@ def define(module: Any, text: str, frames_up: int = 2) -> None:
     scope = Scope(names=frame.f_globals, local_names=dict(frame.f_locals))
     d = door()
     if not module._is_script:
-        for node in ast.parse(textwrap.dedent(text)).body:
+        text = textwrap.dedent(text)
+        lines = text.splitlines(keepends=True)
+        for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef):
                 stubs = type(module).__dict__.get("_script_stubs")
                 if stubs is None:
                     stubs = type(module)._script_stubs = {}
-                stubs[node.name] = TextStub(ast.unparse(node), scope)
+                stubs[node.name] = TextStub("".join(lines[node.lineno - 1 : node.end_lineno]) + "\n", scope)
         module.__dict__["_defined_in_init"] = True
         return
     t = d.unit.type_of_object(module)
