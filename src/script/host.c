@@ -655,7 +655,8 @@ static const ast_def *def_of(session *s, const ast_stmt *st)
   lexer lx;
   lexer_init_inline(&lx, s, at.src, at.start, (uint32_t)at.src->len);
   at.end = lx.cur.end;
-  session_fail(s, &at, "expected def but found %s here", token_text(&lx, &lx.cur));
+  token_kind k = lx.cur.kind;
+  session_fail(s, &at, "expected def but found %s here", k == TK_NAME || k == TK_ASYNC ? "'ident'" : token_text(&lx, &lx.cur));
 }
 
 static void declare_of_text(session *s, host_unit *u, const source *src, const char *prefix, void *scope, ast_def *d)

@@ -27,6 +27,11 @@ bool parser_accept(parser *p, token_kind k)
 static const char *torch_found(parser *p)
 {
   token_kind k = p->lx.cur.kind;
+  bool at_end = p->lx.pos >= p->lx.end;
+  if (at_end && p->lx.brackets > 0 && (k == TK_NEWLINE || k == TK_DEDENT))
+    return "'eof'";
+  if (at_end && k == TK_NEWLINE)
+    return "'newline'";
   if (k == TK_NEWLINE) {
     lexer_next(&p->lx);
     k = at_token(p, TK_INDENT) || at_token(p, TK_DEDENT) ? p->lx.cur.kind : TK_NEWLINE;

@@ -167,8 +167,12 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
     resolve_check_key(s, elems[0], at);
     return made(s, type_dict(ts, elems[0], elems[1]));
   }
+  if (strcmp(last, "Dict") == 0 || strcmp(last, "dict") == 0)
+    session_fail(s, &at, "expected exactly 2 element types but found %u", n);
   if (n != 1)
-    session_fail(s, &at, "%s takes a different number of type arguments: got %u", name, n);
+    session_fail(s, &at, "expected exactly one element type but found %u", n);
+  if (strncmp(last, "BroadcastingList", 16) == 0 && elems[0]->kind != TYPE_INT && elems[0]->kind != TYPE_FLOAT && r->is_live)
+    session_fail(s, &at, "Broadcastable lists only supported for int or float");
   if (strcmp(last, "List") == 0 || strcmp(last, "list") == 0 || strncmp(last, "BroadcastingList", 16) == 0)
     return made(s, type_list(ts, elems[0]));
   const type *or_none[2] = {elems[0], type_simple(TYPE_NONE)};

@@ -684,9 +684,13 @@ def define_text(d: Door, t: Any, text: str, scope: Scope, name: str = "<string>"
     text = textwrap.dedent(text)
     source = d.sources.of_text(name, text)
     try:
-        lines = [(node.lineno, node.name) for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+        body = ast.parse(text).body
     except SyntaxError as error:
-        raise RuntimeError(f"expected a def: {error}") from error
+        _rushlight.define_text(d, None, text, "__torch__.", scope)  # the compiler's own parser says what is wrong
+        raise RuntimeError(f"expected def: {error}") from error
+    if any(not isinstance(node, ast.FunctionDef) for node in body):
+        raise RuntimeError("expected def but found 'ident' here")
+    lines = [(node.lineno, node.name) for node in body]
     return [d.unit.define(method, source, line, scope, t) for line, method in lines]
 
 
