@@ -116,7 +116,7 @@ static int convert_steal(py_call *call, const rush_type *t, rush_value made, rus
 /* Items of any iterable, each as elem (n types: item by item). */
 static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tuple, rush_value **items, Py_ssize_t *n)
 {
-  PyObject *fast = PyUnicode_Check(o) || is_tensor(call, o) ? NULL : PySequence_Fast(o, "");
+  PyObject *fast = PyUnicode_Check(o) || (is_tensor(call, o) && !is_tuple) ? NULL : PySequence_Fast(o, "");
   int result = 0;
 
   if (!fast) {

@@ -189,6 +189,14 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
   session_fail(s, &at, "Unknown type constructor %s", name);
 }
 
+/* Of a Dict, PyTorch asks Python for its parts: what is no type there is a ValueError. */
+static void check_dict_part(session *s, const resolver *r, const ast_expr *x)
+{
+  const char *name = r->is_live && x->kind == EXPR_ATTR ? dotted(s, x) : NULL;
+  if (name && !r->type(s, r, name, x->at))
+    session_fail_status(s, RUSH_ERAISED, "ValueError", &x->at, "Unknown type annotation: '%s' at", name);
+}
+
 /* Could `name` be a generic type?  Asked before its arguments are read. */
 static void check_generic(session *s, const char *name, source_range at)
 {
@@ -231,8 +239,12 @@ static const type *subscript_type(session *s, const resolver *r, const ast_expr 
   bool empty = index->n == 1 && index->items[0]->kind == EXPR_TUPLE && index->items[0]->as.items.n == 0;
   uint32_t n = empty ? 0 : index->n; /* Tuple[()] */
   const type **elems = session_array(s, const type *, n ? n : 1);
-  for (uint32_t i = 0; i < n; i++)
+  bool is_dict = strcmp(name, "Dict") == 0 || strcmp(name, "dict") == 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (is_dict)
+      check_dict_part(s, r, index->items[i]);
     elems[i] = resolve_type(s, r, index->items[i]);
+  }
   return generic_type(s, r, name, elems, n, x->at);
 }
 

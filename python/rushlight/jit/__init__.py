@@ -96,8 +96,6 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
         return obj
     if isinstance(obj, ScriptFunction) or getattr(obj, "_rush_is_scripted", False):
         return obj
-    if isinstance(obj, (FunctionType, MethodType)):
-        return _script_function(obj, _rcb)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(obj, torch._C.ScriptFunction):
         inner = getattr(obj, "_torchdynamo_inline", None)
@@ -109,6 +107,8 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
         return script_module(obj)
     if hasattr(obj, "__prepare_scriptable__"):
         obj = obj.__prepare_scriptable__()
+    if isinstance(obj, (FunctionType, MethodType)):
+        return _script_function(obj, _rcb)
     if isinstance(obj, type):
         names = sys._getframe(_frames_up + 1).f_locals
         names = {k: v for k, v in names.items() if isinstance(v, (type, FunctionType, ScriptFunction))}

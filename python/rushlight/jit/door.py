@@ -285,11 +285,14 @@ class Door:
             self._declared[fn] = known
         return known
 
-    def untyped(self, name: str, n: int) -> Any:
-        """The signature of a Python callable that says nothing of its types: n tensors, and one comes back."""
+    def untyped(self, name: str, n: int, result: tuple[Any, Any] | None = None) -> Any:
+        """The signature of a Python callable that says nothing of its parameters: n tensors; `result`: an annotation and its
+        scope, else one tensor comes back."""
         parameters = ", ".join(f"_{i}: Tensor" for i in range(n))
-        source = self.sources.of_text("torch", f"def {name}({parameters}) -> Tensor:\n    pass\n")
-        return self.unit.define(name, source, 1, Scope(names={}), None, 0, "")
+        kind = "Tensor" if result is None else "_result"
+        names = {} if result is None else {"_result": self.types.of(*result)}
+        source = self.sources.of_text("torch", f"def {name}({parameters}) -> {kind}:\n    pass\n")
+        return self.unit.define(name, source, 1, Scope(names=names), None, 0, "")
 
     def prelude_function(self, path: str) -> Any:
         """What a function of _FUNCTIONS means."""

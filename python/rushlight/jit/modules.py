@@ -502,11 +502,11 @@ class Modules:
             return
         inputs, output = [t for _, t, _, _ in forward.arguments[1:]], forward.result
         seen: dict[str, Any] = {}
-        for hook in (*c.hooks, *c.pre_hooks):
+        for kind, hook in [*(("Hook", h) for h in c.hooks), *(("Pre-hook", h) for h in c.pre_hooks)]:
             name = hook.__name__
             if seen.setdefault(name, hook) is not hook:
                 raise RuntimeError(
-                    f"Hook '{name}' on {c.py_class.__name__} has at least two different python definitions. "
+                    f"{kind} '{name}' on {c.py_class.__name__} has at least two different python definitions. "
                     "Please use unique names for all hooks."
                 )
         for hook, pre in [*((hook, False) for hook in c.hooks), *((hook, True) for hook in c.pre_hooks)]:
