@@ -194,7 +194,7 @@ static void check_dict_part(session *s, const resolver *r, const ast_expr *x)
 {
   const char *name = r->is_live && x->kind == EXPR_ATTR ? dotted(s, x) : NULL;
   if (name && !r->type(s, r, name, x->at))
-    session_fail_status(s, RUSH_ERAISED, "ValueError", &x->at, "Unknown type annotation: '%s' at", name);
+    session_fail_status(s, RUSH_ERAISED, "ValueError", &x->at, "Unknown type annotation: '%s' at ", name);
 }
 
 /* Could `name` be a generic type?  Asked before its arguments are read. */

@@ -435,7 +435,7 @@ class Modules:
         t = self.door.types.infer(value)
         if isinstance(t, str) and not isinstance(value, (list, tuple, dict, type, torch.ScriptObject)):
             try:  # an object of a class that can be compiled
-                return self.door.classes.type_of(type(value)) or t, True
+                return self.door.classes.whole_type_of(type(value)) or t, True
             except Exception as error:  # noqa: BLE001 -- told when the program asks for it
                 return f"{t}\n{error}", True
         return t, True
@@ -600,7 +600,7 @@ class Modules:
         own = script.__dict__
         own["_concrete_type"] = c
         for name in c.facts.kept:
-            own[name] = (
+            own[name] = module.__dict__[name] if name in module.__dict__ else (
                 python_types.MethodType(_class_member(c.py_class, name), script)
                 if isinstance(_class_member(c.py_class, name), FunctionType)
                 else getattr(module, name)
