@@ -406,7 +406,7 @@ RUSH_API const char *rush_enum_name(rush_value v, rush_value *value);
 RUSH_API const char *rush_value_field(rush_value v, size_t i);
 /* Entry i of a dict in insertion order, borrowed. */
 RUSH_API void rush_value_entry(rush_value v, size_t i, rush_value *key, rush_value *value);
-/* Attribute of an object by name, new; UNSET tag when there is none. */
+/* Attribute of an object by name, new, or a constant of its class; UNSET tag when there is neither. */
 RUSH_API rush_value rush_object_attr(rush_value object, const char *name);
 /* Names of an object's attributes, in order; static while the object lives.  0 for anything else. */
 RUSH_API size_t rush_object_n_attrs(rush_value object);

@@ -141,10 +141,28 @@ static PyObject *method_graph_for(PyObject *self, PyObject *args, PyObject *kwar
   (void)kwargs;
   return method_graph(self, NULL);
 }
+static PyObject *method_name(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyUnicode_FromString(((py_method *)self)->name);
+}
+/* The docstring of the Python method that it was made of; a loaded one has none. */
+static PyObject *method_doc(PyObject *self, void *unused)
+{
+  py_method *m = (py_method *)self;
+  PyObject *functions = PyImport_ImportModule("rushlight.jit.functions");
+  PyObject *doc = functions ? PyObject_CallMethod(functions, "method_doc", "Os", m->owner, m->name) : NULL;
+
+  (void)unused;
+  Py_XDECREF(functions);
+  return doc;
+}
 static PyMethodDef method_methods[] = {
     {"graph_for", (PyCFunction)(void (*)(void))method_graph_for, METH_VARARGS | METH_KEYWORDS, "the graph that a call with these runs"},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef method_getset[] = {{"code", method_code, NULL, "the method's source", NULL},
+                                      {"__name__", method_name, NULL, "the method's name", NULL},
+                                      {"__doc__", method_doc, NULL, "the docstring of what it was made of, or None", NULL},
                                       {"owner", method_owner, NULL, "the module whose method it is", NULL},
                                       {"schema", method_schema, NULL, "the method's schema as text", NULL},
                                       {"graph", method_graph, NULL, "a copy of the method's graph", NULL},
@@ -159,7 +177,6 @@ static PyType_Slot method_slots[] = {{Py_tp_dealloc, method_dealloc},
                                      {Py_tp_getset, method_getset},
                                      {Py_tp_methods, method_methods},
                                      {Py_tp_members, method_members},
-                                     {Py_tp_doc, "A method of a loaded module."},
                                      {0, NULL}};
 static PyType_Spec method_spec = {"rushlight.ScriptMethod", sizeof(py_method), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,

@@ -303,6 +303,37 @@ static rush_status ask_type(void *user, void *scope, const char *dotted, const r
   return st;
 }
 
+/* Does the function of the scope say nothing of the parameter's type? */
+static bool has_no_annotation(PyObject *scope, const char *name)
+{
+  PyObject *fn = scope ? PyObject_GetAttrString(scope, "fn") : NULL;
+  PyObject *all = fn && fn != Py_None ? PyObject_GetAttrString(fn, "__annotations__") : NULL;
+  bool none = all && PyDict_Check(all) && !PyDict_GetItemString(all, name);
+
+  PyErr_Clear();
+  Py_XDECREF(all);
+  Py_XDECREF(fn);
+  return none;
+}
+
+/* What is said of a default that is not of the parameter's type. */
+static void fail_default(py_unit *u, PyObject *scope, const char *name, const rush_type *type)
+{
+  rush_error ignored = RUSH_ERROR_INIT;
+  char *want = NULL, because[256] = "";
+  bool inferred = rush_type_kind_of(type) == RUSH_TYPE_TENSOR && has_no_annotation(scope, name);
+
+  (void)!rush_type_to_text(u->state->context, type, true, &want, &ignored);
+  if (inferred)
+    PyOS_snprintf(because, sizeof because,
+                  "Because \"%s\" was not annotated with an explicit type it is assumed to be type 'Tensor'.", name);
+  PyErr_Format(PyExc_RuntimeError, "Expected a default value of type %s%s on parameter \"%s\".%s", want ? want : "?",
+               inferred ? " (inferred)" : "", name, because);
+  if (want)
+    rush_free_text(u->state->context, want);
+  rush_error_clear(&ignored);
+}
+
 /* The host gives (object,), None, or NotImplemented for a default that is none of this overload. */
 static rush_status ask_default(void *user, void *scope, const char *name, const rush_type *type, rush_value *out, rush_error *err)
 {
@@ -320,17 +351,8 @@ static rush_status ask_default(void *user, void *scope, const char *name, const 
   } else if (PyTuple_Check(answer) && PyTuple_GET_SIZE(answer) == 1) {
     bool none = PyTuple_GET_ITEM(answer, 0) == Py_None && rush_type_kind_of(type) == RUSH_TYPE_TENSOR;
     int result = none ? 1 : py_to_value_as(&call, PyTuple_GET_ITEM(answer, 0), type, out);
-    if (result > 0) {
-      rush_error ignored = RUSH_ERROR_INIT;
-      char *want = NULL;
-      (void)!rush_type_to_text(u->state->context, type, true, &want, &ignored);
-      PyErr_Format(PyExc_RuntimeError,
-                   "Expected a default value of type %s on parameter \"%s\".%s", want ? want : "?", name,
-                   rush_type_kind_of(type) == RUSH_TYPE_TENSOR ? " Without an annotation it is a Tensor." : "");
-      if (want)
-        rush_free_text(u->state->context, want);
-      rush_error_clear(&ignored);
-    }
+    if (result > 0)
+      fail_default(u, scope, name, type);
     if (result != 0)
       st = fail_with_python(err);
   }

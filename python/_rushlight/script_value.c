@@ -116,7 +116,7 @@ static int convert_steal(py_call *call, const rush_type *t, rush_value made, rus
 /* Items of any iterable, each as elem (n types: item by item). */
 static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tuple, rush_value **items, Py_ssize_t *n)
 {
-  PyObject *fast = PyUnicode_Check(o) || is_tensor(call, o) ? NULL : PySequence_Fast(o, "");
+  PyObject *fast = PyUnicode_Check(o) || (is_tensor(call, o) && !is_tuple) ? NULL : PySequence_Fast(o, "");
   int result = 0;
 
   if (!fast) {
@@ -687,6 +687,22 @@ PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t)
   return out;
 }
 
+/* The type's name; of a NamedTuple with its fields. */
+static PyObject *friendly_name(PyObject *o)
+{
+  const char *name = strrchr(Py_TYPE(o)->tp_name, '.') ? strrchr(Py_TYPE(o)->tp_name, '.') + 1 : Py_TYPE(o)->tp_name;
+  PyObject *fields = PyTuple_Check(o) ? PyObject_GetAttrString(o, "_fields") : NULL;
+  PyObject *comma = fields ? PyUnicode_FromString(", ") : NULL;
+  PyObject *joined = comma ? PyUnicode_Join(comma, fields) : NULL;
+  PyObject *out = joined ? PyUnicode_FromFormat("%s (aka NamedTuple(%U))", name, joined) : PyUnicode_FromString(Py_TYPE(o)->tp_name);
+
+  PyErr_Clear();
+  Py_XDECREF(joined);
+  Py_XDECREF(comma);
+  Py_XDECREF(fields);
+  return out;
+}
+
 static void fail_cast(py_call *call, rush_function *f, const char *name, const rush_argument *arg, PyObject *o, size_t position)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -697,14 +713,14 @@ static void fail_cast(py_call *call, rush_function *f, const char *name, const r
                                         : PyUnicode_FromString("");
 
   PyErr_Clear();
-  PyObject *details = py_cast_details(call, o, arg->type);
+  PyObject *details = py_cast_details(call, o, arg->type), *found = friendly_name(o);
   PyErr_Clear();
   if (rush_type_to_text(call->state->context, arg->type, true, &want, &err) == RUSH_OK &&
       rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)
     PyErr_Format(PyExc_RuntimeError,
-                 "%s() Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.\n%VPosition: %zu\nValue: %V\n"
+                 "%s() Expected a value of type '%s%s' for argument '%s' but instead found type '%V'.\n%VPosition: %zu\nValue: %V\n"
                  "Declaration: %s\nCast error details: %V", name, want, arg->is_inferred ? " (inferred)" : "",
-                 arg->name, Py_TYPE(o)->tp_name, inferred, "", position, repr, "?", text, details, "?");
+                 arg->name, found, "?", inferred, "", position, repr, "?", text, details, "?");
   rush_error_clear(&err);
   if (want)
     rush_free_text(call->state->context, want);
@@ -712,6 +728,7 @@ static void fail_cast(py_call *call, rush_function *f, const char *name, const r
     rush_free_text(call->state->context, text);
   Py_XDECREF(repr);
   Py_XDECREF(details);
+  Py_XDECREF(found);
   Py_XDECREF(inferred);
 }
 

@@ -454,7 +454,7 @@ void rush_unit_forget_class(rush_unit *u, const rush_type *t)
   program *p = program_of_unit(u);
 
   mutex_lock(&p->lock);
-  (void)table_remove(&p->classes, str_of(in(t)->name));
+  script_host_forget(p, in(t));
   mutex_unlock(&p->lock);
 }
 

@@ -188,8 +188,10 @@ rush_value rush_object_attr(rush_value object, const char *name)
   if (object.tag != RUSH_TAG_OBJECT)
     return value_unset();
   int slot = class_attr_index(object.as.object->type, str_of(name));
-  if (slot < 0)
-    return value_unset();
+  if (slot < 0) {
+    const class_attr *c = class_constant(object.as.object->type, str_of(name));
+    return c ? value_retain(c->constant) : value_unset();
+  }
   call_lock *lock = object_lock(object.as.object);
   rush_value v = value_unset();
   lock_hold hold;

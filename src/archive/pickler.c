@@ -267,7 +267,7 @@ static void put_object(pickler *p, rush_value v)
     rush_value state;
     function_ensure(p->s, get);
     if (get->schema->n_args != 1)
-      session_fail_status(p->s, RUSH_EARGUMENT, NULL, NULL, "__getstate__ of %s takes arguments", t->name);
+      session_fail(p->s, NULL, "'__getstate__' must have 'self' as its only argument, but found %u arguments", get->schema->n_args);
     session_check(p->s, function_call(p->s->cx, get, &v, 1, &state));
     session_defer_value(p->s, state);
     pickler_put(p, state, get->schema->returns[0].type);

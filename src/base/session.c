@@ -73,6 +73,11 @@ static void add_trail(text_buf *out, const trail *t)
   }
 }
 
+static bool ends_with_at(const text_buf *t)
+{
+  return !text_failed(t) && t->len > 4 && memcmp(text_str(t) + t->len - 4, " at ", 4) == 0;
+}
+
 /* The error's text is PyTorch's: a newline, the message, a colon, then the excerpt.  Its converter's errors lack the newline. */
 static rush_status fill_error(session *s, rush_status st, const char *type, const source_range *at,
                               const char *fmt, va_list ap)
@@ -85,7 +90,8 @@ static rush_status fill_error(session *s, rush_status st, const char *type, cons
   if (!converter)
     text_putc(&t, '\n');
   text_vprintf(&t, fmt, ap);
-  text_puts(&t, ":\n");
+  if (!ends_with_at(&t)) /* "... occurred at   File ..." */
+    text_puts(&t, ":\n");
   source_excerpt(&t, at);
   add_trail(&t, s->border->trail);
   if (text_failed(&t))

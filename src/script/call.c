@@ -57,7 +57,10 @@ static ir_value *construct_object(emitter *e, const type *t, const call_args *a)
   if (t->kind != TYPE_CLASS)
     FAIL(e, "'%s' is an interface: it has no objects of its own", t->name);
   ir_value *v = em_put_node(e, IR_CREATE_OBJECT, NULL, 0, t);
-  if (!em_find_method(t, "__init__", &init))
+  bool has_init = em_find_method(t, "__init__", &init);
+  for (uint32_t i = 0; !has_init && e->names->is_live && i < t->cls->n_methods; i++)
+    function_ensure(e->s, t->cls->methods[i]); /* what is wrong with them is told first */
+  if (!has_init)
     FAIL(e, "Class %s does not have an __init__ function defined", strrchr(t->name, '.') ? strrchr(t->name, '.') + 1 : t->name);
   em_call_function(e, init, v, a);
   return v;
@@ -178,24 +181,21 @@ static ir_value *call_value(emitter *e, ir_value *v, const call_args *a)
   FAIL(e, "cannot call a value of type '%s'", TYPE_TEXT(e, v->type));
 }
 
-/* len(object) is object.__len__(); of len and its like the class must have one. */
+/* len(object) is object.__len__(), which the class must have.  Other functions do not ask objects, as in PyTorch. */
 static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir_value **out)
 {
-  static const char *const needed[] = {"aten::len", "aten::hex", "aten::oct", "aten::round"};
+  static const char *const asking[] = {"aten::len", "aten::hex", "aten::oct", "aten::round"};
   const char *colon = strrchr(fn->as.builtin.name, ':');
   ir_value *self = a->args[0];
   call_args rest = *a;
   function *f;
   class_complete(e->s, self->type);
-  if (!colon)
+  if (!colon || !em_one_of(fn->as.builtin.name, asking, COUNT_OF(asking)))
     return false;
   const char *magic = session_printf(e->s, "__%s__", colon + 1);
-  if (!em_find_method(self->type, magic, &f)) {
-    if (e->names->is_live && em_one_of(fn->as.builtin.name, needed, COUNT_OF(needed)))
-      FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?", self->type->name,
-           magic);
-    return false;
-  }
+  if (!em_find_method(self->type, magic, &f))
+    FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?", self->type->name,
+         magic);
   rest.args++;
   rest.ranges = NULL;
   rest.n--;

@@ -328,6 +328,24 @@ static void check_names(session *s, const ast_def *def)
   }
 }
 
+/* What __setstate__(self, state) without annotations takes is what __getstate__ gives. */
+static const type *derived_state(session *s, const function *f, const ast_def *def)
+{
+  if (!f->self || f->self->kind != TYPE_CLASS || strcmp(f->name, "__setstate__") != 0)
+    return NULL;
+  for (uint32_t i = 1; i < def->n_params; i++)
+    if (def->params[i].type)
+      return NULL;
+  if (def->n_params != 2)
+    session_fail(s, &def->at, "Expected 2 arguments for `__setstate__`, got: %u", def->n_params);
+  function *get = class_find_method(f->self, STR("__getstate__"));
+  if (!get)
+    session_fail(s, &def->at, "`__setstate__` defined but not `__getstate__`. You must have both defined on a ScriptModule to "
+                              "customize serialization.\nDid you forget to use `@torch.jit.export`?");
+  function_ensure(s, get);
+  return get->schema->returns[0].type;
+}
+
 void script_declare_function(session *s, function *f, const ast_def *def, const resolver *r)
 {
   schema *sc = session_alloc_in(s, &f->program->mem, sizeof *sc);
@@ -343,10 +361,13 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   if (def->n_params > 1)
     check_names(s, def);
   bool method = f->self && !f->is_static;
+  const type *state = method && r->is_live ? derived_state(s, f, def) : NULL;
   if (method && def->n_params == 0)
     session_fail(s, &def->at, "methods must have a self argument");
   for (uint32_t i = 0; i < def->n_params; i++) {
     declare_param(s, f, &def->params[i], r, &sc->args[i], method && i == 0);
+    if (i == 1 && state)
+      sc->args[i].type = state;
     sc->n_args = i + 1;
   }
   if (def->returns)

@@ -10,8 +10,8 @@ typedef struct operator_row {
 static const operator_row operators[] = {
     [OP_ADD] = {"aten::add", "__add__"},          [OP_SUB] = {"aten::sub", "__sub__"},
     [OP_MUL] = {"aten::mul", "__mul__"},          [OP_DIV] = {"aten::div", "__truediv__"},
-    [OP_FLOORDIV] = {"aten::floordiv", "__floordiv__"}, [OP_MOD] = {"aten::remainder", "__mod__"},
-    [OP_POW] = {"aten::pow", "__pow__"},          [OP_MATMUL] = {"aten::matmul", "__matmul__"},
+    [OP_FLOORDIV] = {"aten::floordiv", NULL}, [OP_MOD] = {"aten::remainder", "__mod__"},
+    [OP_POW] = {"aten::pow", "__pow__"},          [OP_MATMUL] = {"aten::matmul", NULL},
     [OP_BITAND] = {"aten::__and__", "__and__"},   [OP_BITOR] = {"aten::__or__", "__or__"},
     [OP_XOR] = {"aten::__xor__", "__xor__"},      [OP_LSHIFT] = {"aten::__lshift__", "__lshift__"},
     [OP_RSHIFT] = {"aten::__rshift__", "__rshift__"}, [OP_LT] = {"aten::lt", "__lt__"},

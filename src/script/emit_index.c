@@ -320,5 +320,8 @@ void em_del_subscript(emitter *e, const ast_expr *target)
   if (base->type->kind == TYPE_TUPLE)
     FAIL(e, "%s does not support deletion of its elements", TYPE_TEXT(e, base->type));
   ir_value *in[2] = {base, em_expr(e, index->items[0], NULL)};
+  function *f;
+  if (base->type->kind == TYPE_CLASS && !em_find_method(base->type, "__delitem__", &f))
+    FAIL(e, "Class does not define __delitem__");
   em_call_magic(e, "__delitem__", "aten::Delete", in, 2);
 }

@@ -226,6 +226,8 @@ static void set_entry(emitter *e, void *arg)
     if (!c->out->type)
       session_check(e->s, call_nomem(e->s->cx));
   }
+  if (e->names->is_live && k->type->kind == TYPE_UNION)
+    FAIL(e, "Dicts may only contain homogeneous keys, but the type of the first generated key was %s", TYPE_TEXT(e, k->type));
   c->typed = true;
   const type *const *want = c->out->type->elems;
   bool fits[2] = {em_is_subtype(e, k->type, want[0]), em_is_subtype(e, v->type, want[1])};

@@ -13,6 +13,9 @@ static void assign_items(emitter *e, const ast_expr *target, const ast_exprs *ta
     if (targets->items[i]->kind == EXPR_STARRED)
       star = i;
   bool starred = star < targets->n;
+  if (starred && targets->n == 1)
+    session_fail(e->s, &targets->items[0]->at, "A Starred expression may only appear on the lhs within the presence of another "
+                                               "non-starred expression");
   sugared *items;
   uint32_t n = em_as_items(e, v, starred ? 0 : targets->n, &items);
   if (n + starred < targets->n)
@@ -61,8 +64,23 @@ void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const ty
   e->at = at;
 }
 
+/* self.x: int = 3 makes an attribute, which only __init__ may. */
+static void check_annotated_self(emitter *e, const ast_stmt *st)
+{
+  const ast_expr *t = st->as.assign.targets.items[0];
+  if (!e->names->is_live || !st->at.src->by_function || strcmp(e->f->name, "__init__") == 0)
+    return;
+  if (t->kind != EXPR_ATTR || t->as.attr.base->kind != EXPR_NAME || strcmp(t->as.attr.base->as.name, "self") != 0)
+    return;
+  source_range at = {t->at.src, t->at.start, st->as.assign.type->at.end};
+  session_fail_status(e->s, RUSH_ERAISED, "ValueError", &at,
+                      "Type annotations on instance attributes must be declared in __init__, not '%s': SourceRange at", e->f->name);
+}
+
 static void emit_assign(emitter *e, const ast_stmt *st)
 {
+  if (st->as.assign.type)
+    check_annotated_self(e, st);
   const type *t = st->as.assign.type ? resolve_type(e->s, e->names, st->as.assign.type) : NULL;
   if (!st->as.assign.value)
     FAIL(e, "a variable's type can be declared only together with its value");
@@ -157,6 +175,8 @@ static void augment_element(emitter *e, const ast_stmt *st, const ast_expr *targ
     em_call_op(e, "aten::index_put_", in, 3);
     return;
   }
+  if (base->type->kind == TYPE_TUPLE)
+    FAIL(e, "%s does not support augmented assignment.", TYPE_TEXT(e, base->type));
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
     FAIL(e, "Sliced expression not yet supported for subscripted list augmented assignment. File a bug if you "
             "want this");

@@ -111,7 +111,7 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
                                   const type *annotated)
 {
   if (annotated)
-    FAIL(e, "Attempting to declare and annotate the type of variable '%s' that is already defined in an "
+    FAIL(e, "Attempting to declare and annotate the type of variable '%s' but it is already defined in an "
             "outer block", name);
   if (v->kind != SUGAR_VALUE || (!outer->type && !outer->error))
     FAIL(e, "Cannot re-assign '%s' because it is not a first-class value. Only reassignments to "

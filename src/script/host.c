@@ -531,6 +531,23 @@ static uint32_t find_def(session *s, host_unit *u, const source *src, uint32_t l
   return lx.cur.start;
 }
 
+/* What a dropped body leaves of the parameters: their names.  Types may be of things that no program has. */
+static void loosen(session *s, ast_def *d, bool is_method)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < d->n_params; i++) {
+    if (d->params[i].form != PARAM_PLAIN)
+      continue;
+    ast_param *p = &d->params[n++];
+    *p = d->params[i];
+    if (i == 0 && is_method)
+      continue;
+    p->type = session_new(s, ast_expr);
+    *p->type = (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = p->at, .as.name = "Any"};
+  }
+  d->n_params = n;
+}
+
 /* "raise RuntimeError(text)" instead of the body. */
 static void replace_body(session *s, host_function *hf, ast_def *d)
 {
@@ -555,8 +572,10 @@ static void compile_body(session *s, function *f)
   ast_def *d = hf->tree        ? hf->tree
                : hf->drop_body ? parse_def_head(s, hf->src, hf->start, PARSE_LIVE)
                                : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES | PARSE_LIVE : 0);
-  if (hf->drop_body)
+  if (hf->drop_body) {
+    loosen(s, d, f->self && !f->is_static);
     replace_body(s, hf, d);
+  }
   script_emit_function(s, f, d, &hf->names);
 }
 
@@ -574,7 +593,7 @@ static resolver names_of(host_function *hf)
 }
 
 /* The signature of the function on or below a line, with what comments say of its types. */
-static const ast_def *read_head(session *s, host_unit *u, const source *src, uint32_t line, bool is_method)
+static ast_def *read_head(session *s, host_unit *u, const source *src, uint32_t line, bool is_method)
 {
   uint32_t start = find_def(s, u, src, line);
   if (!lines_of(s, u, src)->has_types)
@@ -598,7 +617,9 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   hf->drop_body = def->drop_body ? keep_text(s, u, def->drop_body) : NULL;
   hf->names = names_of(hf);
   const source *head = def->signature ? (const source *)def->signature : src;
-  const ast_def *d = read_head(s, u, head, def->signature ? def->signature_line : def->line, self && !def->is_static);
+  ast_def *d = read_head(s, u, head, def->signature ? def->signature_line : def->line, self && !def->is_static);
+  if (def->drop_body && def->drop_body[0])
+    loosen(s, d, self && !def->is_static);
   if (d->is_async)
     session_fail(s, &d->at, "async function definitions aren't supported");
   if (!self)
@@ -655,7 +676,8 @@ static const ast_def *def_of(session *s, const ast_stmt *st)
   lexer lx;
   lexer_init_inline(&lx, s, at.src, at.start, (uint32_t)at.src->len);
   at.end = lx.cur.end;
-  session_fail(s, &at, "expected def but found %s here", token_text(&lx, &lx.cur));
+  token_kind k = lx.cur.kind;
+  session_fail(s, &at, "expected def but found %s here", k == TK_NAME || k == TK_ASYNC ? "'ident'" : token_text(&lx, &lx.cur));
 }
 
 static void declare_of_text(session *s, host_unit *u, const source *src, const char *prefix, void *scope, ast_def *d)
@@ -802,6 +824,17 @@ const type *script_host_add_class(session *s, program *p, const rush_class_def *
   if (t->cls->is_open)
     t->cls->complete = complete_class;
   return t;
+}
+
+void script_host_forget(program *p, const type *t)
+{
+  host_unit *u = unit_of(p);
+  uint32_t n = 0;
+  (void)table_remove(&p->classes, str_of(t->name));
+  for (uint32_t i = 0; i < u->n_pending; i++)
+    if (u->pending[i]->self != t)
+      u->pending[n++] = u->pending[i];
+  u->n_pending = n;
 }
 
 void script_host_add_property(session *s, const type *t, const char *name, function *getter, function *setter)

@@ -19,6 +19,8 @@ void script_host_compile(session *s, function *f);
 void script_host_define_text(session *s, program *p, source *src, const char *prefix, void *scope);
 function *script_host_of_text(const program *p, size_t i); /* the i-th of them, of all texts; NULL: there are fewer */
 const type *script_host_add_class(session *s, program *p, const rush_class_def *def);
+/* The class' name finds nothing from now on, and none of its methods that wait is compiled.  The lock is held. */
+void script_host_forget(program *p, const type *t);
 void script_host_add_property(session *s, const type *t, const char *name, function *getter, function *setter);
 void script_host_add_hook(session *s, const type *t, function *f, bool pre);
 void script_host_add_member(session *s, const type *t, const char *name, rush_value v);

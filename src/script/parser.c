@@ -27,6 +27,11 @@ bool parser_accept(parser *p, token_kind k)
 static const char *torch_found(parser *p)
 {
   token_kind k = p->lx.cur.kind;
+  bool at_end = p->lx.pos >= p->lx.end;
+  if (at_end && p->lx.brackets > 0 && (k == TK_NEWLINE || k == TK_DEDENT))
+    return "'eof'";
+  if (at_end && k == TK_NEWLINE)
+    return "'newline'";
   if (k == TK_NEWLINE) {
     lexer_next(&p->lx);
     k = at_token(p, TK_INDENT) || at_token(p, TK_DEDENT) ? p->lx.cur.kind : TK_NEWLINE;
@@ -394,8 +399,11 @@ static ast_stmt *parse_for(parser *p)
   parser_expect(p, TK_FOR);
   ast_expr *target = parse_target(p);
   parser_expect(p, TK_IN);
+  bool bracket = at_token(p, TK_LPAREN);
   ast_expr *iter = parse_exprs(p);
   ast_stmt *st = ended(new_stmt(p, STMT_FOR, start), iter);
+  if (p->flags & PARSE_TORCH_WORDS && iter->kind == EXPR_TUPLE && !bracket)
+    session_fail(p->s, &st->at, "List of iterables is not supported currently");
   st->as.loop.target = target;
   st->as.loop.iter = iter;
   st->as.loop.body = parse_block(p);

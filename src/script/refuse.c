@@ -218,15 +218,18 @@ static void check_block(session *s, const ast_stmts *b)
 
 void em_refuse_params(session *s, const ast_def *d)
 {
+  bool is_file = d->at.src->by_function; /* texts may have lists for defaults: each call has its own */
   for (uint32_t i = 0; i < d->n_params; i++) {
     const ast_param *p = &d->params[i];
     const ast_expr *v = p->default_value;
+    if (v && !is_file && !p->type && !(i == 0 && strcmp(p->name, "self") == 0))
+      session_fail(s, &p->at, "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)");
     source_range at = p->at;
     at.start += p->form == PARAM_STAR_STAR;
     if (p->form != PARAM_PLAIN || (p->keyword_only && v))
       REFUSE_IN(s, p->form == PARAM_PLAIN ? &v->at : &at, "Compiled functions can't take variable number of arguments or use keyword-only arguments with "
                                "defaults");
-    const char *what = !v                      ? NULL
+    const char *what = !v || !is_file          ? NULL
                        : v->kind == EXPR_LIST ? "list"
                        : v->kind == EXPR_DICT ? "dict"
                        : v->kind == EXPR_SET  ? "set"

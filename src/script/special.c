@@ -274,6 +274,26 @@ static bool written_pairs(emitter *e, const ast_expr *x, ast_expr *dict)
   return true;
 }
 
+/* dict(zip(a, b)) is {k: v for k, v in zip(a, b)}, as PyTorch has it: what is wrong is said of that. */
+static bool is_made_of_pairs(const ast_expr *x)
+{
+  const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
+  return fn && fn->kind == EXPR_NAME && (strcmp(fn->as.name, "zip") == 0 || strcmp(fn->as.name, "enumerate") == 0);
+}
+
+static ir_value *dict_of_pairs(emitter *e, const ast_expr *x, const type *hint)
+{
+  ast_expr *names = session_array(e->s, ast_expr, 2), **both = session_array(e->s, ast_expr *, 2);
+  for (int i = 0; i < 2; i++) {
+    names[i] = (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = x->at, .as.name = i ? "$value" : "$key"};
+    both[i] = &names[i];
+  }
+  ast_expr target = {.kind = EXPR_TUPLE, .op = OP_NONE, .at = x->at, .as.items = {both, 2}};
+  ast_comp each = {.target = &target, .iter = (ast_expr *)(uintptr_t)x};
+  ast_expr comp = {.kind = EXPR_DICT_COMP, .op = OP_NONE, .at = x->at, .as.comp = {&names[0], &names[1], &each, 1}};
+  return em_dict_comp(e, &comp, hint);
+}
+
 /* The keywords behind what `dict` has. */
 static void add_keywords(emitter *e, const ast_expr *x, ast_expr *dict)
 {
@@ -291,6 +311,13 @@ static void add_keywords(emitter *e, const ast_expr *x, ast_expr *dict)
   dict->as.dict.values = (ast_exprs){values, n};
 }
 
+static ir_value *copied_dict(emitter *e, const ast_expr *x, const type *hint)
+{
+  sugared pairs = em_sugared(e, arg(x, 0), hint);
+  ir_value *v = pairs.kind == SUGAR_ITERATION ? listed(e, &pairs, x->at) : em_as_value(e, &pairs);
+  return em_call_op(e, "aten::dict", &v, 1);
+}
+
 /* dict(), dict(pairs), dict(a=1), dict(other, a=1) */
 static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
 {
@@ -299,9 +326,7 @@ static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
   if (x->as.call.args.n > 1)
     FAIL(e, "dict expected at most 1 arguments, got %u", x->as.call.args.n);
   if (x->as.call.args.n && !written_pairs(e, arg(x, 0), &dict)) {
-    sugared pairs = em_sugared(e, arg(x, 0), hint);
-    ir_value *v = pairs.kind == SUGAR_ITERATION ? listed(e, &pairs, x->at) : em_as_value(e, &pairs);
-    v = em_call_op(e, "aten::dict", &v, 1);
+    ir_value *v = is_made_of_pairs(arg(x, 0)) ? dict_of_pairs(e, arg(x, 0), hint) : copied_dict(e, x, hint);
     for (uint32_t i = 0; i < n; i++) {
       const ast_keyword *k = &x->as.call.keywords[i];
       ir_value *in[3] = {v, em_expr(e, keyword_as_key(e, k), NULL), em_expr(e, k->value, NULL)};

@@ -436,6 +436,14 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
        em_sugar_name(e, base), name, base->kind == SUGAR_TORCH && strncmp(base->as.name, "torch", 5) == 0 ? meant(e, name, NULL) : "");
 }
 
+static bool holds_class(const type *t, const type *cls)
+{
+  bool holds = t == cls;
+  for (uint32_t i = 0; !holds && i < t->n_elems; i++)
+    holds = holds_class(t->elems[i], cls);
+  return holds;
+}
+
 void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
 {
   const type *t = object->type;
@@ -455,6 +463,9 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
   if (slot < 0 && t->cls->is_open && e->f->self == t && strcmp(e->f->name, "__init__") == 0) {
     if (e->frame->parent)
       FAIL(e, "First assignment cannot be in a control-flow block. Initialize the field at the top level first");
+    if (e->names->is_live && holds_class(v->type, t))
+      FAIL(e, "Assignment to attribute '%s' cannot be of a type that contains class '%s'.\n"
+              "Classes that recursively contain instances of themselves are not yet supported", name, TYPE_TEXT(e, t));
     slot = (int)class_add_attr(e->s, t, name, v->type);
   }
   if (slot < 0)

@@ -167,8 +167,12 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
     resolve_check_key(s, elems[0], at);
     return made(s, type_dict(ts, elems[0], elems[1]));
   }
+  if (strcmp(last, "Dict") == 0 || strcmp(last, "dict") == 0)
+    session_fail(s, &at, "expected exactly 2 element types but found %u", n);
   if (n != 1)
-    session_fail(s, &at, "%s takes a different number of type arguments: got %u", name, n);
+    session_fail(s, &at, "expected exactly one element type but found %u", n);
+  if (strncmp(last, "BroadcastingList", 16) == 0 && elems[0]->kind != TYPE_INT && elems[0]->kind != TYPE_FLOAT && r->is_live)
+    session_fail(s, &at, "Broadcastable lists only supported for int or float");
   if (strcmp(last, "List") == 0 || strcmp(last, "list") == 0 || strncmp(last, "BroadcastingList", 16) == 0)
     return made(s, type_list(ts, elems[0]));
   const type *or_none[2] = {elems[0], type_simple(TYPE_NONE)};
@@ -183,6 +187,14 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
   if (strcmp(last, "Final") == 0 && !r->is_eager)
     return elems[0];
   session_fail(s, &at, "Unknown type constructor %s", name);
+}
+
+/* Of a Dict, PyTorch asks Python for its parts: what is no type there is a ValueError. */
+static void check_dict_part(session *s, const resolver *r, const ast_expr *x)
+{
+  const char *name = r->is_live && x->kind == EXPR_ATTR ? dotted(s, x) : NULL;
+  if (name && !r->type(s, r, name, x->at))
+    session_fail_status(s, RUSH_ERAISED, "ValueError", &x->at, "Unknown type annotation: '%s' at ", name);
 }
 
 /* Could `name` be a generic type?  Asked before its arguments are read. */
@@ -227,8 +239,12 @@ static const type *subscript_type(session *s, const resolver *r, const ast_expr 
   bool empty = index->n == 1 && index->items[0]->kind == EXPR_TUPLE && index->items[0]->as.items.n == 0;
   uint32_t n = empty ? 0 : index->n; /* Tuple[()] */
   const type **elems = session_array(s, const type *, n ? n : 1);
-  for (uint32_t i = 0; i < n; i++)
+  bool is_dict = strcmp(name, "Dict") == 0 || strcmp(name, "dict") == 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (is_dict)
+      check_dict_part(s, r, index->items[i]);
     elems[i] = resolve_type(s, r, index->items[i]);
+  }
   return generic_type(s, r, name, elems, n, x->at);
 }
 

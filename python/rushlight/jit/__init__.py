@@ -96,8 +96,6 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
         return obj
     if isinstance(obj, ScriptFunction) or getattr(obj, "_rush_is_scripted", False):
         return obj
-    if isinstance(obj, (FunctionType, MethodType)):
-        return _script_function(obj, _rcb)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(obj, torch._C.ScriptFunction):
         inner = getattr(obj, "_torchdynamo_inline", None)
@@ -109,6 +107,8 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
         return script_module(obj)
     if hasattr(obj, "__prepare_scriptable__"):
         obj = obj.__prepare_scriptable__()
+    if isinstance(obj, (FunctionType, MethodType)):
+        return _script_function(obj, _rcb)
     if isinstance(obj, type):
         names = sys._getframe(_frames_up + 1).f_locals
         names = {k: v for k, v in names.items() if isinstance(v, (type, FunctionType, ScriptFunction))}
@@ -176,6 +176,8 @@ def _script_class(cls: Any, torch: Any, names: dict[str, Any]) -> Any:
         raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
     if issubclass(cls, enum.Enum):
         return cls
+    if "__dict__" not in dir(cls) and not hasattr(cls, "__slots__"):
+        raise RuntimeError("TorchScript classes must be new-style classes. Please inherit from 'object'.")
     if len(cls.mro()) > 2:
         raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
     door().class_(cls, names)

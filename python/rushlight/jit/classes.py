@@ -28,6 +28,7 @@ class Classes:
     def __init__(self, door: Any) -> None:
         self._door = door
         self._types: dict[type, Any] = {}
+        self._named_tuples: dict[str, Any] = {}  # fields and their types, by qualified name
         self._open: set[type] = set()  # NamedTuples whose fields are being resolved
         self.recent: list[type] = []  # since the outermost script() began: forgotten when it fails
 
@@ -67,6 +68,22 @@ class Classes:
 
             refuse_unregistered(cls)
         return self.compile(cls)
+
+    def whole_type_of(self, cls: type) -> Any:
+        """The same with its methods compiled; a class that fails is forgotten."""
+        known = cls in self._types
+        t = self.type_of(cls)
+        if known or t is None or t.kind_number != kinds.T_CLASS:
+            return t
+        try:
+            t.complete()
+            for name in t.methods:
+                t.method(name).compile()
+        except BaseException:
+            del self._types[cls]
+            t.forget()
+            raise
+        return t
 
     @staticmethod
     def _is_plain(cls: type) -> bool:
@@ -119,7 +136,11 @@ class Classes:
                 )
             t = self._field_type(cls, annotations[name], scope) if name in annotations else tensor
             fields.append((name, t, (defaults[name],)) if name in defaults else (name, t))
-        made = self._door.unit.add_class(qualified_name(cls), kinds.C_NAMED_TUPLE, cls)
+        name = qualified_name(cls)
+        shape = [(field[0], str(field[1])) for field in fields]
+        if self._named_tuples.setdefault(name, shape) != shape:
+            raise RuntimeError(f"Can't redefine NamedTuple: {name}")
+        made = self._door.unit.add_class(name, kinds.C_NAMED_TUPLE, cls)
         for field in fields:
             made.add_field(*field)
         self.remember(cls, made)
@@ -132,7 +153,7 @@ class Classes:
             if not known:
                 raise ValueError(
                     f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}. Likely due to partial support for "
-                    "ForwardRef parameters in NamedTuples, see #95858."
+                    "ForwardRef parameters in NamedTuples, see #95858. Issue occurred at "
                 )
         t = self._door.types.of(annotation, scope)
         if t is None:
@@ -178,7 +199,7 @@ class Classes:
             scope.extra = names
             return self._door.define(fn, *args, scope=scope, **kwargs)
 
-        if name == "__new__":
+        if marks.modifier(member) == marks.DROP or name == "__new__" or (isinstance(member, FunctionType) and member.__name__ not in cls.__dict__):
             return
         if isinstance(member, staticmethod):
             fn = unwrapped(member.__func__)

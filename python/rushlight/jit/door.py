@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import weakref
 from collections.abc import Callable
@@ -84,6 +85,13 @@ _FUNCTIONS = {
 }
 
 
+def _has_type_comment(fn: Any) -> bool:
+    try:
+        return "# type:" in inspect.getsource(fn)
+    except OSError:
+        return False
+
+
 def check_overloads(fn: Any, declarations: list[Any]) -> None:
     """Declarations have no more parameters than what implements them, and the same defaults."""
     theirs = _defaults(fn)
@@ -94,7 +102,7 @@ def check_overloads(fn: Any, declarations: list[Any]) -> None:
                 "Overload should not have more parameters than implementation function"
                 f'  File "{d.__code__.co_filename}", line {d.__code__.co_firstlineno}\n'
             )
-        if any(name not in d.__annotations__ for name in d.__code__.co_varnames[: counts[0]] if name != "self"):
+        if not d.__annotations__ and not _has_type_comment(d):
             raise RuntimeError("Must explicitly add type annotations to overloaded functions")
         for name, value in _defaults(d).items():
             if name not in theirs or theirs[name] != value:
@@ -277,11 +285,14 @@ class Door:
             self._declared[fn] = known
         return known
 
-    def untyped(self, name: str, n: int) -> Any:
-        """The signature of a Python callable that says nothing of its types: n tensors, and one comes back."""
+    def untyped(self, name: str, n: int, result: tuple[Any, Any] | None = None) -> Any:
+        """The signature of a Python callable that says nothing of its parameters: n tensors; `result`: an annotation and its
+        scope, else one tensor comes back."""
         parameters = ", ".join(f"_{i}: Tensor" for i in range(n))
-        source = self.sources.of_text("torch", f"def {name}({parameters}) -> Tensor:\n    pass\n")
-        return self.unit.define(name, source, 1, Scope(names={}), None, 0, "")
+        kind = "Tensor" if result is None else "_result"
+        names = {} if result is None else {"_result": self.types.of(*result)}
+        source = self.sources.of_text("torch", f"def {name}({parameters}) -> {kind}:\n    pass\n")
+        return self.unit.define(name, source, 1, Scope(names=names), None, 0, "")
 
     def prelude_function(self, path: str) -> Any:
         """What a function of _FUNCTIONS means."""

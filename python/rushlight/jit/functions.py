@@ -86,6 +86,12 @@ def method_schema(text: str, owner: Any, name: str) -> FunctionSchema:
     return made
 
 
+def method_doc(owner: Any, name: str) -> str | None:
+    """The docstring of the Python method that a module's was made of."""
+    made_of = getattr(owner, "__dict__", {}).get("_concrete_type")
+    return getattr(getattr(getattr(made_of, "py_class", None), name, None), "__doc__", None)
+
+
 class ExecutionPlan:
     """Code that runs: `graph` is the text of what it was made of, behind the passes, with what was compiled as one."""
 

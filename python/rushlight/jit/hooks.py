@@ -47,6 +47,11 @@ def _check_pre(f: Any, inputs: list[Any], annotated: bool, what: str, story: str
     if elems is None:
         raise RuntimeError(f"{what} returned the wrong type of: '{result}'.{story}")
     said = f"{what} returned the wrong type of: '{_text(elems)}'."
+    if len(inputs) == 1 and _elems(inputs[0]) is not None and (len(elems) != 1 or elems[0] is not inputs[0]):
+        raise RuntimeError(
+            f"{said} When forward has a single tuple input argument, the return needs to be 'None' or a nested tuple containing "
+            f"forward's input tuple argument as in: '{_text(inputs)}'.\n{story}"
+        )
     if len(elems) != len(inputs):
         raise RuntimeError(f"{said} The returned tuple contains the wrong number of contained types.\n{story}")
     if any(a is not b for a, b in zip(elems, inputs, strict=True)):

@@ -78,6 +78,22 @@ def not_an_object(value: Any) -> str:
     )
 
 
+def _bad_attribute(value: Any, t: Any) -> str | None:
+    """Which attribute of an object of a script class is none of its type's."""
+    if t.kind_number != kinds.T_CLASS:
+        return None
+    for name, of, _ in t.attrs:
+        item = getattr(value, name, value)
+        if item is value:
+            return f"missing attribute {name}"
+        try:
+            door().unit.convert(item, of)
+        except TypeError:
+            why = _cannot(item, of) or f"Unable to cast {item} to {of.annotation_str}"
+            return f"Could not cast attribute '{name}' to type {of.annotation_str}: {why}"
+    return None
+
+
 def _attribute_type(module: Any, name: str) -> Any:
     return next((t for have, t, _ in door().unit.type_of_object(module).attrs if have == name), None)
 
@@ -118,5 +134,5 @@ def misfit(module: Any, name: str, value: Any) -> str:
         of = door().classes.known_type(type(value))
         said = not_an_object(value) if of is None else not_compatible(of, t)
         return f"Could not cast attribute '{name}' to type {t.annotation_str}: {said}"
-    why = _cannot(value, t) or f"Unable to cast {value} to {t.annotation_str}"
+    why = _cannot(value, t) or _bad_attribute(value, t) or f"Unable to cast {value} to {t.annotation_str}"
     return f"Could not cast attribute '{name}' to type {t.annotation_str}: {why}"

@@ -435,7 +435,7 @@ class Modules:
         t = self.door.types.infer(value)
         if isinstance(t, str) and not isinstance(value, (list, tuple, dict, type, torch.ScriptObject)):
             try:  # an object of a class that can be compiled
-                return self.door.classes.type_of(type(value)) or t, True
+                return self.door.classes.whole_type_of(type(value)) or t, True
             except Exception as error:  # noqa: BLE001 -- told when the program asks for it
                 return f"{t}\n{error}", True
         return t, True
@@ -502,11 +502,11 @@ class Modules:
             return
         inputs, output = [t for _, t, _, _ in forward.arguments[1:]], forward.result
         seen: dict[str, Any] = {}
-        for hook in (*c.hooks, *c.pre_hooks):
+        for kind, hook in [*(("Hook", h) for h in c.hooks), *(("Pre-hook", h) for h in c.pre_hooks)]:
             name = hook.__name__
             if seen.setdefault(name, hook) is not hook:
                 raise RuntimeError(
-                    f"Hook '{name}' on {c.py_class.__name__} has at least two different python definitions. "
+                    f"{kind} '{name}' on {c.py_class.__name__} has at least two different python definitions. "
                     "Please use unique names for all hooks."
                 )
         for hook, pre in [*((hook, False) for hook in c.hooks), *((hook, True) for hook in c.pre_hooks)]:
@@ -600,7 +600,7 @@ class Modules:
         own = script.__dict__
         own["_concrete_type"] = c
         for name in c.facts.kept:
-            own[name] = (
+            own[name] = module.__dict__[name] if name in module.__dict__ else (
                 python_types.MethodType(_class_member(c.py_class, name), script)
                 if isinstance(_class_member(c.py_class, name), FunctionType)
                 else getattr(module, name)
@@ -684,9 +684,13 @@ def define_text(d: Door, t: Any, text: str, scope: Scope, name: str = "<string>"
     text = textwrap.dedent(text)
     source = d.sources.of_text(name, text)
     try:
-        lines = [(node.lineno, node.name) for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+        body = ast.parse(text).body
     except SyntaxError as error:
-        raise RuntimeError(f"expected a def: {error}") from error
+        _rushlight.define_text(d, None, text, "__torch__.", scope)  # the compiler's own parser says what is wrong
+        raise RuntimeError(f"expected def: {error}") from error
+    if any(not isinstance(node, ast.FunctionDef) for node in body):
+        raise RuntimeError("expected def but found 'ident' here")
+    lines = [(node.lineno, node.name) for node in body]
     return [d.unit.define(method, source, line, scope, t) for line, method in lines]
 
 
@@ -696,12 +700,14 @@ def define(module: Any, text: str, frames_up: int = 2) -> None:
     scope = Scope(names=frame.f_globals, local_names=dict(frame.f_locals))
     d = door()
     if not module._is_script:
-        for node in ast.parse(textwrap.dedent(text)).body:
+        text = textwrap.dedent(text)
+        lines = text.splitlines(keepends=True)
+        for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef):
                 stubs = type(module).__dict__.get("_script_stubs")
                 if stubs is None:
                     stubs = type(module)._script_stubs = {}
-                stubs[node.name] = TextStub(ast.unparse(node), scope)
+                stubs[node.name] = TextStub("".join(lines[node.lineno - 1 : node.end_lineno]) + "\n", scope)
         module.__dict__["_defined_in_init"] = True
         return
     t = d.unit.type_of_object(module)

@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import _rushlight
 from . import frontend, kinds, marks
+from .scope import Scope
 from .sources import unwrapped
 
 # Python functions that are operators: where they are found, and the operator when its name differs.
@@ -133,6 +134,13 @@ def qualified_name(obj: Any) -> str:
     if "." in name:
         raise RuntimeError(f"Could not get qualified name for class '{name}': '{name}' is not a valid identifier")
     return f"{module}.{name}"
+
+
+def _has_source(cls: type) -> bool:
+    try:
+        return bool(inspect.getsource(cls))
+    except (OSError, TypeError):
+        return False
 
 
 def _at(path: str) -> Any:
@@ -327,6 +335,11 @@ class Names:
             raise frontend.FrontendError(f"Cannot instantiate class '{obj.__name__}' in a script function")
         if isinstance(obj, ModuleType) or not callable(obj):
             return None
+        if isinstance(obj, type) and _has_source(obj):
+            raise frontend.FrontendError(f"Cannot instantiate class '{obj.__name__}' in a script function")
+        call = getattr(type(obj), "__call__", None)
+        if isinstance(call, FunctionType) and call.__code__.co_flags & inspect.CO_VARARGS and "return" in call.__annotations__:
+            return (kinds.HOST_CALL, obj, self._door.untyped(type(obj).__name__, n, (call.__annotations__["return"], Scope(call))))
         return (kinds.HOST_CALL, obj, self._door.untyped(getattr(obj, "__name__", type(obj).__name__), n))
 
     def attribute(self, obj: Any, name: str) -> Any:

@@ -44,6 +44,8 @@ for _name in (
 def script_object(obj: Any) -> RecursiveScriptClass:
     """The object's state in an object of its class."""
     d = door()
+    if type(obj).__module__ == "builtins":
+        raise TypeError(f"{type(obj)!r} is a built-in class")
     t = d.class_(type(obj))
     made = t.create()
     for name, _, _ in t.attrs:

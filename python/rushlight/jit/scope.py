@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
-import linecache
-import re
+import inspect
+import textwrap
 import typing
 from types import CodeType, FunctionType
 from typing import Any
 
 _MISSING = object()
+
+
+def _pair(node: Any, annotation: Any, out: dict[str, Any]) -> None:
+    """What the names in an annotation's text stand for in the annotation itself."""
+    if isinstance(node, ast.Name) and not isinstance(annotation, str):
+        out.setdefault(node.id, annotation)
+    elif isinstance(node, ast.Subscript):
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for part, inner in zip(parts, typing.get_args(annotation), strict=False):
+            _pair(part, inner, out)
+
+
+def _named_in_text(fn: FunctionType) -> dict[str, Any]:
+    """The names that the text of the function's annotations uses: aliases that are in no closure."""
+    out: dict[str, Any] = {}
+    try:
+        head = ast.parse(textwrap.dedent(inspect.getsource(fn))).body[0]
+    except (OSError, SyntaxError, IndexError):
+        return out
+    if isinstance(head, ast.FunctionDef):
+        for arg in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs):
+            _pair(arg.annotation, fn.__annotations__.get(arg.arg), out)
+        _pair(head.returns, fn.__annotations__.get("return"), out)
+    return out
 
 
 def _collect(annotation: Any, out: dict[str, Any]) -> None:
@@ -70,15 +95,9 @@ class Scope:
             self.hints = {}
             for annotation in fn.__annotations__.values():
                 _collect(annotation, self.hints)
-        if name not in self.hints:
-            lines = linecache.getlines(fn.__code__.co_filename, fn.__globals__)
-            text = "".join(lines[fn.__code__.co_firstlineno - 1 : fn.__code__.co_firstlineno + 40])
-            alias = re.escape(name) + r"\s*[,)=:\n]"
-            argument = re.search(r"(\w+)\s*:\s*" + alias, text)
-            where = argument.group(1) if argument else "return" if re.search(r"->\s*" + alias, text) else ""
-            found = fn.__annotations__.get(where, missing)
-            self.hints[name] = missing if isinstance(found, str) else found
-        return self.hints[name]
+            for alias, annotation in _named_in_text(fn).items():
+                self.hints.setdefault(alias, annotation)
+        return self.hints.get(name, missing)
 
     def default(self, name: str) -> Any:
         """(value,) of the parameter's default, or None."""

@@ -276,6 +276,8 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         concrete = self.__dict__.get("_concrete_type")
         if concrete is not None and name in concrete.constants:
             raise RuntimeError(f"Can't set constant '{name}' which has value:{concrete.constants[name]}")
+        if concrete is None and self._has_constant(name):
+            raise RuntimeError(f"Can't set constant '{name}' which has value:{self._slot(name)}")
         if self._has(f"__{name}_setter"):
             self._program_method(f"__{name}_setter")(value)
             return
@@ -284,6 +286,14 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         if isinstance(value, torch.nn.Module) and not isinstance(value, _rushlight.Module):
             self._modules[name] = value
         object.__setattr__(self, name, value)
+
+    def _has_constant(self, name: str) -> bool:
+        """Is it a constant of a loaded program?"""
+        try:
+            self._slot(name)
+        except AttributeError:
+            return False
+        return True
 
     def _assign(self, name: str, value: Any) -> None:
         try:
