@@ -30,6 +30,11 @@
  * call's deadline or when it is cancelled.  A single value, a tensor's elements included, is for one thread at a time
  * unless nobody writes to it.
  *
+ * Versions.  Structs that grow begin with `struct_bytes`, the size that the caller compiled: start from their _INIT or set it to
+ * sizeof, with the rest zero.  Of a smaller one the missing fields count as zero (a callback: as NULL, which is refused by name
+ * where it is needed); a larger one is taken while its rest is zero, else refused (RUSH_EARGUMENT).  Of structs that the library
+ * fills the smaller part is filled.  New fields come at the end.
+ *
  * Units: sizes and strides in elements, `_bytes` in bytes, times in seconds. */
 #ifndef RUSHLIGHT_H
 #define RUSHLIGHT_H
@@ -548,6 +553,7 @@ typedef struct rush_named_value {
 /* Who keeps the gradients of leaves of its own while a program asks for gradients (backward() inside, .grad): a host whose tensors the
  * program uses.  *known false: it has nothing to do with the leaf, which then keeps its own. */
 typedef struct rush_gradient_host {
+  size_t struct_bytes; /* sizeof(rush_gradient_host); both functions are needed */
   void *user;
   /* What it has: new, or None. */
   rush_status (*get)(void *user, rush_value leaf, bool *known, rush_value *grad, rush_error *err);

@@ -1,22 +1,19 @@
 #include "api/api_int.h"
-#include "autograd/record.h"
-
-#include "base/clock.h"
 
 /* -- Loading ------------------------------------------------------------------------------------ */
 
 static rush_status read_options(archive_source *from, const rush_load_options *o, rush_error *err)
 {
-  if (o && o->struct_bytes != sizeof(*o))
-    return error_set(err, RUSH_EARGUMENT, "rush_load_options has %zu bytes here, the caller says %zu", sizeof(*o),
-                     o->struct_bytes);
-  if (o) {
-    from->check_full = o->check_full;
-    from->copy = o->copy;
-    from->meta = o->meta;
-    from->name = o->name;
-    from->program = o->program;
-  }
+  rush_load_options own;
+
+  if (!o)
+    return RUSH_OK;
+  TRY(API_READ(err, rush_load_options, o, &own));
+  from->check_full = own.check_full;
+  from->copy = own.copy;
+  from->meta = own.meta;
+  from->name = own.name;
+  from->program = own.program;
   return RUSH_OK;
 }
 
@@ -59,14 +56,13 @@ rush_status rush_module_load_reader(rush_context *c, uint64_t size_bytes,
 /* *out: what the caller wants, or what is usual. */
 static rush_status text_options(const rush_text_options *o, rush_text_options *out, rush_error *err)
 {
-  *out = (rush_text_options){sizeof *out, "<string>", 1};
-  if (o && o->struct_bytes != sizeof(*o))
-    return error_set(err, RUSH_EARGUMENT, "rush_text_options has %zu bytes here, the caller says %zu", sizeof(*o),
-                     o->struct_bytes);
-  if (o && o->name)
-    out->name = o->name;
-  if (o && o->first_line)
-    out->first_line = o->first_line;
+  *out = (rush_text_options)RUSH_TEXT_OPTIONS_INIT;
+  if (o)
+    TRY(API_READ(err, rush_text_options, o, out));
+  if (!out->name)
+    out->name = "<string>";
+  if (!out->first_line)
+    out->first_line = 1;
   return RUSH_OK;
 }
 
@@ -185,17 +181,7 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
   named_arg few[16];
   call_recorder recorder;
 
-  if (o && o->struct_bytes != sizeof(*o))
-    return error_set(cx->err, RUSH_EARGUMENT, "rush_call_options has %zu bytes here, the caller says %zu", sizeof(*o),
-                     o->struct_bytes);
-  if (o) {
-    cx->grad_mode = !o->no_grad;
-    if (o->limit_seconds > 0)
-      cx->deadline_ns = clock_ns() + (uint64_t)(o->limit_seconds * 1e9);
-    cx->cancel = (atomic_bool *)o->cancel;
-    if (o->record_gradients)
-      autograd_begin(cx, &recorder, o->gradient_host, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args);
-  }
+  TRY(api_call_options(cx, o, &recorder, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args));
   if (j->n_args > UINT32_MAX || j->n_named > 1000000)
     return error_set(cx->err, RUSH_EARGUMENT, "%zu arguments are too many", j->n_args + j->n_named);
   named_arg *kwargs = j->n_named <= COUNT_OF(few) ? few : mem_alloc(cx->ctx, j->n_named * sizeof(*kwargs));

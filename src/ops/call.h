@@ -160,6 +160,7 @@ typedef struct call_recorder {
   /* The operators that ask for gradients. */
   rush_status (*ask)(rush_call *c);
   const rush_gradient_host *host; /* or NULL */
+  rush_gradient_host own_host;    /* where `host` points */
 } call_recorder;
 /* For the recorder: the operator itself; its body although it has a kernel; the arguments that a variant's base gets,
  * borrowed; does the variant write the base's next result to args[arg]? */
