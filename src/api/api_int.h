@@ -33,7 +33,16 @@ void api_fill(void *to, const void *from, size_t n_bytes);
 rush_status api_call_options(call_ctx *cx, const rush_call_options *o, call_recorder *recorder, bool any, const rush_value *args,
                              size_t n_args);
 
-/* End a function that gives text: on st == RUSH_OK *out is a new copy of t; t is freed. */
+/* Hand v over as a result: to *out, or to nobody (out NULL, or a failure). */
+static inline void api_give(rush_status st, rush_value v, rush_value *out)
+{
+  if (st == RUSH_OK && out)
+    *out = v;
+  else
+    value_release(v);
+}
+
+/* End a function that gives text: on st == RUSH_OK *out is a new copy of t (NULL: not wanted); t is freed. */
 rush_status api_text(call_ctx *cx, rush_status st, text_buf *t, char **out);
 
 #endif

@@ -74,6 +74,7 @@ rush_status rush_context_create(const rush_context_options *options, rush_contex
       .callback_user = o.callback_user,
       .cpu = (uint32_t)o.cpu,
       .no_reuse = o.no_reuse,
+      .no_cache = o.no_cache,
   };
   opt.no_passes = o.executor == RUSH_EXECUTOR_SIMPLE;
   TRY(context_new(&opt, &c, err));
@@ -87,6 +88,7 @@ rush_status rush_context_create(const rush_context_options *options, rush_contex
 }
 
 void rush_context_release(rush_context *c) { context_release(c); }
+void rush_context_release_default(void) { context_release_default(); }
 
 void rush_context_set_threads(rush_context *c, int n_threads)
 {

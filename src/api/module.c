@@ -189,8 +189,11 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
     return call_nomem(cx);
   for (size_t i = 0; i < j->n_named; i++)
     kwargs[i] = (named_arg){str_of(j->named[i].name), j->named[i].value};
-  rush_status st = j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result)
-                        : call_object(cx, j, kwargs, result);
+  rush_value made;
+  rush_status st = j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, &made)
+                        : call_object(cx, j, kwargs, &made);
+  if (st == RUSH_OK)
+    api_give(st, made, result);
   if (kwargs != few)
     mem_free(cx->ctx, kwargs, j->n_named * sizeof(*kwargs));
   return st;
@@ -292,9 +295,13 @@ rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is
     value_release(s.value);
     return error_nomem(err);
   }
-  *name = s.found_name;
-  *is_parameter = s.is_parameter;
-  *out = s.value;
+  if (name)
+    *name = s.found_name;
+  else
+    rush_free_text(m->ctx, s.found_name);
+  if (is_parameter)
+    *is_parameter = s.is_parameter;
+  api_give(RUSH_OK, s.value, out);
   return RUSH_OK;
 }
 

@@ -72,8 +72,10 @@ const char *rush_module_extra_file(const rush_module *m, size_t i, const void **
   if (i >= m->extra_files.n)
     return NULL;
   const table_entry *e = &m->extra_files.entries[i];
-  *data = ((const str *)e->value)->p;
-  *n_bytes = ((const str *)e->value)->len;
+  if (data)
+    *data = ((const str *)e->value)->p;
+  if (n_bytes)
+    *n_bytes = ((const str *)e->value)->len;
   return e->key.p;
 }
 
@@ -90,9 +92,7 @@ rush_status rush_module_code(rush_module *m, const char *method, char **text, ru
   rush_status st = module_code(&cx, m, method ? method : "forward", &t, &made);
   bool is_made = st == RUSH_OK;
   st = api_text(&cx, st, &t, text);
-  if (st == RUSH_OK)
-    *constants = made;
-  else if (is_made)
-    value_release(made);
+  if (is_made)
+    api_give(st, made, constants);
   return st;
 }

@@ -326,7 +326,7 @@ bool rush_type_is_subtype(const rush_type *t, const rush_type *of)
   if (!job.p)
     return false;
   call_ctx_init(&cx, job.p->ctx, NULL);
-  if (pthread_mutex_trylock(&job.p->lock) != 0)
+  if (!mutex_try(&job.p->lock))
     return false;
   bool compared = session_run(&cx, compare, &job) == RUSH_OK;
   mutex_unlock(&job.p->lock);
