@@ -95,6 +95,7 @@ context_options fuzz_options(fuzz_counter *count)
                            .limit_depth = 400,
                            .limit_seconds = 2,
                            .n_threads = 1,
+                           .no_cache = true,
                            .print = swallow,
                            .warn = swallow_warning};
 }

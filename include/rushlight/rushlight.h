@@ -11,7 +11,8 @@
  * Ownership.  Three words, used in no other sense.  *new*: the caller releases the result.
  * *borrowed*: valid while what it came from lives.  *steals*: the callee owns the argument even when
  * it fails.  An argument of which nothing is said is borrowed for the call.  Out-parameters are
- * written only on success.  Releasing NULL (or a value without a heap part) does nothing.
+ * written only on success, and may be NULL where the result is not wanted (what a call returns is released then), except
+ * where the function only makes what it gives (create, load, wrap).  Releasing NULL (or a value without a heap part) does nothing.
  *
  * Errors.  Functions that can fail return a status and fill a `rush_error` that the caller owns
  * (NULL: not interested).  Nothing here prints, aborts, exits, or keeps a "last error".
@@ -29,6 +30,15 @@
  * are not protected.  A callback may call into the module that it was called from.  Waiting for a lock ends at the
  * call's deadline or when it is cancelled.  A single value, a tensor's elements included, is for one thread at a time
  * unless nobody writes to it.
+ *
+ * Forks.  A child of fork() uses the library as the parent could: contexts, modules and tensors that it had, with threads of
+ * its own, started when they are needed.  What another thread was changing or compiling at the moment of the fork stays
+ * half done: the child's calls of such a module fail (RUSH_ERAISED: load it again), its other ones work.
+ *
+ * Versions.  Structs that grow begin with `struct_bytes`, the size that the caller compiled: start from their _INIT or set it to
+ * sizeof, with the rest zero.  Of a smaller one the missing fields count as zero (a callback: as NULL, which is refused by name
+ * where it is needed); a larger one is taken while its rest is zero, else refused (RUSH_EARGUMENT).  Of structs that the library
+ * fills the smaller part is filled.  New fields come at the end.
  *
  * Units: sizes and strides in elements, `_bytes` in bytes, times in seconds. */
 #ifndef RUSHLIGHT_H
@@ -78,16 +88,27 @@ typedef enum rush_status {
   RUSH_EINTERNAL     /* our fault: please report */
 } rush_status;
 
+/* Which limit RUSH_ELIMIT is about. */
+typedef enum rush_limit {
+  RUSH_LIMIT_NONE = 0,
+  RUSH_LIMIT_SECONDS, /* limit_seconds of the context or of the call */
+  RUSH_LIMIT_BYTES,   /* limit_bytes */
+  RUSH_LIMIT_DEPTH,   /* limit_depth */
+  RUSH_LIMIT_STACK,   /* stack_bytes, or what the thread has */
+  RUSH_LIMIT_OTHER    /* one that is fixed (docs/security.md): of sizes, counts, nesting */
+} rush_limit;
+
 /* Belongs to the caller: start with RUSH_ERROR_INIT, rush_error_clear when done.  Reusable. */
 typedef struct rush_error {
   rush_status status;
+  rush_limit limit;      /* of RUSH_ELIMIT; else RUSH_LIMIT_NONE */
   const char *type;      /* Python exception class: "RuntimeError", "IndexError", "Error" ...; static */
   const char *message;   /* what was expected, what came, where; NULL when status is RUSH_OK */
   const char *traceback; /* TorchScript traceback, or NULL */
   void *owned;           /* internal */
 } rush_error;
 
-#define RUSH_ERROR_INIT {RUSH_OK, NULL, NULL, NULL, NULL}
+#define RUSH_ERROR_INIT {RUSH_OK, RUSH_LIMIT_NONE, NULL, NULL, NULL, NULL}
 
 /* Free what the error holds and make it RUSH_ERROR_INIT again. */
 RUSH_API void rush_error_clear(rush_error *err);
@@ -249,15 +270,19 @@ typedef struct rush_context_options {
    * stack the limit is also what the thread has left, so a large number is safe there.  On another stack (a fiber's,
    * a coroutine's) its size cannot be known: give what a call finds left of it, where that is less than 256 KB. */
   size_t stack_bytes;
+  bool no_cache;         /* freed tensor data goes back to the allocator at once: for one that caches itself, and for finding leaks */
 } rush_context_options;
 #define RUSH_CONTEXT_OPTIONS_INIT                                                                   \
   {sizeof(rush_context_options), NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, NULL, RUSH_CPU_NATIVE, false,          \
-   RUSH_EXECUTOR_DEFAULT, 0}
+   RUSH_EXECUTOR_DEFAULT, 0, false}
 
 /* New.  `options` NULL: all defaults. */
 RUSH_API rush_status rush_context_create(const rush_context_options *options, rush_context **out,
                                          rush_error *err) RUSH_CHECKED;
 RUSH_API void rush_context_release(rush_context *c);
+/* Release the default context: its memory and threads go, once the modules that hold on to it have.  The next use of NULL makes
+ * a new one.  Not while it is used elsewhere; values and texts made in it are released before. */
+RUSH_API void rush_context_release_default(void);
 /* Threads that operators may use, the caller's included; at least 1. */
 RUSH_API void rush_context_set_threads(rush_context *c, int n_threads);
 RUSH_API int rush_context_get_threads(rush_context *c);
@@ -548,6 +573,7 @@ typedef struct rush_named_value {
 /* Who keeps the gradients of leaves of its own while a program asks for gradients (backward() inside, .grad): a host whose tensors the
  * program uses.  *known false: it has nothing to do with the leaf, which then keeps its own. */
 typedef struct rush_gradient_host {
+  size_t struct_bytes; /* sizeof(rush_gradient_host); both functions are needed */
   void *user;
   /* What it has: new, or None. */
   rush_status (*get)(void *user, rush_value leaf, bool *known, rush_value *grad, rush_error *err);

@@ -61,8 +61,9 @@ struct rush_name { /* zeroed when the host is asked */
   void *owner;         /* host->release gets it when the unit has read the rest, which it may hold; or NULL */
 };
 
+/* Start from a zeroed struct.  Entries may be NULL where it is said. */
 typedef struct rush_host {
-  size_t struct_bytes;
+  size_t struct_bytes; /* sizeof(rush_host) */
   void *user;
   /* A free name of a function whose scope this is. */
   rush_status (*name)(void *user, void *scope, const char *name, rush_name *out, rush_error *err);
@@ -70,9 +71,10 @@ typedef struct rush_host {
   rush_status (*attr)(void *user, void *object, const char *name, rush_name *out, rush_error *err);
   /* A name in an annotation, "a.b.C"; NULL: unknown. */
   rush_status (*type)(void *user, void *scope, const char *dotted, const rush_type **out, rush_error *err);
-  /* What objects of a class have beyond attributes, constants and methods; `object` is the class's. */
+  /* What objects of a class have beyond attributes, constants and methods; `object` is the class's.  NULL: nothing. */
   rush_status (*class_attr)(void *user, void *object, const char *name, rush_name *out, rush_error *err);
-  /* The default of a parameter, of its type; UNSET: what the text says, UNSET whose aux is 1: there is none after all. */
+  /* The default of a parameter, of its type; UNSET: what the text says, UNSET whose aux is 1: there is none after all.
+   * NULL: always what the text says. */
   rush_status (*default_value)(void *user, void *scope, const char *name, const rush_type *type, rush_value *out, rush_error *err);
   /* A call of RUSH_NAME_HOST_CALL at run time; *result is new and of `type`. */
   rush_status (*call)(void *user, void *object, const rush_value *args, size_t n, const rush_type *type, rush_value *result,

@@ -402,7 +402,7 @@ static rush_status add_grad(void *user, rush_value leaf, rush_value grad, bool c
 
 const rush_gradient_host *py_host_begin(py_gradient_host *h, py_call *call, PyObject *owner)
 {
-  *h = (py_gradient_host){.host = {.user = h, .get = get_grad, .add = add_grad}, .call = call, .owner = owner};
+  *h = (py_gradient_host){.host = {.struct_bytes = sizeof h->host, .user = h, .get = get_grad, .add = add_grad}, .call = call, .owner = owner};
   return &h->host;
 }
 

@@ -8,14 +8,12 @@
 
 static rush_status register_op(rush_context *c, const rush_op_def *def, rush_error *err)
 {
+  rush_op_def own;
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  if (def->struct_bytes != sizeof *def && def->struct_bytes != offsetof(rush_op_def, shape_fn) &&
-      def->struct_bytes != offsetof(rush_op_def, prepare))
-    return error_set(err, RUSH_EARGUMENT, "rush_op_def has %zu bytes here, the caller says %zu", sizeof *def,
-                     def->struct_bytes);
-  return op_register(cx.ctx, def, err);
+  TRY(API_READ(err, rush_op_def, def, &own));
+  return op_register(cx.ctx, &own, err);
 }
 
 static void *get_user(const rush_call *call) { return call->op->outside->user; }

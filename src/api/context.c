@@ -54,33 +54,29 @@ rush_status api_begin(call_ctx *cx, context *c, rush_error *err)
   return RUSH_OK;
 }
 
-rush_status rush_context_create(const rush_context_options *o, rush_context **out, rush_error *err)
+rush_status rush_context_create(const rush_context_options *options, rush_context **out, rush_error *err)
 {
-  static const rush_context_options defaults = RUSH_CONTEXT_OPTIONS_INIT;
+  rush_context_options o = RUSH_CONTEXT_OPTIONS_INIT;
   context *c;
 
   rush_error_clear(err);
-  if (!o)
-    o = &defaults;
-  if (o->struct_bytes != sizeof(*o))
-    return error_set(err, RUSH_EARGUMENT,
-                     "rush_context_options has %zu bytes here, the caller says %zu: start from "
-                     "RUSH_CONTEXT_OPTIONS_INIT",
-                     sizeof(*o), o->struct_bytes);
+  if (options)
+    TRY(API_READ(err, rush_context_options, options, &o));
   context_options opt = {
-      .allocator = {o->alloc, o->free, o->alloc_user},
-      .limit_bytes = o->limit_bytes,
-      .limit_seconds = o->limit_seconds,
-      .limit_depth = o->limit_depth,
-      .stack_bytes = o->stack_bytes,
-      .n_threads = o->n_threads,
-      .print = o->print,
-      .warn = o->warn,
-      .callback_user = o->callback_user,
-      .cpu = (uint32_t)o->cpu,
-      .no_reuse = o->no_reuse,
+      .allocator = {o.alloc, o.free, o.alloc_user},
+      .limit_bytes = o.limit_bytes,
+      .limit_seconds = o.limit_seconds,
+      .limit_depth = o.limit_depth,
+      .stack_bytes = o.stack_bytes,
+      .n_threads = o.n_threads,
+      .print = o.print,
+      .warn = o.warn,
+      .callback_user = o.callback_user,
+      .cpu = (uint32_t)o.cpu,
+      .no_reuse = o.no_reuse,
+      .no_cache = o.no_cache,
   };
-  opt.no_passes = o->executor == RUSH_EXECUTOR_SIMPLE;
+  opt.no_passes = o.executor == RUSH_EXECUTOR_SIMPLE;
   TRY(context_new(&opt, &c, err));
   if (!api_context(c, err)) {
     rush_status st = err ? err->status : RUSH_ENOMEM;
@@ -92,6 +88,7 @@ rush_status rush_context_create(const rush_context_options *o, rush_context **ou
 }
 
 void rush_context_release(rush_context *c) { context_release(c); }
+void rush_context_release_default(void) { context_release_default(); }
 
 void rush_context_set_threads(rush_context *c, int n_threads)
 {
@@ -207,7 +204,6 @@ void rush_memory_get(rush_context *c, rush_memory *out)
   if (c)
     mem_get_stats(c, &stats);
   rush_memory all = {
-      .struct_bytes = out->struct_bytes < sizeof all ? out->struct_bytes : sizeof all,
       .live_bytes = stats.live_bytes,
       .peak_bytes = stats.peak_bytes,
       .cached_bytes = stats.cached_bytes,
@@ -217,7 +213,7 @@ void rush_memory_get(rush_context *c, rush_memory *out)
       .n_data = stats.n_data,
       .n_cache_hits = stats.n_hits,
   };
-  memcpy(out, &all, all.struct_bytes);
+  api_fill(out, &all, sizeof all);
 }
 
 void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes)
@@ -243,10 +239,8 @@ void rush_compile_stats(rush_context *c, rush_compile_counters *out)
   c = context_or_default(c);
   compile_counters n = c ? compile_get_counters(c) : (compile_counters){0};
   rush_compile_counters all = {sizeof all, n.groups, n.plans, n.calls, n.interpreted};
-  size_t room = out->struct_bytes < sizeof all ? out->struct_bytes : sizeof all;
 
-  memcpy(out, &all, room);
-  out->struct_bytes = room;
+  api_fill(out, &all, sizeof all);
 }
 
 void rush_memory_reset_peak(rush_context *c)

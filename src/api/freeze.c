@@ -2,14 +2,14 @@
 
 static rush_status read_options(const rush_freeze_options *o, freeze_options *out, rush_error *err)
 {
+  rush_freeze_options own;
+
   if (!o)
     return RUSH_OK;
-  if (o->struct_bytes != sizeof *o)
-    return error_set(err, RUSH_EARGUMENT, "rush_freeze_options has %zu bytes here, the caller says %zu", sizeof *o,
-                     o->struct_bytes);
-  if (o->n_preserved > 1000000)
-    return error_set(err, RUSH_EARGUMENT, "%zu preserved names are too many", o->n_preserved);
-  *out = (freeze_options){o->preserved, o->n_preserved, !o->fold_only, !o->keep_numerics};
+  TRY(API_READ(err, rush_freeze_options, o, &own));
+  if (own.n_preserved > 1000000)
+    return error_set(err, RUSH_EARGUMENT, "%zu preserved names are too many", own.n_preserved);
+  *out = (freeze_options){own.preserved, own.n_preserved, !own.fold_only, !own.keep_numerics};
   return RUSH_OK;
 }
 

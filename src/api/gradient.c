@@ -13,17 +13,16 @@ static rush_status tensors_of(const char *what, const rush_value *values, size_t
 
 /* row: room for 2 * n_outputs + n_inputs. */
 static rush_status run(call_ctx *cx, rush_tensor **row, const rush_value *outputs, const rush_value *grads, size_t n_outputs,
-                       const rush_value *inputs, size_t n_inputs, const rush_gradient_options *o, rush_value *results)
+                       const rush_value *inputs, size_t n_inputs, const rush_gradient_options *options, rush_value *results)
 {
+  rush_gradient_options o = RUSH_GRADIENT_OPTIONS_INIT;
   grad_request q = {.outputs = row, .grads = grads ? row + n_outputs : NULL, .n_outputs = n_outputs,
                     .inputs = row + 2 * n_outputs, .n_inputs = n_inputs};
-  if (o && o->struct_bytes != sizeof(*o))
-    return error_set(cx->err, RUSH_EARGUMENT, "rush_gradient_options has %zu bytes here, the caller says %zu", sizeof(*o), o->struct_bytes);
-  if (o) {
-    q.create_graph = o->create_graph;
-    q.retain_graph = o->retain_graph;
-    q.allow_unused = o->allow_unused;
-  }
+  if (options)
+    TRY(API_READ(cx->err, rush_gradient_options, options, &o));
+  q.create_graph = o.create_graph;
+  q.retain_graph = o.retain_graph;
+  q.allow_unused = o.allow_unused;
   TRY(tensors_of("output", outputs, n_outputs, false, row, cx->err));
   if (grads)
     TRY(tensors_of("gradient", grads, n_outputs, true, row + n_outputs, cx->err));

@@ -65,13 +65,12 @@ bool graph_value_constant(const rush_graph_value *v, rush_value *out) { return i
 
 rush_status graph_pass_register(rush_context *c, const rush_pass_def *def, rush_error *err)
 {
+  rush_pass_def own;
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  if (def->struct_bytes != sizeof *def)
-    return error_set(err, RUSH_EARGUMENT, "rush_pass_def has %zu bytes here, the caller says %zu", sizeof *def,
-                     def->struct_bytes);
-  return pass_register(cx.ctx, def, err);
+  TRY(API_READ(err, rush_pass_def, def, &own));
+  return pass_register(cx.ctx, &own, err);
 }
 
 typedef struct group_job {
@@ -91,12 +90,13 @@ static void group_body(session *s, void *arg)
 /* The pass may be foreign: a failure comes back to it as a status. */
 rush_status graph_pass_group(rush_pass *pass, const rush_group_def *def)
 {
-  group_job job = {pass, def};
+  rush_group_def own;
+  group_job job = {pass, &own};
   call_ctx *cx = pass->s->cx;
 
-  if (def->struct_bytes != sizeof *def || !def->op || !def->refuse)
-    return error_set(cx->err, RUSH_EARGUMENT, "a rush_group_def has %zu bytes here, an operator and a function",
-                     sizeof *def);
+  TRY(API_READ(cx->err, rush_group_def, def, &own));
+  TRY(API_NEED(cx->err, rush_group_def, &own, op));
+  TRY(API_NEED(cx->err, rush_group_def, &own, refuse));
   return session_run(cx, group_body, &job);
 }
 

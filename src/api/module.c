@@ -4,16 +4,16 @@
 
 static rush_status read_options(archive_source *from, const rush_load_options *o, rush_error *err)
 {
-  if (o && o->struct_bytes != sizeof(*o))
-    return error_set(err, RUSH_EARGUMENT, "rush_load_options has %zu bytes here, the caller says %zu", sizeof(*o),
-                     o->struct_bytes);
-  if (o) {
-    from->check_full = o->check_full;
-    from->copy = o->copy;
-    from->meta = o->meta;
-    from->name = o->name;
-    from->program = o->program;
-  }
+  rush_load_options own;
+
+  if (!o)
+    return RUSH_OK;
+  TRY(API_READ(err, rush_load_options, o, &own));
+  from->check_full = own.check_full;
+  from->copy = own.copy;
+  from->meta = own.meta;
+  from->name = own.name;
+  from->program = own.program;
   return RUSH_OK;
 }
 
@@ -56,14 +56,13 @@ rush_status rush_module_load_reader(rush_context *c, uint64_t size_bytes,
 /* *out: what the caller wants, or what is usual. */
 static rush_status text_options(const rush_text_options *o, rush_text_options *out, rush_error *err)
 {
-  *out = (rush_text_options){sizeof *out, "<string>", 1};
-  if (o && o->struct_bytes != sizeof(*o))
-    return error_set(err, RUSH_EARGUMENT, "rush_text_options has %zu bytes here, the caller says %zu", sizeof(*o),
-                     o->struct_bytes);
-  if (o && o->name)
-    out->name = o->name;
-  if (o && o->first_line)
-    out->first_line = o->first_line;
+  *out = (rush_text_options)RUSH_TEXT_OPTIONS_INIT;
+  if (o)
+    TRY(API_READ(err, rush_text_options, o, out));
+  if (!out->name)
+    out->name = "<string>";
+  if (!out->first_line)
+    out->first_line = 1;
   return RUSH_OK;
 }
 
@@ -190,8 +189,11 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
     return call_nomem(cx);
   for (size_t i = 0; i < j->n_named; i++)
     kwargs[i] = (named_arg){str_of(j->named[i].name), j->named[i].value};
-  rush_status st = j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result)
-                        : call_object(cx, j, kwargs, result);
+  rush_value made;
+  rush_status st = j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, &made)
+                        : call_object(cx, j, kwargs, &made);
+  if (st == RUSH_OK)
+    api_give(st, made, result);
   if (kwargs != few)
     mem_free(cx->ctx, kwargs, j->n_named * sizeof(*kwargs));
   return st;
@@ -293,9 +295,13 @@ rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is
     value_release(s.value);
     return error_nomem(err);
   }
-  *name = s.found_name;
-  *is_parameter = s.is_parameter;
-  *out = s.value;
+  if (name)
+    *name = s.found_name;
+  else
+    rush_free_text(m->ctx, s.found_name);
+  if (is_parameter)
+    *is_parameter = s.is_parameter;
+  api_give(RUSH_OK, s.value, out);
   return RUSH_OK;
 }
 

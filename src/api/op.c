@@ -42,7 +42,8 @@ rush_status rush_op_call_with(rush_context *c, const char *name, const rush_valu
   TRY(read_named(named, n_named, n_args, kwargs, err));
   TRY(op_call_by_name(&cx, str_of(name), args, (uint32_t)n_args, kwargs, (uint32_t)n_named, results,
                       (uint32_t)max_results, &n));
-  *n_results = n;
+  if (n_results)
+    *n_results = n;
   return RUSH_OK;
 }
 
@@ -158,8 +159,10 @@ rush_status rush_op_gradient(rush_context *c, const char *name, size_t i, const 
 
   TRY(api_begin(&cx, c, err));
   TRY(find_gradient(&cx, name, i, &o, &g));
-  *inputs = g->inputs;
-  *takes = g->takes;
+  if (inputs)
+    *inputs = g->inputs;
+  if (takes)
+    *takes = g->takes;
   return RUSH_OK;
 }
 

@@ -4,19 +4,30 @@
 
 #include "base/clock.h"
 
-rush_status api_call_options(call_ctx *cx, const rush_call_options *o, call_recorder *recorder, bool any, const rush_value *args,
-                             size_t n_args)
+static rush_status read_host(rush_error *err, const rush_gradient_host *host, rush_gradient_host *out)
 {
-  if (!o)
+  TRY(API_READ(err, rush_gradient_host, host, out));
+  TRY(API_NEED(err, rush_gradient_host, out, get));
+  return API_NEED(err, rush_gradient_host, out, add);
+}
+
+rush_status api_call_options(call_ctx *cx, const rush_call_options *options, call_recorder *recorder, bool any,
+                             const rush_value *args, size_t n_args)
+{
+  rush_call_options o;
+  rush_gradient_host host;
+
+  if (!options)
     return RUSH_OK;
-  if (o->struct_bytes != sizeof(*o))
-    return error_set(cx->err, RUSH_EARGUMENT, "rush_call_options has %zu bytes here, the caller says %zu", sizeof(*o),
-                     o->struct_bytes);
-  cx->grad_mode = !o->no_grad;
-  if (o->limit_seconds > 0)
-    cx->deadline_ns = clock_ns() + (uint64_t)(o->limit_seconds * 1e9);
-  cx->cancel = (atomic_bool *)o->cancel;
-  if (o->record_gradients)
-    autograd_begin(cx, recorder, o->gradient_host, any, args, n_args);
+  TRY(API_READ(cx->err, rush_call_options, options, &o));
+  cx->grad_mode = !o.no_grad;
+  if (o.limit_seconds > 0)
+    cx->deadline_ns = clock_ns() + (uint64_t)(o.limit_seconds * 1e9);
+  cx->cancel = (atomic_bool *)o.cancel;
+  if (!o.record_gradients)
+    return RUSH_OK;
+  if (o.gradient_host)
+    TRY(read_host(cx->err, o.gradient_host, &host));
+  autograd_begin(cx, recorder, o.gradient_host ? &host : NULL, any, args, n_args);
   return RUSH_OK;
 }

@@ -4,35 +4,33 @@
 
 /* -- Saving ------------------------------------------------------------------------------------- */
 
-static rush_status save(call_ctx *cx, rush_value object, const char *path, const rush_save_options *o)
+static rush_status save(call_ctx *cx, rush_value object, const char *path, const rush_save_options *options)
 {
+  rush_save_options o = RUSH_SAVE_OPTIONS_INIT;
   archive_file *files = NULL;
-  size_t n = o ? o->n_extra_files : 0;
   output out = {NULL, NULL, path ? path : "archive"};
   archive_target to = {.path = path};
 
-  if (o && o->struct_bytes != sizeof(*o))
-    return error_set(cx->err, RUSH_EARGUMENT, "rush_save_options has %zu bytes here, the caller says %zu", sizeof(*o),
-                     o->struct_bytes);
-  if (!path && !(o && o->write))
+  if (options)
+    TRY(API_READ(cx->err, rush_save_options, options, &o));
+  const size_t n = o.n_extra_files;
+  if (!path && !o.write)
     return error_set(cx->err, RUSH_EARGUMENT, "saving needs a path or somewhere to write");
-  if (o) {
-    to.method = o->function;
-    if (o->write) {
-      out.write = o->write;
-      out.user = o->write_user;
-      to.out = &out;
-    }
-    if (n > 100000)
-      return error_set(cx->err, RUSH_EARGUMENT, "%zu extra files are too many", n);
-    files = n ? mem_alloc(cx->ctx, n * sizeof(*files)) : NULL;
-    if (n && !files)
-      return call_nomem(cx);
-    for (size_t i = 0; i < n; i++)
-      files[i] = (archive_file){o->extra_files[i].name, {o->extra_files[i].data, o->extra_files[i].n_bytes}};
-    to.files = files;
-    to.n_files = (uint32_t)n;
+  if (n > 100000)
+    return error_set(cx->err, RUSH_EARGUMENT, "%zu extra files are too many", n);
+  to.method = o.function;
+  if (o.write) {
+    out.write = o.write;
+    out.user = o.write_user;
+    to.out = &out;
   }
+  files = n ? mem_alloc(cx->ctx, n * sizeof(*files)) : NULL;
+  if (n && !files)
+    return call_nomem(cx);
+  for (size_t i = 0; i < n; i++)
+    files[i] = (archive_file){o.extra_files[i].name, {o.extra_files[i].data, o.extra_files[i].n_bytes}};
+  to.files = files;
+  to.n_files = (uint32_t)n;
   rush_status st = archive_write(cx, object, &to);
   mem_free(cx->ctx, files, n * sizeof(*files));
   return st;
@@ -74,8 +72,10 @@ const char *rush_module_extra_file(const rush_module *m, size_t i, const void **
   if (i >= m->extra_files.n)
     return NULL;
   const table_entry *e = &m->extra_files.entries[i];
-  *data = ((const str *)e->value)->p;
-  *n_bytes = ((const str *)e->value)->len;
+  if (data)
+    *data = ((const str *)e->value)->p;
+  if (n_bytes)
+    *n_bytes = ((const str *)e->value)->len;
   return e->key.p;
 }
 
@@ -92,9 +92,7 @@ rush_status rush_module_code(rush_module *m, const char *method, char **text, ru
   rush_status st = module_code(&cx, m, method ? method : "forward", &t, &made);
   bool is_made = st == RUSH_OK;
   st = api_text(&cx, st, &t, text);
-  if (st == RUSH_OK)
-    *constants = made;
-  else if (is_made)
-    value_release(made);
+  if (is_made)
+    api_give(st, made, constants);
   return st;
 }

@@ -52,6 +52,17 @@ static rush_status run_job(program *p, rush_error *err, job_body *body, unit_job
 
 /* -- Units -------------------------------------------------------------------------------------------- */
 
+/* Every entry that units ask without looking; the others may be NULL: the host has nothing to say there. */
+static rush_status read_host(const rush_host *host, rush_host *out, rush_error *err)
+{
+  TRY(API_READ(err, rush_host, host, out));
+  TRY(API_NEED(err, rush_host, out, name));
+  TRY(API_NEED(err, rush_host, out, attr));
+  TRY(API_NEED(err, rush_host, out, type));
+  TRY(API_NEED(err, rush_host, out, call));
+  return API_NEED(err, rush_host, out, release);
+}
+
 typedef struct create_job {
   const rush_host *host;
   program *made;
@@ -65,12 +76,12 @@ static void create(session *s, void *arg)
 
 rush_status rush_unit_create(rush_context *c, const rush_host *host, rush_unit **out, rush_error *err)
 {
-  create_job j = {host, NULL};
+  rush_host own;
+  create_job j = {&own, NULL};
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  if (host->struct_bytes != sizeof(*host))
-    return error_set(err, RUSH_EARGUMENT, "rush_host has %zu bytes here, the caller says %zu", sizeof(*host), host->struct_bytes);
+  TRY(read_host(host, &own, err));
   TRY(session_run(&cx, create, &j));
   *out = (rush_unit *)j.made;
   return RUSH_OK;
@@ -114,10 +125,10 @@ static void define(session *s, unit_job *j) { j->result = script_host_define(s, 
 
 rush_status rush_unit_define(rush_unit *u, const rush_function_def *def, rush_function **out, rush_error *err)
 {
-  unit_job j = {.a = def};
+  rush_function_def own;
+  unit_job j = {.a = &own};
 
-  if (def->struct_bytes != sizeof(*def))
-    return error_set(err, RUSH_EARGUMENT, "rush_function_def has %zu bytes here, the caller says %zu", sizeof(*def), def->struct_bytes);
+  TRY(API_READ(err, rush_function_def, def, &own));
   TRY(run_job(program_of_unit(u), err, define, &j));
   *out = (rush_function *)j.result;
   return RUSH_OK;
@@ -314,7 +325,7 @@ bool rush_type_is_subtype(const rush_type *t, const rush_type *of)
   if (!job.p)
     return false;
   call_ctx_init(&cx, job.p->ctx, NULL);
-  if (pthread_mutex_trylock(&job.p->lock) != 0)
+  if (!mutex_try(&job.p->lock))
     return false;
   bool compared = session_run(&cx, compare, &job) == RUSH_OK;
   mutex_unlock(&job.p->lock);
@@ -440,10 +451,10 @@ static void add_class(session *s, unit_job *j) { j->result = script_host_add_cla
 
 rush_status rush_unit_add_class(rush_unit *u, const rush_class_def *def, const rush_type **out, rush_error *err)
 {
-  unit_job j = {.a = def};
+  rush_class_def own;
+  unit_job j = {.a = &own};
 
-  if (def->struct_bytes != sizeof(*def))
-    return error_set(err, RUSH_EARGUMENT, "rush_class_def has %zu bytes here, the caller says %zu", sizeof(*def), def->struct_bytes);
+  TRY(API_READ(err, rush_class_def, def, &own));
   TRY(run_job(program_of_unit(u), err, add_class, &j));
   *out = j.result;
   return RUSH_OK;

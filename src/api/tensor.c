@@ -64,6 +64,8 @@ static rush_status wrap(rush_context *c, int dtype, int n_dims, const int64_t *s
   if (!reach_bytes(n_dims, sizes, strides, dtype_bytes(dtype), &reach) || offset < 0 ||
       !size_mul((size_t)offset, dtype_bytes(dtype), &before))
     return error_set(err, RUSH_EARGUMENT, "strides must not be negative, nor reach beyond the address space");
+  if (!data && reach)
+    return error_set(err, RUSH_EARGUMENT, "data is NULL, and the tensor has elements: expected %zu bytes of memory", reach);
   if (n_bytes == SIZE_MAX)
     n_bytes = reach;
   else if (reach && (before > n_bytes || reach > n_bytes - before))

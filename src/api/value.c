@@ -97,8 +97,10 @@ rush_status rush_dict_create(rush_context *c, const rush_value *keys, const rush
 
 void rush_value_complex(rush_value v, double *re, double *im)
 {
-  *re = value_complex(v)->re;
-  *im = value_complex(v)->im;
+  if (re)
+    *re = value_complex(v)->re;
+  if (im)
+    *im = value_complex(v)->im;
 }
 
 const char *rush_value_string(rush_value v, size_t *n_bytes)
@@ -153,7 +155,8 @@ const char *rush_enum_name(rush_value v, rush_value *value)
 {
   if (v.tag != RUSH_TAG_ENUM)
     return NULL;
-  *value = value_enum(v)->value;
+  if (value)
+    *value = value_enum(v)->value;
   return value_enum(v)->name->text;
 }
 
@@ -169,6 +172,9 @@ void rush_value_entry(rush_value v, size_t i, rush_value *key, rush_value *value
   size_t pos = 0;
   dict_entry *e = NULL;
 
+  rush_value unwanted;
+  key = key ? key : &unwanted;
+  value = value ? value : &unwanted;
   *key = *value = value_unset();
   if (v.tag != RUSH_TAG_DICT)
     return;
@@ -280,7 +286,7 @@ rush_status api_text(call_ctx *cx, rush_status st, text_buf *t, char **out)
 {
   if (st == RUSH_OK && text_failed(t))
     st = call_nomem(cx);
-  if (st == RUSH_OK) {
+  if (st == RUSH_OK && out) {
     /* rush_free_text has only the pointer, so the block is exactly as long as the text. */
     char *copy = mem_alloc(cx->ctx, t->len + 1);
     if (copy)

@@ -316,7 +316,10 @@ const call_recorder autograd_recorder = {.call = record, .before = before, .afte
 void autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args, size_t n_args)
 {
   *own = autograd_recorder;
-  own->host = host;
+  if (host) {
+    own->own_host = *host;
+    own->host = &own->own_host;
+  }
   cx->recorder = own;
   for (size_t i = 0; i < n_args && !any; i++)
     any = args[i].tag == RUSH_TAG_TENSOR ? args[i].as.tensor && tensor_requires_grad(args[i].as.tensor)

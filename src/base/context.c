@@ -50,13 +50,10 @@ rush_status context_new(const context_options *opt, context **out, rush_error *e
     c->opt.stack_bytes = STACK_DEFAULT;
   mem_init(c);
   atomic_init(&c->refs, 1);
-  pthread_mutex_init(&c->lock, NULL);
-  pthread_mutexattr_t attr;
-  pthread_mutexattr_init(&attr);
-  pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(&c->setup_lock, &attr);
-  pthread_mutexattr_destroy(&attr);
-  pthread_mutex_init(&c->cache_lock, NULL);
+  mutex_init(&c->lock);
+  mutex_init_recursive(&c->setup_lock);
+  mutex_init(&c->cache_lock);
+  forks_begin();
   *out = c;
   return RUSH_OK;
 }
@@ -88,9 +85,9 @@ void context_release(context *c)
     slot_clear(c, (context_slot)slot);
   pool_free(atomic_load(&c->pool));
   mem_trim(c);
-  pthread_mutex_destroy(&c->lock);
-  pthread_mutex_destroy(&c->setup_lock);
-  pthread_mutex_destroy(&c->cache_lock);
+  mutex_destroy(&c->lock);
+  mutex_destroy(&c->setup_lock);
+  mutex_destroy(&c->cache_lock);
   mem_allocator a = c->opt.allocator;
   mem_raw_free_aligned(&a, c, sizeof *c);
 }
@@ -112,6 +109,14 @@ context *context_or_default(context *c)
     atomic_store_explicit(&default_context, c, memory_order_release);
   mutex_unlock(&default_lock);
   return c;
+}
+
+void context_release_default(void)
+{
+  mutex_lock(&default_lock);
+  context *c = atomic_exchange_explicit(&default_context, NULL, memory_order_acq_rel);
+  mutex_unlock(&default_lock);
+  context_release(c);
 }
 
 void context_setup_begin(context *c) { mutex_lock(&c->setup_lock); }
@@ -230,9 +235,9 @@ rush_status call_poll(call_ctx *cx)
   if (cx->deadline_ns != UINT64_MAX && clock_ns() >= cx->deadline_ns) {
     double seconds = cx->ctx->opt.limit_seconds;
     if (seconds > 0)
-      return error_set(cx->err, RUSH_ELIMIT, "the call took longer than its limit of %g seconds",
+      return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, NULL, "the call took longer than its limit of %g seconds",
                        seconds);
-    return error_set(cx->err, RUSH_ELIMIT, "the call went past its deadline");
+    return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, NULL, "the call went past its deadline");
   }
   return RUSH_OK;
 }
@@ -288,11 +293,11 @@ rush_status call_enter_deep(call_ctx *cx)
   const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
   if (cx->depth >= cx->limit_depth)
-    return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
+    return error_set_limit(cx->err, RUSH_LIMIT_DEPTH, "RecursionError",
                           "maximum recursion depth exceeded: the limit is %u", cx->limit_depth);
   measure_stack(cx, here);
   if (cx->stack_entry - here > cx->stack_room)
-    return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
+    return error_set_limit(cx->err, RUSH_LIMIT_STACK, "RecursionError",
                           "maximum recursion depth exceeded: the stack has room for %zu bytes below the outermost call "
                           "(stack_bytes of the context's options, and what the thread has)",
                           cx->stack_room);

@@ -102,12 +102,15 @@ typedef struct context_options {
   void *callback_user;
   uint32_t cpu;        /* base/cpu.h: CPU_NATIVE or a lower level */
   bool no_reuse;       /* refuse all buffer reuse (debugging) */
+  bool no_cache;       /* free blocks go back to the allocator at once */
   bool no_passes;      /* graphs run as they are */
 } context_options;
 
 rush_status context_new(const context_options *opt, context **out, rush_error *err) RUSH_CHECKED;
 context *context_retain(context *c);
 void context_release(context *c);
+/* Drop the reference that NULL stands for; the next use makes a new context. */
+void context_release_default(void);
 /* Borrowed; made at first use.  NULL only without memory.  `c` itself when not NULL. */
 context *context_or_default(context *c);
 const context_options *context_get_options(const context *c);

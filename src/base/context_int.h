@@ -34,7 +34,8 @@ struct rush_context {
   /* What every allocation touches stands together. */
   uint64_t id; /* tells contexts apart that had the same address one after the other */
   bool limited;
-  bool host_allocator;         /* the host gave functions: no caching */
+  bool host_allocator;         /* the host gave functions */
+  bool caching;                /* of free data blocks */
   size_t limit_bytes;          /* SIZE_MAX: none */
   _Atomic int64_t live_bytes;  /* without what shards have pending; below 0 in between */
   _Atomic int64_t peak_bytes;  /* to within what shards have pending, unless limited */

@@ -106,8 +106,11 @@ rush_status error_set_va(rush_error *err, rush_status status, const char *type, 
     return status;
   /* Formatted before the old content goes: the arguments may point into it. */
   char *message = format(fmt, ap);
+  /* Words that replace a limit's are about the same one. */
+  const rush_limit limit = status != RUSH_ELIMIT ? RUSH_LIMIT_NONE : err->limit ? err->limit : RUSH_LIMIT_OTHER;
   rush_error_clear(err);
   err->status = status;
+  err->limit = limit;
   err->type = type ? type : usual_type(status);
   error_text *text = message ? owned_text(err) : NULL;
   if (!text) {
@@ -118,6 +121,17 @@ rush_status error_set_va(rush_error *err, rush_status status, const char *type, 
   text->message = message;
   err->message = message;
   return status;
+}
+
+rush_status error_set_limit(rush_error *err, rush_limit limit, const char *type, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  error_set_va(err, RUSH_ELIMIT, type, fmt, ap);
+  va_end(ap);
+  if (err)
+    err->limit = limit;
+  return RUSH_ELIMIT;
 }
 
 rush_status error_set(rush_error *err, rush_status status, const char *fmt, ...)

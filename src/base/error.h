@@ -19,6 +19,8 @@ rush_status error_set_type(rush_error *err, rush_status status, const char *type
                            ...) RUSH_PRINTF(4, 5);
 rush_status error_set_va(rush_error *err, rush_status status, const char *type, const char *fmt,
                          va_list ap);
+/* RUSH_ELIMIT with the limit that was met. */
+rush_status error_set_limit(rush_error *err, rush_limit limit, const char *type, const char *fmt, ...) RUSH_PRINTF(4, 5);
 /* RUSH_ENOMEM with a static message; never allocates. */
 rush_status error_nomem(rush_error *err);
 /* Put "place: " before the message: the file and record where a reader was. */

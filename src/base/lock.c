@@ -8,10 +8,16 @@
 #define WAIT_LEAST_NS 50000
 #define WAIT_MOST_NS 2000000
 
+#define HALF_DONE "another thread was changing or compiling this when the process forked: load it again in the child"
+
 rush_status mutex_wait(call_ctx *cx, mutex *m)
 {
-  if (pthread_mutex_trylock(m) == 0)
-    return RUSH_OK;
+  if (mutex_try(m)) {
+    if (LIKELY(!m->broken))
+      return RUSH_OK;
+    mutex_unlock(m);
+    return error_set_type(cx->err, RUSH_ERAISED, "RuntimeError", HALF_DONE);
+  }
   if (!call_is_watched(cx)) {
     mutex_lock(m);
     return RUSH_OK;
@@ -21,7 +27,7 @@ rush_status mutex_wait(call_ctx *cx, mutex *m)
     TRY(call_poll(cx));
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
     ns = ns < WAIT_MOST_NS ? 2 * ns : ns;
-  } while (pthread_mutex_trylock(m) != 0);
+  } while (!mutex_try(m));
   return RUSH_OK;
 }
 
@@ -58,7 +64,9 @@ void call_lock_init(call_lock *l)
   l->ctx = NULL;
   atomic_init(&l->state, 0);
   atomic_init(&l->refs, 1);
-  pthread_mutex_init(&l->gate, NULL);
+  mutex_init(&l->gate);
+  atomic_init(&l->seen, forks_now());
+  l->broken = false;
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_cond_init(&l->changed, &attr);
@@ -68,7 +76,7 @@ void call_lock_init(call_lock *l)
 void call_lock_destroy(call_lock *l)
 {
   pthread_cond_destroy(&l->changed);
-  pthread_mutex_destroy(&l->gate);
+  mutex_destroy(&l->gate);
 }
 
 call_lock *call_lock_new(context *c)
@@ -152,7 +160,7 @@ static void sleep_on(call_lock *l, const lock_step *step, uint32_t polite, long 
   mutex_lock(&l->gate);
   uint32_t s = atomic_fetch_or_explicit(&l->state, SLEEPERS, memory_order_relaxed);
   if (!step_fits(s - step->waits, step, polite))
-    pthread_cond_timedwait(&l->changed, &l->gate, &until);
+    pthread_cond_timedwait(&l->changed, &l->gate.m, &until);
   mutex_unlock(&l->gate);
 }
 
@@ -194,6 +202,24 @@ static rush_status take_first(call_ctx *cx, call_lock *l, const lock_step *step)
   return wait_step(cx, l, step);
 }
 
+/* First use in a forked child: only what the forking thread holds counts, and it is taken to be this one. */
+static void after_fork(call_lock *l)
+{
+  uint32_t mine = 0;
+
+  mutex_lock(&l->gate);
+  if (l->seen != forks_now()) {
+    for (const lock_hold *o = held; o; o = o->below)
+      if (o->lock == l)
+        mine += (o->exclusive ? EXCLUSIVE : 0) + (o->again || o->exclusive ? 0 : 1);
+    l->broken |= atomic_load(&l->state) & EXCLUSIVE && !(mine & EXCLUSIVE);
+    atomic_store(&l->state, mine);
+    pthread_cond_init(&l->changed, NULL);
+    l->seen = forks_now();
+  }
+  mutex_unlock(&l->gate);
+}
+
 rush_status lock_take(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
 {
   bool again = false, exclusive = false;
@@ -201,6 +227,10 @@ rush_status lock_take(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
   h->lock = NULL;
   if (!l)
     return RUSH_OK;
+  if (UNLIKELY(l->seen != forks_now()))
+    after_fork(l);
+  if (UNLIKELY(l->broken))
+    return error_set_type(cx ? cx->err : NULL, RUSH_ERAISED, "RuntimeError", HALF_DONE);
   for (const lock_hold *o = held; o; o = o->below) {
     again |= o->lock == l;
     exclusive |= o->lock == l && o->exclusive;

@@ -15,7 +15,8 @@
 
 #include "base/threads.h"
 
-/* mutex_lock for what others may hold for long (a compilation).  Not locked after a failure. */
+/* mutex_lock for what others may hold for long (a compilation).  Not locked after a failure; RUSH_ERAISED: a thread that did
+ * not survive a fork held it. */
 rush_status mutex_wait(call_ctx *cx, mutex *m) RUSH_CHECKED;
 
 typedef struct call_lock {
@@ -23,6 +24,8 @@ typedef struct call_lock {
   _Atomic uint32_t refs;  /* of a lock that call_lock_new made */
   context *ctx;           /* its memory's, retained; NULL: the lock is part of another object */
   mutex gate;             /* protects sleeping */
+  _Atomic uint32_t seen;  /* fork_generation of its last use */
+  bool broken;            /* a thread that did not survive a fork held it exclusively */
   pthread_cond_t changed;
 } call_lock;
 

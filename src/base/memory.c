@@ -71,7 +71,7 @@ void mem_raw_free_aligned(const mem_allocator *a, void *p, size_t n_bytes)
  *
  * Without a limit large sizes take one class an octave, which ends an eighth (a quarter) above the power of two: inputs
  * of changing sizes then share few blocks, and what is used of memory settles soon.  Pages of a block that nobody touched
- * cost nothing. */
+ * cost nothing, which is not known of a host's allocator. */
 #define COARSE_OCTAVE 17
 static int size_class(const context *c, size_t n, size_t *block_bytes)
 {
@@ -87,7 +87,7 @@ static int size_class(const context *c, size_t n, size_t *block_bytes)
   int step_bits = octave >= 20 ? 3 : octave >= 8 ? 2 : octave - 6;
   size_t step = (size_t)1 << (octave - step_bits);
   size_t in_octave = (n - 1 - ((size_t)1 << octave)) >> (octave - step_bits);
-  if (!c->limited && in_octave > 0 && octave >= COARSE_OCTAVE && octave < LAST_OCTAVE) {
+  if (!c->limited && !c->host_allocator && in_octave > 0 && octave >= COARSE_OCTAVE && octave < LAST_OCTAVE) {
     octave++;
     in_octave = 0;
     step = (size_t)1 << (octave - (octave >= 20 ? 3 : 2));
@@ -278,7 +278,7 @@ static rush_status over_limit(call_ctx *cx, size_t n_bytes)
   context *c = cx->ctx;
   int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
 
-  return error_set_type(cx->err, RUSH_ELIMIT, "MemoryError",
+  return error_set_limit(cx->err, RUSH_LIMIT_BYTES, "MemoryError",
                         "%zu bytes more, with %lld in use, would pass the limit of %zu bytes", n_bytes, (long long)live,
                         c->limit_bytes);
 }
@@ -314,6 +314,7 @@ void mem_init(context *c)
   c->limited = limit != 0;
   c->limit_bytes = limit && limit < SIZE_MAX / 4 ? limit : SIZE_MAX / 4;
   c->host_allocator = c->opt.allocator.alloc != NULL;
+  c->caching = CACHING && !c->opt.no_cache;
 }
 
 int64_t mem_live_bytes(context *c)
@@ -417,7 +418,7 @@ static inline size_t cost(const context *c, size_t n)
 static inline size_t data_cost(const context *c, size_t n)
 {
   size_t block;
-  if (LIKELY(!c->limited) || !CACHING || c->host_allocator || n > SIZE_MAX / 4)
+  if (LIKELY(!c->limited) || !c->caching || n > SIZE_MAX / 4)
     return n;
   (void)size_class(c, n, &block);
   return block;
@@ -543,12 +544,16 @@ static void *map_huge(size_t n)
 
 static void *block_alloc(context *c, size_t n)
 {
+  if (c->host_allocator)
+    return mem_raw_alloc_aligned(&c->opt.allocator, n);
   return n >= HUGE_BYTES ? map_huge(n) : heap_took(c, aligned_alloc(DATA_ALIGN, n), n);
 }
 
 static void block_free(context *c, void *p, size_t n)
 {
-  if (n >= HUGE_BYTES) {
+  if (c->host_allocator) {
+    mem_raw_free_aligned(&c->opt.allocator, p, n);
+  } else if (n >= HUGE_BYTES) {
     munmap(p, n);
   } else {
     free(p);
@@ -651,22 +656,28 @@ static void find_odd(context *c, const void *p, int *class, size_t *block)
 
 /* -- Data: the calls ---------------------------------------------------------------------------- */
 
+/* Without a cache: exact sizes, so that overruns are found. */
+static void *alloc_exactly(context *c, size_t n_bytes)
+{
+  void *p;
+  if (c->host_allocator)
+    return mem_raw_alloc_aligned(&c->opt.allocator, n_bytes);
+  return posix_memalign(&p, DATA_ALIGN, n_bytes ? n_bytes : 1) == 0 ? p : NULL;
+}
+
 void *mem_alloc_data(context *c, size_t n_bytes)
 {
   const size_t counted = data_cost(c, n_bytes);
   if (!take(c, counted))
     return NULL;
   void *p;
-  if (c->host_allocator) {
-    p = mem_raw_alloc_aligned(&c->opt.allocator, n_bytes);
-  } else if (!CACHING) { /* exact sizes: overruns are found */
-    if (posix_memalign(&p, DATA_ALIGN, n_bytes ? n_bytes : 1) != 0)
-      p = NULL;
+  if (UNLIKELY(!c->caching)) {
+    p = alloc_exactly(c, n_bytes);
   } else {
     size_t block;
     int class = size_class(c, n_bytes, &block);
     p = class < 0 ? NULL : cache_get(c, class, block);
-    if (!p && class >= 0 && block >= (size_t)1 << COARSE_OCTAVE && !c->limited)
+    if (!p && class >= 0 && block >= (size_t)1 << COARSE_OCTAVE && !c->limited && !c->host_allocator)
       p = borrow_larger(c, block);
     count_data(c, p != NULL);
     if (!p)
@@ -698,12 +709,11 @@ void mem_free_data(context *c, void *p, size_t n_bytes)
   if (!p)
     return;
   give(c, data_cost(c, n_bytes));
-  if (c->host_allocator) {
-    mem_raw_free_aligned(&c->opt.allocator, p, n_bytes);
-    return;
-  }
-  if (!CACHING) {
-    free(p);
+  if (UNLIKELY(!c->caching)) {
+    if (c->host_allocator)
+      mem_raw_free_aligned(&c->opt.allocator, p, n_bytes);
+    else
+      free(p);
     return;
   }
   size_t block;

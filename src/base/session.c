@@ -241,7 +241,7 @@ void *session_keep(session *s, void *object)
 
 _Noreturn void session_too_deep(session *s)
 {
-  leave(s, error_set_type(s->cx->err, RUSH_ELIMIT, "RecursionError",
+  leave(s, error_set_limit(s->cx->err, RUSH_LIMIT_DEPTH, "RecursionError",
                           "the input is nested too deep: the limit is %u", s->cx->limit_depth));
 }
 

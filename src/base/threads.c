@@ -71,6 +71,65 @@ bool thread_is_main(void)
 #endif
 }
 
+/* -- Forks ---------------------------------------------------------------------------------------- */
+
+_Atomic uint32_t fork_generation;
+
+static void count_fork(void) { atomic_fetch_add_explicit(&fork_generation, 1, memory_order_relaxed); }
+static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+
+void forks_begin(void)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+  pthread_once(&once, watch_forks);
+}
+
+void mutex_init(mutex *m)
+{
+  pthread_mutex_init(&m->m, NULL);
+  atomic_init(&m->seen, forks_now());
+  m->recursive = m->broken = false;
+}
+
+void mutex_init_recursive(mutex *m)
+{
+  pthread_mutexattr_t attr;
+
+  mutex_init(m);
+  pthread_mutexattr_init(&attr);
+  pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&m->m, &attr);
+  pthread_mutexattr_destroy(&attr);
+  m->recursive = true;
+}
+
+/* First use in a child.  Whoever finds it locked finds it locked by a thread that is gone: of those that are here, the first one
+ * makes the lock usable before any takes it. */
+void mutex_after_fork(mutex *m)
+{
+  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* held for some instructions, and not across forks of ours */
+  const uint32_t now = forks_now();
+
+  pthread_mutex_lock(&one);
+  if (atomic_load_explicit(&m->seen, memory_order_relaxed) != now) {
+    if (pthread_mutex_trylock(&m->m) == 0) {
+      pthread_mutex_unlock(&m->m);
+    } else {
+      const bool recursive = m->recursive;
+      if (recursive)
+        mutex_init_recursive(m);
+      else
+        mutex_init(m);
+      m->broken = true;
+    }
+    atomic_store_explicit(&m->seen, now, memory_order_relaxed);
+  }
+  pthread_mutex_unlock(&one);
+}
+
+/* -- The pool ------------------------------------------------------------------------------------- */
+
 typedef struct job {
   void (*fn)(void *arg, int64_t begin, int64_t end);
   void *arg;
@@ -85,7 +144,7 @@ struct thread_pool {
 
   /* Of who claimed the pool. */
   int n_threads; /* of ours, with the caller */
-  pid_t pid;     /* workers do not survive a fork */
+  _Atomic uint32_t seen; /* fork_generation that the workers belong to: they do not survive a fork */
   pool_host host;
 
   _Atomic uint64_t state;
@@ -192,7 +251,7 @@ static bool await_job(thread_pool *p, uint64_t seen)
   mutex_lock(&p->lock);
   atomic_fetch_add(&p->n_asleep, 1); /* before the look at state; open_job does the reverse */
   while (!atomic_load(&p->quit) && !(inside = enter_job(p, seen)))
-    pthread_cond_wait(&p->wake, &p->lock);
+    pthread_cond_wait(&p->wake, &p->lock.m);
   atomic_fetch_sub(&p->n_asleep, 1);
   mutex_unlock(&p->lock);
   return inside;
@@ -245,7 +304,7 @@ static void close_job(thread_pool *p)
   mutex_lock(&p->lock);
   atomic_store(&p->caller_asleep, true);
   while (atomic_load(&p->state) & INSIDE_MASK)
-    pthread_cond_wait(&p->done, &p->lock);
+    pthread_cond_wait(&p->done, &p->lock.m);
   atomic_store(&p->caller_asleep, false);
   mutex_unlock(&p->lock);
 }
@@ -273,7 +332,8 @@ thread_pool *pool_new(context *c, int n_threads)
     return NULL;
   *p = (thread_pool){.ctx = c, .n_threads = threads_or_default(n_threads)};
   atomic_init(&p->n_usable, p->n_threads);
-  pthread_mutex_init(&p->lock, NULL);
+  p->seen = forks_now();
+  mutex_init(&p->lock);
   pthread_cond_init(&p->wake, NULL);
   pthread_cond_init(&p->done, NULL);
   return p;
@@ -288,7 +348,6 @@ static void start_workers(thread_pool *p)
   p->workers = mem_raw_alloc(&p->ctx->opt.allocator, n * sizeof *p->workers);
   if (!p->workers)
     return;
-  p->pid = getpid();
   p->n_workers = 0;
   for (size_t i = 0; i < n; i++)
     if (pthread_create(&p->workers[p->n_workers], NULL, worker, p) == 0)
@@ -303,9 +362,8 @@ static void stop_workers(thread_pool *p)
   atomic_store(&p->quit, true);
   pthread_cond_broadcast(&p->wake);
   mutex_unlock(&p->lock);
-  if (p->pid == getpid()) /* a forked child has no workers to wait for */
-    for (int i = 0; i < p->n_workers; i++)
-      pthread_join(p->workers[i], NULL);
+  for (int i = 0; i < p->n_workers; i++)
+    pthread_join(p->workers[i], NULL);
   mem_raw_free(&p->ctx->opt.allocator, p->workers, ((size_t)p->n_threads - 1) * sizeof *p->workers);
   p->workers = NULL;
   p->n_workers = 0;
@@ -313,14 +371,36 @@ static void stop_workers(thread_pool *p)
   atomic_store(&p->quit, false);
 }
 
+/* First use in a forked child: no worker is there, and whoever was at work. */
+static void pool_after_fork(thread_pool *p)
+{
+  mutex_lock(&p->lock);
+  if (p->seen != forks_now()) {
+    mem_raw_free(&p->ctx->opt.allocator, p->workers, p->workers ? ((size_t)p->n_threads - 1) * sizeof *p->workers : 0);
+    p->workers = NULL;
+    p->n_workers = 0;
+    pthread_cond_init(&p->wake, NULL);
+    pthread_cond_init(&p->done, NULL);
+    atomic_store(&p->state, atomic_load(&p->state) / JOB * JOB);
+    atomic_store(&p->n_asleep, 0);
+    atomic_store(&p->caller_asleep, false);
+    atomic_store(&p->quit, false);
+    atomic_store(&p->busy, false);
+    p->seen = forks_now();
+  }
+  mutex_unlock(&p->lock);
+}
+
 void pool_free(thread_pool *p)
 {
   if (!p)
     return;
+  if (p->seen != forks_now())
+    pool_after_fork(p);
   stop_workers(p);
   pthread_cond_destroy(&p->wake);
   pthread_cond_destroy(&p->done);
-  pthread_mutex_destroy(&p->lock);
+  mutex_destroy(&p->lock);
   mem_raw_free(&p->ctx->opt.allocator, p, sizeof *p);
 }
 
@@ -334,6 +414,8 @@ int pool_n_threads(const thread_pool *p)
 /* Changes wait until no job runs; jobs that come meanwhile run inline. */
 static void pool_claim(thread_pool *p)
 {
+  if (p->seen != forks_now())
+    pool_after_fork(p);
   while (atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
     sched_yield();
 }
@@ -431,6 +513,8 @@ rush_status parallel_for(call_ctx *cx, int64_t n, int64_t grain,
     return UNLIKELY(call_is_watched(cx)) ? call_poll(cx) : RUSH_OK; /* fn may have broken off */
   }
   thread_pool *p = context_pool(cx->ctx);
+  if (p && UNLIKELY(p->seen != forks_now()))
+    pool_after_fork(p);
   if (pool_n_threads(p) <= 1 || atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
     return run_inline(cx, n, grain, fn, arg);
   int n_threads = pool_n_threads(p); /* it may have changed */

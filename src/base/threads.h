@@ -15,10 +15,36 @@
 
 #include "base/context.h"
 
-typedef pthread_mutex_t mutex;
-#define MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
-static inline void mutex_lock(mutex *m) { pthread_mutex_lock(m); }
-static inline void mutex_unlock(mutex *m) { pthread_mutex_unlock(m); }
+/* How many forks lie between this process and the one that forks_begin was first called in: in a child, locks that other threads
+ * held stay locked for ever, so a lock that was made or used in another generation is looked at before it is taken. */
+extern _Atomic uint32_t fork_generation;
+void forks_begin(void);
+static inline uint32_t forks_now(void) { return atomic_load_explicit(&fork_generation, memory_order_relaxed); }
+
+typedef struct mutex {
+  pthread_mutex_t m;
+  _Atomic uint32_t seen; /* the generation that it was last used in */
+  bool recursive;
+  bool broken; /* a thread that is gone held it: what it protects may be half done */
+} mutex;
+#define MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER, 0, false, false}
+void mutex_init(mutex *m);
+void mutex_init_recursive(mutex *m);
+static inline void mutex_destroy(mutex *m) { pthread_mutex_destroy(&m->m); }
+void mutex_after_fork(mutex *m);
+static inline void mutex_lock(mutex *m)
+{
+  if (UNLIKELY(atomic_load_explicit(&m->seen, memory_order_relaxed) != forks_now()))
+    mutex_after_fork(m);
+  pthread_mutex_lock(&m->m);
+}
+static inline bool mutex_try(mutex *m)
+{
+  if (UNLIKELY(atomic_load_explicit(&m->seen, memory_order_relaxed) != forks_now()))
+    mutex_after_fork(m);
+  return pthread_mutex_trylock(&m->m) == 0;
+}
+static inline void mutex_unlock(mutex *m) { pthread_mutex_unlock(&m->m); }
 
 /* The calling thread's own stack: its lowest address and the end behind its highest.  False where the system does not
  * say.  Slow: the main thread's is read from /proc. */

@@ -378,7 +378,7 @@ static rush_status prepare(rush_context *c, const rush_node *node, void *user, v
     mem_free(c, g, sizeof *g);
     return error_nomem(err);
   }
-  pthread_mutex_init(&g->lock, NULL);
+  mutex_init(&g->lock);
   count(&own->groups);
   *state = g;
   return RUSH_OK;
@@ -392,7 +392,7 @@ static void destroy(void *state, void *user)
   for (uint32_t i = 0; i < atomic_load(&g->n_plans); i++)
     plan_free(g, atomic_load(&g->plans[i]));
   group_desc_free(g->desc);
-  pthread_mutex_destroy(&g->lock);
+  mutex_destroy(&g->lock);
   mem_free(g->ctx, g, sizeof *g);
 }
 

@@ -70,7 +70,7 @@ static void program_destroy(type_store *ts)
   table_free(&p->functions);
   arena_free(&p->mem);
   type_store_fini(&p->types);
-  pthread_mutex_destroy(&p->lock);
+  mutex_destroy(&p->lock);
   bool borrowed = p->ctx_borrowed;
 
   mem_free(c, p, sizeof *p);
@@ -140,10 +140,10 @@ static void note_uninferred(function *f)
 {
   program *p = f->program;
 
-  if (pthread_mutex_trylock(&p->lock) != 0)
+  if (!mutex_try(&p->lock))
     return;
   p->uninferred = f;
-  pthread_mutex_unlock(&p->lock);
+  mutex_unlock(&p->lock);
 }
 
 /* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as narrow.  Defaults may
@@ -182,7 +182,6 @@ static bool fits_interface(const type *cls, const type *iface)
 program *program_new(session *s, context *c)
 {
   program *p = mem_alloc_zero(c, sizeof *p);
-  pthread_mutexattr_t attr;
 
   if (!p)
     session_check(s, call_nomem(s->cx));
@@ -192,10 +191,7 @@ program *program_new(session *s, context *c)
   arena_init(&p->mem, c);
   table_init(&p->classes, c);
   table_init(&p->functions, c);
-  pthread_mutexattr_init(&attr);
-  pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(&p->lock, &attr);
-  pthread_mutexattr_destroy(&attr);
+  mutex_init_recursive(&p->lock);
   return p;
 }
 

@@ -160,6 +160,7 @@ typedef struct call_recorder {
   /* The operators that ask for gradients. */
   rush_status (*ask)(rush_call *c);
   const rush_gradient_host *host; /* or NULL */
+  rush_gradient_host own_host;    /* where `host` points */
 } call_recorder;
 /* True while operators on what requires grad are recorded.  Flags of tensors alone say nothing: parameters are loaded with requires_grad,
  * and a call that does not record runs as if nothing required it. */

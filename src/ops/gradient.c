@@ -19,8 +19,8 @@ static void store_destroy(context *c, void *object)
   gradient_store *g = object;
   arena_free(&g->mem);
   mem_free(c, g->texts, g->texts ? op_gradient_bytes : 0);
-  pthread_mutex_destroy(&g->lock);
-  pthread_mutex_destroy(&g->prepare_lock);
+  mutex_destroy(&g->lock);
+  mutex_destroy(&g->prepare_lock);
   mem_free(c, g, sizeof *g);
 }
 
@@ -32,8 +32,8 @@ static gradient_store *store_of(context *c)
   g = mem_alloc_zero(c, sizeof *g);
   if (!g)
     return NULL;
-  pthread_mutex_init(&g->lock, NULL);
-  pthread_mutex_init(&g->prepare_lock, NULL);
+  mutex_init(&g->lock);
+  mutex_init(&g->prepare_lock);
   arena_init(&g->mem, c);
   return context_slot_publish_steal(c, SLOT_GRADIENTS, g, store_destroy);
 }

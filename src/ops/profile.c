@@ -91,7 +91,7 @@ static void destroy(context *c, void *object)
   profile *p = object;
 
   forget(p);
-  pthread_mutex_destroy(&p->lock);
+  mutex_destroy(&p->lock);
   mem_free(c, p, sizeof *p);
 }
 
@@ -108,7 +108,7 @@ static profile *make_profile(context *c)
     return NULL;
   p->ctx = c;
   table_init(&p->items, c);
-  pthread_mutex_init(&p->lock, NULL);
+  mutex_init(&p->lock);
   return context_slot_publish_steal(c, SLOT_HOOKS, p, destroy);
 }
 

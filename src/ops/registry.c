@@ -50,8 +50,8 @@ static void registry_destroy(context *c, void *object)
         value_release(g->ops[k]->schema->args[a].default_value);
   }
   arena_free(&r->mem);
-  pthread_mutex_destroy(&r->lock);
-  pthread_mutex_destroy(&r->prepare_lock);
+  mutex_destroy(&r->lock);
+  mutex_destroy(&r->prepare_lock);
   mem_free(c, r, sizeof *r + op_n_names * sizeof r->groups[0]);
 }
 
@@ -61,12 +61,8 @@ static registry *registry_new(context *c)
   if (!r)
     return NULL;
   r->ctx = c;
-  pthread_mutex_init(&r->lock, NULL);
-  pthread_mutexattr_t attr;
-  pthread_mutexattr_init(&attr);
-  pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(&r->prepare_lock, &attr);
-  pthread_mutexattr_destroy(&attr);
+  mutex_init(&r->lock);
+  mutex_init_recursive(&r->prepare_lock);
   arena_init(&r->mem, c);
   return r;
 }

@@ -21,7 +21,7 @@ static void destroy_row(context *c, void *object)
 
   for (uint32_t i = 0; i < n; i++)
     mem_free(c, (void *)(uintptr_t)row->defs[i].name, strlen(row->defs[i].name) + 1);
-  pthread_mutex_destroy(&row->lock);
+  mutex_destroy(&row->lock);
   mem_free(c, row, sizeof *row);
 }
 
@@ -35,7 +35,7 @@ static pass_row *row_of(context *c)
   if (!row)
     return NULL;
   row->ctx = c;
-  pthread_mutex_init(&row->lock, NULL);
+  mutex_init(&row->lock);
   return context_slot_publish_steal(c, SLOT_PASSES, row, destroy_row);
 }
 

@@ -120,7 +120,7 @@ static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, uint32_t 
   frame *f;
 
   if (UNLIKELY(s->n_tasks >= tasks_limit(cx)))
-    return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
+    return error_set_limit(cx->err, RUSH_LIMIT_DEPTH, "RecursionError",
                           "forked tasks wait for each other too deep: the limit is %u", tasks_limit(cx));
   TRY(code_of(cx, fut->fn, &c));
   if (c->n_args != fut->n_args)

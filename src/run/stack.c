@@ -94,7 +94,7 @@ rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
   size_t n_bytes = sizeof(frame) + (size_t)(c->n_regs + c->n_row) * sizeof(rush_value);
 
   if (UNLIKELY(cx->depth >= cx->limit_depth))
-    return error_set_type(cx->err, RUSH_ELIMIT, "RecursionError",
+    return error_set_limit(cx->err, RUSH_LIMIT_DEPTH, "RecursionError",
                           "calls are nested too deep: the limit is %u", cx->limit_depth);
   if (UNLIKELY(s->top->n_bytes - s->top->used < n_bytes) && !add_chunk(s, n_bytes))
     return call_nomem_bytes(cx, CHUNK_BYTES);

@@ -420,6 +420,8 @@ static bool host_member(session *s, const resolver *r, ir_value *self, const cha
   host_function *hf = r->arg;
   rush_name n = {.kind = RUSH_NAME_UNKNOWN};
   sugared base = {.kind = SUGAR_VALUE, .as.value = self};
+  if (!hf->u->host.class_attr)
+    return false;
   rush_status st = hf->u->host.class_attr(hf->u->host.user, self->type->cls->object, name, &n, s->cx->err);
   if (st == RUSH_OK && n.kind == RUSH_NAME_HIDDEN) {
     *why = session_strdup(s, n.text);

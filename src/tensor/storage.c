@@ -31,7 +31,7 @@ typedef struct block_cache {
   context *ctx; /* NULL: empty and not in the list */
   free_block *first;
   _Atomic uint32_t n; /* written by the thread, read for statistics */
-  uint32_t max;       /* 0: the host's allocator sees every block */
+  uint32_t max;       /* 0: the allocator sees every block */
   struct block_cache *prev, *next;
 } block_cache;
 
@@ -76,7 +76,22 @@ static size_t cached_bytes(context *c)
   return n;
 }
 
-static void make_key(void) { pthread_key_create(&thread_end_key, thread_ends); }
+/* Around a fork: the list is whole in the child, which then has the forking thread's cache alone.  Blocks of the others are
+ * lost with their threads. */
+static void before_fork(void) { mutex_lock(&caches_lock); }
+static void in_parent(void) { mutex_unlock(&caches_lock); }
+static void in_child(void)
+{
+  caches = mine.ctx ? &mine : NULL;
+  mine.prev = mine.next = NULL;
+  mutex_unlock(&caches_lock);
+}
+
+static void begin_caches(void)
+{
+  pthread_key_create(&thread_end_key, thread_ends);
+  pthread_atfork(before_fork, in_parent, in_child);
+}
 
 /* The context ends: no thread may keep its blocks. */
 static void context_ends(context *c, void *ops)
@@ -95,12 +110,12 @@ static void context_ends(context *c, void *ops)
  * tensor is made without coming by here. */
 static void attach(context *c)
 {
-  pthread_once(&thread_end_once, make_key);
+  pthread_once(&thread_end_once, begin_caches);
   pthread_setspecific(thread_end_key, &mine);
   mutex_lock(&caches_lock);
   detach(&mine);
   mine.ctx = c;
-  mine.max = CACHING && !context_get_options(c)->allocator.alloc ? MAX_CACHED_BLOCKS : 0;
+  mine.max = CACHING && !context_get_options(c)->no_cache ? MAX_CACHED_BLOCKS : 0;
   mine.prev = NULL;
   mine.next = caches;
   if (caches)

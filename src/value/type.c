@@ -86,7 +86,7 @@ void type_store_fini(type_store *ts)
 {
   table_free(&ts->interned);
   arena_free(&ts->mem);
-  pthread_mutex_destroy(&ts->lock);
+  mutex_destroy(&ts->lock);
 }
 
 type_store *type_store_retain(type_store *ts)

@@ -261,19 +261,6 @@ static void freed_memory_is_kept_and_given_back(void **state)
   rush_context_release(c);
 }
 
-static void options_of_another_size_are_refused(void **state)
-{
-  (void)state;
-  rush_context_options o = RUSH_CONTEXT_OPTIONS_INIT;
-  rush_error err = RUSH_ERROR_INIT;
-  rush_context *c;
-  o.struct_bytes = 8;
-  assert_int_equal(rush_context_create(&o, &c, &err), RUSH_EARGUMENT);
-  assert_non_null(strstr(err.message, "RUSH_CONTEXT_OPTIONS_INIT"));
-  rush_error_clear(&err);
-  assert_null(err.message);
-}
-
 static void a_seed_repeats_and_its_state_is_pytorchs(void **state)
 {
   (void)state;
@@ -411,7 +398,6 @@ int main(void)
       cmocka_unit_test(the_hosts_threads_do_the_work),
       cmocka_unit_test(statistics_follow_what_is_held),
       cmocka_unit_test(freed_memory_is_kept_and_given_back),
-      cmocka_unit_test(options_of_another_size_are_refused),
       cmocka_unit_test(a_seed_repeats_and_its_state_is_pytorchs),
       cmocka_unit_test(deep_programs_do_not_overflow_small_stacks),
       cmocka_unit_test(operators_run_on_small_stacks),

@@ -158,6 +158,7 @@ static char *load_and_call(failing *f, const program *p)
   int tries = 0;
   snprintf(path, sizeof path, "%s/%s", getenv("RUSH_TEST_DATA"), p->file);
   o.alloc = failing_alloc;
+  o.no_cache = true;
   o.free = failing_free;
   o.alloc_user = f;
   o.n_threads = 1;

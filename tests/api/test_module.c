@@ -300,6 +300,7 @@ static bool load_and_call(const char *file, long n_allocs)
   rush_module *m;
   bool done = false;
   o.alloc = budget_alloc;
+  o.no_cache = true;
   o.free = budget_free;
   o.alloc_user = &b;
   o.n_threads = 1;

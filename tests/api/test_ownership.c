@@ -47,7 +47,7 @@ static void results_outlive_their_module_and_nothing_is_held(void **state)
 {
   (void)state;
   oom_state o = {0};
-  context_options opt = {.allocator = {oom_alloc, oom_free, &o}, .n_threads = 1};
+  context_options opt = {.allocator = {oom_alloc, oom_free, &o}, .n_threads = 1, .no_cache = true};
   rush_context *c = test_context(&opt);
   rush_value results[N_CALLS], one = rush_value_int(1);
   rush_module *m;

@@ -163,6 +163,7 @@ static void any_allocation_may_fail(void **state)
 
   (void)state;
   o.alloc = budget_alloc;
+  o.no_cache = true;
   o.free = budget_free;
   o.alloc_user = &b;
   o.n_threads = 1;

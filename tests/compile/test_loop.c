@@ -747,7 +747,7 @@ static void failing_allocations_leave_nothing(void **state)
   for (int n = 0; n < 40; n++) {
     failing f = {.left = -1};
     context *c = test_context(
-      &(context_options){.allocator = {.alloc = failing_alloc, .free = failing_free, .user = &f}});
+      &(context_options){.allocator = {.alloc = failing_alloc, .free = failing_free, .user = &f}, .no_cache = true});
     call_ctx cx;
     loop_code *code = NULL;
     call_ctx_init(&cx, c, NULL);

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """abi.py CC [--update]: sizes and offsets of the public structs, values of the public enums, and the exported functions, as
 the compiler sees them, are those of abi.txt.  `python3 tests/house/abi.py cc --update` writes it anew: read the difference,
-and say it in CHANGELOG.md; what changes other than at a struct's end changes RUSH_BACKEND_ABI."""
+and say it in CHANGELOG.md; what changes other than at a struct's end changes RUSH_BACKEND_ABI.
+
+Structs that begin with struct_bytes may only grow, and new fields begin behind the recorded end: what an older caller has
+as padding there is not zero.  --update refuses anything else; --break, too, writes that."""
 
 from __future__ import annotations
 
@@ -79,8 +82,41 @@ def seen(cc: list[str]) -> str:
         return subprocess.run([str(out)], check=True, capture_output=True, text=True).stdout
 
 
+def sized_structs(text: str) -> dict[str, tuple[int, dict[str, int]]]:
+    """Of each struct that begins with struct_bytes: its size, and the offsets of its fields."""
+    found: dict[str, tuple[int, dict[str, int]]] = {}
+    for line in text.splitlines():
+        if line.startswith("struct "):
+            _, name, n_bytes = line.split()
+            found[name] = (int(n_bytes), {})
+        elif line.startswith("  "):
+            struct, field, at = re.fullmatch(r"  (\w+)\.(\w+) (\d+)", line).groups()  # type: ignore[union-attr]
+            found[struct][1][field] = int(at)
+    return {name: struct for name, struct in found.items() if struct[1].get("struct_bytes") == 0}
+
+
+def breaks(before: str, now: str) -> list[str]:
+    """What callers that were compiled against `before` would trip over."""
+    new, found = sized_structs(now), []
+    for name, (n_bytes, fields_before) in sized_structs(before).items():
+        if name not in new:
+            found.append(f"{name} is gone")
+            continue
+        found += [f"{name}.{f} has moved" for f, at in fields_before.items() if new[name][1].get(f) != at]
+        found += [
+            f"{name}.{f} lies in what was {name}'s padding: it begins at {at}, and should at {n_bytes}"
+            for f, at in new[name][1].items()
+            if f not in fields_before and at < n_bytes
+        ]
+    return found
+
+
 def main() -> int:
     now = seen(shlex.split(sys.argv[1]))
+    trouble = breaks(RECORDED.read_text(), now)
+    if trouble and "--break" not in sys.argv:
+        print("\n".join(["older callers break:", *trouble]))
+        return 1
     if "--update" in sys.argv:
         RECORDED.write_text(now)
         return 0

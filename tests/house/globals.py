@@ -11,6 +11,9 @@ from typing import Any
 ALLOWED = {
     "default_context",
     "default_lock",  # base/context.c: the default context and its lock
+    "fork_generation",  # base/threads.c: which child of a fork this is
+    "one",  # base/threads.c: repairs locks in such a child
+    "once",
     "features",  # base/cpu.c: what the machine has, read once
     "mine",  # base/memory.c: per thread, its shard of the accounts
     "held",  # base/lock.c: per thread, the locks that it holds

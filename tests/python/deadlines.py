@@ -437,7 +437,7 @@ class ContextOptions(ctypes.Structure):
         ("callback_user", ctypes.c_void_p),
         ("cpu", ctypes.c_int),
         ("no_reuse", ctypes.c_bool),
-        ("later", ctypes.c_char * 256),  # fields that came since: zero is their default
+        ("later", ctypes.c_char * 256),  # where fields that came since begin
     ]
 
 
@@ -479,13 +479,8 @@ class Runner:
         self.context = ctypes.c_void_p()
         self.module = ctypes.c_void_p()
         self.error = Error()
-        status = -1
-        for size in range(ContextOptions.later.offset & ~7, ctypes.sizeof(ContextOptions), 8):
-            options.struct_bytes = size  # the library wants its own
-            status = self.lib.rush_context_create(ctypes.byref(options), ctypes.byref(self.context), ctypes.byref(self.error))
-            if status == OK:
-                break
-        self.check(status)
+        options.struct_bytes = ContextOptions.later.offset & ~7  # fields that came since are zero
+        self.check(self.lib.rush_context_create(ctypes.byref(options), ctypes.byref(self.context), ctypes.byref(self.error)))
         data = archive()
         self.check(
             self.lib.rush_module_load_bytes(

@@ -644,7 +644,7 @@ static void ignore_warning(void *user, const char *text) { (void)user, (void)tex
 static void calls_leave_what_schemas_say(void **state)
 {
   walk w = {.err = RUSH_ERROR_INIT};
-  const context_options opt = {.allocator = {guarded_alloc, guarded_free, &w}, .n_threads = 1, .print = ignore_text,
+  const context_options opt = {.allocator = {guarded_alloc, guarded_free, &w}, .n_threads = 1, .no_cache = true, .print = ignore_text,
                                .warn = ignore_warning};
   tally t = {0};
 

@@ -57,7 +57,7 @@ static inline bool oom_begin(oom_state *o, call_ctx *cx)
   o->countdown = o->at = o->round;
   o->round += o->lasting ? 1 + o->round / 32 : 1; /* of those, more and more are left out: what reports them is alike */
   assert_true(o->round < 1000000); /* something allocates without end */
-  context_options opt = {.allocator = {oom_alloc, oom_free, o}, .n_threads = 1};
+  context_options opt = {.allocator = {oom_alloc, oom_free, o}, .n_threads = 1, .no_cache = true};
   call_ctx_init(cx, test_context(&opt), &o->err);
   o->on = true;
   return true;

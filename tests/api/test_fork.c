@@ -1,0 +1,149 @@
+/* A child of fork() uses what its parent had, whatever the parent's other threads were doing. */
+#include "support/test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rushlight/rushlight.h"
+
+enum { SIDE = 600, SECONDS = 20 };
+
+static const char text[] = "import torch\n"
+                           "def f(x):\n"
+                           "    return torch.tanh(x @ x * 0.01) + x.sum(1)\n"
+                           "def g(x):\n"
+                           "    return torch.sort(x * 2, 1)[0]\n";
+
+static rush_context *context_of(int n_threads)
+{
+  rush_context_options o = RUSH_CONTEXT_OPTIONS_INIT;
+  rush_context *c;
+
+  o.n_threads = n_threads;
+  assert_int_equal(rush_context_create(&o, &c, NULL), RUSH_OK);
+  return c;
+}
+
+static rush_value square(rush_context *c)
+{
+  const int64_t sizes[] = {SIDE, SIDE};
+  rush_value x = rush_value_none();
+
+  if (rush_tensor_create(c, RUSH_FLOAT32, 2, sizes, &x, NULL) == RUSH_OK) {
+    float *data = rush_tensor_data_mut(x.as.tensor);
+    for (int i = 0; i < SIDE * SIDE; i++)
+      data[i] = (float)(i % 97) / 97;
+  }
+  return x;
+}
+
+static bool call_works(rush_module *m, const char *method, rush_value x)
+{
+  rush_value y;
+
+  if (rush_module_call(m, method, &x, 1, &y, NULL) != RUSH_OK)
+    return false;
+  rush_value_release(y);
+  return true;
+}
+
+/* In the child: what was loaded, what is new, more threads, another thread. */
+static bool child_works(rush_context *c, rush_module *m, rush_value x)
+{
+  rush_module *fresh;
+
+  if (!call_works(m, "f", x) || !call_works(m, "g", x))
+    return false;
+  if (rush_module_compile(c, text, strlen(text), NULL, &fresh, NULL) != RUSH_OK)
+    return false;
+  bool ok = call_works(fresh, "f", x);
+  rush_module_release(fresh);
+  rush_context_set_threads(c, 3);
+  ok = ok && call_works(m, "f", x);
+  rush_value alone = square(NULL); /* the default context */
+  ok = ok && alone.tag == RUSH_TAG_TENSOR;
+  rush_value_release(alone);
+  return ok;
+}
+
+/* True when the child ended well in time. */
+static bool in_child(rush_context *c, rush_module *m, rush_value x)
+{
+  int status = 0;
+  const pid_t pid = fork();
+
+  if (pid == 0) {
+    alarm(SECONDS);
+    _exit(child_works(c, m, x) ? 0 : 1);
+  }
+  return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void a_child_works_after_the_pool_was_used(void **state)
+{
+  rush_context *c = context_of(4);
+  rush_module *m;
+  (void)state;
+  assert_int_equal(rush_module_compile(c, text, strlen(text), NULL, &m, NULL), RUSH_OK);
+  rush_value x = square(c);
+  for (int i = 0; i < 3; i++) {
+    assert_true(call_works(m, "f", x));
+    assert_true(in_child(c, m, x));
+  }
+  assert_true(call_works(m, "g", x)); /* the parent goes on */
+  rush_value_release(x);
+  rush_module_release(m);
+  rush_context_release(c);
+}
+
+typedef struct beside {
+  rush_context *c;
+  rush_module *m;
+  rush_value x;
+  atomic_bool done;
+} beside;
+
+static void *call_on(void *arg)
+{
+  beside *b = arg;
+
+  while (!atomic_load(&b->done)) {
+    rush_value y = square(b->c);
+    (void)call_works(b->m, "f", b->x);
+    rush_value_release(y);
+  }
+  return NULL;
+}
+
+static void a_child_works_while_other_threads_call(void **state)
+{
+  beside b = {.c = context_of(3)};
+  pthread_t threads[3];
+  (void)state;
+  assert_int_equal(rush_module_compile(b.c, text, strlen(text), NULL, &b.m, NULL), RUSH_OK);
+  b.x = square(b.c);
+  assert_true(call_works(b.m, "f", b.x));
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, call_on, &b), 0);
+  int n_good = 0;
+  for (int i = 0; i < 12; i++)
+    n_good += in_child(b.c, b.m, b.x);
+  atomic_store(&b.done, true);
+  for (int i = 0; i < 3; i++)
+    pthread_join(threads[i], NULL);
+  rush_value_release(b.x);
+  rush_module_release(b.m);
+  rush_context_release(b.c);
+  assert_int_equal(n_good, 12);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_child_works_after_the_pool_was_used),
+      cmocka_unit_test(a_child_works_while_other_threads_call),
+  };
+  return RUN_TESTS(tests);
+}
