@@ -68,7 +68,7 @@ rush_status graph_pass_register(rush_context *c, const rush_pass_def *def, rush_
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
-  if (def->struct_bytes != sizeof *def)
+  if (def->struct_bytes != sizeof *def && def->struct_bytes != offsetof(rush_pass_def, destroy_user))
     return error_set(err, RUSH_EARGUMENT, "rush_pass_def has %zu bytes here, the caller says %zu", sizeof *def,
                      def->struct_bytes);
   return pass_register(cx.ctx, def, err);
