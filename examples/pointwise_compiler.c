@@ -5,8 +5,9 @@
  *   rushlight run --plugin ./pointwise_compiler.so model.pt 'rand(1024)' 'rand(1024)'
  *
  * The whole of what a compiler needs, as small as it can be: a pass that groups the nodes it supports (aten::mul), an
- * operator that owns the groups, code for the arguments that come, a cache of it, and the interpreter for all it
- * cannot do.  The code is scalar: one element a turn, its values in xmm registers.
+ * operator that owns the groups, code for them, and the interpreter for arguments that the code cannot do.  This code
+ * is good for all sizes, so a group has one; a compiler whose code depends on more keeps a cache by call_spec.  The code takes four elements a turn, its values in xmm registers, then the rest one by one; a result may be
+ * written over an argument that nobody needs any more, and long ones are shared among the context's threads.
  *
  *   for i in N:                     for i in N:
  *     c[i] = a[i] * b[i]              c = a[i] * b[i]
@@ -16,17 +17,15 @@
  *     r[i] = c[i] * d[i]
  *
  * Links nothing of Rushlight: everything comes through the table that rush_plugin is given. */
-#include <pthread.h>
 #include <rushlight/backend.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define OP "pw::CompilationGroup"
 #define MOST_POINTERS 5 /* inputs and results: registers that a function may use freely */
 #define MOST_VALUES 16  /* xmm0 to xmm15 */
-#define SPEC_BYTES 1024
 #define CODE_BYTES 4096
+#define GRAIN 32768 /* elements that a thread takes at least */
 
 static const rush_backend_api *api;
 
@@ -38,66 +37,36 @@ typedef void compiled_fn(void *const *data, int64_t n);
 typedef struct assembler {
   unsigned char *code;
   size_t n, max;
+  int packed; /* four floats an instruction, else one */
 } assembler;
 
-static void put(assembler *a, unsigned byte)
+static void put(assembler *a, const unsigned char *bytes, size_t n)
 {
-  if (a->n < a->max)
-    a->code[a->n] = (unsigned char)byte;
-  a->n++;
+  if (a->n + n <= a->max)
+    memcpy(a->code + a->n, bytes, n);
+  a->n += n;
 }
+#define PUT(a, ...) put(a, (const unsigned char[]){__VA_ARGS__}, sizeof(const unsigned char[]){__VA_ARGS__})
 
 /* Registers by number: 0 rax, 1 rcx, 2 rdx, 6 rsi, 7 rdi, 8 to 15 r8 to r15; xmm0 to xmm15. */
-static unsigned rex(int w, int reg, int index, int base)
-{
-  return 0x40u | (unsigned)w << 3 | (unsigned)(reg >> 3) << 2 | (unsigned)(index >> 3) << 1 | (unsigned)(base >> 3);
-}
-static unsigned modrm(int mod, int reg, int rm) { return (unsigned)(mod << 6 | (reg & 7) << 3 | (rm & 7)); }
+static unsigned char rex(int w, int reg, int base) { return (unsigned char)(0x40 | w << 3 | reg >> 3 << 2 | base >> 3); }
+static unsigned char modrm(int mod, int reg, int rm) { return (unsigned char)(mod << 6 | (reg & 7) << 3 | (rm & 7)); }
 
-/* mov reg, [rdi + 8 * i] */
-static void load_pointer(assembler *a, int reg, int i)
+/* movups or movss between xmm and [base + 4 * rcx]: opcode 0x10 loads, 0x11 stores. */
+static void move_elements(assembler *a, unsigned char opcode, int xmm, int base)
 {
-  put(a, rex(1, reg, 0, 7));
-  put(a, 0x8b);
-  put(a, modrm(1, reg, 7));
-  put(a, (unsigned)(8 * i));
+  if (!a->packed)
+    PUT(a, 0xf3);
+  PUT(a, rex(0, xmm, base), 0x0f, opcode, modrm(1, xmm, 4), modrm(2, 1, base), 0);
 }
 
-/* movss between xmm and [base + 4 * rcx]: opcode 0x10 loads, 0x11 stores. */
-static void move_element(assembler *a, unsigned opcode, int xmm, int base)
+/* movaps to, from; mulps or mulss to, by */
+static void multiply(assembler *a, int to, int from, int by)
 {
-  put(a, 0xf3);
-  put(a, rex(0, xmm, 1, base));
-  put(a, 0x0f);
-  put(a, opcode);
-  put(a, modrm(1, xmm, 4));
-  put(a, (unsigned)(2 << 6 | 1 << 3 | (base & 7)));
-  put(a, 0); /* displacement: some bases need one */
-}
-
-/* movaps to, from */
-static void copy(assembler *a, int to, int from)
-{
-  put(a, rex(0, to, 0, from));
-  put(a, 0x0f);
-  put(a, 0x28);
-  put(a, modrm(3, to, from));
-}
-
-/* mulss to, by */
-static void multiply(assembler *a, int to, int by)
-{
-  put(a, 0xf3);
-  put(a, rex(0, to, 0, by));
-  put(a, 0x0f);
-  put(a, 0x59);
-  put(a, modrm(3, to, by));
-}
-
-static void put_int32(assembler *a, int32_t v)
-{
-  for (int i = 0; i < 4; i++)
-    put(a, (uint32_t)v >> 8 * i & 0xff);
+  PUT(a, rex(0, to, from), 0x0f, 0x28, modrm(3, to, from));
+  if (!a->packed)
+    PUT(a, 0xf3);
+  PUT(a, rex(0, to, by), 0x0f, 0x59, modrm(3, to, by));
 }
 
 /* -- From a graph to code ------------------------------------------------------------------------------ */
@@ -117,183 +86,172 @@ static int find(const values *v, const rush_graph_value *value)
 
 static int add(values *v, const rush_graph_value *value)
 {
-  if (v->n == MOST_VALUES)
-    return -1;
-  v->ids[v->n] = api->value_id(value);
-  return v->n++;
+  if (v->n < MOST_VALUES)
+    v->ids[v->n] = api->value_id(value);
+  return v->n < MOST_VALUES ? v->n++ : -1;
 }
 
-static int emit_node(assembler *a, values *v, const rush_node *n)
-{
-  int x = find(v, api->node_input(n, 0)), y = find(v, api->node_input(n, 1)), to = add(v, api->node_output(n, 0));
+static const int pointers[MOST_POINTERS] = {0, 2, 8, 9, 10}; /* rax rdx r8 r9 r10 */
 
-  if (x < 0 || y < 0 || to < 0)
-    return -1;
-  copy(a, to, x);
-  multiply(a, to, y);
-  return 0;
-}
-
-/* False: too many values for the registers. */
-static int emit(assembler *a, const rush_block *b)
+/* The body for the elements at rcx.  0: too many values for the registers. */
+static int emit_body(assembler *a, const rush_block *b)
 {
-  static const int pointers[MOST_POINTERS] = {0, 2, 8, 9, 10}; /* rax rdx r8 r9 r10 */
   int n_inputs = (int)api->block_n_inputs(b), n_results = (int)api->block_n_outputs(b);
   values v = {.n = 0};
 
-  if (n_inputs + n_results > MOST_POINTERS)
-    return 0;
-  for (int i = 0; i < n_inputs + n_results; i++)
-    load_pointer(a, pointers[i], i);
-  put(a, 0x31), put(a, 0xc9); /* xor ecx, ecx: the element */
-  size_t loop = a->n;
-
   for (int i = 0; i < n_inputs; i++)
-    move_element(a, 0x10, add(&v, api->block_input(b, (size_t)i)), pointers[i]);
-  for (const rush_node *n = api->block_first(b); n; n = api->node_next(n))
-    if (emit_node(a, &v, n) < 0)
-      return 0;
-  for (int i = 0; i < n_results; i++) {
-    int xmm = find(&v, api->block_output(b, (size_t)i));
+    move_elements(a, 0x10, add(&v, api->block_input(b, (size_t)i)), pointers[i]);
+  for (const rush_node *n = api->block_first(b); n; n = api->node_next(n)) {
+    int x = find(&v, api->node_input(n, 0)), y = find(&v, api->node_input(n, 1)), to = add(&v, api->node_output(n, 0));
 
-    if (xmm < 0)
+    if (x < 0 || y < 0 || to < 0)
       return 0;
-    move_element(a, 0x11, xmm, pointers[n_inputs + i]);
+    multiply(a, to, x, y);
   }
-  put(a, 0x48), put(a, 0xff), put(a, 0xc1); /* inc rcx */
-  put(a, 0x48), put(a, 0x39), put(a, 0xf1); /* cmp rcx, rsi */
-  put(a, 0x0f), put(a, 0x82);               /* jb loop */
-  put_int32(a, (int32_t)((ptrdiff_t)loop - (ptrdiff_t)a->n - 4));
-  put(a, 0xc3); /* ret */
-  return a->n <= a->max;
-}
-
-/* -- One group: its codes, by what their arguments were -------------------------------------------------- */
-
-typedef struct compiled { /* never changes once it is listed */
-  unsigned char spec[SPEC_BYTES];
-  size_t n_spec;
-  compiled_fn *fn; /* NULL: the interpreter does these arguments */
-  struct compiled *next;
-} compiled;
-
-typedef struct group {
-  const rush_block *graph;
-  pthread_mutex_t lock;
-  compiled *cache;
-} group;
-
-/* float32, one size, elements in a row: what the code is made for. */
-static int is_supported(rush_call *call)
-{
-  rush_tensor *first = api->call_arg(call, 0).as.tensor;
-  int n_dims = api->tensor_n_dims(first);
-
-  for (size_t i = 0; i < api->call_n_args(call); i++) {
-    rush_value v = api->call_arg(call, i);
-    rush_tensor *t = v.as.tensor;
-    int64_t next = 1;
-
-    if (v.tag != RUSH_TAG_TENSOR || api->tensor_dtype(t) != RUSH_FLOAT32 || api->tensor_n_dims(t) != n_dims)
-      return 0;
-    for (int d = n_dims - 1; d >= 0; next *= api->tensor_sizes(t)[d--])
-      if (api->tensor_sizes(t)[d] != api->tensor_sizes(first)[d] || api->tensor_strides(t)[d] != next)
-        return 0;
-  }
+  for (int i = 0; i < n_results; i++)
+    move_elements(a, 0x11, find(&v, api->block_output(b, (size_t)i)), pointers[n_inputs + i]);
   return 1;
 }
 
-static compiled_fn *compile(const group *g)
+/* while (rcx + step <= rsi) { body; rcx += step; } */
+static int emit_loop(assembler *a, const rush_block *b, unsigned char step)
 {
-#if defined(__x86_64__)
-  void *memory = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  assembler a = {memory, 0, CODE_BYTES};
-  compiled_fn *fn = NULL;
+  size_t top = a->n, leave;
 
-  if (memory == MAP_FAILED)
-    return NULL;
-  if (emit(&a, g->graph) && mprotect(memory, CODE_BYTES, PROT_READ | PROT_EXEC) == 0)
-    memcpy(&fn, &memory, sizeof fn);
-  else
-    munmap(memory, CODE_BYTES);
-  return fn;
-#else
-  (void)g;
-  return NULL;
-#endif
+  PUT(a, 0x4c, 0x8d, 0x59, step); /* lea r11, [rcx + step] */
+  PUT(a, 0x49, 0x39, 0xf3);       /* cmp r11, rsi */
+  PUT(a, 0x0f, 0x8f, 0, 0, 0, 0); /* jg behind the loop */
+  leave = a->n;
+  a->packed = step == 4;
+  if (!emit_body(a, b))
+    return 0;
+  PUT(a, 0x48, 0x83, 0xc1, step); /* add rcx, step */
+  int32_t back = (int32_t)((ptrdiff_t)top - (ptrdiff_t)a->n - 5), out;
+
+  PUT(a, 0xe9); /* jmp top */
+  put(a, (const unsigned char *)&back, 4);
+  out = (int32_t)(a->n - leave);
+  if (a->n <= a->max)
+    memcpy(a->code + leave - 4, &out, 4);
+  return 1;
 }
 
-/* Under the group's lock. */
-static compiled *find_or_compile(rush_call *call, group *g, const unsigned char *spec, size_t n)
+static int emit(assembler *a, const rush_block *b)
 {
-  for (compiled *c = g->cache; c; c = c->next)
-    if (c->n_spec == n && memcmp(c->spec, spec, n) == 0)
-      return c;
-  compiled *c = calloc(1, sizeof *c);
+  int n = (int)(api->block_n_inputs(b) + api->block_n_outputs(b));
 
-  if (!c)
-    return NULL;
-  memcpy(c->spec, spec, n);
-  c->n_spec = n;
-  c->fn = is_supported(call) ? compile(g) : NULL;
-  c->next = g->cache;
-  g->cache = c;
-  return c;
+  if (n > MOST_POINTERS)
+    return 0;
+  for (int i = 0; i < n; i++)
+    PUT(a, rex(1, pointers[i], 7), 0x8b, modrm(1, pointers[i], 7), (unsigned char)(8 * i)); /* mov reg, [rdi + 8 * i] */
+  PUT(a, 0x31, 0xc9); /* xor ecx, ecx: the element */
+  if (!emit_loop(a, b, 4) || !emit_loop(a, b, 1))
+    return 0;
+  PUT(a, 0xc3); /* ret */
+  return a->n <= a->max;
+}
+
+/* -- Calls ------------------------------------------------------------------------------------------------- */
+
+typedef struct group {
+  rush_context *context;
+  compiled_fn *fn; /* NULL: the interpreter does it */
+  void *memory;
+} group;
+
+/* float32, one size, elements in a row: what the code is made for. */
+static int is_supported(const rush_value *args, size_t n)
+{
+  rush_tensor_facts first, t;
+
+  for (size_t i = 0; i < n; i++) {
+    if (args[i].tag != RUSH_TAG_TENSOR || !args[i].as.tensor)
+      return 0;
+    api->tensor_facts(args[i].as.tensor, &t);
+    if (i == 0)
+      first = t;
+    if (t.dtype != RUSH_FLOAT32 || !(t.flags & RUSH_TENSOR_IS_CONTIGUOUS) || t.n_dims != first.n_dims ||
+        memcmp(t.sizes, first.sizes, sizeof *t.sizes * (size_t)t.n_dims) != 0)
+      return 0;
+  }
+  return n > 0;
+}
+
+typedef struct piece {
+  compiled_fn *fn;
+  int n_pointers;
+  float *data[MOST_POINTERS];
+} piece;
+
+static void run_piece(void *arg, int64_t begin, int64_t end)
+{
+  const piece *p = arg;
+  void *at[MOST_POINTERS];
+
+  for (int i = 0; i < p->n_pointers; i++)
+    at[i] = p->data[i] + begin;
+  p->fn(at, end - begin);
 }
 
 static rush_status run_compiled(rush_call *call, compiled_fn *fn)
 {
-  rush_tensor *like = api->call_arg(call, 0).as.tensor;
-  size_t n_args = api->call_n_args(call);
-  void *data[MOST_POINTERS];
+  size_t n_args, n_results = api->call_n_results(call);
+  const rush_value *args = api->call_args(call, &n_args);
+  piece p = {.fn = fn, .n_pointers = (int)(n_args + n_results)};
+  rush_tensor_facts t;
 
   for (size_t i = 0; i < n_args; i++) {
-    const void *elements = api->tensor_data(api->call_arg(call, i).as.tensor);
-
-    memcpy(&data[i], &elements, sizeof elements); /* read only */
+    api->tensor_facts(args[i].as.tensor, &t);
+    memcpy(&p.data[i], &t.data, sizeof t.data); /* read only */
   }
-  for (size_t i = 0; i < api->call_n_results(call); i++) {
-    rush_value y;
-    rush_status st = api->call_create(call, RUSH_FLOAT32, api->tensor_n_dims(like), api->tensor_sizes(like), &y);
+  for (size_t i = 0; i < n_results; i++) {
+    rush_result y = {.dtype = RUSH_FLOAT32, .n_dims = t.n_dims, .sizes = t.sizes, .may_reuse = true};
+    rush_status st = api->call_make_result(call, i, &y);
 
     if (st != RUSH_OK)
       return st;
-    data[n_args + i] = api->tensor_data_mut(y.as.tensor);
-    api->call_return_steal(call, i, y);
+    p.data[n_args + i] = y.data;
   }
-  if (api->tensor_n_elems(like) > 0)
-    fn(data, api->tensor_n_elems(like));
-  return RUSH_OK;
+  return api->call_parallel(call, t.n_elems, GRAIN, run_piece, &p);
 }
 
 static rush_status run(rush_call *call)
 {
-  unsigned char spec[SPEC_BYTES];
   group *g = api->call_state(call);
-  size_t n = api->call_spec(call, spec, sizeof spec);
-  compiled *c = NULL;
+  size_t n_args;
+  const rush_value *args = api->call_args(call, &n_args);
 
   if (!g)
     return api->call_fail(call, NULL, OP " is called by compiled programs only");
-  if (n <= sizeof spec) {
-    pthread_mutex_lock(&g->lock);
-    c = find_or_compile(call, g, spec, n);
-    pthread_mutex_unlock(&g->lock);
-  }
-  return c && c->fn ? run_compiled(call, c->fn) : api->call_run_group(call);
+  return g->fn && is_supported(args, n_args) ? run_compiled(call, g->fn) : api->call_run_group(call);
 }
 
 /* -- Registering ----------------------------------------------------------------------------------------- */
 
+static void compile(group *g, const rush_block *graph)
+{
+#if defined(__x86_64__)
+  g->memory = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assembler a = {g->memory, 0, CODE_BYTES, 0};
+
+  if (g->memory == MAP_FAILED)
+    g->memory = NULL;
+  else if (emit(&a, graph) && mprotect(g->memory, CODE_BYTES, PROT_READ | PROT_EXEC) == 0)
+    memcpy(&g->fn, &g->memory, sizeof g->fn);
+#else
+  (void)g, (void)graph;
+#endif
+}
+
 static rush_status prepare(rush_context *c, const rush_node *node, void *user, void **state, rush_error *err)
 {
-  group *g = calloc(1, sizeof *g);
+  group *g = api->memory_alloc(c, sizeof *g);
 
-  (void)c, (void)user, (void)err;
+  (void)user;
   if (!g)
-    return RUSH_ENOMEM;
-  g->graph = api->node_block(node, 0);
-  pthread_mutex_init(&g->lock, NULL);
+    return api->error_set(err, RUSH_ENOMEM, NULL, "no memory for a group");
+  g->context = c;
+  compile(g, api->node_block(node, 0));
   *state = g;
   return RUSH_OK;
 }
@@ -303,25 +261,16 @@ static void destroy(void *state, void *user)
   group *g = state;
 
   (void)user;
-  for (compiled *c = g->cache, *next; c; c = next) {
-    void *memory;
-
-    next = c->next;
-    memcpy(&memory, &c->fn, sizeof memory);
-    if (memory)
-      munmap(memory, CODE_BYTES);
-    free(c);
-  }
-  pthread_mutex_destroy(&g->lock);
-  free(g);
+  if (g->memory)
+    munmap(g->memory, CODE_BYTES);
+  api->memory_free(g->context, g, sizeof *g);
 }
 
 static const char *refuse(const rush_node *n, void *user)
 {
   (void)user;
-  if (strcmp(api->node_kind(n), "aten::mul") != 0 || strcmp(api->node_overload(n), "Tensor") != 0)
-    return "this compiler knows aten::mul of tensors only";
-  return NULL;
+  return strcmp(api->node_kind(n), "aten::mul") == 0 && strcmp(api->node_overload(n), "Tensor") == 0
+             ? NULL : "this compiler knows aten::mul of tensors only";
 }
 
 static rush_status group_nodes(rush_pass *pass, void *user)

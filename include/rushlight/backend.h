@@ -39,8 +39,14 @@
  * Functions that change check what they are given (RUSH_EARGUMENT) and then do it all or not at all; whether the whole
  * still makes sense says graph_lint.  One thread at a time works on a graph; different graphs are independent.
  *
- * Words of ownership (new, borrowed, steals): rushlight.h.  Version: `struct_bytes` grows at the end only;
- * RUSH_BACKEND_ABI changes when something else does. */
+ * Errors.  A function here that fails has set the error that it was given: call_error in a kernel, pass_error in a pass, the
+ * parameter `err` elsewhere (each may be NULL: nobody is interested).  Whoever goes on after a failure clears it, or returns
+ * RUSH_OK, which does.  A callback that returns a failure has an error set (call_fail, pass_fail, error_set), or gets one
+ * that names it.
+ *
+ * Words of ownership (new, borrowed, steals): rushlight.h.  Version: the table grows at the end only; RUSH_BACKEND_ABI
+ * changes when something else does.  A plug-in says how much of the table it was built with (RUSH_PLUGIN_DECLARE), and a
+ * library that has less refuses it; a program that links an older library looks itself (RUSH_BACKEND_HAS). */
 #ifndef RUSHLIGHT_BACKEND_H
 #define RUSHLIGHT_BACKEND_H
 
@@ -80,6 +86,55 @@ typedef enum rush_alias_kind {
   RUSH_ALIAS_PURE          /* it neither writes nor shares; the schema must not say otherwise */
 } rush_alias_kind;
 
+/* What a tensor is, read with one call (tensor_facts).  Pointers are borrowed from the tensor. */
+typedef struct rush_tensor_facts {
+  const int64_t *sizes, *strides; /* n_dims each; strides in elements */
+  const void *data;               /* of the first element; NULL: it has none.  To write: tensor_data_mut */
+  int64_t n_elems;
+  int32_t n_dims;
+  int32_t dtype;  /* rush_dtype */
+  uint32_t flags; /* RUSH_TENSOR_* */
+} rush_tensor_facts;
+enum {
+  RUSH_TENSOR_IS_CONTIGUOUS = 1,
+  RUSH_TENSOR_IS_DENSE = 2, /* its elements fill one stretch of memory, in some order of the dimensions */
+  RUSH_TENSOR_NEEDS_GRAD = 4,
+  RUSH_TENSOR_HAS_NO_DATA = 8 /* of the device meta */
+};
+
+/* A result that call_make_result makes. */
+typedef struct rush_result {
+  rush_dtype dtype;
+  int32_t n_dims;
+  const int64_t *sizes, *strides; /* strides of a dense tensor (RUSH_TENSOR_IS_DENSE); NULL: contiguous */
+  /* It may be in the memory of an argument of the same dtype and sizes that nobody sees after this call.  The kernel then reads element
+   * k of all arguments before it writes element k, and does not leave the call to the interpreter any more. */
+  bool may_reuse;
+  /* Set by the call. */
+  bool reused;
+  rush_tensor *tensor; /* borrowed from the call */
+  void *data;          /* to write to; uninitialised */
+} rush_result;
+
+/* What a dtype is. */
+enum {
+  RUSH_DTYPE_IS_FLOAT = 1,
+  RUSH_DTYPE_IS_COMPLEX = 2,
+  RUSH_DTYPE_IS_INTEGER = 4, /* without bool */
+  RUSH_DTYPE_IS_SIGNED = 8,
+  RUSH_DTYPE_IS_QUANTIZED = 16
+};
+
+/* What kernels and passes may want to know of a context.  Set struct_bytes before the call; it says afterwards how much was
+ * filled. */
+typedef struct rush_context_facts {
+  size_t struct_bytes;
+  int32_t n_threads; /* that call_parallel uses, the caller's among them */
+  rush_executor executor;
+  bool no_reuse;     /* call_make_result reuses nothing */
+  size_t limit_bytes; /* of memory; 0: none */
+} rush_context_facts;
+
 /* A gradient: a formula in TorchScript for one or several arguments, compiled at first use. */
 typedef struct rush_gradient_def {
   const char *inputs;  /* the arguments, with spaces between: "x", "a b" */
@@ -112,7 +167,7 @@ typedef struct rush_op_def {
   const char *schema;  /* "example::scale(Tensor x, float k=2.0) -> Tensor"; copied.  An operator that owns
                         * groups takes and gives anything: "pw::CompilationGroup(...) -> ..." */
   rush_kernel *kernel;
-  void *user;          /* call_user; must live as long as the context */
+  void *user;          /* call_user; lives as long as the context */
   /* The rest may be NULL. */
   /* Once for each node of this operator in compiled code: *state is what call_state gives to its kernel.
    * The node and its subgraph live until `destroy`. */
@@ -126,6 +181,7 @@ typedef struct rush_op_def {
   const rush_gradient_def *gradients; /* copied */
   size_t n_gradients;
   rush_shape_fn *shape_fn; /* in the place of `shape`: a function that computes them; gets `user` */
+  void (*destroy_user)(void *user); /* once, when the context ends; not after a registration that failed */
 } rush_op_def;
 
 typedef struct rush_pass_def {
@@ -139,6 +195,7 @@ typedef struct rush_pass_def {
    * else than the function, is an error that names the pass. */
   rush_status (*run)(rush_pass *pass, void *user);
   void *user;
+  void (*destroy_user)(void *user); /* as in rush_op_def; of a user that both have, one destroys it */
 } rush_pass_def;
 
 typedef struct rush_group_def {
@@ -418,7 +475,87 @@ typedef struct rush_backend_api {
   rush_status (*shape_result)(rush_shape *q, size_t result, rush_dtype dtype, int n_dims, const rush_size *const *sizes);
   /* Fail as call_fail does. */
   rush_status (*shape_fail)(rush_shape *q, const char *type, const char *fmt, ...) RUSH_PRINTF(3, 4);
+
+  /* -- Errors -- */
+
+  rush_error *(*call_error)(const rush_call *call); /* borrowed, may be NULL: what functions with `err` get in a kernel */
+  rush_error *(*pass_error)(const rush_pass *pass);
+  /* type: a static string, NULL: that of the status.  The text is printf's.  Returns the status. */
+  rush_status (*error_set)(rush_error *err, rush_status status, const char *type, const char *fmt, ...) RUSH_PRINTF(4, 5);
+  void (*error_clear)(rush_error *err);
+  rush_status (*pass_fail)(rush_pass *pass, const char *type, const char *fmt, ...) RUSH_PRINTF(3, 4); /* as call_fail */
+
+  /* -- Values: as the functions of rushlight.h; none, bools, ints and floats are made by its inline ones -- */
+
+  rush_value (*value_retain)(rush_value v);
+  const char *(*value_string)(rush_value v, size_t *n_bytes);
+  void (*value_complex)(rush_value v, double *re, double *im);
+  size_t (*value_len)(rush_value v);                     /* of lists, tuples, dicts */
+  rush_value (*value_item)(rush_value v, size_t i);      /* borrowed */
+  void (*value_entry)(rush_value v, size_t i, rush_value *key, rush_value *value); /* of a dict; borrowed */
+  const char *(*value_field)(rush_value v, size_t i);    /* of a NamedTuple, or NULL */
+  const char *(*value_class)(rush_value v);              /* of objects and enums */
+  const char *(*value_member)(rush_value v, rush_value *value); /* of an enum: its name */
+  /* "cpu" is 0, "cuda" 1 ...; index -1: none.  False: v is no device. */
+  bool (*value_device)(rush_value v, int *kind, int *index);
+  bool (*value_generator)(rush_value v, void *state);    /* RUSH_GENERATOR_STATE_BYTES; false: v is none */
+  size_t (*object_n_attrs)(rush_value v);
+  const char *(*object_attr_name)(rush_value v, size_t i);
+  rush_value (*object_attr)(rush_value v, const char *name); /* borrowed */
+  rush_status (*object_set_attr)(rush_context *c, rush_value v, const char *name, rush_value to, rush_error *err);
+  rush_status (*object_call)(rush_context *c, rush_value v, const char *method, const rush_value *args, size_t n_args,
+                             const rush_named_value *named, size_t n_named, const rush_call_options *options, rush_value *result,
+                             rush_error *err);
+  rush_status (*value_text)(rush_context *c, rush_value v, bool repr, char **out, rush_error *err); /* out: text_free */
+  void (*text_free)(rush_context *c, char *text); /* what `char **out` gave, here and in the functions above */
+  /* Making: *out is new; items are retained. */
+  rush_status (*string_create)(rush_context *c, const char *utf8, size_t n_bytes, rush_value *out, rush_error *err);
+  rush_status (*complex_create)(rush_context *c, double re, double im, rush_value *out, rush_error *err);
+  rush_status (*list_create)(rush_context *c, const rush_value *items, size_t n, rush_value *out, rush_error *err);
+  rush_status (*tuple_create)(rush_context *c, const rush_value *items, size_t n, rush_value *out, rush_error *err);
+  rush_status (*dict_create)(rush_context *c, const rush_value *keys, const rush_value *values, size_t n, rush_value *out,
+                             rush_error *err);
+  rush_value (*device_make)(int kind, int index);
+  rush_status (*generator_create)(rush_context *c, const void *state, size_t n_bytes, rush_value *out, rush_error *err);
+  rush_status (*tensor_create)(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes, rush_value *out,
+                               rush_error *err);
+  rush_status (*tensor_wrap)(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes, const int64_t *strides,
+                             void *data, void (*deleter)(void *user, void *data), void *user, rush_value *out, rush_error *err);
+
+  /* -- Facts -- */
+
+  void (*tensor_facts)(const rush_tensor *t, rush_tensor_facts *out);
+  const char *(*dtype_name)(rush_dtype dtype); /* static; NULL: no dtype */
+  size_t (*dtype_bytes)(rush_dtype dtype);     /* of an element; 0: no dtype */
+  uint32_t (*dtype_flags)(rush_dtype dtype);   /* RUSH_DTYPE_* */
+  /* torch.promote_types; false: there is none. */
+  bool (*dtype_promote)(rush_dtype a, rush_dtype b, rush_dtype *out);
+  void (*context_facts)(rush_context *c, rush_context_facts *out);
+  /* The instruction set in use, never RUSH_CPU_NATIVE.  It may change between calls. */
+  rush_cpu (*context_cpu)(rush_context *c);
+  void (*context_warn)(rush_context *c, const char *text); /* as torch's warnings: the context's callback */
+
+  /* -- Memory: the context's, which counts it, with its limit.  16-byte aligned; the freer says the size. -- */
+
+  void *(*memory_alloc)(rush_context *c, size_t n_bytes); /* zeroed; NULL: no memory, or over the limit */
+  void (*memory_free)(rush_context *c, void *p, size_t n_bytes); /* p NULL: nothing */
+  /* The error of a kernel whose memory_alloc returned NULL: out of memory, or which limit. */
+  rush_status (*call_no_memory)(rush_call *call);
+
+  /* -- Inside a kernel, besides -- */
+
+  const rush_value *(*call_args)(const rush_call *call, size_t *n); /* all in a row; borrowed */
+  /* Make result i and give it, in one step. */
+  rush_status (*call_make_result)(rush_call *call, size_t i, rush_result *r);
+  /* fn(arg, begin, end) over [0, n) in pieces of at least `grain`, on the context's threads.  fn may use no function of this
+   * table.  A failure: the deadline passed or the call was cancelled, and pieces may be missing. */
+  rush_status (*call_parallel)(rush_call *call, int64_t n, int64_t grain, void (*fn)(void *arg, int64_t begin, int64_t end),
+                               void *arg);
 } rush_backend_api;
+
+/* Does the library whose table this is have the function? */
+#define RUSH_BACKEND_HAS(api, function) \
+  ((api)->struct_bytes >= offsetof(rush_backend_api, function) + sizeof((api)->function))
 
 /* Static; NULL when this library does not have that version. */
 RUSH_API const rush_backend_api *rush_backend(uint32_t abi);
@@ -427,15 +564,22 @@ RUSH_API const rush_backend_api *rush_backend(uint32_t abi);
 typedef rush_status rush_plugin_fn(const rush_backend_api *api, rush_context *c, rush_error *err);
 #define RUSH_PLUGIN_SYMBOL "rush_plugin"
 #define RUSH_PLUGIN_ABI_SYMBOL "rush_plugin_abi"
+#define RUSH_PLUGIN_BYTES_SYMBOL "rush_plugin_table_bytes"
 #if defined(__GNUC__) || defined(__clang__)
 #define RUSH_PLUGIN_EXPORT __attribute__((visibility("default")))
 #else
 #define RUSH_PLUGIN_EXPORT
 #endif
-/* Once in a plug-in: which version of this header it was built with. */
-#define RUSH_PLUGIN_DECLARE                                 \
-  RUSH_PLUGIN_EXPORT extern const uint32_t rush_plugin_abi; \
-  const uint32_t rush_plugin_abi = RUSH_BACKEND_ABI
+/* Once in a plug-in: which version of this header it was built with, and how much of the table.  A library that has less
+ * refuses it.  RUSH_PLUGIN_DECLARE_UP_TO(function): it calls nothing behind that function, or looks (RUSH_BACKEND_HAS). */
+#define RUSH_PLUGIN_DECLARE RUSH_PLUGIN_DECLARE_BYTES(sizeof(rush_backend_api))
+#define RUSH_PLUGIN_DECLARE_UP_TO(function) \
+  RUSH_PLUGIN_DECLARE_BYTES(offsetof(rush_backend_api, function) + sizeof(((rush_backend_api *)0)->function))
+#define RUSH_PLUGIN_DECLARE_BYTES(n_bytes)                          \
+  RUSH_PLUGIN_EXPORT extern const uint32_t rush_plugin_abi;         \
+  RUSH_PLUGIN_EXPORT extern const uint32_t rush_plugin_table_bytes; \
+  const uint32_t rush_plugin_abi = RUSH_BACKEND_ABI;                \
+  const uint32_t rush_plugin_table_bytes = (uint32_t)(n_bytes)
 
 #ifdef __cplusplus
 }

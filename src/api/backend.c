@@ -4,7 +4,9 @@
 #include "api/api_int.h"
 #include "api/backend_int.h"
 #include "api/ir_int.h"
+#include "base/threads.h"
 #include "ops/shape.h"
+#include "passes/passes.h"
 
 static rush_status register_op(rush_context *c, const rush_op_def *def, rush_error *err)
 {
@@ -27,10 +29,10 @@ static rush_value get_arg(const rush_call *call, size_t i)
 static void give(rush_call *call, size_t i, rush_value v)
 {
   if (i >= call->n_results) {
-    rush_value_release(v);
+    value_release(v);
     return;
   }
-  rush_value_release(call->results[i]);
+  value_release(call->results[i]);
   call->results[i] = v;
 }
 
@@ -58,7 +60,11 @@ static rush_status poll_call(rush_call *call) { return call_poll(call->cx); }
 
 static rush_status create(rush_call *call, rush_dtype dtype, int n_dims, const int64_t *sizes, rush_value *out)
 {
-  return rush_tensor_create(call->cx->ctx, dtype, n_dims, sizes, out, call->cx->err);
+  rush_tensor *t;
+
+  TRY(tensor_new(call->cx, (int)dtype, n_dims, sizes, &t));
+  *out = value_tensor_steal(t);
+  return RUSH_OK;
 }
 
 static rush_status contiguous(rush_call *call, rush_tensor *t, rush_value *out)
@@ -84,6 +90,74 @@ static rush_status call_other(rush_call *call, const char *name, const rush_valu
   while (n > 0)
     rush_value_release(results[--n]);
   return error_set(call->cx->err, RUSH_EARGUMENT, "%s does not give one result", name);
+}
+
+static rush_error *get_error(const rush_call *call) { return call->cx->err; }
+static rush_error *get_pass_error(const rush_pass *pass) { return pass->s->cx->err; }
+
+static rush_status set_error(rush_error *err, rush_status status, const char *type, const char *fmt, ...)
+{
+  va_list ap;
+
+  va_start(ap, fmt);
+  rush_status st = error_set_va(err, status, type, fmt, ap);
+  va_end(ap);
+  return st;
+}
+
+static rush_status fail_pass(rush_pass *pass, const char *type, const char *fmt, ...)
+{
+  va_list ap;
+
+  va_start(ap, fmt);
+  error_set_va(pass->s->cx->err, RUSH_ERAISED, type ? type : "RuntimeError", fmt, ap);
+  va_end(ap);
+  return RUSH_ERAISED;
+}
+
+static rush_status no_memory(rush_call *call) { return call_nomem(call->cx); }
+static const rush_value *get_args(const rush_call *call, size_t *n)
+{
+  *n = call->n_args;
+  return call->args;
+}
+
+/* The first argument's buffer that dies with the call.  One that was taken is referenced twice, so it is not taken again. */
+static rush_tensor *dying_buffer(rush_call *call, const rush_result *r)
+{
+  rush_tensor *t = NULL;
+
+  for (uint32_t i = 0; !t && i < call->n_args && i < 64 && call->last_use >> i; i++)
+    t = call_take_buffer(call, i, (int)r->dtype, r->n_dims, r->sizes);
+  return t;
+}
+
+static rush_status make_result(rush_call *call, size_t i, rush_result *r)
+{
+  if (i >= call->n_results)
+    return error_set(call->cx->err, RUSH_EARGUMENT, "%s has no result %zu", call->op->schema->name, i);
+  rush_tensor *t = r->may_reuse && !r->strides ? dying_buffer(call, r) : NULL;
+
+  r->reused = t != NULL;
+  if (!t && !r->strides) {
+    TRY(tensor_new(call->cx, (int)r->dtype, r->n_dims, r->sizes, &t));
+  } else if (!t) {
+    TRY(tensor_new_strided(call->cx, (int)r->dtype, r->n_dims, r->sizes, r->strides, &t));
+    if (!tensor_is_dense(t)) {
+      tensor_release(t);
+      return error_set(call->cx->err, RUSH_EARGUMENT, "the strides leave gaps in memory, or elements share it");
+    }
+  }
+  r->tensor = t;
+  r->data = tensor_data_mut(t);
+  value_release(call->results[i]);
+  call_return_steal(call, (uint32_t)i, t);
+  return RUSH_OK;
+}
+
+static rush_status parallel(rush_call *call, int64_t n, int64_t grain, void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
+{
+  return parallel_for(call->cx, n, grain > 0 ? grain : 1, fn, arg);
 }
 
 static const rush_backend_api functions = {
@@ -148,6 +222,52 @@ static const rush_backend_api functions = {
     .size_holds = shape_ask_holds,
     .shape_result = shape_ask_give,
     .shape_fail = fail_shape,
+    .call_error = get_error,
+    .pass_error = get_pass_error,
+    .error_set = set_error,
+    .error_clear = rush_error_clear,
+    .pass_fail = fail_pass,
+    .value_retain = rush_value_retain,
+    .value_string = rush_value_string,
+    .value_complex = rush_value_complex,
+    .value_len = rush_value_len,
+    .value_item = rush_value_item,
+    .value_entry = rush_value_entry,
+    .value_field = rush_value_field,
+    .value_class = rush_value_class,
+    .value_member = rush_enum_name,
+    .value_device = facts_device,
+    .value_generator = rush_generator_value_state,
+    .object_n_attrs = rush_object_n_attrs,
+    .object_attr_name = rush_object_attr_name,
+    .object_attr = rush_object_attr,
+    .object_set_attr = rush_object_set_attr,
+    .object_call = rush_object_call,
+    .value_text = rush_value_to_text,
+    .text_free = rush_free_text,
+    .string_create = rush_string_create,
+    .complex_create = rush_complex_create,
+    .list_create = rush_list_create,
+    .tuple_create = rush_tuple_create,
+    .dict_create = rush_dict_create,
+    .device_make = facts_make_device,
+    .generator_create = rush_generator_create,
+    .tensor_create = rush_tensor_create,
+    .tensor_wrap = rush_tensor_wrap,
+    .tensor_facts = facts_tensor,
+    .dtype_name = rush_dtype_name,
+    .dtype_bytes = rush_dtype_bytes,
+    .dtype_flags = facts_dtype,
+    .dtype_promote = facts_promote,
+    .context_facts = facts_context,
+    .context_cpu = facts_cpu,
+    .context_warn = facts_warn,
+    .memory_alloc = facts_alloc,
+    .memory_free = facts_free,
+    .call_no_memory = no_memory,
+    .call_args = get_args,
+    .call_make_result = make_result,
+    .call_parallel = parallel,
 };
 
 const rush_backend_api *rush_backend(uint32_t abi) { return abi == RUSH_BACKEND_ABI ? &functions : NULL; }

@@ -32,4 +32,16 @@ size_t graph_call_n_results(const rush_call *call);
 rush_status graph_call_run_group(rush_call *call);
 size_t graph_call_spec(const rush_call *call, void *out, size_t max);
 
+/* -- facts.c -- */
+void facts_tensor(const rush_tensor *t, rush_tensor_facts *out);
+uint32_t facts_dtype(rush_dtype dtype);
+bool facts_promote(rush_dtype a, rush_dtype b, rush_dtype *out);
+void facts_context(rush_context *c, rush_context_facts *out);
+bool facts_device(rush_value v, int *kind, int *index);
+rush_value facts_make_device(int kind, int index);
+rush_cpu facts_cpu(rush_context *c);
+void facts_warn(rush_context *c, const char *text);
+void *facts_alloc(rush_context *c, size_t n_bytes);
+void facts_free(rush_context *c, void *p, size_t n_bytes);
+
 #endif

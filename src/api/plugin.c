@@ -18,7 +18,7 @@ rush_status rush_plugin_load(rush_context *c, const char *path, rush_error *err)
 {
   call_ctx cx;
   rush_plugin_fn *entry;
-  char why[96];
+  char why[160];
 
   if (!path || !*path)
     return error_set(err, RUSH_EARGUMENT, "a plug-in needs a path");
@@ -34,6 +34,13 @@ rush_status rush_plugin_load(rush_context *c, const char *path, rush_error *err)
     return refuse(lib, err, path, "it does not say which version it was built for, RUSH_PLUGIN_DECLARE");
   if (!rush_backend(*abi)) {
     snprintf(why, sizeof why, "it was built for version %u of the table, and this is %u", *abi, RUSH_BACKEND_ABI);
+    return refuse(lib, err, path, why);
+  }
+  const uint32_t *n_bytes = dlsym(lib, RUSH_PLUGIN_BYTES_SYMBOL); /* plug-ins of older headers lack it, and need less */
+  const size_t have = rush_backend(*abi)->struct_bytes;
+  if (n_bytes && *n_bytes > have) {
+    snprintf(why, sizeof why, "it was built with a newer header: its table has %u bytes, that of rushlight %s has %zu", *n_bytes,
+             rush_version(), have);
     return refuse(lib, err, path, why);
   }
   memcpy(&entry, &symbol, sizeof entry); /* C has no cast from an object's pointer to a function's */

@@ -1,5 +1,6 @@
 #include "compile/fuse.h"
 
+#include "ops/call.h"
 #include "ops/point_run.h"
 #include "ops/table.h"
 
@@ -24,7 +25,8 @@ typedef struct node_desc {
 } node_desc;
 
 struct group_desc {
-  context *ctx;
+  backend backend;
+  size_t n_bytes; /* of all of it */
   uint32_t n_inputs, n_values, n_nodes, n_results;
   value_desc *values;
   node_desc *nodes;
@@ -33,18 +35,43 @@ struct group_desc {
 
 /* -- What the table says of a node ------------------------------------------------------------------- */
 
-static const struct point_row *row_of(const ir_node *n)
+static const struct point_row *row_of(const backend *k, const rush_node *n)
 {
-  const op *o = n->op;
+  const op *o = op_find(k->ctx, str_of(k->api->node_kind(n)), str_of(k->api->node_overload(n)));
 
-  return n->kind == IR_OP && o->row && o->row->point >= 0 && o->variant == VARIANT_BASE ? &point_rows[o->row->point]
-                                                                                      : NULL;
+  return o && o->row && o->row->point >= 0 && o->variant == VARIANT_BASE ? &point_rows[o->row->point] : NULL;
 }
 
 /* The number that v is, when the program says it: a constant, or a constant tensor of no dimensions. */
-static bool constant_number(const ir_value *v, rush_value *out)
+static bool constant_number(const backend *k, const rush_graph_value *v, rush_value *out)
 {
-  return ir_value_as_constant(v, out) && out->tag != RUSH_TAG_TENSOR;
+  return k->api->value_constant(v, out) && out->tag != RUSH_TAG_TENSOR;
+}
+
+static bool has_kind(const backend *k, const rush_graph_value *v, const char *const *kinds, size_t n_kinds)
+{
+  const rush_type *t = k->api->value_type(v);
+  bool found = false;
+
+  for (size_t i = 0; t && i < n_kinds && !found; i++)
+    found = strcmp(k->api->type_kind(t), kinds[i]) == 0;
+  k->api->type_release(t);
+  return found;
+}
+
+/* A number or bool: an argument of a formula that is no tensor. */
+static bool is_number(const backend *k, const rush_graph_value *v)
+{
+  static const char *const kinds[] = {"IntType", "FloatType", "BoolType", "NumberType"};
+
+  return has_kind(k, v, kinds, COUNT_OF(kinds));
+}
+
+static bool may_be_none(const backend *k, const rush_graph_value *v)
+{
+  static const char *const kinds[] = {"OptionalType"};
+
+  return has_kind(k, v, kinds, COUNT_OF(kinds));
 }
 
 typedef enum answer { FALSE_ANSWER, TRUE_ANSWER, UNKNOWN_ANSWER } answer;
@@ -60,17 +87,15 @@ static answer number_is(rush_value v, double want)
 }
 
 /* Does the condition hold, whatever the arguments of a call are? */
-static answer cond_answer(const ir_node *n, const point_cond *c)
+static answer cond_answer(const backend *k, const rush_node *n, const point_cond *c)
 {
-  const ir_value *v = ir_node_input(n, c->arg);
-  bool is_tensor = type_is(v->type, TYPE_TENSOR);
+  const rush_graph_value *v = k->api->node_input(n, c->arg);
+  bool is_tensor = k->api->value_is_tensor(v);
   rush_value x;
 
-  if (!ir_value_as_constant(v, &x)) {
-    bool never_none = type_runtime(v->type)->kind != TYPE_OPTIONAL;
-
+  if (!k->api->value_constant(v, &x)) {
     if (c->kind == COND_NONE || c->kind == COND_GIVEN)
-      return !never_none ? UNKNOWN_ANSWER : c->kind == COND_GIVEN ? TRUE_ANSWER : FALSE_ANSWER;
+      return may_be_none(k, v) ? UNKNOWN_ANSWER : c->kind == COND_GIVEN ? TRUE_ANSWER : FALSE_ANSWER;
     return is_tensor ? FALSE_ANSWER : UNKNOWN_ANSWER;
   }
   switch ((point_cond_kind)c->kind) {
@@ -85,7 +110,7 @@ static answer cond_answer(const ir_node *n, const point_cond *c)
 }
 
 /* The tape for operands of a class; NULL: none, or it depends on the call. */
-static const point_arm *arm_of(const ir_node *n, const struct point_row *row, dtype_class cls)
+static const point_arm *arm_of(const backend *k, const rush_node *n, const struct point_row *row, dtype_class cls)
 {
   const point_arm *a = &point_arms[row->first_arm];
 
@@ -95,7 +120,7 @@ static const point_arm *arm_of(const ir_node *n, const struct point_row *row, dt
     if (!(a->classes >> cls & 1))
       continue;
     for (int i = 0; i < a->n_conds && fits == TRUE_ANSWER; i++)
-      fits = cond_answer(n, &a->conds[i]);
+      fits = cond_answer(k, n, &a->conds[i]);
     if (fits == TRUE_ANSWER)
       return a;
     if (fits == UNKNOWN_ANSWER)
@@ -129,70 +154,62 @@ static bool emits(const point_arm *a, tape_type k, cpu_level level)
   return true;
 }
 
-/* A number or bool: an argument of a formula that is no tensor. */
-static bool is_number_type(const type *t)
-{
-  type_kind k = type_runtime(t)->kind;
-
-  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER;
-}
-
-static const char *refuse_inputs(const ir_node *n, const struct point_row *row)
+static const char *refuse_inputs(const backend *k, const rush_node *n, const struct point_row *row)
 {
   int tensors = 0;
 
   for (int i = 0; i < row->n_inputs; i++) {
-    const ir_value *v = ir_node_input(n, row->inputs[i].arg);
+    const rush_graph_value *v = k->api->node_input(n, row->inputs[i].arg);
     rush_value c;
 
-    if (ir_value_as_constant(v, &c)) {
-      if (c.tag == RUSH_TAG_TENSOR && (!c.as.tensor || c.as.tensor->n_dims == 0))
+    if (k->api->value_constant(v, &c)) {
+      if (c.tag == RUSH_TAG_TENSOR && (!c.as.tensor || k->api->tensor_n_dims(c.as.tensor) == 0))
         return "an operand is a constant tensor of no dimensions";
       tensors += c.tag == RUSH_TAG_TENSOR;
       if (c.tag == RUSH_TAG_COMPLEX)
         return "an operand is complex";
       continue;
     }
-    if (type_is(v->type, TYPE_TENSOR))
+    if (k->api->value_is_tensor(v))
       tensors++;
-    else if (!is_number_type(v->type))
+    else if (!is_number(k, v))
       return "an operand may be None";
   }
   return tensors ? NULL : "no operand is a tensor";
 }
 
-static bool alpha_is_plain(const ir_node *n, const struct point_row *row)
+static bool alpha_is_plain(const backend *k, const rush_node *n, const struct point_row *row)
 {
   for (int i = 0; i < row->n_inputs; i++) {
     rush_value c;
 
     if ((row->inputs[i].flags & (INPUT_SCALAR | INPUT_PROMOTES)) == INPUT_SCALAR &&
-        (!constant_number(ir_node_input(n, row->inputs[i].arg), &c) || c.tag == RUSH_TAG_BOOL))
+        (!constant_number(k, k->api->node_input(n, row->inputs[i].arg), &c) || c.tag == RUSH_TAG_BOOL))
       return false;
   }
   return true;
 }
 
-const char *group_refuse(const ir_node *n, cpu_level level)
+const char *group_refuse(const backend *k, const rush_node *n, cpu_level level)
 {
-  const struct point_row *row = row_of(n);
+  const struct point_row *row = row_of(k, n);
 
   if (!row)
     return "no pointwise formula of the table";
-  if (row->n_results != 1 || n->n_outputs != 1)
+  if (row->n_results != 1 || k->api->node_n_outputs(n) != 1)
     return "more than one result";
   if (row->outs[0] != OUT_COMMON && row->outs[0] != OUT_SAME && row->outs[0] != OUT_REAL &&
       row->outs[0] != OUT_DTYPE + RUSH_BOOL)
     return "the result's dtype is not that of the operands";
-  if (row->promote == PROMOTE_FLOAT_FIRST_ARM && !arm_of(n, row, DTYPE_FLOAT))
+  if (row->promote == PROMOTE_FLOAT_FIRST_ARM && !arm_of(k, n, row, DTYPE_FLOAT))
     return "the formula depends on an argument that is not constant";
-  const char *why = refuse_inputs(n, row);
+  const char *why = refuse_inputs(k, n, row);
 
   if (why)
     return why;
-  if (!alpha_is_plain(n, row))
+  if (!alpha_is_plain(k, n, row))
     return "a factor is not a constant number";
-  const point_arm *arm = arm_of(n, row, DTYPE_FLOAT);
+  const point_arm *arm = arm_of(k, n, row, DTYPE_FLOAT);
 
   if (!arm)
     return "no formula for float32 that holds for all calls";
@@ -201,68 +218,90 @@ const char *group_refuse(const ir_node *n, cpu_level level)
 
 /* -- Reading a group ------------------------------------------------------------------------------------- */
 
-static void add_value(group_desc *g, ir_value *v, source_kind from, uint32_t index)
+/* ids: of the values so far. */
+static void add_value(group_desc *g, uint32_t *ids, const rush_graph_value *v, source_kind from, uint32_t index)
 {
+  const rush_backend_api *api = g->backend.api;
   value_desc *d = &g->values[g->n_values];
 
-  v->scratch = g->n_values++;
-  *d = (value_desc){.from = (uint8_t)from, .is_tensor = type_is(v->type, TYPE_TENSOR), .index = (uint16_t)index};
-  if (from == FROM_CONST)
-    d->constant = ir_constant_value(v->node); /* the graph's; a number, so nothing to retain */
+  ids[g->n_values++] = api->value_id(v);
+  *d = (value_desc){.from = (uint8_t)from, .is_tensor = api->value_is_tensor(v), .index = (uint16_t)index};
+  if (from == FROM_CONST) /* the graph's; a number, so nothing to retain */
+    (void)!api->value_constant(v, &d->constant);
 }
 
-static void read_node(group_desc *g, const ir_node *n)
+static uint16_t index_of(const group_desc *g, const uint32_t *ids, const rush_graph_value *v)
 {
+  const uint32_t id = g->backend.api->value_id(v);
+  uint32_t i = 0;
+
+  while (i < g->n_values && ids[i] != id)
+    i++;
+  ASSERT(i < g->n_values, "values are defined before their uses");
+  return (uint16_t)i;
+}
+
+static void read_node(group_desc *g, uint32_t *ids, const rush_node *n)
+{
+  const backend *k = &g->backend;
   node_desc *d = &g->nodes[g->n_nodes];
 
-  d->row = row_of(n);
-  d->arms[0] = arm_of(n, d->row, DTYPE_FLOAT);
-  d->arms[1] = arm_of(n, d->row, DTYPE_BOOL);
+  d->row = row_of(k, n);
+  d->arms[0] = arm_of(k, n, d->row, DTYPE_FLOAT);
+  d->arms[1] = arm_of(k, n, d->row, DTYPE_BOOL);
   for (int i = 0; i < d->row->n_inputs; i++)
-    d->inputs[i] = (uint16_t)ir_node_input(n, d->row->inputs[i].arg)->scratch;
-  add_value(g, n->outputs[0], FROM_NODE, g->n_nodes++);
-  d->result = (uint16_t)n->outputs[0]->scratch;
+    d->inputs[i] = index_of(g, ids, k->api->node_input(n, d->row->inputs[i].arg));
+  d->result = (uint16_t)g->n_values;
+  add_value(g, ids, k->api->node_output(n, 0), FROM_NODE, g->n_nodes++);
 }
 
-group_desc *group_read(context *c, const ir_node *group)
+static void read_block(group_desc *g, uint32_t *ids, const rush_block *b)
 {
-  const ir_block *b = group->blocks[0];
+  const rush_backend_api *api = g->backend.api;
+
+  for (uint32_t i = 0; i < g->n_inputs; i++)
+    add_value(g, ids, api->block_input(b, i), FROM_INPUT, i);
+  for (const rush_node *m = api->block_first(b); m; m = api->node_next(m))
+    if (strcmp(api->node_kind(m), "prim::Constant") == 0)
+      add_value(g, ids, api->node_output(m, 0), FROM_CONST, 0);
+    else
+      read_node(g, ids, m);
+  for (uint32_t i = 0; i < g->n_results; i++)
+    g->results[i] = index_of(g, ids, api->block_output(b, i));
+}
+
+group_desc *group_read(const backend *k, const rush_node *group)
+{
+  const rush_block *b = k->api->node_block(group, 0);
   uint32_t n = 0;
 
-  for (const ir_node *m = ir_block_first(b); m != b->ret; m = m->next)
+  for (const rush_node *m = k->api->block_first(b); m; m = k->api->node_next(m))
     n++;
-  uint32_t n_values = n + ir_block_n_inputs(b);
+  uint32_t n_values = n + (uint32_t)k->api->block_n_inputs(b);
   size_t n_bytes = sizeof(group_desc) + n_values * sizeof(value_desc) + n * sizeof(node_desc);
-  group_desc *g = mem_alloc_zero(c, n_bytes);
+  group_desc *g = k->api->memory_alloc(k->ctx, n_bytes);
+  uint32_t *ids = k->api->memory_alloc(k->ctx, n_values * sizeof *ids);
 
-  if (!g)
-    return NULL;
-  g->ctx = c;
-  g->values = (value_desc *)(g + 1);
-  g->nodes = (node_desc *)(g->values + n_values);
-  g->n_inputs = ir_block_n_inputs(b);
-  for (uint32_t i = 0; i < g->n_inputs; i++)
-    add_value(g, ir_block_input(b, i), FROM_INPUT, i);
-  for (const ir_node *m = ir_block_first(b); m != b->ret; m = m->next)
-    if (m->kind == IR_CONSTANT)
-      add_value(g, m->outputs[0], FROM_CONST, 0);
-    else
-      read_node(g, m);
-  g->n_results = ir_block_n_outputs(b);
-  for (uint32_t i = 0; i < g->n_results; i++)
-    g->results[i] = (uint16_t)ir_block_output(b, i)->scratch;
-  ASSERT(g->n_values <= n_values, "every value was counted");
+  if (g && ids) {
+    g->backend = *k;
+    g->n_bytes = n_bytes;
+    g->values = (value_desc *)(g + 1);
+    g->nodes = (node_desc *)(g->values + n_values);
+    g->n_inputs = (uint32_t)k->api->block_n_inputs(b);
+    g->n_results = (uint32_t)k->api->block_n_outputs(b);
+    read_block(g, ids, b);
+  } else {
+    k->api->memory_free(k->ctx, g, n_bytes);
+    g = NULL;
+  }
+  k->api->memory_free(k->ctx, ids, n_values * sizeof *ids);
   return g;
 }
 
 void group_desc_free(group_desc *g)
 {
-  if (g) {
-    /* what group_read allocated: sized by its counts, constants and nodes each being one value beside the inputs */
-    uint32_t n = g->n_values - g->n_inputs;
-
-    mem_free(g->ctx, g, sizeof *g + g->n_values * sizeof(value_desc) + n * sizeof(node_desc));
-  }
+  if (g)
+    g->backend.api->memory_free(g->backend.ctx, g, g->n_bytes);
 }
 
 uint32_t group_n_inputs(const group_desc *g) { return g->n_inputs; }
@@ -510,18 +549,18 @@ static bool share_registers(const fuser *f, fused *out, uint8_t *reg_of)
 
 /* -- The tape ------------------------------------------------------------------------------------------------- */
 
-static rush_status make_room(call_ctx *cx, const fuser *f, fused *out)
+static bool make_room(const fuser *f, fused *out)
 {
+  const backend *k = &f->g->backend;
   uint32_t n_consts = 0;
 
   for (uint16_t v = 0; v < f->n_values; v++)
     n_consts += f->is_const[v];
-  out->ctx = cx->ctx;
   out->cap_instrs = f->n_instrs + 1;
   out->cap_consts = n_consts + 1;
-  out->code = mem_alloc(cx->ctx, out->cap_instrs * sizeof *out->code);
-  out->consts = mem_alloc(cx->ctx, out->cap_consts * sizeof *out->consts);
-  return out->code && out->consts ? RUSH_OK : call_nomem(cx);
+  out->code = k->api->memory_alloc(k->ctx, out->cap_instrs * sizeof *out->code);
+  out->consts = k->api->memory_alloc(k->ctx, out->cap_consts * sizeof *out->consts);
+  return out->code && out->consts;
 }
 
 static bool fill_tape(const fuser *f, fused *out)
@@ -570,34 +609,33 @@ static void fuse_nodes(fuser *f)
     f->failed = f->value_of[f->g->results[i]] < f->g->n_inputs || f->is_const[f->value_of[f->g->results[i]]];
 }
 
-rush_status group_fuse(call_ctx *cx, const group_desc *g, const arg_kind *kinds, fused *out, bool *ok)
+rush_status group_fuse(const group_desc *g, const arg_kind *kinds, fused *out, bool *ok)
 {
+  const backend *k = &g->backend;
   size_t n_bytes = sizeof(fuser) + g->n_values * sizeof(uint16_t);
-  fuser *f = mem_alloc_zero(cx->ctx, n_bytes);
+  fuser *f = k->api->memory_alloc(k->ctx, n_bytes);
   rush_status st = RUSH_OK;
 
   *out = (fused){0};
   *ok = false;
   if (!f)
-    return call_nomem(cx);
+    return RUSH_ENOMEM;
   f->g = g;
   f->kinds = kinds;
   f->value_of = (uint16_t *)(f + 1);
   fuse_nodes(f);
   if (!f->failed) {
-    st = make_room(cx, f, out);
+    st = make_room(f, out) ? RUSH_OK : RUSH_ENOMEM;
     *ok = st == RUSH_OK && fill_tape(f, out);
   }
-  mem_free(cx->ctx, f, n_bytes);
+  k->api->memory_free(k->ctx, f, n_bytes);
   return st;
 }
 
-void fused_free(fused *f)
+void fused_free(const backend *k, fused *f)
 {
-  if (f->code)
-    mem_free(f->ctx, f->code, f->cap_instrs * sizeof *f->code);
-  if (f->consts)
-    mem_free(f->ctx, f->consts, f->cap_consts * sizeof *f->consts);
+  k->api->memory_free(k->ctx, f->code, f->cap_instrs * sizeof *f->code);
+  k->api->memory_free(k->ctx, f->consts, f->cap_consts * sizeof *f->consts);
   f->code = NULL;
   f->consts = NULL;
 }

@@ -5,12 +5,15 @@
  * in a register of its own, registers reused after their last reading.  float32 computes, bools are masks;
  * operators round to float32 at their border as they do alone, so the fused tape gives the same bits.
  *
+ * Graphs, values and memory come through the table of backend.h, as every compiler's do; what formula an operator has
+ * says the operator table.
+ *
  * Threads: a group_desc is immutable; group_fuse may run in several. */
 #ifndef RUSH_COMPILE_FUSE_H
 #define RUSH_COMPILE_FUSE_H
 
 #include "compile/loop.h"
-#include "ir/graph.h"
+#include "rushlight/backend.h"
 
 #define GROUP_MAX_INPUTS 16
 #define GROUP_MAX_RESULTS 4
@@ -27,10 +30,16 @@ typedef enum arg_kind {
 
 typedef struct group_desc group_desc;
 
+/* The table, and the context that it is asked about. */
+typedef struct backend {
+  const rush_backend_api *api;
+  rush_context *ctx;
+} backend;
+
 /* NULL: the node can be fused; else why not (static). */
-const char *group_refuse(const ir_node *n, cpu_level level);
+const char *group_refuse(const backend *k, const rush_node *n, cpu_level level);
 /* Of a group's node.  NULL without memory. */
-group_desc *group_read(context *c, const ir_node *group);
+group_desc *group_read(const backend *k, const rush_node *group);
 void group_desc_free(group_desc *g);
 uint32_t group_n_inputs(const group_desc *g);
 /* What its inputs are likely to be: float32 tensors of many elements, bools where a formula wants one. */
@@ -44,11 +53,11 @@ typedef struct fused {
   tape_instr *code; /* cap_instrs */
   float *consts;    /* cap_consts */
   uint32_t cap_instrs, cap_consts;
-  context *ctx;
 } fused;
 
-/* *ok false: these kinds cannot be fused (another dtype would result).  *out is filled then or not; free it always. */
-rush_status group_fuse(call_ctx *cx, const group_desc *g, const arg_kind *kinds, fused *out, bool *ok) RUSH_CHECKED;
-void fused_free(fused *f);
+/* *ok false: these kinds cannot be fused (another dtype would result).  *out is filled then or not; free it always.
+ * RUSH_ENOMEM without an error: there may be no call. */
+rush_status group_fuse(const group_desc *g, const arg_kind *kinds, fused *out, bool *ok) RUSH_CHECKED;
+void fused_free(const backend *k, fused *f);
 
 #endif

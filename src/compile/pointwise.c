@@ -9,8 +9,7 @@
 #define MOST_PLANS 16 /* of a group; kinds of arguments beyond are interpreted */
 
 typedef struct compiler { /* of a context */
-  const rush_backend_api *api;
-  context *ctx;
+  backend backend;
   atomic_bool is_ready; /* registered whole */
   _Atomic uint64_t groups, plans, calls;
 } compiler;
@@ -24,46 +23,39 @@ typedef struct plan { /* for one key */
 
 typedef struct group { /* of a node: call_state */
   compiler *owner;
-  context *ctx;
+  backend backend;
   group_desc *desc;
   mutex lock; /* of making plans */
   _Atomic uint32_t n_plans;
   plan *_Atomic plans[MOST_PLANS];
 } group;
 
-/* It may change between calls: keys have what was wanted. */
-static uint64_t wanted_cpu(const context *c) { return context_get_options(c)->cpu; }
-static cpu_level level_of(const context *c) { return cpu_choose(context_get_options(c)->cpu); }
+/* It may change between calls: keys have it. */
+static cpu_level level_of(const backend *k) { return (cpu_level)k->api->context_cpu(k->ctx); }
 
 /* -- Plans ------------------------------------------------------------------------------------------------ */
 
 static void plan_free(group *g, plan *p)
 {
   loop_code_release(p->code);
-  fused_free(&p->tape);
-  mem_free(g->ctx, p, sizeof *p);
+  fused_free(&g->backend, &p->tape);
+  g->backend.api->memory_free(g->backend.ctx, p, sizeof *p);
 }
 
 static bool runs_as_tape(const fused *f) { return f->tape.n_regs <= RUN_MAX_REGS; }
 
-static rush_status fill_plan(call_ctx *cx, group *g, const arg_kind *kinds, plan *p)
+static rush_status fill_plan(group *g, const arg_kind *kinds, plan *p)
 {
-  cpu_level level = level_of(cx->ctx);
+  cpu_level level = level_of(&g->backend);
+  call_ctx cx;
   bool ok;
 
-  TRY(group_fuse(cx, g->desc, kinds, &p->tape, &ok));
+  TRY(group_fuse(g->desc, kinds, &p->tape, &ok));
   if (!ok)
     return RUSH_OK;
-  if (level >= CPU_AVX2) {
-    rush_error ignored = RUSH_ERROR_INIT, *err = cx->err;
-
-    cx->err = &ignored; /* no machine code: the tape is there */
-    rush_status st = loop_compile(cx, &p->tape.tape, level, &p->code);
-    cx->err = err;
-    rush_error_clear(&ignored);
-    if (st != RUSH_OK && st != RUSH_EUNSUPPORTED)
-      return st == RUSH_ENOMEM ? call_nomem(cx) : st;
-  }
+  call_ctx_init(&cx, g->backend.ctx, NULL); /* no machine code is no error: the tape is there */
+  if (level >= CPU_AVX2 && loop_compile(&cx, &p->tape.tape, level, &p->code) == RUSH_ENOMEM)
+    return RUSH_ENOMEM;
   p->is_possible = p->code || runs_as_tape(&p->tape);
   atomic_fetch_add_explicit(&g->owner->plans, p->is_possible, memory_order_relaxed);
   return RUSH_OK;
@@ -82,15 +74,17 @@ static plan *find_plan(group *g, uint64_t key)
   return NULL;
 }
 
-static rush_status add_plan(call_ctx *cx, group *g, uint64_t key, const arg_kind *kinds, plan **out)
+static rush_status add_plan(group *g, uint64_t key, const arg_kind *kinds, plan **out)
 {
   uint32_t n = atomic_load(&g->n_plans);
-  plan *p = n < MOST_PLANS ? mem_alloc_zero(g->ctx, sizeof *p) : NULL;
 
+  if (n == MOST_PLANS)
+    return RUSH_OK;
+  plan *p = g->backend.api->memory_alloc(g->backend.ctx, sizeof *p);
   if (!p)
-    return n < MOST_PLANS ? call_nomem(cx) : RUSH_OK;
+    return RUSH_ENOMEM;
   p->key = key;
-  rush_status st = fill_plan(cx, g, kinds, p);
+  rush_status st = fill_plan(g, kinds, p);
   if (st != RUSH_OK) {
     plan_free(g, p);
     return st;
@@ -101,15 +95,15 @@ static rush_status add_plan(call_ctx *cx, group *g, uint64_t key, const arg_kind
   return RUSH_OK;
 }
 
-/* *out NULL: there are too many already. */
-static rush_status plan_of(call_ctx *cx, group *g, uint64_t key, const arg_kind *kinds, plan **out)
+/* *out NULL: there are too many already.  RUSH_ENOMEM without an error: there may be no call. */
+static rush_status plan_of(group *g, uint64_t key, const arg_kind *kinds, plan **out)
 {
   *out = find_plan(g, key);
   if (LIKELY(*out != NULL))
     return RUSH_OK;
   mutex_lock(&g->lock);
   *out = find_plan(g, key);
-  rush_status st = *out ? RUSH_OK : add_plan(cx, g, key, kinds, out);
+  rush_status st = *out ? RUSH_OK : add_plan(g, key, kinds, out);
   mutex_unlock(&g->lock);
   return st;
 }
@@ -118,38 +112,61 @@ static rush_status plan_of(call_ctx *cx, group *g, uint64_t key, const arg_kind 
 
 typedef struct facts {
   uint64_t key;
+  const rush_value *values; /* of the arguments */
+  uint32_t n_args;
   arg_kind kinds[GROUP_MAX_INPUTS];
+  rush_tensor_facts args[GROUP_MAX_INPUTS]; /* of those that are tensors */
   int n_dims;
-  int64_t sizes[TENSOR_MAX_DIMS]; /* of the results */
-  const rush_tensor *like; /* a tensor of these sizes */
+  const int64_t *sizes; /* of the results: `like`'s, or broadcast ones in `room` */
+  int64_t room[TENSOR_MAX_DIMS];
+  const rush_tensor_facts *like; /* a tensor of these sizes */
   bool flat; /* every tensor has `like`'s sizes and strides, which are dense */
 } facts;
 
-static bool same_sizes(const rush_tensor *a, int n_dims, const int64_t *sizes)
+static bool is_tensor(const facts *f, uint32_t i) { return f->values[i].tag == RUSH_TAG_TENSOR; }
+
+/* A loop: rows are short, and a call of memcmp takes longer. */
+static inline bool same_row(const int64_t *a, const int64_t *b, int n)
 {
-  return a->n_dims == n_dims && memcmp(a->sizes, sizes, sizeof *sizes * (size_t)n_dims) == 0;
+  int i = 0;
+
+  while (i < n && a[i] == b[i])
+    i++;
+  return i == n;
+}
+
+static bool same_sizes(const rush_tensor_facts *a, int n_dims, const int64_t *sizes)
+{
+  return a->n_dims == n_dims && same_row(a->sizes, sizes, n_dims);
+}
+
+static bool same_geometry(const rush_tensor_facts *a, const rush_tensor_facts *b)
+{
+  return same_sizes(a, b->n_dims, b->sizes) && same_row(a->strides, b->strides, b->n_dims);
 }
 
 /* Sizes to which the tensors broadcast.  False: they don't, or only the interpreter knows the layout. */
-static bool find_sizes(const rush_call *call, facts *f)
+static bool find_sizes(facts *f)
 {
-  for (uint32_t i = 0; i < call->n_args; i++) {
-    const rush_tensor *t = call_tensor(call, i);
+  for (uint32_t i = 0; i < f->n_args; i++) {
+    const rush_tensor_facts *t = &f->args[i];
     int64_t sizes[TENSOR_MAX_DIMS];
     int n;
 
-    if (!t)
+    if (!is_tensor(f, i))
       continue;
     f->flat = false;
-    if (!tensor_is_contiguous(t) || !sizes_broadcast(f->n_dims, f->sizes, t->n_dims, t->sizes, &n, sizes))
+    if (!(t->flags & RUSH_TENSOR_IS_CONTIGUOUS) ||
+        !sizes_broadcast(f->n_dims, f->sizes, t->n_dims, t->sizes, &n, sizes))
       return false;
     f->n_dims = n;
-    memcpy(f->sizes, sizes, sizeof *sizes * (size_t)n);
+    memcpy(f->room, sizes, sizeof *sizes * (size_t)n);
+    f->sizes = f->room;
   }
   f->like = NULL;
-  for (uint32_t i = 0; i < call->n_args && !f->like; i++)
-    if (call_tensor(call, i) && same_sizes(call_tensor(call, i), f->n_dims, f->sizes))
-      f->like = call_tensor(call, i);
+  for (uint32_t i = 0; i < f->n_args && !f->like; i++)
+    if (is_tensor(f, i) && same_sizes(&f->args[i], f->n_dims, f->sizes))
+      f->like = &f->args[i];
   for (int i = 0; i < f->n_dims; i++) /* PyTorch's strides of single elements follow rules of their own */
     if (f->sizes[i] <= 1)
       return false;
@@ -157,47 +174,54 @@ static bool find_sizes(const rush_call *call, facts *f)
 }
 
 /* The first tensor, and whether all others have its geometry. */
-static bool look_at_tensors(const rush_call *call, facts *f)
+static bool look_at_tensors(const rush_backend_api *api, facts *f)
 {
-  const rush_tensor *first = NULL;
+  const rush_tensor_facts *first = NULL;
 
   f->flat = true;
-  for (uint32_t i = 0; i < call->n_args; i++) {
-    rush_value v = call->args[i];
-    const rush_tensor *t = v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL;
+  for (uint32_t i = 0; i < f->n_args; i++) {
+    rush_value v = f->values[i];
+    rush_tensor_facts *t = &f->args[i];
 
-    if (!t) {
+    if (v.tag != RUSH_TAG_TENSOR) {
       if (v.tag != RUSH_TAG_FLOAT && v.tag != RUSH_TAG_INT && v.tag != RUSH_TAG_BOOL)
         return false;
       continue;
     }
+    if (!v.as.tensor)
+      return false;
+    api->tensor_facts(v.as.tensor, t);
     if (t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_BOOL)
       return false;
     if (!first)
       first = t;
     else if (f->flat)
-      f->flat = tensor_same_geometry(t, first);
+      f->flat = same_geometry(t, first);
   }
   if (!first)
     return false;
   f->like = first;
   f->n_dims = first->n_dims;
-  memcpy(f->sizes, first->sizes, sizeof *f->sizes * (size_t)f->n_dims);
+  f->sizes = first->sizes;
   if (f->flat)
-    return tensor_is_dense(first);
-  return find_sizes(call, f);
+    return first->flags & RUSH_TENSOR_IS_DENSE;
+  return find_sizes(f);
 }
 
-static bool read_facts(const rush_call *call, facts *f)
+static bool read_facts(const rush_call *call, const backend *k, facts *f)
 {
-  if (!look_at_tensors(call, f))
-    return false;
-  f->key = wanted_cpu(call->cx->ctx);
-  for (uint32_t i = 0; i < call->n_args; i++) {
-    const rush_tensor *t = call_tensor(call, i);
-    bool one = t && !f->flat && t->n_elems == 1;
+  size_t n;
 
-    f->kinds[i] = !t ? ARG_NUMBER
+  f->values = k->api->call_args(call, &n);
+  f->n_args = (uint32_t)n; /* at most GROUP_MAX_INPUTS: the pass says so */
+  if (!look_at_tensors(k->api, f))
+    return false;
+  f->key = level_of(k);
+  for (uint32_t i = 0; i < f->n_args; i++) {
+    const rush_tensor_facts *t = &f->args[i];
+    bool one = is_tensor(f, i) && !f->flat && t->n_elems == 1;
+
+    f->kinds[i] = !is_tensor(f, i) ? ARG_NUMBER
                   : t->dtype == RUSH_BOOL ? (one ? ARG_BOOL_ONE : ARG_BOOL_ROW)
                                           : (one ? ARG_F32_ONE : ARG_F32_ROW);
     f->key = f->key << 3 | (uint64_t)f->kinds[i];
@@ -206,15 +230,15 @@ static bool read_facts(const rush_call *call, facts *f)
 }
 
 /* Does every result have the sizes of all arguments together? */
-static bool results_fit(const rush_call *call, const facts *f, const fused *t)
+static bool results_fit(const facts *f, const fused *t)
 {
   if (f->flat)
     return true;
   for (int k = 0; k < t->tape.n_results; k++) {
     bool full = false;
 
-    for (uint32_t i = 0; i < call->n_args && !full; i++)
-      full = t->result_inputs[k] >> i & 1 && same_sizes(call_tensor(call, i), f->n_dims, f->sizes);
+    for (uint32_t i = 0; i < f->n_args && !full; i++)
+      full = t->result_inputs[k] >> i & 1 && same_sizes(&f->args[i], f->n_dims, f->sizes);
     if (!full)
       return false;
   }
@@ -223,11 +247,16 @@ static bool results_fit(const rush_call *call, const facts *f, const fused *t)
 
 /* -- Running ------------------------------------------------------------------------------------------------ */
 
-static void fill_run(const rush_call *call, const facts *f, const plan *p, point_run *r)
+typedef struct made { /* the results of a call */
+  rush_result results[GROUP_MAX_RESULTS];
+  bool reuses; /* one is in an argument's memory */
+} made;
+
+static void fill_run(const backend *b, const facts *f, const plan *p, const made *m, point_run *r)
 {
   const loop_tape *t = &p->tape.tape;
 
-  r->isa = tape_isa_of(call->cx->ctx);
+  r->isa = tape_isa_of(b->ctx);
   r->machine_code = p->code ? p->code->fn : NULL;
   r->code = t->code;
   r->n_instrs = p->code ? 0 : t->n_instrs;
@@ -241,11 +270,11 @@ static void fill_run(const rush_call *call, const facts *f, const plan *p, point
   for (int i = 0; i < N_TAPE_SYMS; i++)
     r->types[i] = i == TY_BOOL ? TY_BOOL : TY_F32; /* the tape's types are resolved */
   for (int i = 0; i < t->n_inputs; i++) {
-    r->inputs[i].tensor = call_tensor(call, (uint32_t)i);
+    r->inputs[i].tensor = is_tensor(f, (uint32_t)i) ? f->values[i].as.tensor : NULL;
     r->inputs[i].type = t->input_types[i];
     r->inputs[i].via = -1;
     if (!r->inputs[i].tensor)
-      r->inputs[i].number = point_read_number(call->args[i]);
+      r->inputs[i].number = point_read_number(f->values[i]);
   }
   for (int i = 0; i < r->n_consts; i++) {
     r->consts[i].type = TY_F32;
@@ -255,86 +284,98 @@ static void fill_run(const rush_call *call, const facts *f, const plan *p, point
     r->results[i].reg = p->code ? (uint8_t)(t->n_inputs + i) : t->results[i];
     r->results[i].type = t->result_types[i];
     r->results[i].via = -1;
-    r->results[i].tensor = call_out(call, (uint32_t)i);
+    r->results[i].tensor = m->results[i].tensor;
   }
 }
 
-static rush_status new_result(rush_call *call, const facts *f, int dtype, uint64_t *taken, rush_tensor **out)
+static rush_status make_results(rush_call *call, const backend *b, const facts *f, const plan *p, made *m)
 {
-  bool contiguous = !f->flat || tensor_is_contiguous(f->like);
+  bool contiguous = !f->flat || f->like->flags & RUSH_TENSOR_IS_CONTIGUOUS;
 
-  for (uint32_t i = 0; call->last_use && contiguous && i < call->n_args; i++) {
-    rush_tensor *t = *taken >> i & 1 ? NULL : call_take_buffer(call, i, dtype, f->n_dims, f->sizes);
+  m->reuses = false;
+  for (int k = 0; k < p->tape.tape.n_results; k++) {
+    rush_result *r = &m->results[k];
 
-    if (t) {
-      *taken |= UINT64_C(1) << i;
-      *out = t;
-      return RUSH_OK;
-    }
+    r->dtype = p->tape.result_types[k] == TY_BOOL ? RUSH_BOOL : RUSH_FLOAT32;
+    r->n_dims = f->n_dims;
+    r->sizes = f->sizes;
+    r->strides = contiguous ? NULL : f->like->strides;
+    r->may_reuse = true;
+    TRY(b->api->call_make_result(call, (size_t)k, r));
+    m->reuses |= r->reused;
   }
-  return contiguous ? tensor_new(call->cx, dtype, f->n_dims, f->sizes, out)
-                    : tensor_new_strided(call->cx, dtype, f->n_dims, f->sizes, f->like->strides, out);
+  return RUSH_OK;
 }
 
 /* Results that pass the caches anyway go around them: a quarter to a third faster at 16 MB, slower below some MB.  Rows
  * in a row only: pieces start at multiples of 64 bytes then. */
 #define STREAM_BYTES ((size_t)8 << 20)
-static bool streams(const rush_call *call, uint64_t taken)
+static bool streams(const facts *f, const loop_tape *t, void *const *results)
 {
-  bool good = !taken;
+  bool good = true;
 
-  for (uint32_t k = 0; k < call->n_results && good; k++) {
-    const rush_tensor *t = call_out(call, k);
-
-    good = (size_t)t->n_elems * tensor_item_bytes(t) >= STREAM_BYTES && (uintptr_t)t->data % 64 == 0;
-  }
+  for (int k = 0; k < t->n_results && good; k++)
+    good = (size_t)f->like->n_elems * (t->result_types[k] == TY_BOOL ? 1 : sizeof(float)) >= STREAM_BYTES &&
+           (uintptr_t)results[k] % 64 == 0;
   return good;
 }
 
-/* One geometry: the code runs over the memory as it is. */
-static rush_status run_flat(rush_call *call, const facts *f, const plan *p, uint64_t taken)
-{
-  const loop_tape *t = &p->tape.tape;
+typedef struct flat_run {
+  loop_fn *code;
+  int n_operands;
   void *data[GROUP_MAX_INPUTS + GROUP_MAX_RESULTS];
-  uint8_t item[GROUP_MAX_INPUTS + GROUP_MAX_RESULTS];
-  float numbers[GROUP_MAX_INPUTS];
+  uint8_t item[GROUP_MAX_INPUTS + GROUP_MAX_RESULTS]; /* bytes of an element, 0: one for all */
+} flat_run;
 
-  for (int i = 0; i < t->n_inputs; i++) {
-    rush_tensor *x = call_tensor(call, (uint32_t)i);
+static void run_piece(void *arg, int64_t begin, int64_t end)
+{
+  const flat_run *r = arg;
+  void *at[GROUP_MAX_INPUTS + GROUP_MAX_RESULTS];
 
-    if (x) {
-      data[i] = x->data;
-      item[i] = t->input_types[i] == TY_BOOL ? 1 : sizeof(float);
-      continue;
-    }
-    numbers[i] = (float)point_read_number(call->args[i]).re;
-    data[i] = &numbers[i];
-    item[i] = 0;
-  }
-  for (int k = 0; k < t->n_results; k++) {
-    data[t->n_inputs + k] = tensor_data_mut(call_out(call, (uint32_t)k));
-    item[t->n_inputs + k] = t->result_types[k] == TY_BOOL ? 1 : sizeof(float);
-  }
-  loop_fn *code = streams(call, taken) ? p->code->stream : p->code->fn;
-
-  return point_execute_code(call->cx, code, f->like->n_elems, t->n_inputs + t->n_results, data, item);
+  for (int i = 0; i < r->n_operands; i++)
+    at[i] = (char *)r->data[i] + begin * r->item[i];
+  r->code(end - begin, at);
 }
 
-static rush_status run_plan(rush_call *call, const facts *f, const plan *p)
+/* One geometry: the code runs over the memory as it is. */
+static rush_status run_flat(rush_call *call, const backend *b, const facts *f, const plan *p, const made *m)
 {
-  uint64_t taken = 0;
+  const loop_tape *t = &p->tape.tape;
+  float numbers[GROUP_MAX_INPUTS];
+  flat_run r;
 
-  for (int k = 0; k < p->tape.tape.n_results; k++) {
-    rush_tensor *t;
-
-    TRY(new_result(call, f, p->tape.result_types[k] == TY_BOOL ? RUSH_BOOL : RUSH_FLOAT32, &taken, &t));
-    call_return_steal(call, (uint32_t)k, t);
+  r.n_operands = t->n_inputs + t->n_results;
+  for (int i = 0; i < t->n_inputs; i++) {
+    if (is_tensor(f, (uint32_t)i)) {
+      r.data[i] = (void *)(uintptr_t)f->args[i].data; /* read only */
+      r.item[i] = t->input_types[i] == TY_BOOL ? 1 : sizeof(float);
+      continue;
+    }
+    numbers[i] = (float)point_read_number(f->values[i]).re;
+    r.data[i] = &numbers[i];
+    r.item[i] = 0;
   }
+  for (int k = 0; k < t->n_results; k++) {
+    r.data[t->n_inputs + k] = m->results[k].data;
+    r.item[t->n_inputs + k] = t->result_types[k] == TY_BOOL ? 1 : sizeof(float);
+  }
+  r.code = !m->reuses && streams(f, t, r.data + t->n_inputs) ? p->code->stream : p->code->fn;
+  if (f->like->n_elems >= 2 * POINT_GRAIN)
+    return b->api->call_parallel(call, f->like->n_elems, POINT_GRAIN, run_piece, &r);
+  r.code(f->like->n_elems, r.data);
+  return RUSH_OK;
+}
+
+static rush_status run_plan(rush_call *call, const backend *b, const facts *f, const plan *p)
+{
+  made m;
+
+  TRY(make_results(call, b, f, p, &m));
   if (f->flat && p->code)
-    return run_flat(call, f, p, taken);
+    return run_flat(call, b, f, p, &m);
   point_run r;
 
-  fill_run(call, f, p, &r);
+  fill_run(b, f, p, &m, &r);
   return point_execute(call->cx, &r, f->flat);
 }
 
@@ -346,20 +387,23 @@ static void count(_Atomic uint64_t *n)
 
 static rush_status call_pointwise(rush_call *call)
 {
-  group *g = call->state ? call->state->user : NULL;
+  compiler *own = call->op->outside->user; /* the table is reached through it: there are no globals */
+  const rush_backend_api *api = own->backend.api;
+  group *g = api->call_state(call);
   plan *p = NULL;
   facts f;
 
   if (!g)
-    return call_unsupported(call->cx, OP_NAME " is called by compiled programs only");
-  if (read_facts(call, &f)) {
-    TRY(plan_of(call->cx, g, f.key, f.kinds, &p));
-    if (p && p->is_possible && results_fit(call, &f, &p->tape)) {
-      count(&g->owner->calls);
-      return run_plan(call, &f, p);
+    return api->error_set(api->call_error(call), RUSH_EUNSUPPORTED, NULL, OP_NAME " is called by compiled programs only");
+  if (read_facts(call, &g->backend, &f)) {
+    if (plan_of(g, f.key, f.kinds, &p) != RUSH_OK)
+      return api->call_no_memory(call);
+    if (p && p->is_possible && results_fit(&f, &p->tape)) {
+      count(&own->calls);
+      return run_plan(call, &g->backend, &f, p);
     }
   }
-  return g->owner->api->call_run_group(call);
+  return api->call_run_group(call);
 }
 
 /* -- The backend -------------------------------------------------------------------------------------------- */
@@ -367,17 +411,18 @@ static rush_status call_pointwise(rush_call *call)
 static rush_status prepare(rush_context *c, const rush_node *node, void *user, void **state, rush_error *err)
 {
   compiler *own = user;
-  group *g = mem_alloc_zero(c, sizeof *g);
+  const rush_backend_api *api = own->backend.api;
+  group *g = api->memory_alloc(c, sizeof *g);
+  group_desc *desc = group_read(&own->backend, node);
 
-  if (!g)
-    return error_nomem(err);
-  g->owner = own;
-  g->ctx = c;
-  g->desc = group_read(c, (const ir_node *)(const void *)node);
-  if (!g->desc) {
-    mem_free(c, g, sizeof *g);
-    return error_nomem(err);
+  if (!g || !desc) {
+    group_desc_free(desc);
+    api->memory_free(c, g, sizeof *g);
+    return api->error_set(err, RUSH_ENOMEM, NULL, "no memory for a group of operators");
   }
+  g->owner = own;
+  g->backend = own->backend;
+  g->desc = desc;
   mutex_init(&g->lock);
   count(&own->groups);
   *state = g;
@@ -393,7 +438,7 @@ static void destroy(void *state, void *user)
     plan_free(g, atomic_load(&g->plans[i]));
   group_desc_free(g->desc);
   mutex_destroy(&g->lock);
-  mem_free(g->ctx, g, sizeof *g);
+  g->backend.api->memory_free(g->backend.ctx, g, sizeof *g);
 }
 
 /* What float32 tensors of one size would run: nothing has been called yet when somebody looks. */
@@ -401,8 +446,7 @@ static void describe(void *state, void *user, rush_write_fn *write, void *to)
 {
   group *g = state;
   arg_kind kinds[GROUP_MAX_INPUTS];
-  uint64_t key = wanted_cpu(g->ctx);
-  call_ctx cx;
+  uint64_t key = level_of(&g->backend);
   plan *p = NULL;
   text_buf t;
 
@@ -410,10 +454,9 @@ static void describe(void *state, void *user, rush_write_fn *write, void *to)
   group_usual_kinds(g->desc, kinds);
   for (uint32_t i = 0; i < group_n_inputs(g->desc); i++)
     key = key << 3 | (uint64_t)kinds[i];
-  call_ctx_init(&cx, g->ctx, NULL);
-  if (plan_of(&cx, g, key, kinds, &p) != RUSH_OK)
+  if (plan_of(g, key, kinds, &p) != RUSH_OK)
     return;
-  text_init(&t, g->ctx);
+  text_init(&t, g->backend.ctx);
   if (p && p->code)
     loop_disassemble(&t, p->code);
   else
@@ -426,7 +469,7 @@ static const char *refuse(const rush_node *node, void *user)
 {
   const compiler *own = user;
 
-  return group_refuse((const ir_node *)(const void *)node, level_of(own->ctx));
+  return group_refuse(&own->backend, node, level_of(&own->backend));
 }
 
 static rush_status run_pass(rush_pass *pass, void *user)
@@ -435,10 +478,15 @@ static rush_status run_pass(rush_pass *pass, void *user)
   rush_group_def def = {.struct_bytes = sizeof def, .op = OP_NAME, .refuse = refuse, .user = own, .min_nodes = 2,
                         .max_nodes = GROUP_MAX_NODES, .max_inputs = GROUP_MAX_INPUTS, .max_outputs = GROUP_MAX_RESULTS};
 
-  return own->api->pass_group(pass, &def);
+  return own->backend.api->pass_group(pass, &def);
 }
 
-static void destroy_compiler(context *c, void *object) { mem_free(c, object, sizeof(compiler)); }
+static void destroy_compiler(context *c, void *object)
+{
+  compiler *own = object;
+
+  own->backend.api->memory_free(c, own, sizeof *own);
+}
 
 bool compile_is_ready(rush_context *c)
 {
@@ -453,19 +501,18 @@ rush_status compile_register(const rush_backend_api *api, rush_context *c, rush_
 {
   if (context_slot_get(c, SLOT_COMPILER))
     return RUSH_OK;
-  compiler *own = mem_alloc_zero(c, sizeof *own);
+  compiler *own = api->memory_alloc(c, sizeof *own);
 
   if (!own)
-    return error_nomem(err);
-  own->api = api;
-  own->ctx = c;
+    return api->error_set(err, RUSH_ENOMEM, NULL, "no memory for a compiler");
+  own->backend = (backend){api, c};
   rush_op_def op = {.struct_bytes = sizeof op, .schema = OP_NAME "(...) -> ...", .kernel = call_pointwise, .user = own,
                     .prepare = prepare, .destroy = destroy, .describe = describe};
   rush_pass_def pass = {.struct_bytes = sizeof pass, .name = "rushlight::group_pointwise", .order = 1000,
                         .run = run_pass, .user = own};
 
-  if (!context_slot_publish_steal(c, SLOT_COMPILER, own, destroy_compiler))
-    return error_nomem(err);
+  if (!context_slot_publish_steal(c, SLOT_COMPILER, own, destroy_compiler)) /* which has the counters: no destroy_user */
+    return RUSH_ENOMEM;
   TRY(api->op_register(c, &op, err));
   TRY(api->pass_register(c, &pass, err));
   atomic_store_explicit(&own->is_ready, true, memory_order_release);

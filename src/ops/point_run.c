@@ -11,7 +11,6 @@ ISA_DECLARE(const tape_isa *, tape_isa, (void));
 #define SLOT_BYTES 4096
 #define FAULT_NOMEM 256u /* beside what instructions report */
 #define FEW_BYTES 4096 /* of all slots: short ranges need no more, and long ones are worth an allocation */
-#define GRAIN 32768                 /* elements a thread takes at least */
 #define ROW_MIN 256                 /* shorter rows are gathered across their ends */
 
 int tape_type_of(int dtype)
@@ -654,32 +653,6 @@ static void run_whole(void *arg, int64_t begin, int64_t end)
     atomic_store_explicit(&o->fault, fault, memory_order_relaxed);
 }
 
-typedef struct code_run {
-  point_code *code;
-  int n_operands;
-  void *const *data;
-  const uint8_t *item;
-} code_run;
-
-static void run_code(void *arg, int64_t begin, int64_t end)
-{
-  const code_run *r = arg;
-  void *data[RUN_MAX_INPUTS + RUN_MAX_RESULTS];
-  for (int i = 0; i < r->n_operands; i++)
-    data[i] = (char *)r->data[i] + begin * r->item[i];
-  r->code(end - begin, data);
-}
-
-rush_status point_execute_code(call_ctx *cx, point_code *code, int64_t n, int n_operands, void *const *data,
-                               const uint8_t *item)
-{
-  code_run r = {code, n_operands, data, item};
-  if (n >= 2 * GRAIN)
-    return parallel_for(cx, n, GRAIN, run_code, &r);
-  code(n, data);
-  return RUSH_OK;
-}
-
 static rush_status check_fault(call_ctx *cx, unsigned fault)
 {
   if (fault & FAULT_NOMEM)
@@ -696,7 +669,7 @@ static int64_t grain_of(const call_ctx *cx, const point_run *r)
   for (int i = 0; call_is_watched(cx) && i < r->n_instrs; i++)
     if (r->code[i].op >= TAPE_CALL1)
       return SLOW_GRAIN;
-  return GRAIN;
+  return POINT_GRAIN;
 }
 
 static rush_status execute_plan(call_ctx *cx, const point_run *r, bool flat, int64_t *far)
@@ -734,10 +707,10 @@ rush_status point_execute(call_ctx *cx, const point_run *r, bool flat)
   whole one;
   if (flat && !r->machine_code && as_whole(r, &one)) {
     atomic_init(&one.fault, 0);
-    if (n < 2 * GRAIN)
+    if (n < 2 * POINT_GRAIN)
       run_whole(&one, 0, n);
     else
-      TRY(parallel_for(cx, n, GRAIN, run_whole, &one));
+      TRY(parallel_for(cx, n, POINT_GRAIN, run_whole, &one));
     return check_fault(cx, atomic_load_explicit(&one.fault, memory_order_relaxed));
   }
   if (UNLIKELY(!flat && iter_n_strides(r->n_results + r->n_inputs, r->n_dims) > ITER_ROOM))

@@ -49,10 +49,7 @@ typedef struct point_run {
   } results[RUN_MAX_RESULTS];
 } point_run;
 
-/* Machine code over tensors that all have one geometry, and lie in memory as the code reads and writes them:
- * n elements, `item` bytes an element of operand i. */
-rush_status point_execute_code(call_ctx *cx, point_code *code, int64_t n, int n_operands, void *const *data,
-                               const uint8_t *item) RUSH_CHECKED;
+#define POINT_GRAIN 32768 /* elements that a thread takes at least */
 
 /* A scalar argument: `re` is its value, whatever its kind; anything else is 0. */
 point_number point_read_number(rush_value v);

@@ -40,6 +40,17 @@ typedef struct registry {
 
 /* -- Making ----------------------------------------------------------------------------------------- */
 
+/* What operators from outside were given for as long as the context lives. */
+static void destroy_users(const outside_index *x)
+{
+  for (uint32_t i = 0; x && i < x->n; i++)
+    for (uint32_t k = 0; k < x->groups[i]->n; k++) {
+      const rush_op_def *def = x->groups[i]->ops[k]->outside;
+      if (def && def->destroy_user)
+        def->destroy_user(def->user);
+    }
+}
+
 static void registry_destroy(context *c, void *object)
 {
   registry *r = object;
@@ -49,6 +60,7 @@ static void registry_destroy(context *c, void *object)
       for (uint32_t a = 0; a < g->ops[k]->schema->n_args; a++)
         value_release(g->ops[k]->schema->args[a].default_value);
   }
+  destroy_users(atomic_load(&r->outside));
   arena_free(&r->mem);
   mutex_destroy(&r->lock);
   mutex_destroy(&r->prepare_lock);

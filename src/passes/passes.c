@@ -20,6 +20,9 @@ static void destroy_row(context *c, void *object)
   uint32_t n = atomic_load(&row->n);
 
   for (uint32_t i = 0; i < n; i++)
+    if (row->defs[i].destroy_user)
+      row->defs[i].destroy_user(row->defs[i].user);
+  for (uint32_t i = 0; i < n; i++)
     mem_free(c, (void *)(uintptr_t)row->defs[i].name, strlen(row->defs[i].name) + 1);
   mutex_destroy(&row->lock);
   mem_free(c, row, sizeof *row);
@@ -49,7 +52,8 @@ static rush_status add_pass(pass_row *row, const rush_pass_def *def, rush_error 
   char *name = mem_alloc(row->ctx, len);
   if (!name)
     return error_nomem(err);
-  row->defs[n] = *def;
+  row->defs[n] = (rush_pass_def){0};
+  memcpy(&row->defs[n], def, def->struct_bytes < sizeof *def ? def->struct_bytes : sizeof *def);
   row->defs[n].name = memcpy(name, def->name, len);
   row->in_order[n] = (uint8_t)n; /* programs are loaded afterwards: nobody reads now */
   for (uint32_t i = n; i > 0 && row->defs[row->in_order[i - 1]].order > def->order; i--) {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import rushlight
-from conftest import import_file
+from conftest import TOP, import_file
 
 torch = pytest.importorskip("torch")
 
@@ -133,8 +133,14 @@ def test_a_compiler_from_outside(command: str, build: pathlib.Path, tmp_path: pa
         return done.stdout
 
     assert "pw::CompilationGroup_0(%a.1, %b.1)" in answer("show", "--optimized", "--plugin", str(plugin), str(path))
-    for args in (["rand(1000)", "rand(1000)"], ["rand(3,4)", "rand(4)"], ["ones(3)", "arange(3)"]):
-        assert answer("run", str(path), *args, "--plugin", str(plugin)) == answer("run", str(path), *args)
+    both = [[f"rand({n})"] * 2 for n in (0, 1, 3, 4, 5, 7, 9, 1000, 70001)]
+    for args in (*both, ["rand(3,4)", "rand(4)"], ["ones(3)", "arange(3)"]):
+        want = answer("run", str(path), *args, "--executor", "simple", "--json")
+        assert answer("run", str(path), *args, "--plugin", str(plugin), "--json") == want
+
+
+def test_the_sample_compiler_is_short() -> None:
+    assert len((TOP / "examples" / "pointwise_compiler.c").read_text().splitlines()) < 300
 
 
 def test_code_that_is_finished_cannot_be_written_to() -> None:
