@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 from . import _rushlight, archives, ir, jit, methods, ops, profiler
 from ._rushlight import (
     Block,
+    Cancel,
+    Cancelled,
     EnumValue,
     Error,
     Graph,
@@ -45,11 +47,14 @@ from .archives import save
 from .jit import *  # noqa: F403
 from .jit import __all__ as _jit_names
 from .jit.script_module import ScriptModule as _ScriptModule
+from .limits import limits, set_limits
 from .ops import load_library
 
 __all__ = [
     *_jit_names,
     "Block",
+    "Cancel",
+    "Cancelled",
     "EnumValue",
     "Error",
     "Graph",
@@ -70,6 +75,7 @@ __all__ = [
     "get_rng_state",
     "ir",
     "jit",
+    "limits",
     "load",
     "load_library",
     "load_value",
@@ -81,6 +87,7 @@ __all__ = [
     "reset_peak_memory_stats",
     "save",
     "set_cpu",
+    "set_limits",
     "set_num_threads",
     "set_rng_state",
     "tensor",

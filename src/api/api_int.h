@@ -16,6 +16,9 @@ context *api_context(context *c, rush_error *err);
 /* api_context and call_ctx_init in one. */
 rush_status api_begin(call_ctx *cx, context *c, rush_error *err);
 
+/* When the options say that a call ends early. */
+void api_limits(call_ctx *cx, const rush_call_options *o);
+
 /* End a function that gives text: on st == RUSH_OK *out is a new copy of t; t is freed. */
 rush_status api_text(call_ctx *cx, rush_status st, text_buf *t, char **out);
 

@@ -1,7 +1,6 @@
 #include "api/api_int.h"
 #include "autograd/record.h"
 
-#include "base/clock.h"
 
 /* -- Loading ------------------------------------------------------------------------------------ */
 
@@ -186,9 +185,7 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
                      o->struct_bytes);
   if (o) {
     cx->grad_mode = !o->no_grad;
-    if (o->limit_seconds > 0)
-      cx->deadline_ns = clock_ns() + (uint64_t)(o->limit_seconds * 1e9);
-    cx->cancel = (atomic_bool *)o->cancel;
+    api_limits(cx, o);
     if (o->record_gradients)
       autograd_begin(cx, &recorder, o->gradient_host, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args);
   }

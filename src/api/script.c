@@ -173,6 +173,7 @@ rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t
   TRY(api_begin(&cx, f->program->ctx, err));
   if (o) {
     cx.grad_mode = !o->no_grad;
+    api_limits(&cx, o);
     if (o->record_gradients)
       autograd_begin(&cx, &recorder, o->gradient_host, n_named > 0, args, n_args);
   }
