@@ -24,6 +24,16 @@ typedef struct rush_function rush_function;
 typedef struct rush_type rush_type;
 typedef struct rush_source rush_source; /* a text, of which functions are parts; borrowed from its unit */
 
+/* -- Calls that end early ------------------------------------------------------------------------- */
+
+/* While a call runs, interrupt(user) is asked about every 30 ms, on threads that work for it (the one that entered it, and the pool's);
+ * true ends the call with RUSH_ECANCELLED within 50 ms, wherever it is.  For hosts that look at signals.  It may call into the library.
+ * NULL: nobody is asked.  Not while calls run. */
+RUSH_API void rush_context_set_interrupt(rush_context *c, bool (*interrupt)(void *user), void *user);
+/* Another limit on the bytes in use of a context whose options named none; 0: none again.  It holds to within 64 KB a thread, and may be
+ * set while calls run.  RUSH_EARGUMENT: the options named one, which stays. */
+RUSH_API rush_status rush_context_set_limit_bytes(rush_context *c, size_t n_bytes, rush_error *err) RUSH_CHECKED;
+
 /* -- What names mean ------------------------------------------------------------------------------ */
 
 typedef enum rush_name_kind {

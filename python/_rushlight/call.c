@@ -1,4 +1,5 @@
 /* A call of compiled code, from Python's arguments to Python's result; and small things that many files say. */
+#include "limits.h"
 #include "script.h"
 
 #include <string.h>
@@ -15,6 +16,8 @@ PyObject *py_raise(py_state *state, rush_error *err)
   }
   if (err->status == RUSH_ENOMEM) {
     type = PyExc_MemoryError;
+  } else if (err->status == RUSH_ECANCELLED) {
+    type = state->cancelled;
   } else if (err->type && state->errors && (type = PyDict_GetItemString(state->errors, err->type)) != NULL) {
     PyErr_Clear();
   } else if (err->type && strcmp(err->type, "Error") == 0) {
@@ -250,6 +253,7 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
   bool sync = c->is_random && py_find_torch(st);
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
   py_gradient_host host = {0};
+  py_limits limits = {0};
   rush_error err = RUSH_ERROR_INIT;
   PyObject *out = NULL, *type, *value, *tb;
   rush_status status;
@@ -259,7 +263,9 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
   options.gradient_host = py_host_begin(&host, call, c->owner);
   if (sync && py_sync_generator(st, false) < 0)
     goto done;
+  py_limits_begin(&limits, st, c->owner, &options);
   WITHOUT_GIL(status = run(c, a, &options, &result, &err));
+  py_limits_end(&limits, st);
   if (status != RUSH_OK) {
     py_raise(st, &err);
   } else {

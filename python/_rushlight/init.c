@@ -1,5 +1,6 @@
 /* The extension module: its functions, its state, its callbacks from the library. */
 #include "ir.h"
+#include "limits.h"
 #include "script.h"
 
 #include <string.h>
@@ -481,7 +482,7 @@ static int module_exec(PyObject *m)
   if (!st->grad_mode || PyModule_AddObjectRef(m, "_grad_mode", st->grad_mode) < 0)
     return -1;
   if (py_add_tensor_type(m, st) < 0 || py_add_module_types(m, st) < 0 || py_add_object_types(m, st) < 0 ||
-      py_add_script_types(m, st) < 0 || py_add_trace(m) < 0 || py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
+      py_add_script_types(m, st) < 0 || py_add_limits(m, st) < 0 || py_add_trace(m) < 0 || py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
     return -1;
   return PyModule_AddStringConstant(m, "__version__", rush_version());
 }
@@ -528,6 +529,8 @@ static PyMethodDef functions[] = {
     {"_gradient_leaves", py_gradient_leaves, METH_O, "the leaves that tensors depend on"},
     {"_to_torch", py_to_torch, METH_O, "torch's tensor on the memory of ours"},
     {"_from_torch", py_from_torch, METH_O, "ours on the memory of torch's"},
+    {"_set_limits", py_set_limits, METH_VARARGS, "_set_limits(max_seconds or None, max_bytes or None)"},
+    {"_swap_block", py_swap_block, METH_VARARGS, "_swap_block(seconds, bytes, cancel), or of nothing: limits.py's; the block before"},
     {"_touch", py_touch, METH_O, "say that a tensor's memory was written to"},
     {"_address", py_address, METH_O, "which tensor it is"},
     {"parse_ir", (PyCFunction)(void (*)(void))py_parse_ir, METH_VARARGS | METH_KEYWORDS,

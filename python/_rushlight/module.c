@@ -1,5 +1,6 @@
 /* The types of modules and of their methods. */
 #include "layout.h"
+#include "limits.h"
 #include "script.h"
 #include "ir.h"
 
@@ -914,6 +915,10 @@ static PyGetSetDef module_getset[] = {{"code", module_code, NULL, "TorchScript s
                                       {"_is_script", module_is_script, NULL, "is there a program?", NULL},
                                       {"_class_name", module_class_name, NULL, "qualified name of the module's class", NULL},
                                       {"graph", module_graph, NULL, "a copy of forward's graph", NULL},
+                                      {"max_seconds", py_module_get_limit, py_module_set_limit, "seconds that a call may take, or None",
+                                       (void *)offsetof(py_module, max_seconds)},
+                                      {"max_bytes", py_module_get_limit, py_module_set_limit, "bytes that a call may use, or None",
+                                       (void *)offsetof(py_module, max_bytes)},
                                       {"inlined_graph", module_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
                                       {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef module_members[] = {

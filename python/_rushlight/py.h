@@ -12,6 +12,8 @@
 #include "rushlight/backend.h"
 #include "rushlight/rushlight.h"
 
+typedef struct py_limits py_limits; /* limits.h */
+
 typedef struct py_state {
   rush_context *context;
   PyTypeObject *tensor_type, *module_type, *method_type, *object_type, *enum_type, *dtype_type;
@@ -36,6 +38,12 @@ typedef struct py_state {
   PyObject *name_is_neg, *name_is_conj, *name_requires_grad;
   const struct py_exchange *exchange; /* torch's (exchange.h), or NULL */
   const struct py_layout *layout;     /* its tensors' (layout.h), or NULL */
+  unsigned long main_thread; /* where Python's signal handlers run */
+  PyTypeObject *cancel_type;
+  PyObject *cancelled;       /* rushlight.Cancelled */
+  double max_seconds, max_bytes, applied_bytes; /* of set_limits; what the context has now; 0: none */
+  py_limits *budgets;        /* of calls that run and brought bytes along */
+  size_t n_blocks;           /* threads that are inside of `with limits()` */
 } py_state;
 
 /* Has the hook made the call (method NULL: of a Function)?  1, with the result or NULL and an exception; else 0. */
@@ -61,6 +69,7 @@ typedef struct py_module {
   rush_module *module; /* NULL: an instance of a Python subclass that is no program yet (_adopt) */
   py_state *state;
   PyObject *cache;     /* attribute -> (object, what it stands for): parameters and submodules keep their identity; or NULL */
+  double max_seconds, max_bytes; /* of each call; 0: none */
   char is_hooked;      /* calls go through Python's _call_impl */
 } py_module;
 

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 from . import _rushlight, archives, ir, jit, methods, ops, profiler
 from ._rushlight import (
     Block,
+    Cancel,
+    Cancelled,
     EnumValue,
     Error,
     Graph,
@@ -53,11 +55,14 @@ from .grad_mode import (
 from .jit import *  # noqa: F403
 from .jit import __all__ as _jit_names
 from .jit.script_module import ScriptModule as _ScriptModule
+from .limits import limits, set_limits
 from .ops import load_library
 
 __all__ = [
     *_jit_names,
     "Block",
+    "Cancel",
+    "Cancelled",
     "EnumValue",
     "Error",
     "Graph",
@@ -82,6 +87,7 @@ __all__ = [
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "jit",
+    "limits",
     "load",
     "load_library",
     "load_value",
@@ -95,6 +101,7 @@ __all__ = [
     "save",
     "set_cpu",
     "set_grad_enabled",
+    "set_limits",
     "set_num_threads",
     "set_rng_state",
     "tensor",

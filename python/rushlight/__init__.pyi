@@ -12,6 +12,8 @@ from . import jit as jit
 from . import ops as ops
 from . import profiler as profiler
 from ._rushlight import Block as Block
+from ._rushlight import Cancel as Cancel
+from ._rushlight import Cancelled as Cancelled
 from ._rushlight import EnumValue as EnumValue
 from ._rushlight import Error as Error
 from ._rushlight import Graph as Graph
@@ -162,6 +164,14 @@ class ScriptModule(_Module):
     @property
     def code_with_constants(self) -> tuple[str, Any]: ...
 
+class limits:
+    def __init__(
+        self, *, max_seconds: float | None = None, max_bytes: int | None = None, cancel: Cancel | None = None
+    ) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: Any, error: Any, where: Any) -> None: ...
+
+def set_limits(*, max_seconds: float | None = None, max_bytes: int | None = None) -> None: ...
 def load(
     f: str | PathLike[str] | bytes | BinaryIO,
     map_location: Any = None,

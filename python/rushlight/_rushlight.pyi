@@ -23,6 +23,15 @@ _number = builtins.complex  # and what it stands for: float, int, bool
 class Error(RuntimeError):
     """What a program raised."""
 
+class Cancelled(Error):
+    """A call was ended by its Cancel handle."""
+
+class Cancel:
+    """Ends calls from another thread: with rushlight.limits(cancel=handle)."""
+
+    requested: _bool
+    def request(self) -> None: ...
+
 @final
 class dtype(tuple[Any, ...]):
     """A data type."""
@@ -215,6 +224,8 @@ class EnumValue:
 class Module:
     """Base of ScriptModule."""
 
+    max_seconds: _float | None
+    max_bytes: _float | None
     @property
     def code(self) -> str: ...
     @property
@@ -272,6 +283,8 @@ def _run_gradients(
 def _gradient_leaves(tensors: list[Tensor], /) -> list[Tensor]: ...
 def _to_torch(tensor: Tensor, /) -> Any: ...
 def _from_torch(tensor: Any, /) -> Tensor: ...
+def _set_limits(max_seconds: _float | None, max_bytes: _float | None, /) -> None: ...
+def _swap_block(*block: Any) -> tuple[_float, _float, Cancel | None] | None: ...
 def _touch(tensor: Tensor, /) -> None: ...
 def _address(tensor: Tensor, /) -> _int: ...
 def gradients(name: str) -> list[tuple[str, str]]: ...

@@ -721,11 +721,12 @@ class TensorType(_Simple):
 
     def dtype(self) -> Any:
         name = self.scalarType()
-        return None if name is None else getattr(sys.modules["torch"], _DTYPES.get(name, name.lower()))
+        return None if name is None else getattr(sys.modules.get("torch", _rushlight), _DTYPES.get(name, name.lower()))
 
     def device(self) -> Any:
         found = re.search(r"device=([\w:]+)", self._facts()[1])
-        return None if found is None else sys.modules["torch"].device(found[1])
+        torch = sys.modules.get("torch")
+        return None if found is None else torch.device(found[1]) if torch else found[1]
 
     def undefined(self) -> bool | None:
         return False

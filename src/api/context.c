@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "rushlight/script.h"
+
 #include "base/cpu.h"
+#include "base/host.h"
 #include "base/threads.h"
 #include "ops/profile.h"
 #include "compile/compile.h"
@@ -115,6 +118,22 @@ rush_cpu rush_context_get_cpu(rush_context *c)
 {
   c = context_or_default(c);
   return (rush_cpu)cpu_choose(c ? context_get_options(c)->cpu : CPU_NATIVE);
+}
+
+void rush_context_set_interrupt(rush_context *c, bool (*interrupt)(void *user), void *user)
+{
+  if ((c = context_or_default(c)) != NULL)
+    context_set_interrupt(c, interrupt, user);
+}
+
+rush_status rush_context_set_limit_bytes(rush_context *c, size_t n_bytes, rush_error *err)
+{
+  rush_error_clear(err);
+  if (!(c = context_or_default(c)))
+    return error_nomem(err);
+  if (!mem_set_limit(c, n_bytes))
+    return error_set(err, RUSH_EARGUMENT, "the context was made with a limit (limit_bytes of its options), which stays");
+  return RUSH_OK;
 }
 
 void rush_context_set_pool(rush_context *c, int n_threads,

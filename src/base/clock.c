@@ -2,9 +2,20 @@
 
 #include <time.h>
 
-uint64_t clock_ns(void)
+static uint64_t read_clock(clockid_t id)
 {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(id, &t);
   return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+uint64_t clock_ns(void) { return read_clock(CLOCK_MONOTONIC); }
+
+uint64_t clock_coarse_ns(void)
+{
+#ifdef CLOCK_MONOTONIC_COARSE
+  return read_clock(CLOCK_MONOTONIC_COARSE);
+#else
+  return read_clock(CLOCK_MONOTONIC);
+#endif
 }

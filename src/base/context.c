@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/context_int.h"
 #include "base/cpu.h"
+#include "base/host.h"
 
 #define DEFAULT_DEPTH 1000
 /* A call begins a few frames above call_ctx_init, and its later frames may lie above that one's. */
@@ -186,6 +187,12 @@ void context_warn(context *c, const char *text)
 
 /* -- Call context ------------------------------------------------------------------------------- */
 
+/* When this thread asks the host next, and how often it could have.  Of the library's per-thread state. */
+static _Thread_local struct {
+  uint64_t at_ns; /* 0: not before LOOK_NS of the call went by */
+  uint32_t polls;
+} look __attribute__((tls_model("initial-exec")));
+
 /* Field by field: gcc clears a literal of this size with `rep stos`, which takes longer than a small operator. */
 void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
 {
@@ -207,6 +214,10 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
   cx->frames = NULL;
   if (UNLIKELY(cx->profile != 0))
     cx->watch |= CALL_PROFILED;
+  if (UNLIKELY(c->interrupt != NULL)) {
+    cx->deadline_ns = CALL_ASKS;
+    look.at_ns = 0;
+  }
   double seconds = c->opt.limit_seconds;
   if (seconds > 0 && seconds < 1e9)
     cx->deadline_ns = clock_ns() + (uint64_t)(seconds * 1e9);
@@ -228,23 +239,57 @@ void call_mark_special(call_ctx *cx)
   cx->watch |= CALL_SPECIAL;
 }
 
+void context_set_interrupt(context *c, bool (*interrupt)(void *user), void *user)
+{
+  c->interrupt_user = user;
+  c->interrupt = interrupt;
+}
+
+#define LOOK_POLLS 15 /* a look at the clock in 16 polls, which come once a millisecond where work is long */
+#define LOOK_NS UINT64_C(30000000) /* Ctrl-C is felt at once, and what asking costs (a lock of the host's) is not */
+
+/* Ask the host whether the call goes on, if it is time to. */
+static void ask_host(const call_ctx *cx)
+{
+  if (++look.polls & LOOK_POLLS)
+    return;
+  const uint64_t now = clock_coarse_ns();
+  if (now < look.at_ns)
+    return;
+  if (look.at_ns && cx->ctx->interrupt(cx->ctx->interrupt_user)) /* kernels have the call const; others read the deadline as it is */
+    __atomic_store_n((uint64_t *)(uintptr_t)&cx->deadline_ns, 0, __ATOMIC_RELAXED);
+  look.at_ns = now + LOOK_NS;
+}
+
+static bool time_is_up(const call_ctx *cx)
+{
+  if (cx->deadline_ns == UINT64_MAX)
+    return false;
+  if (UNLIKELY(cx->ctx->interrupt != NULL))
+    ask_host(cx);
+  const uint64_t deadline = __atomic_load_n(&cx->deadline_ns, __ATOMIC_RELAXED);
+  return deadline < CALL_ASKS && clock_ns() >= deadline;
+}
+
 rush_status call_poll(call_ctx *cx)
 {
   if (call_cancelled(cx))
     return error_set(cx->err, RUSH_ECANCELLED, "the call was cancelled");
-  if (cx->deadline_ns != UINT64_MAX && clock_ns() >= cx->deadline_ns) {
-    double seconds = cx->ctx->opt.limit_seconds;
+  if (time_is_up(cx)) {
+    if (cx->deadline_ns == 0)
+      return error_set(cx->err, RUSH_ECANCELLED, "the call was interrupted");
+    const double seconds = cx->ctx->opt.limit_seconds;
     if (seconds > 0)
-      return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, NULL, "the call took longer than its limit of %g seconds",
+      return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, "TimeoutError", "the call took longer than its limit of %g seconds",
                        seconds);
-    return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, NULL, "the call went past its deadline");
+    return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, "TimeoutError", "the call went past its deadline");
   }
   return RUSH_OK;
 }
 
 bool call_over(const call_ctx *cx)
 {
-  return call_cancelled(cx) || (cx->deadline_ns != UINT64_MAX && clock_ns() >= cx->deadline_ns);
+  return call_cancelled(cx) || time_is_up(cx);
 }
 
 void context_count_interpreted(context *c)

@@ -36,7 +36,11 @@ struct rush_context {
   bool limited;
   bool host_allocator;         /* the host gave functions */
   bool caching;                /* of free data blocks */
-  size_t limit_bytes;          /* SIZE_MAX: none */
+  size_t limit_bytes;          /* SIZE_MAX / 4: none */
+  /* Of a context that was made without a limit: larger blocks are looked at before they are allocated.  0: all are, against
+   * soft_bytes, which mem_set_limit set; else SIZE_MAX / 4. */
+  _Atomic size_t unchecked_bytes;
+  _Atomic size_t soft_bytes;
   _Atomic int64_t live_bytes;  /* without what shards have pending; below 0 in between */
   _Atomic int64_t peak_bytes;  /* to within what shards have pending, unless limited */
   _Atomic size_t cached_bytes; /* blocks of 64 KB and more, or behind another of their class */
@@ -54,6 +58,8 @@ struct rush_context {
   _Atomic uint32_t refs;
   _Atomic uint32_t n_numbers; /* context_number */
   _Atomic uint64_t n_interpreted; /* context_count_interpreted */
+  bool (*interrupt)(void *user); /* context_set_interrupt, or NULL */
+  void *interrupt_user;
   _Atomic uint32_t profile; /* the number of the one that is on, or 0 */
   context_options opt;
   mutex lock;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/context_int.h"
+#include "base/host.h"
 
 /* Data blocks of this size or more are mapped, aligned to huge pages and ask for them: touching fresh 4 KB
  * pages costs more than most kernels that run over them. */
@@ -233,10 +234,23 @@ static bool reserve_limited(context *c, size_t n)
   return true;
 }
 
+/* A limit that came later: counts lag by what shards have pending, so it holds to within PENDING_BYTES a thread. */
+static bool fits_softly(context *c, size_t n)
+{
+  const size_t most = atomic_load_explicit(&c->soft_bytes, memory_order_relaxed);
+  const int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
+
+  if (n > SIZE_MAX / 4)
+    return refuse(c, 0);
+  return (n <= most && (live <= 0 || (size_t)live <= most - n)) || refuse(c, n);
+}
+
 /* Before an allocation; false refuses it. */
 static inline bool take(context *c, size_t n)
 {
-  return LIKELY(!c->limited) ? n <= SIZE_MAX / 4 || refuse(c, 0) : reserve_limited(c, n);
+  if (UNLIKELY(c->limited))
+    return reserve_limited(c, n);
+  return LIKELY(n <= atomic_load_explicit(&c->unchecked_bytes, memory_order_relaxed)) || fits_softly(c, n);
 }
 
 /* After it: `p` is what came. */
@@ -273,6 +287,12 @@ void mem_uncount(context *c, size_t n_bytes)
   give(c, n_bytes);
 }
 
+/* The limit on live bytes, or SIZE_MAX / 4. */
+static size_t most_bytes(const context *c)
+{
+  return c->limited ? c->limit_bytes : atomic_load_explicit(&c->soft_bytes, memory_order_relaxed);
+}
+
 static rush_status over_limit(call_ctx *cx, size_t n_bytes)
 {
   context *c = cx->ctx;
@@ -280,13 +300,14 @@ static rush_status over_limit(call_ctx *cx, size_t n_bytes)
 
   return error_set_limit(cx->err, RUSH_LIMIT_BYTES, "MemoryError",
                         "%zu bytes more, with %lld in use, would pass the limit of %zu bytes", n_bytes, (long long)live,
-                        c->limit_bytes);
+                        most_bytes(c));
 }
 
 /* Memory is full and the limit not reached: what the limit refused before, if anything, was told. */
 rush_status call_nomem(call_ctx *cx)
 {
-  size_t n = cx->ctx->limited ? atomic_exchange_explicit(&cx->ctx->refused_bytes, 0, memory_order_relaxed) : 0;
+  const bool any = most_bytes(cx->ctx) != SIZE_MAX / 4;
+  size_t n = any ? atomic_exchange_explicit(&cx->ctx->refused_bytes, 0, memory_order_relaxed) : 0;
   const char *why = atomic_exchange_explicit(&cx->ctx->refused_why, NULL, memory_order_relaxed);
   if (n)
     return over_limit(cx, n);
@@ -301,7 +322,9 @@ rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes)
   context *c = cx->ctx;
   int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
 
-  if (!c->limited || (n_bytes < c->limit_bytes && live + (int64_t)n_bytes <= (int64_t)c->limit_bytes))
+  const size_t most = most_bytes(c);
+
+  if (most == SIZE_MAX / 4 || (n_bytes < most && live + (int64_t)n_bytes <= (int64_t)most))
     return call_nomem(cx);
   atomic_store_explicit(&c->refused_bytes, 0, memory_order_relaxed);
   return over_limit(cx, n_bytes);
@@ -313,8 +336,21 @@ void mem_init(context *c)
   c->id = clock_ns();
   c->limited = limit != 0;
   c->limit_bytes = limit && limit < SIZE_MAX / 4 ? limit : SIZE_MAX / 4;
+  atomic_init(&c->unchecked_bytes, SIZE_MAX / 4);
+  atomic_init(&c->soft_bytes, SIZE_MAX / 4);
   c->host_allocator = c->opt.allocator.alloc != NULL;
   c->caching = CACHING && !c->opt.no_cache;
+}
+
+bool mem_set_limit(context *c, size_t n_bytes)
+{
+  const bool any = n_bytes != 0 && n_bytes < SIZE_MAX / 4;
+
+  if (c->limited)
+    return false;
+  atomic_store_explicit(&c->soft_bytes, any ? n_bytes : SIZE_MAX / 4, memory_order_relaxed);
+  atomic_store_explicit(&c->unchecked_bytes, any ? 0 : SIZE_MAX / 4, memory_order_relaxed);
+  return true;
 }
 
 int64_t mem_live_bytes(context *c)

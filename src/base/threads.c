@@ -180,11 +180,9 @@ static bool run_watched(const job *j, int64_t begin, int64_t end)
     int64_t to = end - begin <= piece ? end : begin + piece;
     j->fn(j->arg, begin, to);
     begin = to;
-    if (call_cancelled(j->cx))
+    if (call_over(j->cx))
       return false;
     uint64_t now = clock_ns();
-    if (now >= j->cx->deadline_ns)
-      return false;
     if (now - before < WATCH_NS / 4 && piece <= INT64_MAX / 2)
       piece *= 2;
     else if (now - before > WATCH_NS && piece / 2 >= j->grain)
@@ -285,6 +283,26 @@ static void open_job(thread_pool *p, int64_t n_wanted)
   mutex_unlock(&p->lock);
 }
 
+/* Under the lock.  A call that can end before its work is done looks now and then: the workers go by what it finds. */
+static void await_workers(thread_pool *p)
+{
+  struct timespec until;
+
+  if (!call_is_watched(p->job.cx)) {
+    pthread_cond_wait(&p->done, &p->lock.m);
+    return;
+  }
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += 20000000;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  if (pthread_cond_timedwait(&p->done, &p->lock.m, &until) == 0)
+    return;
+  mutex_unlock(&p->lock); /* the host may take its time */
+  (void)call_over(p->job.cx);
+  mutex_lock(&p->lock);
+}
+
 static void close_job(thread_pool *p)
 {
   uint64_t s = atomic_fetch_and(&p->state, ~OPEN) & ~OPEN;
@@ -304,7 +322,7 @@ static void close_job(thread_pool *p)
   mutex_lock(&p->lock);
   atomic_store(&p->caller_asleep, true);
   while (atomic_load(&p->state) & INSIDE_MASK)
-    pthread_cond_wait(&p->done, &p->lock.m);
+    await_workers(p);
   atomic_store(&p->caller_asleep, false);
   mutex_unlock(&p->lock);
 }

@@ -16,6 +16,7 @@ ALLOWED = {
     "once",
     "features",  # base/cpu.c: what the machine has, read once
     "mine",  # base/memory.c: per thread, its shard of the accounts
+    "look",  # base/context.c: per thread, when the host is asked next whether the call goes on
     "held",  # base/lock.c: per thread, the locks that it holds
     # tensor/storage.c: per thread, free tensor headers, flushed when the thread ends
     "caches",
