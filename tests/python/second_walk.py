@@ -1,7 +1,7 @@
 """gradgradcheck over PyTorch's samples (op_db), through records of ours: every operator that a sample calls on what requires grad is one
 call of Rushlight's, recorded, and its gradient and that one's come from the records.
 
-    python tests/python/second_walk.py [--only NAME] [--samples 3] [--seconds 20]
+    python tests/python/second_walk.py [--only NAME] [--samples 8] [--seconds 20]
 
 An operator is right, or refuses with PyTorch's words (`derivative for ... is not implemented`).  Entries that PyTorch itself cannot
 differentiate twice are walked too: there refusing is what it does.
@@ -165,7 +165,7 @@ def _one(given: tuple[str, int, float]) -> tuple[str, dict[str, Any]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--only", default="", help="entries whose names contain it")
-    parser.add_argument("--samples", type=int, default=3, help="of each dtype; 0: all")
+    parser.add_argument("--samples", type=int, default=8, help="of each dtype; 0: all")
     parser.add_argument("--seconds", type=float, default=20, help="for one entry; samples beyond are left out")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
