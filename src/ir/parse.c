@@ -178,7 +178,10 @@ static void parse_origin(ir_parser *p, ir_node *n)
 
   if (strncmp(p->at, scope, sizeof scope - 1) == 0) {
     const char *from = p->at += sizeof scope - 1;
-    p->at += strcspn(from, " \t\r\n");
+    p->at += strcspn(from, "\r\n"); /* names of modules may have blanks in them */
+    const char *comment = strstr(from, " # ");
+    if (comment && comment < p->at)
+      p->at = comment;
     ir_node_set_scope(p->s, n, from, (size_t)(p->at - from));
   }
   if (!p->places || strncmp(p->at, " # ", 3) != 0)

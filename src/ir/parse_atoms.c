@@ -189,6 +189,20 @@ static const type *parse_refined(ir_parser *p, int dtype)
   return n ? ir_facts_type(p->s, p->ts, &f) : NULL;
 }
 
+/* A class of another program, one of whose objects is an attribute here: a module that was loaded and is held. */
+static const type *find_held(const program *prog, str name)
+{
+  for (const class_info *ci = prog->all_classes; ci; ci = ci->next)
+    for (uint32_t i = 0; i < ci->n_attrs; i++) {
+      const type *held = ci->attrs[i].type;
+      const bool is_foreign = held->kind == TYPE_CLASS && held->cls && held->cls->program && held->cls->program != prog;
+      const type *t = is_foreign ? program_find_class(held->cls->program, name) : NULL;
+      if (t)
+        return t;
+    }
+  return NULL;
+}
+
 static const type *find_named(ir_parser *p, str name)
 {
   const program *prog = program_of_types(p->ts);
@@ -203,6 +217,8 @@ static const type *find_named(ir_parser *p, str name)
   static const char custom[] = "__torch__.torch.classes.";
   if (!t && name.len > sizeof custom && memcmp(name.p, custom, sizeof custom - 1) == 0)
     t = checked(p, type_class_ref(p->ts, name));
+  if (!t && p->places)
+    t = find_held(p->places, name);
   if (!t)
     parse_fail(p, "unknown type '%.*s'", (int)name.len, name.p);
   return t;
@@ -381,6 +397,17 @@ static rush_value scratch(ir_parser *p, rush_value v)
 
 static rush_value parse_value(ir_parser *p, const type *t);
 
+/* Up to and with ']'. */
+static void parse_items(ir_parser *p, rush_list *l, const type *elem)
+{
+  while (!parse_accept(p, "]")) {
+    rush_value item = value_retain(parse_value(p, elem));
+    session_check(p->s, list_append_steal(p->s->cx, l, item));
+    if (!parse_peek(p, "]"))
+      parse_expect(p, ",");
+  }
+}
+
 static rush_value parse_list_value(ir_parser *p, const type *t)
 {
   rush_list *l;
@@ -388,12 +415,7 @@ static rush_value parse_list_value(ir_parser *p, const type *t)
   session_check(p->s, list_new(p->s->cx, type_elem(t), 0, &l));
   rush_value v = scratch(p, value_heap_steal(RUSH_TAG_LIST, l));
   parse_expect(p, "[");
-  while (!parse_accept(p, "]")) {
-    rush_value item = value_retain(parse_value(p, type_elem(t)));
-    session_check(p->s, list_append_steal(p->s->cx, l, item));
-    if (!parse_peek(p, "]"))
-      parse_expect(p, ",");
-  }
+  parse_items(p, l, type_elem(t));
   return v;
 }
 
@@ -650,12 +672,41 @@ static rush_value parse_value(ir_parser *p, const type *t)
 
 /* -- Attributes --------------------------------------------------------------------------------- */
 
+/* The elements' type of a list of floats or texts that follows its '['; NULL: it is of types or of ints. */
+static const type *list_attr_elem(const ir_parser *p)
+{
+  const char *at = p->at + strspn(p->at, " ");
+  const size_t len = strcspn(at, ",]"), digits = strspn(at, "+-0123456789");
+
+  if (*at == '"')
+    return type_simple(TYPE_STRING);
+  if (isalpha((unsigned char)*at) && !(len == 3 && (memcmp(at, "inf", 3) == 0 || memcmp(at, "nan", 3) == 0)))
+    return NULL;
+  /* all are printed as floats: one tells */
+  return digits < len && (*at == '-' || isalnum((unsigned char)*at)) ? type_simple(TYPE_FLOAT) : NULL;
+}
+
+static void parse_value_list(ir_parser *p, ir_node *n, const char *name, const type *elem)
+{
+  rush_list *l;
+
+  session_check(p->s, list_new(p->s->cx, elem, 0, &l));
+  rush_value v = scratch(p, value_heap_steal(RUSH_TAG_LIST, l));
+  parse_items(p, l, elem);
+  ir_attr_set_value(p->s, n, name, v);
+}
+
 static void parse_list_attr(ir_parser *p, ir_node *n, const char *name)
 {
+  const type *elem = list_attr_elem(p);
   const type **types;
   int64_t ints[64];
   uint32_t k = 0;
 
+  if (elem) {
+    parse_value_list(p, n, name, elem);
+    return;
+  }
   if (!isdigit((unsigned char)*p->at) && *p->at != '-' && *p->at != ']') {
     k = parse_types(p, "]", &types, NULL);
     ir_attr_set_types(p->s, n, name, types, k);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 import rushlight
@@ -225,3 +227,29 @@ def test_values_take_types_and_names_of_others():
     x.setDebugName("q")
     y.copyMetadata(x)
     assert (x.debugName(), y.debugName()) == ("q.1", "q") and y.isCompleteTensor()
+
+
+def test_lists_in_attributes_parse_back() -> None:
+    g = rushlight.parse_ir("graph(%x : Tensor):\n  %y : Tensor = my::op(%x)\n  return (%y)\n")
+    node = next(g.nodes())
+    floats, texts = [1.5, 2.0, float("inf"), -1.0, 1e300], ["a", 'b\n"c', "x, y]"]
+    node.fs_("fs", floats)
+    node.fs_("minus", [float("-inf"), -0.5])
+    node.ss_("ss", texts)
+    node.is_("is", [1, -2])
+    again = rushlight.parse_ir(str(g))
+    assert str(again) == str(g)
+    other = next(again.nodes())
+    assert other.fs("fs") == floats and other.ss("ss") == texts and getattr(other, "is")("is") == [1, -2]
+
+
+def test_types_of_tensors_need_no_torch() -> None:
+    code = """
+import rushlight, sys
+g = rushlight.parse_ir("graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %y : Tensor):\\n  return (%x)\\n")
+x, y = (v.type() for v in g.inputs())
+assert x.dtype() == rushlight.float32 and x.device() == "cpu" and x.isComplete() and x.sizes() == [2, 3]
+assert y.dtype() is None and y.device() is None and not y.isComplete()
+assert next(g.inputs()).isCompleteTensor() and "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 import threading
 import warnings
@@ -310,3 +311,45 @@ def test_script_profile() -> None:
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
     return (x @ x.t()).sum(0)
+
+
+class Odd(torch.nn.Module):
+    """Its submodule has a name that is no identifier."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.add_module(name, torch.nn.Linear(3, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return getattr(self, self.name)(x).relu()
+
+
+@pytest.mark.parametrize("name", ["block1-0", "0x", "a b", "a#b", "é"])
+def test_submodules_may_have_any_name(name: str, tmp_path: pathlib.Path) -> None:
+    module, x = Odd(name), torch.ones(2, 3)
+    traced = rushlight.trace(module, x)
+    torch.testing.assert_close(traced(x), module(x))
+    traced.save(str(tmp_path / "m.pt"))
+    for load in (rushlight.load, torch.jit.load):
+        torch.testing.assert_close(load(str(tmp_path / "m.pt"))(x), module(x))
+
+
+class Holder(torch.nn.Module):
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) * 2
+
+
+def test_modules_may_hold_loaded_programs(tmp_path: pathlib.Path) -> None:
+    path = str(pathlib.Path(__file__).parents[2] / "examples" / "digits" / "digits.pt")
+    x = torch.rand(2, 1, 8, 8)
+    for load in (rushlight.load, torch.jit.load):
+        module = Holder(load(path))
+        traced = rushlight.trace(module, x)
+        torch.testing.assert_close(traced(x), module(x))
+        traced.save(str(tmp_path / "m.pt"))
+        torch.testing.assert_close(torch.jit.load(str(tmp_path / "m.pt"))(x), module(x))

@@ -7,6 +7,7 @@ submodules are values too (`attribute`): a frame of the module `a.b` finds `a.b.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -187,7 +188,7 @@ class Record:
 
     def input(self, name: str | None, type: str) -> Value:
         value = self.value(type, self.root)
-        if name and name.isidentifier():
+        if name and _is_plain(name):
             self.set_name(value, name)
         self.inputs.append(value)
         return value
@@ -350,7 +351,7 @@ class Record:
             at = f"{at}.{name}" if at else name
             holder = Value(self.attribute(at, "").type, frame)
             holder.path = at
-            self.set_name(holder, name if name.isidentifier() else f"_{name}")
+            self.set_name(holder, name if _is_plain(name) else re.sub(r"\W", "_", f"_{name}", flags=re.A))
             found.append((holder, owner))
             owner = holder
         frame.found[:0] = found
@@ -430,6 +431,11 @@ def quoted(text: str) -> str:
     """A text as graphs have it."""
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
     return '"' + "".join(escapes.get(c, c) for c in text) + '"'
+
+
+def _is_plain(name: str) -> bool:
+    """May graph text have it as a value's name?"""
+    return name.isascii() and name.isidentifier()
 
 
 def scope(path: str) -> str:

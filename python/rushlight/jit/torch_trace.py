@@ -946,7 +946,7 @@ def variable_name(tensor: torch.Tensor) -> str | None:
     frame = innermost()
     for name, value in frame.f_locals.items() if frame is not None else ():
         if value is tensor:
-            return name if name != "self" and name.isidentifier() else None
+            return name if name != "self" and name.isascii() and name.isidentifier() else None
     return None
 
 
