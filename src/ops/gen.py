@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Read the operator table (src/ops/*.py, see README.md) and write its C form.
 
-    gen.py schemas.txt tape.def rules.def OUT.c TABLE.py...
+    gen.py [--ops=FILE] schemas.txt tape.def rules.def OUT.c TABLE.py...
+
+With --ops only the operators that FILE lists (as `rushlight show --ops` prints them), and those that they use, run.
 
 Standard library only, deterministic.  Whatever is wrong with an entry (an unknown key, a name that
 PyTorch does not register, a second entry for one operator, a formula that does not compile) is one
@@ -9,6 +11,7 @@ error line with file and line, and nothing is written.
 """
 from __future__ import annotations
 
+import glob
 import os
 import sys
 
@@ -620,11 +623,68 @@ def read_all(schemas: str, tapes: str, rules: str, tables: list[str]) -> Table:
     return table
 
 
+# -- Fewer operators ---------------------------------------------------------------------------------
+
+
+def listed_names(path: str) -> set[str]:
+    """Names without overloads: the first words of the lines that `rushlight show --ops` prints."""
+    with open(path, encoding="utf-8") as f:
+        words = [line.split()[0] for line in f if line.strip() and not line.startswith("#")]
+    names = {word.split(".")[0] for word in words if "::" in word}
+    if not names:
+        raise TableError(path, "no line begins with the name of an operator: expected what `rushlight show --ops` prints")
+    return names
+
+
+def names_in_kernels(folder: str) -> dict[str, set[str]]:
+    """Per kernel, the operators that its C file names: it may call them."""
+    found: dict[str, set[str]] = {}
+    for path in glob.glob(os.path.join(folder, "**", "*.c"), recursive=True):
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        called = set(re.findall(r'"(\w+::\w+)[".]', text))
+        for kernel in re.findall(r"^rush_status (\w+)\(rush_call \*", text, re.M):
+            found[kernel] = called
+    return found
+
+
+def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
+    """Leave out what runs operators that are neither listed nor used by those that are.  They stay known by schema: calls
+    of them fail by name.  All overloads of a name stay, since constants choose among them when code is emitted, and so do
+    the functional forms of variants.  What a body may call are all operators of the names that its words are."""
+    by_name: dict[str, list[Any]] = {}
+    by_word: dict[str, set[str]] = {}
+    for row in table.rows.values():
+        by_name.setdefault(row.schema.name, []).append(row)
+        by_word.setdefault(row.schema.name.split("::")[-1], set()).add(row.schema.name)
+    kept, todo = set(), set(listed) & set(by_name)
+    while todo:
+        name = todo.pop()
+        kept.add(name)
+        used: set[str] = set()
+        for row in by_name[name]:
+            used |= {row.base.schema.name} if row.base else set()
+            used |= called_by.get(row.kernel, set())
+            for word in set(re.findall(r"\w+", row.body or "")):
+                used |= by_word.get(word, set())
+        todo |= (used & set(by_name)) - kept
+    table.rows = {full: row for full, row in table.rows.items() if row.schema.name in kept}
+    kernels = {row.kernel for row in table.rows.values()}
+    table.kernels &= kernels
+    table.scalars = [pair for pair in table.scalars if pair[0] in kernels]
+    points = [id(row.point) for row in table.rows.values() if row.point]
+    table.points = [p for p in table.points if id(p) in points]
+
+
 def main(argv: list[str]) -> None:
     if len(argv) < 6:
         sys.exit(__doc__)
+    only = argv.pop(1)[len("--ops="):] if argv[1].startswith("--ops=") else ""
     try:
-        write_c(argv[4], read_all(argv[1], argv[2], argv[3], argv[5:]))
+        table = read_all(argv[1], argv[2], argv[3], argv[5:])
+        if only:
+            prune(table, listed_names(only), names_in_kernels(os.path.dirname(os.path.abspath(argv[1]))))
+        write_c(argv[4], table)
     except TableError as x:
         sys.exit(f"{x}")
 
