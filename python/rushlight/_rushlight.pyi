@@ -188,6 +188,7 @@ class ScriptMethod:
     """A method of a loaded module."""
 
     name: str
+    __name__: str
     @property
     def code(self) -> str: ...
     @property

@@ -216,9 +216,8 @@ static void check_block(session *s, const ast_stmts *b)
 
 /* -- Functions ---------------------------------------------------------------------------------- */
 
-void em_refuse_params(session *s, const ast_def *d)
+void em_refuse_params(session *s, const ast_def *d, bool is_file)
 {
-  bool is_file = d->at.src->by_function; /* texts may have lists for defaults: each call has its own */
   for (uint32_t i = 0; i < d->n_params; i++) {
     const ast_param *p = &d->params[i];
     const ast_expr *v = p->default_value;

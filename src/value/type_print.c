@@ -84,7 +84,8 @@ static void print_tuple(text_buf *out, const type *t, notation how)
 }
 
 /* A union of all kinds of numbers says "Scalar" for them, and keeps the comma of a number that would have
- * stood first: PyTorch prints "Union(, str, Scalar)". */
+ * stood first: PyTorch prints "Union(, str, Scalar)".  Where one other type stands first, PyTorch leaves the comma out,
+ * "Union(str[]Scalar)", which reads back as another type: it is printed here. */
 static void print_union(text_buf *out, const type *t, notation how)
 {
   unsigned seen = 0;
@@ -98,10 +99,9 @@ static void print_union(text_buf *out, const type *t, notation how)
     type_kind k = t->elems[i]->kind;
     if (seen == 7 && (k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_COMPLEX))
       continue;
-    if (i) {
+    if (i)
       text_puts(out, ", ");
-      printed = true;
-    }
+    printed = true;
     print(out, t->elems[i], how);
   }
   if (seen == 7) {
