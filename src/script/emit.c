@@ -357,7 +357,7 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   sc->returns[0].name = "";
   function_begin_schema(s, f, sc); /* from here on the program releases the defaults */
   if (r->is_eager)
-    em_refuse_params(s, def, !r->is_live || def->at.src->by_function);
+    em_refuse_params(s, def, !r->is_string);
   if (def->n_params > 1)
     check_names(s, def);
   bool method = f->self && !f->is_static;

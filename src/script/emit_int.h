@@ -191,7 +191,7 @@ ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value 
 bool em_is_ignored_block(const ast_stmt *st); /* of a `with` */
 void em_ignored_block(emitter *e, const ast_stmt *st);
 
-/* Texts that a live unit defines (is_file false) follow PyTorch's parser in C++, which takes lists for defaults. */
+/* Not is_file: a string that a live unit defines, whose defaults may be lists, as PyTorch's parser in C++ allows. */
 void em_refuse_params(session *s, const ast_def *d, bool is_file);
 void em_refuse_body(session *s, const ast_def *d);
 

@@ -591,6 +591,7 @@ static resolver names_of(host_function *hf)
 {
   return (resolver){.arg = hf, .program = hf->u->p, .value = host_value, .attr = host_attr, .type = host_type,
                     .class_attr = host_class_attr, .default_value = host_default, .member = host_member, .is_eager = true,
+                    .is_string = !hf->src->by_function,
                     .is_live = true};
 }
 

@@ -119,6 +119,7 @@ struct resolver {
    * then *why may be set to what the error should add. */
   bool (*member)(session *s, const resolver *r, ir_value *self, const char *name, source_range at, sugared *out,
                  const char **why);
+  bool is_string;  /* a string that a live unit defines: PyTorch's parser in C++ reads it, not its front end for Python */
   bool is_live;    /* Python's own source: what torch.jit.script's front end refuses is refused */
   bool is_eager;   /* what a function calls is compiled with it, as PyTorch does; archives and operators' bodies wait */
 };
