@@ -272,18 +272,21 @@ def test_the_command_compiles_groups(run: Callable[..., Any], archives: pathlib.
     assert json.loads(profile)
 
 
-def test_with_torch(archives: pathlib.Path) -> None:
+@pytest.mark.parametrize("before", ["nothing", "a quantized tensor"])
+def test_with_torch(archives: pathlib.Path, before: str) -> None:
     torch = pytest.importorskip("torch")
+    if before != "nothing":  # calls are looked at more closely from then on
+        rushlight.ops.aten.quantize_per_tensor(torch.rand(3), 0.1, 0, 13)
     model = rushlight.load(str(archives / "chain.pt"))
     x = torch.rand(3, 64)
     model(x).sum().backward()  # torch's habits, in eval mode too
     assert all(p.grad is not None for p in model.parameters())
-    before = rushlight.compile_counters()
+    had = rushlight.compile_counters()
     with torch.no_grad():
         y = model(x)
     after = rushlight.compile_counters()
-    assert not y.requires_grad and after["group_calls"] == before["group_calls"] + 1
-    assert after["interpreted"] == before["interpreted"]
+    assert not y.requires_grad and after["group_calls"] == had["group_calls"] + 1
+    assert after["interpreted"] == had["interpreted"]
     with torch.no_grad():
         assert model(x).t().requires_grad is False
 
