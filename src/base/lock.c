@@ -250,10 +250,10 @@ rush_status lock_take(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
 void lock_drop(lock_hold *h)
 {
   call_lock *l = h->lock;
-  const uint32_t part = h->exclusive ? EXCLUSIVE : h->again ? 0 : 1;
 
   if (!l)
     return;
+  const uint32_t part = h->exclusive ? EXCLUSIVE : h->again ? 0 : 1;
   ASSERT(held == h, "locks are dropped newest first");
   held = h->below;
   h->lock = NULL;
