@@ -142,11 +142,9 @@ static rush_status make_result(rush_call *call, size_t i, rush_result *r)
   if (!t && !r->strides) {
     TRY(tensor_new(call->cx, (int)r->dtype, r->n_dims, r->sizes, &t));
   } else if (!t) {
-    TRY(tensor_new_strided(call->cx, (int)r->dtype, r->n_dims, r->sizes, r->strides, &t));
-    if (!tensor_is_dense(t)) {
-      tensor_release(t);
+    if (r->n_dims >= 0 && r->n_dims <= TENSOR_MAX_DIMS && !strides_are_dense(r->n_dims, r->sizes, r->strides))
       return error_set(call->cx->err, RUSH_EARGUMENT, "the strides leave gaps in memory, or elements share it");
-    }
+    TRY(tensor_new_strided(call->cx, (int)r->dtype, r->n_dims, r->sizes, r->strides, &t));
   }
   r->tensor = t;
   r->data = tensor_data_mut(t);

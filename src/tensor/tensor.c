@@ -53,26 +53,31 @@ static void note_contiguous(rush_tensor *t)
     t->h.flags &= (uint8_t)~TENSOR_CONTIGUOUS;
 }
 
-bool tensor_is_dense(const rush_tensor *t)
+bool strides_are_dense(int n_dims, const int64_t *sizes, const int64_t *strides)
 {
-  if (tensor_is_contiguous(t))
-    return true;
   int order[TENSOR_MAX_DIMS], n = 0;
-  for (int i = 0; i < t->n_dims; i++) {
-    if (t->sizes[i] == 1)
+  for (int i = 0; i < n_dims; i++) {
+    if (sizes[i] == 0)
+      return true;
+    if (sizes[i] == 1)
       continue;
     int j = n++;
-    for (; j > 0 && t->strides[order[j - 1]] > t->strides[i]; j--)
+    for (; j > 0 && strides[order[j - 1]] > strides[i]; j--)
       order[j] = order[j - 1];
     order[j] = i;
   }
-  int64_t expected = 1;
+  uint64_t expected = 1; /* sizes of what was not made yet may wrap */
   for (int i = 0; i < n; i++) {
-    if (t->strides[order[i]] != expected)
+    if ((uint64_t)strides[order[i]] != expected)
       return false;
-    expected *= t->sizes[order[i]];
+    expected *= (uint64_t)sizes[order[i]];
   }
   return true;
+}
+
+bool tensor_is_dense(const rush_tensor *t)
+{
+  return tensor_is_contiguous(t) || strides_are_dense(t->n_dims, t->sizes, t->strides);
 }
 
 bool tensor_is_channels_last(const rush_tensor *t)

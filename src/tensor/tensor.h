@@ -163,6 +163,8 @@ static inline bool tensor_requires_grad(const rush_tensor *t) { return t->h.flag
 static inline bool tensor_is_meta(const rush_tensor *t) { return t->st && t->st->origin == STORAGE_META; }
 static inline size_t tensor_item_bytes(const rush_tensor *t) { return dtype_bytes(t->dtype); }
 bool tensor_is_dense(const rush_tensor *t); /* non-overlapping and dense in some order */
+/* The same of a geometry of at most TENSOR_MAX_DIMS dimensions. */
+bool strides_are_dense(int n_dims, const int64_t *sizes, const int64_t *strides);
 /* contiguous in torch.channels_last (4-d) or channels_last_3d (5-d) order. */
 bool tensor_is_channels_last(const rush_tensor *t);
 /* Do its strides, in their order, say channels last (PyTorch's suggest_memory_format)?  Gaps are allowed;
