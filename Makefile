@@ -66,7 +66,7 @@ status: all
 format:
 	@git clang-format --extensions c,h HEAD
 
-# A prefix that is given now counts, whatever the build was set up with: the .pc file has it.
+# Use the PREFIX of this command line even if the build was configured with another one; rushlight.pc contains it.
 install: all
 ifneq ($(filter command environment,$(word 1,$(origin PREFIX))),)
 	@meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX)) >/dev/null

@@ -127,7 +127,7 @@ static inline void program_release(program *p)
   if (p)
     type_store_release(&p->types);
 }
-/* Make v, a constant of p, keep p's types only (VALUE_OF_PROGRAM), with all that it holds.  Before anything else holds it. */
+/* Mark v, a constant of p, and everything inside it VALUE_OF_PROGRAM.  Call this before anything else refers to v. */
 void program_own(session *s, program *p, rush_value v);
 /* The program whose types these are, or NULL. */
 program *program_of_types(type_store *ts);

@@ -205,8 +205,9 @@ const value_ops *value_ops_of(context *c, uint32_t tag);
  * items without a common type (or they hold such a container); a pickle did not say.  A declared type decides, while
  * the value is not shared; a place of type Any refuses it when it comes from a host (ops/bind.c). */
 #define VALUE_UNDECIDED 0x40
-/* heap.flags of what a program holds as a constant, and of what that holds: an object then keeps its type, but not the
- * code of its program, or the two would keep each other (type_store).  PyTorch's objects in constants are weak, too. */
+/* heap.flags of a program's constants and of the values inside them.  An object with this flag keeps its type but not the
+ * code of its program; otherwise the two would keep each other alive (type_store).  PyTorch does the same for objects in
+ * constants. */
 #define VALUE_OF_PROGRAM 0x20
 static inline bool value_is_undecided(rush_value v)
 {
