@@ -46,6 +46,15 @@ def python_has(module: str) -> bool:
     return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
 
 
+def print_failures(suite: ElementTree.Element) -> None:
+    """One line a failed test, behind everything else: whoever sees only the end of a log still learns which they were."""
+    for case in suite.iter("testcase"):
+        for kind in ("failure", "error"):
+            for fault in case.iter(kind):
+                words = " ".join(fault.get("message", "").split())
+                print(f"FAILED: {case.get('classname')}::{case.get('name')}: {words[:300]}")
+
+
 def python_tests(build: pathlib.Path) -> tuple[int, int]:
     folder = TOP / "tests" / "python"
     if not any(folder.glob("test_*.py")):
@@ -94,6 +103,7 @@ def python_tests(build: pathlib.Path) -> tuple[int, int]:
         reasons = collections.Counter(skip.get("message", "").strip() for skip in suite.iter("skipped"))
         for reason, n in sorted(reasons.items()):
             print(f"skipped: {n} of tests/python: {reason}")
+        print_failures(suite)
     return passed, failed
 
 

@@ -467,18 +467,12 @@ const char *module_method_name(const module *m, uint32_t i)
   return NULL;
 }
 
-rush_status module_method(module *m, const char *name, function **out, rush_error *err)
+COLD static rush_status fail_method(module *m, const char *wanted, rush_error *err)
 {
   enum { MOST = 8 };
-  const char *wanted = name ? name : "forward";
   const uint32_t n = module_n_methods(m);
-  function *f = module_find_method(m, str_of(wanted));
   text_buf t;
 
-  if (f) {
-    *out = f;
-    return RUSH_OK;
-  }
   text_init(&t, m->ctx);
   for (uint32_t i = 0; i < n && i < MOST; i++)
     text_printf(&t, "%s%s", i ? ", " : "", module_method_name(m, i));
@@ -488,6 +482,14 @@ rush_status module_method(module *m, const char *name, function **out, rush_erro
                                   n ? text_str(&t) : "none");
   text_free(&t);
   return st;
+}
+
+rush_status module_method(module *m, const char *name, function **out, rush_error *err)
+{
+  const char *wanted = name ? name : "forward";
+
+  *out = module_find_method(m, str_of(wanted));
+  return LIKELY(*out != NULL) ? RUSH_OK : fail_method(m, wanted, err);
 }
 
 /* -- Which calls may run together -------------------------------------------------------------------------- */
@@ -601,9 +603,12 @@ static bool holds_container(const rush_tuple *t)
 
 /* What a call returns and its module still holds is as the host would read it from the state; what only the result has is
  * the host's.  Arguments that come back are the caller's. */
-static rush_status give_result(call_ctx *cx, call_lock *lock, const rush_value *args, uint32_t n_args, rush_value *result)
+static inline rush_status give_result(call_ctx *cx, call_lock *lock, const rush_value *args, uint32_t n_args, rush_value *result)
 {
   rush_value v = *result, made;
+
+  if (LIKELY(v.tag == RUSH_TAG_TENSOR))
+    return RUSH_OK;
   bool is_mine = v.tag == RUSH_TAG_OBJECT || v.tag == RUSH_TAG_TUPLE ||
                  ((v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_DICT) && !heap_is_unique(v.as.heap));
 

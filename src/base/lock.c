@@ -127,7 +127,7 @@ static bool step_fits(uint32_t s, const lock_step *step, uint32_t polite)
 }
 
 /* `waits`: the part of the state that counted this thread. */
-static bool try_step(call_lock *l, const lock_step *step, uint32_t polite, uint32_t waits)
+static inline bool try_step(call_lock *l, const lock_step *step, uint32_t polite, uint32_t waits)
 {
   uint32_t s = atomic_load_explicit(&l->state, memory_order_relaxed);
 
@@ -220,13 +220,18 @@ static void after_fork(call_lock *l)
   mutex_unlock(&l->gate);
 }
 
-rush_status lock_take(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
+static void hold(call_lock *l, lock_hold *h)
+{
+  h->lock = l;
+  h->below = held;
+  held = h;
+}
+
+/* When the thread holds a lock already, or another one is in the way, or the process is a forked child. */
+COLD static rush_status take_slowly(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
 {
   bool again = false, exclusive = false;
 
-  h->lock = NULL;
-  if (!l)
-    return RUSH_OK;
   if (UNLIKELY(l->seen != forks_now()))
     after_fork(l);
   if (UNLIKELY(l->broken))
@@ -241,9 +246,19 @@ rush_status lock_take(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
     TRY(take_first(cx, l, h->exclusive ? &exclude : &share));
   else if (h->exclusive)
     TRY(take_more(cx, l));
-  h->lock = l;
-  h->below = held;
-  held = h;
+  hold(l, h);
+  return RUSH_OK;
+}
+
+rush_status lock_take(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
+{
+  h->lock = NULL;
+  if (!l)
+    return RUSH_OK;
+  if (UNLIKELY(held || way != LOCK_SHARED || l->seen != forks_now() || l->broken || !try_step(l, &share, share.polite, 0)))
+    return take_slowly(cx, l, way, h);
+  h->exclusive = h->again = false;
+  hold(l, h);
   return RUSH_OK;
 }
 

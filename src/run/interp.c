@@ -282,7 +282,7 @@ static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, uint8_t wa
   if (UNLIKELY(i < 0 || i >= n))
     return call_fail_type(cx, "IndexError", "list index out of range");
   const rush_value v = l->items[i];
-  if (UNLIKELY(v.tag != (want & (WANT_OR_NONE - 1u)) || v.tag == RUSH_TAG_OBJECT) && !item_fits(l, v, want))
+  if (UNLIKELY(v.tag != want || v.tag == RUSH_TAG_OBJECT) && !item_fits(l, v, want))
     return fail_type(cx, "an item of", "a list");
   *out = value_retain(v);
   return RUSH_OK;
@@ -323,13 +323,15 @@ static rush_status div_int(call_ctx *cx, bool floor, int64_t x, int64_t y, rush_
 
 /* -- The loop ----------------------------------------------------------------------------------- */
 
+/* The instruction that runs.  Its fields are read where they are used: a copy would decode all five of each. */
+#define I (pc[-1])
 #define NEXT                    \
   do {                          \
-    i = *pc++;                  \
-    goto *labels[i.op];         \
+    pc++;                       \
+    goto *labels[I.op];         \
   } while (0)
 #define SAVE() (f->pc = pc)
-#define SITE() (&f->c->sites[ins_imm(i)])
+#define SITE() (&f->c->sites[ins_imm(I)])
 /* Do something that may fail, with the state saved. */
 #define DO(expr)                \
   do {                          \
@@ -371,7 +373,6 @@ static rush_status run_loop(call_ctx *cx, call_stack *s, frame *base, rush_value
   frame *f;
   rush_value *R;
   const ins *pc;
-  ins i;
   uint32_t budget = POLL_EVERY;
   rush_status status = RUSH_OK;
   rush_value v;
@@ -381,130 +382,130 @@ static rush_status run_loop(call_ctx *cx, call_stack *s, frame *base, rush_value
 
 #define TYPED2(sym, name, overload, out, field, expr)         \
   L_##sym : {                                                 \
-    __typeof__(R->as.field) x = R[i.b].as.field, y = R[i.c].as.field; \
-    SET_##out(i.a, expr);                                     \
+    __typeof__(R->as.field) x = R[I.b].as.field, y = R[I.c].as.field; \
+    SET_##out(I.a, expr);                                     \
     NEXT;                                                     \
   }
 #define TYPED1(sym, name, overload, out, field, expr)         \
   L_##sym : {                                                 \
-    __typeof__(R->as.field) x = R[i.b].as.field;              \
-    SET_##out(i.a, expr);                                     \
+    __typeof__(R->as.field) x = R[I.b].as.field;              \
+    SET_##out(I.a, expr);                                     \
     NEXT;                                                     \
   }
 #define COMPARE(sym, name, overload, field, expr)             \
   L_##sym : {                                                 \
-    __typeof__(R->as.field) x = R[i.b].as.field, y = R[i.c].as.field; \
-    SET_BOOL(i.a, expr);                                      \
+    __typeof__(R->as.field) x = R[I.b].as.field, y = R[I.c].as.field; \
+    SET_BOOL(I.a, expr);                                      \
     NEXT;                                                     \
   }                                                           \
   L_JT_##sym : {                                              \
-    __typeof__(R->as.field) x = R[i.a].as.field, y = R[i.b].as.field; \
+    __typeof__(R->as.field) x = R[I.a].as.field, y = R[I.b].as.field; \
     if (expr)                                                 \
-      pc += (int16_t)i.c;                                     \
+      pc += (int16_t)I.c;                                     \
     NEXT;                                                     \
   }                                                           \
   L_JF_##sym : {                                              \
-    __typeof__(R->as.field) x = R[i.a].as.field, y = R[i.b].as.field; \
+    __typeof__(R->as.field) x = R[I.a].as.field, y = R[I.b].as.field; \
     if (!(expr))                                              \
-      pc += (int16_t)i.c;                                     \
+      pc += (int16_t)I.c;                                     \
     NEXT;                                                     \
   }
 #include "run/opcodes.def"
 
 L_MOVE:
-  R[i.a] = R[i.b];
-  R[i.b] = value_none();
+  R[I.a] = R[I.b];
+  R[I.b] = value_none();
   NEXT;
 L_COPY:
-  R[i.a] = value_retain(R[i.b]);
+  R[I.a] = value_retain(R[I.b]);
   NEXT;
 L_PLAIN:
-  R[i.a] = R[i.b];
+  R[I.a] = R[I.b];
   NEXT;
 L_LOADK:
-  R[i.a] = value_retain(f->c->constants[ins_imm(i)]);
+  R[I.a] = value_retain(f->c->constants[ins_imm(I)]);
   NEXT;
 L_DROP:
-  v = R[i.a];
-  R[i.a] = value_none();
+  v = R[I.a];
+  R[I.a] = value_none();
   value_release(v);
   NEXT;
 L_JUMP:
-  pc += ins_imm(i);
+  pc += ins_imm(I);
   NEXT;
 L_JUMP_TRUE:
-  if (R[i.a].as.b)
-    pc += ins_imm(i);
+  if (R[I.a].as.b)
+    pc += ins_imm(I);
   NEXT;
 L_JUMP_FALSE:
-  if (!R[i.a].as.b)
-    pc += ins_imm(i);
+  if (!R[I.a].as.b)
+    pc += ins_imm(I);
   NEXT;
 L_POLL:
   POLL();
   NEXT;
 L_LOOP_ENTER:
-  SET_INT(i.a, 0);
-  if (R[i.a + 1].as.i <= 0)
-    pc += ins_imm(i);
+  SET_INT(I.a, 0);
+  if (R[I.a + 1].as.i <= 0)
+    pc += ins_imm(I);
   NEXT;
 L_LOOP_NEXT : {
-  int64_t count = R[i.a].as.i + 1;
-  R[i.a].as.i = count;
-  if (count < R[i.a + 1].as.i) {
-    pc += ins_imm(i);
+  int64_t count = R[I.a].as.i + 1;
+  R[I.a].as.i = count;
+  if (count < R[I.a + 1].as.i) {
+    pc += ins_imm(I);
     POLL();
   }
   NEXT;
 }
 L_GET_ATTR: {
-  const rush_object *o = R[i.b].as.object;
-  rush_value v = o->slots[i.c];
-  if (UNLIKELY(!want_takes(i.want, v.tag) || !is_of_class(v, o->type->cls->attrs[i.c].type))) {
+  const rush_object *o = R[I.b].as.object;
+  rush_value v = o->slots[I.c];
+  if (UNLIKELY(!want_takes(I.want, v.tag) || !is_of_class(v, o->type->cls->attrs[I.c].type))) {
     SAVE();
-    status = fail_slot(cx, o, i.c);
+    status = fail_slot(cx, o, I.c);
     goto failed;
   }
   if (UNLIKELY(v.tag == RUSH_TAG_TENSOR && v.as.tensor && tensor_is_meta(v.as.tensor))) {
     SAVE();
-    status = fail_meta(cx, o, i.c);
+    status = fail_meta(cx, o, I.c);
     goto failed;
   }
-  R[i.a] = value_retain(v);
+  R[I.a] = value_retain(v);
   NEXT;
 }
 L_SET_ATTR : {
-  rush_value *slot = &R[i.a].as.object->slots[i.c];
+  rush_value *slot = &R[I.a].as.object->slots[I.c];
   rush_value old = *slot;
-  *slot = value_retain(R[i.b]);
+  *slot = value_retain(R[I.b]);
   value_release(old);
   NEXT;
 }
 L_IS_NONE:
-  SET_BOOL(i.a, value_is_none(R[i.b]));
+  SET_BOOL(I.a, value_is_none(R[I.b]));
   NEXT;
 L_IS_SOME:
-  SET_BOOL(i.a, !value_is_none(R[i.b]));
+  SET_BOOL(I.a, !value_is_none(R[I.b]));
   NEXT;
 L_LIST_LEN:
-  SET_INT(i.a, (int64_t)R[i.b].as.list->n);
+  SET_INT(I.a, (int64_t)R[I.b].as.list->n);
   NEXT;
 L_LIST_GET:
-  DO(list_get(cx, R[i.b], R[i.c].as.i, i.want, &R[i.a]));
+  DO(list_get(cx, R[I.b], R[I.c].as.i, I.want, &R[I.a]));
 L_LIST_SET:
-  DO(list_set(cx, R[i.a], R[i.b].as.i, R[i.c]));
+  DO(list_set(cx, R[I.a], R[I.b].as.i, R[I.c]));
 L_LIST_APPEND : {
-  rush_list *l = R[i.a].as.list;
+  rush_list *l = R[I.a].as.list;
   if (LIKELY(l->n < l->cap)) {
-    l->items[l->n++] = R[i.b];
+    l->items[l->n++] = R[I.b];
     NEXT;
   }
-  DO(list_append_steal(cx, l, R[i.b]));
+  DO(list_append_steal(cx, l, R[I.b]));
 }
 L_DIV_FLOOR:
-  DO(div_int(cx, true, R[i.b].as.i, R[i.c].as.i, &R[i.a]));
+  DO(div_int(cx, true, R[I.b].as.i, R[I.c].as.i, &R[I.a]));
 L_REMAINDER:
-  DO(div_int(cx, false, R[i.b].as.i, R[i.c].as.i, &R[i.a]));
+  DO(div_int(cx, false, R[I.b].as.i, R[I.c].as.i, &R[I.a]));
 L_OPERATOR:
   DO(act_operator(cx, f, SITE()));
 L_LIST:
