@@ -22,7 +22,7 @@ rush_status api_call_options(call_ctx *cx, const rush_call_options *options, cal
   TRY(API_READ(cx->err, rush_call_options, options, &o));
   cx->grad_mode = !o.no_grad;
   if (o.limit_seconds > 0 && o.limit_seconds < 1e9)
-    cx->deadline_ns = clock_ns() + (uint64_t)(o.limit_seconds * 1e9);
+    call_set_deadline(cx, clock_ns() + (uint64_t)(o.limit_seconds * 1e9));
   cx->cancel = (atomic_bool *)o.cancel;
   if (!o.record_gradients)
     return RUSH_OK;

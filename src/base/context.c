@@ -199,7 +199,7 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
   const size_t room = c->opt.stack_bytes - STACK_RESERVE;
   cx->ctx = c;
   cx->err = err;
-  cx->deadline_ns = UINT64_MAX;
+  call_set_deadline(cx, UINT64_MAX);
   cx->cancel = NULL;
   cx->depth = 0;
   cx->limit_depth = c->opt.limit_depth;
@@ -215,12 +215,12 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
   if (UNLIKELY(cx->profile != 0))
     cx->watch |= CALL_PROFILED;
   if (UNLIKELY(c->interrupt != NULL)) {
-    cx->deadline_ns = CALL_ASKS;
+    call_set_deadline(cx, CALL_ASKS);
     look.at_ns = 0;
   }
   double seconds = c->opt.limit_seconds;
   if (seconds > 0 && seconds < 1e9)
-    cx->deadline_ns = clock_ns() + (uint64_t)(seconds * 1e9);
+    call_set_deadline(cx, clock_ns() + (uint64_t)(seconds * 1e9));
 }
 
 static void forget(context *c, void *object)
@@ -256,18 +256,18 @@ static void ask_host(const call_ctx *cx)
   const uint64_t now = clock_coarse_ns();
   if (now < look.at_ns)
     return;
-  if (look.at_ns && cx->ctx->interrupt(cx->ctx->interrupt_user)) /* kernels have the call const; others read the deadline as it is */
-    __atomic_store_n((uint64_t *)(uintptr_t)&cx->deadline_ns, 0, __ATOMIC_RELAXED);
+  if (look.at_ns && cx->ctx->interrupt(cx->ctx->interrupt_user)) /* kernels have the call const */
+    call_set_deadline((call_ctx *)(uintptr_t)cx, 0);
   look.at_ns = now + LOOK_NS;
 }
 
 static bool time_is_up(const call_ctx *cx)
 {
-  if (cx->deadline_ns == UINT64_MAX)
+  if (call_deadline(cx) == UINT64_MAX)
     return false;
   if (UNLIKELY(cx->ctx->interrupt != NULL))
     ask_host(cx);
-  const uint64_t deadline = __atomic_load_n(&cx->deadline_ns, __ATOMIC_RELAXED);
+  const uint64_t deadline = call_deadline(cx);
   return deadline < CALL_ASKS && clock_ns() >= deadline;
 }
 
@@ -276,7 +276,7 @@ rush_status call_poll(call_ctx *cx)
   if (call_cancelled(cx))
     return error_set(cx->err, RUSH_ECANCELLED, "the call was cancelled");
   if (time_is_up(cx)) {
-    if (cx->deadline_ns == 0)
+    if (call_deadline(cx) == 0)
       return error_set(cx->err, RUSH_ECANCELLED, "the call was interrupted");
     const double seconds = cx->ctx->opt.limit_seconds;
     if (seconds > 0)

@@ -142,7 +142,7 @@ enum call_watch {
 struct call_ctx {
   context *ctx;       /* borrowed */
   rush_error *err;    /* the caller's, may be NULL */
-  uint64_t deadline_ns; /* base/clock.h time, or UINT64_MAX */
+  _Atomic uint64_t deadline_ns; /* call_deadline */
   atomic_bool *cancel;  /* set from another thread, or NULL */
   uint32_t depth;       /* current recursion */
   uint32_t limit_depth;
@@ -166,8 +166,11 @@ void call_mark_special(call_ctx *cx);
 /* RUSH_OK, or RUSH_ELIMIT / RUSH_ECANCELLED with the error set.  Reads the clock: call it about once a
  * millisecond of work. */
 rush_status call_poll(call_ctx *cx) RUSH_CHECKED;
+/* When the call has to end: base/clock.h time, or UINT64_MAX.  Workers of the call read it while its thread may end it. */
+static inline uint64_t call_deadline(const call_ctx *cx) { return atomic_load_explicit(&cx->deadline_ns, memory_order_relaxed); }
+static inline void call_set_deadline(call_ctx *cx, uint64_t ns) { atomic_store_explicit(&cx->deadline_ns, ns, memory_order_relaxed); }
 /* Can it end before its work is done: has it a deadline, or can it be cancelled? */
-static inline bool call_is_watched(const call_ctx *cx) { return cx->cancel || cx->deadline_ns != UINT64_MAX; }
+static inline bool call_is_watched(const call_ctx *cx) { return cx->cancel || call_deadline(cx) != UINT64_MAX; }
 static inline bool call_cancelled(const call_ctx *cx)
 {
   return cx->cancel && atomic_load_explicit(cx->cancel, memory_order_relaxed);
