@@ -36,6 +36,7 @@ from lying_world import (
     named,
     optional,
     plain,
+    takes_objects,
     tuple_of,
 )
 
@@ -263,7 +264,8 @@ def class_constants(m: Maker) -> None:
             z = m.let(f"unchecked_cast({claim}, annotate(Any, {v}))")
             m.look(z, claim)
             if t.kind in ("List", "Dict"):
-                m.change(z, claim)
+                if not takes_objects(claim):
+                    m.change(z, claim)
                 m.look(m.let(f"unchecked_cast({m.near(t)}, annotate(Any, CONSTANTS.c0))"), t)
 
 

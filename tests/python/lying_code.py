@@ -28,6 +28,7 @@ from lying_world import (
     literal,
     optional,
     plain,
+    takes_objects,
     tuple_of,
 )
 
@@ -200,7 +201,7 @@ def defaults(m: Maker) -> None:
     g = m.name("g")
     inner = Maker(r, world=m.world, n=m.n + 100)
     inner.look("x", claim)
-    if m.chance(0.3) and "__torch__" not in str(claim):  # objects in a default keep their program: docs/security.md
+    if m.chance(0.3) and not takes_objects(claim):
         inner.change("x", claim)
         inner.look("x", claim)
     where = r.randrange(4)

@@ -44,6 +44,11 @@ class Type:
         return self.kind
 
 
+def takes_objects(t: Type) -> bool:
+    """Can an object be put into a container of this type?  In constants and defaults it keeps its program (docs/security.md)."""
+    return "__torch__" in str(t) or "Any" in str(t)
+
+
 INT, FLOAT, BOOL, STR, TENSOR, ANY, NONE = (Type(k) for k in ("int", "float", "bool", "str", "Tensor", "Any", "NoneType"))
 SIMPLE = (INT, FLOAT, BOOL, STR, TENSOR)
 
