@@ -461,6 +461,10 @@ L_LOOP_NEXT : {
 L_GET_ATTR: {
   const rush_object *o = R[I.b].as.object;
   rush_value v = o->slots[I.c];
+  if (LIKELY(v.tag == I.want && !value_is_heap(v))) { /* numbers need none of what follows */
+    R[I.a] = v;
+    NEXT;
+  }
   if (UNLIKELY(!want_takes(I.want, v.tag) || !is_of_class(v, o->type->cls->attrs[I.c].type))) {
     SAVE();
     status = fail_slot(cx, o, I.c);
