@@ -17,9 +17,17 @@ static const spelling spellings[N_TOKEN_KINDS] = {
 #include "script/tokens.def"
 };
 
-static bool is_name_start(unsigned char c) { return (unsigned)(c | 0x20) - 'a' < 26 || c == '_' || c >= 0x80; }
-static bool is_digit(unsigned char c) { return (unsigned)c - '0' < 10; }
-static bool is_name_part(unsigned char c) { return is_name_start(c) || is_digit(c); }
+/* What a byte can be, as bits: half of a text's bytes are in names, so one look has to do. */
+enum { NAME_START = 1, DIGIT = 2, QUOTE = 4 };
+static const uint8_t classes[256] = {
+    ['0' ... '9'] = DIGIT, ['A' ... 'Z'] = NAME_START,      ['a' ... 'z'] = NAME_START,
+    ['_'] = NAME_START,    [0x80 ... 0xff] = NAME_START, ['"'] = QUOTE,
+    ['\''] = QUOTE,
+};
+
+static bool is_name_start(unsigned char c) { return classes[c] & NAME_START; }
+static bool is_digit(unsigned char c) { return classes[c] & DIGIT; }
+static bool is_name_part(unsigned char c) { return classes[c] & (NAME_START | DIGIT); }
 
 /* The byte at offset i, or 0 beyond the end. */
 static unsigned char peek(const lexer *lx, uint32_t i)
@@ -68,6 +76,8 @@ static void skip_spaces(lexer *lx)
 {
   for (;;) {
     unsigned char c = peek(lx, lx->pos);
+    if (LIKELY(c > ' ' && c != '\\' && c != '#'))
+      return;
     if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || (c == '\n' && lx->brackets > 0)) {
       lx->pos++;
     } else if (c == '\\' && peek(lx, lx->pos + 1) == '\n') {
@@ -206,7 +216,7 @@ static int string_prefix(const lexer *lx)
 {
   for (int i = 0; i < 3; i++) {
     unsigned char c = peek(lx, lx->pos + (uint32_t)i);
-    if (c == '"' || c == '\'')
+    if (classes[c] & QUOTE)
       return i;
     c |= 0x20;
     if (c != 'r' && c != 'b' && c != 'f' && c != 'u')
