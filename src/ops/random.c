@@ -338,7 +338,7 @@ static void fill_normal_float(const call_ctx *cx, rush_tensor *t, turn *mine, no
   float *x = t->data;
   const int64_t n = t->n_elems;
   fill_uniform(mine, x, n);
-  for (int64_t i = 0; i < n / 16 && !call_over_at(cx, i); i += 64)
+  for (int64_t i = 0; i < n / 16 && !(i % POLL_STEPS == 0 && call_over(cx)); i += 64)
     normal_16(i64_min(64, n / 16 - i), x + 16 * i, mean, std);
   if (n % 16 != 0) { /* the last 16 once more */
     fill_uniform(mine, x + n - 16, 16);
