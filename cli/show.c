@@ -21,6 +21,106 @@ static int dump(cli *c, rush_module *m, rush_dump what, const char *method)
   return EXIT_OK;
 }
 
+static void put_limit(int64_t v, int64_t none)
+{
+  if (v == none)
+    printf("null");
+  else
+    printf("%lld", (long long)v);
+}
+
+static void put_sizes(const rush_signature_item *item)
+{
+  printf(", \"dtype\": \"%s\", \"sizes\": [", rush_dtype_name(item->dtype));
+  for (int i = 0; i < item->n_sizes; i++) {
+    const rush_signature_size *size = &item->sizes[i];
+    printf("%s{\"value\": ", i ? ", " : "");
+    put_limit(size->value, -1);
+    printf(", \"min\": ");
+    put_limit(size->min, INT64_MIN);
+    printf(", \"max\": ");
+    put_limit(size->max, INT64_MAX);
+    if (size->symbol) {
+      printf(", \"symbol\": ");
+      cli_json_text(stdout, size->symbol);
+    }
+    putchar('}');
+  }
+  putchar(']');
+}
+
+/* A default or constant as Python writes it. */
+static int put_value(cli *c, const char *key, rush_value v)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *text;
+
+  if (rush_value_to_text(c->context, v, true, &text, &err) != RUSH_OK)
+    return cli_report(c, &err);
+  printf(", \"%s\": ", key);
+  cli_json_text(stdout, text);
+  rush_free_text(c->context, text);
+  return EXIT_OK;
+}
+
+typedef bool item_at(const rush_signature *s, size_t i, rush_signature_item *out);
+
+static int put_items(cli *c, const char *key, const rush_signature *s, item_at *at)
+{
+  rush_signature_item item = RUSH_SIGNATURE_ITEM_INIT;
+  int code = EXIT_OK;
+
+  printf("\"%s\": [", key);
+  for (size_t i = 0; code == EXIT_OK && at(s, i, &item); i++) {
+    printf("%s{\"name\": ", i ? ", " : "");
+    cli_json_text(stdout, item.name);
+    printf(", \"type\": ");
+    cli_json_text(stdout, item.type);
+    printf(", \"argument\": %zu%s", item.argument, item.keyword_only ? ", \"keyword_only\": true" : "");
+    if (item.is_described)
+      put_sizes(&item);
+    if (item.has_default || item.is_constant)
+      code = put_value(c, item.has_default ? "default" : "constant", item.value);
+    putchar('}');
+  }
+  putchar(']');
+  return code;
+}
+
+static int put_signature(cli *c, rush_module *m, const char *method)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_signature *s;
+
+  if (rush_module_signature(m, method, &s, &err) != RUSH_OK)
+    return cli_report(c, &err);
+  cli_json_text(stdout, method);
+  printf(": {");
+  int code = put_items(c, "inputs", s, rush_signature_input);
+  if (code == EXIT_OK) {
+    printf(", ");
+    code = put_items(c, "outputs", s, rush_signature_output);
+  }
+  putchar('}');
+  rush_signature_release(s);
+  return code;
+}
+
+/* --signature --json: {method: {"inputs": [...], "outputs": [...]}}, of one method or of all. */
+static int signature_json(cli *c, rush_module *m, const char *method)
+{
+  const size_t n = method ? 1 : rush_module_n_methods(m);
+  int code = EXIT_OK;
+
+  putchar('{');
+  for (size_t i = 0; i < n && code == EXIT_OK; i++) {
+    printf("%s", i ? ", " : "");
+    code = put_signature(c, m, method ? method : rush_module_method_name(m, i));
+  }
+  printf("}\n");
+  return code;
+}
+
 /* --check: what is wrong with the graphs of all that methods reach. */
 static int check(cli *c, rush_module *m)
 {
@@ -88,7 +188,7 @@ int cli_show(cli *c)
       {"--code", RUSH_DUMP_CODE}, {"--graph", RUSH_DUMP_GRAPH}, {"--bytecode", RUSH_DUMP_BYTECODE},
       {"--ops", RUSH_DUMP_OPS},   {"--schema", RUSH_DUMP_SCHEMA}, {"--dot", RUSH_DUMP_DOT}, {"--digest", RUSH_DUMP_DIGEST},
       {"--optimized", RUSH_DUMP_OPTIMIZED}, {"--groups", RUSH_DUMP_GROUPS}, {"--asm", RUSH_DUMP_ASM},
-      {"--program", RUSH_DUMP_JSON}};
+      {"--program", RUSH_DUMP_JSON}, {"--signature", RUSH_DUMP_SIGNATURE}};
   const char *path = cli_option(c, "--output");
   bool is_profiled = cli_flag(c, "--profile");
   rush_dump what = RUSH_DUMP_SUMMARY;
@@ -109,12 +209,14 @@ int cli_show(cli *c)
   const char *unknown = cli_unknown_option(c);
   if (unknown)
     return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --schema, --dot, --digest, "
-                             "--optimized, --groups, --asm, --program, --check, --html, --method NAME", unknown);
+                             "--signature, --optimized, --groups, --asm, --program, --check, --html, --method NAME", unknown);
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
   if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK)
     return cli_report(c, &err);
-  int code = is_check ? check(c, m) : dump(c, m, what, method);
+  int code = is_check                                     ? check(c, m)
+             : what == RUSH_DUMP_SIGNATURE && c->json ? signature_json(c, m, method)
+                                                      : dump(c, m, what, method);
   rush_module_release(m);
   return code;
 }

@@ -565,6 +565,55 @@ RUSH_API const char *rush_module_method_name(const rush_module *m, size_t i);
 RUSH_API rush_status rush_module_method_schema(rush_module *m, const char *method, char **out,
                                                rush_error *err) RUSH_CHECKED;
 
+/* What a method takes and what it returns, as data.  Immutable: any number of threads may read it.  It holds on to nothing of the
+ * module but default values and constants.
+ *
+ *   rush_signature *s;         rush_signature_item item = RUSH_SIGNATURE_ITEM_INIT;
+ *   rush_module_signature(m, NULL, &s, &err);
+ *   for (i = 0; rush_signature_input(s, i, &item); i++)
+ *     printf("%s: %s\n", item.name, item.type);
+ *   rush_signature_release(s);
+ *
+ * Inputs of a TorchScript method are its parameters without self.  Inputs of an exported program are the leaves of its arguments, in
+ * order: a dict argument `d` of two tensors is two inputs, "d['a']" and "d['b']".  Outputs are the result's leaves: a tuple counts as
+ * its items, also inside of tuples; an exported program's lists and dicts do as well, those of TorchScript, whose lengths are not
+ * known, are one output.  They are named "output", "output[0]", "output['logits']", "output.scores". */
+typedef struct rush_signature rush_signature;
+
+/* A size of a tensor, or the value of an int, in an exported program.  This struct does not grow. */
+typedef struct rush_signature_size {
+  int64_t value;      /* in the example that the program was made with; -1: not known */
+  int64_t min, max;   /* what it may be; INT64_MIN and INT64_MAX: no limit is known.  Both are `value` where it is fixed */
+  const char *symbol; /* "s77", or a formula of such, "2*s77 + 1": equal ones are equal in every call.  NULL: it is fixed */
+} rush_signature_size;
+
+typedef struct rush_signature_item {
+  size_t struct_bytes;
+  const char *name;         /* of an input: "x", "d['a']"; of an output: "output", "output[1]" */
+  const char *type;         /* as annotations have it: "Tensor", "Optional[List[int]]" */
+  size_t argument;          /* input: number of the argument that it is, or is in; output: of the result's item, or 0 */
+  bool keyword_only;        /* input: its argument is given by name */
+  bool has_default;         /* input: the argument may be left out, it is `value` then */
+  bool is_constant;         /* input of an exported program: a call must pass `value`; None is not compared */
+  rush_value value;         /* borrowed; None unless it has a default or is a constant */
+  bool is_described;        /* the fields below are known: tensors and ints of exported programs */
+  rush_dtype dtype;         /* of a tensor */
+  int n_sizes;              /* dimensions of a tensor; of an int 1: its value */
+  const rush_signature_size *sizes;   /* n_sizes; borrowed from the signature */
+} rush_signature_item;
+#define RUSH_SIGNATURE_ITEM_INIT \
+  {sizeof(rush_signature_item), NULL, NULL, 0, false, false, false, {RUSH_TAG_NONE, 0, {false}}, false, RUSH_UINT8, 0, NULL}
+
+/* Of a method (NULL: "forward").  A TorchScript method whose result is not annotated is compiled.  *out is new.  RUSH_EARGUMENT: there is
+ * no such method. */
+RUSH_API rush_status rush_module_signature(rush_module *m, const char *method, rush_signature **out, rush_error *err) RUSH_CHECKED;
+RUSH_API void rush_signature_release(rush_signature *s);
+RUSH_API size_t rush_signature_n_inputs(const rush_signature *s);
+RUSH_API size_t rush_signature_n_outputs(const rush_signature *s);
+/* Fill the first out->struct_bytes of *out with input or output i; false: there is none.  What it points to lives as long as s. */
+RUSH_API bool rush_signature_input(const rush_signature *s, size_t i, rush_signature_item *out);
+RUSH_API bool rush_signature_output(const rush_signature *s, size_t i, rush_signature_item *out);
+
 typedef struct rush_named_value {
   const char *name;
   rush_value value;
@@ -686,7 +735,8 @@ typedef enum rush_dump {
   RUSH_DUMP_GROUPS, /* the same, with the reason why each other node is in no group */
   RUSH_DUMP_ASM,    /* what the groups were compiled to, for the arguments they are likely to get */
   RUSH_DUMP_JSON,   /* one JSON object: functions with their graphs, operators, sources; of one method or of all */
-  RUSH_DUMP_FAULTS  /* what verifying all that methods reach found wrong, a line each; "" when all is well */
+  RUSH_DUMP_FAULTS, /* what verifying all that methods reach found wrong, a line each; "" when all is well */
+  RUSH_DUMP_SIGNATURE /* inputs and outputs of a method, or of all, a line each, as rush_module_signature has them */
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out,
                                       rush_error *err) RUSH_CHECKED;

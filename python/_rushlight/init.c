@@ -8,6 +8,7 @@
 PyObject *py_save(PyObject *m, PyObject *args);
 PyObject *py_extra_files(PyObject *m, PyObject *object);
 PyObject *py_method_code(PyObject *m, PyObject *args);
+PyObject *py_method_signature(PyObject *m, PyObject *args);
 PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs);
 PyObject *py_compile(PyObject *m, PyObject *args);
 PyObject *py_set_module_class(PyObject *m, PyObject *type);
@@ -493,6 +494,7 @@ static PyMethodDef functions[] = {
     {"_set_module_class", py_set_module_class, METH_O, "the class of submodules"},
     {"save", py_save, METH_VARARGS, "save(module, path or None, extra files or None, function or None); bytes without a path"},
     {"extra_files", py_extra_files, METH_O, "the author's files in a module's archive"},
+    {"method_signature", py_method_signature, METH_VARARGS, "method_signature(module, method): its inputs and outputs"},
     {"method_code", py_method_code, METH_VARARGS, "method_code(module, method): its text, and the constants in it"},
     {"set_error", py_set_error, METH_VARARGS, "set_error(name, class): what errors of that class are raised as"},
     {"freeze", py_freeze, METH_VARARGS, "freeze(module, preserved names, numerics, optimize: True, False, None for that alone)"},

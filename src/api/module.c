@@ -144,6 +144,37 @@ rush_status rush_module_method_schema(rush_module *m, const char *method, char *
   return api_text(&cx, RUSH_OK, &t, out);
 }
 
+/* -- Signatures ---------------------------------------------------------------------------------- */
+
+rush_status rush_module_signature(rush_module *m, const char *method, rush_signature **out, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  return module_signature(&cx, m, method, out);
+}
+
+void rush_signature_release(rush_signature *s) { signature_free(s); }
+size_t rush_signature_n_inputs(const rush_signature *s) { return s->n_inputs; }
+size_t rush_signature_n_outputs(const rush_signature *s) { return s->n_outputs; }
+
+static bool give_item(const rush_signature_item *items, uint32_t n, size_t i, rush_signature_item *out)
+{
+  if (i < n)
+    api_fill(out, &items[i], sizeof *items);
+  return i < n;
+}
+
+bool rush_signature_input(const rush_signature *s, size_t i, rush_signature_item *out)
+{
+  return give_item(s->inputs, s->n_inputs, i, out);
+}
+
+bool rush_signature_output(const rush_signature *s, size_t i, rush_signature_item *out)
+{
+  return give_item(s->outputs, s->n_outputs, i, out);
+}
+
 /* -- Calling ------------------------------------------------------------------------------------ */
 
 rush_status rush_module_call(rush_module *m, const char *method, const rush_value *args, size_t n_args,

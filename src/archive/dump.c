@@ -207,6 +207,30 @@ static void show_schema(session *s, function *f, text_buf *out)
   text_putc(out, '\n');
 }
 
+static void show_method_signature(session *s, module *m, function *f, const char *indent, text_buf *out)
+{
+  signature *sig;
+
+  session_check(s, signature_new(s->cx, f, m->exported, &sig));
+  const rush_status st = signature_print(s->cx, out, sig, indent);
+  signature_free(sig);
+  session_check(s, st);
+}
+
+/* Of one method, or of all, each behind its name. */
+static void show_signatures(session *s, const dump_job *job)
+{
+  if (job->method) {
+    show_method_signature(s, job->m, need_method(s, job->m, job->method), "", job->out);
+    return;
+  }
+  for (uint32_t i = 0; i < module_n_methods(job->m); i++) {
+    const char *name = module_method_name(job->m, i);
+    text_printf(job->out, "%s:\n", name);
+    show_method_signature(s, job->m, need_method(s, job->m, name), "  ", job->out);
+  }
+}
+
 static void dump_body(session *s, void *arg)
 {
   dump_job *job = arg;
@@ -249,6 +273,9 @@ static void dump_body(session *s, void *arg)
     break;
   case RUSH_DUMP_OPS:
     dump_ops(s, job->m, job->out);
+    break;
+  case RUSH_DUMP_SIGNATURE:
+    show_signatures(s, job);
     break;
   case RUSH_DUMP_SUMMARY:
     show_summary(s, job->m, job->out);

@@ -11,8 +11,8 @@ typedef struct guard_reader {
   ex_reader *r;
   const model_parts *p;
   guard_list out;
-  table ranges;  /* expression of a size -> its range constraint */
-  table sources; /* expression of a size -> the guard term where it was first */
+  const table *ranges; /* symbol of a size -> ex_range */
+  table sources;       /* symbol of a size -> the guard term where it was first */
 } guard_reader;
 
 /* -- Terms -------------------------------------------------------------------------------------------- */
@@ -48,135 +48,33 @@ static void compare(guard_reader *q, guard_op op, const guard *a, const guard *b
   push(q, guard_compare(q->r->s, &q->r->program->mem, q->r->e, op, a, b));
 }
 
-/* -- Ranges ---------------------------------------------------------------------------------------------- */
+/* -- Inputs ------------------------------------------------------------------------------------------------ */
 
-/* "Symbol('s27', positive=True, integer=True)" -> s27; other texts as they are. */
-static str symbol_of(str expr)
+/* Size `dim` of a leaf, or with dim < 0 an int argument: its number, or the range and the other uses of its symbol. */
+static void guard_size(guard_reader *q, const exported_meta *meta, uint32_t leaf, int64_t dim)
 {
-  static const char open[] = "Symbol('";
-  size_t n = sizeof open - 1, end = n;
+  const int64_t i = dim < 0 ? 0 : dim;
+  const rush_signature_size *size = &meta->sizes[i];
 
-  if (expr.len <= n || memcmp(expr.p, open, n) != 0)
-    return expr;
-  while (end < expr.len && expr.p[end] != '\'')
-    end++;
-  if (memchr(expr.p + end, '(', expr.len - end))
-    return expr;
-  return (str){expr.p + n, end - n};
-}
-
-typedef struct range {
-  int64_t min, max;
-} range;
-
-static range *read_range(guard_reader *q, json *j)
-{
-  range *out = session_new(q->r->s, range);
-  str key;
-
-  out->max = INT64_MAX;
-  for (json_begin_object(j); json_next_key(j, &key);) {
-    if (json_is_null(j))
-      json_skip(j);
-    else if (str_is(key, "min_val"))
-      out->min = json_int(j);
-    else if (str_is(key, "max_val"))
-      out->max = json_int(j);
-    else
-      json_skip(j);
-  }
-  return out;
-}
-
-/* range_constraints: expression -> range. */
-static void read_ranges(guard_reader *q)
-{
-  str name;
-  json j;
-
-  if (!q->p->ranges.p)
+  if (!size->symbol) {
+    compare(q, GUARD_EQ, source_term(q, leaf, dim), term(q, GUARD_INT, size->value));
     return;
-  json_init_at(&j, q->r->s, &q->r->in, q->p->ranges);
-  for (json_begin_object(&j); json_next_key(&j, &name);)
-    if (!table_put(&q->ranges, name, read_range(q, &j)))
-      session_check(q->r->s, call_nomem(q->r->s->cx));
-}
-
-/* The value of a SymInt: a number, or an expression. */
-static void guard_sym(guard_reader *q, json *j, uint32_t leaf, int64_t dim)
-{
-  str key, field, expr = {0};
-
-  for (json_begin_object(j); json_next_key(j, &key);) {
-    if (str_is(key, "as_int")) {
-      compare(q, GUARD_EQ, source_term(q, leaf, dim), term(q, GUARD_INT, json_int(j)));
-    } else if (str_is(key, "as_expr")) {
-      for (json_begin_object(j); json_next_key(j, &field);) {
-        if (str_is(field, "expr_str"))
-          expr = json_string(j);
-        else
-          json_skip(j);
-      }
-    } else {
-      json_skip(j);
-    }
   }
-  expr = expr.p ? symbol_of(expr) : expr;
-  const range *limits = expr.p ? table_get(&q->ranges, expr) : NULL;
+  const str symbol = str_of(size->symbol);
+  const ex_range *limits = meta->computed >> i & 1 ? NULL : table_get(q->ranges, symbol);
   if (!limits)
     return;
-  const guard *here = source_term(q, leaf, dim), *first = table_get(&q->sources, expr);
+  const guard *here = source_term(q, leaf, dim), *first = table_get(&q->sources, symbol);
   if (first) {
     compare(q, GUARD_EQ, here, first);
     return;
   }
-  if (!table_put(&q->sources, str_of(ex_keep_text(q->r, expr)), (void *)(uintptr_t)here))
+  if (!table_put(&q->sources, symbol, (void *)(uintptr_t)here))
     session_check(q->r->s, call_nomem(q->r->s->cx));
   if (limits->min > 2)
     compare(q, GUARD_GE, here, term(q, GUARD_INT, limits->min));
   if (limits->max != INT64_MAX)
     compare(q, GUARD_LE, here, term(q, GUARD_INT, limits->max));
-}
-
-/* -- Inputs ------------------------------------------------------------------------------------------------ */
-
-/* Raw JSON of the members of `object` that are inputs of the graph, by leaf. */
-static str *find_inputs(guard_reader *q, str object, const table *leaves)
-{
-  str *raw = session_array(q->r->s, str, (size_t)q->r->e->n_leaves + 1), key;
-  uint32_t left = leaves->n_live;
-  json j;
-
-  if (!object.p)
-    return raw;
-  json_init_at(&j, q->r->s, &q->r->in, object);
-  for (json_begin_object(&j); left && json_next_key(&j, &key);) {
-    uintptr_t leaf = (uintptr_t)table_get(leaves, key);
-    if (!leaf) {
-      json_skip(&j);
-      continue;
-    }
-    raw[leaf - 1] = json_raw(&j);
-    left--;
-  }
-  return raw;
-}
-
-static void guard_sizes(guard_reader *q, str meta, uint32_t leaf)
-{
-  str key;
-  json j;
-
-  json_init_at(&j, q->r->s, &q->r->in, meta);
-  for (json_begin_object(&j); json_next_key(&j, &key);) {
-    int64_t dim = 0;
-    if (!str_is(key, "sizes")) {
-      json_skip(&j);
-      continue;
-    }
-    for (json_begin_array(&j); json_next_item(&j); dim++)
-      guard_sym(q, &j, leaf, dim);
-  }
 }
 
 static void free_text(void *t) { text_free(t); }
@@ -200,20 +98,19 @@ static void guard_constant(guard_reader *q, uint32_t leaf)
   push(q, g);
 }
 
-static void guard_inputs(guard_reader *q, const table *leaves)
+static void guard_inputs(guard_reader *q)
 {
-  str *tensors = find_inputs(q, q->p->tensor_values, leaves), *numbers = find_inputs(q, q->p->sym_int_values, leaves);
+  const exported *e = q->r->e;
 
-  for (uint32_t leaf = 0; leaf < q->r->e->n_leaves; leaf++) {
-    if (q->r->e->leaf_constants[leaf].tag != RUSH_TAG_UNSET) {
+  for (uint32_t leaf = 0; leaf < e->n_leaves; leaf++) {
+    const exported_meta *meta = e->leaf_metas[leaf];
+    if (e->leaf_constants[leaf].tag != RUSH_TAG_UNSET)
       guard_constant(q, leaf);
-    } else if (tensors[leaf].p) {
-      guard_sizes(q, tensors[leaf], leaf);
-    } else if (numbers[leaf].p) {
-      json j;
-      json_init_at(&j, q->r->s, &q->r->in, numbers[leaf]);
-      guard_sym(q, &j, leaf, -1);
-    }
+    else if (meta && !meta->is_tensor)
+      guard_size(q, meta, leaf, -1);
+    else
+      for (int dim = 0; meta && dim < meta->n_dims; dim++)
+        guard_size(q, meta, leaf, dim);
   }
 }
 
@@ -241,7 +138,7 @@ static void guard_codes(guard_reader *q)
 
 static void free_table(void *t) { table_free(t); }
 
-void ex_read_guards(ex_reader *r, const model_parts *p, const table *leaves)
+void ex_read_guards(ex_reader *r, const model_parts *p, const table *ranges)
 {
   guard_reader *q = session_new(r->s, guard_reader);
 
@@ -249,10 +146,8 @@ void ex_read_guards(ex_reader *r, const model_parts *p, const table *leaves)
   q->p = p;
   table_init(&q->sources, r->s->cx->ctx);
   session_defer(r->s, free_table, &q->sources);
-  table_init(&q->ranges, r->s->cx->ctx);
-  session_defer(r->s, free_table, &q->ranges);
-  read_ranges(q);
-  guard_inputs(q, leaves);
+  q->ranges = ranges;
+  guard_inputs(q);
   guard_codes(q);
   r->e->guards = ex_keep_array(r, q->out.n, sizeof *q->out.g);
   if (q->out.n)

@@ -3,6 +3,7 @@
  * exported_program.c   records, weights, signature, constraints
  * exported_graph.c     nodes: targets, arguments, outputs
  * exported_guards.c    what a call must satisfy
+ * exported_meta.c      dtypes, sizes and ranges of inputs and outputs
  * exported_hop.c       higher-order operators as prim::If and prim::Loop with blocks */
 #ifndef RUSH_ARCHIVE_EXPORTED_INT_H
 #define RUSH_ARCHIVE_EXPORTED_INT_H
@@ -48,11 +49,20 @@ str ex_name_of(ex_reader *r, json *j);
 void *ex_keep_array(ex_reader *r, size_t n, size_t item);
 const char *ex_keep_text(ex_reader *r, str text);
 
+/* -- exported_meta.c ----------------------------------------------------------------------------------- */
+
+typedef struct ex_range {
+  int64_t min, max; /* INT64_MIN, INT64_MAX: no limit */
+} ex_range;
+/* Read range_constraints into `ranges`: expression -> ex_range *. */
+void ex_read_ranges(ex_reader *r, const model_parts *p, table *ranges);
+/* Fill r->e->leaf_metas and output_metas.  leaves: name of an input of the graph -> its leaf's number + 1. */
+void ex_read_metas(ex_reader *r, const model_parts *p, const table *leaves, const table *ranges);
+
 /* -- exported_guards.c --------------------------------------------------------------------------------- */
 
-/* r->e->guards, from constants in the input spec, sizes of inputs, range constraints, and guards_code.
- * leaves: name of an input of the graph -> a pointer that is its leaf's number + 1. */
-void ex_read_guards(ex_reader *r, const model_parts *p, const table *leaves);
+/* r->e->guards, from constants in the input spec, r->e->leaf_metas, range constraints, and guards_code. */
+void ex_read_guards(ex_reader *r, const model_parts *p, const table *ranges);
 
 /* -- exported_graph.c -------------------------------------------------------------------------------- */
 

@@ -813,7 +813,7 @@ void exported_program_load(session *s, zip_archive *z, str program, module *m)
 {
   ex_reader *r = session_new(s, ex_reader);
   model_parts *p = session_new(s, model_parts);
-  table *weights = new_table(s), *slots = new_table(s), *leaves = new_table(s);
+  table *weights = new_table(s), *slots = new_table(s), *leaves = new_table(s), *ranges = new_table(s);
   uint32_t n_specs, n_outs;
 
   begin(r, s, z, program, m);
@@ -826,7 +826,9 @@ void exported_program_load(session *s, zip_archive *z, str program, module *m)
   rush_object *o = make_object(r, cls, weights, slots);
   r->self = ir_block_add_input(s, r->g->block, cls, "self");
   bind_inputs(r, p, specs, n_specs, leaves);
-  ex_read_guards(r, p, leaves);
+  ex_read_ranges(r, p, ranges);
+  ex_read_metas(r, p, leaves, ranges);
+  ex_read_guards(r, p, ranges);
   ex_read_nodes(r, p->nodes);
   ir_value **outs = ex_read_outputs(r, p->outputs, &n_outs);
   read_output_specs(&(output_reader){r, leaves, slots, outs, n_outs}, p->output_specs);

@@ -492,6 +492,16 @@ rush_status module_method(module *m, const char *name, function **out, rush_erro
   return LIKELY(*out != NULL) ? RUSH_OK : fail_method(m, wanted, err);
 }
 
+rush_status module_signature(call_ctx *cx, module *m, const char *method, signature **out)
+{
+  function *f;
+
+  TRY(module_method(m, method, &f, cx->err));
+  if (!f->schema->returns[0].type) /* not annotated: the body says */
+    TRY(module_place(cx, m, function_prepare(cx, f)));
+  return signature_new(cx, f, m->exported, out);
+}
+
 /* -- Which calls may run together -------------------------------------------------------------------------- */
 
 #define MOST_MODULES 100000 /* looked at; a file may say that one is in many places */

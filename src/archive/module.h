@@ -9,7 +9,7 @@
 #define RUSH_ARCHIVE_MODULE_H
 
 #include "base/lock.h"
-#include "export/exported.h"
+#include "export/signature.h"
 #include "run/code.h"
 
 typedef struct rush_module module;
@@ -66,6 +66,8 @@ rush_status object_call(call_ctx *cx, rush_value object, function *f, const rush
 function *module_find_method(module *m, str name);
 /* The same (NULL: "forward"); without it, an error that says which there are. */
 rush_status module_method(module *m, const char *name, function **out, rush_error *err) RUSH_CHECKED;
+/* What a method (NULL: "forward") takes and returns.  *out is new. */
+rush_status module_signature(call_ctx *cx, module *m, const char *method, signature **out) RUSH_CHECKED;
 /* Methods a user may call: public ones, in order of definition. */
 uint32_t module_n_methods(const module *m);
 const char *module_method_name(const module *m, uint32_t i);

@@ -176,6 +176,16 @@ static void put_extra_files(const module *m, text_buf *out)
   }
 }
 
+static void put_signature(session *s, const exported *e, text_buf *out)
+{
+  signature *sig;
+
+  session_check(s, signature_new(s->cx, e->forward, e, &sig));
+  const rush_status st = signature_print(s->cx, out, sig, "");
+  signature_free(sig);
+  session_check(s, st);
+}
+
 static void put_guards(const exported *e, text_buf *out)
 {
   text_puts(out, e->n_guards ? "must hold:\n" : "");
@@ -198,6 +208,8 @@ void show_summary(session *s, module *m, text_buf *out)
     schema_print(out, cls->methods[i]->schema);
     text_puts(out, state_word(s->cx, cls->methods[i]));
   }
+  if (m->exported)
+    put_signature(s, m->exported, out);
   if (has_modules(o)) {
     text_puts(out, "modules:\n");
     put_modules(s, o, 0, out);

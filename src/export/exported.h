@@ -66,6 +66,17 @@ const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op o
 /* RUSH_ERAISED (AssertionError, "Guard failed: ...") when it does not hold. */
 rush_status guard_check(call_ctx *cx, const guard *g, const rush_value *leaves) RUSH_CHECKED;
 
+/* -- Descriptions ------------------------------------------------------------------------------------ */
+
+/* What the file says of an input or output of the graph: a tensor, or an int. */
+typedef struct exported_meta {
+  bool is_tensor;
+  int dtype;          /* of a tensor */
+  int n_dims;         /* of a tensor; 1 for an int */
+  rush_signature_size *sizes;   /* n_dims; of an int its value */
+  uint64_t computed;  /* bit i: sizes[i].symbol is a formula of symbols */
+} exported_meta;
+
 /* -- The program --------------------------------------------------------------------------------------- */
 
 typedef enum exported_output { OUTPUT_USER, OUTPUT_BUFFER_MUTATION, OUTPUT_INPUT_MUTATION, OUTPUT_IGNORED } exported_output;
@@ -80,6 +91,9 @@ struct exported { /* in the program's arena */
   const char **leaf_names;   /* as guards and messages name them: x, x['key'], x[0] */
   rush_value *leaf_constants; /* UNSET: an input of the graph; else the value it must have */
   bool *leaf_is_input;       /* the graph takes it */
+  const exported_meta **leaf_metas;   /* n_leaves; NULL: not described */
+  const exported_meta **output_metas; /* n_output_metas, which is n_outputs unless an output is a list; NULL: not described */
+  uint32_t n_output_metas;
   uint32_t n_outputs;
   struct exported_output_spec {
     exported_output kind;

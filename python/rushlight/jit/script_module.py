@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .. import _rushlight, archives
+from .. import _rushlight, archives, signature
 from .kinds import BUFFER, MODULE, PARAMETER
 
 
@@ -151,6 +151,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def inlined_graph(self) -> Any:
         """forward's graph, calls replaced by what they call."""
         return self.forward.inlined_graph
+
+    inputs = signature.OfForward(0)
+    outputs = signature.OfForward(1)
 
     def _method_names(self) -> list[str]:
         return list(self.methods())
