@@ -11,7 +11,10 @@ _NO_RESULT = re.compile(r"^( +) = ", re.MULTILINE)  # torch prints these so, and
 _TENSOR = re.compile(r"^(.* : )(\w+)(\([^)]*\) = prim::Constant\[value=)(?:[^\]]|\](?!\(\)))*\]\(\)", re.MULTILINE)
 _SCOPE = re.compile(r", scope: \S+")  # not read either
 _WARNING = re.compile(r"^ +aten::warn\(.*\n", re.MULTILINE)  # torch runs them with a source range only, which texts do not have
-_LIST = re.compile(r"^( +)(%[\w.]+ : (int|float|bool)\[\]) = prim::Constant\[value=\[([^\]]*)\]\]\(\)", re.MULTILINE)
+_LIST = re.compile(
+    r"^( +)(%[\w.]+ : (int|float|bool)\[\]) = prim::Constant\[value=(?:annotate\(List\[\w+\], )?\[([^\]]*)\]\)?\]\(\)",
+    re.MULTILINE,
+)
 
 
 def _list_text(found: re.Match[str]) -> str:

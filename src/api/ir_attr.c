@@ -185,6 +185,15 @@ rush_status api_node_attr_graph(const rush_node *n, const char *name, rush_graph
   return RUSH_OK;
 }
 
+static const type *list_of(session *s, ir_graph *g, const type *elem)
+{
+  const type *t = type_list(g->types, elem);
+
+  if (!t)
+    session_check(s, call_nomem(s->cx));
+  return t;
+}
+
 static void set_attr(session *s, edit *e)
 {
   ir_node *n = e->n;
@@ -199,8 +208,9 @@ static void set_attr(session *s, edit *e)
   case RUSH_TAG_INT: ir_attr_set_int(s, n, e->text, v.as.i); break;
   case RUSH_TAG_FLOAT: ir_attr_set_float(s, n, e->text, v.as.d); break;
   case RUSH_TAG_STRING: ir_attr_set_string(s, n, e->text, v.as.string->text); break;
-  default: { /* as a constant has it: lists know their elements */
-    ir_node *c = build_constant(s, e->g, v, NULL);
+  default: { /* as a constant has it: lists know their elements, empty ones from the kind */
+    const bool is_empty = v.tag == RUSH_TAG_LIST && v.as.list->n == 0;
+    ir_node *c = build_constant(s, e->g, v, is_empty && e->t ? list_of(s, e->g, e->t) : NULL);
     const rush_list *l = v.tag == RUSH_TAG_LIST ? ir_constant_value(c).as.list : NULL;
 
     if (l && (!l->n ? e->flag : l->items[0].tag == RUSH_TAG_INT)) {
@@ -224,6 +234,10 @@ rush_status api_node_set_attr(const rush_node *n, const char *name, const char *
     return ir_misuse(err, "'%s' cannot be an attribute of %s", name, ir_node_kind_name(e.n));
   if (strcmp(kind, "f") == 0 && v.tag == RUSH_TAG_INT)
     e.value = value_float((double)v.as.i);
+  e.t = strcmp(kind, "fs") == 0   ? type_simple(TYPE_FLOAT)
+        : strcmp(kind, "ss") == 0 ? type_simple(TYPE_STRING)
+        : strcmp(kind, "ts") == 0 ? type_simple(TYPE_TENSOR)
+                                  : NULL;
   return ir_edit(e.n->graph, set_attr, &e, err);
 }
 

@@ -937,16 +937,20 @@ static void read_node(ex_reader *r, json *j)
   if (!n.target.p || !inputs.p || !n.outputs.p)
     json_fail(j, "a node without target, inputs or outputs");
   json args;
+  ir_block *block = r->block;
+  ir_node *before = ir_block_last(block);
   json_init_at(&args, r->s, &j->in, inputs);
   read_arguments(r, &args, &n);
   ex_read_call(r, &n);
+  if (r->scope->vmap && !ex_is_vmap(n.target))
+    ex_vmap_place(r, before);
 }
 
 void ex_read_call(ex_reader *r, const ex_node *n)
 {
   session_enter(r->s); /* with_effects names an operator that may be with_effects */
   ex_name(r, n->target);
-  if (!ex_read_higher_order(r, n) && !read_symbolic(r, n)) {
+  if (!ex_read_higher_order(r, n) && !ex_read_vmap(r, n) && !read_symbolic(r, n)) {
     const op *o = find_target(r, n->target, false);
     if (o)
       read_operator(r, n, o);
@@ -963,6 +967,7 @@ void ex_read_nodes(ex_reader *r, str nodes)
   json_init_at(&j, r->s, &r->in, nodes);
   for (json_begin_array(&j); json_next_item(&j);)
     read_node(r, &j);
+  ex_vmap_end(r);
 }
 
 static void free_scope(void *scope) { table_free(&((ex_scope *)scope)->values); }

@@ -4,7 +4,8 @@
  * exported_graph.c     nodes: targets, arguments, outputs
  * exported_guards.c    what a call must satisfy
  * exported_meta.c      dtypes, sizes and ranges of inputs and outputs
- * exported_hop.c       higher-order operators as prim::If and prim::Loop with blocks */
+ * exported_hop.c       higher-order operators as prim::If and prim::Loop with blocks
+ * exported_vmap.c      torch.vmap as a prim::Loop over the samples */
 #ifndef RUSH_ARCHIVE_EXPORTED_INT_H
 #define RUSH_ARCHIVE_EXPORTED_INT_H
 
@@ -12,8 +13,10 @@
 #include "formats/json.h"
 
 /* Names in force while a graph is read: an inner graph has its own. */
+typedef struct ex_vmap ex_vmap;
 typedef struct ex_scope {
   table values; /* name -> ir_value */
+  ex_vmap *vmap; /* the innermost region of torch.vmap that is being read, or NULL */
 } ex_scope;
 
 typedef struct ex_reader {
@@ -106,5 +109,17 @@ int ex_dtype(ex_reader *r, int64_t number);
 
 /* True when the target was a higher-order operator (and has been read). */
 bool ex_read_higher_order(ex_reader *r, const ex_node *n);
+
+/* -- exported_vmap.c ----------------------------------------------------------------------------------- */
+
+/* True if the target is one of functorch's calls. */
+bool ex_is_vmap(str target);
+/* True when the target was one of vmap's calls (and has been read). */
+bool ex_read_vmap(ex_reader *r, const ex_node *n);
+/* Move the nodes behind `before` in r->block, which one call made, out of the loops whose samples they do not read.  Refuses
+ * what the loop would do differently. */
+void ex_vmap_place(ex_reader *r, ir_node *before);
+/* Refuse a region that the graph does not end. */
+void ex_vmap_end(ex_reader *r);
 
 #endif

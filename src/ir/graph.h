@@ -277,7 +277,8 @@ bool ir_node_is_subgraph(const ir_node *n);
 /* Graph text back to a graph.  Named types are looked up when `ts` is a program's.  Operators are found by name
  * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
 ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */
-/* What prints as <Tensor> becomes None (ir_parse), zeros of the type before it, or is refused. */
+/* What prints as <Tensor> becomes None (ir_parse), zeros of the type before it, or is refused; [<Tensors>] becomes an empty
+ * list with the zeros, and is refused else. */
 typedef enum ir_tensors { IR_TENSORS_LEFT, IR_TENSORS_ZERO, IR_TENSORS_REFUSED } ir_tensors;
 ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors);
 const type *ir_parse_type(session *s, type_store *ts, const char *text);

@@ -408,14 +408,39 @@ static void parse_items(ir_parser *p, rush_list *l, const type *elem)
   }
 }
 
+/* `annotate(List[float], []` before an empty container; true: close it with ')'. */
+static bool parse_annotate(ir_parser *p)
+{
+  if (!parse_accept(p, "annotate("))
+    return false;
+  (void)parse_type(p);
+  parse_expect(p, ",");
+  return true;
+}
+
+/* [<Tensors>]: neither how many there are nor what is in them.  Behind its '['. */
+static rush_value unknown_tensors(ir_parser *p, rush_value empty)
+{
+  parse_expect(p, "<Tensors>");
+  parse_expect(p, "]");
+  if (p->tensors != IR_TENSORS_ZERO)
+    parse_fail(p, "the tensors of a list are not in the text (parse_tensor_constants makes an empty list of them)");
+  return empty;
+}
+
 static rush_value parse_list_value(ir_parser *p, const type *t)
 {
+  const bool annotated = parse_annotate(p);
   rush_list *l;
 
   session_check(p->s, list_new(p->s->cx, type_elem(t), 0, &l));
   rush_value v = scratch(p, value_heap_steal(RUSH_TAG_LIST, l));
   parse_expect(p, "[");
+  if (type_is(type_runtime(type_elem(t)), TYPE_TENSOR) && parse_peek(p, "<Tensors>"))
+    return unknown_tensors(p, v);
   parse_items(p, l, type_elem(t));
+  if (annotated)
+    parse_expect(p, ")");
   return v;
 }
 
@@ -437,6 +462,7 @@ static rush_value parse_tuple_value(ir_parser *p, const type *t)
 
 static rush_value parse_dict_value(ir_parser *p, const type *t)
 {
+  const bool annotated = parse_annotate(p);
   rush_dict *d;
 
   session_check(p->s, dict_new(p->s->cx, t->elems[0], t->elems[1], &d));
@@ -451,6 +477,8 @@ static rush_value parse_dict_value(ir_parser *p, const type *t)
     if (!parse_peek(p, "}"))
       parse_expect(p, ",");
   }
+  if (annotated)
+    parse_expect(p, ")");
   return v;
 }
 
@@ -680,6 +708,8 @@ static const type *list_attr_elem(const ir_parser *p)
 
   if (*at == '"')
     return type_simple(TYPE_STRING);
+  if (*at == '<' || *at == '{')
+    return type_simple(TYPE_TENSOR);
   if (isalpha((unsigned char)*at) && !(len == 3 && (memcmp(at, "inf", 3) == 0 || memcmp(at, "nan", 3) == 0)))
     return NULL;
   /* all are printed as floats: one tells */
@@ -692,7 +722,10 @@ static void parse_value_list(ir_parser *p, ir_node *n, const char *name, const t
 
   session_check(p->s, list_new(p->s->cx, elem, 0, &l));
   rush_value v = scratch(p, value_heap_steal(RUSH_TAG_LIST, l));
-  parse_items(p, l, elem);
+  if (parse_peek(p, "<Tensors>"))
+    v = unknown_tensors(p, v);
+  else
+    parse_items(p, l, elem);
   ir_attr_set_value(p->s, n, name, v);
 }
 
@@ -746,9 +779,40 @@ static function *find_function(ir_parser *p, str name)
 
 function *parse_function_name(ir_parser *p) { return find_function(p, parse_quoted(p)); }
 
+/* True if a tensor's elements follow: {3}, <Tensor>, or numbers up to "[ CPU". */
+static bool tensor_follows(ir_parser *p)
+{
+  parse_space(p);
+  if (*p->at == '{' || strncmp(p->at, "<Tensor>", 8) == 0)
+    return true;
+  const char *at = p->at;
+  while (*at && !strchr(*p->at == '(' ? "[]\"" : ",[]\"", *at))
+    at++;
+  return strncmp(at, "[ CPU", 5) == 0;
+}
+
+static void parse_annotated_attr(ir_parser *p, ir_node *n, const char *name)
+{
+  parse_expect(p, "annotate(");
+  const type *t = parse_type(p);
+  if (!type_is(t, TYPE_LIST))
+    parse_fail(p, "expected a list's type");
+  parse_expect(p, ",");
+  rush_value v = parse_list_value(p, t);
+  if (type_is(type_elem(t), TYPE_INT) && v.as.list->n == 0)
+    ir_attr_set_ints(p->s, n, name, NULL, 0);
+  else
+    ir_attr_set_value(p->s, n, name, v);
+  parse_expect(p, ")");
+}
+
 static void parse_attr(ir_parser *p, ir_node *n, const char *name)
 {
-  if (parse_peek(p, "\"")) {
+  if (parse_peek(p, "annotate(")) {
+    parse_annotated_attr(p, n, name);
+  } else if (tensor_follows(p)) {
+    ir_attr_set_value(p->s, n, name, parse_tensor_value(p));
+  } else if (parse_peek(p, "\"")) {
     str text = parse_quoted(p);
     bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_CLOSURE ||
                     (n->kind == IR_UNKNOWN_OP && *ir_node_kind_name(n) == '^' && p->places);

@@ -131,6 +131,36 @@ static void print_dict(text_buf *out, const rush_dict *d, int depth)
   text_putc(out, '}');
 }
 
+/* annotate(List[float], []): what is in an empty list is in no item. */
+static void print_empty_list(text_buf *out, const type *elem)
+{
+  text_puts(out, "annotate(List[");
+  type_print_annotation(out, elem);
+  text_puts(out, "], [])");
+}
+
+static void print_empty_dict(text_buf *out, const rush_dict *d)
+{
+  text_puts(out, "annotate(Dict[");
+  type_print_annotation(out, d->key);
+  text_puts(out, ", ");
+  type_print_annotation(out, d->value);
+  text_puts(out, "],{})");
+}
+
+static void print_list(text_buf *out, const rush_list *l, int depth)
+{
+  if (type_is(type_runtime(l->elem), TYPE_TENSOR)) {
+    text_puts(out, "[<Tensors>]"); /* empty ones too */
+  } else if (l->n == 0) {
+    print_empty_list(out, l->elem);
+  } else {
+    text_putc(out, '[');
+    print_items(out, l->items, l->n, depth);
+    text_putc(out, ']');
+  }
+}
+
 /* An item of a container, or a container: Python's words for booleans and None. */
 static void print_value(text_buf *out, rush_value v, int depth)
 {
@@ -145,20 +175,18 @@ static void print_value(text_buf *out, rush_value v, int depth)
   case RUSH_TAG_FLOAT:
   case RUSH_TAG_COMPLEX: print_number(out, v); break;
   case RUSH_TAG_STRING: schema_print_quoted(out, value_str(v)); break;
-  case RUSH_TAG_LIST:
-    text_putc(out, '[');
-    if (v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_TENSOR)
-      text_puts(out, "<Tensors>");
-    else
-      print_items(out, v.as.list->items, v.as.list->n, depth);
-    text_putc(out, ']');
-    break;
+  case RUSH_TAG_LIST: print_list(out, v.as.list, depth); break;
   case RUSH_TAG_TUPLE:
     text_putc(out, '(');
     print_items(out, v.as.tuple->items, v.as.tuple->n, depth);
     text_puts(out, v.as.tuple->n == 1 ? ",)" : ")");
     break;
-  case RUSH_TAG_DICT: print_dict(out, v.as.dict, depth); break;
+  case RUSH_TAG_DICT:
+    if (v.as.dict->n == 0)
+      print_empty_dict(out, v.as.dict);
+    else
+      print_dict(out, v.as.dict, depth);
+    break;
   case RUSH_TAG_TENSOR: print_tensor(out, v.as.tensor); break;
   case RUSH_TAG_OBJECT:
     text_printf(out, "object(%s)", v.as.object->type->name);
@@ -201,6 +229,10 @@ static void print_attr(text_buf *out, const ir_attr *a)
     text_putc(out, ']');
     break;
   case ATTR_INTS:
+    if (a->as.ints.n == 0) {
+      print_empty_list(out, type_simple(TYPE_INT));
+      break;
+    }
     text_putc(out, '[');
     for (uint32_t i = 0; i < a->as.ints.n; i++)
       text_printf(out, "%s%lld", i ? ", " : "", (long long)a->as.ints.v[i]);

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 import rushlight  # noqa: E402
 from torch import nn  # noqa: E402
+from torch._higher_order_ops.associative_scan import associative_scan  # noqa: E402
 from torch._higher_order_ops.map import map as map_over  # noqa: E402
 from torch._higher_order_ops.scan import scan  # noqa: E402
 from torch._higher_order_ops.while_loop import while_loop  # noqa: E402
@@ -190,3 +191,79 @@ def test_extra_files_come_back(tmp_path: pathlib.Path) -> None:
         model = rushlight.load(source, _extra_files=found)
         assert found == {"labels.txt": b"one\ntwo", "more/config.json": b"{}", "missing": b""}
         assert torch.equal(model(X), X * 2)
+
+
+class Mapped(nn.Module):
+    """torch.vmap of what most programs map: layers, several arguments, dictionaries, maps in maps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.dropout = nn.Dropout(0.5)
+        self.register_buffer("shared", torch.arange(3.0))
+
+    def forward(self, x, y):
+        layer = torch.vmap(lambda r: self.dropout(torch.relu_(self.linear(r))) + self.shared)(x)
+        columns = torch.vmap(lambda a, b: a * b.sum(), in_dims=(1, None))(x, y)
+        outer = torch.vmap(torch.vmap(torch.dot, in_dims=(None, 0)), in_dims=(0, None))(x, y)
+        tree = torch.vmap(lambda d: {"sum": d["x"] + 1, "same": (d["x"], d["pair"][0].cumsum(0))})({"x": x, "pair": (x, y)})
+        parts = torch.vmap(lambda r: torch.softmax(r, 0).topk(2).values, chunk_size=2)(x)
+
+        def shares(r):
+            k = torch.arange(4.0)
+            return r + k, k, y.t()
+
+        return layer, columns, outer, tree, parts, torch.vmap(shares)(x)
+
+
+def test_vmap(tmp_path: pathlib.Path) -> None:
+    torch.manual_seed(0)
+    check(tmp_path, Mapped().eval(), [((X, X.flip(0)), {}), ((X.sin(), X.cos()), {})])
+
+
+def test_vmap_of_any_batch(tmp_path: pathlib.Path) -> None:
+    class Batch(nn.Module):
+        def forward(self, x):
+            y = torch.vmap(lambda r: r.view(r.shape[0]).cumsum(0))(x)
+            return y.reshape(-1, x.shape[1]), torch.vmap(lambda r: r.max())(x * 2)
+
+    calls = [((torch.ones(n, m),), {}) for n, m in ((3, 4), (1, 4), (6, 2), (0, 4))]
+    check(tmp_path, Batch(), calls, dynamic_shapes=({0: Dim("n", min=0), 1: Dim("m")},))
+
+
+def test_vmap_writes_and_draws(tmp_path: pathlib.Path) -> None:
+    class Writes(nn.Module):
+        def forward(self, x):
+            y = torch.vmap(lambda r: r.add_(1))(x)
+            return torch.vmap(lambda r: torch.zeros(4).add(r).mul_(y.sum()))(x)
+
+    class Draws(nn.Module):
+        def __init__(self, randomness: str) -> None:
+            super().__init__()
+            self.randomness = randomness
+
+        def forward(self, x):
+            return torch.vmap(lambda r: r + torch.rand(4), randomness=self.randomness)(x)
+
+    check(tmp_path, Writes(), [((X.clone(),), {})])
+    path = str(tmp_path / "m.pt2")
+    for randomness in ("same", "different"):
+        torch.export.save(torch.export.export(Draws(randomness), (X,)), path)
+        if randomness == "same":
+            noise = rushlight.load(path)(X) - X
+            assert (noise - noise[0]).abs().max() < 1e-5 and noise.min() > -1e-5 and noise.max() < 1
+        else:
+            with pytest.raises(RuntimeError, match="aten::rand draws random numbers for each sample"):
+                rushlight.load(path)
+
+
+def test_associative_scan(tmp_path: pathlib.Path) -> None:
+    class Scans(nn.Module):
+        def forward(self, x, y):
+            total = associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic")
+            product = associative_scan(lambda a, b: a * b, x, 1, reverse=True, combine_mode="generic")
+            line = associative_scan(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (x, y), 0, combine_mode="generic")
+            most = associative_scan(lambda a, b: {"m": torch.maximum(a["m"], b["m"])}, {"m": y}, 1, combine_mode="generic")
+            return total, product, line, most
+
+    check(tmp_path, Scans(), [((X, X.sin()), {}), ((X.cos(), X.flip(1)), {})])

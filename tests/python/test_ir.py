@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
@@ -241,6 +242,53 @@ def test_lists_in_attributes_parse_back() -> None:
     assert str(again) == str(g)
     other = next(again.nodes())
     assert other.fs("fs") == floats and other.ss("ss") == texts and getattr(other, "is")("is") == [1, -2]
+
+
+def test_tensors_in_attributes_and_lists_parse_back() -> None:
+    """As torch prints them: single tensors with their elements, lists without."""
+    ours = rushlight.parse_ir("graph(%x : Tensor):\n  %y : Tensor = my::op(%x)\n  return (%y)\n")
+    theirs = torch._C.parse_ir("graph(%x : Tensor):\n  %y : Tensor = my::op(%x)\n  return (%y)\n")
+    for g in (ours, theirs):
+        node = next(iter(g.nodes()))
+        node.ts_("ts", [torch.ones(2), torch.zeros(9)])
+        node.ts_("none", [])
+        node.t_("small", torch.tensor([1, -2]))
+        node.t_("one", torch.tensor(3.5))
+        node.fs_("fs", [])
+        node.ss_("ss", [])
+        node.is_("is", [])
+    line = str(ours).splitlines()[1]
+    assert sorted(re.findall(r"(\w+)=", line)) == ["fs", "is", "none", "one", "small", "ss", "ts"]
+    for part in re.findall(r"\w+=[^=]*(?=, \w+=|\]\()", str(theirs).splitlines()[1]):
+        assert part in line
+    again = rushlight.parse_ir(str(ours), True)
+    assert str(again) == str(ours)
+    assert next(again.nodes()).t("small").tolist() == [1, -2] and next(again.nodes()).t("one").item() == 3.5
+    with pytest.raises(RuntimeError, match="the tensors of a list are not in the text"):
+        rushlight.parse_ir(str(ours))
+
+
+def test_empty_constants_say_their_types() -> None:
+    class Empty(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = torch.jit.Attribute([], list[float])
+            self.b = torch.jit.Attribute([], list[str])
+            self.c = torch.jit.Attribute([[]], list[list[int]])
+            self.d = torch.jit.Attribute({}, dict[str, float])
+            self.e = torch.jit.Attribute([torch.ones(2)], list[torch.Tensor])
+
+        def forward(self, x: torch.Tensor):
+            return self.a, self.b, self.c, self.d, self.e
+
+    scripted = torch.jit.script(Empty().eval())
+    buffer = io.BytesIO()
+    torch.jit.save(scripted, buffer)
+    frozen = rushlight.jit.freeze(rushlight.load(buffer.getvalue()))
+    value = re.search(r"\[value=.*\]", str(torch.jit.freeze(scripted).graph))
+    assert value is not None and value[0] in str(frozen.graph)
+    again = rushlight.parse_ir(str(frozen.graph), True, frozen.graph)
+    assert str(again).splitlines()[1:] == str(frozen.graph).splitlines()[1:]
 
 
 def test_types_of_tensors_need_no_torch() -> None:
