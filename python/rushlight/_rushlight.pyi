@@ -7,8 +7,9 @@ from contextvars import ContextVar
 from os import PathLike
 from typing import Any, SupportsIndex, final, overload
 
-from .signature import Input, Output
 from typing_extensions import Self, disjoint_base
+
+from .signature import Input, Output
 
 __version__: str
 

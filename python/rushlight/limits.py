@@ -25,7 +25,9 @@ class limits:  # noqa: N801 -- used like torch.no_grad
         inherited = (outer[0] or None, outer[1] or None, outer[2]) if outer else (None, None, None)
         if outer:
             _rushlight._swap_block(*inherited)
-        _rushlight._swap_block(*(inner if inner is not None else was for inner, was in zip(self._wanted, inherited, strict=True)))
+        _rushlight._swap_block(
+            *(inner if inner is not None else was for inner, was in zip(self._wanted, inherited, strict=True))
+        )
         self._before.append(inherited if outer else ())
         return self
 

@@ -243,7 +243,9 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
         elements = memoryview(self)
     except BufferError:
         how = "dequantize()" if self.is_quantized else "to(rushlight.complex64)" if name.startswith("complex") else "float()"
-        raise TypeError(f"Got unsupported ScalarType {name}: numpy has no such dtype; convert first, as in x.{how}.numpy()") from None
+        raise TypeError(
+            f"Got unsupported ScalarType {name}: numpy has no such dtype; convert first, as in x.{how}.numpy()"
+        ) from None
     return numpy.array(elements, dtype=dtype, copy=copy)
 
 

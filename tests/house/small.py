@@ -40,9 +40,19 @@ def main() -> int:
         if "no line begins with the name of an operator" not in generate(work / "none.c", empty).stderr:
             print("an empty list is taken")
             return 1
-        flags = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-DNDEBUG", f"-I{TOP / 'src'}", f"-I{TOP / 'include'}", "-Wl,--gc-sections"]
+        flags = [
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            "-O2",
+            "-DNDEBUG",
+            f"-I{TOP / 'src'}",
+            f"-I{TOP / 'include'}",
+            "-Wl,--gc-sections",
+        ]
         sources = [str(work / "table.c"), str(TOP / "tests" / "house" / "small.c")]
-        subprocess.run([*shlex.split(cc), *flags, *sources, library, "-o", str(program), "-lz", "-lm", "-lpthread", "-ldl"], check=True)
+        subprocess.run(
+            [*shlex.split(cc), *flags, *sources, library, "-o", str(program), "-lz", "-lm", "-lpthread", "-ldl"], check=True
+        )
         run = subprocess.run([str(program), str(MODEL)], capture_output=True, text=True)
         subprocess.run(["strip", str(program)], check=True)
         size = program.stat().st_size

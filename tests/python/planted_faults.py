@@ -375,7 +375,17 @@ def run_test(test: str, build: pathlib.Path) -> str:
         command = [str(build / unit_program(test))]
     else:
         name, *options = test.split()
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(root / "tests" / "python" / name), *options]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            str(root / "tests" / "python" / name),
+            *options,
+        ]
     try:
         done = subprocess.run(command, cwd=root, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=600, check=False)
@@ -384,7 +394,18 @@ def run_test(test: str, build: pathlib.Path) -> str:
     if done.returncode == 0:
         return ""
     lines = [line.removeprefix("E ").strip() for line in done.stdout.splitlines()]
-    marks = ("is written", "references", "each call leaves", "changed", "moved", "said", "instead of", "Failed:", "Error", "DID NOT")
+    marks = (
+        "is written",
+        "references",
+        "each call leaves",
+        "changed",
+        "moved",
+        "said",
+        "instead of",
+        "Failed:",
+        "Error",
+        "DID NOT",
+    )
     line = next((line for line in lines if line[:1] != ">" and any(m in line for m in marks)), f"ends with {done.returncode}")
     return line.rpartition("): ")[2][-110:]
 

@@ -31,7 +31,12 @@ def kwargs(*names: object) -> dict[str, Any]:
 
 def node(target: str, outputs: list[Any], *inputs: Any) -> dict[str, Any]:
     given = [i if isinstance(i, tuple) else ("", i) for i in inputs]
-    return {"target": target, "inputs": [{"name": n, "arg": a, "kind": 1} for n, a in given], "outputs": outputs, "metadata": {}}
+    return {
+        "target": target,
+        "inputs": [{"name": n, "arg": a, "kind": 1} for n, a in given],
+        "outputs": outputs,
+        "metadata": {},
+    }
 
 
 def add(out: Any, a: Any, b: Any) -> dict[str, Any]:
@@ -197,11 +202,19 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "a result with NUL": (dict(nodes=(add({"as_tensor": {"name": "w\0"}}, X, Y),)), "NUL"),
     # numbers
     "a float dimension": (
-        dict(nodes=(node("torch.ops.aten.select.int", [W], ("self", X), ("dim", {"as_float": 1.5}), ("index", {"as_int": 0})),)),
+        dict(
+            nodes=(node("torch.ops.aten.select.int", [W], ("self", X), ("dim", {"as_float": 1.5}), ("index", {"as_int": 0})),)
+        ),
         "a float where a int",
     ),
     "a float size": (
-        dict(nodes=(SIZE, HALF, node("torch.ops.aten.view.default", [W], ("self", X), ("size", {"as_sym_ints": [{"as_name": "h"}]})))),
+        dict(
+            nodes=(
+                SIZE,
+                HALF,
+                node("torch.ops.aten.view.default", [W], ("self", X), ("size", {"as_sym_ints": [{"as_name": "h"}]})),
+            )
+        ),
         "a float where a int",
     ),
     "a symbolic float for an int": (
@@ -224,16 +237,34 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "item 0 of a list of Tensor is NoneType",
     ),
-    "layout 0": (dict(nodes=(node("torch.ops.aten.empty_like.default", [W], ("self", X), ("layout", {"as_layout": 0})),)), "layout 0"),
+    "layout 0": (
+        dict(nodes=(node("torch.ops.aten.empty_like.default", [W], ("self", X), ("layout", {"as_layout": 0})),)),
+        "layout 0",
+    ),
     "a device of index 1000": (
-        dict(nodes=(node("torch.ops.aten.empty_like.default", [W], ("self", X), ("device", {"as_device": {"type": "cpu", "index": 1000}})),)),
+        dict(
+            nodes=(
+                node(
+                    "torch.ops.aten.empty_like.default",
+                    [W],
+                    ("self", X),
+                    ("device", {"as_device": {"type": "cpu", "index": 1000}}),
+                ),
+            )
+        ),
         "device index 1000",
     ),
     # graphs
     "cond without a graph": (dict(nodes=(higher("cond", [W], X, body([A]), {"as_int": 1}, TWO_X),)), "a graph is missing"),
-    "cond with too few operands": (dict(nodes=(higher("cond", [W], X, body([A]), body([A]), ONE_X),)), "2 is given 1|inputs is given"),
+    "cond with too few operands": (
+        dict(nodes=(higher("cond", [W], X, body([A]), body([A]), ONE_X),)),
+        "2 is given 1|inputs is given",
+    ),
     "branches that differ": (dict(nodes=(higher("cond", [W], X, body([A]), body([A, B]), TWO_X),)), "different numbers"),
-    "branches of other types": (dict(nodes=(higher("cond", [W], X, body([A]), body([{"as_int": 1}]), TWO_X),)), "different types"),
+    "branches of other types": (
+        dict(nodes=(higher("cond", [W], X, body([A]), body([{"as_int": 1}]), TWO_X),)),
+        "different types",
+    ),
     "more results than a branch": (dict(nodes=(higher("cond", [W, C], X, body([A]), body([A]), TWO_X),)), "more outputs"),
     "a loop that drops a value": (dict(nodes=(higher("while_loop", [W], body([A]), body([A]), TWO_X),)), "another number"),
     "a loop of two conditions": (dict(nodes=(higher("while_loop", [W], body([A, A]), body([A, B]), TWO_X),)), "more than one"),
@@ -255,7 +286,17 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "autocast to dtype 99": (
         dict(
             nodes=(
-                higher("wrap_with_autocast", [W], {"as_string": "cpu"}, {"as_int": 99}, {"as_bool": True}, {"as_none": True}, body([A]), X, Y),
+                higher(
+                    "wrap_with_autocast",
+                    [W],
+                    {"as_string": "cpu"},
+                    {"as_int": 99},
+                    {"as_bool": True},
+                    {"as_none": True},
+                    body([A]),
+                    X,
+                    Y,
+                ),
             )
         ),
         "another dtype",

@@ -630,12 +630,21 @@ def test_named_tuples_that_contain_themselves(extra: bytes) -> None:
 
 
 def test_classes_may_refer_to_themselves() -> None:
-    extra = b"class C:\n  next : Optional[__torch__.C]\n  pair : Optional[__torch__.P]\nclass P(NamedTuple):\n  c : __torch__.C\n"
+    extra = (
+        b"class C:\n  next : Optional[__torch__.C]\n  pair : Optional[__torch__.P]\nclass P(NamedTuple):\n  c : __torch__.C\n"
+    )
     assert rushlight.load(archive(body=b"x = annotate(Optional[__torch__.C], None)\n    return 1", extra=extra))() == 1
 
 
 def doubled_tuples(n: int) -> bytes:
-    rows = [b"class K%d(NamedTuple):\n  a : %s\n  b : %s\n" % (i, *(2 * [b"__torch__.K%d" % (i + 1) if i < n else b"int"]),) for i in range(n + 1)]
+    rows = [
+        b"class K%d(NamedTuple):\n  a : %s\n  b : %s\n"
+        % (
+            i,
+            *(2 * [b"__torch__.K%d" % (i + 1) if i < n else b"int"]),
+        )
+        for i in range(n + 1)
+    ]
     return b"".join(rows)
 
 
@@ -654,7 +663,9 @@ NEW = b"__torch__.A0.__new__(__torch__.A0)"
 
 
 def test_families_of_types_do_not_take_for_ever(command: str, tmp_path: pathlib.Path) -> None:
-    said = limited(command, tmp_path / "a.pt", archive(body=b"return (uninitialized(__torch__.K0)).a", extra=doubled_tuples(40)))
+    said = limited(
+        command, tmp_path / "a.pt", archive(body=b"return (uninitialized(__torch__.K0)).a", extra=doubled_tuples(40))
+    )
     assert "more than 65536 parts" in said
     body = b"a = " + NEW + b"\n    b : __torch__.I0 = a\n    return 1"
     assert limited(command, tmp_path / "a.pt", archive(body=body, extra=doubled_interfaces(300)), seconds=5) == ""
@@ -689,7 +700,11 @@ def test_guards_that_nest_without_end(guard: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"x = 0\n" + b"".join(b"    " + b"  " * i + b"if torch.eq(x, 0):\n" for i in range(240)) + b"    " + b"  " * 240 + b"x = 1\n    return x",
+        b"x = 0\n"
+        + b"".join(b"    " + b"  " * i + b"if torch.eq(x, 0):\n" for i in range(240))
+        + b"    "
+        + b"  " * 240
+        + b"x = 1\n    return x",
         b"x0 = 1\n" + b"".join(b"    x%d = torch.add(x%d, %d)\n" % (i, i - 1, i) for i in range(1, 100000)) + b"    return x9",
         b"x = [" + b"1, " * 500000 + b"1]\n    return torch.len(x)",
         b"x = [" + b"'abc', 1, " * 50000 + b"1]\n    return torch.len(x)",

@@ -45,6 +45,9 @@ def test_make_install_goes_to_its_prefix(tmp_path: pathlib.Path, digits: pathlib
         assert next(prefix.rglob("rushlight.pc")).read_text().startswith(f"prefix={prefix}\n")
         assert (prefix / "share" / "doc" / "rushlight" / "LICENSE").exists()
         out = subprocess.run(
-            [str(prefix / "bin" / "rushlight"), "run", str(digits), "zeros(1,1,8,8)"], check=True, capture_output=True, text=True
+            [str(prefix / "bin" / "rushlight"), "run", str(digits), "zeros(1,1,8,8)"],
+            check=True,
+            capture_output=True,
+            text=True,
         )
         assert "tensor(" in out.stdout

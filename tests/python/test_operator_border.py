@@ -6,7 +6,6 @@ import sys
 from typing import Any
 
 import pytest
-
 import rushlight
 
 ops = rushlight.ops.aten
@@ -52,7 +51,12 @@ def test_layouts_and_memory_formats(number: int) -> None:
 
 def test_dtypes_without_a_common_one() -> None:
     odd, x = ops.to(ones(5), 24), ones(2)
-    for ask in (lambda: ops.isin(odd, x), lambda: ops.bucketize(odd, x), lambda: ops.result_type(odd, x), lambda: ops.cat([odd, x, x])):
+    for ask in (
+        lambda: ops.isin(odd, x),
+        lambda: ops.bucketize(odd, x),
+        lambda: ops.result_type(odd, x),
+        lambda: ops.cat([odd, x, x]),
+    ):
         with pytest.raises((RuntimeError, NotImplementedError)):
             ask()
 

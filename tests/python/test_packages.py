@@ -43,7 +43,11 @@ def named(to: pathlib.Path, *names: str, compiled: str = "") -> pathlib.Path:
         made = []
         if path == "archive_format" and compiled:
             made = [(f"data/aotinductor/{compiled}/wrapper.so", b"\x7fELF"), (f"data/aotinductor/{compiled}/w.json", b"{}")]
-        for own in ("models/model.json", "data/weights/model_weights_config.json", "data/constants/model_constants_config.json"):
+        for own in (
+            "models/model.json",
+            "data/weights/model_weights_config.json",
+            "data/constants/model_constants_config.json",
+        ):
             if path == own:
                 return [(own.replace("/model", "/" + name), data) for name in names]
         return [*made, (path, data)]
@@ -88,7 +92,9 @@ def test_one_of_several_programs(run: Callable, tmp_path: pathlib.Path) -> None:
     said = run("run", str(path), "ones(1,1,8,8)", code=2).stderr
     assert "holds 2 programs, 'encoder', 'dec.1', and none of them is 'model'" in said and "--program NAME" in said
     assert run("run", str(path), "--program", "dec.1", "ones(1,1,8,8)").stdout == want
-    assert "no program 'encode': the package holds 'encoder', 'dec.1'" in run("run", str(path), "--program=encode", code=2).stderr
+    assert (
+        "no program 'encode': the package holds 'encoder', 'dec.1'" in run("run", str(path), "--program=encode", code=2).stderr
+    )
     with pytest.raises(ValueError, match="holds 2 programs"):
         rushlight.load(path)
     with pytest.raises(ValueError, match="no program ''"):

@@ -143,7 +143,10 @@ def test_shape_functions_that_fail(function: str, message: str, tmp_path: pathli
     [
         ({"abi": ""}, "does not say which version"),
         ({"abi": "extern const uint32_t rush_plugin_abi; const uint32_t rush_plugin_abi = 77;"}, "built for version 77"),
-        ({"abi": "RUSH_PLUGIN_DECLARE_BYTES(sizeof(rush_backend_api) + 8);"}, "newer header: its table has .* bytes, that of rushlight"),
+        (
+            {"abi": "RUSH_PLUGIN_DECLARE_BYTES(sizeof(rush_backend_api) + 8);"},
+            "newer header: its table has .* bytes, that of rushlight",
+        ),
         ({"entry": "other"}, "exports no function rush_plugin"),
         ({"schema": "bad::op(Tensor x -> Tensor"}, "schema|expected"),
         ({"schema": "aten::relu(Tensor x) -> Tensor"}, "aten::relu is registered already"),

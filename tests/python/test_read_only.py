@@ -132,7 +132,9 @@ def test_torch_gets_copies_and_gives_none() -> None:
     assert view.tolist() == [2.0, 3.0, 4.0] and x.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
-@pytest.mark.parametrize("make", ["torch.ones(2, dtype=torch.complex64).conj()", "torch._neg_view(torch.ones(2))", "torch._efficientzerotensor(2)"])
+@pytest.mark.parametrize(
+    "make", ["torch.ones(2, dtype=torch.complex64).conj()", "torch._neg_view(torch.ones(2))", "torch._efficientzerotensor(2)"]
+)
 def test_stand_ins_for_torchs_tensors_are_not_written_to(make: str) -> None:
     torch = pytest.importorskip("torch")
     x = eval(make, {"torch": torch})

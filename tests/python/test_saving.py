@@ -193,5 +193,7 @@ def test_bytes_are_synced_before_the_name_and_the_folder_after(tmp_path: pathlib
     trace = tmp_path / "trace"
     command = ["strace", "-f", "-o", trace, "-e", "trace=fsync,rename,renameat,renameat2", sys.executable, "-c", code]
     subprocess.run([*command, tmp_path / "scale.py", tmp_path / "m.pt"], check=True, env=os.environ)
-    calls = [line.split(None, 1)[1].split("(")[0] for line in trace.read_text().splitlines() if "m.pt" in line or "fsync" in line]
+    calls = [
+        line.split(None, 1)[1].split("(")[0] for line in trace.read_text().splitlines() if "m.pt" in line or "fsync" in line
+    ]
     assert calls == ["fsync", "rename", "fsync"]

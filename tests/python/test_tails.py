@@ -237,8 +237,12 @@ def test_layers() -> None:
                 check(row, normed(v.astype(float)), f"layer_norm of {n} {dtype}", 1e-4)
             image = aten.view(rushlight.tensor(numpy.stack([v, v])), [1, 2, n])
             check(aten.group_norm(image, 2), numpy.tile(normed(v.astype(float)), 2), f"group_norm of {n} {dtype}", 1e-4)
-            check(aten.batch_norm(image, None, None, None, None, True, 0.1, 1e-5, False), numpy.tile(normed(v.astype(float)), 2),
-                  f"batch_norm of {n} {dtype}", 1e-4)
+            check(
+                aten.batch_norm(image, None, None, None, None, True, 0.1, 1e-5, False),
+                numpy.tile(normed(v.astype(float)), 2),
+                f"batch_norm of {n} {dtype}",
+                1e-4,
+            )
 
 
 # -- Pointwise -----------------------------------------------------------------------------------------------------------
@@ -294,7 +298,11 @@ def test_products(dtype: str) -> None:
                 a, b = rushlight.tensor(x.copy()), rushlight.tensor(y.copy())
                 what = f"({m}, {k}) @ ({k}, {n}) of {dtype}"
                 check(aten.mm(a, b), want, what)
-                check(aten.mm(aten.t(rushlight.tensor(x.T.copy())), aten.t(rushlight.tensor(y.T.copy()))), want, f"{what}, transposed")
+                check(
+                    aten.mm(aten.t(rushlight.tensor(x.T.copy())), aten.t(rushlight.tensor(y.T.copy()))),
+                    want,
+                    f"{what}, transposed",
+                )
                 if n == 1:
                     check(aten.mv(a, rushlight.tensor(y[:, 0].copy())), want, f"{what}, mv")
 
@@ -313,9 +321,23 @@ def test_convolutions(kernel: int) -> None:
                 x = numbers(c_in * n, "float32", 9).reshape(c_in, n)
                 w = numbers(c_out * c_in * kernel, "float32", 10).reshape(c_out, c_in, kernel)
                 got = aten.conv1d(rushlight.tensor(x[None].copy()), rushlight.tensor(w), None, [stride], [pad])
-                check(got, window(x.astype(float), w.astype(float), stride, pad).ravel(), f"conv1d of {c_in} x {n}, {c_out} x {kernel}, {stride}, {pad}")
-                tall = aten.conv2d(rushlight.tensor(x[None, :, :, None].copy()), rushlight.tensor(w[..., None].copy()), None, [stride, 1], [pad, 0])
-                check(tall, window(x.astype(float), w.astype(float), stride, pad).ravel(), f"conv2d of {c_in} x {n}, {c_out} x {kernel}, {stride}, {pad}")
+                check(
+                    got,
+                    window(x.astype(float), w.astype(float), stride, pad).ravel(),
+                    f"conv1d of {c_in} x {n}, {c_out} x {kernel}, {stride}, {pad}",
+                )
+                tall = aten.conv2d(
+                    rushlight.tensor(x[None, :, :, None].copy()),
+                    rushlight.tensor(w[..., None].copy()),
+                    None,
+                    [stride, 1],
+                    [pad, 0],
+                )
+                check(
+                    tall,
+                    window(x.astype(float), w.astype(float), stride, pad).ravel(),
+                    f"conv2d of {c_in} x {n}, {c_out} x {kernel}, {stride}, {pad}",
+                )
 
 
 def test_gathering() -> None:

@@ -147,7 +147,9 @@ def test_settings() -> None:
     assert rushlight.memory_stats()["cached_bytes"] < 1 << 20
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "complex32"])
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "complex32"]
+)
 def test_dtypes_that_numpy_lacks_are_refused_and_the_conversion_is_named(dtype: str) -> None:
     x = rushlight.tensor([1.0, 2.0], dtype=dtype)
     for convert in (x.numpy, lambda: np.asarray(x), lambda: np.array(x), lambda: np.asarray(x, dtype=np.float32)):

@@ -19,5 +19,7 @@ sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", sys.argv
 
 
 def test_every_module_is_collected_without_torch() -> None:
-    done = subprocess.run([sys.executable, "-c", COLLECT, str(HERE)], capture_output=True, text=True, timeout=300, env=dict(os.environ))
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECT, str(HERE)], capture_output=True, text=True, timeout=300, env=dict(os.environ)
+    )
     assert done.returncode == 0, done.stdout[-3000:]

@@ -199,7 +199,11 @@ class Classes:
             scope.extra = names
             return self._door.define(fn, *args, scope=scope, **kwargs)
 
-        if marks.modifier(member) == marks.DROP or name == "__new__" or (isinstance(member, FunctionType) and member.__name__ not in cls.__dict__):
+        if (
+            marks.modifier(member) == marks.DROP
+            or name == "__new__"
+            or (isinstance(member, FunctionType) and member.__name__ not in cls.__dict__)
+        ):
             return
         if isinstance(member, staticmethod):
             fn = unwrapped(member.__func__)

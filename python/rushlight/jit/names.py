@@ -339,7 +339,11 @@ class Names:
             raise frontend.FrontendError(f"Cannot instantiate class '{obj.__name__}' in a script function")
         call = getattr(type(obj), "__call__", None)
         if isinstance(call, FunctionType) and call.__code__.co_flags & inspect.CO_VARARGS and "return" in call.__annotations__:
-            return (kinds.HOST_CALL, obj, self._door.untyped(type(obj).__name__, n, (call.__annotations__["return"], Scope(call))))
+            return (
+                kinds.HOST_CALL,
+                obj,
+                self._door.untyped(type(obj).__name__, n, (call.__annotations__["return"], Scope(call))),
+            )
         return (kinds.HOST_CALL, obj, self._door.untyped(getattr(obj, "__name__", type(obj).__name__), n))
 
     def attribute(self, obj: Any, name: str) -> Any:
