@@ -225,7 +225,6 @@ static int run_command(int argc, char **argv)
   cli c = {.load = RUSH_LOAD_OPTIONS_INIT, .call = RUSH_CALL_OPTIONS_INIT, .argc = argc - 1, .argv = argv + 1};
 
   options.stack_bytes = (size_t)64 << 20; /* all that the thread has */
-  c.call.no_grad = true; /* nobody could ask for gradients of what is printed */
   if (cli_flag(&c, "--version")) {
     printf("rushlight %s\n", rush_version());
     return EXIT_OK;

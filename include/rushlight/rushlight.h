@@ -636,9 +636,9 @@ typedef struct rush_call_options {
   double limit_seconds; /* 0: the context's */
   struct rush_cancel *cancel; /* NULL: none */
   bool record_gradients; /* Record the call, so that rush_gradients can be asked of its results; with no_grad only of what the program
-                          * computes where it enables gradients.  Programs that ask for gradients themselves (torch.autograd.grad,
-                          * backward()) need it.  Nothing else records: results of other calls do not require grad, parameters may be
-                          * written in place, and groups that parameters enter are compiled. */
+                          * computes where it enables gradients.  Without it a program that asks for gradients itself
+                          * (torch.autograd.grad, backward()) records what it computes, and nothing else does: results do not require
+                          * grad, parameters may be written in place, and groups that parameters enter are compiled. */
   const rush_gradient_host *gradient_host; /* NULL: none; used on the calling thread, until the call returns */
 } rush_call_options;
 #define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL, false, NULL}

@@ -1,4 +1,5 @@
 #include "api/api_int.h"
+#include "autograd/record.h"
 #include "ops/gradient.h"
 #include "ops/shape.h"
 
@@ -124,6 +125,7 @@ static rush_status find_gradients(call_ctx *cx, const char *name, const op **o, 
     return call_nomem(cx);
   if (!*o)
     return error_set(cx->err, RUSH_EARGUMENT, "there is no operator %s", name);
+  TRY(autograd_need(cx, name));
   return op_gradients_of(cx, *o, all);
 }
 

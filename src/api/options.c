@@ -28,6 +28,5 @@ rush_status api_call_options(call_ctx *cx, const rush_call_options *options, cal
     return RUSH_OK;
   if (o.gradient_host)
     TRY(read_host(cx->err, o.gradient_host, &host));
-  autograd_begin(cx, recorder, o.gradient_host ? &host : NULL, any, args, n_args);
-  return RUSH_OK;
+  return autograd_begin(cx, recorder, o.gradient_host ? &host : NULL, any, args, n_args);
 }

@@ -25,6 +25,7 @@
 #include "ops/gradient.h"
 
 typedef struct grad_record grad_record;
+struct function; /* ir/program.h */
 
 typedef struct grad_edge {
   grad_record *to;  /* owned, or NULL: no gradient is wanted */
@@ -83,10 +84,19 @@ typedef struct grad_meta { /* of a tensor, in its extra */
 /* The recorder: for call_ctx.recorder. */
 extern const call_recorder autograd_recorder;
 /* A call that records begins; *own is its recorder, host may be NULL.  any: it may see more than the arguments (an object's
- * tensors): what requires grad may come at any time.  Where nothing does, recording costs nothing. */
-void autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args, size_t n_args);
+ * tensors): what requires grad may come at any time.  Where nothing does, recording costs nothing.  Fails in builds without
+ * gradients only. */
+rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args,
+                           size_t n_args) RUSH_CHECKED;
+/* Fails in builds without gradients, which `what` is about. */
+rush_status autograd_need(call_ctx *cx, const char *what) RUSH_CHECKED;
 /* ask.c: torch.autograd.grad, backward(), .grad, retain_grad() inside of a program. */
 rush_status autograd_ask(rush_call *c) RUSH_CHECKED;
+/* asking.c: true if the function, or one that it may call, asks for gradients (grad, backward, retain_grad): a call of it records, also
+ * where the caller did not ask to.  Compiles what it calls, at the first question. */
+bool function_asks_gradients(call_ctx *cx, struct function *f);
+/* The result of such a call, where the caller did not ask to record: what was recorded does not require grad any more. */
+void autograd_forget(rush_value v);
 
 static inline grad_meta *grad_meta_find(const rush_tensor *t)
 {

@@ -313,7 +313,8 @@ static rush_status after(rush_call *c)
 
 const call_recorder autograd_recorder = {.call = record, .before = before, .after = after, .ask = autograd_ask};
 
-void autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args, size_t n_args)
+rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args,
+                           size_t n_args)
 {
   *own = autograd_recorder;
   if (host) {
@@ -325,4 +326,11 @@ void autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *
     any = args[i].tag == RUSH_TAG_TENSOR ? args[i].as.tensor && tensor_requires_grad(args[i].as.tensor)
                                          : args[i].tag >= RUSH_TAG_LIST && args[i].tag <= RUSH_TAG_OBJECT;
   cx->watch |= any ? CALL_RECORDED : 0;
+  return RUSH_OK;
+}
+
+rush_status autograd_need(call_ctx *cx, const char *what)
+{
+  (void)cx, (void)what;
+  return RUSH_OK;
 }

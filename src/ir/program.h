@@ -36,6 +36,7 @@ struct function {
   bool is_static;        /* a method of a class without self */
   bool is_class_method;  /* its first parameter is called as an object's self, and means the class */
   _Atomic uint8_t changes_state[2]; /* in eval and in training mode: state_change; ask ir/alias.h */
+  _Atomic uint8_t asks_gradients; /* 0: not looked at, 1: no, 2: yes; ask autograd/record.h */
   _Atomic(void *) code;  /* run/code.h, made at first call */
   function *next;        /* all functions of the program */
 };

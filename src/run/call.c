@@ -1,4 +1,5 @@
 /* run/call.c -- from a function to its code, and calls from outside. */
+#include "autograd/record.h"
 #include "base/lock.h"
 #include "passes/passes.h"
 #include "ops/profile.h"
@@ -196,10 +197,28 @@ static void add_declaration(call_ctx *cx, const schema *sc)
   text_free(&t);
 }
 
+/* A program that asks for gradients records itself, whatever the caller records of its results. */
+static rush_status call_recorded(call_ctx *cx, function *f, const rush_value *self, const rush_value *args, uint32_t n_args,
+                                 const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+{
+  const uint8_t watch = cx->watch;
+  call_recorder own;
+
+  TRY(autograd_begin(cx, &own, NULL, true, args, n_args));
+  rush_status st = function_call_bound(cx, f, self, args, n_args, kwargs, n_kwargs, result);
+  cx->recorder = NULL;
+  cx->watch = watch;
+  if (st == RUSH_OK)
+    autograd_forget(*result);
+  return st;
+}
+
 rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *self,
                                 const rush_value *args, uint32_t n_args, const named_arg *kwargs,
                                 uint32_t n_kwargs, rush_value *result)
 {
+  if (UNLIKELY(!cx->recorder && !cx->frames && function_asks_gradients(cx, f)))
+    return call_recorded(cx, f, self, args, n_args, kwargs, n_kwargs, result);
   TRY(function_prepare(cx, f)); /* the schema may be completed with the body */
   const schema *sc = f->schema;
   uint32_t n_self = self ? 1 : 0, n_given = n_args + n_self;

@@ -81,12 +81,75 @@ static void failing_allocations_are_survived(void **state)
   }
 }
 
+static void one_three(rush_value t, double a, double b)
+{
+  assert_int_equal(t.tag, RUSH_TAG_TENSOR);
+  assert_false(rush_tensor_requires_grad(t.as.tensor)); /* the caller did not ask to record */
+  assert_true(((const double *)rush_tensor_data(t.as.tensor))[0] == a);
+  assert_true(((const double *)rush_tensor_data(t.as.tensor))[1] == b);
+}
+
+/* A program asks for gradients itself; rush_module_call records nothing of other programs. */
+static void plain_calls_of_programs_that_ask(void **state)
+{
+  (void)state;
+  static const char code[] =
+      "import torch\nfrom typing import List, Optional, Tuple\n"
+      "def slope(x: Tensor) -> Tensor:\n"
+      "  y = torch.autograd.grad([(x * x * x).sum()], [x], create_graph=True)[0]\n  assert y is not None\n  return y\n"
+      "def grad(x: Tensor) -> Tensor:\n  x = x.detach().requires_grad_()\n  return slope(x)\n"
+      "def second(x: Tensor) -> Tuple[Tensor, List[Tensor]]:\n  x = x.detach().requires_grad_()\n  y = slope(x)\n"
+      "  z = torch.autograd.grad([y.sum()], [x])[0]\n  assert z is not None\n  return z, [y, x * 2]\n"
+      "def kept(x: Tensor) -> Tensor:\n  x = x.detach().requires_grad_()\n  (x * x).sum().backward()\n  g = x.grad\n"
+      "  assert g is not None\n  return g\n"
+      "def off(x: Tensor) -> Tensor:\n  with torch.no_grad():\n    y = (x * x).sum()\n  return slope(x) if x.sum() < 0 else y\n"
+      "def plain(x: Tensor) -> Tensor:\n  return x * 2\n";
+  rush_context *c;
+  rush_error err = RUSH_ERROR_INIT;
+  rush_module *m;
+  rush_value x, y;
+  const int64_t size = 2;
+  assert_int_equal(rush_context_create(NULL, &c, NULL), RUSH_OK);
+  assert_int_equal(rush_module_compile(c, code, strlen(code), NULL, &m, &err), RUSH_OK);
+  assert_int_equal(rush_tensor_create(c, RUSH_FLOAT64, 1, &size, &x, NULL), RUSH_OK);
+  ((double *)rush_tensor_data_mut(x.as.tensor))[0] = 1;
+  ((double *)rush_tensor_data_mut(x.as.tensor))[1] = 3;
+  for (int again = 0; again < 2; again++) {
+    assert_int_equal(rush_module_call(m, "grad", &x, 1, &y, &err), RUSH_OK);
+    one_three(y, 3, 27);
+    rush_value_release(y);
+    assert_int_equal(rush_module_call(m, "second", &x, 1, &y, &err), RUSH_OK);
+    one_three(rush_value_item(y, 0), 6, 18);
+    one_three(rush_value_item(rush_value_item(y, 1), 0), 3, 27);
+    one_three(rush_value_item(rush_value_item(y, 1), 1), 2, 6);
+    rush_value_release(y);
+    assert_int_equal(rush_module_call(m, "kept", &x, 1, &y, &err), RUSH_OK);
+    one_three(y, 2, 6);
+    rush_value_release(y);
+    assert_int_equal(rush_module_call(m, "off", &x, 1, &y, &err), RUSH_OK);
+    assert_true(((const double *)rush_tensor_data(y.as.tensor))[0] == 10);
+    rush_value_release(y);
+    assert_int_equal(rush_module_call(m, "plain", &x, 1, &y, &err), RUSH_OK);
+    one_three(y, 2, 6);
+    rush_value_release(y);
+  }
+  rush_call_options none = RUSH_CALL_OPTIONS_INIT; /* torch.no_grad() around the call: nothing requires grad */
+  none.no_grad = true;
+  assert_int_equal(rush_module_call_named(m, "grad", &x, 1, NULL, 0, &none, &y, &err), RUSH_ERAISED);
+  assert_non_null(strstr(err.message, "does not require grad and does not have a grad_fn"));
+  rush_error_clear(&err);
+  rush_value_release(x);
+  rush_module_release(m);
+  rush_context_release(c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_gradient_has_the_arguments_shape),
       cmocka_unit_test(what_is_not_there_is_refused),
       cmocka_unit_test(failing_allocations_are_survived),
+      cmocka_unit_test(plain_calls_of_programs_that_ask),
   };
   return RUN_TESTS(tests);
 }

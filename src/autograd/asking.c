@@ -1,0 +1,124 @@
+/* autograd/asking.c -- which programs ask for gradients themselves.
+ *
+ * The functions that one may call are searched once, depth first, and the answer is kept in the function.  A call of an
+ * interface's method may be of any method of that name.  Recording every call instead was rejected: calls that record run
+ * operator by operator. */
+#include "autograd/record.h"
+#include "base/lock.h"
+#include "ir/program.h"
+
+/* True if only a call that records can answer the operator; .grad and retains_grad can be read in any. */
+static bool needs_records(const op *o)
+{
+  static const char *const names[] = {"aten::grad", "aten::backward", "aten::retain_grad"};
+
+  for (size_t i = 0; i < COUNT_OF(names); i++)
+    if (strcmp(o->schema->name, names[i]) == 0)
+      return true;
+  return false;
+}
+
+enum { NOT_LOOKED_AT, ASKS_NOT, ASKS };
+
+typedef struct search { /* of all functions that one may call */
+  session *s;
+  function *first;
+  table seen; /* by address */
+  bool found;
+} search;
+
+static void search_function(search *q, function *f);
+
+/* What an interface's method may be: every method of that name. */
+static void search_methods(search *q, const program *p, const char *name)
+{
+  for (const class_info *ci = p->all_classes; ci && !q->found; ci = ci->next)
+    for (uint32_t i = 0; i < ci->n_methods && !q->found; i++)
+      if (strcmp(ci->methods[i]->name, name) == 0)
+        search_function(q, ci->methods[i]);
+}
+
+static void search_block(search *q, const ir_block *b)
+{
+  session_enter(q->s);
+  for (const ir_node *n = ir_block_first(b); n != b->ret && !q->found; n = n->next) {
+    function *callee = ir_node_callee(n);
+    q->found |= n->kind == IR_OP && needs_records(n->op);
+    if (callee)
+      search_function(q, callee);
+    else if (n->kind == IR_INTERFACE_CALL && ir_attr_string(n, "name"))
+      search_methods(q, q->first->program, ir_attr_string(n, "name"));
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      search_block(q, n->blocks[i]);
+  }
+  session_leave(q->s);
+}
+
+static void search_function(search *q, function *f)
+{
+  const str key = {(const char *)session_alloc(q->s, sizeof f), sizeof f};
+
+  memcpy((void *)(uintptr_t)key.p, &f, sizeof f);
+  session_poll(q->s);
+  if (f->is_builtin || table_get(&q->seen, key))
+    return;
+  if (!table_put(&q->seen, key, f))
+    session_check(q->s, call_nomem(q->s->cx));
+  session_enter(q->s);
+  function_ensure(q->s, f);
+  if (f->graph)
+    search_block(q, f->graph->block);
+  session_leave(q->s);
+}
+
+static void unlock(void *lock) { mutex_unlock(lock); }
+static void free_table(void *t) { table_free(t); }
+
+static void search_program(session *s, void *arg)
+{
+  search *q = arg;
+
+  q->s = s;
+  table_init(&q->seen, s->cx->ctx);
+  session_defer(s, free_table, &q->seen);
+  session_check(s, mutex_wait(s->cx, &q->first->program->lock));
+  session_defer(s, unlock, &q->first->program->lock);
+  search_function(q, q->first);
+}
+
+bool function_asks_gradients(call_ctx *cx, function *f)
+{
+  uint8_t seen = atomic_load_explicit(&f->asks_gradients, memory_order_acquire);
+
+  if (seen == NOT_LOOKED_AT) {
+    call_ctx quiet = *cx;
+    search q = {.first = f};
+
+    quiet.err = NULL;
+    if (session_run(&quiet, search_program, &q) != RUSH_OK)
+      return false; /* the call will say what is wrong; the next one looks again */
+    seen = q.found ? ASKS : ASKS_NOT;
+    atomic_store_explicit(&f->asks_gradients, seen, memory_order_release);
+  }
+  return seen == ASKS;
+}
+
+static void forget(rush_value v, int depth)
+{
+  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor && v.as.tensor->h.flags & TENSOR_HAS_GRAD_FN)
+    v.as.tensor->h.flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN);
+  if (depth == 0)
+    return;
+  if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) {
+    const rush_value *items = v.tag == RUSH_TAG_LIST ? v.as.list->items : v.as.tuple->items;
+    const size_t n = v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
+    for (size_t i = 0; i < n; i++)
+      forget(items[i], depth - 1);
+  }
+  size_t at = 0;
+  for (dict_entry *e; v.tag == RUSH_TAG_DICT && (e = dict_next(v.as.dict, &at));)
+    forget(e->value, depth - 1);
+}
+
+/* Containers deeper than that are the program's own affair: their tensors keep what they are. */
+void autograd_forget(rush_value v) { forget(v, 8); }
