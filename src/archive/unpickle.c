@@ -557,8 +557,8 @@ static rush_value make_object(unpickler *u, const pickle_node *n)
   if (t->kind != TYPE_CLASS)
     pickle_fail(u->s, u->p, n, "'%.*s' is no class", (int)name.len, name.p);
   if (!t->cls)
-    session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL, "custom class '%.*s' is not registered",
-                        (int)name.len, name.p);
+    session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL, "custom class '%.*s' is not registered%s",
+                        (int)name.len, name.p, custom_class_hint());
   session_check(u->s, object_new(u->s->cx, t, t->cls->n_attrs, &o));
   rush_value v = value_heap_steal(RUSH_TAG_OBJECT, o);
   session_defer_value(u->s, v);

@@ -208,8 +208,9 @@ rush_status call_dispatch(rush_call *c)
       return call_variant(c);
     break;
   }
-  return call_unsupported(c->cx, "operator %s%s%s is known, but cannot run here", o->schema->name,
-                          o->schema->overload[0] ? "." : "", o->schema->overload);
+  return call_unsupported(c->cx, "operator %s%s%s is known, but cannot run here%s%s", o->schema->name,
+                          o->schema->overload[0] ? "." : "", o->schema->overload,
+                          op_left_out[0] ? ": this library was built without some operators, " : "", op_left_out);
 }
 
 /* -- requires_grad ------------------------------------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Read the operator table (src/ops/*.py, see README.md) and write its C form.
 
-    gen.py [--ops=FILE] schemas.txt tape.def rules.def OUT.c TABLE.py...
+    gen.py [--ops=FILE] [--without=gradients] [--without=quantized] schemas.txt tape.def rules.def OUT.c TABLE.py...
 
 With --ops only the operators that FILE lists (as `rushlight show --ops` prints them), and those that they use, run.
+--without leaves out formulas of gradients, or the operators of the tables quantized*.py and those with kernels in quant*.c.
 
 Standard library only, deterministic.  Whatever is wrong with an entry (an unknown key, a name that
 PyTorch does not register, a second entry for one operator, a formula that does not compile) is one
@@ -579,7 +580,7 @@ def write_packed(w: TextIO, schemas: dict[str, Any], names: list[str]) -> None:
     write_bytes(w, "op_packed", packed)
 
 
-def write_c(path: str, table: Any) -> None:
+def write_c(path: str, table: Any, left_out: str) -> None:
     by_name = {}
     used = {row.schema.name for row in table.rows.values()}
     for s in table.schemas.values():
@@ -595,6 +596,7 @@ def write_c(path: str, table: Any) -> None:
     w = parts.append
     w("/* Made by ops/gen.py from the operator table.  Do not edit. */\n")
     w('#include "ops/table.h"\n#include "ops/tape.h"\n#include "ops/scalar.h"\n\n')
+    w(f'const char op_left_out[] = "{left_out}";\n\n')
     for k in sorted(table.kernels):
         w(f"rush_kernel {k};\n")
     w("\n")
@@ -668,23 +670,55 @@ def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
             for word in set(re.findall(r"\w+", row.body or "")):
                 used |= by_word.get(word, set())
         todo |= (used & set(by_name)) - kept
-    table.rows = {full: row for full, row in table.rows.items() if row.schema.name in kept}
-    kernels = {row.kernel for row in table.rows.values()}
+    keep_rows(table, {full: row for full, row in table.rows.items() if row.schema.name in kept})
+
+
+def keep_rows(table: Any, rows: dict[str, Any]) -> None:
+    """These and no others run."""
+    table.rows = rows
+    kernels = {row.kernel for row in rows.values()}
     table.kernels &= kernels
     table.scalars = [pair for pair in table.scalars if pair[0] in kernels]
     points = [id(row.point) for row in table.rows.values() if row.point]
     table.points = [p for p in table.points if id(p) in points]
 
 
+def leave_out_quantized(table: Any, folder: str) -> None:
+    """They stay known by schema."""
+    kernels: set[str] = set()
+    for path in glob.glob(os.path.join(folder, "**", "quant*.c"), recursive=True):
+        with open(path, encoding="utf-8") as f:
+            kernels |= set(re.findall(r"^rush_status (\w+)\(rush_call \*", f.read(), re.M))
+    own = {full for full, row in table.rows.items()
+           if row.kernel in kernels or os.path.basename(row.where).startswith("quantized")}
+    keep_rows(table, {full: row for full, row in table.rows.items() if full not in own and (not row.base or row.base.schema.full not in own)})
+
+
 def main(argv: list[str]) -> None:
+    only, without = "", set()
+    while len(argv) > 1 and argv[1].startswith("--"):
+        key, _, value = argv.pop(1).partition("=")
+        if key == "--ops":
+            only = value
+        elif key == "--without" and value in ("gradients", "quantized"):
+            without.add(value)
+        else:
+            sys.exit(f"{key}={value} is no option\n{__doc__}")
     if len(argv) < 6:
         sys.exit(__doc__)
-    only = argv.pop(1)[len("--ops="):] if argv[1].startswith("--ops=") else ""
+    folder = os.path.dirname(os.path.abspath(argv[1]))
     try:
         table = read_all(argv[1], argv[2], argv[3], argv[5:])
         if only:
-            prune(table, listed_names(only), names_in_kernels(os.path.dirname(os.path.abspath(argv[1]))))
-        write_c(argv[4], table)
+            prune(table, listed_names(only), names_in_kernels(folder))
+        if "quantized" in without:
+            leave_out_quantized(table, folder)
+        if "gradients" in without:
+            table.gradients = gen_grad.Texts()
+            for row in table.rows.values():
+                row.grad = 0
+        left_out = [*(["-Dops"] if only else []), *(["-Dquantized=false"] if "quantized" in without else [])]
+        write_c(argv[4], table, ", ".join(left_out))
     except TableError as x:
         sys.exit(f"{x}")
 

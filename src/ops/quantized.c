@@ -10,6 +10,8 @@ const custom_class *custom_class_known(str name)
   return NULL;
 }
 
+const char *custom_class_hint(void) { return ""; }
+
 rush_status call_custom(rush_call *c, uint32_t i, const custom_class *cls, void **self)
 {
   const rush_value v = c->args[i];

@@ -11,6 +11,8 @@
 
 /* A class of this file by its qualified name, or NULL. */
 const custom_class *custom_class_known(str name);
+/* Why a class may be unknown, to follow such a message: "", or what the build left out. */
+const char *custom_class_hint(void);
 
 extern const custom_class linear_packed_class, conv2d_packed_class, conv3d_packed_class, embedding_packed_class,
     cell_params_class;

@@ -37,6 +37,7 @@ struct op_refusal { /* dtypes that PyTorch's operator refuses and the kernel wou
   uint32_t dtypes;  /* bit d: dtype d */
 };
 
+extern const char op_left_out[]; /* the options by which operators are not in the table, "-Dops, -Dquantized=false", or "" */
 extern const char op_pool[];
 extern const struct op_row op_rows[];
 extern rush_kernel *const op_kernels[]; /* the one table of pointers: every pointer costs a relocation at load */
