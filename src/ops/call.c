@@ -394,7 +394,8 @@ static rush_status check_number(const rush_call *c, uint32_t i, const type *t, i
     what = "memory format";
   if (what)
     return call_fail(c->cx, "%s(): there is no %s %lld (argument '%s')", c->op->schema->name, what, (long long)v, name);
-  if (t->kind == TYPE_SCALAR_TYPE && dtype_class_of((int)v) == DTYPE_QUANT && !takes_quantized_dtype(c->op))
+  if (t->kind == TYPE_SCALAR_TYPE && dtype_class_of((int)v) == DTYPE_QUANT && !takes_quantized_dtype(c->op) &&
+      op_is_runnable(c->op))
     return call_fail_type(c->cx, "NotImplementedError", "%s() is not implemented for '%s' (argument '%s')", c->op->schema->name,
                           dtype_aten_name((int)v), name);
   return RUSH_OK;

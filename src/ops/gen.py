@@ -691,7 +691,8 @@ def leave_out_quantized(table: Any, folder: str) -> None:
             kernels |= set(re.findall(r"^rush_status (\w+)\(rush_call \*", f.read(), re.M))
     own = {full for full, row in table.rows.items()
            if row.kernel in kernels or os.path.basename(row.where).startswith("quantized")}
-    keep_rows(table, {full: row for full, row in table.rows.items() if full not in own and (not row.base or row.base.schema.full not in own)})
+    kept = {full: row for full, row in table.rows.items() if full not in own}
+    keep_rows(table, {full: row for full, row in kept.items() if not row.base or row.base.schema.full in kept})
 
 
 def main(argv: list[str]) -> None:

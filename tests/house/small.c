@@ -30,7 +30,8 @@ static int ask_for_what_is_absent(rush_module *m, rush_value x, rush_error *err)
   failed += refused("recording", rush_module_call_named(m, "forward", &x, 1, NULL, 0, &recorded, &y, err), err);
   failed += refused("asking", rush_gradients(NULL, &x, NULL, 1, &x, 1, NULL, &y, err), err);
   failed += refused("a formula", rush_op_n_gradients(NULL, "aten::mul.Tensor", &n, err), err);
-  failed += refused("quantized::linear", rush_op_call(NULL, "quantized::linear_relu_dynamic", &x, 1, NULL, 0, &y, 1, &n, err), err);
+  rush_value quantize[] = {x, rush_value_float(0.1), rush_value_int(0), rush_value_int(13)}; /* quint8 */
+  failed += refused("quantizing", rush_op_call(NULL, "aten::quantize_per_tensor", quantize, 4, NULL, 0, &y, 1, &n, err), err);
   failed += refused("a plug-in", rush_plugin_load(NULL, "plugin.so", err), err);
   failed += refused("a text", rush_module_compile(NULL, text, strlen(text), NULL, &made, err), err);
   return failed;
