@@ -95,9 +95,10 @@ bool function_asks_gradients(call_ctx *cx, function *f)
     search q = {.first = f};
 
     quiet.err = NULL;
-    if (session_run(&quiet, search_program, &q) != RUSH_OK)
-      return false; /* the call will say what is wrong; the next one looks again */
-    seen = q.found ? ASKS : ASKS_NOT;
+    const rush_status st = session_run(&quiet, search_program, &q);
+    if (st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM)
+      return false; /* the call will say so; the next one looks again */
+    seen = q.found ? ASKS : ASKS_NOT; /* what cannot be compiled cannot ask */
     atomic_store_explicit(&f->asks_gradients, seen, memory_order_release);
   }
   return seen == ASKS;
