@@ -69,7 +69,7 @@ typedef enum expr_kind {
   EXPR_STARRED,   /* *x in calls, targets and displays */
   EXPR_WALRUS,
   EXPR_AWAIT,
-  EXPR_YIELD
+  EXPR_YIELD, EXPR_YIELD_FROM
 } expr_kind;
 
 typedef struct ast_keyword { /* f(name=value); name NULL: **value */
@@ -90,6 +90,7 @@ typedef struct ast_param {
   source_range at;
   enum { PARAM_PLAIN, PARAM_STAR, PARAM_STAR_STAR } form;
   bool keyword_only;
+  bool positional_only; /* stands before a '/' */
 } ast_param;
 
 struct ast_expr {

@@ -405,7 +405,7 @@ void script_emit_function(session *s, function *f, const ast_def *def, const res
 {
   ir_graph *g = ir_graph_new(s, &f->program->types);
   session_defer(s, ir_graph_free_deferred, g);
-  return_info ret = {f->schema->returns[0].type, NULL};
+  return_info ret = {.declared = f->schema->returns[0].type};
   emitter e = {.s = s, .f = f, .p = f->program, .g = g, .names = r, .ret = &ret, .at = def->at, .compiling = def->at};
   e.memo = session_new(s, emit_memo);
   e.literals = session_new(s, table);

@@ -116,6 +116,7 @@ static _Noreturn void refuse(emitter *e, const ast_expr *x)
   static const struct { expr_kind kind; const char *name; } nodes[] = {
       {EXPR_LAMBDA, "Lambda"},   {EXPR_WALRUS, "NamedExpr"},   {EXPR_AWAIT, "Await"},   {EXPR_YIELD, "Yield"},
       {EXPR_SET, "Set"},         {EXPR_SET_COMP, "SetComp"},   {EXPR_SLICE, "Slice"},   {EXPR_GENERATOR, "GeneratorExp"},
+      {EXPR_YIELD_FROM, "YieldFrom"},
   };
   for (size_t i = 0; i < COUNT_OF(nodes); i++)
     if (nodes[i].kind == x->kind)
@@ -148,7 +149,7 @@ static ir_value *emit_plain(emitter *e, const ast_expr *x, const type *hint)
     return em_dict_comp(e, x, hint);
   case EXPR_FSTRING:
     return em_fstring(e, x);
-  case EXPR_LAMBDA: case EXPR_WALRUS: case EXPR_AWAIT: case EXPR_YIELD: case EXPR_SET:
+  case EXPR_LAMBDA: case EXPR_WALRUS: case EXPR_AWAIT: case EXPR_YIELD: case EXPR_YIELD_FROM: case EXPR_SET:
   case EXPR_SET_COMP: case EXPR_BYTES: case EXPR_STARRED: case EXPR_SLICE: case EXPR_FORMAT:
     refuse(e, x);
   default:

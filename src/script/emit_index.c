@@ -59,7 +59,7 @@ static int64_t tuple_bound(emitter *e, const ir_value *v, int64_t n, int64_t oth
   if (!v || v->type->kind == TYPE_NONE)
     return otherwise;
   if (!constant_of(v, &i))
-    FAIL(e, "tuple slices must have constant bounds");
+    FAIL(e, "tuple slice indices must be integer constants");
   if (i < 0)
     i += n;
   return i < 0 ? 0 : i > n ? n : i;
@@ -70,8 +70,10 @@ static ir_value *slice_tuple(emitter *e, ir_value *v, const index_part *p)
   uint32_t n = v->type->n_elems, k = 0;
   int64_t step = 1;
   const ir_value *by = bound_of(e, p, STEP);
-  if (by && by->type->kind != TYPE_NONE && (!constant_of(by, &step) || step == 0))
-    FAIL(e, "tuple slices must have a constant step that is not 0");
+  if (by && by->type->kind != TYPE_NONE && !constant_of(by, &step))
+    FAIL(e, "Step size should always be an integer");
+  if (step == 0)
+    FAIL(e, "tuple slices must have a step that is not 0");
   int64_t from = tuple_bound(e, bound_of(e, p, START), n, step > 0 ? 0 : (int64_t)n - 1);
   int64_t to = tuple_bound(e, bound_of(e, p, STOP), n, step > 0 ? (int64_t)n : -1);
   ir_value **all = session_array(e->s, ir_value *, n), **kept = session_array(e->s, ir_value *, n + 1);
@@ -205,10 +207,12 @@ static ir_value *index_tuple(emitter *e, ir_value *v, ir_value *index)
     if (i < -n || i >= n)
       FAIL(e, "Tuple index out of range. Tuple is length %lld and index is %lld", (long long)n, (long long)i);
     t = v->type->elems[i < 0 ? i + n : i];
+  } else if (index->type->kind != TYPE_INT) {
+    FAIL(e, "tuple index must be an integer");
   } else {
     for (int64_t k = 1; t && k < n; k++)
       t = em_unify(e, t, v->type->elems[k], false);
-    if (!t || index->type->kind != TYPE_INT)
+    if (!t)
       FAIL(e, "Cannot index into a %s with a non-integer literal because we cannot resolve the output type",
            TYPE_TEXT(e, v->type));
   }

@@ -27,6 +27,7 @@ typedef struct frame { /* the variables of one block */
 typedef struct return_info {
   const type *declared; /* or NULL */
   const type *merged;   /* of the returns so far, or NULL */
+  const ir_value *only; /* the value of the only return so far, or NULL */
 } return_info;
 
 /* What a function's lines ask again and again, found by the address of its name or the name itself; each slot is for the last that came. */

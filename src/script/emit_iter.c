@@ -26,7 +26,7 @@ sugared em_iterate(emitter *e, const sugared *v)
   if (v->kind == SUGAR_ENUM)
     return enum_items(e, v->as.type);
   if (v->kind != SUGAR_VALUE)
-    FAIL(e, "%s cannot be iterated over", em_sugar_name(e, v));
+    FAIL(e, "%s cannot be used as an iterable", em_sugar_name(e, v));
   const type *t = v->as.value->type;
   sugared out = {.kind = SUGAR_TUPLE}, base = *v;
   switch ((int)t->kind) {

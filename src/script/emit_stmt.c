@@ -87,7 +87,7 @@ static void emit_assign(emitter *e, const ast_stmt *st)
   const ast_exprs *targets = &st->as.assign.targets;
   const type *hint = t;
   const ast_expr *first = targets->items[0];
-  if (!hint && first->kind == EXPR_ATTR && st->as.assign.value->kind == EXPR_LIST) {
+  if (!hint && !e->names->is_eager && first->kind == EXPR_ATTR && st->as.assign.value->kind == EXPR_LIST) {
     sugared base = em_sugared(e, first->as.attr.base, NULL); /* self.x = [] has self.x's type */
     int slot = base.kind == SUGAR_VALUE && base.as.value->type->kind == TYPE_CLASS
                    ? class_attr_index(base.as.value->type, str_of(first->as.attr.name))
@@ -281,15 +281,18 @@ static void join_variable(emitter *e, const source_range *branch_at, frame *cons
   }
   const variable *outer = em_find_var(e->frame, name);
   load_name(e, slot, !branch[0]->exits + !branch[1]->exits + (outer && outer->type));
-  bool to_union = outer && outer->type && (outer->type->kind == TYPE_UNION || outer->type->kind == TYPE_ANY ||
-                                           outer->type->kind == TYPE_OPTIONAL);
+  type_kind k = outer && outer->type ? outer->type->kind : TYPE_NONE;
+  bool to_union = k == TYPE_UNION || k == TYPE_OPTIONAL || (k == TYPE_ANY && !e->names->is_eager); /* PyTorch refuses two types of an Any */
   const type *both = em_unify(e, t[0], t[1], to_union);
-  if (both)
+  if (both) {
     em_set_var_type(e, name, both);
-  else
-    set_error(e, branch_at, name,
-              session_printf(e->s, "Type mismatch: %s is set to type %s in the true branch and type %s in the false "
-                                   "branch", name, TYPE_TEXT(e, t[0]), TYPE_TEXT(e, t[1])));
+    return;
+  }
+  const char *why = session_printf(e->s, "Type mismatch: %s is set to type %s in the true branch and type %s in the false branch", name,
+                                   TYPE_TEXT(e, t[0]), TYPE_TEXT(e, t[1]));
+  if (outer)
+    session_fail(e->s, branch_at, "%s", why);
+  set_error(e, branch_at, name, why);
 }
 
 /* Variables that either branch set, in the order of their names. */
@@ -552,7 +555,8 @@ static void emit_return(emitter *e, const ast_stmt *st)
     const type *both = r->merged ? em_unify(e, r->merged, v->type, false) : v->type;
     if (!both)
       FAIL(e, "Previous return statement returned a value of type %s but this return statement returns a value "
-              "of type %s", TYPE_TEXT(e, r->merged), TYPE_TEXT(e, v->type));
+              "of type %s", r->only ? em_type_of(e, r->only) : TYPE_TEXT(e, r->merged), em_type_of(e, v));
+    r->only = r->merged ? NULL : v;
     r->merged = both;
   }
   em_put_node(e, IR_RETURN_STMT, &v, 1, NULL);
@@ -590,7 +594,7 @@ static ir_node *closure(emitter *e, const ast_def *d)
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
   ir_block *b = ir_node_add_block(e->s, n);
   ir_node *old = em_begin_at(e, b);
-  return_info ret = {d->returns ? resolve_type(e->s, e->names, d->returns) : NULL, NULL}, *outer = e->ret;
+  return_info ret = {.declared = d->returns ? resolve_type(e->s, e->names, d->returns) : NULL}, *outer = e->ret;
   uint32_t depth = e->loop_depth;
   e->ret = &ret;
   e->loop_depth = 0;

@@ -189,9 +189,9 @@ static ast_expr *parse_yield(parser *p)
 {
   uint32_t start = here(p);
   parser_expect(p, TK_YIELD);
-  parser_accept(p, TK_FROM);
+  bool from = parser_accept(p, TK_FROM);
   bool bare = at_token(p, TK_NEWLINE) || at_token(p, TK_RPAREN);
-  return pair_expr(p, EXPR_YIELD, OP_NONE, start, bare ? NULL : parse_exprs(p), NULL);
+  return pair_expr(p, from ? EXPR_YIELD_FROM : EXPR_YIELD, OP_NONE, start, bare ? NULL : parse_exprs(p), NULL);
 }
 
 static ast_expr *parse_ternary(parser *p)
@@ -540,6 +540,8 @@ static ast_expr *parse_subscript(parser *p, ast_expr *base)
     comma = parser_accept(p, TK_COMMA);
   } while (comma && !at_token(p, TK_RBRACKET));
   parser_expect(p, TK_RBRACKET);
+  if (index.n == 1 && !comma && index.items[0]->kind == EXPR_TUPLE && index.items[0]->as.items.n)
+    index = index.items[0]->as.items; /* x[(a, b)] is x[a, b] */
   ast_expr *e = parser_new_expr(p, EXPR_SUBSCRIPT, base->at.start);
   end_with(e, index.items[index.n - 1]);
   e->at.end++;

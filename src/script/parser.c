@@ -176,7 +176,9 @@ ast_param *parse_params(parser *p, token_kind close, bool typed, uint32_t *n)
   bool keyword_only = false;
   while (!at_token(p, close)) {
     uint32_t start = here(p);
-    bool marker = parser_accept(p, TK_DIV); /* "/" only forbids keywords: nothing to remember */
+    bool marker = parser_accept(p, TK_DIV);
+    for (uint32_t i = 0; marker && i < *n; i++)
+      params[i].positional_only = true;
     bool star = !marker && parser_accept(p, TK_MUL), star_star = !marker && !star && parser_accept(p, TK_POW);
     if (star && at_token(p, TK_COMMA)) {
       keyword_only = true;

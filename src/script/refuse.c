@@ -57,7 +57,8 @@ static const char *refused_name(expr_kind k)
 {
   static const struct { expr_kind kind; const char *name; } rows[] = {
       {EXPR_LAMBDA, "Lambda"}, {EXPR_SET, "Set"},     {EXPR_SET_COMP, "SetComp"},
-      {EXPR_WALRUS, "NamedExpr"}, {EXPR_AWAIT, "Await"}, {EXPR_YIELD, "Yield"}};
+      {EXPR_WALRUS, "NamedExpr"}, {EXPR_AWAIT, "Await"}, {EXPR_YIELD, "Yield"},
+      {EXPR_YIELD_FROM, "YieldFrom"}};
   for (size_t i = 0; i < COUNT_OF(rows); i++)
     if (rows[i].kind == k)
       return rows[i].name;
@@ -111,6 +112,10 @@ static void check_expr(session *s, const ast_expr *x)
     unsupported(s, &x->at, 1, name);
   session_enter(s);
   switch ((int)x->kind) {
+  case EXPR_NAME:
+    if (strncmp(x->as.name, "__jit", 5) == 0)
+      REFUSE_IN(s, &x->at, "names of variables used in JIT-ed functions can't start with __jit");
+    break;
   case EXPR_BYTES:
     session_fail_status(s, RUSH_ERAISED, "FrontendError", &x->at, "Unknown Constant expression type");
   case EXPR_FSTRING:
@@ -223,6 +228,8 @@ void em_refuse_params(session *s, const ast_def *d, bool is_file)
     const ast_expr *v = p->default_value;
     if (v && !is_file && !p->type && !(i == 0 && strcmp(p->name, "self") == 0))
       session_fail(s, &p->at, "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)");
+    if (p->positional_only && is_file) /* PyTorch's front end leaves such parameters out */
+      session_fail(s, &p->at, "undefined value %s", p->name);
     source_range at = p->at;
     at.start += p->form == PARAM_STAR_STAR;
     if (p->form != PARAM_PLAIN || (p->keyword_only && v))

@@ -47,6 +47,8 @@ static ir_value *emit_annotate(emitter *e, const ast_expr *x)
     FAIL(e, "expected an expression of type %s but found %s", TYPE_TEXT(e, t), em_type_of(e, v));
   if (v->type->kind == TYPE_NONE && t->kind != TYPE_NONE) /* remember what the None is for */
     return em_constant_value(e, value_none(), t);
+  if (t->kind == TYPE_ANY && v->type->kind != TYPE_ANY && e->names->is_eager)
+    return em_unchecked_cast(e, v, t);
   return v;
 }
 
@@ -114,7 +116,7 @@ static sugared emit_range(emitter *e, const ast_expr *x)
   for (uint32_t i = 0; i < n; i++) {
     v[i] = em_expr(e, arg(x, i), NULL);
     if (v[i]->type->kind != TYPE_INT)
-      FAIL(e, "all inputs of range must be ints, found %s in argument %u", TYPE_TEXT(e, v[i]->type), i);
+      FAIL(e, "all inputs of range must be ints, found %s in argument %u", em_type_of(e, v[i]), i);
   }
   sugared out = {.kind = SUGAR_RANGE, .as.range = {NULL, v[0], NULL, -1}};
   if (n == 1)
@@ -167,8 +169,11 @@ static sugared emit_zip(emitter *e, const ast_expr *x)
 static sugared emit_enumerate(emitter *e, const ast_expr *x)
 {
   const ast_expr *start = x->as.call.args.n > 1 ? arg(x, 1) : NULL;
+  check_positional(e, x, 1, 2);
   if (x->as.call.n_keywords == 1 && !start && strcmp(x->as.call.keywords[0].name, "start") == 0)
     start = x->as.call.keywords[0].value;
+  else if (x->as.call.n_keywords && x->as.call.args.n == 1)
+    FAIL(e, "enumerate expected kwarg name 'start', got '%s'", x->as.call.keywords[0].name);
   else
     check_count(e, x, 1, 2);
   sugared v = em_sugared(e, arg(x, 0), NULL), items[2];
@@ -229,6 +234,8 @@ static sugared emit_list_call(emitter *e, const ast_expr *x, const type *hint)
   if (x->as.call.args.n > 1)
     check_exact(e, x, "list", 1);
   check_count(e, x, 0, 1);
+  if (e->names->is_eager && hint && !em_display_hint(e, x, hint, TYPE_LIST).n)
+    FAIL(e, "Expected list type annotation for list(), found %s", TYPE_TEXT(e, hint));
   if (x->as.call.args.n == 0) {
     ast_expr empty = {.kind = EXPR_LIST, .op = OP_NONE, .at = x->at};
     return sugar_value(em_literal(e, &empty, hint));
@@ -318,6 +325,19 @@ static ir_value *copied_dict(emitter *e, const ast_expr *x, const type *hint)
   return em_call_op(e, "aten::dict", &v, 1);
 }
 
+/* An annotation of dict(...) says one Dict. */
+static void check_dict_hint(emitter *e, const ast_expr *x, const type *hint)
+{
+  if (!hint || !e->names->is_eager)
+    return;
+  display_hint h = em_display_hint(e, x, hint, TYPE_DICT);
+  if (h.n > 1)
+    FAIL(e, "There are multiple candidate Dict types in the Union type annotation `%s`, and full type inference is not yet supported "
+            "for the `dict()` constructor.", TYPE_TEXT(e, hint));
+  if (!h.n)
+    FAIL(e, "Expected a type annotation of Dict for dict constructor dict(), got %s", TYPE_TEXT(e, hint));
+}
+
 /* dict(), dict(pairs), dict(a=1), dict(other, a=1) */
 static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
 {
@@ -325,6 +345,7 @@ static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
   ast_expr dict = {.kind = EXPR_DICT, .op = OP_NONE, .at = x->at};
   if (x->as.call.args.n > 1)
     FAIL(e, "dict expected at most 1 arguments, got %u", x->as.call.args.n);
+  check_dict_hint(e, x, hint);
   if (x->as.call.args.n && !written_pairs(e, arg(x, 0), &dict)) {
     ir_value *v = is_made_of_pairs(arg(x, 0)) ? dict_of_pairs(e, arg(x, 0), hint) : copied_dict(e, x, hint);
     for (uint32_t i = 0; i < n; i++) {

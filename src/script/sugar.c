@@ -471,7 +471,8 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
   if (slot < 0)
     FAIL(e, "Tried to set nonexistent attribute: %s. Did you forget to initialize it in __init__()?", name);
   const type *want = t->cls->attrs[slot].type;
-  v = em_convert(e, want, v, true);
+  if (!e->names->is_eager) /* PyTorch takes the value as it is */
+    v = em_convert(e, want, v, true);
   if (!em_is_subtype(e, v->type, want))
     FAIL(e, "Wrong type for attribute assignment. Expected %s but got %s", TYPE_TEXT(e, want),
          em_type_of(e, v));

@@ -126,11 +126,13 @@ static const type *named_type(session *s, const resolver *r, const char *name, s
   if (strcmp(name, "torch.Size") == 0 && !r->is_eager)
     return made(s, type_list(ts, type_simple(TYPE_INT)));
   static const char *const generics[] = {"List", "Tuple", "Dict", "Optional", "Union", "Future"};
+  const char *last = strrchr(name, '.');
+  last = last ? last + 1 : name;
   for (size_t i = 0; i < COUNT_OF(generics); i++)
-    if (strcmp(generics[i], name) == 0)
+    if (strcmp(generics[i], last) == 0)
       session_fail(s, &at, i == 2 ? "Attempted to use %s without contained types. Please add contained type, e.g. %s[int, int]"
                                   : "Attempted to use %s without a contained type. Please add a contained type, e.g. %s[int]",
-                   name, name);
+                   last, last);
   session_fail(s, &at, "Unknown type name '%s'", name);
 }
 

@@ -412,7 +412,7 @@ class Modules:
             annotation = _final_inner(annotation)
         t = self.door.types.of(annotation, facts.scope)
         if t is None and isinstance(annotation, type) and not issubclass(annotation, _nn.Module):
-            raise RuntimeError(f"Unknown type annotation: '{annotation}' of attribute '{name}'")
+            raise ValueError(f"Unknown type annotation: '{annotation}' at attribute '{name}'")
         return t
 
     def _type_of(self, facts: ClassFacts, name: str, value: Any) -> tuple[Any, bool]:

@@ -20,10 +20,9 @@ def _has(obj: Any, target: Any) -> bool:
     bare = next((name for name in ("List", "Dict", "Tuple", "Optional") if target is getattr(typing, name)), None)
     if bare is not None or target in (list, dict, tuple):
         name = bare or target.__name__.capitalize()
-        more = ", int" if name == "Dict" else ""
-        raise RuntimeError(
-            f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int{more}]"
-        )
+        if name == "Dict":
+            raise RuntimeError("Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]")
+        raise RuntimeError(f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]")
     if origin is None:
         return obj is None if target is None else isinstance(obj, target)
     if origin in (Union, getattr(types, "UnionType", Union)):

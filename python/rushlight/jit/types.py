@@ -95,6 +95,8 @@ class Types:
         origin = typing.get_origin(annotation)
         if annotation in (typing.Tuple, typing.List, typing.Dict, typing.Optional, tuple, list, dict):  # noqa: UP006
             return None  # of what?
+        if annotation is getattr(sys.modules.get("torch._C"), "Future", self):
+            return None
         if origin is not None:
             return self._generic(origin, typing.get_args(annotation), scope)
         if annotation is getattr(sys.modules.get("torch._awaits"), "_Await", self):  # isinstance asks: of anything
@@ -172,7 +174,8 @@ class Types:
                 return f"Could not infer type of list element: {t}" if what == "List" else t
             merged = t if common is None else self.unit.unify(common, t)
             if merged is None:
-                return f"{what} inputs to traced functions must have consistent element type. Found {common} and {t}"
+                kind = "element type" if what == "List" else "type"
+                return f"{what} inputs to traced functions must have consistent {kind}. Found {common} and {t}"
             common = merged
         return make(common)
 
