@@ -184,7 +184,7 @@ def inferred(m: Maker) -> None:
         m.lie()
     elif how == 2:
         m.methods += [f"  def {g}(self, x):", "    return x"]
-        z = m.let(f"(self).{g}({m.value(t)}, )")
+        z, claim = m.let(f"(self).{g}({m.value(t)}, )"), TENSOR
         m.lie()
     else:
         m.methods += [f"  def {g}(self, x: {t}) -> {claim}:", "    return x"]
