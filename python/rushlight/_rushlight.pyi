@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from os import PathLike
 from typing import Any, SupportsIndex, final, overload
 
+from .outputs import BoundOutputs
 from .signature import Input, Output
 from typing_extensions import Self, disjoint_base
 
@@ -202,6 +203,8 @@ class ScriptMethod:
     def graph(self) -> Graph: ...
     @property
     def inlined_graph(self) -> Graph: ...
+    def bind_outputs(self, *buffers: Any) -> BoundOutputs: ...
+    def _call_into(self, buffers: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[_str, Any], /) -> tuple[Any, _list[_bool]]: ...
     @property
     def inputs(self) -> _list[Input]: ...
     @property
