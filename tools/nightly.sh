@@ -33,6 +33,7 @@ step "address and undefined, clang" sanitized build-asan clang address,undefined
 step "threads, gcc" sanitized build-tsan gcc thread
 step "storm of 64 threads, 60 s" env RUSH_STORM_SECONDS=60 RUSH_STORM_THREADS=64 RUSH_TEST_DATA=tests/data \
   build-tsan/tests/test_api_threads_state
+step "a small program" "${PYTHON:-python3}" tests/house/small.py --meson cc build-nightly/cli/rushlight
 command -v valgrind >/dev/null && step "uninitialised memory" meson test -C build-nightly --suite unit -q -t 60 --no-rebuild \
   --wrap='valgrind --error-exitcode=99 -q'
 

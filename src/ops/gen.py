@@ -695,6 +695,17 @@ def leave_out_quantized(table: Any, folder: str) -> None:
     keep_rows(table, {full: row for full, row in kept.items() if not row.base or row.base.schema.full in kept})
 
 
+def write_used(path: str, table: Any, tapes: str, everything: bool) -> None:
+    """Which primitives tapes of the table have: tape_run.c has loops for no others.  The engine converts and rounds itself."""
+    used = {"CVT", "RND", *(n.op for p in table.points for arm in p.arms for n in arm.instrs)}
+    with open(tapes, encoding="utf-8") as f:
+        names = re.findall(r"^TAPE\((\w+),", f.read(), re.M)
+    lines = ["/* Made by ops/gen.py: the primitives that the operator table uses.  Do not edit. */\n"]
+    lines += [f"#define TAPE_USES_{name} {int(everything or name in used)}\n" for name in names]
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(lines)
+
+
 def main(argv: list[str]) -> None:
     only, without = "", set()
     while len(argv) > 1 and argv[1].startswith("--"):
@@ -720,6 +731,7 @@ def main(argv: list[str]) -> None:
                 row.grad = 0
         left_out = [*(["-Dops"] if only else []), *(["-Dquantized=false"] if "quantized" in without else [])]
         write_c(argv[4], table, ", ".join(left_out))
+        write_used(os.path.join(os.path.dirname(argv[4]), "tape_used.h"), table, argv[2], not only)
     except TableError as x:
         sys.exit(f"{x}")
 

@@ -9,8 +9,11 @@
 #include <immintrin.h>
 #endif
 
+#pragma GCC diagnostic ignored "-Wunused-function" /* of primitives that the table does not use */
+
 #include "base/half.h"
 #include "ops/tape.h"
+#include "ops/tape_used.h"
 #include "ops/vmath.h"
 #if ISA_LEVEL >= ISA_AVX512
 #include "ops/vmath512.h"
@@ -631,23 +634,28 @@ static void fill(int64_t n, void *dv, const void *one, int64_t item)
 #define ROW_bif(op) ROW_b(op), ROW_i(op), ROW_f(op)
 #define ROW_ifc(op) ROW_i(op), ROW_f(op), ROW_c(op)
 #define ROW_bifc(op) ROW_b(op), ROW_i(op), ROW_f(op), ROW_c(op)
-#define R(op, classes) [TAPE_##op] = {ROW_##classes(op)}
+#define ROW_0(op, classes)
+#define ROW_1(op, classes) [TAPE_##op] = {ROW_##classes(op)},
+#define ROW_USED_(uses, op, classes) ROW_##uses(op, classes)
+#define ROW_USED(uses, op, classes) ROW_USED_(uses, op, classes)
+/* Nothing where no operator of the table uses it (-Dops): the compiler drops its loops. */
+#define R(op, classes) ROW_USED(TAPE_USES_##op, op, classes)
 
 static const tape_isa loops = {
-    .fns = {R(CVT, bifc),     R(RND, f),      R(ADD, ifc),    R(SUB, ifc),      R(MUL, ifc),     R(FMA, ifc),
-            R(DIV, fc),       R(TDIV, i),     R(FDIV, if),      R(FMOD, if),     R(REM, if),
-            R(NEG, ifc),      R(ABS, if),     R(POW, ifc), R(IPOW, i),      R(MAX, if),      R(MIN, if),
-            R(FMAX, f),       R(FMIN, f),     R(GCD, i),        R(AND, bi),      R(OR, bi),
-            R(XOR, bi),       R(NOT, bi),     R(SHL, i),        R(SHR, i),       R(EQ, bifc),
-            R(NE, bifc),      R(LT, bif),     R(LE, bif),       R(WHERE, bifc),  R(FLOOR, f),
-            R(CEIL, f),       R(TRUNC, f),    R(RINT, f),       R(SIGNBIT, f),   R(COPYSIGN, f),
-            R(NEXTAFTER, f),  R(LDEXP, f),    R(FREXPM, f),     R(FREXPE, f),    R(SQRT, f),
-            R(RSQRT, f),      R(EXP, f),      R(EXP2, f),       R(EXPM1, f),     R(LOG, f),
-            R(LOG2, f),       R(LOG10, f),    R(LOG1P, f),      R(SIGMOID, f),   R(TANH, f),
-            R(SINH, f),       R(COSH, f),     R(SIN, f),        R(COS, f),       R(TAN, f),
-            R(ASIN, f),       R(ACOS, f),     R(ATAN, f),       R(ATAN2, f),     R(HYPOT, f),
-            R(ERF, f),        R(PHI, f),        R(REAL, c),     R(IMAG, c),       R(COMPLEX, f),   R(CALL1, f),
-            R(CALL2, f),      R(CALLZ, c)},
+    .fns = {R(CVT, bifc)     R(RND, f)      R(ADD, ifc)    R(SUB, ifc)      R(MUL, ifc)     R(FMA, ifc)
+            R(DIV, fc)       R(TDIV, i)     R(FDIV, if)      R(FMOD, if)     R(REM, if)
+            R(NEG, ifc)      R(ABS, if)     R(POW, ifc) R(IPOW, i)      R(MAX, if)      R(MIN, if)
+            R(FMAX, f)       R(FMIN, f)     R(GCD, i)        R(AND, bi)      R(OR, bi)
+            R(XOR, bi)       R(NOT, bi)     R(SHL, i)        R(SHR, i)       R(EQ, bifc)
+            R(NE, bifc)      R(LT, bif)     R(LE, bif)       R(WHERE, bifc)  R(FLOOR, f)
+            R(CEIL, f)       R(TRUNC, f)    R(RINT, f)       R(SIGNBIT, f)   R(COPYSIGN, f)
+            R(NEXTAFTER, f)  R(LDEXP, f)    R(FREXPM, f)     R(FREXPE, f)    R(SQRT, f)
+            R(RSQRT, f)      R(EXP, f)      R(EXP2, f)       R(EXPM1, f)     R(LOG, f)
+            R(LOG2, f)       R(LOG10, f)    R(LOG1P, f)      R(SIGMOID, f)   R(TANH, f)
+            R(SINH, f)       R(COSH, f)     R(SIN, f)        R(COS, f)       R(TAN, f)
+            R(ASIN, f)       R(ACOS, f)     R(ATAN, f)       R(ATAN2, f)     R(HYPOT, f)
+            R(ERF, f)        R(PHI, f)        R(REAL, c)     R(IMAG, c)       R(COMPLEX, f)   R(CALL1, f)
+            R(CALL2, f)      R(CALLZ, c)},
     .fill = fill,
     .load = {[RUSH_UINT8] = load_u8, [RUSH_INT8] = load_i8, [RUSH_INT16] = load_i16,
              [RUSH_UINT16] = load_u16, [RUSH_UINT32] = load_u32, [RUSH_FLOAT16] = load_half,

@@ -12,7 +12,7 @@
 
 _Noreturn static void refuse(session *s, const char *what)
 {
-  session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "%s: this library was built without the front end of TorchScript", what);
+  session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "%s: this library was built without the front end of TorchScript (-Dfront_end=false)", what);
 }
 
 /* The parameters are the front end's; most are not looked at. */
@@ -73,7 +73,7 @@ ABSENT(function *, script_define_graph,
 
 rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n, trace **out, rush_error *err)
 {
-  return error_set(err, RUSH_EUNSUPPORTED, "tracing: this library was built without the front end of TorchScript");
+  return error_set(err, RUSH_EUNSUPPORTED, "tracing: this library was built without the front end of TorchScript (-Dfront_end=false)");
 }
 
 context *trace_context(const trace *t) { return NULL; }
