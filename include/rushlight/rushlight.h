@@ -640,8 +640,22 @@ typedef struct rush_call_options {
                           * (torch.autograd.grad, backward()) records what it computes, and nothing else does: results do not require
                           * grad, parameters may be written in place, and groups that parameters enter are compiled. */
   const rush_gradient_host *gradient_host; /* NULL: none; used on the calling thread, until the call returns */
+  /* Output buffers: outputs[i] is the tensor that output i of the method (rush_signature_output) goes to, or None for one that the
+   * library makes.  After success the result holds these very tensors, and they the values.
+   *
+   * Where the program's last operator on an output can, it writes to the buffer itself; else the values are copied there at the
+   * call's end: outputs that are views, inputs or parameters, that are returned twice or used otherwise, whose operator chooses its
+   * memory itself, and buffers that share memory with an argument.  outputs_copied says which.
+   *
+   * A buffer has the result's dtype and sizes, and is contiguous or has the result's strides; it can be written to and does not
+   * require grad.  RUSH_EARGUMENT (a ValueError that says what was expected): it is another one, shares memory with another buffer or with the
+   * module's state, or output i is no tensor.  What the result is like is known at the end only: the call has then done what it does.
+   * After any failure the elements of buffers are undefined.  Calls that run at once need buffers of their own. */
+  const rush_value *outputs;
+  size_t n_outputs;     /* at most as many as there are outputs; the others are the library's */
+  bool *outputs_copied; /* NULL, or room for n_outputs: set on success */
 } rush_call_options;
-#define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL, false, NULL}
+#define RUSH_CALL_OPTIONS_INIT {sizeof(rush_call_options), false, 0.0, NULL, false, NULL, NULL, 0, NULL}
 
 /* Call a method (NULL: "forward") with positional arguments.  *result is new. */
 RUSH_API rush_status rush_module_call(rush_module *m, const char *method, const rush_value *args,

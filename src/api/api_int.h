@@ -7,6 +7,7 @@
 
 #include "archive/module.h"
 #include "ops/call.h"
+#include "run/outputs.h"
 
 /* A tensor's h.small: it is the one that rush_tensor_wrap made, not a view of it. */
 #define TENSOR_WRAPS 1
@@ -32,6 +33,12 @@ void api_fill(void *to, const void *from, size_t n_bytes);
  * `any`: the call may see tensors that are not among args. */
 rush_status api_call_options(call_ctx *cx, const rush_call_options *o, call_recorder *recorder, bool any, const rush_value *args,
                              size_t n_args);
+
+/* Buffers of `o` (or NULL) for a call's outputs: *out, zeroed before, which api_outputs_end frees, and cx->outputs.  NULL out: such a
+ * call has none. */
+rush_status api_outputs_begin(call_ctx *cx, const rush_call_options *o, output_buffers *out) RUSH_CHECKED;
+/* Say which were copied, if the call succeeded. */
+void api_outputs_end(call_ctx *cx, output_buffers *out, rush_status st);
 
 /* Hand v over as a result: to *out, or to nobody (out NULL, or a failure). */
 static inline void api_give(rush_status st, rush_value v, rush_value *out)

@@ -220,9 +220,13 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
     return call_nomem(cx);
   for (size_t i = 0; i < j->n_named; i++)
     kwargs[i] = (named_arg){str_of(j->named[i].name), j->named[i].value};
+  output_buffers outputs = {0};
   rush_value made;
-  rush_status st = j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, &made)
-                        : call_object(cx, j, kwargs, &made);
+  rush_status st = api_outputs_begin(cx, o, j->m ? &outputs : NULL);
+  if (st == RUSH_OK)
+    st = j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, &made)
+              : call_object(cx, j, kwargs, &made);
+  api_outputs_end(cx, &outputs, st);
   if (st == RUSH_OK)
     api_give(st, made, result);
   if (kwargs != few)

@@ -39,6 +39,7 @@ rush_status rush_op_call_with(rush_context *c, const char *name, const rush_valu
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
+  TRY(api_outputs_begin(&cx, options, NULL));
   TRY(api_call_options(&cx, options, &recorder, true, args, n_args));
   TRY(read_named(named, n_named, n_args, kwargs, err));
   TRY(op_call_by_name(&cx, str_of(name), args, (uint32_t)n_args, kwargs, (uint32_t)n_named, results,

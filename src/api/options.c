@@ -30,3 +30,30 @@ rush_status api_call_options(call_ctx *cx, const rush_call_options *options, cal
     TRY(read_host(cx->err, o.gradient_host, &host));
   return autograd_begin(cx, recorder, o.gradient_host ? &host : NULL, any, args, n_args);
 }
+
+rush_status api_outputs_begin(call_ctx *cx, const rush_call_options *options, output_buffers *out)
+{
+  rush_call_options o;
+
+  if (!options)
+    return RUSH_OK;
+  TRY(API_READ(cx->err, rush_call_options, options, &o));
+  if (o.n_outputs == 0)
+    return RUSH_OK;
+  if (!out || !o.outputs)
+    return error_set(cx->err, RUSH_EARGUMENT, out ? "rush_call_options.outputs is NULL" : "output buffers are for methods of modules");
+  TRY(outputs_begin(cx, out, o.outputs, o.n_outputs));
+  out->report = o.outputs_copied;
+  cx->outputs = out;
+  return RUSH_OK;
+}
+
+void api_outputs_end(call_ctx *cx, output_buffers *out, rush_status st)
+{
+  if (!out->wanted)
+    return;
+  if (st == RUSH_OK && out->report)
+    memcpy(out->report, out->copied, out->n * sizeof *out->copied);
+  cx->outputs = NULL;
+  outputs_end(cx, out);
+}

@@ -181,6 +181,7 @@ rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t
   call_ctx cx;
 
   TRY(api_begin(&cx, f->program->ctx, err));
+  TRY(api_outputs_begin(&cx, o, NULL));
   TRY(api_call_options(&cx, o, &recorder, n_named > 0, args, n_args));
   if (n_args > UINT32_MAX || n_named > COUNT_OF(kwargs))
     return error_set(err, RUSH_EARGUMENT, "%zu arguments are too many", n_args + n_named);

@@ -7,6 +7,7 @@
 #include "formats/npy.h"
 #include "formats/safetensors.h"
 #include "ir/alias.h"
+#include "run/outputs.h"
 #include "script/unit.h"
 
 /* -- Life -------------------------------------------------------------------------------------------- */
@@ -639,6 +640,32 @@ static bool needs_no_lock(call_ctx *cx, const module *m, function *f)
          !function_changes_state(cx, f, true);
 }
 
+static rush_status run_method(call_ctx *cx, module *m, function *f, const rush_value *args, uint32_t n_args,
+                              const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+{
+  if (m->exported)
+    return exported_call(cx, m->exported, m->object, args, n_args, kwargs, n_kwargs, result);
+  return function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
+}
+
+/* A call whose results go to buffers of the caller's; the lock is held.  An exported program puts them there itself. */
+static rush_status run_into(call_ctx *cx, module *m, function *f, const rush_value *args, uint32_t n_args,
+                            const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+{
+  output_buffers *o = cx->outputs;
+
+  outputs_see_arguments(o, args, n_args, kwargs, n_kwargs);
+  TRY(outputs_check_state(cx, o, m->program, m->object));
+  TRY(run_method(cx, m, f, args, n_args, kwargs, n_kwargs, result));
+  cx->outputs = NULL;
+  if (m->exported)
+    return RUSH_OK;
+  const rush_status st = outputs_finish_result(cx, o, result);
+  if (st != RUSH_OK)
+    value_release(*result);
+  return st;
+}
+
 rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
 {
@@ -648,13 +675,11 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
 
   TRY(module_method(m, method, &f, cx->err));
   TRY(module_place(cx, m, function_prepare(cx, f)));
-  if (needs_no_lock(cx, m, f))
+  if (LIKELY(!cx->outputs) && needs_no_lock(cx, m, f))
     return function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
   TRY(take_for_call(cx, m, f, &hold));
-  if (m->exported)
-    st = exported_call(cx, m->exported, m->object, args, n_args, kwargs, n_kwargs, result);
-  else
-    st = function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
+  st = UNLIKELY(cx->outputs != NULL) ? run_into(cx, m, f, args, n_args, kwargs, n_kwargs, result)
+                                     : run_method(cx, m, f, args, n_args, kwargs, n_kwargs, result);
   if (st == RUSH_OK)
     st = give_result(cx, m->lock, args, n_args, result);
   lock_drop(&hold);

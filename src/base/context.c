@@ -212,6 +212,8 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
   cx->profile_depth = cx->profile_thread = 0;
   cx->recorder = NULL;
   cx->frames = NULL;
+  cx->outputs = NULL;
+  cx->place = NULL;
   if (UNLIKELY(cx->profile != 0))
     cx->watch |= CALL_PROFILED;
   if (UNLIKELY(c->interrupt != NULL)) {

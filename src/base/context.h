@@ -155,6 +155,8 @@ struct call_ctx {
   uint32_t profile_depth, profile_thread; /* its: events that are open; the thread's number + 1, or 0 */
   const struct call_recorder *recorder; /* gradients are recorded (a call option; ops/call.h), or NULL */
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
+  struct output_buffers *outputs; /* run: where its results go (run/outputs.h), or NULL */
+  struct rush_tensor *place; /* tensor: the next new tensor of its dtype and geometry lies on its memory; or NULL */
 };
 
 /* Start an outer call with the context's limits. */

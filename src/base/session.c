@@ -34,7 +34,14 @@ rush_status session_run(call_ctx *cx, void (*body)(session *s, void *arg), void 
   TRY(call_enter(cx)); /* sessions nest through imports and composites */
   uint32_t depth = cx->depth, n_refused = mem_n_refused(cx->ctx);
   arena_init(&border.mem, cx->ctx);
+  /* What is made while compiling (folded constants) stays: none of it lies in a caller's buffer. */
+  struct output_buffers *outputs = cx->outputs;
+  struct rush_tensor *place = cx->place;
+  cx->outputs = NULL;
+  cx->place = NULL;
   rush_status st = run_body(&s, body, arg);
+  cx->outputs = outputs;
+  cx->place = place;
   for (deferred *d = border.newest; d; d = d->older)
     if (d->fn)
       d->fn(d->object);

@@ -1,6 +1,6 @@
 #include "export/exported.h"
 
-#include "run/code.h"
+#include "run/outputs.h"
 
 #include <stdio.h>
 
@@ -12,6 +12,7 @@ typedef struct exported_frame {
   exported *e;
   rush_value *leaves;
   uint32_t n_leaves;
+  output_buffers *outputs; /* of the caller's, by the user's leaves; or NULL */
 } exported_frame;
 
 static rush_status too_many(exported_frame *f, uint32_t n_args, uint32_t n_kwargs)
@@ -85,34 +86,74 @@ static rush_status flatten_arguments(exported_frame *f, const rush_value *args, 
   return n_args > pos->n_children ? too_many(f, n_args, n_kwargs) : RUSH_OK;
 }
 
-/* Graph outputs to where they belong: buffers, inputs, and the user's leaves. */
-static rush_status hand_out(exported_frame *f, rush_object *self, const rush_tuple *outs, rush_value *result)
+/* Put the user's leaves together; some have buffers, which are put there first. */
+static rush_status give_user(exported_frame *f, rush_value *const *user, uint32_t n, rush_value *result)
 {
-  rush_value few[FEW], *user = few;
-  uint32_t n_user = 0, at = 0;
+  rush_value few[FEW], *leaves = few;
+  uint32_t at = 0;
+
+  if (f->outputs)
+    TRY(outputs_finish(f->cx, f->outputs, user, n));
+  if (n > FEW && !(leaves = mem_alloc(f->cx->ctx, n * sizeof *leaves)))
+    return call_nomem(f->cx);
+  for (uint32_t i = 0; i < n; i++)
+    leaves[i] = *user[i];
+  rush_status st = tree_unflatten(f->cx, f->e->out, leaves, &at, result);
+  if (leaves != few)
+    mem_free(f->cx->ctx, leaves, n * sizeof *leaves);
+  return st;
+}
+
+/* Write what the graph made of a buffer or input to it. */
+static rush_status write_back(exported_frame *f, rush_value to, rush_value made)
+{
+  if (to.tag != RUSH_TAG_TENSOR || made.tag != RUSH_TAG_TENSOR || to.as.tensor == made.as.tensor)
+    return RUSH_OK;
+  return tensor_copy(f->cx, to.as.tensor, made.as.tensor);
+}
+
+/* Graph outputs to where they belong: buffers, inputs, and the user's leaves. */
+static rush_status hand_out(exported_frame *f, rush_object *self, rush_tuple *outs, rush_value *result)
+{
+  rush_value *few[FEW], **user = few;
+  uint32_t n_user = 0;
   rush_status st = RUSH_OK;
 
   if (f->e->n_outputs > FEW && !(user = mem_alloc(f->cx->ctx, f->e->n_outputs * sizeof *user)))
     return call_nomem(f->cx);
   for (uint32_t i = 0; i < f->e->n_outputs && st == RUSH_OK; i++) {
     const struct exported_output_spec *o = &f->e->outputs[i];
-    rush_value v = outs->items[i];
-    if (o->kind == OUTPUT_USER) {
-      user[n_user++] = v;
-    } else if (o->kind == OUTPUT_BUFFER_MUTATION) {
-      rush_value *slot = &self->slots[o->target];
-      if (slot->tag == RUSH_TAG_TENSOR && v.tag == RUSH_TAG_TENSOR && slot->as.tensor != v.as.tensor)
-        st = tensor_copy(f->cx, slot->as.tensor, v.as.tensor);
-    } else if (o->kind == OUTPUT_INPUT_MUTATION) {
-      rush_value to = f->leaves[o->target];
-      if (to.tag == RUSH_TAG_TENSOR && v.tag == RUSH_TAG_TENSOR && to.as.tensor != v.as.tensor)
-        st = tensor_copy(f->cx, to.as.tensor, v.as.tensor);
-    }
+    if (o->kind == OUTPUT_USER)
+      user[n_user++] = &outs->items[i];
+    else if (o->kind == OUTPUT_BUFFER_MUTATION)
+      st = write_back(f, self->slots[o->target], outs->items[i]);
+    else if (o->kind == OUTPUT_INPUT_MUTATION)
+      st = write_back(f, f->leaves[o->target], outs->items[i]);
   }
   if (st == RUSH_OK)
-    st = tree_unflatten(f->cx, f->e->out, user, &at, result);
+    st = give_user(f, user, n_user, result);
   if (user != few)
     mem_free(f->cx->ctx, user, f->e->n_outputs * sizeof *user);
+  return st;
+}
+
+/* Call forward with the user's buffers at the places that its own outputs have. */
+static rush_status call_graph(exported_frame *f, const rush_value *args, uint32_t n, rush_value *outs)
+{
+  output_buffers of_graph = {.n = f->e->n_outputs};
+  uint32_t n_user = 0;
+
+  if (!f->outputs)
+    return function_call(f->cx, f->e->forward, args, n, outs);
+  if (!(of_graph.direct = mem_alloc_zero(f->cx->ctx, of_graph.n * sizeof *of_graph.direct)))
+    return call_nomem(f->cx);
+  for (uint32_t i = 0; i < of_graph.n; i++)
+    if (f->e->outputs[i].kind == OUTPUT_USER && n_user < f->outputs->n)
+      of_graph.direct[i] = f->outputs->direct[n_user++];
+  f->cx->outputs = &of_graph;
+  rush_status st = function_call(f->cx, f->e->forward, args, n, outs);
+  f->cx->outputs = NULL;
+  mem_free(f->cx->ctx, of_graph.direct, of_graph.n * sizeof *of_graph.direct);
   return st;
 }
 
@@ -127,7 +168,7 @@ static rush_status run_graph(exported_frame *f, rush_value self, rush_value *res
   for (uint32_t i = 0; i < f->e->n_leaves; i++)
     if (f->e->leaf_is_input[i])
       args[n++] = f->leaves[i];
-  rush_status st = function_call(f->cx, f->e->forward, args, n, &outs);
+  rush_status st = call_graph(f, args, n, &outs);
   if (args != few)
     mem_free(f->cx->ctx, args, cap * sizeof *args);
   if (st != RUSH_OK)
@@ -168,7 +209,7 @@ rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush
                           const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
 {
   rush_value few[FEW];
-  exported_frame f = {.cx = cx, .e = e, .leaves = few};
+  exported_frame f = {.cx = cx, .e = e, .leaves = few, .outputs = cx->outputs};
 
   if (e->n_leaves > FEW && !(f.leaves = mem_alloc(cx->ctx, e->n_leaves * sizeof *f.leaves)))
     return call_nomem(cx);

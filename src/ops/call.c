@@ -573,7 +573,7 @@ static bool others_allow(const rush_call *c, uint32_t i, const rush_tensor *t)
 
 rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, const int64_t *sizes)
 {
-  if (i >= 64 || !(c->last_use >> i & 1) || c->cx->no_reuse)
+  if (i >= 64 || !(c->last_use >> i & 1) || c->cx->no_reuse || c->cx->place)
     return NULL;
   rush_tensor *t = call_tensor(c, i);
   if (!t || t->dtype != dtype || t->n_dims != n_dims || !tensor_is_contiguous(t) ||

@@ -1,4 +1,5 @@
 /* run/actions.c -- containers, printing, raising, calling operators. */
+#include "run/outputs.h"
 #include "run/actions.h"
 
 #include <stdio.h>
@@ -67,6 +68,20 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
   for (uint32_t i = s->n_results; i < s->n_made; i++)
     value_release(results[i]);
   return RUSH_OK;
+}
+
+/* The same of an operator whose result is one of its function's: the outer call's buffer for it may take it. */
+rush_status act_operator_out(call_ctx *cx, frame *f, const site *s)
+{
+  const output_buffers *o = f->result ? cx->outputs : NULL;
+  const uint32_t leaf = f->result - 1 + s->leaf;
+
+  if (LIKELY(!o || leaf >= o->n || !o->direct[leaf]))
+    return act_operator(cx, f, s);
+  cx->place = o->direct[leaf];
+  rush_status st = act_operator(cx, f, s);
+  cx->place = NULL;
+  return st;
 }
 
 rush_status act_unsupported(call_ctx *cx, frame *f, const site *s)

@@ -74,6 +74,7 @@ action act_list, act_list_unpack, act_tuple, act_tuple_unpack, act_tuple_index, 
     act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_cast, act_check, act_module_index,
     act_unsupported;
 /* The operator call; n_made results go through the frame's row. */
+rush_status act_operator_out(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;
 rush_status act_operator(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;
 
 #endif

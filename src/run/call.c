@@ -91,13 +91,15 @@ rush_status code_check_args(call_ctx *cx, const code *c, const rush_value *args)
   return RUSH_OK;
 }
 
-static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rush_value *args,
+/* `leaf`: frame.result. */
+static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rush_value *args, uint32_t leaf,
                            rush_value *result)
 {
   frame *f;
 
   TRY(stack_push(cx, s, c, &f));
   f->lent = c->lent_args & ~c->unused_args; /* whose registers are free */
+  f->result = leaf;
   for (uint32_t i = 0; i < c->n_args; i++) {
     bool lent = i < 64 && (c->lent_args >> i & 1);
 
@@ -132,7 +134,7 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
 
   stack_init(&s, cx->ctx, first, sizeof first);
   cx->frames = &s;
-  rush_status st = call_in(cx, &s, c, args, result);
+  rush_status st = call_in(cx, &s, c, args, cx->outputs != NULL, result);
   if (s.first)
     st = finish_tasks(cx, &s, st, result);
   cx->frames = NULL;
@@ -146,7 +148,7 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
 /* With arguments that were compared with the declared types. */
 static rush_status call_typed(call_ctx *cx, const code *c, const rush_value *args, rush_value *result)
 {
-  return cx->frames ? call_in(cx, cx->frames, c, args, result)
+  return cx->frames ? call_in(cx, cx->frames, c, args, 0, result)
                     : call_outermost(cx, c, args, result);
 }
 

@@ -64,6 +64,7 @@ typedef struct site { /* what an instruction with many operands needs */
   uint32_t first;          /* operands: n_args, n_results registers (or NO_REG), n_results wants when it checks */
   uint32_t n_args, n_results;
   uint32_t n_made;         /* OPERATOR: results of the kernel, at least n_results */
+  uint32_t leaf;           /* OPERATOR_OUT, CALL_OUT: the result begins with this leaf of the function's */
 } site;
 
 typedef struct code_place { /* where an instruction comes from */

@@ -241,8 +241,10 @@ static void put_operator(coder *e, const ir_node *n)
 {
   rush_value number;
   const op *scalar = n->n_inputs > 1 ? with_number(e, n, &number) : NULL;
-  site *st = put_node(e, n, OPC_OPERATOR, 0);
+  const uint32_t leaf = e->leaves[n->scratch];
+  site *st = put_node(e, n, leaf ? OPC_OPERATOR_OUT : OPC_OPERATOR, 0);
 
+  st->leaf = leaf ? leaf - 1 : 0;
   st->op = scalar ? scalar : n->op;
   if (scalar)
     e->operands[st->first + 1] = constant_index(e, number) | OPERAND_CONST;
@@ -439,6 +441,15 @@ static void put_set_attr(coder *e, const ir_node *n)
   free_deaths(e, n, true, false);
 }
 
+static void put_call(coder *e, const ir_node *n, function *f)
+{
+  const uint32_t leaf = e->leaves[n->scratch];
+  site *st = put_node(e, n, leaf ? OPC_CALL_OUT : OPC_CALL, 0);
+
+  st->function = f;
+  st->leaf = leaf ? leaf - 1 : 0;
+}
+
 static void put_call_method(coder *e, const ir_node *n)
 {
   const type *t = ir_node_input(n, 0)->type;
@@ -446,7 +457,7 @@ static void put_call_method(coder *e, const ir_node *n)
   function *f = type_is(t, TYPE_CLASS) ? class_find_method(t, str_of(name)) : NULL;
 
   if (f)
-    put_node(e, n, OPC_CALL, 0)->function = f;
+    put_call(e, n, f);
   else if (type_is(t, TYPE_INTERFACE))
     put_node(e, n, OPC_CALL_INTERFACE, 0)->name = name;
   else
@@ -550,7 +561,7 @@ static void emit_by_kind(coder *e, const ir_node *n)
   case IR_SET_ATTR: put_set_attr(e, n); break;
   case IR_CALL_METHOD:
   case IR_INTERFACE_CALL: put_call_method(e, n); break;
-  case IR_CALL_FUNCTION: put_node(e, n, OPC_CALL, 0)->function = n->function; break;
+  case IR_CALL_FUNCTION: put_call(e, n, n->function); break;
   case IR_MODULE_CONTAINER_INDEX: put_container(e, n, OPC_MODULE_INDEX); break;
   case IR_RAISE: put_node(e, n, OPC_RAISE, 0); break;
   case IR_PRINT: put_node(e, n, OPC_PRINT, 0); break;
@@ -712,21 +723,6 @@ void code_free(code *c)
   mem_free(c->ctx, c, c->n_bytes);
 }
 
-/* Also when emission is done again for a function too long for fused jumps. */
-static coder *emit_once(session *s, ir_block *b, function *f, bool no_fuse)
-{
-  coder *e = session_new(s, coder);
-
-  *e = (coder){.s = s, .f = f, .no_fuse = no_fuse};
-  number_graph(e, b);
-  for (uint32_t i = 0; i < ir_block_n_inputs(b); i++)
-    info(e, ir_block_input(b, i))->reg = reg_alloc(e);
-  emit_block(e, b, NULL, 0);
-  set_place(e, b->ret);
-  put_node(e, b->ret, OPC_RETURN, 0);
-  return e;
-}
-
 /* Would put_op leave it to put_operator, whatever its place? */
 static bool is_called(const ir_node *n)
 {
@@ -734,6 +730,76 @@ static bool is_called(const ir_node *n)
          !is_named(n, "aten::__isnot__", "") && !is_named(n, "aten::len", "t") &&
          !op_waits(n->op) && !is_nowait(n->op) && strcmp(n->op->schema->name, "aten::warn") != 0 &&
          n->n_inputs <= 64;
+}
+
+/* -- Results that a caller's buffer may take ------------------------------------------------------ */
+
+static uint32_t count_leaves(const type *t)
+{
+  uint32_t n = 0;
+
+  if (t->kind != TYPE_TUPLE)
+    return 1;
+  for (uint32_t i = 0; i < t->n_elems; i++)
+    n += count_leaves(t->elems[i]);
+  return n;
+}
+
+/* Makes one tensor of its own, which is no argument or view of one. */
+static bool makes_tensor(const ir_node *n)
+{
+  return is_called(n) && n->n_outputs == 1 && type_is(n->outputs[0]->type, TYPE_TENSOR) &&
+         (n->op->schema->n_returns == 1 || n->op->schema->is_varret) && n->op->family != FAMILY_VIEW && !(n->op->effects & (OP_WRITES | OP_RETURNS_ARG | OP_GEOMETRY));
+}
+
+/* v is the function's result from leaf `leaf` on, and it is made for nothing else: mark what makes it.  Nodes in loops are not. */
+static void mark_result(coder *e, const ir_value *v, uint32_t leaf)
+{
+  const ir_node *n = v->node;
+
+  if (!v->uses || v->uses->next)
+    return;
+  session_enter(e->s);
+  if (n->kind == IR_TUPLE_CONSTRUCT) {
+    for (uint32_t i = 0; i < n->n_inputs; i++) {
+      mark_result(e, ir_node_input(n, i), leaf);
+      leaf += count_leaves(ir_node_input(n, i)->type);
+    }
+  } else if (n->kind == IR_IF) {
+    for (uint32_t i = 0; i < n->n_outputs; i++)
+      for (uint32_t k = 0; k < n->n_blocks && n->outputs[i] == v; k++)
+        mark_result(e, ir_node_input(n->blocks[k]->ret, i), leaf);
+  } else if ((n->kind == IR_OP && makes_tensor(n)) || n->kind == IR_CALL_FUNCTION || n->kind == IR_CALL_METHOD) {
+    e->leaves[n->scratch] = leaf + 1;
+  }
+  session_leave(e->s);
+}
+
+static void mark_results(coder *e, const ir_block *b)
+{
+  uint32_t leaf = 0;
+
+  e->leaves = session_array(e->s, uint32_t, e->n_nodes + 1);
+  for (uint32_t i = 0; i < b->ret->n_inputs; i++) {
+    mark_result(e, ir_node_input(b->ret, i), leaf);
+    leaf += count_leaves(ir_node_input(b->ret, i)->type);
+  }
+}
+
+/* Also when emission is done again for a function too long for fused jumps. */
+static coder *emit_once(session *s, ir_block *b, function *f, bool no_fuse)
+{
+  coder *e = session_new(s, coder);
+
+  *e = (coder){.s = s, .f = f, .no_fuse = no_fuse};
+  number_graph(e, b);
+  mark_results(e, b);
+  for (uint32_t i = 0; i < ir_block_n_inputs(b); i++)
+    info(e, ir_block_input(b, i))->reg = reg_alloc(e);
+  emit_block(e, b, NULL, 0);
+  set_place(e, b->ret);
+  put_node(e, b->ret, OPC_RETURN, 0);
+  return e;
 }
 
 static void find_lent_args(code *c, const ir_block *b)

@@ -512,6 +512,8 @@ L_REMAINDER:
   DO(div_int(cx, false, R[I.b].as.i, R[I.c].as.i, &R[I.a]));
 L_OPERATOR:
   DO(act_operator(cx, f, SITE()));
+L_OPERATOR_OUT:
+  DO(act_operator_out(cx, f, SITE()));
 L_LIST:
   DO(act_list(cx, f, SITE()));
 L_LIST_UNPACK:
@@ -553,6 +555,17 @@ L_ENTER:
   goto L_CALL;
 L_EXIT:
   forget_entered(s);
+L_CALL_OUT : {
+  const site *st = SITE();
+  frame *callee;
+  SAVE();
+  POLL();
+  if (UNLIKELY((status = push_call(cx, s, f, st, st->function, &callee)) != RUSH_OK))
+    goto failed;
+  callee->result = f->result ? f->result + st->leaf : 0;
+  LOAD_FRAME(callee);
+  NEXT;
+}
 L_CALL : {
   const site *st = SITE();
   frame *callee;

@@ -109,6 +109,7 @@ rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
   f->chunk = s->top;
   f->used_before = s->top->used;
   f->dst = NO_REG;
+  f->result = 0;
   s->top->used += n_bytes;
   if (UNLIKELY(cx->watch & CALL_PROFILED))
     f->event = begin_event(cx, s, c);

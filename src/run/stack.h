@@ -55,6 +55,7 @@ typedef struct frame {
                         * there, as the C stack is no deeper */
   uint64_t lent;       /* bit i: the register of argument i holds the caller's reference */
   uint32_t event;      /* in a profile */
+  uint32_t result;     /* what it returns begins with this leaf of the outer call's result, + 1; 0: no leaf (run/outputs.h) */
 } frame;
 
 #define DST_CHECKED (UINT32_C(1) << 30)

@@ -302,6 +302,13 @@ static rush_status check_new(call_ctx *cx, int dtype, int n_dims, const int64_t 
   return RUSH_OK;
 }
 
+/* True if t may lie where the caller's buffer does: it has its dtype and sizes, so its bytes too, in whatever order. */
+static bool is_for(const rush_tensor *buffer, const rush_tensor *t)
+{
+  return buffer->dtype == t->dtype && buffer->n_dims == t->n_dims && t->n_elems > 0 &&
+         (t->n_dims == 0 || memcmp(buffer->sizes, t->sizes, (size_t)t->n_dims * sizeof *t->sizes) == 0);
+}
+
 rush_status tensor_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_tensor **out)
 {
   int64_t n;
@@ -315,6 +322,13 @@ rush_status tensor_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes
   strides_contiguous(n_dims, sizes, t->strides);
   t->n_elems = n;
   t->h.flags = TENSOR_CONTIGUOUS;
+  if (UNLIKELY(cx->place != NULL) && is_for(cx->place, t)) {
+    t->st = storage_retain(cx->place->st);
+    t->data = tensor_data_mut(cx->place);
+    cx->place = NULL;
+    *out = t;
+    return RUSH_OK;
+  }
   rush_status s = storage_new(cx, n_bytes, &t->st);
   if (s != RUSH_OK) {
     tensor_release(t);
