@@ -247,6 +247,31 @@ static rush_status run(const py_callee *c, const py_args *a, rush_call_options *
   return rush_object_call(c->context, c->object, c->method, a->args, a->n_args, a->named, a->n_named, options, result, err);
 }
 
+/* The callee's buffers into the options: new values, for free_buffers.  0, or -1 with an exception set. */
+static int convert_buffers(py_call *call, const py_callee *c, rush_call_options *options)
+{
+  const Py_ssize_t n = c->buffers ? PyTuple_GET_SIZE(c->buffers) : 0;
+  rush_value *values = n ? PyMem_Calloc((size_t)n, sizeof *values) : NULL;
+
+  if (n && !values) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  options->outputs = values;
+  options->outputs_copied = c->copied;
+  for (Py_ssize_t i = 0; i < n; i++, options->n_outputs++)
+    if (py_to_value(call, PyTuple_GET_ITEM(c->buffers, i), &values[i]) < 0)
+      return -1;
+  return 0;
+}
+
+static void free_buffers(const rush_call_options *options)
+{
+  for (size_t i = 0; i < options->n_outputs; i++)
+    rush_value_release(options->outputs[i]);
+  PyMem_Free((void *)(uintptr_t)options->outputs);
+}
+
 PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
 {
   py_state *st = call->state;
@@ -261,7 +286,7 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
 
   choose_gradients(call, &options);
   options.gradient_host = py_host_begin(&host, call, c->owner);
-  if (sync && py_sync_generator(st, false) < 0)
+  if (convert_buffers(call, c, &options) < 0 || (sync && py_sync_generator(st, false) < 0))
     goto done;
   py_limits_begin(&limits, st, c->owner, &options);
   WITHOUT_GIL(status = run(c, a, &options, &result, &err));
@@ -279,6 +304,7 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
   if (type)
     PyErr_Restore(type, value, tb);
 done:
+  free_buffers(&options);
   py_args_free(a);
   py_call_end(call);
   return out;

@@ -10,9 +10,9 @@
 
 static int module_refresh(py_module *m);
 
-/* `owner` is a module or a script object. */
+/* `owner` is a module or a script object; buffers and copied: as of py_callee. */
 static PyObject *call_method(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
-                             PyObject *kwnames)
+                             PyObject *kwnames, PyObject *buffers, bool *copied)
 {
   rush_module *module = PyObject_TypeCheck(owner, st->module_type) ? ((py_module *)owner)->module : NULL;
   py_call call = {.state = st, .strict_text = true};
@@ -38,6 +38,8 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
                             .context = st->context,
                             .object = module ? rush_value_none() : ((py_object *)owner)->value,
                             .method = name,
+                            .buffers = buffers,
+                            .copied = copied,
                             .is_random = !module || rush_module_is_random(module)};
   return py_run_steal(&call, &a, &callee);
 }
@@ -56,7 +58,58 @@ static PyObject *method_vectorcall(PyObject *self, PyObject *const *args, size_t
 {
   py_method *m = (py_method *)self;
 
-  return call_method(m->state, m->owner, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames);
+  return call_method(m->state, m->owner, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, NULL, NULL);
+}
+
+/* The values of a call with tuple and dict in a row, and the dict's keys: borrowed, and new. */
+static PyObject **row_of(PyObject *args, PyObject *kwargs, PyObject **kwnames)
+{
+  const Py_ssize_t n = PyTuple_GET_SIZE(args), n_named = PyDict_Size(kwargs);
+  PyObject **row = PyMem_Calloc((size_t)(n + n_named) + 1, sizeof *row), *key, *value;
+  Py_ssize_t at = 0, i = 0;
+
+  *kwnames = row ? PyTuple_New(n_named) : NULL;
+  if (!*kwnames) {
+    PyMem_Free(row);
+    PyErr_NoMemory();
+    return NULL;
+  }
+  for (Py_ssize_t k = 0; k < n; k++)
+    row[k] = PyTuple_GET_ITEM(args, k);
+  for (; PyDict_Next(kwargs, &at, &key, &value); i++) {
+    PyTuple_SET_ITEM(*kwnames, i, Py_NewRef(key));
+    row[n + i] = value;
+  }
+  return row;
+}
+
+/* (buffers, args, kwargs): (the result, a list of bool: of which buffers a copy was made). */
+static PyObject *method_call_into(PyObject *self, PyObject *all)
+{
+  py_method *m = (py_method *)self;
+  PyObject *buffers, *args, *kwargs, *kwnames, *list, *out = NULL;
+
+  if (!PyArg_ParseTuple(all, "O!O!O!", &PyTuple_Type, &buffers, &PyTuple_Type, &args, &PyDict_Type, &kwargs))
+    return NULL;
+  const Py_ssize_t n = PyTuple_GET_SIZE(buffers);
+  PyObject **row = row_of(args, kwargs, &kwnames);
+  bool *copied = row ? PyMem_Calloc((size_t)n + 1, sizeof *copied) : NULL;
+  if (!copied) {
+    PyMem_Free(row);
+    return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+  }
+  PyObject *result = call_method(m->state, m->owner, m->name, row, (size_t)PyTuple_GET_SIZE(args),
+                                 PyTuple_GET_SIZE(kwnames) ? kwnames : NULL, buffers, copied);
+  list = result ? PyList_New(n) : NULL;
+  for (Py_ssize_t i = 0; list && i < n; i++)
+    PyList_SET_ITEM(list, i, PyBool_FromLong(copied[i]));
+  out = list ? PyTuple_Pack(2, result, list) : NULL;
+  Py_XDECREF(list);
+  Py_XDECREF(result);
+  Py_DECREF(kwnames);
+  PyMem_Free(copied);
+  PyMem_Free(row);
+  return out;
 }
 static void method_dealloc(PyObject *self)
 {
@@ -159,6 +212,7 @@ static PyObject *method_doc(PyObject *self, void *unused)
   return doc;
 }
 static PyMethodDef method_methods[] = {
+    {"_call_into", method_call_into, METH_VARARGS, "a call whose results go to buffers"},
     {"graph_for", (PyCFunction)(void (*)(void))method_graph_for, METH_VARARGS | METH_KEYWORDS, "the graph that a call with these runs"},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef method_getset[] = {{"code", method_code, NULL, "the method's source", NULL},

@@ -103,6 +103,7 @@ from .jit import trace_module as trace_module
 from .jit import unused as unused
 from .jit import wait as wait
 from .ops import load_library as load_library
+from .outputs import BoundOutputs
 from .signature import Input, Output
 
 _bool = builtins.bool
@@ -138,6 +139,7 @@ class ScriptModule(_Module):
     def original_name(self) -> str: ...
     @property
     def inlined_graph(self) -> Any: ...
+    def bind_outputs(self, *buffers: Any) -> BoundOutputs: ...
     inputs: list[Input]
     outputs: list[Output]
     def _method_names(self) -> list[str]: ...

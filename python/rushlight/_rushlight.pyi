@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex, final, overload
 
 from typing_extensions import Self, disjoint_base
 
+from .outputs import BoundOutputs
 from .signature import Input, Output
 
 __version__: str
@@ -203,6 +204,8 @@ class ScriptMethod:
     def graph(self) -> Graph: ...
     @property
     def inlined_graph(self) -> Graph: ...
+    def bind_outputs(self, *buffers: Any) -> BoundOutputs: ...
+    def _call_into(self, buffers: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[_str, Any], /) -> tuple[Any, _list[_bool]]: ...
     @property
     def inputs(self) -> _list[Input]: ...
     @property

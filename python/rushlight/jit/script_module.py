@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .. import _rushlight, archives, signature
+from .. import _rushlight, archives, outputs, signature
 from .kinds import BUFFER, MODULE, PARAMETER
 
 
@@ -151,6 +151,10 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def inlined_graph(self) -> Any:
         """forward's graph, calls replaced by what they call."""
         return self.forward.inlined_graph
+
+    def bind_outputs(self, *buffers: Any) -> outputs.BoundOutputs:
+        """forward with buffers for its outputs: arrays or tensors that the results go to, None where there is none."""
+        return outputs.BoundOutputs(self.forward, buffers)
 
     inputs = signature.OfForward(0)
     outputs = signature.OfForward(1)
