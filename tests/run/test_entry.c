@@ -152,7 +152,11 @@ static const char text[] =
     "    print(us[1])\n"
     "    return (out, g, rest)\n"
     "  def pair(self: __torch__.M, n: int) -> Tuple[int, int]:\n"
-    "    return (n, torch.mul(n, n))\n";
+    "    return (n, torch.mul(n, n))\n"
+    "  def made(self: __torch__.M, n: int) -> Tensor:\n"
+    "    return torch.add(torch.ones([2]), n)\n"
+    "  def called(self: __torch__.M, n: int) -> Tensor:\n"
+    "    return (self).made(n, )\n";
 
 static bool find_code(session *s, void *user, const char *path, str *out)
 {
@@ -306,7 +310,7 @@ static void enter_everywhere(fixture *f, const char *method, const rush_value *a
 
 static void frames_go_on_where_they_stopped(void **state)
 {
-  static const char *const methods[] = {"numbers", "jumps", "things", "pair"};
+  static const char *const methods[] = {"numbers", "jumps", "things", "pair", "made", "called"};
   fixture f = {.err = RUSH_ERROR_INIT};
   context_options opt = {.print = say, .warn = warn, .callback_user = &f, .n_threads = 1};
   int missing = 0;
