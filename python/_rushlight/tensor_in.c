@@ -280,6 +280,20 @@ static bool find_seen(py_call *call, PyObject *o, rush_value *out)
   return false;
 }
 
+/* Refuse a tensor whose elements are not in one block of memory: sparse ones, oneDNN's, jagged ones.  -1 with an exception. */
+static int check_strided(const py_state *st, PyObject *o)
+{
+  PyObject *layout = PyObject_GetAttrString(o, "layout");
+  PyObject *number = layout ? PyDict_GetItemWithError(st->torch_names, layout) : NULL;
+  bool strided = number && PyLong_AsLong(number) == 0;
+
+  if (layout && !strided && !PyErr_Occurred())
+    PyErr_Format(PyExc_ValueError, "a tensor of layout %S cannot be passed to a program, only torch.strided: pass tensor.to_dense()",
+                 layout);
+  Py_XDECREF(layout);
+  return strided ? 0 : -1;
+}
+
 int py_torch_to_value(py_call *call, PyObject *o, rush_value *out)
 {
   if (find_seen(call, o, out))
@@ -294,6 +308,8 @@ int py_torch_to_value(py_call *call, PyObject *o, rush_value *out)
 
   if (attr_is_true(o, "is_quantized"))
     return quantized_in(call, o, out) < 0 ? -1 : 0;
+  if (check_strided(st, o) < 0)
+    return -1;
   if (call->takes_meta && attr_is_true(o, "is_meta"))
     return meta_in(call, o, out) < 0 ? -1 : 0;
   if (!attr_is_true(o, "is_cpu")) {

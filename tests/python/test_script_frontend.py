@@ -511,6 +511,25 @@ def state_without_annotations(jit: Any) -> Any:
     return again(jit, jit.script(M()))()
 
 
+@pytest.mark.parametrize("make", ["to_sparse", "to_sparse_csr"])
+def test_sparse_tensors_are_refused_by_name(make: str) -> None:
+    def f(x: Tensor) -> Tensor:
+        return x
+
+    class M(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("b", getattr(torch.eye(2), make)())
+
+        def forward(self) -> Tensor:
+            return self.b
+
+    layout = getattr(torch.eye(2), make)().layout
+    for program, args in ((f, (getattr(torch.eye(2), make)(),)), (M(), ())):
+        with pytest.raises(ValueError, match=f"a tensor of layout {layout} cannot be passed to a program.*to_dense"):
+            rushlight.jit.script(program)(*args)
+
+
 # -- Statements ----------------------------------------------------------------------------------------------------------------
 
 

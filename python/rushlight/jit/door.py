@@ -102,6 +102,7 @@ def check_overloads(fn: Any, declarations: list[Any]) -> None:
                 "Overload should not have more parameters than implementation function"
                 f'  File "{d.__code__.co_filename}", line {d.__code__.co_firstlineno}\n'
             )
+        _check_names(fn, d, counts[0])
         if not d.__annotations__ and not _has_type_comment(d):
             raise RuntimeError("Must explicitly add type annotations to overloaded functions")
         for name, value in _defaults(d).items():
@@ -110,6 +111,13 @@ def check_overloads(fn: Any, declarations: list[Any]) -> None:
                     "Default parameters on overloads do not affect the runtime so they must equal to the default parameter "
                     f"on the implementation function. Found on parameter {name}"
                 )
+
+
+def _check_names(fn: Any, declaration: Any, n: int) -> None:
+    for i in range(n):
+        want, got = declaration.__code__.co_varnames[i], fn.__code__.co_varnames[i]
+        if want != got:
+            raise RuntimeError(f"Overload parameters must have the same names. Found {want} and {got} on argument {i}")
 
 
 def _defaults(fn: Any) -> dict[str, Any]:
