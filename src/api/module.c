@@ -207,12 +207,31 @@ static rush_status call_object(call_ctx *cx, const call_job *j, const named_arg 
   return st;
 }
 
-static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)
+static rush_status call_by_name(call_ctx *cx, const call_job *j, const named_arg *kwargs, rush_value *made)
 {
-  named_arg few[16];
+  return j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, made)
+              : call_object(cx, j, kwargs, made);
+}
+
+static rush_status call_with_options(call_ctx *cx, const call_job *j, const named_arg *kwargs, const rush_call_options *o,
+                                     rush_value *made)
+{
+  output_buffers outputs = {0};
   call_recorder recorder;
 
   TRY(api_call_options(cx, o, &recorder, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args));
+  rush_status st = api_outputs_begin(cx, o, j->m ? &outputs : NULL);
+  if (st == RUSH_OK)
+    st = call_by_name(cx, j, kwargs, made);
+  api_outputs_end(cx, &outputs, st);
+  return st;
+}
+
+static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)
+{
+  named_arg few[16];
+  rush_value made;
+
   if (j->n_args > UINT32_MAX || j->n_named > 1000000)
     return error_set(cx->err, RUSH_EARGUMENT, "%zu arguments are too many", j->n_args + j->n_named);
   named_arg *kwargs = j->n_named <= COUNT_OF(few) ? few : mem_alloc(cx->ctx, j->n_named * sizeof(*kwargs));
@@ -220,13 +239,7 @@ static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options
     return call_nomem(cx);
   for (size_t i = 0; i < j->n_named; i++)
     kwargs[i] = (named_arg){str_of(j->named[i].name), j->named[i].value};
-  output_buffers outputs = {0};
-  rush_value made;
-  rush_status st = api_outputs_begin(cx, o, j->m ? &outputs : NULL);
-  if (st == RUSH_OK)
-    st = j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, &made)
-              : call_object(cx, j, kwargs, &made);
-  api_outputs_end(cx, &outputs, st);
+  rush_status st = o ? call_with_options(cx, j, kwargs, o, &made) : call_by_name(cx, j, kwargs, &made);
   if (st == RUSH_OK)
     api_give(st, made, result);
   if (kwargs != few)

@@ -680,6 +680,7 @@ static code *finish(coder *e, const ir_block *b, const char *name)
                    padded(e->n_sites * sizeof(site)) + padded(e->n_operands * sizeof(uint32_t)) +
                    padded(e->n_constants * sizeof(rush_value)) + names_bytes(e) +
                    padded(ir_block_n_inputs(b)) + padded(strlen(name) + 1);
+  const uint8_t *wants = arg_wants(e, b);
   context *ctx = e->s->cx->ctx;
   char *p = mem_alloc(ctx, n_bytes);
 
@@ -699,7 +700,7 @@ static code *finish(coder *e, const ir_block *b, const char *name)
   c->sites = take(&p, e->sites, e->n_sites * sizeof(site));
   c->operands = take(&p, e->operands, e->n_operands * sizeof(uint32_t));
   c->constants = take(&p, e->constants, e->n_constants * sizeof(rush_value));
-  c->arg_wants = take(&p, arg_wants(e, b), ir_block_n_inputs(b));
+  c->arg_wants = take(&p, wants, ir_block_n_inputs(b));
   c->name = take(&p, name, strlen(name) + 1);
   for (uint32_t i = 0; i < c->n_sites; i++)
     if (c->sites[i].name) {
