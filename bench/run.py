@@ -36,7 +36,8 @@ import ops
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 NETWORKS = (
-    "mulchain_1k", "mulchain_1m", "affine_chain", "chain100", "mlp_tiny", "ew_gelu", "ew_layernorm", "ew_softmax", "ew_swiglu", "lstm_cell",
+    "mulchain_1k", "mulchain_1m", "affine_chain", "chain100", "mlp_tiny", "ew_gelu",
+    "ew_layernorm", "ew_softmax", "ew_swiglu", "lstm_cell",
     "lstm_64", "conv1d_audio", "unet_small", "mobilenet_v2", "resnet18", "resnet50", "bert4", "gpt2_step",
 )  # fmt: skip
 JIT_START = """

@@ -285,7 +285,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """On memory of its own."""
     if self.is_recorded:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment: detach() it first"
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+            "the moment: detach() it first"
         )
     memo[id(self)] = copy = self.detach().clone()
     copy.requires_grad = self.requires_grad

@@ -45,7 +45,7 @@ class Type:
 
 
 def takes_objects(t: Type) -> bool:
-    """Can an object be put into a container of this type?  In constants and defaults it keeps its program (docs/security.md)."""
+    """Can a container of this type take an object?  In constants and defaults it keeps its program (docs/security.md)."""
     return "__torch__" in str(t) or "Any" in str(t)
 
 

@@ -1,10 +1,10 @@
-"""gradgradcheck over PyTorch's samples (op_db), through records of ours: every operator that a sample calls on what requires grad is one
-call of Rushlight's, recorded, and its gradient and that one's come from the records.
+"""gradgradcheck over PyTorch's samples (op_db), through records of ours: every operator that a sample calls
+on what requires grad is one call of Rushlight's, recorded, and its gradient and that one's come from the records.
 
     python tests/python/second_walk.py [--only NAME] [--samples 8] [--seconds 20]
 
-An operator is right, or refuses with PyTorch's words (`derivative for ... is not implemented`).  Entries that PyTorch itself cannot
-differentiate twice are walked too: there refusing is what it does.
+An operator is right, or refuses with PyTorch's words (`derivative for ... is not implemented`).  Entries
+that PyTorch itself cannot differentiate twice are walked too: there refusing is what it does.
 """
 
 from __future__ import annotations

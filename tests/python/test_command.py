@@ -126,7 +126,8 @@ def test_bench_against(command: str) -> None:
 def test_exit_code_2_usage(run, command: str) -> None:
     for args in (
         ["dance"], ["run"], ["run", DIGITS, "zeros(1,1,8,8)", "--colour"], ["show"], ["show", DIGITS, "x"],
-        ["bench", DIGITS, "--seconds=soon"], ["verify"], ["verify", "a", "--stack=5"], ["verify", "a", "b", "c"], ["run", DIGITS, "--threads=0"],
+        ["bench", DIGITS, "--seconds=soon"], ["verify"], ["verify", "a", "--stack=5"], ["verify", "a", "b", "c"],
+        ["run", DIGITS, "--threads=0"],
         ["run", DIGITS, "--cpu=abacus"], ["run", DIGITS, "what("], ["run", DIGITS, "zeros(1,1,8,8)", "--check=some"],
     ):  # fmt: skip
         done = run(*args, code=2)

@@ -1,4 +1,4 @@
-"""What op_call refuses before a kernel runs: numbers that name nothing, undefined tensors in lists, dtypes without a common one."""
+"""What op_call refuses before a kernel runs: odd numbers, undefined tensors in lists, dtypes without a common one."""
 
 from __future__ import annotations
 

@@ -171,7 +171,8 @@ assert all(abs(v - 3) < 1e-3 for v in w.tolist()) and w.requires_grad
 twin = copy.deepcopy(w)
 assert twin.requires_grad and not twin.is_recorded and copy.copy(w).requires_grad
 assert not rushlight.tensor(w).requires_grad and rushlight.as_tensor(w, dtype=rushlight.float64).is_recorded
-for wrong, words in ((lambda: copy.deepcopy(w * 2), "graph leaves"), (lambda: ones(2).sum().backward(), "does not require grad"),
+for wrong, words in ((lambda: copy.deepcopy(w * 2), "graph leaves"),
+                     (lambda: ones(2).sum().backward(), "does not require grad"),
                      (lambda: (w * 2).backward(), "scalar outputs"),
                      (lambda: setattr(w * 2, "requires_grad", False), "leaf variables"),
                      (lambda: setattr(rushlight.tensor([1]), "requires_grad", True), "floating point")):
@@ -186,7 +187,7 @@ for wrong, words in ((lambda: copy.deepcopy(w * 2), "graph leaves"), (lambda: on
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A chain with parameters, as users save it: their requires_grad stays.  In eval and in training mode, and a module that writes."""
+    """A chain with parameters, as users save it: requires_grad stays.  In eval and training mode, and a module that writes."""
     torch = pytest.importorskip("torch")
 
     class Chain(torch.nn.Module):

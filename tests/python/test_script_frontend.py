@@ -1,4 +1,4 @@
-"""Programs in the manner of PyTorch's own tests, through torch.jit and through ours: the same result, or the same class and first line."""
+"""Programs in the manner of PyTorch's own tests through torch.jit and ours: the same result, or class and first line."""
 
 # No postponed annotations here: torch.jit reads live ones.
 

@@ -19,7 +19,8 @@ import torch.nn.functional as F  # noqa: E402
 from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 
 ENTRIES = (
-    "mul", "nn.functional.scaled_dot_product_attention", "nn.functional.multi_head_attention_forward", "nn.functional.layer_norm",
+    "mul", "nn.functional.scaled_dot_product_attention",
+    "nn.functional.multi_head_attention_forward", "nn.functional.layer_norm",
     "nn.functional.batch_norm", "native_layer_norm", "nn.functional.ctc_loss", "softmax", "linalg.lu_factor", "sort",
 )  # fmt: skip
 
@@ -60,17 +61,20 @@ def test_multi_head_attention_without_weights() -> None:
 
 
 def test_results_that_are_not_differentiable() -> None:
-    """A formula that takes one loses what it depends on when it is differentiated in its turn: numbers of places (max, sort) and masks
-    depend on nothing; what does is listed here, and made anew where gradients are enabled."""
+    """A formula that takes one loses what it depends on when it is differentiated in its turn: numbers of
+    places (max, sort) and masks depend on nothing; what does is listed here, and made anew where gradients are enabled."""
     made_anew = {"aten::_scaled_dot_product_flash_attention_for_cpu", "aten::native_layer_norm"}
     numbers = {
-        "aten::_embedding_bag", "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "aten::_pack_padded_sequence",
+        "aten::_embedding_bag", "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+        "aten::_pack_padded_sequence",
         "aten::adaptive_max_pool1d", "aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d", "aten::cummax", "aten::cummin",
         "aten::embedding_bag", "aten::embedding_bag.padding_idx", "aten::fake_quantize_per_channel_affine_cachemask",
         "aten::fake_quantize_per_tensor_affine_cachemask", "aten::fractional_max_pool2d", "aten::fractional_max_pool3d",
-        "aten::frexp.Tensor", "aten::kthvalue", "aten::linalg_lu", "aten::linalg_lu_factor", "aten::linalg_lu_factor_ex", "aten::max.dim",
+        "aten::frexp.Tensor", "aten::kthvalue", "aten::linalg_lu", "aten::linalg_lu_factor",
+        "aten::linalg_lu_factor_ex", "aten::max.dim",
         "aten::max_pool1d_with_indices", "aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices", "aten::median.dim",
-        "aten::min.dim", "aten::mode", "aten::nanmedian.dim", "aten::native_dropout", "aten::rrelu_with_noise_functional", "aten::sort",
+        "aten::min.dim", "aten::mode", "aten::nanmedian.dim", "aten::native_dropout",
+        "aten::rrelu_with_noise_functional", "aten::sort",
         "aten::sort.stable", "aten::topk",
     }  # fmt: skip
     refused = {"aten::_ctc_loss", "aten::_ctc_loss.Tensor"}  # the formula's operator has no derivative

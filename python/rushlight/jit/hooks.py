@@ -49,7 +49,8 @@ def _check_pre(f: Any, inputs: list[Any], annotated: bool, what: str, story: str
     said = f"{what} returned the wrong type of: '{_text(elems)}'."
     if len(inputs) == 1 and _elems(inputs[0]) is not None and (len(elems) != 1 or elems[0] is not inputs[0]):
         raise RuntimeError(
-            f"{said} When forward has a single tuple input argument, the return needs to be 'None' or a nested tuple containing "
+            f"{said} When forward has a single tuple input argument, the return needs to be 'None' or a "
+            "nested tuple containing "
             f"forward's input tuple argument as in: '{_text(inputs)}'.\n{story}"
         )
     if len(elems) != len(inputs):

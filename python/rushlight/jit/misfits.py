@@ -73,7 +73,8 @@ def _cannot(value: Any, t: Any) -> str | None:
 def not_an_object(value: Any) -> str:
     """Said of what is of no class of programs where an interface is asked for."""
     return (
-        f"Assigning the object {value} to an interface fails because the value is not a TorchScript compatible type, did you forget "
+        f"Assigning the object {value} to an interface fails because the value is not a TorchScript "
+        "compatible type, did you forget "
         "toturn it into a user defined TorchScript class?"
     )
 

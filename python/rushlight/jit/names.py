@@ -337,7 +337,7 @@ class Names:
             return None
         if isinstance(obj, type) and _has_source(obj):
             raise frontend.FrontendError(f"Cannot instantiate class '{obj.__name__}' in a script function")
-        call = getattr(type(obj), "__call__", None)
+        call = getattr(type(obj), "__call__", None)  # noqa: B004 -- the attribute itself is asked for
         if isinstance(call, FunctionType) and call.__code__.co_flags & inspect.CO_VARARGS and "return" in call.__annotations__:
             return (
                 kinds.HOST_CALL,

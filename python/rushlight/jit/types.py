@@ -162,7 +162,8 @@ class Types:
             name = value._type().qualified_name()
             return self.unit.find_type(name) or f"Class {name} is not known here"
         return self.classes.known_type(type(value)) or (
-            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced "
+            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as "
+            "inputs or outputs of traced "
             f"functions, but instead got value of type {type(value).__name__}."
         )
 
