@@ -228,15 +228,15 @@ def test_progress_is_for_terminals(command: str, verb: str, option: str) -> None
 def test_script_makes_an_archive(command: str, tmp_path: pathlib.Path) -> None:
     source, archive = tmp_path / "twice.py", tmp_path / "twice.pt"
     source.write_text("def twice(x: int):\n    return 2 * x\n")
-    done = subprocess.run([command, "script", source, "-o", archive], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([command, "script", source, "-o", archive], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     for model in (source, archive):
-        done = subprocess.run([command, "run", model, "4"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([command, "run", model, "4"], capture_output=True, text=True, timeout=200)
         assert done.stdout == "8\n", done.stderr
-    done = subprocess.run([command, "run", source, "twice", "5"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([command, "run", source, "twice", "5"], capture_output=True, text=True, timeout=200)
     assert done.stdout == "10\n", done.stderr
     source.write_text("def twice(x: int) -> str:\n    return 2 * x\n")
-    done = subprocess.run([command, "script", source], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([command, "script", source], capture_output=True, text=True, timeout=200)
     assert done.returncode == 4 and f'File "{source}", line 2' in done.stderr
 
 

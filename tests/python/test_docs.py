@@ -37,7 +37,7 @@ def test_c(text: str, build: pathlib.Path, tmp_path: pathlib.Path) -> None:
              f"-Wl,-rpath,{library}", "-lrushlight", "-pthread"]  # fmt: skip
     program = tmp_path / "program"
     subprocess.run([compiler, str(tmp_path / "program.c"), *flags, "-o", str(program)], check=True)
-    done = subprocess.run([str(program)], cwd=TOP, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(program)], cwd=TOP, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -66,10 +66,10 @@ def test_commands(text: str, command: str) -> None:
         elif words[:1] == ["cc"] and "pkg-config" not in line:
             if not shutil.which("cc"):
                 pytest.skip("no cc")
-            done = subprocess.run(words, cwd=TOP, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(words, cwd=TOP, capture_output=True, text=True, timeout=200)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
         elif words and words[0].endswith("rushlight"):
-            done = subprocess.run([command, *words[1:]], cwd=TOP, capture_output=True, text=True, timeout=60)
+            done = subprocess.run([command, *words[1:]], cwd=TOP, capture_output=True, text=True, timeout=200)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 

@@ -161,6 +161,7 @@ def test_modules_have_limits(tmp_path: Any) -> None:
     model.max_bytes = 100_000
     with pytest.raises((TimeoutError, RuntimeError), match="deadline"):
         model(1)
+    model.max_seconds = 60
     with pytest.raises((MemoryError, RuntimeError), match="would pass"):
         model(0)
     model.max_bytes = None

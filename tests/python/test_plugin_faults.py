@@ -151,7 +151,7 @@ def run_with(command: str, plugin: pathlib.Path, fault: str, tmp_path: pathlib.P
         capture_output=True,
         text=True,
         env=os.environ | {"BAD_PLUGIN": fault},
-        timeout=60,
+        timeout=200,
     )
 
 
