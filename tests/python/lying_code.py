@@ -299,6 +299,8 @@ def assigned(m: Maker) -> None:
         w = m.let(m.value(claim))
         m.indent -= 1
         m.line(f"  {x} = {w}")
+        if claim == ANY:  # both keep their types, which have nothing in common
+            m.lie()
         m.look(x, claim)
     elif how == 3:
         x = m.name()

@@ -102,8 +102,8 @@ def test_switches() -> None:
         rushlight.jit.set_fusion_strategy([("NONE", 1)])
     with pytest.raises(Exception, match="unrecognized fuser option"), rushlight.jit.fuser("fuser9"):
         pass
-    for target in (List, dict):  # noqa: UP006
-        with pytest.raises(RuntimeError, match="without a contained type"):
+    for target, words in ((List, "without a contained type"), (dict, "without contained types")):  # noqa: UP006
+        with pytest.raises(RuntimeError, match=words):
             rushlight.jit.isinstance([1], target)
     module = rushlight.script(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
     assert rushlight.jit.export_opnames(module) == torch.jit.export_opnames(
