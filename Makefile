@@ -20,6 +20,7 @@ help:
 #: make bench      a table against PyTorch where it is there; build/bench.json
 #: make fuzz       fuzz the readers; SECONDS=600 each
 #: make nightly    the long proofs: sanitizers, whole corpus, fuzzers
+#: make wheels      dist/: a wheel for every CPython 3.10 to 3.14 that is there, each installed and tried; PYTHONS="path ..."
 #: make size       what the stripped library weighs, by folder
 #: make status     docs/status.md anew, from the operator table
 #: make format     clang-format over the lines changed since the last commit
@@ -53,6 +54,9 @@ fuzz: setup
 nightly: setup-tests
 	@sh tools/nightly.sh
 
+wheels: setup
+	@$(PYTHON_RUN) tools/wheels.py $(PYTHONS)
+
 size: all
 	@sh tools/size.sh $(BUILD)
 
@@ -72,7 +76,7 @@ ifneq ($(filter command environment,$(word 1,$(origin PREFIX))),)
 	@meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX)) >/dev/null
 	@ninja -C $(BUILD) -j$(JOBS) --quiet >/dev/null
 endif
-	@meson install -C $(BUILD) --no-rebuild --quiet --tags runtime,devel
+	@meson install -C $(BUILD) --no-rebuild --quiet --tags runtime,command,devel
 	@echo "installed into $(DESTDIR)$$(meson introspect $(BUILD) --buildoptions | $(PYTHON_RUN) -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')"
 
 clean:

@@ -51,3 +51,10 @@ def test_make_install_goes_to_its_prefix(tmp_path: pathlib.Path, digits: pathlib
             text=True,
         )
         assert "tensor(" in out.stdout
+
+
+def test_a_wheel_brings_the_command(tmp_path: pathlib.Path) -> None:
+    """make wheels for one Python: what it builds is installed into an empty environment and tried there."""
+    make = ["make", "-C", str(TOP), "wheels", f"PYTHONS=--into {tmp_path} {sys.executable}"]
+    out = subprocess.run(make, check=True, capture_output=True, text=True)
+    assert "installed and tried" in out.stdout and [path.suffix for path in tmp_path.iterdir()] == [".whl"]
