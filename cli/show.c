@@ -3,6 +3,22 @@
 
 #include <string.h>
 
+/* Say before a text of the program which operators it cannot run: "# unknown operator: myns::f". */
+static void put_missing(cli *c, rush_module *m)
+{
+  char *ops;
+
+  if (rush_module_dump(m, RUSH_DUMP_OPS, NULL, &ops, NULL) != RUSH_OK)
+    return; /* the text itself says why */
+  for (const char *line = ops, *end; (end = strchr(line, '\n')); line = end + 1) {
+    const bool is_unknown = end - line > 8 && memcmp(end - 8, " unknown", 8) == 0;
+    const bool is_schema = end - line > 12 && memcmp(end - 12, " schema only", 12) == 0;
+    if (is_unknown || is_schema)
+      printf("# %s: %.*s\n", is_unknown ? "unknown operator" : "operator that cannot run here", (int)strcspn(line, " "), line);
+  }
+  rush_free_text(c->context, ops);
+}
+
 static int dump(cli *c, rush_module *m, rush_dump what, const char *method)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -15,6 +31,8 @@ static int dump(cli *c, rush_module *m, rush_dump what, const char *method)
     cli_json_text(stdout, text);
     printf("}\n");
   } else {
+    if (what == RUSH_DUMP_SUMMARY || what == RUSH_DUMP_CODE || what == RUSH_DUMP_GRAPH)
+      put_missing(c, m);
     fputs(text, stdout);
   }
   rush_free_text(c->context, text);

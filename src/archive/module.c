@@ -29,6 +29,7 @@ void module_release(module *m)
   value_release(m->object);
   program_release(m->program);
   table_free(&m->extra_files);
+  mapping_release(m->samples);
   call_lock_release(m->lock);
   mem_free(c, m, sizeof *m);
   context_release(c);
@@ -375,6 +376,43 @@ static rush_value load_npy(session *s, mapping *map)
   return tensor_at(s, map, h.data, h.data_bytes, (int)h.dtype, (int)h.n_dims, h.sizes, h.fortran_order, h.big_endian);
 }
 
+/* Does every record hold an array?  Then it is numpy's. */
+static bool npz_looks_like(const zip_archive *z)
+{
+  for (uint32_t i = 0; i < z->n_entries; i++) {
+    const str name = z->entries[i].name;
+    if (name.len < 5 || memcmp(name.p + name.len - 4, ".npy", 4) != 0)
+      return false;
+  }
+  return z->n_entries > 0;
+}
+
+static void release_mapping(void *owner) { mapping_release(owner); }
+
+/* A dict of the arrays, without ".npy". */
+static rush_value load_npz(session *s, const zip_archive *z)
+{
+  rush_dict *d;
+
+  session_check(s, dict_new(s->cx, type_simple(TYPE_STRING), type_simple(TYPE_TENSOR), &d));
+  rush_value v = value_heap_steal(RUSH_TAG_DICT, d);
+  session_defer_value(s, v);
+  for (uint32_t i = 0; i < z->n_entries; i++) {
+    const zip_entry *e = &z->entries[i];
+    mapping *owner = NULL, *record;
+    str bytes = zip_read(s, z, e, &owner);
+    rush_value key, t;
+    const char *place = session_printf(s, "%s: %.*s", z->map->name, (int)e->name.len, e->name.p);
+    session_check(s, mapping_wrap(s->cx, place, (void *)(uintptr_t)bytes.p, bytes.len, release_mapping, owner, &record));
+    mapping_retain(owner);
+    mapping_defer(s, record);
+    t = load_npy(s, record);
+    session_check(s, string_new(s->cx, e->name.p, e->name.len - 4, &key));
+    session_check(s, dict_set_steal(s->cx, d, key, value_retain(t)));
+  }
+  return v;
+}
+
 static rush_value load_safetensors(session *s, mapping *map)
 {
   input in = input_of_mapping(map);
@@ -405,6 +443,11 @@ static mapping *unchanging(session *s, mapping *map)
   return copy;
 }
 
+static rush_value load_zip(session *s, zip_archive *z, type_store *types)
+{
+  return npz_looks_like(z) ? load_npz(s, z) : torchscript_load_value(s, z, types);
+}
+
 static void load_value_body(session *s, void *arg)
 {
   load_job *job = arg;
@@ -417,13 +460,13 @@ static void load_value_body(session *s, void *arg)
   if (npy_looks_like(map->data, map->n_bytes))
     v = load_npy(s, map);
   else if (zip_looks_like(map->data, map->n_bytes))
-    v = torchscript_load_value(s, zip_open(s, map, job->from->check_full), types);
+    v = load_zip(s, zip_open(s, map, job->from->check_full), types);
   else if (saved_looks_like(map->data, map->n_bytes))
     v = saved_load(s, unchanging(s, map), types);
   else if (safetensors_looks_like(map->data, map->n_bytes))
     v = load_safetensors(s, map);
   else
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a torch.save, .npy or .safetensors file", map->name);
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a torch.save, .npy, .npz or .safetensors file", map->name);
   session_keep_value(s, v);
   job->value = v;
 }
@@ -771,6 +814,7 @@ rush_status module_copy(call_ctx *cx, module *m, module **out)
   copy->program = program_retain(m->program);
   copy->format = m->format;
   copy->exported = m->exported;
+  copy->samples = m->samples ? mapping_retain(m->samples) : NULL;
   share_lock(copy, NULL);
   *out = copy;
   return RUSH_OK;
