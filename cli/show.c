@@ -1,5 +1,6 @@
 /* rushlight show -- what is in an archive.  Runs nothing of it, but for --profile. */
 #include "page.h"
+#include "show_json.h"
 
 #include <string.h>
 
@@ -24,17 +25,13 @@ static int dump(cli *c, rush_module *m, rush_dump what, const char *method)
   rush_error err = RUSH_ERROR_INIT;
   char *text;
 
+  if (c->json)
+    return cli_show_json(c, m, what, method);
   if (rush_module_dump(m, what, method, &text, &err) != RUSH_OK)
     return cli_report(c, &err);
-  if (c->json) {
-    printf("{\"text\": ");
-    cli_json_text(stdout, text);
-    printf("}\n");
-  } else {
-    if (what == RUSH_DUMP_SUMMARY || what == RUSH_DUMP_CODE || what == RUSH_DUMP_GRAPH)
-      put_missing(c, m);
-    fputs(text, stdout);
-  }
+  if (what == RUSH_DUMP_SUMMARY || what == RUSH_DUMP_CODE || what == RUSH_DUMP_GRAPH)
+    put_missing(c, m);
+  fputs(text, stdout);
   rush_free_text(c->context, text);
   return EXIT_OK;
 }
@@ -184,13 +181,15 @@ static int show_page(cli *c, const char *path, bool is_profiled)
   call_args a = {0};
   int code;
 
+  if (c->json)
+    return cli_usage("show", "--html and --json are two forms: one of them");
   c->load.program = cli_option(c, "--program"); /* the view of that name does not go with --html */
   if (c->argc < 1 || (c->argc > 1 && !is_profiled))
     return cli_usage("show", "--html takes one model file; with --profile also the arguments of a call");
   if (!call_parse(c, "show", &a, &code))
     return code;
   a.method = method ? method : "forward";
-  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
+  if (!cli_load(c, c->argv[0], &m, &err)) {
     call_free(&a);
     return cli_report(c, &err);
   }
@@ -220,17 +219,24 @@ int cli_show(cli *c)
     return cli_usage("show", "--output and --profile go with --html");
   const char *method = cli_option(c, "--method");
   c->load.program = program_name(c);
-  for (size_t i = 0; i < sizeof views / sizeof *views; i++)
-    if (cli_flag(c, views[i].flag))
-      what = views[i].what;
+  const char *view = NULL;
+  for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+    if (!cli_flag(c, views[i].flag))
+      continue;
+    if (view)
+      return cli_usage("show", "%s and %s are two views: one at a time", view, views[i].flag);
+    view = views[i].flag;
+    what = views[i].what;
+  }
   bool is_check = cli_flag(c, "--check");
+  if (is_check && view)
+    return cli_usage("show", "%s and --check are two views: one at a time", view);
   const char *unknown = cli_unknown_option(c);
   if (unknown)
-    return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --schema, --dot, --digest, "
-                             "--signature, --optimized, --groups, --asm, --program, --check, --html, --method NAME", unknown);
+    return cli_bad_option("show", unknown);
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
-  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK)
+  if (!cli_load(c, c->argv[0], &m, &err))
     return cli_report(c, &err);
   int code = is_check                                     ? check(c, m)
              : what == RUSH_DUMP_SIGNATURE && c->json ? signature_json(c, m, method)

@@ -395,12 +395,30 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
   } else {
     put_op_name(out, name);
     text_putc(out, '(');
-    if (n->kind == IR_UNKNOWN_OP)
-      put_unknown_args(p, out, n);
-    else
-      put_args(p, out, n, sc);
+    put_args(p, out, n, sc);
     text_putc(out, ')');
   }
+}
+
+/* The type of its result stands in no schema: it is written where it is no Tensor. */
+static void put_unknown(printer *p, text_buf *out, const ir_node *n)
+{
+  const type *t = n->n_outputs == 1 ? n->outputs[0]->type : NULL;
+  const char *name = ir_node_kind_name(n);
+
+  if (name[0] == '^') {
+    put_operator(p, out, n, name, NULL);
+    return;
+  }
+  if (t && t->kind != TYPE_TENSOR) {
+    text_puts(out, "annotate(");
+    print_annotation(p, out, t);
+    text_puts(out, ", ");
+  }
+  put_op_name(out, name);
+  text_putc(out, '(');
+  put_unknown_args(p, out, n);
+  text_puts(out, t && t->kind != TYPE_TENSOR ? "))" : ")");
 }
 
 /* -- Containers and objects ---------------------------------------------------------------------------------- */
@@ -485,7 +503,7 @@ void print_expression(printer *p, text_buf *out, ir_node *n)
 #define IN(i) print_use(p, ir_node_input(n, i))
   switch ((int)n->kind) {
   case IR_OP: put_operator(p, out, n, n->op->schema->name, n->op->schema); break;
-  case IR_UNKNOWN_OP: put_operator(p, out, n, ir_node_kind_name(n), NULL); break;
+  case IR_UNKNOWN_OP: put_unknown(p, out, n); break;
   case IR_CONSTANT: print_literal(p, out, ir_constant_value(n), t); break;
   case IR_UNINITIALIZED:
     if (!type_has_some_value(t)) /* who reads the text could not make one */
