@@ -1,5 +1,6 @@
 /* rushlight show -- what is in an archive.  Runs nothing of it, but for --profile. */
 #include "page.h"
+#include "show_data.h"
 #include "show_json.h"
 
 #include <string.h>
@@ -199,6 +200,17 @@ static int show_page(cli *c, const char *path, bool is_profiled)
   return code;
 }
 
+/* The model cannot be opened: it may be a file of plain data, which is shown unless a view of programs was asked for. */
+static int fail_load(cli *c, rush_error *err, bool is_summary)
+{
+  int code;
+
+  if (!is_summary || err->status != RUSH_EFORMAT || strcmp(c->argv[0], "-") == 0 || !show_data(c, c->argv[0], &code))
+    return cli_report(c, err);
+  rush_error_clear(err);
+  return code;
+}
+
 int cli_show(cli *c)
 {
   static const struct { const char *flag; rush_dump what; } views[] = {
@@ -237,7 +249,7 @@ int cli_show(cli *c)
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
   if (!cli_load(c, c->argv[0], &m, &err))
-    return cli_report(c, &err);
+    return fail_load(c, &err, !view && !is_check);
   int code = is_check                                     ? check(c, m)
              : what == RUSH_DUMP_SIGNATURE && c->json ? signature_json(c, m, method)
                                                       : dump(c, m, what, method);

@@ -4,6 +4,7 @@
 #include "archive/saved.h"
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
+#include "formats/foreign.h"
 #include "formats/npy.h"
 #include "formats/safetensors.h"
 #include "ir/alias.h"
@@ -202,6 +203,32 @@ static void read_extra_files(session *s, const zip_archive *z, module *m)
   }
 }
 
+#define WEIGHTS_ONLY "weights without a program (`rushlight show` lists them): load them in Python into the model, and save that " \
+                     "with torch.jit.save or torch.export.save"
+
+/* What a file that is no zip archive is, in words; "": not known. */
+static const char *kind_of_file(const mapping *map)
+{
+  if (npy_looks_like(map->data, map->n_bytes))
+    return "numpy's .npy: an array, not a program";
+  if (saved_looks_like(map->data, map->n_bytes))
+    return "a torch.save file of PyTorch before 1.6, or of plain data: " WEIGHTS_ONLY;
+  const char *what = foreign_kind(map->data, map->n_bytes);
+  if (what)
+    return what;
+  return safetensors_looks_like(map->data, map->n_bytes) ? "a safetensors file: " WEIGHTS_ONLY : "";
+}
+
+_Noreturn static void refuse_foreign(session *s, const mapping *map)
+{
+  const char *what = kind_of_file(map);
+
+  session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
+                      "%s: PytorchStreamReader failed reading zip archive: failed finding central directory: expected a zip "
+                      "archive of torch.jit.save or torch.export.save; %s%s",
+                      map->name, *what ? "the file is " : "the file starts with other bytes", what);
+}
+
 static void load_body(session *s, void *arg)
 {
   load_job *job = arg;
@@ -214,10 +241,7 @@ static void load_body(session *s, void *arg)
     return;
   }
   if (!zip_looks_like(map->data, map->n_bytes))
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
-                        "%s: PytorchStreamReader failed reading zip archive: failed finding central directory: expected a zip "
-                        "archive of torch.jit.save or torch.export.save; the file starts with other bytes",
-                        map->name);
+    refuse_foreign(s, map);
   zip_archive *z = zip_open(s, map, job->from->check_full);
   if (job->from->check_full)
     zip_check(s, z);
@@ -234,8 +258,7 @@ static void load_body(session *s, void *arg)
   else if (zip_find(z, "data.pkl"))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
                         "%s: PytorchStreamReader failed locating file constants.pkl: file not found: a torch.save file of plain data "
-                        "holds no program: save it with torch.jit.save or "
-                        "torch.export.save",
+                        "holds no program, but " WEIGHTS_ONLY,
                         map->name);
   else
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
@@ -448,6 +471,14 @@ static rush_value load_zip(session *s, zip_archive *z, type_store *types)
   return npz_looks_like(z) ? load_npz(s, z) : torchscript_load_value(s, z, types);
 }
 
+_Noreturn static void refuse_value(session *s, const mapping *map)
+{
+  const char *what = foreign_kind(map->data, map->n_bytes);
+
+  session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a torch.save, .npy, .npz or .safetensors file%s%s", map->name,
+                      what ? "; the file is " : "", what ? what : "");
+}
+
 static void load_value_body(session *s, void *arg)
 {
   load_job *job = arg;
@@ -466,7 +497,7 @@ static void load_value_body(session *s, void *arg)
   else if (safetensors_looks_like(map->data, map->n_bytes))
     v = load_safetensors(s, map);
   else
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a torch.save, .npy, .npz or .safetensors file", map->name);
+    refuse_value(s, map);
   session_keep_value(s, v);
   job->value = v;
 }
