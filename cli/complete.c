@@ -96,11 +96,10 @@ static size_t write_example(const rush_signature *s, example *needs, example *co
   return n;
 }
 
-static int refuse(cli *c, const char *verb, const char *model, const char *method, const rush_signature *s)
+static int refuse(const char *verb, const char *model, const char *method, const rush_signature *s)
 {
   example needs = {.n = 0}, command = {.n = 0};
 
-  (void)c;
   write_example(s, &needs, &command);
   return cli_usage(verb, "%s needs arguments: %s\nFor example: rushlight %s %s%s%s%s", method, needs.text, verb, model, command.text,
                    strcmp(method, "forward") ? " --method " : "", strcmp(method, "forward") ? method : "");
@@ -141,7 +140,7 @@ bool call_complete(cli *c, const char *verb, const char *model, rush_module *m, 
   if (!a->samples.tag)
     rush_value_release(samples);
   if (!is_ready)
-    *code = refuse(c, verb, model, a->method, s);
+    *code = refuse(verb, model, a->method, s);
   else if (a->samples.tag)
     fprintf(stderr, "rushlight %s: no arguments: the sample inputs of %s are used\n", verb, model);
   rush_signature_release(s);
