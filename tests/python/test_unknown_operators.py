@@ -43,7 +43,10 @@ def net(tmp_path: pathlib.Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("view", ["--ops", "--code", "--graph", "--program", "--dot", "--schema", "--signature", "--html", None])
+VIEWS = ["--ops", "--code", "--graph", "--program", "--dot", "--schema", "--signature", "--html", None]
+
+
+@pytest.mark.parametrize("view", VIEWS)
 def test_every_view_shows_the_model(run, net: str, view: str | None) -> None:
     out = run("show", net, *([view] if view else [])).stdout
     if view not in ("--schema", "--signature"):
