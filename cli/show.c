@@ -15,6 +15,9 @@ static void put_missing(cli *c, rush_module *m)
   for (const char *line = ops, *end; (end = strchr(line, '\n')); line = end + 1) {
     const bool is_unknown = end - line > 8 && memcmp(end - 8, " unknown", 8) == 0;
     const bool is_schema = end - line > 12 && memcmp(end - 12, " schema only", 12) == 0;
+    const bool is_broken = end - line > 17 && memcmp(end - 17, " does not compile", 17) == 0;
+    if (is_broken)
+      printf("# function that does not compile: %.*s\n", (int)strcspn(line, " "), line);
     if (is_unknown || is_schema)
       printf("# %s: %.*s\n", is_unknown ? "unknown operator" : "operator that cannot run here", (int)strcspn(line, " "), line);
   }

@@ -765,7 +765,7 @@ typedef enum rush_dump {
                      * an archive would hold.  Exported programs as PyTorch prints their graph's code */
   RUSH_DUMP_GRAPH,  /* IR of one method; of all where there is neither a name nor a forward */
   RUSH_DUMP_BYTECODE,
-  RUSH_DUMP_OPS,    /* "name count runs|schema only|unknown" a line */
+  RUSH_DUMP_OPS,    /* "name count runs|schema only|unknown" a line; of functions, "does not compile" */
   RUSH_DUMP_SUMMARY,
   RUSH_DUMP_SCHEMA, /* a method's declaration, or those of all */
   RUSH_DUMP_DOT,    /* a method's graph in Graphviz's language */

@@ -88,6 +88,14 @@ def test_text_is_refused_at_once() -> None:
         rushlight._rushlight.compile("def f(x):\n    return torch.ops.unheard.pair(x)\n")
 
 
+def test_a_function_that_does_not_compile_hides_no_other(run, tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "half.py"
+    source.write_text("def good(x):\n    return x.relu()\ndef bad(x: int) -> str:\n    return x\n")
+    lines = run("show", str(source), "--ops").stdout.splitlines()
+    assert lines[0].endswith(" does not compile") and "bad" in lines[0]
+    assert any(line.startswith("aten::relu ") for line in lines)
+
+
 def test_as_data(run, net: str) -> None:
     ops = json.loads(run("show", net, "--ops", "--json").stdout)
     assert ops
