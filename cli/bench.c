@@ -111,7 +111,7 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
       free(samples);
       return cli_report(c, &err);
     }
-    progress_show(&bar, n, 0, "calls");
+    progress_show(&bar, (size_t)(1000 * (cli_seconds() - start)), (size_t)(1000 * budget), "ms of calls");
   }
   progress_end(&bar);
   const memory_use use = memory_since(c, &before, n);
@@ -228,11 +228,13 @@ int cli_bench(cli *c)
     return code;
   c->capture = true; /* what the program prints is not the answer */
   start = cli_seconds();
-  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
+  if (!cli_load(c, c->argv[0], &m, &err)) {
     call_free(&a);
     return cli_report(c, &err);
   }
-  code = against ? compare(c, m, against, &a, budget) : measure(c, m, &a, cli_seconds() - start, budget);
+  const double load = cli_seconds() - start;
+  if (call_complete(c, "bench", c->argv[0], m, &a, &code))
+    code = against ? compare(c, m, against, &a, budget) : measure(c, m, &a, load, budget);
   rush_module_release(m);
   call_free(&a);
   return code;

@@ -22,6 +22,8 @@ typedef struct cli {
   rush_load_options load;
   rush_call_options call;
   bool json;
+  bool read_stdin;  /* its bytes were asked for already: they come once */
+  int dtype;        /* --dtype: of factories that give floats; -1: theirs */
   uint64_t seed;
   int argc;    /* what is left after the common options: argv[0..argc) */
   char **argv;
@@ -83,6 +85,25 @@ double cli_seconds(void);
 
 /* help.c: of a verb, or (NULL, or no verb) of the command. */
 void cli_help(const char *verb);
+bool cli_is_verb(const char *word);
+/* The verb, or the option of a verb (NULL: of any), that `word` may stand for: static, or NULL. */
+const char *cli_near_verb(const char *word);
+const char *cli_near_option(const char *verb, const char *word);
+bool cli_has_option(const char *verb, const char *name);
+
+/* suggest.c: keep `candidate` if it is near `word`, and nearer than what was kept.  Start with zeros. */
+typedef struct suggestion {
+  const char *word; /* or NULL */
+  size_t distance;
+} suggestion;
+void cli_suggest_try(suggestion *s, const char *word, const char *candidate);
+
+/* Print that `option` is no option of the verb, was given twice, or lacks its value.  EXIT_USAGE. */
+int cli_bad_option(const char *verb, const char *option);
+/* A model from a path, or from standard input ("-").  New. */
+bool cli_load(cli *c, const char *path, rush_module **out, rush_error *err);
+/* All of standard input, of malloc; NULL with the error set. */
+char *cli_read_stdin(cli *c, size_t *n_bytes, rush_error *err);
 
 /* json.c: a string with its quotes; a value. */
 void cli_json_text(FILE *f, const char *text);

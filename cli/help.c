@@ -62,6 +62,46 @@ static bool has_word(const char *text, const char *word)
   return false;
 }
 
+bool cli_is_verb(const char *word)
+{
+  for (size_t i = 0; i < COUNT(verbs); i++)
+    if (strcmp(verbs[i].name, word) == 0)
+      return true;
+  return false;
+}
+
+const char *cli_near_verb(const char *word)
+{
+  suggestion s = {0};
+
+  for (size_t i = 0; i < COUNT(verbs); i++)
+    cli_suggest_try(&s, word, verbs[i].name);
+  return s.word;
+}
+
+static bool is_of_verb(const option_help *o, const char *verb)
+{
+  return !verb || has_word(o->verbs, "all") || has_word(o->verbs, verb);
+}
+
+const char *cli_near_option(const char *verb, const char *word)
+{
+  suggestion s = {0};
+
+  for (size_t i = 0; i < COUNT(options); i++)
+    if (is_of_verb(&options[i], verb))
+      cli_suggest_try(&s, word, options[i].name);
+  return s.word;
+}
+
+bool cli_has_option(const char *verb, const char *name)
+{
+  for (size_t i = 0; i < COUNT(options); i++)
+    if (is_of_verb(&options[i], verb) && strcmp(options[i].name, name) == 0)
+      return true;
+  return false;
+}
+
 static void print_options(const char *verb)
 {
   for (size_t i = 0; i < COUNT(options); i++) {
@@ -89,9 +129,10 @@ static void print_examples(const char *verb)
 static void verb_text(const verb_help *v)
 {
   printf("rushlight %s - %s\n\nusage: rushlight %s %s [options]\n", v->name, v->summary, v->name, v->arguments);
-  if (strcmp(v->name, "run") == 0 || strcmp(v->name, "bench") == 0)
-    printf("\nAn ARG is a literal ([1, 2.5], 'text', True), a factory (randn(1,3,224,224), full([2,2], 0.5)),\n"
-           "or a file (@x.npy, @x.safetensors, @x.pt); NAME=ARG passes it by name.\n");
+  if (strstr(v->arguments, "ARG"))
+    printf("\nMODEL is a .pt or .pt2 file, or - for standard input.  An ARG is a literal ([1, 2.5], 'text', True), a factory\n"
+           "(randn(1,3,224,224), ones(2,9,dtype=int64), full([2,2], 0.5)), or a file (@x.npy, @x.npz, @x.safetensors, @x.pt; @- is\n"
+           "standard input; @x.npz[name] one of several); NAME=ARG passes it by name.  Without ARGs the sample inputs of a .pt2 are used.\n");
   printf("\nOptions:\n");
   print_options(v->name);
   printf("\nOptions of every verb:\n");
@@ -111,6 +152,7 @@ void cli_help(const char *verb)
   printf("usage: rushlight VERB MODEL [ARG...] [options]\n\n");
   for (size_t i = 0; i < COUNT(verbs); i++)
     printf("  %-6s %-18s %s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary);
+  printf("  %-6s %-18s %s\n", "help", "VERB", "what VERB --help says; rushlight MODEL shows MODEL");
   printf("\nOptions of every verb (rushlight VERB --help shows the others):\n");
   print_options("all");
   printf("\nExamples:\n");

@@ -51,13 +51,15 @@ static void release_all(rush_value *v, size_t n)
   free(v);
 }
 
-/* Items up to `close`, which is taken.  *items is malloced. */
+/* Items up to `close`, which is taken, or up to NAME= of a factory.  *items is malloced. */
 static bool items(reader *r, char close, rush_value **out, size_t *n_out)
 {
   rush_value *v = NULL;
   size_t n = 0, cap = 0;
 
   while (!accept(r, close)) {
+    if (close == ')' && (skip(r), cli_name_of(r->p)) > 0)
+      break;
     if (n == cap) {
       cap = cap ? 2 * cap : 8;
       rush_value *grown = cap > MAX_ITEMS ? NULL : realloc(v, cap * sizeof *v);
@@ -91,6 +93,10 @@ static bool sequence(reader *r, char close, rush_value *out)
 
   if (!items(r, close, &v, &n))
     return false;
+  if (r->p[-1] != close) {
+    release_all(v, n);
+    return fail(r, "a value; names are for factories");
+  }
   if (close == ']')
     ok = rush_list_create(r->c->context, v, n, out, r->err) == RUSH_OK;
   else
@@ -188,38 +194,147 @@ static int dtype_named(const char *p, size_t n)
   return -1;
 }
 
-/* name(args): an operator; leading ints become the size list that factories take. */
+/* -- Factories ------------------------------------------------------------------------------------- */
+
+static const char *const factories[] = {"randn", "rand", "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "randint",
+                                        "randperm", "tensor", "logspace", "normal", "scalar_tensor", NULL};
+
+static bool is_float(rush_dtype d)
+{
+  return d == RUSH_FLOAT32 || d == RUSH_FLOAT64 || d == RUSH_FLOAT16 || d == RUSH_BFLOAT16;
+}
+
+typedef struct factory_args {
+  rush_value *at; /* of malloc */
+  size_t n;
+  char name[8][32];
+  rush_named_value named[8];
+  size_t n_named;
+} factory_args;
+
+static void free_factory_args(factory_args *a)
+{
+  for (size_t i = 0; i < a->n_named; i++)
+    rush_value_release(a->named[i].value);
+  release_all(a->at, a->n);
+}
+
+/* NAME=value up to the closing bracket. */
+static bool named_args(reader *r, factory_args *a)
+{
+  while (!accept(r, ')')) {
+    const size_t n = cli_name_of((skip(r), r->p));
+    if (n == 0 || n >= sizeof a->name[0] || a->n_named == 8)
+      return fail(r, "NAME=value, at most 8 of them");
+    snprintf(a->name[a->n_named], sizeof a->name[0], "%.*s", (int)n, r->p);
+    r->p += n + 1;
+    a->named[a->n_named].name = a->name[a->n_named];
+    if (!value(r, &a->named[a->n_named].value))
+      return false;
+    a->n_named++;
+    skip(r);
+    if (*r->p != ')' && !accept(r, ','))
+      return fail(r, "',' or a closing bracket");
+  }
+  return true;
+}
+
+/* A tuple of sizes is a list to operators. */
+static bool tuple_to_list(reader *r, rush_value *v)
+{
+  rush_value list, few[16];
+  const size_t n = rush_value_len(*v);
+
+  if (v->tag != RUSH_TAG_TUPLE || n > 16)
+    return true;
+  for (size_t i = 0; i < n; i++)
+    few[i] = rush_value_item(*v, i);
+  if (rush_list_create(r->c->context, few, n, &list, r->err) != RUSH_OK)
+    return false;
+  rush_value_release(*v);
+  *v = list;
+  return true;
+}
+
+/* The operator with the arguments as they are; where it does not take them so, all ints are a list of sizes. */
+static bool call_factory(reader *r, const char *op, const factory_args *a, rush_value *out)
+{
+  rush_context *c = r->c->context;
+  rush_value size;
+  size_t n = 0, k = a->n_named;
+  bool all_ints = true;
+
+  for (size_t i = 0; i < a->n; i++)
+    all_ints &= a->at[i].tag == RUSH_TAG_INT;
+  rush_status st = rush_op_call(c, op, a->at, a->n, a->named, k, out, 1, &n, r->err);
+  if (st == RUSH_OK || !all_ints || a->n == 0)
+    return st == RUSH_OK;
+  rush_error_clear(r->err);
+  if (rush_list_create(c, a->at, a->n, &size, r->err) != RUSH_OK)
+    return false;
+  st = rush_op_call(c, op, &size, 1, a->named, k, out, 1, &n, r->err);
+  rush_value_release(size);
+  return st == RUSH_OK;
+}
+
+static bool has_dtype(const factory_args *a)
+{
+  for (size_t i = 0; i < a->n_named; i++)
+    if (strcmp(a->named[i].name, "dtype") == 0)
+      return true;
+  return false;
+}
+
+/* What --dtype asks for. */
+static bool convert(reader *r, const factory_args *a, rush_value *v)
+{
+  rush_value args[] = {*v, rush_value_int(r->c->dtype)}, made;
+  size_t n;
+
+  if (r->c->dtype < 0 || has_dtype(a) || v->tag != RUSH_TAG_TENSOR || !is_float(rush_tensor_dtype(v->as.tensor)))
+    return true;
+  const rush_status st = rush_op_call(r->c->context, "aten::to.dtype", args, 2, NULL, 0, &made, 1, &n, r->err);
+  rush_value_release(*v);
+  *v = made;
+  return st == RUSH_OK;
+}
+
+static bool no_factory(reader *r, const char *name)
+{
+  suggestion s = {0};
+  char text[160];
+
+  for (size_t i = 0; factories[i]; i++)
+    cli_suggest_try(&s, name, factories[i]);
+  snprintf(text, sizeof text, "a factory such as randn(2,3), not '%.60s'%s%s%s", name, s.word ? ": did you mean '" : "",
+           s.word ? s.word : "", s.word ? "'?" : "");
+  return fail(r, text);
+}
+
+/* name(args, dtype=...): an operator. */
 static bool factory(reader *r, const char *name, size_t n_name, rush_value *out)
 {
-  rush_value *v, size;
+  factory_args a = {0};
   char full[80];
-  size_t n, n_results = 0;
 
   if (n_name > 60)
     return fail(r, "a shorter name");
   snprintf(full, sizeof full, "aten::%.*s", (int)n_name, name);
-  if (!items(r, ')', &v, &n))
-    return false;
-  bool all_ints = n > 0;
-  for (size_t i = 0; i < n; i++)
-    all_ints &= v[i].tag == RUSH_TAG_INT;
-  rush_status st;
-  if (all_ints && strcmp(full, "aten::arange") != 0 && strcmp(full, "aten::linspace") != 0) {
-    st = rush_list_create(r->c->context, v, n, &size, r->err);
-    if (st == RUSH_OK) {
-      st = rush_op_call(r->c->context, full, &size, 1, NULL, 0, out, 1, &n_results, r->err);
-      rush_value_release(size);
-    }
-  } else {
-    st = rush_op_call(r->c->context, full, v, n, NULL, 0, out, 1, &n_results, r->err);
+  if (!rush_op_exists(r->c->context, full)) {
+    r->p = name;
+    return no_factory(r, full + 6);
   }
-  release_all(v, n);
-  return st == RUSH_OK;
+  bool ok = items(r, ')', &a.at, &a.n) && (r->p[-1] == ')' || named_args(r, &a));
+  for (size_t i = 0; i < a.n && ok; i++)
+    ok = tuple_to_list(r, &a.at[i]);
+  ok = ok && call_factory(r, full, &a, out) && convert(r, &a, out);
+  free_factory_args(&a);
+  return ok;
 }
 
 static bool word(reader *r, rush_value *out)
 {
-  const char *name = r->p;
+  const char *name = r->p += strncmp(r->p, "torch.", 6) == 0 ? 6 : 0; /* torch.int64 */
   size_t n = 0;
 
   while (isalnum((unsigned char)name[n]) || name[n] == '_')
@@ -268,12 +383,84 @@ static bool value(reader *r, rush_value *out)
   return ok;
 }
 
+/* -- Files ------------------------------------------------------------------------------------------- */
+
+/* From a path, or from standard input ("-"). */
+static bool load_file(cli *c, const char *path, rush_value *out, rush_error *err)
+{
+  rush_load_options load = c->load;
+  size_t n;
+
+  if (strcmp(path, "-") != 0)
+    return rush_value_load_with(c->context, path, &c->load, out, err) == RUSH_OK;
+  char *bytes = cli_read_stdin(c, &n, err);
+  if (!bytes)
+    return false;
+  load.name = "<standard input>";
+  const rush_status st = rush_value_load_bytes(c->context, bytes, n, &load, out, err);
+  free(bytes);
+  return st == RUSH_OK;
+}
+
+/* The entry `name` of a dict, or item of a list, instead of *v. */
+static bool pick(const char *argument, const char *name, size_t n_name, rush_value *v)
+{
+  rush_value key = rush_value_none(), value = rush_value_none();
+  const size_t i = strtoull(name, NULL, 10);
+  bool found = false;
+
+  for (size_t k = 0; v->tag == RUSH_TAG_DICT && k < rush_value_len(*v) && !found; k++) {
+    size_t n;
+    rush_value_entry(*v, k, &key, &value);
+    found = key.tag == RUSH_TAG_STRING && strlen(rush_value_string(key, &n)) == n_name &&
+            memcmp(rush_value_string(key, NULL), name, n_name) == 0;
+  }
+  if (v->tag == RUSH_TAG_LIST || v->tag == RUSH_TAG_TUPLE) {
+    found = strspn(name, "0123456789") == n_name && n_name > 0 && i < rush_value_len(*v);
+    value = found ? rush_value_item(*v, i) : value;
+  }
+  if (!found)
+    fprintf(stderr, "rushlight: argument '@%.200s': expected a name or number of something in the file\n", argument);
+  value = found ? rush_value_retain(value) : rush_value_none();
+  rush_value_release(*v);
+  *v = value;
+  return found;
+}
+
+/* FILE or FILE[NAME].  A .npz with one array is that array. */
+static bool file(cli *c, const char *argument, rush_value *out, rush_error *err)
+{
+  const size_t len = strlen(argument);
+  const char *open = len > 2 && argument[len - 1] == ']' ? strrchr(argument, '[') : NULL;
+  char path[4096];
+
+  if (!open) {
+    if (!load_file(c, argument, out, err))
+      return false;
+    if (len > 4 && strcmp(argument + len - 4, ".npz") == 0 && rush_value_len(*out) == 1) {
+      rush_value key, value;
+      rush_value_entry(*out, 0, &key, &value);
+      value = rush_value_retain(value);
+      rush_value_release(*out);
+      *out = value;
+    }
+    return true;
+  }
+  snprintf(path, sizeof path, "%.*s", (int)(open - argument), argument);
+  if (!load_file(c, path, out, err))
+    return false;
+  if (pick(argument, open + 1, (size_t)(argument + len - 1 - (open + 1)), out))
+    return true;
+  err->status = RUSH_EARGUMENT;
+  return false;
+}
+
 bool cli_value(cli *c, const char *argument, rush_value *out, rush_error *err)
 {
   reader r = {.c = c, .start = argument, .p = argument, .err = err};
 
   if (argument[0] == '@')
-    return rush_value_load_with(c->context, argument + 1, &c->load, out, err) == RUSH_OK;
+    return file(c, argument + 1, out, err);
   if (!value(&r, out))
     return false;
   skip(&r);

@@ -38,6 +38,9 @@ int cli_exit(rush_status st)
 int cli_report(const cli *c, rush_error *err)
 {
   int code = cli_exit(err->status);
+
+  if (!err->message && err->status == RUSH_EARGUMENT) /* it was told where it happened */
+    return code;
   const char *message = err->message ? err->message : rush_status_name(err->status);
 
   if (c->json) {
@@ -111,9 +114,75 @@ const char *cli_option(cli *c, const char *name)
 const char *cli_unknown_option(cli *c)
 {
   for (int i = 0; i < c->argc; i++)
-    if (c->argv[i][0] == '-' && c->argv[i][1] == '-')
+    if (c->argv[i][0] == '-' && c->argv[i][1] && (c->argv[i][1] == '-' || !strchr("0123456789.in", c->argv[i][1])))
       return c->argv[i];
   return NULL;
+}
+
+int cli_bad_option(const char *verb, const char *option)
+{
+  char name[64];
+  const char *near;
+
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(option, "="), option);
+  if (cli_has_option(verb, name))
+    return cli_usage(verb, "the option '%s' was given twice, or its value is missing", name);
+  if (cli_has_option(NULL, name))
+    return cli_usage(verb, "'%s' is no option of this verb", name);
+  near = cli_near_option(verb, name);
+  return cli_usage(verb, near ? "there is no option '%s': did you mean '%s'?" : "there is no option '%s'", option, near);
+}
+
+/* -- Standard input ---------------------------------------------------------------------------------- */
+
+static char *fail_stdin(rush_error *err, const char *why)
+{
+  fprintf(stderr, "rushlight: standard input %s\n", why);
+  err->status = RUSH_EARGUMENT;
+  return NULL;
+}
+
+char *cli_read_stdin(cli *c, size_t *n_bytes, rush_error *err)
+{
+  size_t n = 0, cap = (size_t)1 << 16, got;
+  char *p = malloc(cap), *grown;
+
+  if (c->read_stdin) {
+    free(p);
+    return fail_stdin(err, "can be used once: it is given as '-' and '@-', or several times");
+  }
+  c->read_stdin = true;
+  while (p && (got = fread(p + n, 1, cap - n, stdin)) > 0) {
+    n += got;
+    if (n < cap)
+      continue;
+    grown = realloc(p, cap *= 2);
+    if (!grown)
+      free(p);
+    p = grown;
+  }
+  if (!p || ferror(stdin)) {
+    free(p);
+    return fail_stdin(err, p ? "could not be read" : "is too large for the memory");
+  }
+  *n_bytes = n;
+  return p;
+}
+
+bool cli_load(cli *c, const char *path, rush_module **out, rush_error *err)
+{
+  rush_load_options load = c->load;
+  size_t n;
+
+  if (strcmp(path, "-") != 0)
+    return rush_module_load(c->context, path, &c->load, out, err) == RUSH_OK;
+  char *bytes = cli_read_stdin(c, &n, err);
+  if (!bytes)
+    return false;
+  load.name = "<standard input>";
+  const rush_status st = rush_module_load_bytes(c->context, bytes, n, NULL, NULL, &load, out, err); /* copied */
+  free(bytes);
+  return st == RUSH_OK;
 }
 
 /* What programs print: to stdout, or kept for `verify`. */
@@ -204,6 +273,13 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
       return cli_usage(NULL, "--cpu takes native, portable, avx2 or avx512, not '%s'", value);
     o->cpu = (rush_cpu)found;
   }
+  if ((value = cli_option(c, "--dtype"))) {
+    for (int d = 0; d < 30 && c->dtype < 0; d++)
+      if (rush_dtype_name((rush_dtype)d) && strcmp(rush_dtype_name((rush_dtype)d), value) == 0)
+        c->dtype = d;
+    if (c->dtype < 0)
+      return cli_usage(NULL, "--dtype takes a name such as float16, bfloat16 or float64, not '%s'", value);
+  }
   if ((value = cli_option(c, "--executor"))) {
     if (strcmp(value, "simple") != 0 && strcmp(value, "specialising") != 0)
       return cli_usage(NULL, "--executor takes simple or specialising, not '%s'", value);
@@ -217,12 +293,33 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
   return 0;
 }
 
+static int no_verb(const char *word)
+{
+  const char *near = cli_near_verb(word);
+
+  if (near)
+    return cli_usage(NULL, "there is no verb '%s': did you mean '%s'?", word, near);
+  return cli_usage(NULL, "there is no verb '%s': run, verify, bench, profile, show, script", word);
+}
+
+/* True for what can only be a model's name: a word with a dot or slash that is no option. */
+static bool is_path(const char *word) { return *word != '-' && strpbrk(word, "./") != NULL; }
+
+/* rushlight help [VERB] */
+static int help_verb(const cli *c)
+{
+  if (c->argc > 1 && !cli_is_verb(c->argv[1]))
+    return no_verb(c->argv[1]);
+  cli_help(c->argc > 1 ? c->argv[1] : NULL);
+  return EXIT_OK;
+}
+
 /* Everything but the end: see main. */
 static int run_command(int argc, char **argv)
 {
   rush_context_options options = RUSH_CONTEXT_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
-  cli c = {.load = RUSH_LOAD_OPTIONS_INIT, .call = RUSH_CALL_OPTIONS_INIT, .argc = argc - 1, .argv = argv + 1};
+  cli c = {.load = RUSH_LOAD_OPTIONS_INIT, .call = RUSH_CALL_OPTIONS_INIT, .argc = argc - 1, .argv = argv + 1, .dtype = -1};
 
   options.stack_bytes = (size_t)64 << 20; /* all that the thread has */
   if (cli_flag(&c, "--version")) {
@@ -237,9 +334,15 @@ static int run_command(int argc, char **argv)
     cli_help(NULL);
     return EXIT_USAGE;
   }
+  if (strcmp(c.argv[0], "help") == 0)
+    return help_verb(&c);
   const char *verb = c.argv[0];
-  c.argv++;
-  c.argc--;
+  if (is_path(verb)) {
+    verb = "show"; /* rushlight model.pt */
+  } else {
+    c.argv++;
+    c.argc--;
+  }
   int code = common_options(&c, &options, strcmp(verb, "show") == 0);
   if (code)
     return code;
@@ -261,7 +364,7 @@ static int run_command(int argc, char **argv)
     free(c.output);
     return code;
   }
-  return cli_usage(NULL, "there is no verb '%s': run, verify, bench, profile, show, script", verb);
+  return no_verb(verb);
 }
 
 /* Output is buffered, so a full disk shows when the last of it is written: an answer that was not delivered is a failure. */

@@ -235,11 +235,12 @@ int cli_profile(cli *c)
     return cli_usage("profile", "takes a model file");
   if (!call_parse(c, "profile", &a, &code))
     return code;
-  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
+  if (!cli_load(c, c->argv[0], &m, &err)) {
     call_free(&a);
     return cli_report(c, &err);
   }
-  code = profile(c, m, &a, warmup, calls, trace);
+  if (call_complete(c, "profile", c->argv[0], m, &a, &code))
+    code = profile(c, m, &a, warmup, calls, trace);
   rush_module_release(m);
   call_free(&a);
   return code;

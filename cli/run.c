@@ -33,7 +33,7 @@ bool call_parse(cli *c, const char *verb, call_args *a, int *code)
   const char *method = cli_option(c, "--method");
   const char *unknown = cli_unknown_option(c);
   if (unknown) {
-    *code = cli_usage(verb, "there is no option '%s'", unknown);
+    *code = cli_bad_option(verb, unknown);
     return false;
   }
   bool is_named = !method && names_function(c);
@@ -68,6 +68,7 @@ void call_free(call_args *a)
     rush_value_release(a->args[i]);
   for (size_t i = 0; i < a->n_named; i++)
     rush_value_release(a->named[i].value);
+  rush_value_release(a->samples);
 }
 
 static int print_result(cli *c, rush_value result)
@@ -91,31 +92,53 @@ static int print_result(cli *c, rush_value result)
   return EXIT_OK;
 }
 
-int cli_run(cli *c)
+/* The result as a file, or in the terminal. */
+static int give_result(cli *c, const char *path, rush_value result)
+{
+  rush_error err = RUSH_ERROR_INIT;
+
+  if (!path)
+    return print_result(c, result);
+  return rush_value_save(c->context, path, result, &err) == RUSH_OK ? EXIT_OK : cli_report(c, &err);
+}
+
+static int call_model(cli *c, const char *model, const char *path, call_args *a)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_value result;
   rush_module *m;
-  call_args a;
-  int code = EXIT_OK;
+  int code;
 
-  if (c->argc < 1)
-    return cli_usage("run", "takes a model file");
-  if (!call_parse(c, "run", &a, &code))
-    return code;
-  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
-    call_free(&a);
+  if (!cli_load(c, model, &m, &err))
     return cli_report(c, &err);
-  }
-  if (is_text(c->argv[0]) && strcmp(a.method, "forward") == 0 && rush_module_n_methods(m) == 1)
-    a.method = rush_module_method_name(m, 0); /* the file's only function */
-  if (rush_module_call_named(m, a.method, a.args, a.n_args, a.named, a.n_named, &c->call, &result, &err) != RUSH_OK) {
-    code = cli_report(c, &err);
-  } else {
-    code = print_result(c, result);
-    rush_value_release(result);
+  if (is_text(model) && strcmp(a->method, "forward") == 0 && rush_module_n_methods(m) == 1)
+    a->method = rush_module_method_name(m, 0); /* the file's only function */
+  if (call_complete(c, "run", model, m, a, &code)) {
+    if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &result, &err) != RUSH_OK) {
+      code = cli_report(c, &err);
+    } else {
+      code = give_result(c, path, result);
+      rush_value_release(result);
+    }
   }
   rush_module_release(m);
+  return code;
+}
+
+int cli_run(cli *c)
+{
+  const char *path = cli_option(c, "--output");
+  call_args a;
+  int code;
+
+  path = path ? path : cli_option(c, "-o");
+  if (c->argc < 1)
+    return cli_usage("run", "takes a model file");
+  if (path && c->json)
+    return cli_usage("run", "--json writes the result to standard output, --output to a file: one of them");
+  if (!call_parse(c, "run", &a, &code))
+    return code;
+  code = call_model(c, c->argv[0], path, &a);
   call_free(&a);
   return code;
 }

@@ -33,7 +33,7 @@ int cli_script(cli *c)
   save.function = cli_option(c, "--method");
   const char *unknown = cli_unknown_option(c);
   if (unknown)
-    return cli_usage("script", "there is no option '%s': -o OUT.pt, --method NAME", unknown);
+    return cli_bad_option("script", unknown);
   if (c->argc != 1)
     return cli_usage("script", "takes one Python file");
   char *text = read_text(c->argv[0], &n);

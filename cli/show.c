@@ -1,22 +1,41 @@
 /* rushlight show -- what is in an archive.  Runs nothing of it, but for --profile. */
 #include "page.h"
+#include "show_data.h"
+#include "show_json.h"
 
 #include <string.h>
+
+/* Say before a text of the program which operators it cannot run: "# unknown operator: myns::f". */
+static void put_missing(cli *c, rush_module *m)
+{
+  char *ops;
+
+  if (rush_module_dump(m, RUSH_DUMP_OPS, NULL, &ops, NULL) != RUSH_OK)
+    return; /* the text itself says why */
+  for (const char *line = ops, *end; (end = strchr(line, '\n')); line = end + 1) {
+    const bool is_unknown = end - line > 8 && memcmp(end - 8, " unknown", 8) == 0;
+    const bool is_schema = end - line > 12 && memcmp(end - 12, " schema only", 12) == 0;
+    const bool is_broken = end - line > 17 && memcmp(end - 17, " does not compile", 17) == 0;
+    if (is_broken)
+      printf("# function that does not compile: %.*s\n", (int)strcspn(line, " "), line);
+    if (is_unknown || is_schema)
+      printf("# %s: %.*s\n", is_unknown ? "unknown operator" : "operator that cannot run here", (int)strcspn(line, " "), line);
+  }
+  rush_free_text(c->context, ops);
+}
 
 static int dump(cli *c, rush_module *m, rush_dump what, const char *method)
 {
   rush_error err = RUSH_ERROR_INIT;
   char *text;
 
+  if (c->json)
+    return cli_show_json(c, m, what, method);
   if (rush_module_dump(m, what, method, &text, &err) != RUSH_OK)
     return cli_report(c, &err);
-  if (c->json) {
-    printf("{\"text\": ");
-    cli_json_text(stdout, text);
-    printf("}\n");
-  } else {
-    fputs(text, stdout);
-  }
+  if (what == RUSH_DUMP_SUMMARY || what == RUSH_DUMP_CODE || what == RUSH_DUMP_GRAPH)
+    put_missing(c, m);
+  fputs(text, stdout);
   rush_free_text(c->context, text);
   return EXIT_OK;
 }
@@ -166,19 +185,32 @@ static int show_page(cli *c, const char *path, bool is_profiled)
   call_args a = {0};
   int code;
 
+  if (c->json)
+    return cli_usage("show", "--html and --json are two forms: one of them");
   c->load.program = cli_option(c, "--program"); /* the view of that name does not go with --html */
   if (c->argc < 1 || (c->argc > 1 && !is_profiled))
     return cli_usage("show", "--html takes one model file; with --profile also the arguments of a call");
   if (!call_parse(c, "show", &a, &code))
     return code;
   a.method = method ? method : "forward";
-  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK) {
+  if (!cli_load(c, c->argv[0], &m, &err)) {
     call_free(&a);
     return cli_report(c, &err);
   }
   code = cli_page(c, m, path, is_profiled ? &a : NULL, method);
   rush_module_release(m);
   call_free(&a);
+  return code;
+}
+
+/* The model cannot be opened: it may be a file of plain data, which is shown unless a view of programs was asked for. */
+static int fail_load(cli *c, rush_error *err, bool is_summary)
+{
+  int code;
+
+  if (!is_summary || err->status != RUSH_EFORMAT || strcmp(c->argv[0], "-") == 0 || !show_data(c, c->argv[0], &code))
+    return cli_report(c, err);
+  rush_error_clear(err);
   return code;
 }
 
@@ -202,18 +234,25 @@ int cli_show(cli *c)
     return cli_usage("show", "--output and --profile go with --html");
   const char *method = cli_option(c, "--method");
   c->load.program = program_name(c);
-  for (size_t i = 0; i < sizeof views / sizeof *views; i++)
-    if (cli_flag(c, views[i].flag))
-      what = views[i].what;
+  const char *view = NULL;
+  for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+    if (!cli_flag(c, views[i].flag))
+      continue;
+    if (view)
+      return cli_usage("show", "%s and %s are two views: one at a time", view, views[i].flag);
+    view = views[i].flag;
+    what = views[i].what;
+  }
   bool is_check = cli_flag(c, "--check");
+  if (is_check && view)
+    return cli_usage("show", "%s and --check are two views: one at a time", view);
   const char *unknown = cli_unknown_option(c);
   if (unknown)
-    return cli_usage("show", "there is no option '%s': --code, --graph, --bytecode, --ops, --schema, --dot, --digest, "
-                             "--signature, --optimized, --groups, --asm, --program, --check, --html, --method NAME", unknown);
+    return cli_bad_option("show", unknown);
   if (c->argc != 1)
     return cli_usage("show", "takes one model file");
-  if (rush_module_load(c->context, c->argv[0], &c->load, &m, &err) != RUSH_OK)
-    return cli_report(c, &err);
+  if (!cli_load(c, c->argv[0], &m, &err))
+    return fail_load(c, &err, !view && !is_check);
   int code = is_check                                     ? check(c, m)
              : what == RUSH_DUMP_SIGNATURE && c->json ? signature_json(c, m, method)
                                                       : dump(c, m, what, method);

@@ -364,7 +364,7 @@ int cli_verify(cli *c)
   if (stack && ((t.stack = strtoull(stack, &end, 10)) < STACK_MIN || *end))
     return cli_usage("verify", "--stack takes a number of bytes, at least %d, not '%s'", STACK_MIN, stack);
   if (unknown)
-    return cli_usage("verify", "there is no option '%s'", unknown);
+    return cli_bad_option("verify", unknown);
   if (c->argc < 1 || c->argc > 2)
     return cli_usage("verify", "takes a folder of cases, or MODEL and CALLS; got %d arguments", c->argc);
   progress_begin(&t.bar);

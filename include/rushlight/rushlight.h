@@ -322,6 +322,7 @@ typedef struct rush_compile_counters {
   uint64_t plans;       /* codes made for them: one for each kinds of arguments */
   uint64_t group_calls; /* calls of groups that ran as one */
   uint64_t interpreted; /* calls of groups, of any backend, that ran operator by operator, for whatever reason */
+  uint64_t functions;   /* methods, functions and bodies of operators that were compiled to run */
 } rush_compile_counters;
 RUSH_API void rush_compile_stats(rush_context *c, rush_compile_counters *out);
 
@@ -650,7 +651,10 @@ typedef struct rush_call_options {
    * A buffer has the result's dtype and sizes, and is contiguous or has the result's strides; it can be written to and does not
    * require grad.  RUSH_EARGUMENT (a ValueError that says what was expected): it is another one, shares memory with another buffer or with the
    * module's state, or output i is no tensor.  What the result is like is known at the end only: the call has then done what it does.
-   * After any failure the elements of buffers are undefined.  Calls that run at once need buffers of their own. */
+   * After any failure the elements of buffers are undefined.  Calls that run at once need buffers of their own.
+   *
+   * Output buffers are for methods of modules: rush_object_call, rush_op_call_with and rush_module_prepare refuse them
+   * (RUSH_EARGUMENT). */
   const rush_value *outputs;
   size_t n_outputs;     /* at most as many as there are outputs; the others are the library's */
   bool *outputs_copied; /* NULL, or room for n_outputs: set on success */
@@ -665,6 +669,27 @@ RUSH_API rush_status rush_module_call_named(rush_module *m, const char *method, 
                                             size_t n_args, const rush_named_value *named, size_t n_named,
                                             const rush_call_options *options, rush_value *result,
                                             rush_error *err) RUSH_CHECKED;
+/* Compile what the first call of a method (NULL: "forward") would, so that the call itself compiles nothing
+ * (rush_compile_counters: functions, groups and plans stay as they are).
+ *
+ * With arguments the method is run once, on copies: arguments and, if the method changes state, the module's whole state
+ * are copied, random numbers come from a generator of their own, and what the program prints or warns about is dropped.
+ * Nothing that a later call could see changes.  A tensor without data (rush_tensor_new_meta) as an argument stands for zeros of its
+ * sizes.  Calls that take another way through the program, or arguments of other dtypes, may still compile.  Options hold
+ * as for a call: give record_gradients if the call will record.  Operators and backends from outside really run.
+ *
+ * Without arguments (args and named NULL) a program of torch.export is run with its sample inputs (rush_module_samples).
+ * Where there are none, and for TorchScript methods that need arguments, nothing is run: every function that the method
+ * can be seen to call is compiled, and groups for float32 tensors.  Methods that are called through an interface are not
+ * among them.
+ *
+ * Fails as the call would. */
+RUSH_API rush_status rush_module_prepare(rush_module *m, const char *method, const rush_value *args, size_t n_args,
+                                         const rush_named_value *named, size_t n_named, const rush_call_options *options,
+                                         rush_error *err) RUSH_CHECKED;
+/* The arguments that an exported program was made with: a tuple of the positional ones (a tuple) and of those by name (a
+ * dict), new.  None if the archive has no sample inputs, as those of TorchScript. */
+RUSH_API rush_status rush_module_samples(rush_module *m, rush_value *out, rush_error *err) RUSH_CHECKED;
 
 /* -- Gradients ------------------------------------------------------------------------------------ */
 
@@ -740,7 +765,7 @@ typedef enum rush_dump {
                      * an archive would hold.  Exported programs as PyTorch prints their graph's code */
   RUSH_DUMP_GRAPH,  /* IR of one method; of all where there is neither a name nor a forward */
   RUSH_DUMP_BYTECODE,
-  RUSH_DUMP_OPS,    /* "name count runs|schema only|unknown" a line */
+  RUSH_DUMP_OPS,    /* "name count runs|schema only|unknown" a line; of functions, "does not compile" */
   RUSH_DUMP_SUMMARY,
   RUSH_DUMP_SCHEMA, /* a method's declaration, or those of all */
   RUSH_DUMP_DOT,    /* a method's graph in Graphviz's language */
@@ -854,12 +879,19 @@ RUSH_API rush_status rush_op_gradient_run(rush_context *c, const char *name, siz
                                           size_t n_values, const rush_value *inputs, size_t n_inputs, rush_value *results,
                                           rush_error *err) RUSH_CHECKED;
 
-/* A value from a file: torch.save archives of plain data, .npy, .safetensors (a dict).  New. */
+/* A value from a file: torch.save archives of plain data, .npy, .npz (a dict), .safetensors (a dict).  New. */
 RUSH_API rush_status rush_value_load(rush_context *c, const char *path, rush_value *out,
                                      rush_error *err) RUSH_CHECKED;
 /* The same with options (NULL: the usual ones); `meta` is for modules only: RUSH_EARGUMENT. */
 RUSH_API rush_status rush_value_load_with(rush_context *c, const char *path, const rush_load_options *options, rush_value *out,
                                           rush_error *err) RUSH_CHECKED;
+/* The same from memory, which is copied. */
+RUSH_API rush_status rush_value_load_bytes(rush_context *c, const void *data, size_t n_bytes, const rush_load_options *options,
+                                           rush_value *out, rush_error *err) RUSH_CHECKED;
+/* Write a value to a file, in the format that the path's end names: .npy (one tensor), .npz and .safetensors (tensors: a dict by its
+ * keys, a list or tuple by numbers), .pt or .pth (torch.save: tensors, numbers, texts, lists, tuples, dicts).  A file is complete or
+ * as it was before.  RUSH_EARGUMENT: another ending, or what the format cannot hold. */
+RUSH_API rush_status rush_value_save(rush_context *c, const char *path, rush_value v, rush_error *err) RUSH_CHECKED;
 
 #ifdef __cplusplus
 }

@@ -240,6 +240,10 @@ static bool records_in_training(const py_callee *c, const py_args *a)
 static rush_status run(const py_callee *c, const py_args *a, rush_call_options *options, rush_value *result, rush_error *err)
 {
   options->record_gradients = options->record_gradients || records_in_training(c, a);
+  if (c->prepares) {
+    *result = rush_value_none();
+    return rush_module_prepare(c->module, c->method, a->args, a->n_args, a->named, a->n_named, options, err);
+  }
   if (c->function)
     return rush_function_call(c->function, a->args, a->n_args, a->named, a->n_named, options, result, err);
   if (c->module)
@@ -294,7 +298,7 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
   if (status != RUSH_OK) {
     py_raise(st, &err);
   } else {
-    bool ok = !PyErr_Occurred() && (!options.record_gradients || py_connect(call, c->owner, &result, 1) == 0);
+    bool ok = !PyErr_Occurred() && (!options.record_gradients || c->prepares || py_connect(call, c->owner, &result, 1) == 0);
     out = ok ? py_from_value(call, result) : NULL;
     rush_value_release(result);
   }

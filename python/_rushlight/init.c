@@ -355,9 +355,9 @@ static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
 
   (void)unused;
   rush_compile_stats(((py_state *)PyModule_GetState(m))->context, &n);
-  return Py_BuildValue("{s:K,s:K,s:K,s:K}", "groups", (unsigned long long)n.groups, "plans", (unsigned long long)n.plans,
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K}", "groups", (unsigned long long)n.groups, "plans", (unsigned long long)n.plans,
                        "group_calls", (unsigned long long)n.group_calls, "interpreted",
-                       (unsigned long long)n.interpreted);
+                       (unsigned long long)n.interpreted, "functions", (unsigned long long)n.functions);
 }
 
 /* Operators and passes of a shared object, in the module's context. */

@@ -10,16 +10,23 @@
 
 static int module_refresh(py_module *m);
 
-/* `owner` is a module or a script object; buffers and copied: as of py_callee. */
+/* What a call does besides: as of py_callee. */
+typedef struct how_called {
+  PyObject *buffers;
+  bool *copied;
+  bool prepares;
+} how_called;
+
+/* `owner` is a module or a script object. */
 static PyObject *call_method(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
-                             PyObject *kwnames, PyObject *buffers, bool *copied)
+                             PyObject *kwnames, how_called how)
 {
   rush_module *module = PyObject_TypeCheck(owner, st->module_type) ? ((py_module *)owner)->module : NULL;
   py_call call = {.state = st, .strict_text = true};
   PyObject *out = NULL;
   py_args a;
 
-  if (st->call_hook && py_hooked_call(st, owner, name, args, n_args, kwnames, &out))
+  if (!how.prepares && st->call_hook && py_hooked_call(st, owner, name, args, n_args, kwnames, &out))
     return out;
   if (module && module_refresh((py_module *)owner) < 0)
     return NULL;
@@ -38,9 +45,10 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
                             .context = st->context,
                             .object = module ? rush_value_none() : ((py_object *)owner)->value,
                             .method = name,
-                            .buffers = buffers,
-                            .copied = copied,
-                            .is_random = !module || rush_module_is_random(module)};
+                            .buffers = how.buffers,
+                            .copied = how.copied,
+                            .prepares = how.prepares,
+                            .is_random = !how.prepares && (!module || rush_module_is_random(module))};
   return py_run_steal(&call, &a, &callee);
 }
 
@@ -58,7 +66,7 @@ static PyObject *method_vectorcall(PyObject *self, PyObject *const *args, size_t
 {
   py_method *m = (py_method *)self;
 
-  return call_method(m->state, m->owner, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, NULL, NULL);
+  return call_method(m->state, m->owner, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, (how_called){0});
 }
 
 /* The values of a call with tuple and dict in a row, and the dict's keys: borrowed, and new. */
@@ -99,7 +107,7 @@ static PyObject *method_call_into(PyObject *self, PyObject *all)
     return PyErr_Occurred() ? NULL : PyErr_NoMemory();
   }
   PyObject *result = call_method(m->state, m->owner, m->name, row, (size_t)PyTuple_GET_SIZE(args),
-                                 PyTuple_GET_SIZE(kwnames) ? kwnames : NULL, buffers, copied);
+                                 PyTuple_GET_SIZE(kwnames) ? kwnames : NULL, (how_called){.buffers = buffers, .copied = copied});
   list = result ? PyList_New(n) : NULL;
   for (Py_ssize_t i = 0; list && i < n; i++)
     PyList_SET_ITEM(list, i, PyBool_FromLong(copied[i]));
@@ -129,6 +137,49 @@ static py_module *method_module(py_method *m)
   PyErr_SetString(PyExc_AttributeError, "known for methods of the loaded module itself only");
   return NULL;
 }
+static PyObject *no_program(void)
+{
+  PyErr_SetString(PyExc_AttributeError, "the module is no program (yet)");
+  return NULL;
+}
+/* Without arguments: for the program's sample inputs, or what the method's code names. */
+static PyObject *prepare_unasked(py_method *m, py_module *module)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  rush_status st;
+
+  if (module_refresh(module) < 0)
+    return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  st = rush_module_prepare(module->module, m->name, NULL, 0, NULL, 0, NULL, &err);
+  Py_END_ALLOW_THREADS
+  return py_done(m->state, st, &err);
+}
+/* prepare(*args, **kwargs): compile what such a call would. */
+static PyObject *method_prepare(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+  py_method *m = (py_method *)self;
+  py_module *module = method_module(m);
+  PyObject *kwnames, *none = NULL, *out;
+
+  if (!module)
+    return NULL;
+  if (!module->module)
+    return no_program();
+  if (PyTuple_GET_SIZE(args) == 0 && (!kwargs || PyDict_Size(kwargs) == 0))
+    return prepare_unasked(m, module);
+  if (!kwargs && !(kwargs = none = PyDict_New()))
+    return NULL;
+  PyObject **row = row_of(args, kwargs, &kwnames);
+  Py_XDECREF(none);
+  if (!row)
+    return NULL;
+  out = call_method(m->state, m->owner, m->name, row, (size_t)PyTuple_GET_SIZE(args), PyTuple_GET_SIZE(kwnames) ? kwnames : NULL,
+                    (how_called){.prepares = true});
+  Py_DECREF(kwnames);
+  PyMem_Free(row);
+  return out;
+}
 static PyObject *method_schema(PyObject *self, void *unused)
 {
   py_method *m = (py_method *)self;
@@ -146,11 +197,6 @@ static PyObject *method_schema(PyObject *self, void *unused)
   Py_XDECREF(functions);
   Py_XDECREF(made);
   return schema;
-}
-static PyObject *no_program(void)
-{
-  PyErr_SetString(PyExc_AttributeError, "the module is no program (yet)");
-  return NULL;
 }
 static PyObject *dump(py_module *self, rush_dump what, const char *method)
 {
@@ -213,6 +259,8 @@ static PyObject *method_doc(PyObject *self, void *unused)
 }
 static PyMethodDef method_methods[] = {
     {"_call_into", method_call_into, METH_VARARGS, "a call whose results go to buffers"},
+    {"prepare", (PyCFunction)(void (*)(void))method_prepare, METH_VARARGS | METH_KEYWORDS,
+     "prepare(*args, **kwargs): compile what such a call would, changing nothing; without arguments: what can be told"},
     {"graph_for", (PyCFunction)(void (*)(void))method_graph_for, METH_VARARGS | METH_KEYWORDS, "the graph that a call with these runs"},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef method_getset[] = {{"code", method_code, NULL, "the method's source", NULL},

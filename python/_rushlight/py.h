@@ -185,6 +185,7 @@ typedef struct py_callee { /* a function, or a method of a module or of an objec
   bool is_random; /* may draw numbers: with torch's generator */
   PyObject *buffers; /* a tuple: for outputs, None where there is none; or NULL */
   bool *copied;      /* of which a copy was made */
+  bool prepares;     /* the module's method is prepared for such a call (rush_module_prepare); the result is None */
 } py_callee;
 /* Run it without the GIL; its result for Python, or NULL with an exception.  Ends the call and frees the arguments. */
 PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *callee);

@@ -257,7 +257,7 @@ void rush_compile_stats(rush_context *c, rush_compile_counters *out)
 {
   c = context_or_default(c);
   compile_counters n = c ? compile_get_counters(c) : (compile_counters){0};
-  rush_compile_counters all = {sizeof all, n.groups, n.plans, n.calls, n.interpreted};
+  rush_compile_counters all = {sizeof all, n.groups, n.plans, n.calls, n.interpreted, c ? context_n_functions(c) : 0};
 
   api_fill(out, &all, sizeof all);
 }

@@ -227,23 +227,36 @@ static rush_status call_with_options(call_ctx *cx, const call_job *j, const name
   return st;
 }
 
-static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)
+/* The named arguments as *out, in `few` if they fit; free_named in the end. */
+static rush_status read_named(call_ctx *cx, const call_job *j, named_arg *few, size_t n_few, named_arg **out)
 {
-  named_arg few[16];
-  rush_value made;
-
   if (j->n_args > UINT32_MAX || j->n_named > 1000000)
     return error_set(cx->err, RUSH_EARGUMENT, "%zu arguments are too many", j->n_args + j->n_named);
-  named_arg *kwargs = j->n_named <= COUNT_OF(few) ? few : mem_alloc(cx->ctx, j->n_named * sizeof(*kwargs));
+  named_arg *kwargs = j->n_named <= n_few ? few : mem_alloc(cx->ctx, j->n_named * sizeof(*kwargs));
   if (!kwargs)
     return call_nomem(cx);
   for (size_t i = 0; i < j->n_named; i++)
     kwargs[i] = (named_arg){str_of(j->named[i].name), j->named[i].value};
+  *out = kwargs;
+  return RUSH_OK;
+}
+
+static void free_named(call_ctx *cx, const call_job *j, const named_arg *few, named_arg *kwargs)
+{
+  if (kwargs != few)
+    mem_free(cx->ctx, kwargs, j->n_named * sizeof(*kwargs));
+}
+
+static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)
+{
+  named_arg few[16], *kwargs;
+  rush_value made;
+
+  TRY(read_named(cx, j, few, COUNT_OF(few), &kwargs));
   rush_status st = o ? call_with_options(cx, j, kwargs, o, &made) : call_by_name(cx, j, kwargs, &made);
   if (st == RUSH_OK)
     api_give(st, made, result);
-  if (kwargs != few)
-    mem_free(cx->ctx, kwargs, j->n_named * sizeof(*kwargs));
+  free_named(cx, j, few, kwargs);
   return st;
 }
 
@@ -256,6 +269,44 @@ rush_status rush_module_call_named(rush_module *m, const char *method, const rus
 
   TRY(api_begin(&cx, m->ctx, err));
   return call(&cx, &j, o, result);
+}
+
+static rush_status prepare(call_ctx *cx, const call_job *j, const named_arg *kwargs, const rush_call_options *options)
+{
+  rush_call_options own = RUSH_CALL_OPTIONS_INIT;
+  call_recorder recorder;
+
+  if (options)
+    TRY(API_READ(cx->err, rush_call_options, options, &own));
+  own.gradient_host = NULL; /* gradients of copies are nobody's */
+  TRY(api_outputs_begin(cx, &own, NULL));
+  TRY(api_call_options(cx, &own, &recorder, true, j->args, j->n_args));
+  return module_prepare(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named);
+}
+
+rush_status rush_module_prepare(rush_module *m, const char *method, const rush_value *args, size_t n_args,
+                                const rush_named_value *named, size_t n_named, const rush_call_options *o, rush_error *err)
+{
+  call_job j = {m, m->object, method ? method : "forward", args, n_args, named, n_named};
+  named_arg few[16], *kwargs = NULL;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  TRY(read_named(&cx, &j, few, COUNT_OF(few), &kwargs));
+  const rush_status st = prepare(&cx, &j, named ? kwargs : NULL, o);
+  free_named(&cx, &j, few, kwargs);
+  return st;
+}
+
+rush_status rush_module_samples(rush_module *m, rush_value *out, rush_error *err)
+{
+  rush_value v;
+  call_ctx cx;
+
+  TRY(api_begin(&cx, m->ctx, err));
+  TRY(module_samples(&cx, m, &v));
+  api_give(RUSH_OK, v, out);
+  return RUSH_OK;
 }
 
 bool rush_object_has_method(rush_value object, const char *method)
@@ -410,6 +461,13 @@ rush_status rush_value_load(rush_context *c, const char *path, rush_value *out, 
   return rush_value_load_with(c, path, NULL, out, err);
 }
 
+static rush_status load_value(call_ctx *cx, const archive_source *from, rush_value *out)
+{
+  if (from->meta)
+    return error_set(cx->err, RUSH_EARGUMENT, "rush_load_options.meta is for modules: values are loaded with their data");
+  return value_load(cx, from, out);
+}
+
 rush_status rush_value_load_with(rush_context *c, const char *path, const rush_load_options *options, rush_value *out,
                                  rush_error *err)
 {
@@ -418,7 +476,24 @@ rush_status rush_value_load_with(rush_context *c, const char *path, const rush_l
 
   TRY(api_begin(&cx, c, err));
   TRY(read_options(&from, options, err));
-  if (from.meta)
-    return error_set(err, RUSH_EARGUMENT, "rush_load_options.meta is for modules: values are loaded with their data");
-  return value_load(&cx, &from, out);
+  return load_value(&cx, &from, out);
+}
+
+rush_status rush_value_load_bytes(rush_context *c, const void *data, size_t n_bytes, const rush_load_options *options, rush_value *out,
+                                  rush_error *err)
+{
+  archive_source from = {.data = data, .n_bytes = n_bytes};
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  TRY(read_options(&from, options, err));
+  return load_value(&cx, &from, out);
+}
+
+rush_status rush_value_save(rush_context *c, const char *path, rush_value v, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  return value_save(&cx, path, v);
 }

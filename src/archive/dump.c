@@ -11,6 +11,7 @@ typedef struct op_use {
   uint32_t n;
   const op *op; /* NULL: unknown or a prim kind */
   bool unknown;
+  bool broken; /* no operator, but a function that does not compile */
 } op_use;
 
 typedef struct reach {
@@ -18,6 +19,7 @@ typedef struct reach {
   table functions; /* qualified name -> function, each visited once */
   table uses;      /* operator -> op_use */
   bool is_random;
+  bool goes_on; /* past functions that do not compile */
 } reach;
 
 static void visit_function(reach *r, function *f);
@@ -32,7 +34,7 @@ static void count_use(reach *r, const ir_node *n)
   op_use *u = table_get(&r->uses, str_of(name));
   if (!u) {
     u = session_new(r->s, op_use);
-    *u = (op_use){name, 0, n->kind == IR_OP ? n->op : NULL, n->kind == IR_UNKNOWN_OP};
+    *u = (op_use){name, 0, n->kind == IR_OP ? n->op : NULL, n->kind == IR_UNKNOWN_OP, false};
     if (!table_put(&r->uses, str_of(name), u))
       session_check(r->s, call_nomem(r->s->cx));
   }
@@ -55,6 +57,31 @@ static void visit_block(reach *r, const ir_block *b)
   session_leave(r->s);
 }
 
+static void ensure_body(session *s, void *f) { function_ensure(s, f); }
+
+/* False: the function's text is wrong, which is noted.  A limit that is met leaves. */
+static bool compiles(reach *r, function *f)
+{
+  rush_error err = RUSH_ERROR_INIT, *outer = r->s->cx->err;
+
+  r->s->cx->err = &err;
+  const rush_status st = session_run(r->s->cx, ensure_body, f);
+  r->s->cx->err = outer;
+  if (st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM) {
+    if (outer)
+      error_move(outer, &err);
+    session_check(r->s, st);
+  }
+  rush_error_clear(&err);
+  if (st == RUSH_OK)
+    return true;
+  op_use *u = session_new(r->s, op_use);
+  *u = (op_use){.name = f->qualified, .n = 1, .broken = true};
+  if (!table_put(&r->uses, str_of(f->qualified), u))
+    session_check(r->s, call_nomem(r->s->cx));
+  return false;
+}
+
 static void visit_function(reach *r, function *f)
 {
   str key = str_of(f->qualified);
@@ -63,6 +90,8 @@ static void visit_function(reach *r, function *f)
     return;
   if (!table_put(&r->functions, key, f))
     session_check(r->s, call_nomem(r->s->cx));
+  if (r->goes_on && !compiles(r, f))
+    return;
   function_ensure(r->s, f);
   if (f->graph)
     visit_block(r, f->graph->block);
@@ -70,12 +99,13 @@ static void visit_function(reach *r, function *f)
 
 static void free_table(void *t) { table_free(t); }
 
-static reach *reach_all(session *s, module *m)
+static reach *reach_all(session *s, module *m, bool goes_on)
 {
   const class_info *cls = m->object.as.object->type->cls;
   reach *r = session_new(s, reach);
 
   r->s = s;
+  r->goes_on = goes_on;
   table_init(&r->functions, s->cx->ctx);
   session_defer(s, free_table, &r->functions);
   table_init(&r->uses, s->cx->ctx);
@@ -97,7 +127,7 @@ static void random_body(session *s, void *arg)
 {
   dump_job *job = arg;
 
-  job->is_random = reach_all(s, job->m)->is_random;
+  job->is_random = reach_all(s, job->m, false)->is_random;
 }
 
 bool module_is_random(call_ctx *cx, module *m)
@@ -118,13 +148,13 @@ bool module_is_random(call_ctx *cx, module *m)
 
 static void dump_ops(session *s, module *m, text_buf *out)
 {
-  static const char *const states[] = {"unknown", "schema only", "runs"};
-  reach *r = reach_all(s, m);
+  static const char *const states[] = {"does not compile", "unknown", "schema only", "runs"};
+  reach *r = reach_all(s, m, true);
 
-  for (int state = 0; state < 3; state++) /* what is missing first */
+  for (int state = 0; state < 4; state++) /* what is missing first */
     for (uint32_t i = 0; i < r->uses.n; i++) {
       const op_use *u = r->uses.entries[i].value;
-      int is = !u ? -1 : u->unknown ? 0 : u->op && !code_runs_op(u->op) ? 1 : 2;
+      int is = !u ? -1 : u->broken ? 0 : u->unknown ? 1 : u->op && !code_runs_op(u->op) ? 2 : 3;
       if (is == state)
         text_printf(out, "%-50s %6u %s\n", u->name, u->n, states[state]);
     }

@@ -4,6 +4,8 @@
  * (data/aotinductor/NAME/), or both.  torch.export.save writes one program, "model"; torch.export.load opens that one.
  * A single program of another name is opened as well.  Of several the caller chooses: guessing could run the wrong one. */
 #include "archive/exported_program.h"
+#include "archive/torchscript.h"
+#include "archive/unpickle.h"
 
 #define MODELS "models/"
 #define COMPILED "data/aotinductor/"
@@ -132,4 +134,67 @@ str exported_choose(session *s, const zip_archive *z, const char *program)
                         "rush_load_options.program)",
                         z->map->name, p.n_programs, list_programs(s, z));
   return p.first;
+}
+
+/* -- Sample inputs --------------------------------------------------------------------------------------- */
+
+static void release_owner(void *owner) { mapping_release(owner); }
+
+mapping *exported_samples(session *s, const zip_archive *z, str program)
+{
+  const zip_entry *e = zip_find(z, session_printf(s, "data/sample_inputs/%.*s.pt", (int)program.len, program.p));
+  mapping *owner = NULL, *made;
+
+  if (!e)
+    return NULL;
+  str bytes = zip_read(s, z, e, &owner);
+  const char *name = session_printf(s, "%s: %.*s", z->map->name, (int)e->path.len, e->path.p);
+  session_check(s, mapping_wrap(s->cx, name, (void *)(uintptr_t)bytes.p, bytes.len, release_owner, owner, &made));
+  mapping_retain(owner);
+  return made;
+}
+
+typedef struct samples_job {
+  const module *m;
+  rush_value value;
+} samples_job;
+
+/* A tuple of a tuple and a dict whose keys are texts. */
+static bool is_samples(rush_value v)
+{
+  const rush_tuple *t = v.tag == RUSH_TAG_TUPLE ? v.as.tuple : NULL;
+  size_t pos = 0;
+
+  if (!t || t->n != 2 || t->items[0].tag != RUSH_TAG_TUPLE || t->items[1].tag != RUSH_TAG_DICT)
+    return false;
+  for (const dict_entry *e; (e = dict_next(t->items[1].as.dict, &pos));)
+    if (e->key.tag != RUSH_TAG_STRING)
+      return false;
+  return true;
+}
+
+/* From a copy: tensors want aligned memory, and the record may be anywhere in its file. */
+static void read_samples(session *s, void *arg)
+{
+  samples_job *job = arg;
+  const mapping *from = job->m->samples;
+  mapping *map;
+
+  session_check(s, mapping_copy(s->cx, from->name, from->data, from->n_bytes, &map));
+  mapping_defer(s, map);
+  rush_value v = torchscript_load_value(s, zip_open(s, map, false), &job->m->program->types);
+  if (!is_samples(v))
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a tuple of arguments and a dict of named ones", from->name);
+  session_keep_value(s, v);
+  job->value = v;
+}
+
+rush_status module_samples(call_ctx *cx, module *m, rush_value *out)
+{
+  samples_job job = {.m = m};
+
+  if (m->samples)
+    TRY(session_run(cx, read_samples, &job));
+  *out = job.value;
+  return RUSH_OK;
 }

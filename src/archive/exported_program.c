@@ -836,4 +836,5 @@ void exported_program_load(session *s, zip_archive *z, str program, module *m)
   m->format = RUSH_FORMAT_EXPORT;
   m->exported = r->e;
   m->object = value_retain(value_heap_steal(RUSH_TAG_OBJECT, o));
+  m->samples = exported_samples(s, z, program);
 }

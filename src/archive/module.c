@@ -4,6 +4,7 @@
 #include "archive/saved.h"
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
+#include "formats/foreign.h"
 #include "formats/npy.h"
 #include "formats/safetensors.h"
 #include "ir/alias.h"
@@ -29,6 +30,7 @@ void module_release(module *m)
   value_release(m->object);
   program_release(m->program);
   table_free(&m->extra_files);
+  mapping_release(m->samples);
   call_lock_release(m->lock);
   mem_free(c, m, sizeof *m);
   context_release(c);
@@ -201,6 +203,32 @@ static void read_extra_files(session *s, const zip_archive *z, module *m)
   }
 }
 
+#define WEIGHTS_ONLY "weights without a program (`rushlight show` lists them): load them in Python into the model, and save that " \
+                     "with torch.jit.save or torch.export.save"
+
+/* What a file that is no zip archive is, in words; "": not known. */
+static const char *kind_of_file(const mapping *map)
+{
+  if (npy_looks_like(map->data, map->n_bytes))
+    return "numpy's .npy: an array, not a program";
+  if (saved_looks_like(map->data, map->n_bytes))
+    return "a torch.save file of PyTorch before 1.6, or of plain data: " WEIGHTS_ONLY;
+  const char *what = foreign_kind(map->data, map->n_bytes);
+  if (what)
+    return what;
+  return safetensors_looks_like(map->data, map->n_bytes) ? "a safetensors file: " WEIGHTS_ONLY : "";
+}
+
+_Noreturn static void refuse_foreign(session *s, const mapping *map)
+{
+  const char *what = kind_of_file(map);
+
+  session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
+                      "%s: PytorchStreamReader failed reading zip archive: failed finding central directory: expected a zip "
+                      "archive of torch.jit.save or torch.export.save; %s%s",
+                      map->name, *what ? "the file is " : "the file starts with other bytes", what);
+}
+
 static void load_body(session *s, void *arg)
 {
   load_job *job = arg;
@@ -213,10 +241,7 @@ static void load_body(session *s, void *arg)
     return;
   }
   if (!zip_looks_like(map->data, map->n_bytes))
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
-                        "%s: PytorchStreamReader failed reading zip archive: failed finding central directory: expected a zip "
-                        "archive of torch.jit.save or torch.export.save; the file starts with other bytes",
-                        map->name);
+    refuse_foreign(s, map);
   zip_archive *z = zip_open(s, map, job->from->check_full);
   if (job->from->check_full)
     zip_check(s, z);
@@ -233,8 +258,7 @@ static void load_body(session *s, void *arg)
   else if (zip_find(z, "data.pkl"))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
                         "%s: PytorchStreamReader failed locating file constants.pkl: file not found: a torch.save file of plain data "
-                        "holds no program: save it with torch.jit.save or "
-                        "torch.export.save",
+                        "holds no program, but " WEIGHTS_ONLY,
                         map->name);
   else
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
@@ -375,6 +399,43 @@ static rush_value load_npy(session *s, mapping *map)
   return tensor_at(s, map, h.data, h.data_bytes, (int)h.dtype, (int)h.n_dims, h.sizes, h.fortran_order, h.big_endian);
 }
 
+/* Does every record hold an array?  Then it is numpy's. */
+static bool npz_looks_like(const zip_archive *z)
+{
+  for (uint32_t i = 0; i < z->n_entries; i++) {
+    const str name = z->entries[i].name;
+    if (name.len < 5 || memcmp(name.p + name.len - 4, ".npy", 4) != 0)
+      return false;
+  }
+  return z->n_entries > 0;
+}
+
+static void release_mapping(void *owner) { mapping_release(owner); }
+
+/* A dict of the arrays, without ".npy". */
+static rush_value load_npz(session *s, const zip_archive *z)
+{
+  rush_dict *d;
+
+  session_check(s, dict_new(s->cx, type_simple(TYPE_STRING), type_simple(TYPE_TENSOR), &d));
+  rush_value v = value_heap_steal(RUSH_TAG_DICT, d);
+  session_defer_value(s, v);
+  for (uint32_t i = 0; i < z->n_entries; i++) {
+    const zip_entry *e = &z->entries[i];
+    mapping *owner = NULL, *record;
+    str bytes = zip_read(s, z, e, &owner);
+    rush_value key, t;
+    const char *place = session_printf(s, "%s: %.*s", z->map->name, (int)e->name.len, e->name.p);
+    session_check(s, mapping_wrap(s->cx, place, (void *)(uintptr_t)bytes.p, bytes.len, release_mapping, owner, &record));
+    mapping_retain(owner);
+    mapping_defer(s, record);
+    t = load_npy(s, record);
+    session_check(s, string_new(s->cx, e->name.p, e->name.len - 4, &key));
+    session_check(s, dict_set_steal(s->cx, d, key, value_retain(t)));
+  }
+  return v;
+}
+
 static rush_value load_safetensors(session *s, mapping *map)
 {
   input in = input_of_mapping(map);
@@ -405,6 +466,19 @@ static mapping *unchanging(session *s, mapping *map)
   return copy;
 }
 
+static rush_value load_zip(session *s, zip_archive *z, type_store *types)
+{
+  return npz_looks_like(z) ? load_npz(s, z) : torchscript_load_value(s, z, types);
+}
+
+_Noreturn static void refuse_value(session *s, const mapping *map)
+{
+  const char *what = foreign_kind(map->data, map->n_bytes);
+
+  session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a torch.save, .npy, .npz or .safetensors file%s%s", map->name,
+                      what ? "; the file is " : "", what ? what : "");
+}
+
 static void load_value_body(session *s, void *arg)
 {
   load_job *job = arg;
@@ -417,13 +491,13 @@ static void load_value_body(session *s, void *arg)
   if (npy_looks_like(map->data, map->n_bytes))
     v = load_npy(s, map);
   else if (zip_looks_like(map->data, map->n_bytes))
-    v = torchscript_load_value(s, zip_open(s, map, job->from->check_full), types);
+    v = load_zip(s, zip_open(s, map, job->from->check_full), types);
   else if (saved_looks_like(map->data, map->n_bytes))
     v = saved_load(s, unchanging(s, map), types);
   else if (safetensors_looks_like(map->data, map->n_bytes))
     v = load_safetensors(s, map);
   else
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a torch.save, .npy or .safetensors file", map->name);
+    refuse_value(s, map);
   session_keep_value(s, v);
   job->value = v;
 }
@@ -771,6 +845,7 @@ rush_status module_copy(call_ctx *cx, module *m, module **out)
   copy->program = program_retain(m->program);
   copy->format = m->format;
   copy->exported = m->exported;
+  copy->samples = m->samples ? mapping_retain(m->samples) : NULL;
   share_lock(copy, NULL);
   *out = copy;
   return RUSH_OK;

@@ -22,6 +22,7 @@ struct rush_module {
   exported *exported;  /* RUSH_FORMAT_EXPORT: in the program's arena; else NULL */
   call_lock *lock;     /* of the state; shared with all modules around objects of one root; retained */
   _Atomic(struct training_flags *) training; /* where `training` of all submodules is; made when needed */
+  struct mapping *samples; /* exported: the record of its sample inputs; retained; or NULL */
   _Atomic int is_random; /* some method may draw random numbers: -1 not known yet */
   table extra_files;   /* without "extra/" or "extra_files/" -> text in the program's arena (str *) */
 };
@@ -62,6 +63,12 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
 /* The same of any object's method; the object's lock, if it has one, is taken. */
 rush_status object_call(call_ctx *cx, rush_value object, function *f, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *result) RUSH_CHECKED;
+/* Compile what such a call would, changing nothing that a later call could see.  args and kwargs NULL: the sample inputs
+ * or, without them, what the method's code names (rush_module_prepare). */
+rush_status module_prepare(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
+                           const named_arg *kwargs, uint32_t n_kwargs) RUSH_CHECKED;
+/* The sample inputs of an exported program: a tuple of a tuple and a dict with texts as keys, new; or None. */
+rush_status module_samples(call_ctx *cx, module *m, rush_value *out) RUSH_CHECKED;
 /* The method, or NULL.  Exported programs have "forward" only. */
 function *module_find_method(module *m, str name);
 /* The same (NULL: "forward"); without it, an error that says which there are. */
@@ -96,7 +103,9 @@ rush_status module_optimize_frozen(call_ctx *cx, module *m, const freeze_options
 typedef bool module_visit(void *arg, const char *qualified, rush_value *slot, bool is_parameter);
 rush_status module_walk_state(call_ctx *cx, module *m, module_visit *fn, void *arg) RUSH_CHECKED;
 
-/* A value from a torch.save file of plain data, .npy, .safetensors.  New. */
+/* A value from a torch.save file of plain data, .npy, .npz, .safetensors.  New. */
 rush_status value_load(call_ctx *cx, const archive_source *from, rush_value *out) RUSH_CHECKED;
+/* Write one in the format that the path's end names (rush_value_save; value_write.c). */
+rush_status value_save(call_ctx *cx, const char *path, rush_value v) RUSH_CHECKED;
 
 #endif

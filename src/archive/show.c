@@ -188,9 +188,17 @@ static void put_signature(session *s, const exported *e, text_buf *out)
 
 static void put_guards(const exported *e, text_buf *out)
 {
+  table said; /* conditions: files have some several times */
+
   text_puts(out, e->n_guards ? "must hold:\n" : "");
-  for (uint32_t i = 0; i < e->n_guards; i++)
-    text_printf(out, "  %s\n", e->guards[i]->text ? e->guards[i]->text : "?");
+  table_init(&said, e->program->ctx);
+  for (uint32_t i = 0; i < e->n_guards; i++) {
+    const char *text = e->guards[i]->text ? e->guards[i]->text : "?";
+    if (!table_get(&said, str_of(text)))
+      text_printf(out, "  %s\n", text);
+    (void)!table_put(&said, str_of(text), (void *)(uintptr_t)text); /* without memory it is said again */
+  }
+  table_free(&said);
 }
 
 void show_summary(session *s, module *m, text_buf *out)

@@ -214,6 +214,7 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
   cx->frames = NULL;
   cx->outputs = NULL;
   cx->place = NULL;
+  cx->trial = NULL;
   if (UNLIKELY(cx->profile != 0))
     cx->watch |= CALL_PROFILED;
   if (UNLIKELY(c->interrupt != NULL)) {
@@ -302,6 +303,9 @@ void context_count_interpreted(context *c)
 }
 
 uint64_t context_n_interpreted(const context *c) { return atomic_load_explicit(&c->n_interpreted, memory_order_relaxed); }
+
+void context_count_function(context *c) { atomic_fetch_add_explicit(&c->n_functions, 1, memory_order_relaxed); }
+uint64_t context_n_functions(const context *c) { return atomic_load_explicit(&c->n_functions, memory_order_relaxed); }
 
 uint32_t context_number(context *c, _Atomic uint32_t *number)
 {

@@ -156,6 +156,8 @@ struct call_ctx {
   const struct call_recorder *recorder; /* gradients are recorded (a call option; ops/call.h), or NULL */
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
   struct output_buffers *outputs; /* run: where its results go (run/outputs.h), or NULL */
+  struct generator *trial; /* tensor: the call runs once for what it compiles (archive/prepare.c): it draws from here, and
+                            * prints and warns nothing; or NULL */
   struct rush_tensor *place; /* tensor: the next new tensor of its dtype and geometry lies on its memory; or NULL */
 };
 
@@ -165,6 +167,17 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err);
 void context_set_profile(context *c, uint32_t number);
 /* From now on the context may have tensors that few operators know (quantized, nested). */
 void call_mark_special(call_ctx *cx);
+/* context_print and context_warn of what runs in a call, but for trials. */
+static inline void call_print(const call_ctx *cx, const char *text, size_t len)
+{
+  if (!cx->trial)
+    context_print(cx->ctx, text, len);
+}
+static inline void call_warn(const call_ctx *cx, const char *text)
+{
+  if (!cx->trial)
+    context_warn(cx->ctx, text);
+}
 /* RUSH_OK, or RUSH_ELIMIT / RUSH_ECANCELLED with the error set.  Reads the clock: call it about once a
  * millisecond of work. */
 rush_status call_poll(call_ctx *cx) RUSH_CHECKED;
@@ -196,6 +209,9 @@ uint32_t context_number(context *c, _Atomic uint32_t *number);
 /* Count a call of a group of nodes that ran operator by operator.  Calls of threads that run at once may count as one. */
 void context_count_interpreted(context *c);
 uint64_t context_n_interpreted(const context *c);
+/* Count a function whose code was made. */
+void context_count_function(context *c);
+uint64_t context_n_functions(const context *c);
 /* Recursion is bounded by a count (limit_depth) and by bytes of stack, whichever is met first.
  *
  * The bytes are counted from the outermost entry (call_ctx_init).  At first STACK_UNMEASURED of them are free, for asking

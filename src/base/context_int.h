@@ -58,6 +58,7 @@ struct rush_context {
   _Atomic uint32_t refs;
   _Atomic uint32_t n_numbers; /* context_number */
   _Atomic uint64_t n_interpreted; /* context_count_interpreted */
+  _Atomic uint64_t n_functions;   /* context_count_function */
   bool (*interrupt)(void *user); /* context_set_interrupt, or NULL */
   void *interrupt_user;
   _Atomic uint32_t profile; /* the number of the one that is on, or 0 */

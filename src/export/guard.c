@@ -485,11 +485,26 @@ static int64_t eval(checker *k, const guard *g)
   return v;
 }
 
+/* With the numbers that came, where the condition compares some. */
+static rush_status fail_guard(checker *k, const guard *g)
+{
+  static const char *const signs[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LT] = "<",
+                                      [GUARD_LE] = "<=", [GUARD_GT] = ">",  [GUARD_GE] = ">="};
+  const bool compares = g->op >= GUARD_EQ && g->op <= GUARD_GE;
+  const int64_t a = compares ? eval(k, g->a) : 0, b = compares ? eval(k, g->b) : 0;
+
+  TRY(k->st);
+  if (compares)
+    return error_set_type(k->cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s\n(what came: %lld %s %lld)", g->text,
+                          (long long)a, signs[g->op], (long long)b);
+  return error_set_type(k->cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s", g->text);
+}
+
 rush_status guard_check(call_ctx *cx, const guard *g, const rush_value *leaves)
 {
   checker k = {cx, leaves, RUSH_OK};
 
   if (eval(&k, g) || k.st != RUSH_OK)
     return k.st;
-  return error_set_type(cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s", g->text);
+  return fail_guard(&k, g);
 }

@@ -99,7 +99,7 @@ static record *record_new(zip_writer *z, const char *path)
   ASSERT(!z->finished, "the archive is finished");
   GROW(s, z->records, z->n, z->cap, 64);
   record *r = &z->records[z->n++];
-  r->name = session_printf(s, "%s/%s", z->root, path);
+  r->name = session_printf(s, "%s%s%s", z->root, *z->root ? "/" : "", path);
   if (strlen(r->name) > UINT16_MAX)
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s: a record name of %zu bytes is too long",
                         z->out.place, strlen(r->name));

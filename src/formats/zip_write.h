@@ -17,7 +17,7 @@
 
 typedef struct zip_writer zip_writer;
 
-/* `root` without '/'.  Bytes written before the first record count from here. */
+/* `root` without '/'; "": records lie at the top.  Bytes written before the first record count from here. */
 zip_writer *zip_writer_new(session *s, const output *out, const char *root);
 /* Add a record.  A second one of the same name is the caller's mistake: RUSH_EARGUMENT. */
 void zip_write(zip_writer *z, const char *path, const void *data, size_t n_bytes);

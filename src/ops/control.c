@@ -269,14 +269,14 @@ rush_status kernel_print(rush_call *call)
   if (st == RUSH_OK && text_failed(&out))
     st = call_nomem(call->cx);
   if (st == RUSH_OK)
-    context_print(call->cx->ctx, text_str(&out), out.len);
+    call_print(call->cx, text_str(&out), out.len);
   text_free(&out);
   return st;
 }
 
 rush_status kernel_warn(rush_call *call)
 {
-  context_warn(call->cx->ctx, call_str(call, 0).p);
+  call_warn(call->cx, call_str(call, 0).p);
   return RUSH_OK;
 }
 

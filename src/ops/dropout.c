@@ -67,7 +67,7 @@ static void flip_each_loop(void *arg, int64_t n, char *const *ptrs, const int64_
 
 static generator *generator_of(rush_call *c, uint32_t at)
 {
-  return call_is_none(c, at) ? generator_default(c->cx->ctx) : (generator *)(void *)c->args[at].as.heap;
+  return call_is_none(c, at) ? generator_of_call(c->cx) : (generator *)(void *)c->args[at].as.heap;
 }
 
 /* Samples are drawn in the order of memory, on one thread. */
@@ -213,7 +213,7 @@ static rush_status drop(rush_call *c, rush_tensor *x, double p, bool per_feature
   rush_tensor *noise = NULL, *shift = NULL, *out = NULL;
   rush_status st = noise_new(c->cx, x, per_feature, &noise);
   if (st == RUSH_OK)
-    st = fill_bernoulli(c->cx, generator_default(c->cx->ctx), noise, 1.0 - p);
+    st = fill_bernoulli(c->cx, generator_of_call(c->cx), noise, 1.0 - p);
   if (st == RUSH_OK)
     st = alpha ? alpha_noise(c->cx, noise, p, &shift) : change(c->cx, "aten::div_", "Scalar", noise, value_float(1.0 - p));
   if (st == RUSH_OK)
@@ -268,7 +268,7 @@ rush_status kernel_native_dropout(rush_call *c)
     call_return_steal(c, 0, out);
     return RUSH_OK;
   }
-  TRY(fill_bernoulli(c->cx, generator_default(c->cx->ctx), mask, kept));
+  TRY(fill_bernoulli(c->cx, generator_of_call(c->cx), mask, kept));
   TRY(scaled(c->cx, x, mask, false, &out));
   call_return_steal(c, 0, out);
   return change(c->cx, "aten::mul_", "Scalar", out, value_float(kept == 0.0 ? 0.0 : 1.0 / kept));

@@ -266,7 +266,7 @@ void draw_any_int(sampler *s, int64_t n, void *out)
 
 rush_status random_generator(rush_call *c, rush_value v, generator **out)
 {
-  generator *g = v.tag == RUSH_TAG_GENERATOR ? v.as.heap : generator_default(c->cx->ctx);
+  generator *g = v.tag == RUSH_TAG_GENERATOR ? v.as.heap : generator_of_call(c->cx);
   if (!g)
     return call_nomem(c->cx);
   *out = g;

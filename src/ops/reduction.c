@@ -642,7 +642,7 @@ static rush_status variance(rush_call *c, bool root, bool with_mean, const char 
     text_init(&t, c->cx->ctx);
     text_printf(&t, "%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
                     "(input numel divided by output numel).", name);
-    context_warn(c->cx->ctx, text_str(&t));
+    call_warn(c->cx, text_str(&t));
     text_free(&t);
   }
   TRY(variance_of(&r, correction, root, &var, with_mean ? &mean : NULL));

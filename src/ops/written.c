@@ -74,7 +74,7 @@ rush_status written_fit(call_ctx *cx, rush_tensor *out, bool is_inplace, int n_d
                      sizes_print(&a, out->n_dims, out->sizes), sizes_print(&b, n_dims, sizes));
   }
   if (out->n_elems != 0)
-    context_warn(cx->ctx, "An output with one or more elements was resized since it had a shape that differs from the "
+    call_warn(cx, "An output with one or more elements was resized since it had a shape that differs from the "
                           "result's. This behavior is deprecated.");
   TRY(tensor_resize(cx, out, n_dims, sizes));
   if (strides)

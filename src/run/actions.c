@@ -336,7 +336,7 @@ rush_status act_print(call_ctx *cx, frame *f, const site *s)
   if (st == RUSH_OK && text_failed(&t))
     st = call_nomem(cx);
   if (st == RUSH_OK) {
-    context_print(cx->ctx, text_str(&t), t.len);
+    call_print(cx, text_str(&t), t.len);
     drop_operands(f, s);
     give_nones(f, s);
   }
@@ -349,7 +349,7 @@ rush_status act_warn(call_ctx *cx, frame *f, const site *s)
   rush_value v = s->n_args ? peek(f, operands(f, s)[0]) : value_none();
 
   if (v.tag == RUSH_TAG_STRING)
-    context_warn(cx->ctx, v.as.string->text);
+    call_warn(cx, v.as.string->text);
   drop_operands(f, s);
   give_nones(f, s);
   return RUSH_OK;

@@ -52,6 +52,7 @@ static void emit_code(session *s, void *arg)
 
     f->program->code_destroy = destroy_code;
     atomic_store_explicit(&f->code, c, memory_order_release);
+    context_count_function(s->cx->ctx);
     job->made = c;
   }
 }

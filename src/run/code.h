@@ -15,6 +15,9 @@ typedef struct code code;
 
 /* The function's code: compiles body and bytecode at first use; published once. */
 rush_status code_of(call_ctx *cx, function *f, const code **out) RUSH_CHECKED;
+/* The same for f and all that its code names: functions, bodies of operators, groups (for the arguments they are likely to
+ * get).  Nothing runs. */
+rush_status code_prepare(call_ctx *cx, function *f) RUSH_CHECKED;
 /* Does it run in a program: by its kernel, or as an instruction? */
 bool code_runs_op(const op *o);
 

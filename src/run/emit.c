@@ -582,6 +582,9 @@ static void emit_by_kind(coder *e, const ir_node *n)
       put_container(e, n, OPC_NEW_OBJECT);
     break;
   case IR_CONSTANT: break;
+  case IR_UNKNOWN_OP:
+    put_unsupported(e, n, session_printf(e->s, "%s is an unknown operator, which a plug-in can register: it", ir_node_kind_name(n)));
+    break;
   case IR_PARAM:
   case IR_RETURN:
   case IR_WITH:
@@ -596,7 +599,6 @@ static void emit_by_kind(coder *e, const ir_node *n)
   case IR_DIFFERENTIABLE_GRAPH:
   case IR_GROUP:
   case IR_HIGHER_ORDER:
-  case IR_UNKNOWN_OP:
   case N_IR_KINDS: put_unsupported(e, n, ir_node_kind_name(n)); break;
   }
 }

@@ -98,6 +98,17 @@ static inline bool em_is_subtype(emitter *e, const type *a, const type *b)
   return a == b || program_is_subtype(e->s, e->p, a, b);
 }
 const type *em_unwrap_optional(const type *t);
+
+/* -- unknown.c: operators of archives that nobody has registered -- */
+
+/* True in archives, whose methods can be looked at without their operators. */
+bool em_allows_unknown(const emitter *e);
+/* A call of the operator `name`: its result, for now a Tensor. */
+ir_value *em_unknown_op(emitter *e, const char *name, const call_args *a);
+/* Make v a `t` if it is such a result that nothing uses yet; and a tuple of n Tensors. */
+void em_declare_unknown(ir_value *v, const type *t);
+void em_unpack_unknown(emitter *e, ir_value *v, uint32_t n);
+
 bool em_is_optional_like(const type *t); /* Optional, or a Union with None */
 const type *em_without_none(emitter *e, const type *t);
 #define TYPE_TEXT(e, t) type_text((e)->s, (t))

@@ -202,6 +202,7 @@ static const char *scalar_conversion(type_kind from, type_kind to)
 
 ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit)
 {
+  em_declare_unknown(v, to);
   if (to->kind == TYPE_OPTIONAL && v->type->kind != TYPE_OPTIONAL && v->type->kind != TYPE_NONE)
     return em_convert(e, to->elems[0], v, implicit);
   if (to->kind == TYPE_LIST && em_is_empty_list_literal(v))
@@ -659,6 +660,8 @@ ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const ca
   uint32_t n;
   name = renamed(name);
   const op *const *ops = overloads_of(e, name, &n);
+  if (n == 0 && !self && em_allows_unknown(e))
+    return em_unknown_op(e, name, a);
   if (n == 0)
     FAIL(e, "Unknown builtin op: %s.\n%s", name, similar_ops(e, name));
   attempt m;

@@ -261,6 +261,25 @@ static bool is_default(printer *p, const schema_arg *a, const ir_value *v)
 static bool is_out(const schema_arg *a) { return a->kwarg_only && a->is_write; }
 
 /* Arguments but for the last ones that have their default; outs are always named. */
+/* Of an operator without a schema: what the text named is the last inputs (script/unknown.c). */
+static void put_unknown_args(printer *p, text_buf *out, const ir_node *n)
+{
+  const char *names = ir_attr_string(n, "_names");
+  uint32_t n_named = names != NULL;
+
+  for (const char *c = names; c && *c; c++)
+    n_named += *c == ' ';
+  for (uint32_t i = 0; i < n->n_inputs; i++) {
+    text_puts(out, i ? ", " : "");
+    if (i + n_named >= n->n_inputs && names) {
+      const size_t len = strcspn(names, " ");
+      text_printf(out, "%.*s=", (int)len, names);
+      names += len + (names[len] == ' ');
+    }
+    text_puts(out, print_use(p, ir_node_input(n, i)));
+  }
+}
+
 static void put_args(printer *p, text_buf *out, const ir_node *n, const schema *sc)
 {
   uint32_t n_out = 0, n_shown = n->n_inputs;
@@ -381,6 +400,27 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
   }
 }
 
+/* The type of its result stands in no schema: it is written where it is no Tensor. */
+static void put_unknown(printer *p, text_buf *out, const ir_node *n)
+{
+  const type *t = n->n_outputs == 1 ? n->outputs[0]->type : NULL;
+  const char *name = ir_node_kind_name(n);
+
+  if (name[0] == '^') {
+    put_operator(p, out, n, name, NULL);
+    return;
+  }
+  if (t && t->kind != TYPE_TENSOR) {
+    text_puts(out, "annotate(");
+    print_annotation(p, out, t);
+    text_puts(out, ", ");
+  }
+  put_op_name(out, name);
+  text_putc(out, '(');
+  put_unknown_args(p, out, n);
+  text_puts(out, t && t->kind != TYPE_TENSOR ? "))" : ")");
+}
+
 /* -- Containers and objects ---------------------------------------------------------------------------------- */
 
 static void put_pairs(printer *p, text_buf *out, const ir_node *n)
@@ -463,7 +503,7 @@ void print_expression(printer *p, text_buf *out, ir_node *n)
 #define IN(i) print_use(p, ir_node_input(n, i))
   switch ((int)n->kind) {
   case IR_OP: put_operator(p, out, n, n->op->schema->name, n->op->schema); break;
-  case IR_UNKNOWN_OP: put_operator(p, out, n, ir_attr_string(n, "name"), NULL); break;
+  case IR_UNKNOWN_OP: put_unknown(p, out, n); break;
   case IR_CONSTANT: print_literal(p, out, ir_constant_value(n), t); break;
   case IR_UNINITIALIZED:
     if (!type_has_some_value(t)) /* who reads the text could not make one */

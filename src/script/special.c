@@ -115,6 +115,7 @@ static sugared emit_range(emitter *e, const ast_expr *x)
   uint32_t n = x->as.call.args.n;
   for (uint32_t i = 0; i < n; i++) {
     v[i] = em_expr(e, arg(x, i), NULL);
+    em_declare_unknown(v[i], type_simple(TYPE_INT));
     if (v[i]->type->kind != TYPE_INT)
       FAIL(e, "all inputs of range must be ints, found %s in argument %u", em_type_of(e, v[i]), i);
   }

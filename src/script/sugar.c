@@ -485,6 +485,7 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
 
 static uint32_t value_items(emitter *e, ir_value *v, uint32_t n, sugared **out)
 {
+  em_unpack_unknown(e, v, n);
   const type *t = v->type;
   bool tuple = t->kind == TYPE_TUPLE;
   if (!tuple && t->kind != TYPE_LIST)

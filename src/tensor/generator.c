@@ -91,6 +91,8 @@ generator *generator_default(context *c)
   return g ? context_slot_publish_steal(c, SLOT_GENERATOR, g, destroy_default) : NULL;
 }
 
+generator *generator_of_call(const call_ctx *cx) { return cx->trial ? cx->trial : generator_default(cx->ctx); }
+
 void generator_seed(generator *g, uint64_t seed)
 {
   g->seed = seed;

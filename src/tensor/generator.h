@@ -43,6 +43,8 @@ rush_status turn_end(turn *t) RUSH_CHECKED;
 
 /* The context's default generator (seed 67280421310721 unless set, as PyTorch's); NULL: no memory. */
 generator *generator_default(context *c);
+/* The one that a call draws from unless it names another: the context's default, or a trial's own. */
+generator *generator_of_call(const call_ctx *cx);
 rush_status generator_new(call_ctx *cx, uint64_t seed, generator **out) RUSH_CHECKED;
 void generator_seed(generator *g, uint64_t seed); /* torch.manual_seed */
 /* The 5056 bytes of torch.get_rng_state() (CPUGeneratorImplStateLegacy plus float normals). */

@@ -51,7 +51,7 @@ static rush_value filled(fixture *f, rush_dtype dtype, bool requires_grad)
 
 static rush_compile_counters counters(fixture *f)
 {
-  rush_compile_counters n = {sizeof n, 0, 0, 0, 0};
+  rush_compile_counters n = {sizeof n, 0, 0, 0, 0, 0};
 
   rush_compile_stats(f->c, &n);
   return n;

@@ -281,3 +281,130 @@ def test_run_answers_programs_that_ask_for_gradients(run, tmp_path: pathlib.Path
     )
     out = run("run", str(source), "f", "full([2], 2.0)").stdout
     assert "12" in out and "requires_grad" not in out
+
+
+def test_run_without_arguments_uses_the_sample_inputs(run) -> None:
+    program = str(DATA / "digits.pt2")
+    done = run("run", program)
+    assert done.stdout.startswith("tensor([[") and "sample inputs" in done.stderr
+    assert json.loads(run("bench", program, "--seconds=0.01", "--json").stdout)["calls"] >= 5
+    assert "aten::" in run("profile", program, "--calls=1").stdout
+
+
+def test_a_call_without_arguments_says_what_to_give(run, tmp_path: pathlib.Path) -> None:
+    for verb in ("run", "bench", "profile"):
+        said = run(verb, DIGITS, code=2).stderr
+        assert "forward needs arguments: x: Tensor" in said and f'rushlight {verb} {DIGITS} "randn(2,3)"' in said
+    source = tmp_path / "kinds.py"
+    source.write_text("def f(x: Tensor, n: int, names: List[str], o: Optional[float], d: Dict[str, Tensor], k: int = 1):\n    return x\n")
+    said = run("run", str(source), "f", code=2).stderr
+    assert '"randn(2,3)" "1" "[\'a\', \'b\']" "None" "{\'a\': randn(2,3)}" --method f' in said
+    command = re.search(r"For example: rushlight (.*)", said)[1]
+    words = subprocess.run(["bash", "-c", f"printf '%s\\n' {command}"], capture_output=True, text=True).stdout.splitlines()
+    assert run(*words).stdout.startswith("tensor(")
+
+
+@pytest.mark.parametrize("name", ["r.npy", "r.npz", "r.safetensors", "r.pt"])
+def test_results_go_to_files(run, tmp_path: pathlib.Path, name: str) -> None:
+    np = pytest.importorskip("numpy")
+    path = tmp_path / name
+    assert run("run", DIGITS, "zeros(1,1,8,8)", "-o", str(path)).stdout == ""
+    value = rushlight_load(path)
+    assert value.shape == (1, 10) and np.isclose(value.sum(), 1)
+    source = tmp_path / "same.py"
+    source.write_text("def f(x: Tensor):\n    return x\n")
+    key = {"r.safetensors": "[tensor]"}.get(name, "")
+    again = run("run", str(source), f"@{path}{key}").stdout
+    assert again == run("run", DIGITS, "zeros(1,1,8,8)").stdout
+
+
+def rushlight_load(path: pathlib.Path):
+    """What the format's own readers see."""
+    np = pytest.importorskip("numpy")
+    if path.suffix == ".npy":
+        return np.load(path)
+    if path.suffix == ".npz":
+        return np.load(path)["arr_0"]
+    if path.suffix == ".safetensors":
+        data = path.read_bytes()
+        n = int.from_bytes(data[:8], "little")
+        entry = json.loads(data[8 : 8 + n])["tensor"]
+        assert entry["dtype"] == "F32"
+        return np.frombuffer(data[8 + n :], np.float32).reshape(entry["shape"])
+    return pytest.importorskip("torch").load(path, weights_only=True).numpy()
+
+
+def test_several_results_go_to_files(run, tmp_path: pathlib.Path) -> None:
+    np = pytest.importorskip("numpy")
+    source = tmp_path / "two.py"
+    source.write_text("def f(x: Tensor):\n    return {'a': x, 'b': (x > 0).t()}\ndef g(x: Tensor):\n    return x, x.half()\n")
+    run("run", str(source), "f", "ones(2,3)", "-o", str(tmp_path / "f.npz"))
+    with np.load(tmp_path / "f.npz") as both:
+        assert both["a"].shape == (2, 3) and both["b"].dtype == bool and both["b"].shape == (3, 2)
+    run("run", str(source), "g", "ones(2,3)", "-o", str(tmp_path / "g.npz"))
+    with np.load(tmp_path / "g.npz") as both:
+        assert both["arr_1"].dtype == np.float16
+    assert "one tensor" in run("run", str(source), "g", "ones(2)", "-o", str(tmp_path / "g.npy"), code=2).stderr
+    assert ".safetensors" in run("run", str(source), "g", "ones(2)", "-o", str(tmp_path / "g.txt"), code=2).stderr
+    np.savez(tmp_path / "x.npz", x=np.arange(3), y=np.zeros((2, 2)))
+    assert run("run", str(source), "g", f"@{tmp_path}/x.npz[x]").stdout.count("Type{3}") == 2
+    assert "name or number" in run("run", str(source), "g", f"@{tmp_path}/x.npz[z]", code=2).stderr
+
+
+def test_standard_input(command: str, run, tmp_path: pathlib.Path) -> None:
+    np = pytest.importorskip("numpy")
+    wanted = run("run", DIGITS, "zeros(1,1,8,8)").stdout
+    model = subprocess.run([command, "run", "-", "zeros(1,1,8,8)"], input=pathlib.Path(DIGITS).read_bytes(), capture_output=True)
+    assert model.stdout.decode() == wanted
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
+    data = (tmp_path / "x.npy").read_bytes()
+    assert subprocess.run([command, "run", DIGITS, "@-"], input=data, capture_output=True).stdout.decode() == wanted
+    twice = subprocess.run([command, "run", "-", "@-"], input=data, capture_output=True)
+    assert twice.returncode == 2 and b"once" in twice.stderr
+    shown = subprocess.run([command, "show", "-"], input=pathlib.Path(DIGITS).read_bytes(), capture_output=True)
+    assert b"forward" in shown.stdout
+
+
+def test_dtypes_of_factories(run, tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "same.py"
+    source.write_text("def f(x: Tensor):\n    return str(x.dtype), x.shape\n")
+    for factory, dtype in (("ones(2,9,dtype=int64)", "4"), ("zeros([2,9], dtype=torch.bool)", "11"), ("full((2, 9), 0.5)", "6"),
+                           ("randint(0, 5, (2, 9))", "4"), ("rand(2,9,dtype=float16)", "5")):  # fmt: skip
+        assert run("run", str(source), factory).stdout == f"('{dtype}', [2, 9])\n", factory
+    assert run("run", str(source), "randn(2,9)", "--dtype=bfloat16").stdout == "('15', [2, 9])\n"
+    assert run("run", str(source), "eye(3)", "--dtype=float64").stdout == "('7', [3, 3])\n"
+    assert run("run", str(source), "arange(3)", "--dtype=float64").stdout == "('4', [3])\n"
+    assert "--dtype" in run("run", str(source), "eye(3)", "--dtype=real", code=2).stderr
+
+
+def test_typos_get_suggestions(run) -> None:
+    assert "did you mean 'run'?" in run("rnu", DIGITS, code=2).stderr
+    assert "did you mean '--graph'?" in run("show", DIGITS, "--grahp", code=2).stderr
+    assert "did you mean 'randn'?" in run("run", DIGITS, "rnadn(1,1,8,8)", code=2).stderr
+    assert "did you mean 'bench'?" in run("help", "bnech", code=2).stderr
+
+
+def test_conflicts_are_refused(run, tmp_path: pathlib.Path) -> None:
+    for args in (["show", LIFE, "--code", "--graph"], ["show", LIFE, "--ops", "--check"], ["show", LIFE, "--html", "--json"],
+                 ["run", LIFE, "2", "--json", "-o", str(tmp_path / "x.npy")], ["run", LIFE, "2", "--threads=1", "--threads=2"],
+                 ["show", LIFE, "--seconds=2"], ["run", LIFE, "2", "--output"]):  # fmt: skip
+        assert run(*args, code=2).stdout == "", args
+
+
+def test_a_file_alone_is_shown_and_help_is_a_verb(run) -> None:
+    assert run(DIGITS).stdout == run("show", DIGITS).stdout
+    assert run(DIGITS, "--ops").stdout == run("show", DIGITS, "--ops").stdout
+    assert run("help", "bench").stdout == run("bench", "--help").stdout
+    assert run("help").stdout == run("--help").stdout
+
+
+def test_views_as_data(run) -> None:
+    def view(name: str):
+        return json.loads(run("show", LIFE, *([name] if name else []), "--json").stdout)
+
+    shown = view("")
+    assert shown["format"] == "TorchScript" and "step" in shown["methods"] and shown["state"][0]["name"] == "board"
+    assert shown["state"][0]["kind"] == "buffer" and len(shown["state"][0]["shape"]) == 2
+    assert all(op["count"] > 0 and op["status"] == "runs" for op in view("--ops"))
+    assert view("--schema")["forward"].startswith("forward(") and len(view("--digest")["forward"]) == 16
+    assert view("--graph")["functions"] and view("--signature")["forward"]["inputs"]

@@ -361,10 +361,13 @@ def test_messages_name_file_record_and_offset(tmp_path: pathlib.Path) -> None:
     path.write_bytes(archive(state=text(b"a") + b"\xfe"))
     with pytest.raises(Exception, match=r"wrong\.pt.*m/data\.pkl.*offset \d+"):
         rushlight.load(str(path))
-    for body in (b"return 1 +", b"return nothing", b"return torch.nothing(1)", b"return self.b", b"return [1"):
+    for body in (b"return 1 +", b"return nothing", b"return torch.relu(self)", b"return self.b", b"return [1"):
         path.write_bytes(archive(body=body))
         with pytest.raises(Exception, match=r'(?s)^[^\n]*wrong\.pt: .*File "code/__torch__\.py", line [567]'):
             rushlight.load(str(path))()
+    path.write_bytes(archive(body=b"return torch.nothing(1)"))
+    with pytest.raises(NotImplementedError, match=r'(?s)File "code/__torch__\.py", line 6.*aten::nothing is an unknown'):
+        rushlight.load(str(path))()
     path.write_bytes(changed(archive(), version=None))
     with pytest.raises(Exception, match=r"wrong\.pt.*version"):
         rushlight.load(str(path))

@@ -156,6 +156,14 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         """forward with buffers for its outputs: arrays or tensors that the results go to, None where there is none."""
         return outputs.BoundOutputs(self.forward, buffers)
 
+    def prepare(self, *args: Any, **kwargs: Any) -> None:
+        """Compile what forward(*args, **kwargs) would, so that the call compiles nothing.
+
+        forward runs once on copies: arguments, state and random numbers stay as they are, and nothing is printed. Without
+        arguments: with the sample inputs of an exported program; else what the code names is compiled, and nothing runs.
+        """
+        self.forward.prepare(*args, **kwargs)
+
     inputs = signature.OfForward(0)
     outputs = signature.OfForward(1)
 

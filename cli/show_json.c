@@ -1,0 +1,157 @@
+/* What `show --json` says: the views that are data, as data.  Each function prints one JSON value and a newline. */
+#include "show_json.h"
+
+#include <string.h>
+
+/* A dump's text, new, or NULL after reporting why not. */
+static char *text_of(cli *c, rush_module *m, rush_dump what, const char *method, int *code)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *text;
+
+  if (rush_module_dump(m, what, method, &text, &err) == RUSH_OK)
+    return text;
+  *code = cli_report(c, &err);
+  return NULL;
+}
+
+static void put_part(const char *text, size_t n)
+{
+  putchar('"');
+  for (size_t i = 0; i < n; i++) {
+    if (text[i] == '"' || text[i] == '\\')
+      putchar('\\');
+    putchar(text[i]);
+  }
+  putchar('"');
+}
+
+/* "name count status" a line: [{"name", "count", "status"}]. */
+static void put_ops(const char *text)
+{
+  const char *between = "[";
+
+  for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+    const size_t n = strcspn(line, " ");
+    const char *count = line + n + strspn(line + n, " "), *status = count + strcspn(count, " ");
+    printf("%s{\"name\": ", between);
+    put_part(line, n);
+    printf(", \"count\": %.*s, \"status\": ", (int)(status - count), count);
+    status += status < end;
+    put_part(status, (size_t)(end - status));
+    putchar('}');
+    between = ", ";
+  }
+  printf(*between == '[' ? "[]\n" : "]\n");
+}
+
+/* "name(...) -> ..." a line: {name: schema}. */
+static void put_schemas(const char *text)
+{
+  const char *between = "{";
+
+  for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+    printf("%s", between);
+    put_part(line, strcspn(line, "("));
+    printf(": ");
+    put_part(line, (size_t)(end - line));
+    between = ", ";
+  }
+  printf(*between == '{' ? "{}\n" : "}\n");
+}
+
+/* "hash name" a line: {name: hash}. */
+static void put_digest(const char *text)
+{
+  const char *between = "{";
+
+  for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+    const size_t n = strcspn(line, " ");
+    printf("%s", between);
+    put_part(line + n + 1, (size_t)(end - line) - n - 1);
+    printf(": ");
+    put_part(line, n);
+    between = ", ";
+  }
+  printf(*between == '{' ? "{}\n" : "}\n");
+}
+
+static int put_state(cli *c, rush_module *m)
+{
+  const size_t n = rush_module_n_state(m);
+  rush_error err = RUSH_ERROR_INIT;
+
+  printf("\"state\": [");
+  for (size_t i = 0; i < n; i++) {
+    bool is_parameter;
+    rush_value v;
+    char *name;
+    if (rush_module_state_at(m, i, &name, &is_parameter, &v, &err) != RUSH_OK)
+      return cli_report(c, &err);
+    printf("%s{\"name\": ", i ? ", " : "");
+    cli_json_text(stdout, name);
+    printf(", \"kind\": \"%s\"", is_parameter ? "parameter" : "buffer");
+    if (v.tag == RUSH_TAG_TENSOR && v.as.tensor) {
+      printf(", \"dtype\": \"%s\", \"shape\": [", rush_dtype_name(rush_tensor_dtype(v.as.tensor)));
+      for (int d = 0; d < rush_tensor_n_dims(v.as.tensor); d++)
+        printf("%s%lld", d ? ", " : "", (long long)rush_tensor_sizes(v.as.tensor)[d]);
+      putchar(']');
+    }
+    putchar('}');
+    rush_free_text(c->context, name);
+    rush_value_release(v);
+  }
+  putchar(']');
+  return EXIT_OK;
+}
+
+static int put_summary(cli *c, rush_module *m)
+{
+  int code = EXIT_OK;
+  char *text = text_of(c, m, RUSH_DUMP_SCHEMA, NULL, &code);
+
+  if (!text)
+    return code;
+  const char *class = rush_value_class(rush_module_value(m));
+  printf("{\"format\": \"%s\", \"class\": ", rush_module_format(m) == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript");
+  cli_json_text(stdout, class ? class : "");
+  printf(", \"methods\": ");
+  put_schemas(text);
+  rush_free_text(c->context, text);
+  printf(", ");
+  code = put_state(c, m);
+  printf(", \"extra_files\": [");
+  for (size_t i = 0; i < rush_module_n_extra_files(m); i++) {
+    const char *name = rush_module_extra_file(m, i, NULL, NULL);
+    printf("%s", i ? ", " : "");
+    cli_json_text(stdout, name ? name : "");
+  }
+  printf("]}\n");
+  return code;
+}
+
+int cli_show_json(cli *c, rush_module *m, rush_dump what, const char *method)
+{
+  int code = EXIT_OK;
+
+  if (what == RUSH_DUMP_SUMMARY)
+    return put_summary(c, m);
+  char *text = text_of(c, m, what == RUSH_DUMP_GRAPH ? RUSH_DUMP_JSON : what, method, &code);
+  if (!text)
+    return code;
+  if (what == RUSH_DUMP_OPS) {
+    put_ops(text);
+  } else if (what == RUSH_DUMP_SCHEMA) {
+    put_schemas(text);
+  } else if (what == RUSH_DUMP_DIGEST) {
+    put_digest(text);
+  } else if (what == RUSH_DUMP_GRAPH || what == RUSH_DUMP_JSON) {
+    fputs(text, stdout);
+  } else {
+    printf("{\"text\": ");
+    cli_json_text(stdout, text);
+    printf("}\n");
+  }
+  rush_free_text(c->context, text);
+  return code;
+}
