@@ -532,7 +532,7 @@ static PyMethodDef functions[] = {
     {"_to_torch", py_to_torch, METH_O, "torch's tensor on the memory of ours"},
     {"_from_torch", py_from_torch, METH_O, "ours on the memory of torch's"},
     {"_set_limits", py_set_limits, METH_VARARGS, "_set_limits(max_seconds or None, max_bytes or None)"},
-    {"_swap_block", py_swap_block, METH_VARARGS, "_swap_block(seconds, bytes, cancel), or of nothing: limits.py's; the block before"},
+    {"_swap_block", py_swap_block, METH_VARARGS, "_swap_block(seconds, bytes, cancel), or of nothing: call_limits.py's; the block before"},
     {"_touch", py_touch, METH_O, "say that a tensor's memory was written to"},
     {"_address", py_address, METH_O, "which tensor it is"},
     {"parse_ir", (PyCFunction)(void (*)(void))py_parse_ir, METH_VARARGS | METH_KEYWORDS,

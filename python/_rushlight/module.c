@@ -239,7 +239,7 @@ static PyType_Spec method_spec = {"rushlight.ScriptMethod", sizeof(py_method), 0
 
 PyObject *py_method_new(py_state *st, PyObject *owner, const char *name)
 {
-  py_method *m = (py_method *)st->method_type->tp_alloc(st->method_type, 0);
+  py_method *m = py_need_part(st, PY_PART_MODULE) < 0 ? NULL : (py_method *)st->method_type->tp_alloc(st->method_type, 0);
   size_t n = strlen(name) + 1;
 
   if (!m)
@@ -401,7 +401,7 @@ PyObject *py_module_wrap(py_state *st, rush_value object, rush_module *root)
     return Py_NewRef((PyObject *)there);
   if (rush_module_around(st->context, object, root, &m, &err) != RUSH_OK)
     return py_raise(st, &err);
-  return py_module_make(st, st->module_class ? (PyTypeObject *)st->module_class : st->module_type, m);
+  return py_module_wrap_steal(st, m);
 }
 
 static bool has_method(py_module *m, const char *name)
@@ -994,6 +994,10 @@ static PyType_Spec module_spec = {"rushlight._rushlight.Module", sizeof(py_modul
 
 PyObject *py_module_wrap_steal(py_state *st, rush_module *module)
 {
+  if (py_need_part(st, PY_PART_MODULE) < 0) {
+    rush_module_release(module);
+    return NULL;
+  }
   return py_module_make(st, (PyTypeObject *)st->module_class, module);
 }
 

@@ -14,6 +14,9 @@
 
 typedef struct py_limits py_limits; /* limits.h */
 
+/* Parts of the package that finish types of the extension (methods.py, ir.py, jit/script_module.py). */
+typedef enum py_part { PY_PART_TENSOR, PY_PART_IR, PY_PART_MODULE, PY_N_PARTS } py_part;
+
 typedef struct py_state {
   rush_context *context;
   PyTypeObject *tensor_type, *module_type, *method_type, *object_type, *enum_type, *dtype_type;
@@ -44,7 +47,16 @@ typedef struct py_state {
   double max_seconds, max_bytes, applied_bytes; /* of set_limits; what the context has now; 0: none */
   py_limits *budgets;        /* of calls that run and brought bytes along */
   size_t n_blocks;           /* threads that are inside of `with limits()` */
+  bool has_part[PY_N_PARTS]; /* py_import_part has imported it */
 } py_state;
+
+/* Import a part, once.  Everything that makes the first object of a type calls this through py_need_part, so that
+ * `import rushlight` loads no part.  0, or -1 with an exception set. */
+int py_import_part(py_state *st, py_part part);
+static inline int py_need_part(py_state *st, py_part part)
+{
+  return st->has_part[part] ? 0 : py_import_part(st, part);
+}
 
 /* Has the hook made the call (method NULL: of a Function)?  1, with the result or NULL and an exception; else 0. */
 int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args, size_t n_args, PyObject *kwnames,

@@ -7,8 +7,9 @@ static rush_tensor *tensor_of(PyObject *self) { return ((py_tensor *)self)->valu
 
 PyObject *py_tensor_wrap(py_state *state, rush_value v)
 {
+  if (py_need_part(state, PY_PART_TENSOR) < 0)
+    return NULL;
   py_tensor *t = (py_tensor *)state->tensor_type->tp_alloc(state->tensor_type, 0);
-
   if (t) {
     t->value = rush_value_retain(v);
     t->state = state;

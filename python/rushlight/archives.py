@@ -107,9 +107,6 @@ def code_with_constants(of: Any, name: str) -> tuple[str, ConstMap]:
     return text, ConstMap({f"c{i}": value for i, value in enumerate(constants)})
 
 
-_rushlight.ScriptMethod.code_with_constants = property(lambda method: code_with_constants(method.owner, method.name))
-
-
 class Saving:
     """What modules and functions that can be saved have in common."""
 

@@ -366,3 +366,6 @@ def install() -> None:
             setattr(Tensor, name, method)
     for name, value in _own().items():
         setattr(Tensor, name, value)
+
+
+install()

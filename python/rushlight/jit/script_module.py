@@ -7,10 +7,33 @@ is a torch.nn.Module.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import _rushlight, archives, outputs, signature
+from .. import _rushlight, archives
+from .._rushlight import ScriptMethod
+from . import frontend  # noqa: F401 -- whose classes of errors loading may raise
 from .kinds import BUFFER, MODULE, PARAMETER
+
+if TYPE_CHECKING:
+    from .. import outputs
+
+
+class _OfForward:
+    """`inputs` or `outputs` of a module: forward's.  A program's own attribute of that name is stronger."""
+
+    def __init__(self, which: int) -> None:
+        self._which = which
+        self.__doc__ = f"The {('inputs', 'outputs')[which]} of forward, in order."
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._name = name
+
+    def __get__(self, module: Any, owner: type[Any] | None = None) -> Any:
+        if module is None:
+            return self
+        if not module._is_script or any(name == self._name for name, _ in module._slots()):
+            raise AttributeError(self._name)  # the lookup goes on to what the module has
+        return _signature(module, "forward")[self._which]
 
 
 class ScriptModule(archives.Saving, _rushlight.Module):
@@ -154,10 +177,12 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def bind_outputs(self, *buffers: Any) -> outputs.BoundOutputs:
         """forward with buffers for its outputs: arrays or tensors that the results go to, None where there is none."""
+        from .. import outputs
+
         return outputs.BoundOutputs(self.forward, buffers)
 
-    inputs = signature.OfForward(0)
-    outputs = signature.OfForward(1)
+    inputs = _OfForward(0)
+    outputs = _OfForward(1)
 
     def _method_names(self) -> list[str]:
         return list(self.methods())
@@ -439,4 +464,28 @@ class CModule:
         return hash(self._module)
 
 
+def _signature(module: Any, method: str) -> Any:
+    """Inputs and outputs of a module's method. The part is slow to import (dataclasses, inspect) and seldom needed."""
+    from ..signature import signature
+
+    return signature(module, method)
+
+
+def _bind_outputs(method: Any, *buffers: Any) -> outputs.BoundOutputs:
+    """The method with buffers for its outputs."""
+    from .. import outputs
+
+    return outputs.BoundOutputs(method, buffers)
+
+
+def _finish_methods() -> None:
+    """Give the extension's ScriptMethod what is written in Python."""
+    of: Any = ScriptMethod
+    of.inputs = property(lambda method: _signature(method.owner, method.name)[0])
+    of.outputs = property(lambda method: _signature(method.owner, method.name)[1])
+    of.bind_outputs = _bind_outputs
+    of.code_with_constants = property(lambda method: archives.code_with_constants(method.owner, method.name))
+
+
+_finish_methods()
 _rushlight._set_module_class(ScriptModule)
