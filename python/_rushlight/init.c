@@ -44,7 +44,8 @@ static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool a
   return out;
 }
 
-PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames)
+/* Call an operator; where no argument says what kind of tensors the results are, they are ours if `ours`. */
+static PyObject *run_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames, bool ours)
 {
   rush_value results[MAX_RESULTS];
   rush_error err = RUSH_ERROR_INIT;
@@ -58,6 +59,7 @@ PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, siz
     py_call_end(&call);
     return NULL;
   }
+  call.saw_ours |= ours && !call.saw_torch && !call.saw_numpy;
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
   /* Views of our tensors are recorded in any case: one that requires nothing yet may be written to with something that does. */
   options.record_gradients = (call.saw_ours || py_args_require_grad(&call)) && py_get_grad_mode(st) != PY_GRAD_OFF;
@@ -77,7 +79,12 @@ PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, siz
   return out;
 }
 
-PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames)
+{
+  return run_operator(st, name, args, n_args, kwnames, false);
+}
+
+static PyObject *call_named(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames, bool ours)
 {
   const char *name = n_args > 0 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : NULL;
 
@@ -86,7 +93,17 @@ PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args
       PyErr_SetString(PyExc_TypeError, "call_operator(name, *args, **kwargs) takes the operator's name first");
     return NULL;
   }
-  return py_operator(PyModule_GetState(m), name, args + 1, (size_t)n_args - 1, kwnames);
+  return run_operator(PyModule_GetState(m), name, args + 1, (size_t)n_args - 1, kwnames, ours);
+}
+
+PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+{
+  return call_named(m, args, n_args, kwnames, false);
+}
+
+static PyObject *py_call_function(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+{
+  return call_named(m, args, n_args, kwnames, true);
 }
 
 static PyObject *py_gradients(PyObject *m, PyObject *arg)
@@ -502,6 +519,9 @@ static PyMethodDef functions[] = {
     {"load_value", (PyCFunction)(void (*)(void))py_load_value, METH_VARARGS | METH_KEYWORDS, "plain data of a torch.save, .npy or .safetensors file"},
     {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(name, *args, **kwargs)"},
+    {"call_function", (PyCFunction)(void (*)(void))py_call_function, METH_FASTCALL | METH_KEYWORDS,
+     "call_operator(...), whose results are rushlight tensors where no argument is a tensor"},
+    {"_set_size_class", py_set_size_class, METH_O, "the class of shapes"},
     {"gradients", py_gradients, METH_O, "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},
     {"call_gradient", py_call_gradient, METH_VARARGS, "call_gradient(name, i, values, inputs)"},
     {"operator_shape", (PyCFunction)(void (*)(void))py_operator_shape, METH_FASTCALL | METH_KEYWORDS,

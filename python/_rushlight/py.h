@@ -27,6 +27,7 @@ typedef struct py_state {
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
   PyObject *modules;       /* address of a module's object -> of the Module that stands for it */
   PyObject *tensors;       /* address of a tensor of ours -> of the object that a module shows for it */
+  PyObject *size_class;    /* of shapes, a subclass of tuple; or NULL: tuple */
   PyObject *module_class;  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
   PyObject *call_hook;     /* while Python traces: told of calls of functions and methods first; or NULL */
   PyTypeObject *ir_types[5]; /* Graph, Block, Node, Value, Type: ir.h */
@@ -273,6 +274,7 @@ PyObject *py_to_torch(PyObject *m, PyObject *o);
 PyObject *py_from_torch(PyObject *m, PyObject *o);
 PyObject *py_touch(PyObject *m, PyObject *o);
 PyObject *py_address(PyObject *m, PyObject *o);
+PyObject *py_set_size_class(PyObject *m, PyObject *type);
 PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames);
 /* Call an operator by name with Python objects; torch, numpy or our tensors. */
 PyObject *py_operator(py_state *state, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames);

@@ -147,8 +147,8 @@ _PARTS = {
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names}
 _MODULES = (
-    *("archives", "call_limits", "grad_mode", "gradients", "indexing", "ir", "jit", "methods", "ops", "outputs", "profiler"),
-    *("signature", "testing", "torch_graph"),
+    *("archives", "call_limits", "functions", "grad_mode", "gradients", "indexing", "ir", "jit", "kinds", "methods", "ops"),
+    *("outputs", "profiler", "return_types", "signature", "testing", "torch_graph"),
 )
 
 for _name in dir(_rushlight):
@@ -185,14 +185,18 @@ def __getattr__(name: str) -> Any:
     if name == "isinstance":  # kept out of globals(), where it would hide Python's
         return _part("jit.runtime").isinstance_
     part = _WHERE.get(name)
-    if part is None:
+    if part is not None:
+        found = getattr(_part(part), name)
+    elif name.startswith("__") or name not in _part("functions").NAMES:
         raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
-    found = globals()[name] = getattr(_part(part), name)
+    else:
+        found = _part("functions").find(name)
+    globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted({*globals(), *__all__, *_MODULES, *_part("functions").NAMES})
 
 
 def load(

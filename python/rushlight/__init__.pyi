@@ -65,6 +65,7 @@ from ._rushlight import uint8 as uint8
 from ._rushlight import uint16 as uint16
 from ._rushlight import uint32 as uint32
 from ._rushlight import uint64 as uint64
+from .functions import *  # noqa: F403
 from .grad_mode import enable_grad as enable_grad
 from .grad_mode import inference_mode as inference_mode
 from .grad_mode import is_grad_enabled as is_grad_enabled

@@ -35,6 +35,17 @@ class ConstMap:
             raise AttributeError(name) from None
 
 
+def check_device(name: str) -> str:
+    """The kind of a device's name (`cuda` of `cuda:1`); what is none is refused in torch's words."""
+    if not name:
+        raise RuntimeError("Device string must not be empty")
+    kind = re.sub(r":\d+$", "", name)
+    if kind not in _DEVICES:
+        kinds = ", ".join(_DEVICES)
+        raise RuntimeError(f"Expected one of {kinds} device type at start of device string: {name}")
+    return kind
+
+
 def is_meta(map_location: Any) -> bool:
     """Is it the device meta?  Else tensors go to the CPU; what else is asked for is refused as torch refuses it there."""
     if map_location is None:
@@ -43,13 +54,7 @@ def is_meta(map_location: Any) -> bool:
     if not isinstance(map_location, str) and not isinstance(kind, str):
         found = type(map_location)
         raise ValueError(f"map_location should be either None, string or torch.device, but got type: {found}")
-    name = str(map_location)
-    if not name:
-        raise RuntimeError("Device string must not be empty")
-    kind = re.sub(r":\d+$", "", name)
-    if kind not in _DEVICES:
-        kinds = ", ".join(_DEVICES)
-        raise RuntimeError(f"Expected one of {kinds} device type at start of device string: {name}")
+    kind = check_device(str(map_location))
     if kind == "cuda":
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. "
