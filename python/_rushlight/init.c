@@ -4,6 +4,7 @@
 #include "script.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 PyObject *py_save(PyObject *m, PyObject *args);
 PyObject *py_extra_files(PyObject *m, PyObject *object);
@@ -377,6 +378,20 @@ static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
                        (unsigned long long)n.interpreted);
 }
 
+/* Raise OSError's class with errno and filename if nothing can be found at the path (bytes).  0, or -1. */
+static int check_path(PyObject *path)
+{
+  struct stat s;
+
+  if (stat(PyBytes_AS_STRING(path), &s) == 0)
+    return 0;
+  PyObject *name = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(path));
+  if (name)
+    PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, name);
+  Py_XDECREF(name);
+  return -1;
+}
+
 /* Operators and passes of a shared object, in the module's context. */
 static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
 {
@@ -386,6 +401,10 @@ static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
 
   if (!PyUnicode_FSConverter(arg, &path))
     return NULL;
+  if (check_path(path) < 0) {
+    Py_DECREF(path);
+    return NULL;
+  }
   rush_status status = rush_plugin_load(st->context, PyBytes_AS_STRING(path), &err);
   Py_DECREF(path);
   return py_done(st, status, &err);
@@ -406,6 +425,10 @@ static PyObject *py_load_value(PyObject *m, PyObject *args, PyObject *kwargs)
     return NULL;
   if (!PyUnicode_FSConverter(arg, &path))
     return NULL;
+  if (check_path(path) < 0) {
+    Py_DECREF(path);
+    return NULL;
+  }
   options.check_full = full;
   options.copy = copy;
   rush_status status = rush_value_load_with(st->context, PyBytes_AS_STRING(path), &options, &v, &err);

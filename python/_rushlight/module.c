@@ -599,8 +599,15 @@ static PyObject *module_getattro(PyObject *self, PyObject *name)
     Py_XDECREF(tb);
     return found;
   }
-  PyErr_Restore(type, value, tb);
-  return NULL;
+  found = PyObject_CallMethod(self, "_missing", "O", name);
+  if (!found && !PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(tb);
+  } else if (!found) {
+    PyErr_Restore(type, value, tb);
+  }
+  return found;
 }
 
 static bool attr_is_tensor(rush_value object, const char *name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -14,8 +15,14 @@ _DEVICES = (
 )
 
 
-class _NoFile(ValueError, FileNotFoundError):
-    """torch raises ValueError, Python people expect FileNotFoundError."""
+class _NoFile(FileNotFoundError, ValueError):
+    """torch raises ValueError, Python people expect FileNotFoundError, with errno and filename."""
+
+    def __init__(self, filename: str) -> None:
+        super().__init__(errno.ENOENT, f"The provided filename {filename} does not exist", filename)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class _NotSaved(RuntimeError, OSError):
@@ -81,7 +88,7 @@ def load(
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
         if not os.path.exists(name):
-            raise _NoFile(f"The provided filename {name} does not exist")
+            raise _NoFile(os.fsdecode(name))
         if os.path.isdir(name):
             raise ValueError(f"The provided filename {name} is a directory")
     elif not isinstance(source, (bytes, bytearray, memoryview)):

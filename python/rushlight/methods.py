@@ -460,11 +460,11 @@ def _is(name: str) -> property:
 def _own() -> dict[str, Any]:
     own: dict[str, Any] = {f"is_{name}": _is(name) for name in _IS}
     own |= {
-        "size": _size, "where": _where, "unique": unique,
-         "unique_consecutive": unique_consecutive, "norm": norm,
+        "size": _size, "where": _where, "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm,
         "type": _type, "apply_": _apply,
         "is_cpu": property(lambda self: self.device == "cpu", doc="True if it is in memory."),
-        "device": property(lambda self: device(self._device), doc="Where the tensor is."), "new_tensor": _new_tensor, "polygamma": _polygamma,
+        "device": property(lambda self: device(self._device), doc="Where the tensor is."),
+        "new_tensor": _new_tensor, "polygamma": _polygamma,
         "nelement": lambda self: self.numel(), "ndimension": lambda self: self.ndim,
         "__format__": _format, "__complex__": _complex, "__array__": _array, "__reversed__": _reversed,
         "__copy__": _copy, "__deepcopy__": _deepcopy,

@@ -109,10 +109,10 @@ _WHERE = {name: (part, name) for part, names in _PARTS.items() for name in names
     "_wait": ("futures", "wait"),
 }
 _MODULES = (
-    *("classes", "containers", "dataclass", "decorators", "door", "freezing", "frontend", "functions", "futures", "hooks"),
-    *("kinds", "marks", "misfits", "modules", "names", "objects", "python_calls", "quantized", "record", "runtime", "scope"),
-    *("script_module", "scripting", "sources", "torch_modules", "torch_questions", "torch_trace", "traced_module"),
-    *("tracing", "types", "unit"),
+    *("classes", "containers", "dataclass", "decorators", "door", "exported", "freezing", "frontend", "functions"),
+    *("futures", "hooks", "kinds", "marks", "misfits", "modules", "names", "objects", "python_calls", "quantized"),
+    *("record", "runtime", "scope", "script_module", "scripting", "sources", "torch_modules", "torch_questions"),
+    *("torch_trace", "traced_module", "tracing", "types", "unit"),
 )
 
 
