@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+PyObject *py_register_operator(PyObject *m, PyObject *args);
 PyObject *py_save(PyObject *m, PyObject *args);
 PyObject *py_extra_files(PyObject *m, PyObject *object);
 PyObject *py_method_code(PyObject *m, PyObject *args);
@@ -544,6 +545,7 @@ static PyMethodDef functions[] = {
      "call_operator(name, *args, **kwargs)"},
     {"call_function", (PyCFunction)(void (*)(void))py_call_function, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(...), whose results are rushlight tensors where no argument is a tensor"},
+    {"_register_operator", py_register_operator, METH_VARARGS, "library.py's: an operator whose kernel is a Python function"},
     {"_set_size_class", py_set_size_class, METH_O, "the class of shapes"},
     {"gradients", py_gradients, METH_O, "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},
     {"call_gradient", py_call_gradient, METH_VARARGS, "call_gradient(name, i, values, inputs)"},

@@ -92,6 +92,7 @@ __all__ = [
     "is_scripting",
     "is_tracing",
     "jit",
+    "library",
     "limits",
     "load",
     "load_library",
@@ -147,8 +148,8 @@ _PARTS = {
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names}
 _MODULES = (
-    *("archives", "call_limits", "functions", "grad_mode", "gradients", "indexing", "ir", "jit", "kinds", "methods", "ops"),
-    *("outputs", "profiler", "return_types", "signature", "testing", "torch_graph"),
+    *("archives", "call_limits", "functions", "grad_mode", "gradients", "indexing", "ir", "jit", "kinds", "library", "methods"),
+    *("ops", "outputs", "profiler", "return_types", "signature", "testing", "torch_graph"),
 )
 
 for _name in dir(_rushlight):
@@ -219,6 +220,10 @@ def load(
     """
     from . import archives
 
+    if "torch" in sys.modules:
+        from . import library
+
+        library.adopt_torch()
     options = {"check_full": check_full, "copy": copy, "program": program, "type": _module_class()}
     module: _ScriptModule = archives.load(f, map_location, _extra_files, options)
     return module

@@ -9,6 +9,7 @@ from typing_extensions import Self
 
 from . import ir as ir
 from . import jit as jit
+from . import library as library
 from . import ops as ops
 from . import profiler as profiler
 from ._rushlight import Block as Block

@@ -7,6 +7,7 @@ import sys
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from .. import library
 from .door import door
 from .functions import ScriptFunction
 from .names import qualified_name
@@ -21,6 +22,7 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     warn_of_optimize(optimize)
     if not is_enabled():
         return obj
+    library.adopt_torch()
     if isinstance(obj, ScriptFunction) or getattr(obj, "_rush_is_scripted", False):
         return obj
     torch = sys.modules.get("torch")
