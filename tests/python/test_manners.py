@@ -98,6 +98,14 @@ def test_exported_programs_have_parts() -> None:
     """)
 
 
+def test_with_torch_modules_are_torch_s() -> None:
+    torch = pytest.importorskip("torch")
+    model = rushlight.load(EXPORTED)
+    assert isinstance(model.get_parameter("conv.weight"), torch.Tensor) and isinstance(model.conv.weight, torch.Tensor)
+    for name in ("to", "half", "zero_grad", "register_forward_hook", "register_forward_pre_hook"):
+        assert getattr(type(model), name).__module__ == "torch.nn.modules.module"
+
+
 ARRAYS = [
     (np.zeros(3)[::-1], ValueError, r"At least one stride .* negative.*array\.copy\(\)"),
     (np.zeros(3, ">f4"), ValueError, r"byte order different from the native byte order.*newbyteorder"),
