@@ -61,7 +61,7 @@ def main() -> int:
     cxx = shlex.split(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3] else None
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
-        run(["meson", "install", "-C", build, "--no-rebuild", "-q", "--tags", "devel,runtime", "--destdir", work / "d"])
+        run(["meson", "install", "-C", build, "--no-rebuild", "-q", "--tags", "devel,runtime,command", "--destdir", work / "d"])
         pc = next((work / "d").rglob("rushlight.pc"))
         root = next((work / "d").rglob("include")).parent
         env = dict(os.environ, PKG_CONFIG_PATH=str(pc.parent), LD_LIBRARY_PATH=str(pc.parent.parent))
