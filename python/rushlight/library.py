@@ -23,7 +23,7 @@ from typing import Any
 from . import _rushlight
 from .methods import Overload
 
-_SIMPLE = {
+_SIMPLE: dict[str, Any] = {
     "int": int, "SymInt": int, "float": (float, int), "bool": bool, "str": str, "Scalar": (int, float, complex, bool),
     "complex": (complex, float, int),
 }  # fmt: skip

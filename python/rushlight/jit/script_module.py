@@ -127,7 +127,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
             yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
         if self._is_exported():
             for name, part in self.named_children():
-                yield from part.named_modules(f"{prefix}.{name}" if prefix else name)
+                yield from part.named_modules(prefix=f"{prefix}.{name}" if prefix else name)
 
     def modules(self) -> Iterator[ScriptModule]:
         """This module and all below it."""
