@@ -118,11 +118,11 @@ def shown(seconds: float | None) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def spawn(command: list[str], clock: str) -> tuple[float, str]:
+def spawn(command: list[str], clock: str, env: dict[str, str] | None = None) -> tuple[float, str]:
     """(seconds, stdout) of a process; seconds of the processor when clock is 'cpu'."""
     with tempfile.TemporaryFile() as out:
         begin = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env=env)
         _, status, use = os.wait4(process.pid, 0)
         took = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -173,7 +173,21 @@ class Bench:
             command = [str(self.o.build / "cli" / "rushlight"), "run", digits, "zeros(1,1,8,8)"]
             (mine,) = self.turns([lambda: spawn(command, self.o.clock)[0]], self.o.rounds)
             self.table.add(row, mine, [], "")
+        self.importing()
         return None
+
+    def importing(self) -> None:
+        """What `import rushlight` adds to an empty Python: 20 warm pairs of processes, whatever --rounds says."""
+        row = "import rushlight over an empty Python"
+        if not self.wanted(row):
+            return
+        path = {**os.environ, "PYTHONPATH": str(self.o.build / "python")}
+        sides = [[sys.executable, "-c", code] for code in ("import rushlight", "pass")]
+        try:
+            ours, empty = self.turns([lambda c=c: spawn(c, self.o.clock, path)[0] for c in sides], 20)
+        except RuntimeError as error:
+            return self.table.fail(row, f"{error}: is the Python module built?")
+        self.table.add(row, [max(a - b, 1e-9) for a, b in zip(ours, empty, strict=True)], [], "", aim="at most 10 ms")
 
     def load_one(self, row: str, path: pathlib.Path, aim: str, peer_name: str) -> None:
         ours, theirs = [], []

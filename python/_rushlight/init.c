@@ -4,7 +4,9 @@
 #include "script.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
+PyObject *py_register_operator(PyObject *m, PyObject *args);
 PyObject *py_save(PyObject *m, PyObject *args);
 PyObject *py_extra_files(PyObject *m, PyObject *object);
 PyObject *py_method_code(PyObject *m, PyObject *args);
@@ -44,7 +46,8 @@ static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool a
   return out;
 }
 
-PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames)
+/* Call an operator; where no argument says what kind of tensors the results are, they are ours if `ours`. */
+static PyObject *run_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames, bool ours)
 {
   rush_value results[MAX_RESULTS];
   rush_error err = RUSH_ERROR_INIT;
@@ -58,6 +61,7 @@ PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, siz
     py_call_end(&call);
     return NULL;
   }
+  call.saw_ours |= ours && !call.saw_torch && !call.saw_numpy;
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
   /* Views of our tensors are recorded in any case: one that requires nothing yet may be written to with something that does. */
   options.record_gradients = (call.saw_ours || py_args_require_grad(&call)) && py_get_grad_mode(st) != PY_GRAD_OFF;
@@ -77,7 +81,12 @@ PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, siz
   return out;
 }
 
-PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames)
+{
+  return run_operator(st, name, args, n_args, kwnames, false);
+}
+
+static PyObject *call_named(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames, bool ours)
 {
   const char *name = n_args > 0 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : NULL;
 
@@ -86,7 +95,17 @@ PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args
       PyErr_SetString(PyExc_TypeError, "call_operator(name, *args, **kwargs) takes the operator's name first");
     return NULL;
   }
-  return py_operator(PyModule_GetState(m), name, args + 1, (size_t)n_args - 1, kwnames);
+  return run_operator(PyModule_GetState(m), name, args + 1, (size_t)n_args - 1, kwnames, ours);
+}
+
+PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+{
+  return call_named(m, args, n_args, kwnames, false);
+}
+
+static PyObject *py_call_function(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+{
+  return call_named(m, args, n_args, kwnames, true);
 }
 
 static PyObject *py_gradients(PyObject *m, PyObject *arg)
@@ -360,6 +379,20 @@ static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
                        (unsigned long long)n.interpreted, "functions", (unsigned long long)n.functions);
 }
 
+/* Raise OSError's class with errno and filename if nothing can be found at the path (bytes).  0, or -1. */
+static int check_path(PyObject *path)
+{
+  struct stat s;
+
+  if (stat(PyBytes_AS_STRING(path), &s) == 0)
+    return 0;
+  PyObject *name = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(path));
+  if (name)
+    PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, name);
+  Py_XDECREF(name);
+  return -1;
+}
+
 /* Operators and passes of a shared object, in the module's context. */
 static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
 {
@@ -369,6 +402,10 @@ static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
 
   if (!PyUnicode_FSConverter(arg, &path))
     return NULL;
+  if (check_path(path) < 0) {
+    Py_DECREF(path);
+    return NULL;
+  }
   rush_status status = rush_plugin_load(st->context, PyBytes_AS_STRING(path), &err);
   Py_DECREF(path);
   return py_done(st, status, &err);
@@ -389,6 +426,10 @@ static PyObject *py_load_value(PyObject *m, PyObject *args, PyObject *kwargs)
     return NULL;
   if (!PyUnicode_FSConverter(arg, &path))
     return NULL;
+  if (check_path(path) < 0) {
+    Py_DECREF(path);
+    return NULL;
+  }
   options.check_full = full;
   options.copy = copy;
   rush_status status = rush_value_load_with(st->context, PyBytes_AS_STRING(path), &options, &v, &err);
@@ -502,6 +543,10 @@ static PyMethodDef functions[] = {
     {"load_value", (PyCFunction)(void (*)(void))py_load_value, METH_VARARGS | METH_KEYWORDS, "plain data of a torch.save, .npy or .safetensors file"},
     {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(name, *args, **kwargs)"},
+    {"call_function", (PyCFunction)(void (*)(void))py_call_function, METH_FASTCALL | METH_KEYWORDS,
+     "call_operator(...), whose results are rushlight tensors where no argument is a tensor"},
+    {"_register_operator", py_register_operator, METH_VARARGS, "library.py's: an operator whose kernel is a Python function"},
+    {"_set_size_class", py_set_size_class, METH_O, "the class of shapes"},
     {"gradients", py_gradients, METH_O, "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},
     {"call_gradient", py_call_gradient, METH_VARARGS, "call_gradient(name, i, values, inputs)"},
     {"operator_shape", (PyCFunction)(void (*)(void))py_operator_shape, METH_FASTCALL | METH_KEYWORDS,
@@ -532,7 +577,7 @@ static PyMethodDef functions[] = {
     {"_to_torch", py_to_torch, METH_O, "torch's tensor on the memory of ours"},
     {"_from_torch", py_from_torch, METH_O, "ours on the memory of torch's"},
     {"_set_limits", py_set_limits, METH_VARARGS, "_set_limits(max_seconds or None, max_bytes or None)"},
-    {"_swap_block", py_swap_block, METH_VARARGS, "_swap_block(seconds, bytes, cancel), or of nothing: limits.py's; the block before"},
+    {"_swap_block", py_swap_block, METH_VARARGS, "_swap_block(seconds, bytes, cancel), or of nothing: call_limits.py's; the block before"},
     {"_touch", py_touch, METH_O, "say that a tensor's memory was written to"},
     {"_address", py_address, METH_O, "which tensor it is"},
     {"parse_ir", (PyCFunction)(void (*)(void))py_parse_ir, METH_VARARGS | METH_KEYWORDS,

@@ -16,6 +16,8 @@ PyObject *py_ir_make(py_state *st, int kind, PyObject *graph, const void *p)
 
   if (!p)
     Py_RETURN_NONE;
+  if (py_need_part(st, PY_PART_IR) < 0)
+    return NULL;
   py_ir *o = (py_ir *)type->tp_alloc(type, 0);
   if (!o)
     return NULL;

@@ -7,6 +7,10 @@ PyObject *py_type_steal(py_state *st, const rush_type *t)
 {
   if (!t)
     return PyErr_NoMemory();
+  if (py_need_part(st, PY_PART_IR) < 0) {
+    st->api->type_release(t);
+    return NULL;
+  }
   PyObject *cls = st->type_classes ? PyDict_GetItemString(st->type_classes, st->api->type_kind(t)) : NULL;
   PyTypeObject *type = cls ? (PyTypeObject *)cls : st->ir_types[PY_TYPE];
   py_ir *o = (py_ir *)type->tp_alloc(type, 0);

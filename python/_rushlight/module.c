@@ -287,7 +287,7 @@ static PyType_Spec method_spec = {"rushlight.ScriptMethod", sizeof(py_method), 0
 
 PyObject *py_method_new(py_state *st, PyObject *owner, const char *name)
 {
-  py_method *m = (py_method *)st->method_type->tp_alloc(st->method_type, 0);
+  py_method *m = py_need_part(st, PY_PART_MODULE) < 0 ? NULL : (py_method *)st->method_type->tp_alloc(st->method_type, 0);
   size_t n = strlen(name) + 1;
 
   if (!m)
@@ -449,7 +449,7 @@ PyObject *py_module_wrap(py_state *st, rush_value object, rush_module *root)
     return Py_NewRef((PyObject *)there);
   if (rush_module_around(st->context, object, root, &m, &err) != RUSH_OK)
     return py_raise(st, &err);
-  return py_module_make(st, st->module_class ? (PyTypeObject *)st->module_class : st->module_type, m);
+  return py_module_wrap_steal(st, m);
 }
 
 static bool has_method(py_module *m, const char *name)
@@ -647,8 +647,15 @@ static PyObject *module_getattro(PyObject *self, PyObject *name)
     Py_XDECREF(tb);
     return found;
   }
-  PyErr_Restore(type, value, tb);
-  return NULL;
+  found = PyObject_CallMethod(self, "_missing", "O", name);
+  if (!found && !PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(tb);
+  } else if (!found) {
+    PyErr_Restore(type, value, tb);
+  }
+  return found;
 }
 
 static bool attr_is_tensor(rush_value object, const char *name)
@@ -1042,6 +1049,10 @@ static PyType_Spec module_spec = {"rushlight._rushlight.Module", sizeof(py_modul
 
 PyObject *py_module_wrap_steal(py_state *st, rush_module *module)
 {
+  if (py_need_part(st, PY_PART_MODULE) < 0) {
+    rush_module_release(module);
+    return NULL;
+  }
   return py_module_make(st, (PyTypeObject *)st->module_class, module);
 }
 

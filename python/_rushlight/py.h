@@ -14,6 +14,9 @@
 
 typedef struct py_limits py_limits; /* limits.h */
 
+/* Parts of the package that finish types of the extension (methods.py, ir.py, jit/script_module.py). */
+typedef enum py_part { PY_PART_TENSOR, PY_PART_IR, PY_PART_MODULE, PY_N_PARTS } py_part;
+
 typedef struct py_state {
   rush_context *context;
   PyTypeObject *tensor_type, *module_type, *method_type, *object_type, *enum_type, *dtype_type;
@@ -24,6 +27,7 @@ typedef struct py_state {
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
   PyObject *modules;       /* address of a module's object -> of the Module that stands for it */
   PyObject *tensors;       /* address of a tensor of ours -> of the object that a module shows for it */
+  PyObject *size_class;    /* of shapes, a subclass of tuple; or NULL: tuple */
   PyObject *module_class;  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
   PyObject *call_hook;     /* while Python traces: told of calls of functions and methods first; or NULL */
   PyTypeObject *ir_types[5]; /* Graph, Block, Node, Value, Type: ir.h */
@@ -44,7 +48,16 @@ typedef struct py_state {
   double max_seconds, max_bytes, applied_bytes; /* of set_limits; what the context has now; 0: none */
   py_limits *budgets;        /* of calls that run and brought bytes along */
   size_t n_blocks;           /* threads that are inside of `with limits()` */
+  bool has_part[PY_N_PARTS]; /* py_import_part has imported it */
 } py_state;
+
+/* Import a part, once.  Everything that makes the first object of a type calls this through py_need_part, so that
+ * `import rushlight` loads no part.  0, or -1 with an exception set. */
+int py_import_part(py_state *st, py_part part);
+static inline int py_need_part(py_state *st, py_part part)
+{
+  return st->has_part[part] ? 0 : py_import_part(st, part);
+}
 
 /* Has the hook made the call (method NULL: of a Function)?  1, with the result or NULL and an exception; else 0. */
 int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args, size_t n_args, PyObject *kwnames,
@@ -262,6 +275,7 @@ PyObject *py_to_torch(PyObject *m, PyObject *o);
 PyObject *py_from_torch(PyObject *m, PyObject *o);
 PyObject *py_touch(PyObject *m, PyObject *o);
 PyObject *py_address(PyObject *m, PyObject *o);
+PyObject *py_set_size_class(PyObject *m, PyObject *type);
 PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames);
 /* Call an operator by name with Python objects; torch, numpy or our tensors. */
 PyObject *py_operator(py_state *state, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames);

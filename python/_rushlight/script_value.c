@@ -703,6 +703,28 @@ static PyObject *friendly_name(PyObject *o)
   return out;
 }
 
+/* Why an array cannot be a tensor, new; NULL without an exception: it can, or is none. */
+static PyObject *buffer_details(py_call *call, PyObject *o)
+{
+  PyObject *type, *value, *trace, *out = NULL;
+  rush_value v;
+
+  if (!PyObject_CheckBuffer(o) || PyBytes_Check(o))
+    return NULL;
+  if (py_to_value(call, o, &v) == 0) {
+    rush_value_release(v);
+    return NULL;
+  }
+  PyErr_Fetch(&type, &value, &trace);
+  if (value)
+    out = PyObject_Str(value);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  PyErr_Clear();
+  return out;
+}
+
 static void fail_cast(py_call *call, rush_function *f, const char *name, const rush_argument *arg, PyObject *o, size_t position)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -713,7 +735,9 @@ static void fail_cast(py_call *call, rush_function *f, const char *name, const r
                                         : PyUnicode_FromString("");
 
   PyErr_Clear();
-  PyObject *details = py_cast_details(call, o, arg->type), *found = friendly_name(o);
+  PyObject *details = buffer_details(call, o), *found = friendly_name(o);
+  if (!details)
+    details = py_cast_details(call, o, arg->type);
   PyErr_Clear();
   if (rush_type_to_text(call->state->context, arg->type, true, &want, &err) == RUSH_OK &&
       rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)
@@ -738,6 +762,34 @@ static PyObject *keyword_of(PyObject *const *values, PyObject *kwnames, const ch
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), name) == 0)
       return values[i];
   return NULL;
+}
+
+/* The first keyword that no parameter has (borrowed), or NULL. */
+static PyObject *unknown_keyword(rush_function *f, PyObject *kwnames)
+{
+  rush_argument arg;
+
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+    PyObject *name = PyTuple_GET_ITEM(kwnames, i);
+    bool known = false;
+    for (size_t k = 0; !known && rush_function_arg(f, k, &arg); k++)
+      known = PyUnicode_CompareWithASCIIString(name, arg.name) == 0;
+    if (!known)
+      return name;
+  }
+  return NULL;
+}
+
+/* PyTorch's refusal of a call, and the keyword that is the reason where one is. */
+static void fail_arguments(py_call *call, rush_function *f, PyObject *kwnames, PyObject *refusal)
+{
+  PyObject *unknown = unknown_keyword(f, kwnames);
+
+  if (refusal && unknown)
+    fail_schema(call, f, "%U Got an unexpected keyword '%U'.", refusal, unknown);
+  else if (refusal)
+    fail_schema(call, f, "%U", refusal);
+  Py_XDECREF(refusal);
 }
 
 /* Keywords that no parameter took. */
@@ -798,7 +850,7 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
     goto fail;
   }
   if (skip + n_args + n_named > n) { /* before the values are looked at, as PyTorch does */
-    fail_schema(call, f, too_many, name, n, skip + n_args + n_named);
+    fail_arguments(call, f, kwnames, PyUnicode_FromFormat(too_many, name, n, skip + n_args + n_named));
     goto fail;
   }
   for (size_t i = skip; i < n && rush_function_arg(f, i, &arg); i++) {
@@ -815,7 +867,7 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
     } else if (arg.has_default) {
       continue;
     } else {
-      fail_schema(call, f, "%s() is missing value for argument '%s'.", name, arg.name);
+      fail_arguments(call, f, kwnames, PyUnicode_FromFormat("%s() is missing value for argument '%s'.", name, arg.name));
       goto fail;
     }
     int result = bind_one(call, f, i, &arg, o, &v);

@@ -7,8 +7,9 @@ static rush_tensor *tensor_of(PyObject *self) { return ((py_tensor *)self)->valu
 
 PyObject *py_tensor_wrap(py_state *state, rush_value v)
 {
+  if (py_need_part(state, PY_PART_TENSOR) < 0)
+    return NULL;
   py_tensor *t = (py_tensor *)state->tensor_type->tp_alloc(state->tensor_type, 0);
-
   if (t) {
     t->value = rush_value_retain(v);
     t->state = state;
@@ -41,8 +42,24 @@ PyObject *py_ints(const int64_t *v, int n)
 
 /* -- Attributes -------------------------------------------------------------------------------------- */
 
+/* The sizes as a rushlight.Size, which is a tuple: filled in place, as cheap as one. */
 static PyObject *get_shape(PyObject *self, void *unused)
 {
+  PyTypeObject *size = (PyTypeObject *)((py_tensor *)self)->state->size_class;
+  const int64_t *sizes = rush_tensor_sizes(tensor_of(self));
+  const int n = rush_tensor_n_dims(tensor_of(self));
+
+  if (size) {
+    PyObject *t = size->tp_alloc(size, n);
+    for (int i = 0; t && i < n; i++) {
+      PyObject *item = PyLong_FromLongLong(sizes[i]);
+      if (!item)
+        Py_CLEAR(t);
+      else
+        PyTuple_SET_ITEM(t, i, item);
+    }
+    return t;
+  }
   (void)unused;
   return py_ints(rush_tensor_sizes(tensor_of(self)), rush_tensor_n_dims(tensor_of(self)));
 }
@@ -156,7 +173,7 @@ static PyGetSetDef tensor_getset[] = {
     {"shape", get_shape, NULL, "sizes as a tuple of ints", NULL},
     {"ndim", get_ndim, NULL, "number of dimensions", NULL},
     {"dtype", get_dtype, NULL, "data type", NULL},
-    {"device", get_device, NULL, "always 'cpu'", NULL},
+    {"_device", get_device, NULL, "the device's name", NULL},
     {"requires_grad", get_requires_grad, set_requires_grad, "does it require a gradient?", NULL},
     {"grad", get_grad, set_grad, "what backward() added up, or None", NULL},
     {"is_recorded", get_is_recorded, NULL, "is it a result of a recorded operator?", NULL},
@@ -538,7 +555,24 @@ static PyObject *tensor_getattro(PyObject *self, PyObject *name)
   return method;
 }
 
+static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return PyLong_FromVoidPtr((void *)rush_tensor_data(tensor_of(self)));
+}
+
+PyObject *py_set_size_class(PyObject *m, PyObject *type)
+{
+  py_state *st = PyModule_GetState(m);
+
+  if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, &PyTuple_Type))
+    return PyErr_Format(PyExc_TypeError, "a subclass of tuple");
+  Py_XSETREF(st->size_class, Py_NewRef(type));
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef tensor_methods[] = {
+    {"data_ptr", tensor_data_ptr, METH_NOARGS, "the address of the first element, to be read: writes there are not seen"},
     {"stride", get_strides, METH_NOARGS, "strides in elements"},
     {"numpy", tensor_numpy, METH_NOARGS, "a numpy array on the same memory"},
     {"tolist", tensor_tolist, METH_NOARGS, "nested lists of numbers"},

@@ -372,6 +372,57 @@ static void drop_buffer(void *user, void *data)
   PyGILState_Release(gil);
 }
 
+/* Refuse a buffer in torch's words and say what to do: its elements have no dtype.  -1. */
+static int refuse_elements(PyObject *o, const char *format)
+{
+  PyErr_Clear();
+  PyObject *dtype = PyObject_GetAttrString(o, "dtype"), *type = dtype ? PyObject_GetAttrString(dtype, "type") : NULL;
+  PyObject *name = type ? PyObject_GetAttrString(type, "__name__") : NULL;
+
+  PyErr_Clear();
+  if (name)
+    PyErr_Format(PyExc_TypeError,
+                 "can't convert np.ndarray of type numpy.%U. The only supported types are: float64, float32, float16, complex64, "
+                 "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool. Convert the array to one of them: "
+                 "array.astype(numpy.float32)", name);
+  else
+    PyErr_Format(PyExc_TypeError, "a buffer of format '%s' cannot be a tensor: its elements have no dtype", format ? format : "B");
+  Py_XDECREF(dtype);
+  Py_XDECREF(type);
+  Py_XDECREF(name);
+  return -1;
+}
+
+/* Refuse what a buffer's elements or strides are; ValueErrors are torch's for what a copy makes good.  0, or -1. */
+static int check_buffer(PyObject *o, const Py_buffer *b, int dtype)
+{
+  const char order = b->format ? b->format[0] : '@';
+
+  if (dtype < 0 && b->format && (order == '>' || order == '!') && b->itemsize > 1 && !strchr("wsUSOT", b->format[strlen(b->format) - 1])) {
+    PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion between byte "
+                                      "orders is currently not supported. Pass array.astype(array.dtype.newbyteorder('='))");
+    return -1;
+  }
+  if (dtype < 0)
+    return refuse_elements(o, b->format);
+  if (b->ndim > 64)
+    return PyErr_Format(PyExc_ValueError, "an array of %d dimensions cannot be a tensor; 64 are the most", b->ndim), -1;
+  for (int i = 0; i < b->ndim; i++) {
+    if (b->strides[i] < 0 && b->shape[i] > 1) {
+      PyErr_SetString(PyExc_ValueError, "At least one stride in the given numpy array is negative, and tensors with negative strides are "
+                                        "not currently supported. (You can probably work around this by making a copy of your array "
+                                        " with array.copy().) ");
+      return -1;
+    }
+    if (b->itemsize && b->strides[i] % b->itemsize) {
+      PyErr_SetString(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                                        "reallocate the memory.");
+      return -1;
+    }
+  }
+  return 0;
+}
+
 /* numpy arrays and whatever else has the buffer protocol. */
 int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out)
 {
@@ -387,23 +438,19 @@ int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out)
     PyErr_Clear();
     if (PyObject_GetBuffer(o, b, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) {
       PyMem_Free(b);
-      return -1;
+      return PyErr_ExceptionMatches(PyExc_ValueError) ? refuse_elements(o, NULL) : -1; /* dates: numpy shows no buffer */
     }
     b->readonly = 1;
   }
   int dtype = buffer_dtype(b);
-  bool negative = false;
-  for (int i = 0; i < b->ndim && b->ndim <= 64; i++) {
-    sizes[i] = b->shape[i];
-    strides[i] = b->strides[i] / (b->itemsize ? b->itemsize : 1);
-    negative |= b->strides[i] < 0 || (b->itemsize && b->strides[i] % b->itemsize);
-  }
-  if (dtype < 0 || b->ndim > 64 || negative) {
-    PyErr_Format(PyExc_TypeError, "an array of format '%s' with %d dimensions%s cannot be a tensor",
-                 b->format ? b->format : "B", b->ndim, negative ? " and negative or odd strides" : "");
+  if (check_buffer(o, b, dtype) < 0) {
     PyBuffer_Release(b);
     PyMem_Free(b);
     return -1;
+  }
+  for (int i = 0; i < b->ndim; i++) {
+    sizes[i] = b->shape[i];
+    strides[i] = b->strides[i] < 0 ? 1 : b->strides[i] / (b->itemsize ? b->itemsize : 1); /* below 0: of one element */
   }
   if (rush_tensor_wrap(call->state->context, (rush_dtype)dtype, b->ndim, sizes, strides, b->buf, drop_buffer, b,
                        out, &err) != RUSH_OK) {

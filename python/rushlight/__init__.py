@@ -3,27 +3,22 @@
 >>> import rushlight
 >>> model = rushlight.load("model.pt")          # or .pt2
 >>> model(x)                                     # numpy, torch or rushlight tensors, no copies
+
+The import loads the extension and nothing else. Everything written in Python is a part (`_PARTS`) that is imported when
+one of its names is first used (PEP 562), so `import rushlight` costs a few milliseconds; a test counts the modules.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import Any, BinaryIO
 
-from . import _rushlight, archives, ir, jit, methods, ops, profiler
+from . import _rushlight
 from ._rushlight import (
-    Block,
     Cancel,
     Cancelled,
     EnumValue,
     Error,
-    Graph,
-    Node,
-    ScriptMethod,
     ScriptObject,
-    Tensor,
-    Value,
     __version__,
     as_tensor,
     compile_counters,
@@ -36,57 +31,68 @@ from ._rushlight import (
     load_value,
     manual_seed,
     memory_stats,
-    parse_ir,
     reset_peak_memory_stats,
     set_cpu,
     set_num_threads,
     set_rng_state,
     tensor,
 )
-from .archives import save
-from .grad_mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from .jit import *  # noqa: F403
-from .jit import __all__ as _jit_names
-from .jit.script_module import ScriptModule as _ScriptModule
-from .limits import limits, set_limits
-from .ops import load_library
+
+TYPE_CHECKING = False  # typing's own costs an import of 3 ms
+if TYPE_CHECKING:
+    import os
+    from typing import Any, BinaryIO
+
+    from ._rushlight import Tensor
+    from .jit.script_module import ScriptModule as _ScriptModule
 
 __all__ = [
-    *_jit_names,
+    "Attribute",
     "Block",
     "Cancel",
     "Cancelled",
+    "CompilationUnit",
     "EnumValue",
     "Error",
+    "Final",
+    "Future",
     "Graph",
     "Node",
+    "RecursiveScriptClass",
+    "ScriptFunction",
     "ScriptMethod",
-    "ScriptModule",  # noqa: F405 -- __getattr__ knows it
+    "ScriptModule",
     "ScriptObject",
     "Tensor",
+    "TracingCheckError",
     "Value",
     "__version__",
+    "annotate",
     "as_tensor",
     "compile_counters",
     "dtype",
     "empty_cache",
     "enable_grad",
+    "enable_onednn_fusion",
+    "export",
+    "export_opnames",
+    "fork",
+    "freeze",
     "from_dlpack",
+    "fuser",
     "get_cpu",
     "get_num_threads",
     "get_rng_state",
+    "ignore",
     "inference_mode",
+    "interface",
     "ir",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_scripting",
+    "is_tracing",
     "jit",
+    "library",
     "limits",
     "load",
     "load_library",
@@ -94,18 +100,57 @@ __all__ = [
     "manual_seed",
     "memory_stats",
     "no_grad",
+    "onednn_fusion_enabled",
     "ops",
+    "optimize_for_inference",
+    "optimized_execution",
     "parse_ir",
     "profiler",
     "reset_peak_memory_stats",
+    "run_frozen_optimizations",
     "save",
+    "script",
+    "script_if_tracing",
+    "script_method",
     "set_cpu",
+    "set_fusion_strategy",
     "set_grad_enabled",
     "set_limits",
     "set_num_threads",
     "set_rng_state",
+    "strict_fusion",
     "tensor",
+    "trace",
+    "trace_module",
+    "unused",
+    "wait",
 ]
+
+# Which part has a name. Parts also finish types of the extension (methods: Tensor; ir: Graph, Node ...): hence those names.
+_PARTS = {
+    "archives": ("save",),
+    "call_limits": ("limits", "set_limits"),
+    "grad_mode": (
+        *("enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"),
+    ),
+    "ir": ("Block", "Graph", "Node", "Value", "parse_ir"),
+    "jit": (
+        *("Attribute", "CompilationUnit", "Final", "Future", "RecursiveScriptClass", "ScriptFunction"),
+        *("TracingCheckError", "annotate", "enable_onednn_fusion", "export", "export_opnames", "fork", "freeze"),
+        *("fuser", "ignore", "interface", "is_scripting", "is_tracing", "onednn_fusion_enabled"),
+        *("optimize_for_inference", "optimized_execution", "run_frozen_optimizations", "script", "script_if_tracing"),
+        *("script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait"),
+    ),
+    "jit.script_module": ("ScriptMethod",),
+    "jit.tracing": ("TopLevelTracedModule", "TracedModule", "TracerWarning"),
+    "methods": ("Tensor",),
+    "ops": ("load_library",),
+}
+_WHERE = {name: part for part, names in _PARTS.items() for name in names}
+_MODULES = (
+    *("archives", "call_limits", "functions", "grad_mode", "gradients", "indexing", "ir", "jit", "kinds", "library", "methods"),
+    *("ops", "outputs", "profiler", "return_types", "signature", "testing", "torch_graph"),
+)
 
 for _name in dir(_rushlight):
     if isinstance(getattr(_rushlight, _name), dtype):
@@ -117,10 +162,18 @@ def _module_class(made: bool = True) -> type[_ScriptModule]:
     """What `load` makes (`made`), or what users derive from: where torch is imported, a torch.nn.Module too."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "nn") or not hasattr(torch.nn, "Module"):
-        return _ScriptModule
+        from .jit.script_module import ScriptModule
+
+        return ScriptModule
     from .jit import torch_modules
 
     return torch_modules.RecursiveScriptModule if made else torch_modules.ScriptModule
+
+
+def _part(name: str) -> Any:
+    """The module rushlight.NAME."""
+    __import__(f"{__name__}.{name}")
+    return sys.modules[f"{__name__}.{name}"]
 
 
 def __getattr__(name: str) -> Any:
@@ -128,13 +181,23 @@ def __getattr__(name: str) -> Any:
         return _module_class(False)
     if name == "RecursiveScriptModule":
         return _module_class()
-    if name == "isinstance":
-        return jit.isinstance
-    if name in ("TopLevelTracedModule", "TracedModule", "TracerWarning"):
-        from .jit import tracing
+    if name in _MODULES:
+        return _part(name)
+    if name == "isinstance":  # kept out of globals(), where it would hide Python's
+        return _part("jit.runtime").isinstance_
+    part = _WHERE.get(name)
+    if part is not None:
+        found = getattr(_part(part), name)
+    elif name.startswith("__") or name not in _part("functions").NAMES:
+        raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
+    else:
+        found = _part("functions").find(name)
+    globals()[name] = found
+    return found
 
-        return getattr(tracing, name)
-    raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES, *_part("functions").NAMES})
 
 
 def load(
@@ -155,6 +218,12 @@ def load(
     every record; `copy` reads the file into memory instead of mapping it, for a file that may change while it is open.
     `program` names one of the programs of a torch.export package that holds several.
     """
+    from . import archives
+
+    if "torch" in sys.modules:
+        from . import library
+
+        library.adopt_torch()
     options = {"check_full": check_full, "copy": copy, "program": program, "type": _module_class()}
     module: _ScriptModule = archives.load(f, map_location, _extra_files, options)
     return module
@@ -162,10 +231,9 @@ def load(
 
 def _tensor_method(self: Tensor, name: str) -> Any:
     """`x.name` of an operator that the table lacks: one from outside."""
+    from . import ops
+
     operator = ops.aten.find(name)
     if operator is None:
         raise AttributeError(f"'Tensor' has no attribute '{name}', and there is no operator aten::{name}")
     return lambda *args, **kwargs: operator(self, *args, **kwargs)
-
-
-methods.install()

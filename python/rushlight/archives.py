@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -14,8 +15,14 @@ _DEVICES = (
 )
 
 
-class _NoFile(ValueError, FileNotFoundError):
-    """torch raises ValueError, Python people expect FileNotFoundError."""
+class _NoFile(FileNotFoundError, ValueError):
+    """torch raises ValueError, Python people expect FileNotFoundError, with errno and filename."""
+
+    def __init__(self, filename: str) -> None:
+        super().__init__(errno.ENOENT, f"The provided filename {filename} does not exist", filename)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class _NotSaved(RuntimeError, OSError):
@@ -35,6 +42,17 @@ class ConstMap:
             raise AttributeError(name) from None
 
 
+def check_device(name: str) -> str:
+    """The kind of a device's name (`cuda` of `cuda:1`); what is none is refused in torch's words."""
+    if not name:
+        raise RuntimeError("Device string must not be empty")
+    kind = re.sub(r":\d+$", "", name)
+    if kind not in _DEVICES:
+        kinds = ", ".join(_DEVICES)
+        raise RuntimeError(f"Expected one of {kinds} device type at start of device string: {name}")
+    return kind
+
+
 def is_meta(map_location: Any) -> bool:
     """Is it the device meta?  Else tensors go to the CPU; what else is asked for is refused as torch refuses it there."""
     if map_location is None:
@@ -43,13 +61,7 @@ def is_meta(map_location: Any) -> bool:
     if not isinstance(map_location, str) and not isinstance(kind, str):
         found = type(map_location)
         raise ValueError(f"map_location should be either None, string or torch.device, but got type: {found}")
-    name = str(map_location)
-    if not name:
-        raise RuntimeError("Device string must not be empty")
-    kind = re.sub(r":\d+$", "", name)
-    if kind not in _DEVICES:
-        kinds = ", ".join(_DEVICES)
-        raise RuntimeError(f"Expected one of {kinds} device type at start of device string: {name}")
+    kind = check_device(str(map_location))
     if kind == "cuda":
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. "
@@ -76,7 +88,7 @@ def load(
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
         if not os.path.exists(name):
-            raise _NoFile(f"The provided filename {name} does not exist")
+            raise _NoFile(os.fsdecode(name))
         if os.path.isdir(name):
             raise ValueError(f"The provided filename {name} is a directory")
     elif not isinstance(source, (bytes, bytearray, memoryview)):
@@ -105,9 +117,6 @@ def code_with_constants(of: Any, name: str) -> tuple[str, ConstMap]:
     """The code of a method, and what it calls CONSTANTS."""
     text, constants = _rushlight.method_code(of, name)
     return text, ConstMap({f"c{i}": value for i, value in enumerate(constants)})
-
-
-_rushlight.ScriptMethod.code_with_constants = property(lambda method: code_with_constants(method.owner, method.name))
 
 
 class Saving:

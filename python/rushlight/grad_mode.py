@@ -8,7 +8,6 @@ or "inference".  `_rushlight` reads it at each call.
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -80,6 +79,8 @@ class _Mode:
         self._undo.pop()()
 
     def __call__(self, function: _F) -> _F:
+        import inspect  # slow to import
+
         if inspect.isgeneratorfunction(function):
             return _generator(function, self._again)  # type: ignore[no-any-return]
 

@@ -1,4 +1,7 @@
-"""Tensor's methods, made from the operator table: every operator whose first argument is `self: Tensor`."""
+"""Tensor's methods, made from the operator table: every operator whose first argument is `self: Tensor`.
+
+What schemas say in Python's words (`Overload`, `signature`, `document`, `Results`) serves functions.py too.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import _rushlight
+from . import _rushlight, return_types
 from ._rushlight import Tensor
+from .kinds import device
 
 if TYPE_CHECKING:
     import inspect
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
 # A method's schema: self comes first, and nothing else is written to.
 _SELF = re.compile(r"^aten::(?!__)(\w+)(?:\.\w+)?\(Tensor(?:\([^)]*\))? self\b[^!\n]*\) -> .*$", re.M)
 _WORDS = {"SymInt": "int", "Scalar": "number", "ScalarType": "dtype", "MemoryFormat": "int", "Layout": "int", "Device": "str"}
-_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other"}  # numpy's names, which PyTorch takes too
+ALIASES = {"axis": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other"}  # numpy's names, which PyTorch takes too
 _ATTRIBUTES = {"T": "numpy_T", "mT": "mT", "H": "matrix_H", "mH": "mH", "real": "real", "imag": "imag"}
 _CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8",
@@ -93,6 +97,19 @@ class Overload:
                 self.arguments.append(Argument(part, keyword_only))
         self.views = re.match(r"Tensor\(\w+\)", self.results) is not None
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the results; empty where they have none."""
+        if not self.results.startswith("("):
+            return ()
+        parts = [part.rpartition(" ") for part in split_arguments(self.results[1:-1])]
+        return tuple(name for kind, _, name in parts if kind and name.isidentifier())
+
+    @property
+    def writes(self) -> bool:
+        """True for in-place and out= forms."""
+        return any(a.is_written for a in self.arguments)
+
     def shown(self, name: str, skip: int) -> str:
         parts, starred = [], False
         for a in self.arguments[skip:]:
@@ -105,10 +122,51 @@ class Overload:
         return f"{name}({', '.join(parts)}) -> {results if ',' not in results else f'({results})'}"
 
 
+_DTYPES = {d.number: d for d in vars(_rushlight).values() if isinstance(d, _rushlight.dtype)}
+
+
+class Results:
+    """What torch's functions make of an operator's results: named tuples, tuples of tensors, dtypes."""
+
+    __slots__ = ("_classes", "_is_dtype", "_is_tensors")
+
+    def __init__(self, name: str, overloads: list[Overload]) -> None:
+        kinds = [re.sub(r"\([^)]*\)", "", o.results) for o in overloads]
+        self._is_tensors = "Tensor[]" in kinds
+        self._is_dtype = "ScalarType" in kinds
+        self._classes: dict[int, type[tuple[Any, ...]]] = {}
+        for o in overloads:
+            if o.fields and not o.writes:
+                self._classes.setdefault(len(o.fields), return_types.made(name, o.fields))
+
+    def finish(self, result: Any) -> Any:
+        kind = type(result)
+        if kind is tuple:
+            return self._classes.get(len(result), tuple)(result)
+        if kind is list and self._is_tensors:
+            return tuple(result)
+        if kind is int and self._is_dtype:
+            return _DTYPES[result]
+        return result
+
+
+def renamed(kwargs: dict[str, Any], aliases: dict[str, str]) -> dict[str, Any]:
+    """Keyword arguments as the schema has them: numpy's names, and dtypes by name."""
+    if isinstance(kwargs.get("dtype"), str):
+        kwargs["dtype"] = _rushlight.as_tensor(0, kwargs["dtype"]).dtype
+    if aliases.keys().isdisjoint(kwargs):
+        return kwargs
+    return {aliases.get(k, k): v for k, v in kwargs.items()}
+
+
+def is_int_list(kind: str) -> bool:
+    return re.match(r"(SymInt|int)\[", kind) is not None
+
+
 def gathered(overload: Overload) -> str | None:
     """The only argument beside self, when it is a list of ints: x.view(2, 3) is x.view([2, 3])."""
     some = [a for a in overload.arguments[1:] if not a.keyword_only]
-    return some[0].name if len(some) == 1 and re.match(r"(SymInt|int)\[", some[0].kind) else None
+    return some[0].name if len(some) == 1 and is_int_list(some[0].kind) else None
 
 
 def signature(overloads: list[Overload], is_method: bool) -> inspect.Signature:
@@ -165,13 +223,14 @@ def document(name: str, lines: list[str], skip: int) -> str:
 class Method:
     """An operator as a method: its text is made when somebody asks."""
 
-    __slots__ = ("__name__", "_gathers", "_lines", "_name")
+    __slots__ = ("__name__", "_gathers", "_lines", "_name", "_results")
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
         self._name = f"aten::{name}"
         self._lines: list[str] = []
         self._gathers: tuple[bool, bool] | None = None
+        self._results: Results | None = None
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         return self if tensor is None else types.MethodType(self, tensor)
@@ -179,9 +238,15 @@ class Method:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) > 1 and type(args[1]) is int:
             args = self._gathered(args)
-        if kwargs and not _ALIASES.keys().isdisjoint(kwargs):
-            kwargs = {_ALIASES.get(k, k): v for k, v in kwargs.items()}
-        return _rushlight.call_operator(self._name, *args, **kwargs)
+        if kwargs:
+            kwargs = renamed(kwargs, ALIASES)
+        result = _rushlight.call_operator(self._name, *args, **kwargs)
+        return result if type(result) is Tensor else self._finished(result)
+
+    def _finished(self, result: Any) -> Any:
+        if self._results is None:
+            self._results = Results(self.__name__, [Overload(line) for line in self._lines])
+        return self._results.finish(result)
 
     def _gathered(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """x.view(2, 3) is x.view([2, 3]), where a list of ints is the only argument."""
@@ -217,16 +282,62 @@ def _size(self: Tensor, dim: int | None = None) -> Any:
     return self.shape if dim is None else self.shape[dim]
 
 
-def _unique(
-    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+def _wanted(found: tuple[Any, ...], *also: bool) -> Any:
+    """The first result, and those of the others that are wanted."""
+    wanted = tuple(t for t, yes in zip(found, (True, *also), strict=True) if yes)
+    return wanted if len(wanted) > 1 else wanted[0]
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """The different elements (or slices), and where each went, and how often it was there."""
     if dim is None:
-        found = _rushlight.call_operator("aten::_unique2", self, sorted, return_inverse, return_counts)
+        found = _rushlight.call_function("aten::_unique2", input, sorted, return_inverse, return_counts)
     else:
-        found = _rushlight.call_operator("aten::unique_dim", self, dim, sorted, return_inverse, return_counts)
-    wanted = tuple(t for t, yes in zip(found, (True, return_inverse, return_counts), strict=True) if yes)
-    return wanted if len(wanted) > 1 else wanted[0]
+        found = _rushlight.call_function("aten::unique_dim", input, dim, sorted, return_inverse, return_counts)
+    return _wanted(found, return_inverse, return_counts)
+
+
+def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """Of equal neighbours the first, and where each element went, and how many there were."""
+    found = _rushlight.call_function("aten::unique_consecutive", input, return_inverse, return_counts, dim)
+    return _wanted(found, return_inverse, return_counts)
+
+
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The vector norm over `dim` (all dimensions); "fro" is 2, "nuc" the sum of a matrix's singular values."""
+    if p == "nuc":
+        return _rushlight.call_function("aten::nuclear_norm", input, *([] if dim is None else [dim]), keepdim)
+    over = [dim] if isinstance(dim, int) else dim
+    return _rushlight.call_function(
+        "aten::linalg_vector_norm", input, 2.0 if p in ("fro", None) else float(p), over, keepdim, dtype=dtype
+    )
+
+
+_KINDS = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "bool": "Bool", "uint8": "Byte",
+    "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The tensor's type as torch names it ("torch.FloatTensor"); with a dtype or such a name, the tensor as that."""
+    if dtype is None:
+        return f"torch.{_KINDS.get(self.dtype.name, self.dtype.name)}Tensor"
+    if isinstance(dtype, str) and dtype.startswith("torch.") and dtype.endswith("Tensor"):
+        names = {kind: name for name, kind in _KINDS.items()}
+        if dtype[6:-6] not in names:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = getattr(_rushlight, names[dtype[6:-6]])
+    return _rushlight.call_operator("aten::to", self, _rushlight.as_tensor(0, dtype).dtype)
+
+
+def _apply(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replace each element by what the function makes of it; slow, and for the CPU."""
+    flat = [callable(value) for value in self.flatten().tolist()]
+    return self.copy_(_rushlight.tensor(flat, self.dtype).view(self.shape)) if flat else self
 
 
 def _new_tensor(self: Tensor, data: Any, dtype: Any = None) -> Tensor:
@@ -336,9 +447,24 @@ def _attribute(operator: str) -> property:
     return property(get, doc=f"The operator {operator}.")
 
 
+_IS = ("cuda", "ipu", "maia", "mkldnn", "mps", "mtia", "nested", "sparse", "sparse_csr", "vulkan", "xla", "xpu")
+
+
+def _is(name: str) -> property:
+    """is_sparse and its like: the program's question where there is one, else False."""
+    if _rushlight.has_operator(f"prim::is_{name}"):
+        return _attribute(f"prim::is_{name}")
+    return property(lambda self: False, doc="False here.")
+
+
 def _own() -> dict[str, Any]:
-    own: dict[str, Any] = {
-        "size": _size, "where": _where, "unique": _unique, "new_tensor": _new_tensor, "polygamma": _polygamma,
+    own: dict[str, Any] = {f"is_{name}": _is(name) for name in _IS}
+    own |= {
+        "size": _size, "where": _where, "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm,
+        "type": _type, "apply_": _apply,
+        "is_cpu": property(lambda self: self.device == "cpu", doc="True if it is in memory."),
+        "device": property(lambda self: device(self._device), doc="Where the tensor is."),
+        "new_tensor": _new_tensor, "polygamma": _polygamma,
         "nelement": lambda self: self.numel(), "ndimension": lambda self: self.ndim,
         "__format__": _format, "__complex__": _complex, "__array__": _array, "__reversed__": _reversed,
         "__copy__": _copy, "__deepcopy__": _deepcopy,
@@ -366,3 +492,6 @@ def install() -> None:
             setattr(Tensor, name, method)
     for name, value in _own().items():
         setattr(Tensor, name, value)
+
+
+install()

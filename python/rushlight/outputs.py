@@ -31,11 +31,3 @@ class BoundOutputs:
 
     def __repr__(self) -> str:
         return f"BoundOutputs({self.method.name}, {len(self.buffers)} buffers)"
-
-
-def _bind_outputs(method: _rushlight.ScriptMethod, *buffers: Any) -> BoundOutputs:
-    """The method with buffers for its outputs."""
-    return BoundOutputs(method, buffers)
-
-
-setattr(_rushlight.ScriptMethod, "bind_outputs", _bind_outputs)  # noqa: B010

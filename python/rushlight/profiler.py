@@ -52,6 +52,25 @@ class Average:
         return f"<{self.key}: {self.count} calls, {self.self_total:.6f} s>"
 
 
+_SORT_KEYS: dict[str, Callable[[Average], float]] = {
+    "total": lambda row: row.total,
+    "self_total": lambda row: row.self_total,
+    "mean": lambda row: row.total / row.count,
+    "count": lambda row: row.count,
+    "bytes": lambda row: row.bytes,
+}
+_SORT_KEYS |= {
+    torch: _SORT_KEYS[ours]
+    for torch, ours in (
+        ("cpu_time_total", "total"),
+        ("self_cpu_time_total", "self_total"),
+        ("cpu_time", "mean"),
+        ("cpu_memory_usage", "bytes"),
+        ("self_cpu_memory_usage", "bytes"),
+    )
+}
+
+
 def _time(seconds: float) -> str:
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= 0.9995 * scale:
@@ -62,12 +81,23 @@ def _time(seconds: float) -> str:
 class Averages(list[Average]):
     """The averages of a profile, those that took the most themselves first."""
 
-    def table(self, row_limit: int = 100) -> str:
-        """As text for a terminal."""
-        width = max([20, *(len(row.key) for row in self[:row_limit])])
+    def table(self, sort_by: str | None = None, row_limit: int = 100) -> str:
+        """As text for a terminal, at most `row_limit` rows (-1: all).
+
+        `sort_by` is "total", "self_total", "mean", "count", "bytes", or torch.profiler's name of one ("cpu_time_total",
+        "self_cpu_time_total", "cpu_time", "cpu_memory_usage" ...); the largest first. None: as they are.
+        """
+        rows = list(self)
+        if sort_by is not None:
+            key = _SORT_KEYS.get(sort_by)
+            if key is None:
+                raise AttributeError(f"sort_by is one of {', '.join(_SORT_KEYS)}, not {sort_by!r}")
+            rows.sort(key=key, reverse=True)
+        rows = rows if row_limit < 0 else rows[:row_limit]
+        width = max([20, *(len(row.key) for row in rows)])
         whole = sum(row.self_total for row in self) or 1.0
         lines = [f"{'name':{width}} {'calls':>8} {'total':>9} {'self':>9} {'share':>7} {'mean':>9}"]
-        for row in self[:row_limit]:
+        for row in rows:
             mean, share = row.total / row.count, 100 * row.self_total / whole
             times = f"{_time(row.total):>9} {_time(row.self_total):>9} {share:6.1f}% {_time(mean):>9}"
             lines.append(f"{row.key:{width}} {row.count:8} {times}")

@@ -105,25 +105,3 @@ def signature(module: Any, method: str) -> tuple[list[Input], list[Output]]:
         ],
         [Output(row[0], row[1], row[2], **_description(row[1], row[7], row[8])) for row in outputs],
     )
-
-
-class OfForward:
-    """`inputs` or `outputs` of a module: forward's.  A program's own attribute of that name is stronger."""
-
-    def __init__(self, which: int) -> None:
-        self._which = which
-        self.__doc__ = f"The {('inputs', 'outputs')[which]} of forward, in order."
-
-    def __set_name__(self, owner: type[Any], name: str) -> None:
-        self._name = name
-
-    def __get__(self, module: Any, owner: type[Any] | None = None) -> Any:
-        if module is None:
-            return self
-        if not module._is_script or any(name == self._name for name, _ in module._slots()):
-            raise AttributeError(self._name)  # the lookup goes on to what the module has
-        return signature(module, "forward")[self._which]
-
-
-setattr(_rushlight.ScriptMethod, "inputs", property(lambda method: signature(method.owner, method.name)[0]))  # noqa: B010
-setattr(_rushlight.ScriptMethod, "outputs", property(lambda method: signature(method.owner, method.name)[1]))  # noqa: B010

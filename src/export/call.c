@@ -15,10 +15,33 @@ typedef struct exported_frame {
   output_buffers *outputs; /* of the caller's, by the user's leaves; or NULL */
 } exported_frame;
 
-static rush_status too_many(exported_frame *f, uint32_t n_args, uint32_t n_kwargs)
+/* True if a positional argument or a keyword of the program has this name. */
+static bool knows_name(const exported *e, str name)
+{
+  const tree_spec *named = &e->in->children[1];
+
+  for (uint32_t i = 0; i < e->n_arg_names; i++)
+    if (str_eq(str_of(e->arg_names[i]), name))
+      return true;
+  for (uint32_t i = 0; i < named->n_children; i++)
+    if (str_eq(value_str(named->keys[i]), name))
+      return true;
+  return false;
+}
+
+static rush_status too_many(exported_frame *f, uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs)
 {
   const tree_spec *in = f->e->in;
+  uint32_t i = 0;
 
+  while (i < n_kwargs && knows_name(f->e, kwargs[i].name))
+    i++;
+  if (i < n_kwargs)
+    return error_set_type(f->cx->err, RUSH_EARGUMENT, "ValueError",
+                          "Trying to flatten user inputs with exported input tree spec: unexpected keyword '%.*s'; the "
+                          "exported program takes %u positional and %u keyword arguments, the first of them '%s'",
+                          (int)kwargs[i].name.len, kwargs[i].name.p, in->children[0].n_children, in->children[1].n_children,
+                          f->e->n_arg_names ? f->e->arg_names[0] : "");
   return error_set_type(f->cx->err, RUSH_EARGUMENT, "ValueError",
                         "Trying to flatten user inputs with exported input tree spec: the exported program takes %u "
                         "positional and %u keyword arguments, but got %u and %u. Please check that the inputs have "
@@ -68,7 +91,7 @@ static rush_status flatten_arguments(exported_frame *f, const rush_value *args, 
     const char *name = i < f->e->n_arg_names ? f->e->arg_names[i] : "argument";
     const rush_value *v = i < n_args ? &args[i] : find_kwarg(kwargs, n_kwargs, str_of(name));
     if (!v)
-      return too_many(f, n_args, n_kwargs);
+      return too_many(f, n_args, kwargs, n_kwargs);
     used += i >= n_args;
     TRY(tree_flatten(f->cx, &pos->children[i], *v, name, f->leaves, f->e->n_leaves, &f->n_leaves));
   }
@@ -83,7 +106,7 @@ static rush_status flatten_arguments(exported_frame *f, const rush_value *args, 
   }
   if (used != n_kwargs)
     return wrong_names(f, named, kwargs, n_kwargs);
-  return n_args > pos->n_children ? too_many(f, n_args, n_kwargs) : RUSH_OK;
+  return n_args > pos->n_children ? too_many(f, n_args, kwargs, n_kwargs) : RUSH_OK;
 }
 
 /* Put the user's leaves together; some have buffers, which are put there first. */

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import keyword
+import os
 import pathlib
+import re
 
+import pytest
 import rushlight
 from rushlight import _rushlight
 
@@ -27,7 +30,7 @@ def names(body: list[ast.stmt]) -> set[str]:
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             found.add(node.target.id)
         elif isinstance(node, ast.ImportFrom) and node.module != "typing":
-            found |= {alias.asname for alias in node.names if alias.asname and not alias.asname.startswith("_M")}
+            found |= {alias.asname for alias in node.names if alias.asname and not re.match("_(?!_)", alias.asname)}
     return found
 
 
@@ -42,11 +45,13 @@ def test_the_extension() -> None:
 
 
 def test_the_classes() -> None:
+    for name in rushlight.__all__:  # parts finish the extension's types
+        getattr(rushlight, name)
     for file, module in (("_rushlight.pyi", _rushlight), ("__init__.pyi", rushlight)):
         for node in stub(file).body:
             if not isinstance(node, ast.ClassDef) or node.name in ("Error", "dtype", "EnumValue"):
                 continue
-            cls = getattr(module, node.name) if node.name != "ScriptModule" else module._ScriptModule  # torch adds more
+            cls = getattr(module, node.name) if node.name != "ScriptModule" else rushlight.jit.script_module.ScriptModule
             own = {name for name in vars(cls) if name not in FROM_OBJECT | IMPLIED and name not in keyword.kwlist}
             said = names(node.body) - FROM_OBJECT
             public = {name for name in own if name.startswith("__") or not name.startswith("_")}
@@ -66,3 +71,31 @@ def test_operators_are_typed() -> None:
     for node in ast.walk(ast.parse(pathlib.Path(rushlight.ops.__file__).read_text())):
         if isinstance(node, ast.FunctionDef):
             assert node.returns is not None, f"{node.name} has no annotation"
+
+
+USES = '''
+import pytest
+
+import rushlight
+x = rushlight.zeros(2, 3, dtype=rushlight.float64)
+y: rushlight.Tensor = rushlight.cat([x, x], dim=0).to("cpu", rushlight.float32)
+n: int = x.shape.numel() + x.data_ptr() + x.size(0)
+rushlight.max(x, 1).values.relu()
+x.sort(0).indices.to(rushlight.int32)
+a, b = rushlight.split(x, 1)
+k: str | None = x.device.type
+x.typo
+rushlight.zeroes(2)
+x.relu(1, 2, 3)
+'''
+
+
+def test_mypy_knows_methods_and_functions(tmp_path: pathlib.Path) -> None:
+    """A misspelt name is an error where it is used, and nothing else is."""
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "uses.py").write_text(USES.lstrip("\n"))
+    options = [f"--cache-dir={os.devnull}", "--follow-imports=silent"]
+    out, _, _ = api.run([*options, str(tmp_path / "uses.py")])
+    errors = [line.partition("uses.py:")[2] for line in out.splitlines() if "uses.py:" in line and ": error:" in line]
+    assert [int(line.partition(":")[0]) for line in errors] == [11, 12, 13], out
+    assert '"Tensor" has no attribute "typo"' in errors[0] and 'no attribute "zeroes"' in errors[1]

@@ -354,7 +354,7 @@ class Names:
             return self.ignored(self._door.sources.function_of_text(name))
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
-                if not hasattr(obj, name):
+                if not _rushlight.has_operator(f"{obj.name}::{name}") and not hasattr(obj, name):  # of ours or torch's
                     return None
                 return (kinds.OPERATOR, f"{obj.name}::{name}")
             return (kinds.OBJECT, getattr(obj, name), "module")

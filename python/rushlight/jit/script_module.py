@@ -7,10 +7,78 @@ is a torch.nn.Module.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import _rushlight, archives, outputs, signature
+from .. import _rushlight, archives
+from .._rushlight import ScriptMethod
+from . import frontend  # noqa: F401 -- whose classes of errors loading may raise
 from .kinds import BUFFER, MODULE, PARAMETER
+
+if TYPE_CHECKING:
+    from .. import outputs
+    from .exported import ExportedPart
+
+
+class _OfForward:
+    """`inputs` or `outputs` of a module: forward's.  A program's own attribute of that name is stronger."""
+
+    def __init__(self, which: int) -> None:
+        self._which = which
+        self.__doc__ = f"The {('inputs', 'outputs')[which]} of forward, in order."
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._name = name
+
+    def __get__(self, module: Any, owner: type[Any] | None = None) -> Any:
+        if module is None:
+            return self
+        if not module._is_script or any(name == self._name for name, _ in module._slots()):
+            raise AttributeError(self._name)  # the lookup goes on to what the module has
+        return _signature(module, "forward")[self._which]
+
+
+class Handle:
+    """A registered hook: `remove()` takes it away, as the end of a `with` does."""
+
+    _next = 0
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]]) -> None:
+        self._hooks, self.id = hooks, Handle._next
+        Handle._next += 1
+
+    def remove(self) -> None:
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+class _Replaced:
+    """Arguments and keywords that a hook returned."""
+
+    def __init__(self, args: Any, kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args if isinstance(args, tuple) else (args,), kwargs
+
+
+def _with_kwargs(hook: Callable[..., Any], with_kwargs: bool) -> Callable[..., Any]:
+    """The hook as one that is always given the keywords."""
+    if not with_kwargs:
+        return lambda module, args, kwargs, *output: hook(module, args, *output)
+
+    def call(module: Any, args: Any, kwargs: dict[str, Any], *output: Any) -> Any:
+        changed = hook(module, args, kwargs, *output)
+        if output or changed is None:
+            return changed
+        if not isinstance(changed, tuple) or len(changed) != 2:
+            raise RuntimeError(
+                f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+            )
+        return _Replaced(*changed)
+
+    return call
 
 
 class ScriptModule(archives.Saving, _rushlight.Module):
@@ -38,12 +106,12 @@ class ScriptModule(archives.Saving, _rushlight.Module):
                     yield name, value
 
     def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
-        """(name, module) of every direct submodule."""
-        yield from self._named(MODULE)
+        """(name, module) of every direct submodule; of an exported program, what its state says of them."""
+        yield from self._exported().named_children() if self._is_exported() else self._named(MODULE)
 
     def children(self) -> Iterator[ScriptModule]:
         """Every direct submodule."""
-        yield from (module for _, module in self._named(MODULE))
+        yield from (module for _, module in self.named_children())
 
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
@@ -57,6 +125,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         yield prefix, self
         for name, module in self._named(MODULE):
             yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+        if self._is_exported():
+            for name, part in self.named_children():
+                yield from part.named_modules(prefix=f"{prefix}.{name}" if prefix else name)
 
     def modules(self) -> Iterator[ScriptModule]:
         """This module and all below it."""
@@ -65,7 +136,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def _members(self, kind: int, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
         seen = set()
         for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
-            for name, value in module._named(kind):
+            for name, value in module._named(kind) if isinstance(module, ScriptModule) else ():
                 if id(value) not in seen:
                     seen.add(id(value))
                     yield f"{path}.{name}" if path else name, value
@@ -120,6 +191,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def train(self, mode: bool = True) -> ScriptModule:
         """Set `training` here and in all submodules that have it; returns self."""
+        if self._is_exported():
+            self.__dict__["_training"] = mode  # for who asks: the program was exported in one mode
         self._set_training(mode)
         return self
 
@@ -129,7 +202,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def apply(self, fn: Callable[[Any], Any]) -> ScriptModule:
         """Call fn with every submodule, then with this module; returns self."""
-        for module in self.children():
+        for _, module in self._named(MODULE):
             module.apply(fn)
         fn(self)
         return self
@@ -139,6 +212,114 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
         return self
+
+    def _is_exported(self) -> bool:
+        """True for torch.export's programs: one module, whose state may have names of several parts."""
+        return self._is_script and self.original_name == "ExportedProgram"
+
+    def _exported(self) -> ExportedPart:
+        from .exported import ExportedPart
+
+        return ExportedPart(self, "")
+
+    def _missing(self, name: str) -> Any:
+        """An attribute that neither Python's class nor the program has: of exported programs, `training` and submodules."""
+        found: Any = None
+        if not name.startswith("_") and self._is_exported():
+            found = self.__dict__.get("_training", True) if name == "training" else self._exported().find(name)
+        if found is None:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return found
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the parameters' gradients, or set them to zero."""
+        for parameter in self.parameters():
+            if parameter.grad is not None:
+                if set_to_none:
+                    parameter.grad = None
+                else:
+                    parameter.grad.detach_().zero_()
+
+    def _apply_to_tensors(self, fn: Callable[[Any], Any]) -> ScriptModule:
+        """Replace parameters and buffers by what `fn` makes of them; a tensor held twice stays one."""
+        if self._is_exported():
+            raise RuntimeError(f"{self.original_name}: the dtypes of an exported program's tensors are part of its graph")
+        made: dict[int, Any] = {}
+        for module in self.modules():
+            for name, kind in module._slots():
+                value = module._slot(name) if kind & (PARAMETER | BUFFER) else None
+                if value is not None:
+                    if id(value) not in made:
+                        made[id(value)] = (value, fn(value.detach()))
+                        made[id(value)][1].requires_grad = value.requires_grad
+                    if made[id(value)][1] is not value:
+                        module._set(name, made[id(value)][1])
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> ScriptModule:
+        """Convert parameters and buffers of floating point to a dtype: `to(float64)`, `to("cpu", dtype)`, `to(tensor)`."""
+        like = _rushlight.as_tensor([0.0]).to(*args, **{k: v for k, v in kwargs.items() if k != "non_blocking"})
+        if not (like.is_floating_point() or like.is_complex()):
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={like.dtype}")
+        named = [*args, *kwargs.values()]
+        if all(isinstance(a, str) or isinstance(a, bool) or type(a).__name__ == "device" for a in named):
+            return self  # a device alone: the CPU
+        return self._cast(like.dtype)
+
+    def _cast(self, dtype: Any) -> ScriptModule:
+        return self._apply_to_tensors(lambda t: t.to(dtype) if t.is_floating_point() or t.is_complex() else t)
+
+    def float(self) -> ScriptModule:
+        """Parameters and buffers of floating point as float32; returns self."""
+        return self._cast(_rushlight.float32)
+
+    def double(self) -> ScriptModule:
+        """As float64; returns self."""
+        return self._cast(_rushlight.float64)
+
+    def half(self) -> ScriptModule:
+        """As float16; returns self."""
+        return self._cast(_rushlight.float16)
+
+    def bfloat16(self) -> ScriptModule:
+        """As bfloat16; returns self."""
+        return self._cast(_rushlight.bfloat16)
+
+    def cpu(self) -> ScriptModule:
+        """Nothing changes: tensors are in memory; returns self."""
+        return self
+
+    def cuda(self, device: Any = None) -> ScriptModule:
+        """Refused: there is no such device."""
+        raise AssertionError("Torch not compiled with CUDA enabled: device 'cuda' is not available, only 'cpu' is")
+
+    # -- Hooks of Python's -------------------------------------------------------------------------------
+
+    def _register(self, kind: str, hook: Callable[..., Any], prepend: bool) -> Handle:
+        hooks: dict[int, Callable[..., Any]] = self.__dict__.setdefault(kind, {})
+        handle = Handle(hooks)
+        items = [(handle.id, hook), *hooks.items()] if prepend else [*hooks.items(), (handle.id, hook)]
+        hooks.clear()
+        hooks.update(items)
+        self._is_hooked = True
+        return handle
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> Handle:
+        """Call `hook(module, args, output)` behind each call of this module from Python; what it returns replaces the output.
+
+        Calls inside of a program do not see it. None changes nothing. The handle's `remove()` takes it away.
+        """
+        if always_call:
+            raise NotImplementedError("always_call: hooks run behind calls that return")
+        return self._register("_after", _with_kwargs(hook, with_kwargs), prepend)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
+        """Call `hook(module, args)` before each call of this module from Python; what it returns replaces the arguments."""
+        return self._register("_before", _with_kwargs(hook, with_kwargs), prepend)
 
     # -- The program ----------------------------------------------------------------------------------
 
@@ -154,6 +335,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def bind_outputs(self, *buffers: Any) -> outputs.BoundOutputs:
         """forward with buffers for its outputs: arrays or tensors that the results go to, None where there is none."""
+        from .. import outputs
+
         return outputs.BoundOutputs(self.forward, buffers)
 
     def prepare(self, *args: Any, **kwargs: Any) -> None:
@@ -164,8 +347,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         """
         self.forward.prepare(*args, **kwargs)
 
-    inputs = signature.OfForward(0)
-    outputs = signature.OfForward(1)
+    inputs = _OfForward(0)
+    outputs = _OfForward(1)
 
     def _method_names(self) -> list[str]:
         return list(self.methods())
@@ -262,12 +445,21 @@ class ScriptModule(archives.Saving, _rushlight.Module):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute 'forward'")
         if not self._is_hooked:
             return forward(*args, **kwargs)
+        for pre in [*self.__dict__.get("_before", {}).values()]:
+            changed = pre(self, args, kwargs)
+            if isinstance(changed, _Replaced):
+                args, kwargs = changed.args, changed.kwargs
+            elif changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
         for hook in self._hooks(True):
             changed = hook(self, args)
             args = args if changed is None else changed if isinstance(changed, tuple) else (changed,)
         result = forward(*args, **kwargs)
         for hook in self._hooks(False):
             changed = hook(self, args, result)
+            result = result if changed is None else changed
+        for after in [*self.__dict__.get("_after", {}).values()]:
+            changed = after(self, args, kwargs, result)
             result = result if changed is None else changed
         return result
 
@@ -447,4 +639,28 @@ class CModule:
         return hash(self._module)
 
 
+def _signature(module: Any, method: str) -> Any:
+    """Inputs and outputs of a module's method. The part is slow to import (dataclasses, inspect) and seldom needed."""
+    from ..signature import signature
+
+    return signature(module, method)
+
+
+def _bind_outputs(method: Any, *buffers: Any) -> outputs.BoundOutputs:
+    """The method with buffers for its outputs."""
+    from .. import outputs
+
+    return outputs.BoundOutputs(method, buffers)
+
+
+def _finish_methods() -> None:
+    """Give the extension's ScriptMethod what is written in Python."""
+    of: Any = ScriptMethod
+    of.inputs = property(lambda method: _signature(method.owner, method.name)[0])
+    of.outputs = property(lambda method: _signature(method.owner, method.name)[1])
+    of.bind_outputs = _bind_outputs
+    of.code_with_constants = property(lambda method: archives.code_with_constants(method.owner, method.name))
+
+
+_finish_methods()
 _rushlight._set_module_class(ScriptModule)

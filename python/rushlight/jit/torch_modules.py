@@ -204,9 +204,30 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
     parameters = torch.nn.Module.parameters
     named_buffers = torch.nn.Module.named_buffers
     buffers = torch.nn.Module.buffers
-    get_submodule = torch.nn.Module.get_submodule
-    get_parameter = torch.nn.Module.get_parameter
-    get_buffer = torch.nn.Module.get_buffer
+
+    def get_submodule(self, target: str) -> Any:
+        """torch's; of an exported program the part that its state names."""
+        of: Any = script_module.ScriptModule if self._is_exported() else torch.nn.Module
+        return of.get_submodule(self, target)
+
+    def get_parameter(self, target: str) -> Any:
+        of: Any = script_module.ScriptModule if self._is_exported() else torch.nn.Module
+        return of.get_parameter(self, target)
+
+    def get_buffer(self, target: str) -> Any:
+        of: Any = script_module.ScriptModule if self._is_exported() else torch.nn.Module
+        return of.get_buffer(self, target)
+
+    to = torch.nn.Module.to
+    float = torch.nn.Module.float
+    double = torch.nn.Module.double
+    half = torch.nn.Module.half
+    bfloat16 = torch.nn.Module.bfloat16
+    cpu = torch.nn.Module.cpu
+    cuda = torch.nn.Module.cuda
+    zero_grad = torch.nn.Module.zero_grad
+    register_forward_hook = torch.nn.Module.register_forward_hook
+    register_forward_pre_hook = torch.nn.Module.register_forward_pre_hook
     state_dict = torch.nn.Module.state_dict
     apply = torch.nn.Module.apply
     requires_grad_ = torch.nn.Module.requires_grad_

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .. import _rushlight
+from .. import _rushlight, library
 from .door import door
 from .functions import ScriptFunction
 from .scope import Scope
@@ -42,6 +42,7 @@ class CompilationUnit:
         known: dict[str, ScriptFunction] = self.__dict__["_functions"]
         scope = _Callback(rcb) if rcb is not None else Scope(names=frame.f_globals, local_names=frame.f_locals)
         del frame
+        library.adopt_torch()
         d = door()
         like = next(iter(known.values()), None)
         made = d.outermost(lambda: _rushlight.define_text(d, like, lang, "__torch__.", scope))

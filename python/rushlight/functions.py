@@ -1,0 +1,154 @@
+"""torch's functions that the operator table has (`rushlight.zeros`, `rushlight.cat` ...), each made when first used.
+
+Which operators are functions of torch is a list (functions.txt); what they take, and their texts, come from the
+table. Results follow the kind of the tensor arguments; without any they are rushlight's.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _rushlight
+from ._names import FUNCTIONS
+from ._rushlight import Tensor
+from .kinds import Size, device
+from .methods import ALIASES, Overload, Results, document, is_int_list, norm, renamed, signature, unique, unique_consecutive
+
+# Those that take *tensors, and the place of the first.
+_LISTS = {
+    "atleast_1d": 0, "atleast_2d": 0, "atleast_3d": 0, "block_diag": 0, "broadcast_tensors": 0, "cartesian_prod": 0,
+    "chain_matmul": 0, "einsum": 1, "meshgrid": 0,
+}  # fmt: skip
+
+
+class Function:
+    """An operator as torch's function of that name."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "rushlight"
+        self._name = f"aten::{name}"
+        lines = _rushlight.operator_schemas(self._name).splitlines()
+        self._overloads = [Overload(line) for line in lines]
+        self._results = Results(name, self._overloads)
+        names = {a.name for o in self._overloads for a in o.arguments}
+        self._aliases = {k: v for k, v in {**ALIASES, "input": "self"}.items() if k not in names and v in names}
+        self._takes_sizes = any(o.arguments and is_int_list(o.arguments[0].kind) for o in self._overloads)
+        self._first = _LISTS.get(name)
+        # A factory: requires_grad is for its result.
+        self._makes = "requires_grad" not in names and "dtype" in names and "device" in names
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._takes_sizes and args and type(args[0]) is int:
+            args = (list(args),)
+        elif self._first is not None:
+            args = self._gathered(args)
+        if kwargs:
+            kwargs = renamed(kwargs, self._aliases)
+        if not self._makes or "requires_grad" not in kwargs:
+            return self._results.finish(_rushlight.call_function(self._name, *args, **kwargs))
+        requires_grad = kwargs.pop("requires_grad")
+        made = _rushlight.call_function(self._name, *args, **kwargs)
+        made.requires_grad = requires_grad
+        return made
+
+    def _gathered(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Tensors one by one as the list of them that the operator takes; atleast_1d and its like also take a single one."""
+        tensors = args[self._first :]
+        if len(tensors) == 1 and (isinstance(tensors[0], (list, tuple)) or self.__name__.startswith("atleast")):
+            return args
+        return *args[: self._first], list(tensors)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return document(self._name, _rushlight.operator_schemas(self._name).splitlines(), 0)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return signature(self._overloads, False)
+
+    def __repr__(self) -> str:
+        return f"<function rushlight.{self.__name__}, the operator {self._name}>"
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        return find, (self.__name__,)
+
+
+# -- Functions that are no operators, or not with torch's arguments ------------------------------------------
+
+
+def from_numpy(ndarray: Any) -> Tensor:
+    """A Tensor on the memory of a numpy array."""
+    if type(ndarray).__module__.partition(".")[0] != "numpy" or not hasattr(ndarray, "__array_interface__"):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    return _rushlight.as_tensor(ndarray)
+
+
+def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Tensor:
+    """A Tensor of the data; on its memory where `copy` and the dtype allow."""
+    if copy:
+        return _rushlight.tensor(obj, dtype)
+    made = _rushlight.as_tensor(obj, dtype)
+    if copy is False and isinstance(obj, (list, tuple, int, float, complex)):
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    return made
+
+
+def is_tensor(obj: Any) -> bool:
+    """True if `obj` is a rushlight.Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
+    """The shape that tensors of these shapes broadcast to."""
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    n = max((len(s) for s in sizes), default=0)
+    out = [1] * n
+    for s in sizes:
+        for i, size in enumerate(s, n - len(s)):
+            if size < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({size}): ({size})")
+            if size not in (1, out[i]) and out[i] != 1:
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            out[i] = out[i] if size == 1 else size
+    return Size(out)
+
+
+def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+    """Products of elements summed over `dims`: a number of dimensions, or two lists of them."""
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        over = (list(range(-dims, 0)), list(range(dims)))
+    else:
+        over = tuple([d] if isinstance(d, int) else list(d) for d in dims)  # type: ignore[assignment]
+    return _rushlight.call_function("aten::tensordot", a, b, *over)
+
+
+def get_default_dtype() -> _rushlight.dtype:
+    """float32: what numbers with a point become."""
+    return _rushlight.float32
+
+
+_OWN: dict[str, Any] = {
+    f.__name__: f
+    for f in (from_numpy, asarray, is_tensor, broadcast_shapes, tensordot, get_default_dtype, norm, unique, unique_consecutive)
+} | {"Size": Size, "device": device}  # fmt: skip
+_OWN |= {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf"), "nan": float("nan"), "newaxis": None}
+_OWN |= {
+    "float": _rushlight.float32, "double": _rushlight.float64, "half": _rushlight.float16, "int": _rushlight.int32,
+    "long": _rushlight.int64, "short": _rushlight.int16, "cfloat": _rushlight.complex64, "cdouble": _rushlight.complex128,
+    "chalf": _rushlight.complex32,
+}  # fmt: skip
+NAMES = FUNCTIONS | _OWN.keys()
+
+
+def find(name: str) -> Any:
+    """The function of that name, or None."""
+    if name in _OWN:
+        return _OWN[name]
+    if name not in FUNCTIONS:
+        return None
+    return Function(name)

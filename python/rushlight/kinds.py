@@ -1,0 +1,78 @@
+"""`Size` and `device`: what a tensor's shape and device are."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex, overload
+
+from . import _rushlight
+from .archives import check_device
+
+
+class Size(tuple[int, ...]):
+    """The sizes of a tensor: a tuple of ints that stays one when it is sliced, added or repeated."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements: the product of the sizes."""
+        n = 1
+        for size in self:
+            n *= size
+        return n
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> Size: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> int | Size:
+        found = tuple.__getitem__(self, index)
+        return Size(found) if isinstance(found, tuple) else found
+
+    def __add__(self, other: Any) -> Any:
+        return Size(tuple.__add__(self, tuple(other))) if isinstance(other, (tuple, list)) else NotImplemented
+
+    def __mul__(self, n: SupportsIndex) -> Size:
+        return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"rushlight.Size({list(self)})"
+
+    def __reduce__(self) -> tuple[type[Size], tuple[tuple[int, ...]]]:
+        return Size, (tuple(self),)
+
+
+class device(str):  # noqa: N801 -- torch's name
+    """Where a tensor is. A str, so that it passes wherever a device's name does: `x.device == "cpu"`."""
+
+    __slots__ = ()
+
+    def __new__(cls, type: Any, index: int | None = None) -> device:  # noqa: A002 -- torch's name
+        name = str(type)
+        if index is not None:
+            if ":" in name:
+                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {name}")
+            name = f"{name}:{index}"
+        check_device(name)
+        return str.__new__(cls, name)
+
+    @property
+    def type(self) -> str:
+        """`cpu`, `meta`, `cuda` ..."""
+        return str.__str__(self).partition(":")[0]
+
+    @property
+    def index(self) -> int | None:  # type: ignore[override]
+        """The number behind the colon, or None."""
+        number = str.__str__(self).partition(":")[2]
+        return int(number) if number else None
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r})" if self.index is None else f"device(type={self.type!r}, index={self.index})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device, (str.__str__(self),)
+
+
+_rushlight._set_size_class(Size)
