@@ -1,20 +1,22 @@
 /* nms and box_iou_rotated: which boxes overlap.
  *
- * nms keeps boxes in the order of their scores and drops what overlaps a kept one by more than the threshold: the usual
- * greedy loop, O(kept boxes * boxes).  The boxes are first put into that order, one array for each coordinate, so that
- * the loop over the rest is a vector loop; the threshold becomes the largest number of the boxes' precision that is not
- * above it, which compares as the float64 that torchvision compares with.
+ * nms keeps boxes in the order of their scores and drops what overlaps a kept one by more than
+ * the threshold: the usual greedy loop, O(kept boxes * boxes).  The boxes are first put into that
+ * order, one array for each coordinate, so that the loop over the rest is a vector loop; the
+ * threshold becomes the largest number of the boxes' precision that is not above it, which
+ * compares as the float64 that torchvision compares with.
  *
- * box_iou_rotated cuts one rectangle by the four sides of the other (Sutherland-Hodgman) and takes the area of what
- * remains.  torchvision collects points of intersection and makes their convex hull: the same area, and here no
- * tolerance decides whether a point belongs to it.  Both compute in float64 around the middle of the two centres. */
+ * box_iou_rotated cuts one rectangle by the four sides of the other (Sutherland-Hodgman) and
+ * takes the area of what remains.  torchvision collects points of intersection and makes their
+ * convex hull: the same area, and here no tolerance decides whether a point belongs to it.  Both
+ * compute in float64 around the middle of the two centres. */
 #include <math.h>
 #include <string.h>
 
 #include "base/threads.h"
 #include "ops/nn.h"
 
-/* -- nms ---------------------------------------------------------------------------------------------------------------- */
+/* -- nms --------------------------------------------------------------------------------------- */
 
 typedef struct nms_job {
   call_ctx *cx;
@@ -47,12 +49,14 @@ static rush_status check_boxes(call_ctx *cx, const rush_tensor *boxes, const rus
   if (boxes->n_dims != 2)
     return call_fail(cx, "boxes should be a 2d tensor, got %dD", boxes->n_dims);
   if (boxes->sizes[1] != 4)
-    return call_fail(cx, "boxes should have 4 elements in dimension 1, got %lld", (long long)boxes->sizes[1]);
+    return call_fail(cx, "boxes should have 4 elements in dimension 1, got %lld",
+                     (long long)boxes->sizes[1]);
   if (scores->n_dims != 1)
     return call_fail(cx, "scores should be a 1d tensor, got %dD", scores->n_dims);
   if (boxes->sizes[0] != scores->sizes[0])
-    return call_fail(cx, "boxes and scores should have same number of elements in dimension 0, got %lld and %lld",
-                     (long long)boxes->sizes[0], (long long)scores->sizes[0]);
+    return call_fail(
+      cx, "boxes and scores should have same number of elements in dimension 0, got %lld and %lld",
+      (long long)boxes->sizes[0], (long long)scores->sizes[0]);
   if (boxes->dtype != RUSH_FLOAT32 && boxes->dtype != RUSH_FLOAT64)
     return call_no_dtype(cx, "nms_kernel", boxes->dtype);
   if (boxes->dtype != scores->dtype)
@@ -110,7 +114,7 @@ rush_status kernel_nms(rush_call *c)
   nms_job j = {.cx = c->cx, .threshold = call_float(c, 2)};
   TRY(check_boxes(c->cx, boxes, scores));
   if (boxes->n_elems == 0)
-    return return_kept(c, NULL, 0);
+    return return_kept(c, (const int64_t[]){0}, 0);
   rush_status st = tensor_contiguous(c->cx, boxes, &rows);
   if (st == RUSH_OK)
     st = order_of(c->cx, scores, &order);
@@ -125,7 +129,7 @@ rush_status kernel_nms(rush_call *c)
   return st;
 }
 
-/* -- box_iou_rotated ---------------------------------------------------------------------------------------------------- */
+/* -- box_iou_rotated --------------------------------------------------------------------------- */
 
 enum { MOST_CORNERS = 8 }; /* of a rectangle cut four times */
 
@@ -140,7 +144,7 @@ typedef struct polygon {
 typedef struct iou_job {
   const double *a, *b; /* rows of centre x, centre y, width, height, angle in degrees */
   int64_t n_a, n_b;
-  double *out;         /* [n_a, n_b] */
+  double *out; /* [n_a, n_b] */
 } iou_job;
 
 /* The corners of a box around (x, y), in counterclockwise order of a left-handed picture. */
@@ -153,7 +157,10 @@ static polygon corners_of(const double *box, double x, double y)
 }
 
 /* On which side of the line from a to b p is: above 0 is inside for corners_of. */
-static double side(point a, point b, point p) { return (b.y - a.y) * (p.x - a.x) - (b.x - a.x) * (p.y - a.y); }
+static double side(point a, point b, point p)
+{
+  return (b.y - a.y) * (p.x - a.x) - (b.x - a.x) * (p.y - a.y);
+}
 
 static void cut(polygon *g, point a, point b)
 {
@@ -175,7 +182,8 @@ static double area_of(const polygon *g)
 {
   double twice = 0;
   for (int i = 0; i + 1 < g->n; i++) /* around corner 0, which keeps small areas exact */
-    twice += (g->p[i].x - g->p[0].x) * (g->p[i + 1].y - g->p[0].y) - (g->p[i + 1].x - g->p[0].x) * (g->p[i].y - g->p[0].y);
+    twice += (g->p[i].x - g->p[0].x) * (g->p[i + 1].y - g->p[0].y) -
+             (g->p[i + 1].x - g->p[0].x) * (g->p[i].y - g->p[0].y);
   return fabs(twice) / 2;
 }
 
@@ -204,7 +212,8 @@ static void iou_rows(void *arg, int64_t begin, int64_t end)
 /* boxes1, boxes2 */
 rush_status kernel_box_iou_rotated(rush_call *c)
 {
-  rush_tensor *boxes[2] = {call_tensor(c, 0), call_tensor(c, 1)}, *wide[2] = {NULL, NULL}, *out = NULL;
+  rush_tensor *boxes[2] = {call_tensor(c, 0), call_tensor(c, 1)}, *wide[2] = {NULL, NULL},
+              *out = NULL;
   for (int i = 0; i < 2; i++)
     if (boxes[i]->n_dims != 2 || boxes[i]->sizes[1] != 5) {
       sizes_text text;

@@ -1,7 +1,8 @@
 /* ops/kernels/precision.h -- one operation in a narrower precision.
  *
- * Kernels that have to place samples exactly where PyTorch's do compute coordinates in float64 and round the result of
- * each operation: for + - * / that is what the narrower type computes itself. */
+ * Kernels that have to place samples exactly where PyTorch's do compute coordinates in float64
+ * and round the result of each operation: for + - * / that is what the narrower type computes
+ * itself. */
 #ifndef RUSH_OPS_KERNELS_PRECISION_H
 #define RUSH_OPS_KERNELS_PRECISION_H
 

@@ -1,10 +1,11 @@
 /* roi_align and ps_roi_align: the mean of bilinear samples in each bin of a region.  See roi.h.
  *
- * The samples of a bin form a grid, so their weights are products: a region becomes one list of taps along y and one
- * along x, shared by all channels.  That takes out_h * grid_h + out_w * grid_w taps, where torchvision keeps the
- * product of the two.  Work is cut into blocks of channels; a block recomputes the taps, which are few beside its
- * samples.  In the backward a block owns its channels of all images, so threads never write to one element, and
- * every element is summed in the order of the regions.
+ * The samples of a bin form a grid, so their weights are products: a region becomes one list of
+ * taps along y and one along x, shared by all channels.  That takes out_h * grid_h + out_w *
+ * grid_w taps, where torchvision keeps the product of the two.  Work is cut into blocks of
+ * channels; a block recomputes the taps, which are few beside its samples.  In the backward a
+ * block owns its channels of all images, so threads never write to one element, and every element
+ * is summed in the order of the regions.
  *
  * A coordinate that is NaN or outside by more than one element adds nothing. */
 #include <math.h>
@@ -24,7 +25,7 @@ typedef struct region {
   tap *y, *x;     /* out_h * grid_h, out_w * grid_w */
 } region;
 
-/* -- Taps --------------------------------------------------------------------------------------------------------------- */
+/* -- Taps -------------------------------------------------------------------------------------- */
 
 static double R(const roi_job *j, double x) { return round_to(j->dtype, x); }
 
@@ -65,14 +66,16 @@ static int64_t grid_of(const roi_job *j, double size, int64_t n_bins)
   return n >= -INT32_MAX && n <= INT32_MAX ? (int64_t)n : n > 0 ? INT32_MAX : 0;
 }
 
-static void fill_taps(const roi_job *j, tap *t, double start, double size, int64_t n_bins, int64_t grid, int64_t extent)
+static void fill_taps(const roi_job *j, tap *t, double start, double size, int64_t n_bins,
+                      int64_t grid, int64_t extent)
 {
   const double bin = R(j, size / R(j, (double)n_bins)), n_samples = R(j, (double)grid);
   int64_t work = 0;
   for (int64_t b = 0; b < n_bins; b++) {
     const double from = R(j, start + R(j, R(j, (double)b) * bin));
     for (int64_t i = 0; i < grid; i++)
-      *t++ = tap_at(j, R(j, from + R(j, R(j, R(j, (double)((float)i + 0.5F)) * bin) / n_samples)), extent);
+      *t++ = tap_at(j, R(j, from + R(j, R(j, R(j, (double)((float)i + 0.5F)) * bin) / n_samples)),
+                    extent);
     if (roi_over(j, &work, grid))
       return;
   }
@@ -85,11 +88,14 @@ static bool make_region(const roi_job *j, int64_t n, region *r)
   size_t rows, cols, n_taps;
   interval(j, n, 2, &top, &height);
   interval(j, n, 1, &left, &width);
-  *r = (region){.image = roi_image(j, n), .grid_h = grid_of(j, height, j->out_h), .grid_w = grid_of(j, width, j->out_w)};
+  *r = (region){.image = roi_image(j, n),
+                .grid_h = grid_of(j, height, j->out_h),
+                .grid_w = grid_of(j, width, j->out_w)};
   r->count = R(j, (double)r->grid_h * (double)r->grid_w);
   const size_t samples_h = (size_t)i64_max(r->grid_h, 0), samples_w = (size_t)i64_max(r->grid_w, 0);
-  if (!size_mul(samples_h, (size_t)j->out_h, &rows) || !size_mul(samples_w, (size_t)j->out_w, &cols) ||
-      !size_add(rows, cols, &n_taps) || !size_mul(n_taps, sizeof(tap), &r->n_bytes))
+  if (!size_mul(samples_h, (size_t)j->out_h, &rows) ||
+      !size_mul(samples_w, (size_t)j->out_w, &cols) || !size_add(rows, cols, &n_taps) ||
+      !size_mul(n_taps, sizeof(tap), &r->n_bytes))
     return false;
   r->y = mem_alloc_data(j->cx->ctx, r->n_bytes);
   if (!r->y)
@@ -101,7 +107,10 @@ static bool make_region(const roi_job *j, int64_t n, region *r)
   return true;
 }
 
-static void free_region(const roi_job *j, region *r) { mem_free_data(j->cx->ctx, r->y, r->n_bytes); }
+static void free_region(const roi_job *j, region *r)
+{
+  mem_free_data(j->cx->ctx, r->y, r->n_bytes);
+}
 
 #define T float
 #define NAME(x) x##_f32
@@ -114,7 +123,7 @@ static void free_region(const roi_job *j, region *r) { mem_free_data(j->cx->ctx,
 #undef T
 #undef NAME
 
-/* -- Forward ------------------------------------------------------------------------------------------------------------ */
+/* -- Forward ----------------------------------------------------------------------------------- */
 
 /* Items: a region and a block of result channels. */
 static void align_items(void *arg, int64_t begin, int64_t end)
@@ -123,7 +132,8 @@ static void align_items(void *arg, int64_t begin, int64_t end)
   const int64_t n_blocks = roi_blocks(j->out_channels);
   region r;
   for (int64_t i = begin; i < end && !call_over(j->cx); i++) {
-    const int64_t n = i / n_blocks, c = i % n_blocks * ROI_CHANNELS, last = i64_min(c + ROI_CHANNELS, j->out_channels);
+    const int64_t n = i / n_blocks, c = i % n_blocks * ROI_CHANNELS,
+                  last = i64_min(c + ROI_CHANNELS, j->out_channels);
     if (!make_region(j, n, &r)) {
       atomic_store_explicit(&j->no_memory, true, memory_order_relaxed);
       return;
@@ -154,7 +164,7 @@ rush_status kernel_ps_roi_align(rush_call *c)
   return roi_forward(c, &j, true, j.n_rois * roi_blocks(j.out_channels), align_items);
 }
 
-/* -- Backward ----------------------------------------------------------------------------------------------------------- */
+/* -- Backward ---------------------------------------------------------------------------------- */
 
 /* Items: blocks of input channels. */
 static void spread_items(void *arg, int64_t begin, int64_t end)
@@ -176,7 +186,8 @@ static void spread_items(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* grad, rois, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width, sampling_ratio, aligned */
+/* grad, rois, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width,
+ * sampling_ratio, aligned */
 rush_status kernel_roi_align_backward(rush_call *c)
 {
   roi_job j = {.ratio = call_int(c, 9), .aligned = call_bool(c, 10)};
@@ -185,7 +196,8 @@ rush_status kernel_roi_align_backward(rush_call *c)
   return roi_backward(c, &j, shape, roi_blocks(j.channels), spread_items);
 }
 
-/* grad, rois, channel_mapping, spatial_scale, pooled_height, pooled_width, sampling_ratio, batch_size, channels, height, width */
+/* grad, rois, channel_mapping, spatial_scale, pooled_height, pooled_width, sampling_ratio,
+ * batch_size, channels, height, width */
 rush_status kernel_ps_roi_align_backward(rush_call *c)
 {
   roi_job j = {.ratio = call_int(c, 6), .aligned = true, .is_sensitive = true};

@@ -1,9 +1,10 @@
 /* roi_pool (the largest element of each bin) and ps_roi_pool (the mean of each bin).  See roi.h.
  *
- * A region's corners are rounded to whole elements, and a bin covers every element that it touches, so bins overlap by
- * up to one.  Coordinates that are no numbers are refused: torchvision's answer to them is whatever the conversion to
- * an integer gives.  ps_roi_pool leaves out the map's last row and column in the forward and has them in the backward,
- * as torchvision does. */
+ * A region's corners are rounded to whole elements, and a bin covers every element that it
+ * touches, so bins overlap by up to one.  Coordinates that are no numbers are refused:
+ * torchvision's answer to them is whatever the conversion to an integer gives.  ps_roi_pool
+ * leaves out the map's last row and column in the forward and has them in the backward, as
+ * torchvision does. */
 #include <float.h>
 #include <math.h>
 
@@ -15,7 +16,7 @@ typedef struct span {
 
 typedef struct corners {
   int64_t image;
-  int64_t start[2];  /* x, y */
+  int64_t start[2]; /* x, y */
   double bin[2];
 } corners;
 
@@ -50,13 +51,17 @@ static span span_of(const roi_job *j, const corners *k, int d, int64_t i, int64_
 }
 
 static bool is_empty(span y, span x) { return y.end <= y.begin || x.end <= x.begin; }
-static int64_t area_of(span y, span x) { return is_empty(y, x) ? 1 : (y.end - y.begin) * (x.end - x.begin); }
+static int64_t area_of(span y, span x)
+{
+  return is_empty(y, x) ? 1 : (y.end - y.begin) * (x.end - x.begin);
+}
 
 static rush_status check_corners(rush_call *c, const roi_job *j)
 {
   for (int64_t i = 0; i < j->n_rois * 5; i++)
     if (i % 5 != 0 && !isfinite(j->rois[i]))
-      return call_fail(c->cx, "%s: region %lld has the coordinate %g", c->op->schema->name, (long long)(i / 5), j->rois[i]);
+      return call_fail(c->cx, "%s: region %lld has the coordinate %g", c->op->schema->name,
+                       (long long)(i / 5), j->rois[i]);
   return RUSH_OK;
 }
 
@@ -71,7 +76,7 @@ static rush_status check_corners(rush_call *c, const roi_job *j)
 #undef T
 #undef NAME
 
-/* -- Forward ------------------------------------------------------------------------------------------------------------ */
+/* -- Forward ----------------------------------------------------------------------------------- */
 
 /* Items: a region and a block of result channels. */
 static void pool_items(void *arg, int64_t begin, int64_t end)
@@ -79,7 +84,8 @@ static void pool_items(void *arg, int64_t begin, int64_t end)
   const roi_job *j = arg;
   const int64_t n_blocks = roi_blocks(j->out_channels);
   for (int64_t i = begin; i < end && !call_over(j->cx); i++) {
-    const int64_t c = i % n_blocks * ROI_CHANNELS, last = i64_min(c + ROI_CHANNELS, j->out_channels);
+    const int64_t c = i % n_blocks * ROI_CHANNELS,
+                  last = i64_min(c + ROI_CHANNELS, j->out_channels);
     if (j->dtype == RUSH_FLOAT64)
       pool_channels_f64(j, i / n_blocks, c, last);
     else
@@ -103,7 +109,8 @@ rush_status kernel_roi_pool(rush_call *c)
   roi_job j = {.dtype = 0};
   TRY(roi_read(c, "roi_pool_forward_kernel", &j));
   if (j.height > 0 && j.width > INT32_MAX / j.height)
-    return call_fail(c->cx, "roi_pool: a map of %lld by %lld elements; argmax is int32", (long long)j.height, (long long)j.width);
+    return call_fail(c->cx, "roi_pool: a map of %lld by %lld elements; argmax is int32",
+                     (long long)j.height, (long long)j.width);
   TRY(check_call(c, &j));
   return roi_forward(c, &j, true, j.n_rois * roi_blocks(j.out_channels), pool_items);
 }
@@ -116,7 +123,7 @@ rush_status kernel_ps_roi_pool(rush_call *c)
   return roi_forward(c, &j, true, j.n_rois * roi_blocks(j.out_channels), pool_items);
 }
 
-/* -- Backward ----------------------------------------------------------------------------------------------------------- */
+/* -- Backward ---------------------------------------------------------------------------------- */
 
 /* Items: blocks of input channels. */
 static void unpool_items(void *arg, int64_t begin, int64_t end)
@@ -139,14 +146,22 @@ static rush_status pool_backward(rush_call *c, const char *kernel, bool is_sensi
   rush_tensor *map = NULL;
   TRY(roi_read_backward(c, kernel, 6, &j, shape));
   TRY(check_call(c, &j));
-  const int64_t limit = is_sensitive ? j.channels : i64_min(j.height, INT32_MAX) * i64_min(j.width, INT32_MAX);
+  const int64_t limit =
+    is_sensitive ? j.channels : i64_min(j.height, INT32_MAX) * i64_min(j.width, INT32_MAX);
   TRY(roi_read_map(c, 2, limit, !is_sensitive, &j, &map));
   const rush_status st = roi_backward(c, &j, shape, roi_blocks(j.channels), unpool_items);
   tensor_release(map);
   return st;
 }
 
-/* grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width */
-rush_status kernel_roi_pool_backward(rush_call *c) { return pool_backward(c, "roi_pool_backward_kernel", false); }
+/* grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height,
+ * width */
+rush_status kernel_roi_pool_backward(rush_call *c)
+{
+  return pool_backward(c, "roi_pool_backward_kernel", false);
+}
 /* The same with channel_mapping. */
-rush_status kernel_ps_roi_pool_backward(rush_call *c) { return pool_backward(c, "ps_roi_pool_backward_kernel", true); }
+rush_status kernel_ps_roi_pool_backward(rush_call *c)
+{
+  return pool_backward(c, "ps_roi_pool_backward_kernel", true);
+}
