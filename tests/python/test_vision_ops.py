@@ -423,6 +423,9 @@ def test_huge_regions_are_no_overflow() -> None:
     for size in (1e38, math.inf, math.nan):
         rois = torch.tensor([[0.0, 0, 0, size, size]])
         assert ops.roi_align(x, rois, 1.0, 1, 1, 2, True).shape == (1, 4, 1, 1)
+    for size in (1e9, 1e38):
+        rois = torch.tensor([[0.0, 0, 0, size, size]])
+        refused(RuntimeError, "more than 1048576 samples", "roi_align", x, rois, 1.0, 1, 1, 0, True)
     refused(RuntimeError, "has the coordinate nan", "roi_pool", x, torch.tensor([[0.0, math.nan, 0, 1, 1]]), 1.0, 1, 1)
     assert (
         ops.roi_pool(x, torch.tensor([[0.0, -1e38, -1e38, 1e38, 1e38]]), 1.0, 1, 1)[0].flatten().tolist()

@@ -155,6 +155,9 @@ static rush_status run(call_ctx *cx, roi_job *j, int64_t n_items,
                        void (*work)(void *job, int64_t begin, int64_t end))
 {
   TRY(parallel_for(cx, n_items, 1, work, j));
+  if (atomic_load_explicit(&j->too_large, memory_order_relaxed))
+    return call_fail(cx, "a bin of a region has more than %d samples along a dimension",
+                     ROI_SAMPLES);
   return atomic_load_explicit(&j->no_memory, memory_order_relaxed) ? call_nomem(cx) : RUSH_OK;
 }
 

@@ -19,7 +19,10 @@
 #include "ops/kernels/precision.h"
 #include "ops/nn.h"
 
-enum { ROI_CHANNELS = 16 }; /* channels of one piece of work */
+enum {
+  ROI_CHANNELS = 16,    /* channels of one piece of work */
+  ROI_SAMPLES = 1 << 20 /* most samples of a bin along a dimension: a limit of ours */
+};
 
 typedef struct roi_job {
   const call_ctx *cx;
@@ -35,6 +38,7 @@ typedef struct roi_job {
   int64_t ratio; /* roi_align: samples of a bin along each dimension, or <= 0: by its size */
   bool aligned;  /* roi_align: shift by half an element */
   atomic_bool no_memory; /* a task had none */
+  atomic_bool too_large; /* a bin has more samples than ROI_SAMPLES */
 } roi_job;
 
 /* The image of region n.  read_regions has checked it. */

@@ -81,8 +81,9 @@ static void fill_taps(const roi_job *j, tap *t, double start, double size, int64
   }
 }
 
-/* Region n with its taps; false: there is no memory.  free_region releases it. */
-static bool make_region(const roi_job *j, int64_t n, region *r)
+/* Region n with its taps.  False, and a flag of j, where it is too large or there is no memory.
+ * free_region releases it. */
+static bool make_region(roi_job *j, int64_t n, region *r)
 {
   double top, left, height, width;
   size_t rows, cols, n_taps;
@@ -91,6 +92,10 @@ static bool make_region(const roi_job *j, int64_t n, region *r)
   *r = (region){.image = roi_image(j, n),
                 .grid_h = grid_of(j, height, j->out_h),
                 .grid_w = grid_of(j, width, j->out_w)};
+  if (r->grid_h > ROI_SAMPLES || r->grid_w > ROI_SAMPLES) {
+    atomic_store_explicit(&j->too_large, true, memory_order_relaxed);
+    return false;
+  }
   r->count = R(j, (double)r->grid_h * (double)r->grid_w);
   const size_t samples_h = (size_t)i64_max(r->grid_h, 0), samples_w = (size_t)i64_max(r->grid_w, 0);
   if (!size_mul(samples_h, (size_t)j->out_h, &rows) ||
