@@ -303,6 +303,20 @@ static bool is_same_class(const py_type *known, const rush_type *t)
          (rush_type_name(t) && rush_type_name(known->type) && strcmp(rush_type_name(known->type), rush_type_name(t)) == 0);
 }
 
+/* True if `cls` derives in Python from the class that t was compiled from.  As in PyTorch such an object arrives as one of
+ * the base: its attributes, with the base's methods. */
+static bool is_of_subclass(py_state *st, PyTypeObject *cls, const rush_type *t)
+{
+  if (rush_type_kind_of(t) != RUSH_TYPE_CLASS || !cls->tp_mro)
+    return false;
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(cls->tp_mro); i++) {
+    py_type *base = type_of_class(st, PyTuple_GET_ITEM(cls->tp_mro, i));
+    if (base && is_same_class(base, t))
+      return true;
+  }
+  return false;
+}
+
 static int object_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
   py_state *st = call->state;
@@ -337,7 +351,7 @@ static int object_as(py_call *call, PyObject *o, const rush_type *t, rush_value 
   if (!known && strncmp(rush_type_name(t), "__torch__.torch.classes.", 24) == 0 && strstr(Py_TYPE(o)->tp_name, "ScriptObject"))
     return custom_as(call, o, t, out);
   if (!known || !is_same_class(known, t))
-    return 1;
+    return is_of_subclass(st, Py_TYPE(o), t) ? instance_as(call, o, t, out) : 1;
   return instance_as(call, o, rush_type_kind_of(t) == RUSH_TYPE_CLASS ? t : known->type, out);
 }
 

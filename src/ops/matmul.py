@@ -168,3 +168,77 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
         sizes.append(sa * sb)
     return torch.mul(self.reshape(a_sizes), other.reshape(b_sizes)).reshape(sizes)
 """)
+
+# Weights of 4 bits (kernels/int4.c), and products of groups of rows or columns with a matrix each: mixtures of experts.
+op("aten::_convert_weight_to_int4pack_for_cpu", family="matmul", shape="int4pack", kernel="kernel_convert_weight_to_int4pack_for_cpu")
+op("aten::_weight_int4pack_mm_for_cpu", family="matmul", shape="int4pack_mm", kernel="kernel_weight_int4pack_mm_for_cpu")
+helper("""
+def group_ends(offs: Tensor, most: int) -> List[int]:
+    ends: List[int] = []
+    last = 0
+    for i in range(offs.size(0)):
+        end = int(offs[i])
+        if end < last or end > most:
+            raise RuntimeError("grouped_mm: offsets must not fall, and end within the " + str(most) + " rows or columns")
+        ends.append(end)
+        last = end
+    return ends
+""")
+op("aten::_grouped_mm", family="matmul", shape="grouped_mm", body="""
+def _grouped_mm(self: Tensor, mat2: Tensor, offs: Optional[Tensor], bias: Optional[Tensor], out_dtype: Optional[int]) -> Tensor:
+    if self.dtype != torch.float and self.dtype != torch.bfloat16 and self.dtype != torch.half:
+        raise RuntimeError("Expected mat_a to be Float32, BFloat16 or Float16 matrix")
+    if self.dtype != mat2.dtype:
+        raise RuntimeError("expected m1 and m2 to have the same dtype")
+    if self.dim() != 2 and self.dim() != 3:
+        raise RuntimeError("mat_a has to be 2 or 3d")
+    if mat2.dim() != 2 and mat2.dim() != 3:
+        raise RuntimeError("mat_b has to be 2 or 3d")
+    if self.size(-1) != mat2.size(-2):
+        raise RuntimeError("contraction dimension of mat_a and mat_b must match")
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    if out_dtype is not None and out_dtype != self.dtype:
+        raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
+    if (offs is None) != (self.dim() == 3 and mat2.dim() == 3):
+        raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d")
+    if offs is None:
+        return torch.bmm(self, mat2)
+    if offs.dim() != 1:
+        raise RuntimeError("offs has to be 1D")
+    if offs.dtype != torch.int:
+        raise RuntimeError("Offsets have to be int32")
+    if (self.dim() == 3 and self.size(0) != offs.size(0)) or (mat2.dim() == 3 and mat2.size(0) != offs.size(0)):
+        raise RuntimeError("matrix batch sizes have to match")
+    parts: List[Tensor] = []
+    first = 0
+    if self.dim() == 2 and mat2.dim() == 2:
+        for end in group_ends(offs, self.size(1)):
+            parts.append(torch.mm(self[:, first:end], mat2[first:end]))
+            first = end
+        return torch.stack(parts) if len(parts) > 0 else self.new_zeros([0, self.size(0), mat2.size(1)])
+    if self.dim() == 2:
+        for i, end in enumerate(group_ends(offs, self.size(0))):
+            parts.append(torch.mm(self[first:end], mat2[i]))
+            first = end
+        parts.append(self.new_zeros([self.size(0) - first, mat2.size(2)]))
+        return torch.cat(parts)
+    for i, end in enumerate(group_ends(offs, mat2.size(1))):
+        parts.append(torch.mm(self[i], mat2[:, first:end]))
+        first = end
+    parts.append(self.new_zeros([self.size(1), mat2.size(1) - first]))
+    return torch.cat(parts, 1)
+""")
+op("transformers::grouped_mm_fallback", schema="transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
+   family="matmul", shape="grouped_mm", body="""
+def grouped_mm_fallback(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+    if weight.size(0) != offs.size(0):
+        raise RuntimeError("grouped_mm_fallback: as many offsets as weights are expected")
+    parts: List[Tensor] = []
+    first = 0
+    for i, end in enumerate(group_ends(offs, input.size(0))):
+        parts.append(torch.mm(input[first:end], weight[i]))
+        first = end
+    parts.append(input.new_zeros([input.size(0) - first, weight.size(2)]))
+    return torch.cat(parts)
+""")

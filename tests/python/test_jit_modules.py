@@ -220,3 +220,38 @@ def test_graphs_go_to_torch_and_back() -> None:
     assert torch._C._create_function_from_graph("f", torchs)(x).tolist() == [4.0, 7.0]
     graph.set_graph(torchs)
     assert graph(torch.ones(2)).tolist() == [4.0, 7.0]
+
+
+class Scale:
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.by
+
+
+class ScaleMore(Scale):
+    def __init__(self, by: float) -> None:
+        super().__init__(by + 1)
+        self.unknown = 3
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return super().__call__(x) + 100
+
+
+class Scaled(torch.nn.Module):
+    __annotations__ = {"scale": Scale}
+
+    def __init__(self, scale: Scale) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.scale(x)
+
+
+def test_an_attribute_takes_an_object_of_a_subclass() -> None:
+    """It is one of the declared class then, as in PyTorch."""
+    x = torch.ones(2)
+    model = Scaled(ScaleMore(2.0))
+    assert rushlight.jit.script(model)(x).tolist() == torch.jit.script(model)(x).tolist() == [3.0, 3.0]

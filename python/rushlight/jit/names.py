@@ -354,9 +354,8 @@ class Names:
             return self.ignored(self._door.sources.function_of_text(name))
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
-                if not _rushlight.has_operator(f"{obj.name}::{name}") and not hasattr(obj, name):  # of ours or torch's
-                    return None
-                return (kinds.OPERATOR, f"{obj.name}::{name}")
+                operator = f"{obj.name}::{name}"  # torchvision's are ours without it
+                return (kinds.OPERATOR, operator) if hasattr(obj, name) or _rushlight.has_operator(operator) else None
             return (kinds.OBJECT, getattr(obj, name), "module")
         own = None if isinstance(obj, (ModuleType, type)) else getattr(obj, "_rush_attribute", None)
         if own is not None:
