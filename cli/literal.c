@@ -19,7 +19,7 @@ static bool value(reader *r, rush_value *out);
 
 static bool fail(reader *r, const char *expected)
 {
-  char text[200];
+  char text[300];
 
   /* The public API fills errors; a usage message of ours is made in its manner. */
   snprintf(text, sizeof text, "argument '%.60s', character %ld: expected %s", r->start,
