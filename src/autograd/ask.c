@@ -37,11 +37,12 @@ static rush_status run(call_ctx *cx, const asked *a, rush_value *results)
 {
   const size_t n = 2 * a->n_outputs + a->n_inputs;
   rush_tensor **row = mem_alloc(cx->ctx, n * sizeof *row);
+
+  if (!row)
+    return call_nomem(cx);
   grad_request q = {.outputs = row, .grads = a->n_grads ? row + a->n_outputs : NULL, .n_outputs = a->n_outputs,
                     .inputs = row + 2 * a->n_outputs, .n_inputs = a->n_inputs, .create_graph = a->create_graph,
                     .retain_graph = a->retain_graph, .allow_unused = true};
-  if (!row)
-    return call_nomem(cx);
   rush_status st = check_outputs(cx, a->outputs, a->n_outputs, a->grads, a->n_grads);
   if (st == RUSH_OK) {
     tensors_of(a->outputs, a->n_outputs, row);

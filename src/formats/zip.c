@@ -325,9 +325,9 @@ static bool descriptor_agrees(const zip_archive *z, const zip_entry *e, uint64_t
 /* A copy of the local header with its texts, in `room` when it fits; sets where the data is. */
 static const uint8_t *read_local(session *s, const zip_archive *z, zip_entry *e, uint64_t limit, uint8_t *room, size_t room_bytes)
 {
-  const uint8_t *from = z->map->data + e->header;
+  const uint8_t *from = fits(e->header, LOCAL_BYTES, limit) ? z->map->data + e->header : NULL;
 
-  if (!fits(e->header, LOCAL_BYTES, limit) || get32(from) != LOCAL_SIG)
+  if (!from || get32(from) != LOCAL_SIG)
     zip_fail(s, z, e, "offset %llu: no local header", (unsigned long long)e->header);
   memcpy(room, from, LOCAL_BYTES);
   size_t n = (size_t)LOCAL_BYTES + get16(room + 26) + get16(room + 28);
