@@ -75,7 +75,7 @@ def test_results_that_are_not_differentiable() -> None:
         "aten::max_pool1d_with_indices", "aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices", "aten::median.dim",
         "aten::min.dim", "aten::mode", "aten::nanmedian.dim", "aten::native_dropout",
         "aten::rrelu_with_noise_functional", "aten::sort",
-        "aten::sort.stable", "aten::topk",
+        "aten::sort.stable", "aten::topk", "torchvision::ps_roi_align", "torchvision::ps_roi_pool", "torchvision::roi_pool",
     }  # fmt: skip
     refused = {"aten::_ctc_loss", "aten::_ctc_loss.Tensor"}  # the formula's operator has no derivative
     found = set()

@@ -67,9 +67,9 @@ def test_memory_lives_as_long_as_someone_looks() -> None:
 
 def test_other_buffers() -> None:
     assert rushlight.as_tensor(array.array("i", [1, 2, 3])).tolist() == [1, 2, 3]
-    with pytest.raises(TypeError, match="format"):
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.str_"):
         rushlight.as_tensor(np.array(["text"]))
-    with pytest.raises(TypeError, match="negative"):
+    with pytest.raises(ValueError, match="negative"):
         rushlight.as_tensor(np.arange(4)[::-1])
 
 

@@ -43,7 +43,9 @@ def answer(call: Any) -> Any:
     try:
         return call()
     except RuntimeError as e:
-        return str(e).strip().splitlines()[-1].removeprefix("RuntimeError: ")
+        # What failed while it ran is the last line; what does not compile is the first one, and then places in the source.
+        lines = str(e).strip().splitlines()
+        return next((line.removeprefix("RuntimeError: ") for line in reversed(lines) if line.startswith("RuntimeError: ")), lines[0])
 
 
 def check(data: bytes, *args: Any) -> None:
