@@ -43,9 +43,11 @@ def answer(call: Any) -> Any:
     try:
         return call()
     except RuntimeError as e:
-        # What failed while it ran is the last line; what does not compile is the first one, and then places in the source.
-        lines = str(e).strip().splitlines()
-        return next((line.removeprefix("RuntimeError: ") for line in reversed(lines) if line.startswith("RuntimeError: ")), lines[0])
+        # What failed while it ran is the last line; what does not compile is a line, and then places in the source.
+        lines = [line.removeprefix("archive:").strip() for line in str(e).splitlines()]
+        lines = [line for line in lines if line]
+        ran = [line.removeprefix("RuntimeError: ") for line in lines if line.startswith("RuntimeError: ")]
+        return ran[-1] if ran else lines[0]
 
 
 def check(data: bytes, *args: Any) -> None:
