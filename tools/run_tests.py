@@ -53,7 +53,7 @@ def print_failures(suite: ElementTree.Element) -> None:
         for kind in ("failure", "error"):
             for fault in case.iter(kind):
                 words = " ".join(fault.get("message", "").split())
-                print(f"FAILED: {case.get('classname')}::{case.get('name')}: {words[:300]}")
+                print(f"FAILED: {case.get('classname')}::{case.get('name')[:100]}: {words[-300:]}")
 
 
 def python_tests(build: pathlib.Path) -> tuple[int, int]:

@@ -74,3 +74,8 @@ def corpus_tools() -> pathlib.Path:
     if not (SHARED / "corpus" / "make.py").exists():
         pytest.skip(f"the corpus: no {SHARED.name}/corpus beside the project (or RUSHLIGHT_SHARED)")
     return SHARED / "corpus"
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """A long text is named by its argument: names of tests go into the environment, which has no room for a megabyte."""
+    return argname if isinstance(val, str | bytes) and len(val) > 200 else None
