@@ -57,6 +57,21 @@ static void check_result(frame *f)
     f->dst |= DST_CHECKED;
 }
 
+static rush_status push_direct(call_ctx *cx, call_stack *s, frame *caller, const site *st,
+                               frame **out)
+{
+  return push_call(cx, s, caller, st, st->function, out);
+}
+
+/* What the function returns is a leaf of the outer call's result. */
+static rush_status push_output(call_ctx *cx, call_stack *s, frame *caller, const site *st,
+                               frame **out)
+{
+  TRY(push_call(cx, s, caller, st, st->function, out));
+  (*out)->result = caller->result ? caller->result + st->leaf : 0;
+  return RUSH_OK;
+}
+
 static rush_status push_interface(call_ctx *cx, call_stack *s, frame *caller, const site *st,
                                   frame **out)
 {
@@ -356,6 +371,17 @@ static rush_status div_int(call_ctx *cx, bool floor, int64_t x, int64_t y, rush_
         goto failed;                                  \
     }                                                 \
   } while (0)
+/* Pushes a frame with push(cx, s, f, site, &callee) and goes on in it. */
+#define PUSH(push)                                                        \
+  do {                                                                    \
+    frame *callee;                                                        \
+    SAVE();                                                               \
+    POLL();                                                               \
+    if (UNLIKELY((status = push(cx, s, f, SITE(), &callee)) != RUSH_OK))  \
+      goto failed;                                                        \
+    LOAD_FRAME(callee);                                                   \
+    NEXT;                                                                 \
+  } while (0)
 #define SET_INT(r, v) (R[r] = (rush_value){.tag = RUSH_TAG_INT, .as.i = (v)})
 #define SET_FLOAT(r, v) (R[r] = (rush_value){.tag = RUSH_TAG_FLOAT, .as.d = (v)})
 #define SET_BOOL(r, v) (R[r] = (rush_value){.tag = RUSH_TAG_BOOL, .as.i = (v)})
@@ -555,35 +581,12 @@ L_ENTER:
   goto L_CALL;
 L_EXIT:
   forget_entered(s);
-L_CALL_OUT : {
-  const site *st = SITE();
-  frame *callee;
-  SAVE();
-  POLL();
-  if (UNLIKELY((status = push_call(cx, s, f, st, st->function, &callee)) != RUSH_OK))
-    goto failed;
-  callee->result = f->result ? f->result + st->leaf : 0;
-  LOAD_FRAME(callee);
-  NEXT;
-}
-L_CALL : {
-  const site *st = SITE();
-  frame *callee;
-  SAVE();
-  POLL();
-  if (UNLIKELY((status = push_call(cx, s, f, st, st->function, &callee)) != RUSH_OK))
-    goto failed;
-  LOAD_FRAME(callee);
-  NEXT;
-}
-L_CALL_INTERFACE : {
-  frame *callee;
-  SAVE();
-  if ((status = push_interface(cx, s, f, SITE(), &callee)) != RUSH_OK)
-    goto failed;
-  LOAD_FRAME(callee);
-  NEXT;
-}
+L_CALL_OUT:
+  PUSH(push_output);
+L_CALL:
+  PUSH(push_direct);
+L_CALL_INTERFACE:
+  PUSH(push_interface);
 L_WAIT : {
   frame *callee;
   SAVE();

@@ -39,16 +39,8 @@ typedef struct places {
   double y[BLOCK], x[BLOCK], mask[BLOCK];
 } places;
 
-#define T float
-#define NAME(x) x##_f32
-#include "ops/kernels/deform_conv.inc"
-#undef T
-#undef NAME
-#define T double
-#define NAME(x) x##_f64
-#include "ops/kernels/deform_conv.inc"
-#undef T
-#undef NAME
+#define FLOAT_BODY "ops/kernels/deform_conv.inc"
+#include "ops/kernels/each_float.inc"
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 

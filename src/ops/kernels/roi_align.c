@@ -117,16 +117,8 @@ static void free_region(const roi_job *j, region *r)
   mem_free_data(j->cx->ctx, r->y, r->n_bytes);
 }
 
-#define T float
-#define NAME(x) x##_f32
-#include "ops/kernels/roi_align.inc"
-#undef T
-#undef NAME
-#define T double
-#define NAME(x) x##_f64
-#include "ops/kernels/roi_align.inc"
-#undef T
-#undef NAME
+#define FLOAT_BODY "ops/kernels/roi_align.inc"
+#include "ops/kernels/each_float.inc"
 
 /* -- Forward ----------------------------------------------------------------------------------- */
 

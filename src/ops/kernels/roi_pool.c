@@ -65,16 +65,8 @@ static rush_status check_corners(rush_call *c, const roi_job *j)
   return RUSH_OK;
 }
 
-#define T float
-#define NAME(x) x##_f32
-#include "ops/kernels/roi_pool.inc"
-#undef T
-#undef NAME
-#define T double
-#define NAME(x) x##_f64
-#include "ops/kernels/roi_pool.inc"
-#undef T
-#undef NAME
+#define FLOAT_BODY "ops/kernels/roi_pool.inc"
+#include "ops/kernels/each_float.inc"
 
 /* -- Forward ----------------------------------------------------------------------------------- */
 
