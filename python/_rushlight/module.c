@@ -17,8 +17,8 @@ typedef struct how_called {
   bool prepares;
 } how_called;
 
-/* `owner` is a module or a script object. */
-static PyObject *call_method(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
+/* `owner` is a module or a script object; the arguments are values that the core knows. */
+static PyObject *call_plain(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
                              PyObject *kwnames, how_called how)
 {
   rush_module *module = PyObject_TypeCheck(owner, st->module_type) ? ((py_module *)owner)->module : NULL;
@@ -52,23 +52,6 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
   return py_run_steal(&call, &a, &callee);
 }
 
-/* -- Bound methods -------------------------------------------------------------------------------------- */
-
-typedef struct py_method {
-  PyObject_HEAD
-  PyObject *owner; /* a module, or a script object */
-  py_state *state;
-  char *name;
-  vectorcallfunc vectorcall;
-} py_method;
-
-static PyObject *method_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-{
-  py_method *m = (py_method *)self;
-
-  return call_method(m->state, m->owner, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, (how_called){0});
-}
-
 /* The values of a call with tuple and dict in a row, and the dict's keys: borrowed, and new. */
 static PyObject **row_of(PyObject *args, PyObject *kwargs, PyObject **kwnames)
 {
@@ -89,6 +72,70 @@ static PyObject **row_of(PyObject *args, PyObject *kwargs, PyObject **kwnames)
     row[n + i] = value;
   }
   return row;
+}
+
+/* The arguments as (tuple, dict) of plain containers, which pytree.py makes of them; new. */
+static PyObject *lower(PyObject *trees, PyObject *const *args, size_t n_args, PyObject *kwnames)
+{
+  PyObject *positional = PyTuple_New((Py_ssize_t)n_args), *named = PyDict_New(), *both = NULL;
+  bool ok = positional && named;
+
+  for (size_t i = 0; ok && i < n_args; i++)
+    PyTuple_SET_ITEM(positional, (Py_ssize_t)i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; ok && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+    ok = PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, i), args[n_args + (size_t)i]) == 0;
+  if (ok)
+    both = PyObject_CallMethod(trees, "lower", "OO", positional, named);
+  Py_XDECREF(positional);
+  Py_XDECREF(named);
+  return both;
+}
+
+/* Around a call whose arguments or results have classes: containers go in, and instances are made of what comes out. */
+static PyObject *call_with_trees(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
+                                 PyObject *kwnames, how_called how)
+{
+  PyObject *trees = Py_NewRef(((py_module *)owner)->trees), *names = NULL, *out = NULL;
+  PyObject *both = lower(trees, args, n_args, kwnames);
+  PyObject **row = both ? row_of(PyTuple_GET_ITEM(both, 0), PyTuple_GET_ITEM(both, 1), &names) : NULL;
+
+  if (row)
+    out = call_plain(st, owner, name, row, (size_t)PyTuple_GET_SIZE(PyTuple_GET_ITEM(both, 0)),
+                     PyTuple_GET_SIZE(names) ? names : NULL, how);
+  if (out && !how.prepares)
+    Py_SETREF(out, PyObject_CallMethod(trees, "rebuild", "O", out));
+  if (row) {
+    Py_DECREF(names);
+    PyMem_Free(row);
+  }
+  Py_XDECREF(both);
+  Py_DECREF(trees);
+  return out;
+}
+
+static PyObject *call_method(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
+                             PyObject *kwnames, how_called how)
+{
+  const bool has_trees = PyObject_TypeCheck(owner, st->module_type) && ((py_module *)owner)->trees;
+
+  return (has_trees ? call_with_trees : call_plain)(st, owner, name, args, n_args, kwnames, how);
+}
+
+/* -- Bound methods -------------------------------------------------------------------------------------- */
+
+typedef struct py_method {
+  PyObject_HEAD
+  PyObject *owner; /* a module, or a script object */
+  py_state *state;
+  char *name;
+  vectorcallfunc vectorcall;
+} py_method;
+
+static PyObject *method_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+  py_method *m = (py_method *)self;
+
+  return call_method(m->state, m->owner, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, (how_called){0});
 }
 
 /* (buffers, args, kwargs): (the result, a list of bool: of which buffers a copy was made). */
@@ -368,6 +415,7 @@ static int module_traverse(PyObject *self, visitproc visit, void *arg)
 {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(((py_module *)self)->cache);
+  Py_VISIT(((py_module *)self)->trees);
   return 0;
 }
 static int module_clear(PyObject *self)
@@ -377,6 +425,7 @@ static int module_clear(PyObject *self)
   PyErr_Fetch(&type, &value, &tb); /* a module may go while an exception passes */
   unpublish_all((py_module *)self);
   Py_CLEAR(((py_module *)self)->cache);
+  Py_CLEAR(((py_module *)self)->trees);
   PyErr_Restore(type, value, tb);
   return 0;
 }
@@ -413,6 +462,27 @@ static bool has_hooks(rush_module *module)
   return t && (rush_class_hook(t, 0, true) || rush_class_hook(t, 0, false));
 }
 
+/* m->trees of an exported program that has some.  0, or -1 with an exception set. */
+static int find_trees(py_module *m)
+{
+  rush_error err = RUSH_ERROR_INIT;
+  char *text;
+
+  if (rush_module_format(m->module) != RUSH_FORMAT_EXPORT)
+    return 0;
+  if (py_unlocked_module_dump(m->module, RUSH_DUMP_TREES, NULL, &text, &err) != RUSH_OK) {
+    py_raise(m->state, &err);
+    return -1;
+  }
+  const bool has_trees = *text != 0;
+  PyObject *part = has_trees ? PyImport_ImportModule("rushlight.pytree") : NULL;
+  if (part)
+    m->trees = PyObject_CallMethod(part, "Trees", "s", text);
+  Py_XDECREF(part);
+  rush_free_text(m->state->context, text);
+  return has_trees && !m->trees ? -1 : 0;
+}
+
 /* Subclasses in Python have more to set up: a method _construct does. */
 PyObject *py_module_make(py_state *st, PyTypeObject *type, rush_module *steal)
 {
@@ -426,6 +496,10 @@ PyObject *py_module_make(py_state *st, PyTypeObject *type, rush_module *steal)
   m->state = st;
   m->is_hooked = has_hooks(steal);
   module_enrol(m);
+  if (find_trees(m) < 0) {
+    Py_DECREF(m);
+    return NULL;
+  }
   PyObject *construct = PyObject_GetAttrString((PyObject *)type, "_construct");
   PyObject *done = construct ? PyObject_CallOneArg(construct, (PyObject *)m) : NULL;
   if (!construct && PyErr_ExceptionMatches(PyExc_AttributeError)) {
@@ -836,6 +910,7 @@ static PyObject *module_adopt(PyObject *self, PyObject *other)
   rush_module_release(m->module);
   m->module = made;
   module_enrol(m);
+  Py_XSETREF(m->trees, Py_XNewRef(from->trees));
   Py_XSETREF(m->cache, from->cache ? PyDict_Copy(from->cache) : NULL);
   Py_RETURN_NONE;
 }
