@@ -1,5 +1,5 @@
 /* rushlight bench -- latency and memory of a call. */
-#include "record.h"
+#include "costs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,17 +44,17 @@ static void print_time(const char *name, double s)
 static int print_shares(cli *c, rush_module *m, const call_args *a)
 {
   rush_error err = RUSH_ERROR_INIT;
-  record r;
+  costs r;
 
-  if (record_calls(c, m, a, 0, RECORDED_CALLS, RECORDED_SECONDS, &r, &err) != RUSH_OK)
+  if (costs_calls(c, m, a, 0, RECORDED_CALLS, RECORDED_SECONDS, &r, &err) != RUSH_OK)
     return cli_report(c, &err);
   if (c->json) {
-    record_json_operators(stdout, &r);
+    costs_json_operators(stdout, &r);
   } else {
     printf("\n");
-    record_print_operators(stdout, &r, SHOWN_OPERATORS, 100);
+    costs_print_operators(stdout, &r, SHOWN_OPERATORS, 100);
   }
-  record_free(&r);
+  costs_free(&r);
   return EXIT_OK;
 }
 

@@ -8,7 +8,7 @@
 
 #include "html_page.h"
 #include "page.h"
-#include "record.h"
+#include "costs.h"
 
 #define N_BINS 24
 #define MOST_ELEMENTS (INT64_C(64) << 20) /* weights beyond that, all together, are not read for their histogram */
@@ -127,7 +127,7 @@ static rush_status put_weights(cli *c, FILE *f, rush_module *m, rush_error *err)
 /* -- The data ------------------------------------------------------------------------------------------- */
 
 /* What stands between the page's halves: {"file", "version", "program", "weights", "profile"}. */
-static rush_status put_data(cli *c, FILE *f, rush_module *m, const char *method, const record *r, rush_error *err)
+static rush_status put_data(cli *c, FILE *f, rush_module *m, const char *method, const costs *r, rush_error *err)
 {
   const char *slash = strrchr(c->argv[0], '/');
   char *program;
@@ -144,7 +144,7 @@ static rush_status put_data(cli *c, FILE *f, rush_module *m, const char *method,
   st = put_weights(c, f, m, err);
   fputs(",\n\"profile\": ", f);
   if (r)
-    record_json(f, r, true);
+    costs_json(f, r, true);
   else
     fputs("null", f);
   fputs("}", f);
@@ -186,22 +186,22 @@ int cli_page(cli *c, rush_module *m, const char *path, const call_args *profiled
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_status st = RUSH_OK;
-  record r = {0};
+  costs r = {0};
   char *data = NULL;
   size_t n = 0;
   FILE *f;
 
   if (profiled)
-    st = record_calls(c, m, profiled, 3, 10, 5.0, &r, &err);
+    st = costs_calls(c, m, profiled, 3, 10, 5.0, &r, &err);
   if (st != RUSH_OK)
     return cli_report(c, &err);
   f = open_memstream(&data, &n);
   if (!f) {
-    record_free(&r);
+    costs_free(&r);
     return EXIT_LIMIT;
   }
   st = put_data(c, f, m, method, profiled ? &r : NULL, &err);
-  record_free(&r);
+  costs_free(&r);
   int code = fclose(f) != 0 ? EXIT_LIMIT : st != RUSH_OK ? cli_report(c, &err) : write_page(path, data, n);
   free(data);
   return code;

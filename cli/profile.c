@@ -1,5 +1,5 @@
 /* rushlight profile -- where the time of a call goes: tables in the terminal, a trace for ui.perfetto.dev. */
-#include "record.h"
+#include "costs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void trace_event(FILE *f, const rush_profile_event *e, uint64_t zero)
   fprintf(f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %u, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"%s\", \"name\": ", e->thread + 1,
           1e-3 * (double)(e->start_ns - zero), 1e-3 * (double)(e->end_ns - e->start_ns),
           e->kind == RUSH_PROFILE_OPERATOR ? "operator" : "method");
-  cli_json_text(f, e->kind == RUSH_PROFILE_OPERATOR ? e->name : record_short_name(e->name));
+  cli_json_text(f, e->kind == RUSH_PROFILE_OPERATOR ? e->name : costs_short_name(e->name));
   fputs(", \"args\": {", f);
   if (e->kind == RUSH_PROFILE_FUNCTION) {
     fputs("\"function\": ", f);
@@ -50,7 +50,7 @@ static void trace_event(FILE *f, const rush_profile_event *e, uint64_t zero)
 }
 
 /* Chrome's trace event format: an object a line. */
-static bool write_trace(cli *c, const record *r, const char *path)
+static bool write_trace(cli *c, const costs *r, const char *path)
 {
   FILE *f = fopen(path, "w");
   uint32_t n_threads = 0;
@@ -90,7 +90,7 @@ static int terminal_width(void)
 }
 
 /* A path and its line in at most `room` columns: the end of it, in `text`. */
-static const char *place_text(const record_row *r, int room, char *text, size_t size)
+static const char *place_text(const costs_row *r, int room, char *text, size_t size)
 {
   int n = snprintf(text, size, "%s:%u", r->file ? r->file : "?", r->line);
 
@@ -98,18 +98,18 @@ static const char *place_text(const record_row *r, int room, char *text, size_t 
   return n <= room ? text : memcpy(text + n - room, "...", 3);
 }
 
-static void print_lines(const record *r, int width)
+static void print_lines(const costs *r, int width)
 {
   int room = width - 3 * 10 - 8 - 3, place = room * 2 / 5, code = room - place;
-  char total[RECORD_TIME_BYTES], self[RECORD_TIME_BYTES], where[1024];
+  char total[COSTS_TIME_BYTES], self[COSTS_TIME_BYTES], where[1024];
 
   if (!r->lines.n)
     return;
   printf("\n%-*s %8s %9s %9s %6s  %s\n", place, "line", "calls", "total", "self", "share", "code");
   for (size_t i = 0; i < r->lines.n && i < SHOWN_ROWS && r->lines.rows[i].self > 0; i++) {
-    const record_row *l = &r->lines.rows[i];
+    const costs_row *l = &r->lines.rows[i];
     printf("%-*s %8zu %9s %9s %5.1f%%  %.*s\n", place, place_text(l, place, where, sizeof where), l->calls,
-           record_time(l->total, total), record_time(l->self, self), 100 * l->self / r->seconds, code, l->name);
+           costs_time(l->total, total), costs_time(l->self, self), 100 * l->self / r->seconds, code, l->name);
   }
 }
 
@@ -122,7 +122,7 @@ static int longest_first(const void *a, const void *b)
 
 /* What a method must take to be among the SHOWN_METHODS longest.  Callers take longer than what they call, so
  * these are a tree too. */
-static double shown_from(const record_table *t)
+static double shown_from(const costs_table *t)
 {
   double *totals = malloc((t->n + 1) * sizeof *totals), least = 0;
 
@@ -138,10 +138,10 @@ static double shown_from(const record_table *t)
   return least;
 }
 
-static void print_methods(const record *r, int width)
+static void print_methods(const costs *r, int width)
 {
   int bar = 12, code = width > 130 ? width - 124 : 0, name = width - code - bar - 2 - 8 - 10 - 10 - 8;
-  char total[RECORD_TIME_BYTES], self[RECORD_TIME_BYTES];
+  char total[COSTS_TIME_BYTES], self[COSTS_TIME_BYTES];
   double least = shown_from(&r->methods);
   size_t hidden = 0;
 
@@ -149,7 +149,7 @@ static void print_methods(const record *r, int width)
     return;
   printf("\n%-*s %8s %9s %9s %6s\n", name, "method", "calls", "total", "self", "share");
   for (size_t i = 0; i < r->methods.n; i++) {
-    const record_row *m = &r->methods.rows[i];
+    const costs_row *m = &r->methods.rows[i];
     double share = m->total / r->seconds;
     int indent = 2 * (m->level < 20 ? (int)m->level : 20);
     if (m->total < least) {
@@ -158,8 +158,8 @@ static void print_methods(const record *r, int width)
     }
     int filled = (int)(share * bar + 0.5);
     filled = filled < bar ? filled : bar;
-    printf("%*s%-*.*s %8zu %9s %9s %5.1f%%%s%.*s", indent, "", name - indent, name - indent, record_short_name(m->name),
-           m->calls, record_time(m->total, total), record_time(m->self, self), 100 * share,
+    printf("%*s%-*.*s %8zu %9s %9s %5.1f%%%s%.*s", indent, "", name - indent, name - indent, costs_short_name(m->name),
+           m->calls, costs_time(m->total, total), costs_time(m->self, self), 100 * share,
            filled ? "  " : "", filled, "############");
     if (code && m->level)
       printf("%*s  %.*s", bar - filled + (filled ? 0 : 2), "", code, m->code ? m->code : "");
@@ -171,13 +171,13 @@ static void print_methods(const record *r, int width)
 
 /* -- The verb ---------------------------------------------------------------------------------------------- */
 
-static void print_tables(const record *r, const char *trace)
+static void print_tables(const costs *r, const char *trace)
 {
   int width = terminal_width();
-  char mean[RECORD_TIME_BYTES];
+  char mean[COSTS_TIME_BYTES];
 
-  printf("%zu call%s, %s each\n\n", r->calls, r->calls == 1 ? "" : "s", record_time(r->seconds / (double)r->calls, mean));
-  record_print_operators(stdout, r, SHOWN_ROWS, width);
+  printf("%zu call%s, %s each\n\n", r->calls, r->calls == 1 ? "" : "s", costs_time(r->seconds / (double)r->calls, mean));
+  costs_print_operators(stdout, r, SHOWN_ROWS, width);
   print_lines(r, width);
   print_methods(r, width);
   if (trace)
@@ -196,9 +196,9 @@ static bool parse_count(const char *text, size_t least, size_t *out)
 static int profile(cli *c, rush_module *m, const call_args *a, size_t warmup, size_t calls, const char *trace)
 {
   rush_error err = RUSH_ERROR_INIT;
-  record r;
+  costs r;
 
-  if (record_calls(c, m, a, warmup, calls ? calls : DEFAULT_CALLS, calls ? 0 : DEFAULT_BUDGET, &r, &err) != RUSH_OK)
+  if (costs_calls(c, m, a, warmup, calls ? calls : DEFAULT_CALLS, calls ? 0 : DEFAULT_BUDGET, &r, &err) != RUSH_OK)
     return cli_report(c, &err);
   int code = EXIT_OK;
   if (trace && !write_trace(c, &r, trace)) {
@@ -206,13 +206,13 @@ static int profile(cli *c, rush_module *m, const call_args *a, size_t warmup, si
     code = EXIT_REFUSED;
   }
   if (c->json)
-    record_json(stdout, &r, false);
+    costs_json(stdout, &r, false);
   else
     print_tables(&r, code == EXIT_OK ? trace : NULL);
   if (r.n_dropped)
     fprintf(stderr, "rushlight profile: %llu events more than fit: the tables have the first %zu\n",
             (unsigned long long)r.n_dropped, r.n_events);
-  record_free(&r);
+  costs_free(&r);
   return code;
 }
 

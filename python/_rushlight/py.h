@@ -83,6 +83,7 @@ typedef struct py_module {
   py_state *state;
   PyObject *cache;     /* attribute -> (object, what it stands for): parameters and submodules keep their identity; or NULL */
   double max_seconds, max_bytes; /* of each call; 0: none */
+  PyObject *trees;     /* pytree.Trees of an exported program whose arguments or results have classes; or NULL */
   char is_hooked;      /* calls go through Python's _call_impl */
 } py_module;
 
@@ -249,6 +250,13 @@ PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
 /* A module of that class around a program (steals). */
 PyObject *py_module_make(py_state *state, PyTypeObject *type, rush_module *module);
 int py_add_module_types(PyObject *m, py_state *state);
+/* Tensors of torch's may have got other memory: the program follows.  0, or -1 with an exception set. */
+int py_module_refresh(py_module *m);
+/* NULL, with the AttributeError of an instance that is no program yet. */
+PyObject *py_no_program(void);
+/* A text about a module or one of its methods. */
+PyObject *py_module_dump(py_module *m, rush_dump what, const char *method);
+int py_add_method_type(PyObject *m, py_state *state); /* method.c */
 int py_add_object_types(PyObject *m, py_state *state);
 /* A bound method of a module or of a script object. */
 PyObject *py_method_new(py_state *st, PyObject *owner, const char *name);

@@ -106,6 +106,9 @@ __all__ = [
     "optimized_execution",
     "parse_ir",
     "profiler",
+    "register_dataclass",
+    "register_namedtuple",
+    "register_pytree_node",
     "reset_peak_memory_stats",
     "run_frozen_optimizations",
     "save",
@@ -145,11 +148,12 @@ _PARTS = {
     "jit.tracing": ("TopLevelTracedModule", "TracedModule", "TracerWarning"),
     "methods": ("Tensor",),
     "ops": ("load_library",),
+    "pytree": ("register_dataclass", "register_namedtuple", "register_pytree_node"),
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names}
 _MODULES = (
     *("archives", "call_limits", "functions", "grad_mode", "gradients", "indexing", "ir", "jit", "kinds", "library", "methods"),
-    *("ops", "outputs", "profiler", "return_types", "signature", "testing", "torch_graph"),
+    *("ops", "outputs", "profiler", "pytree", "return_types", "signature", "testing", "torch_graph"),
 )
 
 for _name in dir(_rushlight):

@@ -106,6 +106,9 @@ from .jit import unused as unused
 from .jit import wait as wait
 from .ops import load_library as load_library
 from .outputs import BoundOutputs
+from .pytree import register_dataclass as register_dataclass
+from .pytree import register_namedtuple as register_namedtuple
+from .pytree import register_pytree_node as register_pytree_node
 from .signature import Input, Output
 
 # Names that are hidden by a dtype of the same name.

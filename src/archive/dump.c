@@ -1,6 +1,7 @@
 /* What a program uses and how it looks, as text.  Compiles methods, runs nothing. */
 #include "archive/module.h"
 #include "archive/show.h"
+#include "formats/json.h"
 #include "ir/alias.h"
 #include "passes/passes.h"
 
@@ -261,6 +262,19 @@ static void show_signatures(session *s, const dump_job *job)
   }
 }
 
+/* {"arg_names": [...], "in": SPEC, "out": SPEC}, or nothing. */
+static void show_trees(const exported *e, text_buf *out)
+{
+  if (!e || !e->in_text)
+    return;
+  text_puts(out, "{\"arg_names\": [");
+  for (uint32_t i = 0; i < e->n_arg_names; i++) {
+    text_puts(out, i ? ", " : "");
+    json_quote(out, str_of(e->arg_names[i]));
+  }
+  text_printf(out, "], \"in\": %s, \"out\": %s}", e->in_text, e->out_text);
+}
+
 static void dump_body(session *s, void *arg)
 {
   dump_job *job = arg;
@@ -306,6 +320,9 @@ static void dump_body(session *s, void *arg)
     break;
   case RUSH_DUMP_SIGNATURE:
     show_signatures(s, job);
+    break;
+  case RUSH_DUMP_TREES:
+    show_trees(job->m->exported, job->out);
     break;
   case RUSH_DUMP_SUMMARY:
     show_summary(s, job->m, job->out);

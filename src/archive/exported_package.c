@@ -182,7 +182,7 @@ static void read_samples(session *s, void *arg)
 
   session_check(s, mapping_copy(s->cx, from->name, from->data, from->n_bytes, &map));
   mapping_defer(s, map);
-  rush_value v = torchscript_load_value(s, zip_open(s, map, false), &job->m->program->types);
+  rush_value v = torchscript_load_value(s, zip_open(s, map, false), &job->m->program->types, true);
   if (!is_samples(v))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a tuple of arguments and a dict of named ones", from->name);
   session_keep_value(s, v);

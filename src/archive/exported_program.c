@@ -115,7 +115,7 @@ static rush_value pickled_weight(weight_reader *w, const weight *e)
 
   session_check(s, mapping_copy(s->cx, w->r->zip->map->name, bytes.p, bytes.len, &map));
   mapping_defer(s, map);
-  return torchscript_load_value(s, zip_open(s, map, false), &w->r->program->types);
+  return torchscript_load_value(s, zip_open(s, map, false), &w->r->program->types, false);
 }
 
 #define LAYOUT_STRIDED 7 /* of the schema; sparse weights are written with use_pickle */
@@ -800,9 +800,14 @@ static table *new_table(session *s)
 static void read_trees(ex_reader *r, const model_parts *p)
 {
   exported *e = r->e;
+  const str in = unquote(r, p->in_spec), out = unquote(r, p->out_spec);
 
-  e->in = tree_parse(r->s, &r->program->mem, r->program, r->in.place, unquote(r, p->in_spec));
-  e->out = tree_parse(r->s, &r->program->mem, r->program, r->in.place, unquote(r, p->out_spec));
+  e->in = tree_parse(r->s, &r->program->mem, r->program, r->in.place, in);
+  e->out = tree_parse(r->s, &r->program->mem, r->program, r->in.place, out);
+  if (!tree_is_plain(e->in) || !tree_is_plain(e->out)) {
+    e->in_text = ex_keep_text(r, in);
+    e->out_text = ex_keep_text(r, out);
+  }
   check_in_spec(r);
   e->n_leaves = tree_n_leaves(e->in);
   read_arg_names(r, p->arg_names);

@@ -468,7 +468,7 @@ static mapping *unchanging(session *s, mapping *map)
 
 static rush_value load_zip(session *s, zip_archive *z, type_store *types)
 {
-  return npz_looks_like(z) ? load_npz(s, z) : torchscript_load_value(s, z, types);
+  return npz_looks_like(z) ? load_npz(s, z) : torchscript_load_value(s, z, types, false);
 }
 
 _Noreturn static void refuse_value(session *s, const mapping *map)

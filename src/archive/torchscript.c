@@ -162,7 +162,7 @@ void torchscript_load(session *s, zip_archive *z, bool meta, module *m)
   m->object = root;
 }
 
-rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types)
+rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types, bool takes_instances)
 {
   const zip_entry *e = zip_need(s, z, "data.pkl");
   input in = zip_input(s, z, e);
@@ -170,5 +170,6 @@ rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types)
 
   unpickler_init(u, s, z, "data/", types);
   u->big_endian = is_big_endian(s, z);
+  u->takes_instances = takes_instances;
   return unpickle(u, pickle_read_all(s, &in));
 }

@@ -11,8 +11,9 @@
 
 /* Fills program, object and format of `m`.  `meta`: tensors have no data. */
 void torchscript_load(session *s, zip_archive *z, bool meta, module *m);
-/* A torch.save archive of plain data: its data.pkl as a value, deferred to the session. */
-rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types);
+/* A torch.save archive of plain data: its data.pkl as a value, deferred to the session.  With `takes_instances` objects of
+ * unknown classes are containers of what they hold; else they are refused. */
+rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types, bool takes_instances);
 
 /* All that debug_pkl says of a code record (script/print.h's rows, by rising offset; the session owns their sources). */
 uint32_t torchscript_origins(session *s, const zip_archive *z, const char *record, script_row **out);

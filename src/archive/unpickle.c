@@ -687,6 +687,29 @@ static rush_value rebuild_from_type(unpickler *u, const pickle_node *n)
   return call_node(u, call);
 }
 
+/* An instance of an unknown class as data: its attributes that are not None (a dataclass), its pairs (a defaultdict), its
+ * items (a deque), or its arguments (a named tuple). */
+static rush_value take_instance(unpickler *u, const pickle_node *n)
+{
+  const pickle_object *o = n->as.object;
+  pickle_seq set = {0};
+
+  if (o->pairs.n)
+    return make_dict(u, &o->pairs);
+  if (o->items.n)
+    return make_list(u, &o->items, NULL);
+  if (!o->state)
+    return make_tuple(u, pickle_need_tuple(u->s, u->p, o->args, "arguments"), NULL);
+  const pickle_seq *all = pickle_need_dict(u->s, u->p, o->state, "attributes");
+  set.at = session_alloc(u->s, (all->n + 1) * sizeof *set.at);
+  for (uint32_t i = 0; i + 1 < all->n; i += 2)
+    if (all->at[i + 1]->kind != PICKLE_NONE) {
+      set.at[set.n++] = all->at[i];
+      set.at[set.n++] = all->at[i + 1];
+    }
+  return make_dict(u, &set);
+}
+
 /* Like node_value's, the result is the session's, or the program's (enums). */
 static rush_value call_node(unpickler *u, const pickle_node *n)
 {
@@ -724,6 +747,8 @@ static rush_value call_node(unpickler *u, const pickle_node *n)
     return make_tuple(u, pickle_need_tuple(u->s, u->p, only_argument(u, n), "torch.Size"), NULL);
   if (pickle_is_global(c, "torch", "device"))
     return value_device(str_is(pickle_need_str(u->s, u->p, only_argument(u, n), "device"), "cpu") ? 0 : 1, -1);
+  if (u->takes_instances)
+    return take_instance(u, n);
   pickle_fail(u->s, u->p, n, "'%.*s.%.*s' is not among the names that a file may call", (int)c->as.global.module.len,
               c->as.global.module.p, (int)c->as.global.name.len, c->as.global.name.p);
 }

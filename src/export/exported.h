@@ -15,7 +15,17 @@
 #include "ir/program.h"
 
 /* A pytree: what torch.utils._pytree's TreeSpec is. */
-typedef enum tree_kind { TREE_LEAF, TREE_NONE, TREE_TUPLE, TREE_LIST, TREE_DICT, TREE_ORDERED_DICT, TREE_NAMEDTUPLE, TREE_OTHER } tree_kind;
+typedef enum tree_kind {
+  TREE_LEAF,
+  TREE_NONE,
+  TREE_TUPLE,
+  TREE_LIST,
+  TREE_DICT, /* also a defaultdict: its type_name tells */
+  TREE_ORDERED_DICT,
+  TREE_NAMEDTUPLE,
+  TREE_DEQUE, /* takes a list or a tuple, comes as a list */
+  TREE_OTHER  /* a registered class: takes and comes as a dict of its fields if the keys are known, else as a tuple */
+} tree_kind;
 typedef struct tree_spec tree_spec;
 typedef struct exported exported;
 struct tree_spec {
@@ -37,6 +47,8 @@ rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const c
 rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n,
                            rush_value *out) RUSH_CHECKED;
 uint32_t tree_n_leaves(const tree_spec *t);
+/* True if there are only leaves, tuples, lists and dicts: values that need no class of the host's. */
+bool tree_is_plain(const tree_spec *t);
 
 /* -- Guards ------------------------------------------------------------------------------------------ */
 
@@ -85,6 +97,7 @@ struct exported { /* in the program's arena */
   program *program; /* borrowed: it owns this */
   function *forward;
   tree_spec *in, *out;       /* in: a tuple of a tuple (args) and a dict whose keys are texts (kwargs): checked */
+  const char *in_text, *out_text; /* the specs as the file has them, for hosts that know the classes; NULL: all is plain */
   const char **arg_names;    /* forward's parameters: n_arg_names; positional first */
   uint32_t n_arg_names;
   uint32_t n_leaves;         /* of the input */

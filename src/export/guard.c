@@ -89,6 +89,19 @@ static bool read_subscript(guard_reader *r, str *key, int64_t *index)
   return true;
 }
 
+/* A subscript, or .name: a field of a dataclass. */
+static bool read_step(guard_reader *r, str *key, int64_t *index)
+{
+  if (!accept(r, "."))
+    return read_subscript(r, key, index);
+  key->p = r->p;
+  while (isalnum((unsigned char)*r->p) || *r->p == '_')
+    r->p++;
+  key->len = (size_t)(r->p - key->p);
+  r->failed |= key->len == 0;
+  return true;
+}
+
 /* Where the argument's tree is, by forward's parameter name. */
 static const tree_spec *argument(const exported *e, str name, uint32_t *leaf)
 {
@@ -102,7 +115,7 @@ static const tree_spec *argument(const exported *e, str name, uint32_t *leaf)
   return kwargs ? descend(kwargs, name, 0, leaf) : NULL;
 }
 
-/* L['x'], L['x'][0]['k'], then perhaps .size()[i] */
+/* L['x'], L['x'][0]['k'].field, then perhaps .size()[i] */
 static const guard *read_input(guard_reader *r)
 {
   uint32_t leaf = 0;
@@ -114,7 +127,7 @@ static const guard *read_input(guard_reader *r)
     return NULL;
   }
   const tree_spec *t = argument(r->e, key, &leaf);
-  while (t && t->kind != TREE_LEAF && read_subscript(r, &key, &index))
+  while (t && t->kind != TREE_LEAF && read_step(r, &key, &index))
     t = descend(t, key, index, &leaf);
   if (!t || t->kind != TREE_LEAF || leaf >= r->e->n_leaves) {
     r->failed = true;

@@ -20,6 +20,8 @@ static tree_kind kind_named(str type)
       {"builtins.list", TREE_LIST},
       {"builtins.dict", TREE_DICT},
       {"collections.OrderedDict", TREE_ORDERED_DICT},
+      {"collections.defaultdict", TREE_DICT},
+      {"collections.deque", TREE_DEQUE},
       {"collections.namedtuple", TREE_NAMEDTUPLE},
   };
   for (size_t i = 0; i < COUNT_OF(kinds); i++)
@@ -94,11 +96,29 @@ static bool are_distinct(tree_reader *r, const key_list *l)
   return true;
 }
 
+/* The list of keys in a defaultdict's context, which is an object: {"dict_context": [...], ...}; or nothing. */
+static str dict_context(tree_reader *r, str context, const char *place)
+{
+  input in = {place, context};
+  str key, found = {0};
+  json j;
+
+  json_init(&j, r->s, &in);
+  for (json_begin_object(&j); json_next_key(&j, &key);)
+    if (str_is(key, "dict_context") && json_peek(&j) == JSON_ARRAY)
+      found = json_raw(&j);
+    else
+      json_skip(&j);
+  return found;
+}
+
 /* One key for each child of a dict; the fields of a dataclass where its context is such a list. */
 static void read_keys(tree_reader *r, json *j, tree_spec *t, str context)
 {
   bool is_dict = t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT;
 
+  if (is_dict && context.len && context.p[0] == '{')
+    context = dict_context(r, context, j->in.place);
   if (!context.len || context.p[0] != '[') {
     if (is_dict && t->n_children)
       json_fail(j, "a dict in a tree spec without its keys");
@@ -138,6 +158,8 @@ static void read_tree(tree_reader *r, json *j, tree_spec *t)
       type = json_string(j);
     else if (str_is(key, "context") && json_peek(j) == JSON_STRING)
       context = json_string(j);
+    else if (str_is(key, "context") && json_peek(j) == JSON_OBJECT)
+      context = json_raw(j);
     else if (str_is(key, "children_spec") && !json_is_null(j))
       read_children(r, j, t);
     else
@@ -189,6 +211,16 @@ uint32_t tree_n_leaves(const tree_spec *t)
   return n;
 }
 
+bool tree_is_plain(const tree_spec *t)
+{
+  bool is_plain = t->kind == TREE_LEAF || t->kind == TREE_TUPLE || t->kind == TREE_LIST ||
+                  (t->kind == TREE_DICT && strcmp(t->type_name, "builtins.dict") == 0);
+
+  for (uint32_t i = 0; i < t->n_children && is_plain; i++)
+    is_plain = tree_is_plain(&t->children[i]);
+  return is_plain;
+}
+
 /* -- Flattening ----------------------------------------------------------------------------------------- */
 
 static const char *spec_word(const tree_spec *t)
@@ -207,6 +239,8 @@ static const char *spec_word(const tree_spec *t)
     return "a dict";
   case TREE_NAMEDTUPLE:
     return "a named tuple";
+  case TREE_DEQUE:
+    return "a deque";
   case TREE_OTHER:
     return t->type_name;
   }
@@ -218,6 +252,11 @@ static const char *value_word(rush_value v)
   static const char *const words[] = {"None", "a tensor", "a bool", "an int",  "a float", "a complex",
                                       "a str", "a list",  "a tuple", "a dict", "an object"};
   return v.tag < COUNT_OF(words) ? words[v.tag] : "a value";
+}
+
+static size_t n_items_of(rush_value v)
+{
+  return v.tag == RUSH_TAG_DICT ? v.as.dict->n : v.tag == RUSH_TAG_LIST ? v.as.list->n : v.tag == RUSH_TAG_TUPLE ? v.as.tuple->n : 0;
 }
 
 static rush_status mismatch(call_ctx *cx, const char *where, const tree_spec *t, rush_value v, size_t n)
@@ -235,7 +274,7 @@ static rush_status flatten_dict(call_ctx *cx, const tree_spec *t, rush_value v, 
   char place[128];
 
   if (v.tag != RUSH_TAG_DICT || v.as.dict->n != t->n_children)
-    return mismatch(cx, where, t, v, v.tag == RUSH_TAG_DICT ? v.as.dict->n : 0);
+    return mismatch(cx, where, t, v, n_items_of(v));
   for (uint32_t i = 0; i < t->n_children; i++) {
     rush_value *item = dict_get(v.as.dict, t->keys[i]);
     if (!item)
@@ -264,9 +303,10 @@ static rush_status flatten_items(call_ctx *cx, const tree_spec *t, rush_value v,
     items = v.as.list->items;
     n_items = v.as.list->n;
   } else {
-    return mismatch(cx, where, t, v, 0);
+    return mismatch(cx, where, t, v, n_items_of(v));
   }
-  if (n_items != t->n_children || (t->kind == TREE_LIST) != (v.tag == RUSH_TAG_LIST))
+  bool is_kind = t->kind == TREE_DEQUE || (t->kind == TREE_LIST) == (v.tag == RUSH_TAG_LIST);
+  if (n_items != t->n_children || !is_kind)
     return mismatch(cx, where, t, v, n_items);
   for (uint32_t i = 0; i < t->n_children; i++) {
     snprintf(place, sizeof place, "%.100s[%u]", where, i);
@@ -281,6 +321,8 @@ rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const c
   bool is_dict = t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT;
 
   if (t->kind == TREE_LEAF) {
+    if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE || v.tag == RUSH_TAG_DICT)
+      return mismatch(cx, where, t, v, n_items_of(v));
     ASSERT(*n < max, "counted when the spec was read");
     leaves[(*n)++] = v;
     return RUSH_OK;
@@ -359,9 +401,10 @@ rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *l
     return RUSH_OK;
   }
   TRY(call_enter(cx));
-  rush_status st = t->kind == TREE_LIST ? build_list(cx, t, leaves, n, out)
-                   : is_dict            ? build_dict(cx, t, leaves, n, out)
-                                        : build_tuple(cx, t, leaves, n, out);
+  bool is_list = t->kind == TREE_LIST || t->kind == TREE_DEQUE;
+  rush_status st = is_list   ? build_list(cx, t, leaves, n, out)
+                   : is_dict ? build_dict(cx, t, leaves, n, out)
+                             : build_tuple(cx, t, leaves, n, out);
   call_leave(cx);
   return st;
 }

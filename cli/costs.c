@@ -1,4 +1,4 @@
-#include "record.h"
+#include "costs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 /* -- Tables ---------------------------------------------------------------------------------------- */
 
 /* The library gives equal names at equal addresses, so addresses are keys. */
-static size_t slot_of(const record_table *t, const void *a, const void *b)
+static size_t slot_of(const costs_table *t, const void *a, const void *b)
 {
   uint64_t h = ((uint64_t)(uintptr_t)a * UINT64_C(0x9e3779b97f4a7c15)) ^ ((uint64_t)(uintptr_t)b * UINT64_C(0xd6e8feb86659fd93));
   size_t i = (size_t)(h >> 20) & (t->n_slots - 1);
@@ -16,10 +16,10 @@ static size_t slot_of(const record_table *t, const void *a, const void *b)
   return i;
 }
 
-static bool grow(record_table *t)
+static bool grow(costs_table *t)
 {
   size_t cap = t->cap ? 2 * t->cap : 64;
-  record_row *rows = realloc(t->rows, cap * sizeof *rows);
+  costs_row *rows = realloc(t->rows, cap * sizeof *rows);
 
   if (!rows)
     return false;
@@ -41,13 +41,13 @@ static bool grow(record_table *t)
 }
 
 /* The row of these keys, new ones empty; NULL without memory. */
-static record_row *row_of(record_table *t, const void *a, const void *b)
+static costs_row *row_of(costs_table *t, const void *a, const void *b)
 {
   if (t->n == t->cap && !grow(t))
     return NULL;
   size_t i = slot_of(t, a, b);
   if (!t->slots[i]) {
-    t->rows[t->n] = (record_row){0};
+    t->rows[t->n] = (costs_row){0};
     t->keys[t->n][0] = a;
     t->keys[t->n][1] = b;
     t->slots[i] = (uint32_t)++t->n;
@@ -55,14 +55,14 @@ static record_row *row_of(record_table *t, const void *a, const void *b)
   return &t->rows[t->slots[i] - 1];
 }
 
-static void free_table(record_table *t)
+static void free_table(costs_table *t)
 {
   free(t->rows);
   free(t->slots);
   free(t->keys);
 }
 
-void record_free(record *r)
+void costs_free(costs *r)
 {
   free_table(&r->operators);
   free_table(&r->lines);
@@ -98,9 +98,9 @@ static bool is_line(const rush_profile_event *a, const rush_profile_event *b)
   return a->line == b->line && a->code && b->code && (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
 }
 
-static bool add_operator(record *r, const lane *l, const open_event *o, double took)
+static bool add_operator(costs *r, const lane *l, const open_event *o, double took)
 {
-  record_row *row = row_of(&r->operators, o->e.name, NULL);
+  costs_row *row = row_of(&r->operators, o->e.name, NULL);
   bool nested = false;
 
   if (!row)
@@ -115,13 +115,13 @@ static bool add_operator(record *r, const lane *l, const open_event *o, double t
   return true;
 }
 
-static bool add_line(record *r, const lane *l, const open_event *o, double took)
+static bool add_line(costs *r, const lane *l, const open_event *o, double took)
 {
   bool nested = false;
 
   if (!o->e.code || (o->e.kind == RUSH_PROFILE_FUNCTION && o->e.depth == 0))
     return true;
-  record_row *row = row_of(&r->lines, o->e.code, NULL);
+  costs_row *row = row_of(&r->lines, o->e.code, NULL);
   if (!row)
     return false;
   for (uint32_t i = 0; i < l->n; i++)
@@ -137,13 +137,13 @@ static bool add_line(record *r, const lane *l, const open_event *o, double took)
 }
 
 /* What a node of a graph took: an operator that it calls, with all that this calls. */
-static bool add_node(record *r, const lane *l, const open_event *o, double took)
+static bool add_node(costs *r, const lane *l, const open_event *o, double took)
 {
   const open_event *caller = l->n ? &l->open[l->n - 1] : NULL;
 
   if (!o->e.caller || !caller || caller->e.kind != RUSH_PROFILE_FUNCTION)
     return true; /* inside of a composite, or called from outside */
-  record_row *row = row_of(&r->nodes, NULL, key_of(caller->method, o->e.node));
+  costs_row *row = row_of(&r->nodes, NULL, key_of(caller->method, o->e.node));
   if (!row)
     return false;
   row->name = o->e.name;
@@ -157,7 +157,7 @@ static bool add_node(record *r, const lane *l, const open_event *o, double took)
 }
 
 /* The innermost event that is done is taken off its thread's stack. */
-static bool close_event(record *r, lane *l)
+static bool close_event(costs *r, lane *l)
 {
   open_event *o = &l->open[--l->n];
   double took = seconds_of(&o->e);
@@ -170,7 +170,7 @@ static bool close_event(record *r, lane *l)
     if (!add_operator(r, l, o, took) || !add_node(r, l, o, took))
       return false;
   } else if (o->method) {
-    record_row *row = &r->methods.rows[o->method - 1];
+    costs_row *row = &r->methods.rows[o->method - 1];
     row->calls++;
     row->total += took;
     row->self += took - o->functions;
@@ -179,14 +179,14 @@ static bool close_event(record *r, lane *l)
   return add_line(r, l, o, took);
 }
 
-static bool open_method(record *r, lane *l, open_event *o)
+static bool open_method(costs *r, lane *l, open_event *o)
 {
   uint32_t parent = 0;
 
   for (uint32_t i = l->n; i-- > 0 && !parent;)
     parent = l->open[i].method;
   /* The caller's node tells two submodules of one class apart. */
-  record_row *row = row_of(&r->methods, o->e.name, key_of(parent, o->e.node));
+  costs_row *row = row_of(&r->methods, o->e.name, key_of(parent, o->e.node));
   if (!row)
     return false;
   row->name = o->e.name;
@@ -200,7 +200,7 @@ static bool open_method(record *r, lane *l, open_event *o)
   return true;
 }
 
-static bool add_event(record *r, lane *l, const rush_profile_event *e)
+static bool add_event(costs *r, lane *l, const rush_profile_event *e)
 {
   while (l->n && (e->depth <= l->open[l->n - 1].e.depth))
     if (!close_event(r, l))
@@ -217,7 +217,7 @@ static bool add_event(record *r, lane *l, const rush_profile_event *e)
 
 #define LANES 256 /* threads that the library tells apart */
 
-static bool read_events(cli *c, record *r)
+static bool read_events(cli *c, costs *r)
 {
   lane *lanes = calloc(LANES, sizeof *lanes);
   rush_profile_event e;
@@ -240,28 +240,28 @@ static bool read_events(cli *c, record *r)
 
 static int by_self(const void *a, const void *b)
 {
-  const record_row *x = a, *y = b;
+  const costs_row *x = a, *y = b;
 
   return x->self < y->self ? 1 : x->self > y->self ? -1 : strcmp(x->name, y->name);
 }
 
 static int by_place(const void *a, const void *b)
 {
-  const record_row *x = a, *y = b;
+  const costs_row *x = a, *y = b;
   int k = strcmp(x->file ? x->file : "", y->file ? y->file : "");
 
   return k ? k : x->line < y->line ? -1 : x->line > y->line;
 }
 
 /* Places of one line become one row. */
-static void merge_lines(record_table *t)
+static void merge_lines(costs_table *t)
 {
   size_t n = 0;
 
   qsort(t->rows, t->n, sizeof *t->rows, by_place);
   for (size_t i = 0; i < t->n; i++) {
     if (n && by_place(&t->rows[n - 1], &t->rows[i]) == 0) {
-      record_row *to = &t->rows[n - 1];
+      costs_row *to = &t->rows[n - 1];
       to->calls = to->calls > t->rows[i].calls ? to->calls : t->rows[i].calls;
       to->total += t->rows[i].total;
       to->self += t->rows[i].self;
@@ -273,9 +273,9 @@ static void merge_lines(record_table *t)
 }
 
 /* Callers before what they called, what took longest first. */
-static bool order_methods(record_table *t, record_table *nodes)
+static bool order_methods(costs_table *t, costs_table *nodes)
 {
-  record_row *rows = malloc((t->n + 1) * sizeof *rows);
+  costs_row *rows = malloc((t->n + 1) * sizeof *rows);
   uint32_t *done = calloc(t->n + 1, sizeof *done); /* new index + 1 */
   size_t n = 0;
 
@@ -323,10 +323,10 @@ static rush_status one_call(cli *c, rush_module *m, const call_args *a, rush_err
   return st;
 }
 
-rush_status record_calls(cli *c, rush_module *m, const call_args *a, size_t warmup, size_t n, double budget,
-                         record *out, rush_error *err)
+rush_status costs_calls(cli *c, rush_module *m, const call_args *a, size_t warmup, size_t n, double budget,
+                         costs *out, rush_error *err)
 {
-  record r = {0};
+  costs r = {0};
   rush_status st = RUSH_OK;
   bool capture = c->capture;
   progress bar;
@@ -365,21 +365,21 @@ rush_status record_calls(cli *c, rush_module *m, const call_args *a, size_t warm
     return st;
   r.n_events = rush_profile_n_events(c->context, &r.n_dropped) - r.first;
   if (!read_events(c, &r) || !order_methods(&r.methods, &r.nodes)) {
-    record_free(&r);
+    costs_free(&r);
     rush_error_clear(err);
     err->status = RUSH_ENOMEM;
     return RUSH_ENOMEM;
   }
   merge_lines(&r.lines);
-  qsort(r.operators.rows, r.operators.n, sizeof(record_row), by_self);
-  qsort(r.lines.rows, r.lines.n, sizeof(record_row), by_self);
+  qsort(r.operators.rows, r.operators.n, sizeof(costs_row), by_self);
+  qsort(r.lines.rows, r.lines.n, sizeof(costs_row), by_self);
   *out = r;
   return RUSH_OK;
 }
 
 /* -- Telling ------------------------------------------------------------------------------------------- */
 
-const char *record_short_name(const char *qualified)
+const char *costs_short_name(const char *qualified)
 {
   const char *dot = strrchr(qualified, '.'), *from = qualified;
 
@@ -389,46 +389,46 @@ const char *record_short_name(const char *qualified)
   return strncmp(from, "__torch__.", 10) == 0 ? from + 10 : from;
 }
 
-const char *record_time(double s, char out[RECORD_TIME_BYTES])
+const char *costs_time(double s, char out[COSTS_TIME_BYTES])
 {
   if (s < 999.5e-9)
-    snprintf(out, RECORD_TIME_BYTES, "%.0f ns", s * 1e9);
+    snprintf(out, COSTS_TIME_BYTES, "%.0f ns", s * 1e9);
   else if (s < 999.5e-6)
-    snprintf(out, RECORD_TIME_BYTES, "%.3g us", s * 1e6);
+    snprintf(out, COSTS_TIME_BYTES, "%.3g us", s * 1e6);
   else if (s < 0.9995)
-    snprintf(out, RECORD_TIME_BYTES, "%.3g ms", s * 1e3);
+    snprintf(out, COSTS_TIME_BYTES, "%.3g ms", s * 1e3);
   else
-    snprintf(out, RECORD_TIME_BYTES, "%.3g s", s);
+    snprintf(out, COSTS_TIME_BYTES, "%.3g s", s);
   return out;
 }
 
-void record_print_operators(FILE *f, const record *r, size_t most, int width)
+void costs_print_operators(FILE *f, const costs *r, size_t most, int width)
 {
   int name = width - 4 - 8 - 4 * 10;
-  char total[RECORD_TIME_BYTES], self[RECORD_TIME_BYTES], mean[RECORD_TIME_BYTES];
+  char total[COSTS_TIME_BYTES], self[COSTS_TIME_BYTES], mean[COSTS_TIME_BYTES];
   double rest = 0, between = r->seconds;
 
   name = name < 20 ? 20 : name > 48 ? 48 : name;
   fprintf(f, "%-*s %8s %9s %9s %6s %9s\n", name, "operator", "calls", "total", "self", "share", "mean");
   for (size_t i = 0; i < r->operators.n; i++) {
-    const record_row *o = &r->operators.rows[i];
+    const costs_row *o = &r->operators.rows[i];
     between -= o->self;
     if (i >= most) {
       rest += o->self;
       continue;
     }
-    fprintf(f, "%-*.*s %8zu %9s %9s %5.1f%% %9s\n", name, name, o->name, o->calls, record_time(o->total, total),
-            record_time(o->self, self), 100 * o->self / r->seconds, record_time(o->total / (double)o->calls, mean));
+    fprintf(f, "%-*.*s %8zu %9s %9s %5.1f%% %9s\n", name, name, o->name, o->calls, costs_time(o->total, total),
+            costs_time(o->self, self), 100 * o->self / r->seconds, costs_time(o->total / (double)o->calls, mean));
   }
   if (r->operators.n > most)
-    fprintf(f, "%-*s %8s %9s %9s %5.1f%%\n", name, "(others)", "", "", record_time(rest, self), 100 * rest / r->seconds);
+    fprintf(f, "%-*s %8s %9s %9s %5.1f%%\n", name, "(others)", "", "", costs_time(rest, self), 100 * rest / r->seconds);
   fprintf(f, "%-*s %8s %9s %9s %5.1f%%\n", name, "(between operators, with recording)", "", "",
-          record_time(between > 0 ? between : 0, self), between > 0 ? 100 * between / r->seconds : 0);
+          costs_time(between > 0 ? between : 0, self), between > 0 ? 100 * between / r->seconds : 0);
 }
 
 /* -- JSON ------------------------------------------------------------------------------------------------- */
 
-static void json_place(FILE *f, const record_row *r)
+static void json_place(FILE *f, const costs_row *r)
 {
   fputs("\"file\": ", f);
   if (r->file)
@@ -438,17 +438,17 @@ static void json_place(FILE *f, const record_row *r)
   fprintf(f, ", \"line\": %u, ", r->line);
 }
 
-static void json_numbers(FILE *f, const record *r, const record_row *row, double share_of)
+static void json_numbers(FILE *f, const costs *r, const costs_row *row, double share_of)
 {
   fprintf(f, "\"calls\": %zu, \"total\": %.9f, \"self\": %.9f, \"share\": %.6f", row->calls, row->total, row->self,
           share_of / r->seconds);
 }
 
-static void json_lines(FILE *f, const record *r)
+static void json_lines(FILE *f, const costs *r)
 {
   fputs(", \"lines\": [", f);
   for (size_t i = 0; i < r->lines.n; i++) {
-    const record_row *l = &r->lines.rows[i];
+    const costs_row *l = &r->lines.rows[i];
     fputs(i ? ", {" : "{", f);
     json_place(f, l);
     fputs("\"code\": ", f);
@@ -460,7 +460,7 @@ static void json_lines(FILE *f, const record *r)
   fputs("]", f);
 }
 
-static void json_parent(FILE *f, const record_row *row)
+static void json_parent(FILE *f, const costs_row *row)
 {
   if (row->parent)
     fprintf(f, "\"parent\": %u, ", row->parent - 1);
@@ -468,11 +468,11 @@ static void json_parent(FILE *f, const record_row *row)
     fputs("\"parent\": null, ", f);
 }
 
-static void json_methods(FILE *f, const record *r)
+static void json_methods(FILE *f, const costs *r)
 {
   fputs(", \"methods\": [", f);
   for (size_t i = 0; i < r->methods.n; i++) {
-    const record_row *m = &r->methods.rows[i];
+    const costs_row *m = &r->methods.rows[i];
     fputs(i ? ", {\"name\": " : "{\"name\": ", f);
     cli_json_text(f, m->name);
     fprintf(f, ", \"node\": %u, ", m->node);
@@ -484,11 +484,11 @@ static void json_methods(FILE *f, const record *r)
   fputs("]", f);
 }
 
-static void json_nodes(FILE *f, const record *r)
+static void json_nodes(FILE *f, const costs *r)
 {
   fputs(", \"nodes\": [", f);
   for (size_t i = 0; i < r->nodes.n; i++) {
-    const record_row *n = &r->nodes.rows[i];
+    const costs_row *n = &r->nodes.rows[i];
     fprintf(f, "%s{\"node\": %u, \"name\": ", i ? ",\n" : "\n", n->node);
     cli_json_text(f, n->name);
     fputs(", \"inputs\": ", f);
@@ -501,11 +501,11 @@ static void json_nodes(FILE *f, const record *r)
   fputs("]", f);
 }
 
-void record_json_operators(FILE *f, const record *r)
+void costs_json_operators(FILE *f, const costs *r)
 {
   fputs("[", f);
   for (size_t i = 0; i < r->operators.n; i++) {
-    const record_row *o = &r->operators.rows[i];
+    const costs_row *o = &r->operators.rows[i];
     fputs(i ? ", {\"name\": " : "{\"name\": ", f);
     cli_json_text(f, o->name);
     fprintf(f, ", \"calls\": %zu, \"total\": %.9f, \"self\": %.9f, \"share\": %.6f, \"mean\": %.9f, \"bytes\": %lld}", o->calls,
@@ -514,11 +514,11 @@ void record_json_operators(FILE *f, const record *r)
   fputs("]", f);
 }
 
-void record_json(FILE *f, const record *r, bool with_nodes)
+void costs_json(FILE *f, const costs *r, bool with_nodes)
 {
   fprintf(f, "{\"calls\": %zu, \"seconds\": %.9f, \"events\": %zu, \"dropped\": %llu, \"operators\": ", r->calls, r->seconds,
           r->n_events, (unsigned long long)r->n_dropped);
-  record_json_operators(f, r);
+  costs_json_operators(f, r);
   json_lines(f, r);
   json_methods(f, r);
   if (with_nodes)
