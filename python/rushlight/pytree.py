@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import enum
 import json
 import sys
 import threading
@@ -191,13 +192,16 @@ def _enum_hook(o: dict[str, Any]) -> Any:
     module, _, path = str(o.get("fqn")).partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
-        found = getattr(found, part, None)
-    return found[o["name"]] if isinstance(found, type) else o
+        found = getattr(found, "__dict__", {}).get(part)  # no module's __getattr__ runs
+    is_member = isinstance(found, type) and issubclass(found, enum.Enum) and o.get("name") in found.__members__
+    return found[o["name"]] if is_member else o
 
 
 # -- Specs ----------------------------------------------------------------------------------------------
 
 _PLAIN = {"builtins.tuple": tuple, "builtins.list": list, "builtins.dict": dict}
+# A file names the factory of a defaultdict, which a missing key calls: these make empty values, others are None.
+_FACTORIES = {cls.__name__: cls for cls in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)}
 _DICTS = ("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
 
 
@@ -385,7 +389,5 @@ def _rebuild_dict(spec: _Spec, items: dict[Any, Any]) -> Any:
     if spec.type == "builtins.dict":
         return items
     context = spec.read_context()
-    factory: Any = sys.modules.get(str(context.get("default_factory_module")))
-    for part in str(context.get("default_factory_name")).split("."):
-        factory = getattr(factory, part, None)
-    return collections.defaultdict(factory if callable(factory) else None, items)
+    is_builtin = context.get("default_factory_module") == "builtins"
+    return collections.defaultdict(_FACTORIES.get(context.get("default_factory_name")) if is_builtin else None, items)

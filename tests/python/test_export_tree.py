@@ -349,3 +349,23 @@ def test_registration_is_checked() -> None:
         rushlight.register_dataclass(Plain, field_names=["a"])
     with pytest.raises(ValueError, match="named tuple class"):
         rushlight.register_namedtuple(Plain)
+
+
+def test_nothing_that_a_file_names_is_called() -> None:
+    """A missing key would call the factory of a defaultdict: only classes that make empty values are."""
+    from rushlight.pytree import Trees, _enum_hook
+
+    def rebuilt(module: str, name: str) -> Any:
+        context = {"default_factory_module": module, "default_factory_name": name, "dict_context": ["k"]}
+        leaf = {"type": None, "context": None, "children_spec": []}
+        out = {"type": "collections.defaultdict", "context": json.dumps(context), "children_spec": [leaf]}
+        both = {"type": "builtins.tuple", "context": "null", "children_spec": []}
+        args = {"type": "builtins.tuple", "context": "null",
+                "children_spec": [both, {"type": "builtins.dict", "context": "[]", "children_spec": []}]}  # fmt: skip
+        return Trees(json.dumps({"arg_names": [], "in": [1, args], "out": [1, out]})).rebuild({"k": 1})
+
+    assert rebuilt("builtins", "list").default_factory is list
+    for module, name in (("os", "abort"), ("builtins", "breakpoint"), ("rushlight", "load"), ("builtins", "list.append")):
+        assert rebuilt(module, name).default_factory is None and rebuilt(module, name) == {"k": 1}
+    assert _enum_hook({"__enum__": True, "fqn": "builtins:list", "name": "x"})["name"] == "x"
+    assert _enum_hook({"__enum__": True, "fqn": "inspect:_ParameterKind", "name": "__class__"})["name"] == "__class__"
