@@ -75,7 +75,7 @@ def detector(name: str) -> Case:
 def video(name: str) -> Case:
     import torchvision
 
-    frames, size = (16, 224) if name == "mvit_v2_s" else (8, 64) if name == "swin3d_t" else (14, 64)
+    frames, size = (16, 224) if name == "mvit_v2_s" else (8, 64) if name == "swin3d_t" else (14, 224 if name == "s3d" else 64)
     made = getattr(torchvision.models.video, name)(weights=None).eval()
     return Case(made, (torch.rand(1, 3, frames, size, size),), door="trace")
 
@@ -112,7 +112,7 @@ def timm_model(name: str, door: str) -> Case:
     made = timm.create_model(name, pretrained=False).eval()
     _, height, width = made.default_cfg["input_size"]
     fixed = made.default_cfg.get("fixed_input_size") or any(x in name for x in ("halo", "lambda", "botnet", "coat", "maxx"))
-    size = (height, width) if fixed else (max(96, height // 2), max(96, width // 2))
+    size = (height, width) if fixed else (max(96, height // 64 * 32), max(96, width // 64 * 32))
     return Case(made, (torch.rand(1, 3, *size),), door=door)
 
 
