@@ -74,22 +74,24 @@ void call_free(call_args *a)
 static int print_result(cli *c, rush_value result)
 {
   rush_error err = RUSH_ERROR_INIT;
+  int code = EXIT_OK;
   char *text;
 
-  if (c->json) {
+  if (rush_value_to_text(c->context, result, true, &text, &err) != RUSH_OK)
+    return cli_report(c, &err);
+  if (!c->json) {
+    printf("%s\n", text);
+  } else { /* the text was made within the limits of depth and time, so JSON can be */
     printf("{\"result\": ");
     if (!cli_json_value(c, stdout, result, &err)) {
       printf("null}\n");
-      return cli_report(c, &err);
+      code = cli_report(c, &err);
+    } else {
+      printf("}\n");
     }
-    printf("}\n");
-    return EXIT_OK;
   }
-  if (rush_value_to_text(c->context, result, true, &text, &err) != RUSH_OK)
-    return cli_report(c, &err);
-  printf("%s\n", text);
   rush_free_text(c->context, text);
-  return EXIT_OK;
+  return code;
 }
 
 /* The result as a file, or in the terminal. */

@@ -7,11 +7,13 @@
 
 #define NAME_BYTES 512
 #define MOST_DEPTH 64
+#define MOST_VALUES 100000 /* tensors, numbers and containers */
 
 typedef struct shower {
   cli *c;
   rush_error *err;
-  size_t n_tensors, n_rows;
+  size_t n_tensors, n_rows, n_met; /* n_met: of values, containers too */
+  bool is_cut;                     /* some are not shown */
   uint64_t n_elems, n_bytes;
 } shower;
 
@@ -154,15 +156,26 @@ static bool put_item(shower *s, const char *name, const char *key, rush_value v,
   return put_value(s, path, v, depth + 1);
 }
 
+static bool is_container(rush_value v)
+{
+  return v.tag == RUSH_TAG_DICT || v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE;
+}
+
+/* A small file may hold a value with 2^40 parts: lists that hold the one before twice. */
 static bool put_value(shower *s, const char *name, rush_value v, int depth)
 {
   bool ok = true;
 
+  if (s->n_met >= MOST_VALUES || depth > MOST_DEPTH) {
+    s->is_cut = true;
+    return true;
+  }
+  s->n_met++;
   if (v.tag == RUSH_TAG_TENSOR && v.as.tensor)
     return put_tensor(s, *name ? name : "(the only one)", v);
-  if ((v.tag != RUSH_TAG_DICT && v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE) || depth > MOST_DEPTH)
+  if (!is_container(v))
     return put_other(s, name, v);
-  for (size_t i = 0; i < rush_value_len(v) && ok; i++) {
+  for (size_t i = 0; i < rush_value_len(v) && ok && s->n_met < MOST_VALUES; i++) {
     rush_value key = rush_value_int((int64_t)i), value;
     char *text = NULL;
     if (v.tag == RUSH_TAG_DICT)
@@ -172,6 +185,7 @@ static bool put_value(shower *s, const char *name, rush_value v, int depth)
     ok = rush_value_to_text(s->c->context, key, false, &text, s->err) == RUSH_OK && put_item(s, name, text, value, depth);
     rush_free_text(s->c->context, text);
   }
+  s->is_cut |= s->n_met >= MOST_VALUES;
   return ok;
 }
 
@@ -188,8 +202,10 @@ bool show_data(cli *c, const char *path, int *code)
   printf(c->json ? "{\"format\": \"data\", \"values\": [" : "plain data, no program\n");
   *code = put_value(&s, "", v, 0) ? EXIT_OK : cli_report(c, &err);
   if (*code == EXIT_OK && c->json)
-    printf("]}\n");
-  else if (*code == EXIT_OK)
+    printf("], \"complete\": %s}\n", s.is_cut ? "false" : "true");
+  if (*code == EXIT_OK && !c->json && s.is_cut)
+    printf("  ... and more: at most %d values are shown, and %d levels of containers\n", MOST_VALUES, MOST_DEPTH);
+  if (*code == EXIT_OK && !c->json)
     printf("  in all %zu tensors, %llu elements, %llu bytes\n", s.n_tensors, (unsigned long long)s.n_elems, (unsigned long long)s.n_bytes);
   rush_value_release(v);
   return true;

@@ -426,6 +426,33 @@ static PyObject *device_out(py_call *call, rush_value v)
   return device;
 }
 
+/* A container or an object that stands in another one is converted once, wherever it stands: parts that are shared stay
+ * shared, and n lists that hold the one before twice are n lists, not 2^n. */
+static PyObject *part_out(py_call *call, rush_value v, PyObject *(*make)(py_call *, rush_value))
+{
+  PyObject *key = NULL, *o = NULL;
+
+  if (call->height) {
+    if (!(key = PyLong_FromVoidPtr(v.as.heap)) || (!call->parts && !(call->parts = PyDict_New())))
+      goto done;
+    if ((o = Py_XNewRef(PyDict_GetItemWithError(call->parts, key))) || PyErr_Occurred())
+      goto done;
+  }
+  if (Py_EnterRecursiveCall(" in a result of a program"))
+    goto done;
+  call->height++;
+  o = make(call, v);
+  call->height--;
+  Py_LeaveRecursiveCall();
+  if (o && key && PyDict_SetItem(call->parts, key, o) < 0)
+    Py_CLEAR(o);
+  if (!call->height)
+    Py_CLEAR(call->parts);
+done:
+  Py_XDECREF(key);
+  return o;
+}
+
 PyObject *py_from_value(py_call *call, rush_value v)
 {
   double re, im;
@@ -451,17 +478,9 @@ PyObject *py_from_value(py_call *call, rush_value v)
   }
   case RUSH_TAG_LIST:
   case RUSH_TAG_TUPLE:
-    if (Py_EnterRecursiveCall(" in a result of a program"))
-      return NULL;
-    PyObject *o = items_out(call, v);
-    Py_LeaveRecursiveCall();
-    return o;
+    return part_out(call, v, items_out);
   case RUSH_TAG_DICT:
-    if (Py_EnterRecursiveCall(" in a result of a program"))
-      return NULL;
-    o = dict_out(call, v);
-    Py_LeaveRecursiveCall();
-    return o;
+    return part_out(call, v, dict_out);
   case RUSH_TAG_ENUM:
     return enum_out(call, v);
   case RUSH_TAG_DEVICE:
@@ -471,11 +490,7 @@ PyObject *py_from_value(py_call *call, rush_value v)
       return py_module_wrap(call->state, v, NULL);
     /* fall through */
   case RUSH_TAG_FUTURE:
-    if (Py_EnterRecursiveCall(" in a result of a program"))
-      return NULL;
-    o = instance_out(call, v);
-    Py_LeaveRecursiveCall();
-    return o;
+    return part_out(call, v, instance_out);
   case RUSH_TAG_GENERATOR:
   case RUSH_TAG_CUSTOM:
   case RUSH_TAG_STORAGE:

@@ -52,6 +52,7 @@ static PyObject *run_operator(py_state *st, const char *name, PyObject *const *a
   rush_value results[MAX_RESULTS];
   rush_error err = RUSH_ERROR_INIT;
   py_call call = {.state = st};
+  py_limits limits = {0};
   PyObject *out = NULL;
   rush_status status;
   size_t n = 0;
@@ -65,9 +66,11 @@ static PyObject *run_operator(py_state *st, const char *name, PyObject *const *a
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
   /* Views of our tensors are recorded in any case: one that requires nothing yet may be written to with something that does. */
   options.record_gradients = (call.saw_ours || py_args_require_grad(&call)) && py_get_grad_mode(st) != PY_GRAD_OFF;
+  py_limits_begin(&limits, st, NULL, &options);
   Py_BEGIN_ALLOW_THREADS
   status = rush_op_call_with(st->context, name, a.args, a.n_args, a.named, a.n_named, &options, results, MAX_RESULTS, &n, &err);
   Py_END_ALLOW_THREADS
+  py_limits_end(&limits, st);
   if (status != RUSH_OK)
     py_raise(st, &err);
   else if (!options.record_gradients || py_connect(&call, NULL, results, n) == 0)

@@ -110,6 +110,8 @@ typedef struct py_call {
   PyObject *generator; /* torch's, which gets the state back that `drawn` is left in; or NULL */
   rush_value drawn;
   bool takes_meta;  /* tensors of torch's device meta; else they are refused: programs do not run on them */
+  int height;       /* of the part of a result that is being converted: so many containers are around it */
+  PyObject *parts;  /* while one is: address of a container in it -> its object; or NULL */
   bool strict_text; /* a result that is no UTF-8 is an error, as in PyTorch */
 } py_call;
 

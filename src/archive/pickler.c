@@ -182,6 +182,10 @@ static void put_list(pickler *p, const rush_list *l, const type *t)
   const type *elem = l->elem->kind == TYPE_ANY && t && t->kind == TYPE_LIST ? type_elem(t) : l->elem;
   const char *build = NULL;
 
+  if (p->is_plain) {
+    put_items(p, l->items, l->n, NULL);
+    return;
+  }
   switch ((int)type_runtime(elem)->kind) {
   case TYPE_INT: build = "torch.jit._pickle.build_intlist"; break;
   case TYPE_FLOAT: build = "torch.jit._pickle.build_doublelist"; break;
@@ -204,7 +208,8 @@ static void put_dict(pickler *p, const rush_dict *d, const type *t)
   const type *key = declared ? t->elems[0] : d->key, *value = declared ? t->elems[1] : d->value;
   size_t pos = 0;
 
-  put_global(p, "torch.jit._pickle.restore_type_tag");
+  if (!p->is_plain)
+    put_global(p, "torch.jit._pickle.restore_type_tag");
   put_op(p, PICKLE_OP_EMPTY_DICT);
   put_op(p, PICKLE_OP_MARK);
   for (dict_entry *e; (e = dict_next(d, &pos));) {
@@ -212,6 +217,8 @@ static void put_dict(pickler *p, const rush_dict *d, const type *t)
     pickler_put(p, e->value, value);
   }
   put_op(p, PICKLE_OP_SETITEMS);
+  if (p->is_plain)
+    return;
   pickle_str(p->w, str_of(type_words(p, "Dict[", key, value)));
   put_op(p, PICKLE_OP_TUPLE2);
   put_op(p, PICKLE_OP_REDUCE);

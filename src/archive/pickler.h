@@ -13,6 +13,7 @@ typedef struct pickler {
   session *s;
   script_uses *uses; /* classes met are noted here */
   pickle_writer *w;
+  bool is_plain;     /* lists and dicts without their types, as torch.save writes them */
   table memo;        /* (kind, address) -> memo number + 1 */
   storage **storages;
   uint32_t n_storages, cap_storages;

@@ -196,34 +196,13 @@ static void write_safetensors(session *s, const value_job *job, const output *fi
 
 /* -- torch.save ---------------------------------------------------------------------------------------------- */
 
-static void pickle_plain(pickler *p, rush_value v)
-{
-  size_t pos = 0;
-
-  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_DICT) {
-    pickler_put(p, v, NULL);
-    return;
-  }
-  session_enter(p->s);
-  if (v.tag != RUSH_TAG_TUPLE)
-    pickle_op(p->w, v.tag == RUSH_TAG_LIST ? PICKLE_OP_EMPTY_LIST : PICKLE_OP_EMPTY_DICT);
-  pickle_op(p->w, PICKLE_OP_MARK);
-  for (size_t i = 0; v.tag != RUSH_TAG_DICT && i < rush_value_len(v); i++)
-    pickle_plain(p, rush_value_item(v, i));
-  for (const dict_entry *e; v.tag == RUSH_TAG_DICT && (e = dict_next(v.as.dict, &pos));) {
-    pickle_plain(p, e->key);
-    pickle_plain(p, e->value);
-  }
-  pickle_op(p->w, v.tag == RUSH_TAG_LIST ? PICKLE_OP_APPENDS : v.tag == RUSH_TAG_DICT ? PICKLE_OP_SETITEMS : PICKLE_OP_TUPLE);
-  session_leave(p->s);
-}
-
 static void write_saved(session *s, const value_job *job, const output *file)
 {
   zip_writer *z = zip_writer_new(s, file, "archive");
   pickler *p = pickler_new(script_uses_new(s));
 
-  pickle_plain(p, job->v);
+  p->is_plain = true;
+  pickler_put(p, job->v, NULL);
   const str bytes = pickle_finish(p->w);
   zip_write(z, "data.pkl", bytes.p, bytes.len);
   zip_write(z, "byteorder", "little", 6);

@@ -34,6 +34,9 @@ ISA_DECLARE(bool, pool_kernels_of, (int dtype, pool_kernels *out));
 /* Before a row of some window: shall the kernel break off? */
 static inline bool pool_over(const pool_geo *g) { return g->watch && call_over(g->watch); }
 
+/* Before result `o`: the same, looked at now and then. */
+static inline bool pool_over_at(const pool_geo *g, int64_t o) { return g->watch && call_over_at(g->watch, o); }
+
 /* Window of an adaptive pool. */
 static inline int64_t pool_start(int64_t o, int64_t n_out, int64_t n_in)
 {

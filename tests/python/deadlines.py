@@ -102,6 +102,7 @@ row("avg_pool_huge", "torch.expand(torch.ones([1]), [1, 1, 100000, 100000])",
 row("adaptive_pool_huge", "torch.expand(torch.ones([1]), [1, 1, 1000000, 1000000])", "torch.adaptive_avg_pool2d(x[0], [2, 2])")
 row("adaptive_max_pool_huge", "torch.expand(torch.ones([1]), [1, 1, 1000000, 1000000])",
     "torch.adaptive_max_pool2d(x[0], [2, 2])", "Tuple[Tensor, Tensor]")  # fmt: skip
+row("adaptive_pool_wide", "torch.expand(torch.ones([1]), [1, 2, 100])", "torch._adaptive_avg_pool2d(x[0], [20000, 20000])")
 row("index_add_huge", "torch.zeros([4]), torch.expand(torch.zeros([1], dtype=4), [200000000]), "
     "torch.expand(torch.ones([1]), [200000000])", "torch.index_add(x[0], 0, x[1], x[2])")  # fmt: skip
 row("embedding_bag_huge", "torch.ones([4, 512]), torch.expand(torch.zeros([1], dtype=4), [30000000]), torch.zeros([1], dtype=4)",

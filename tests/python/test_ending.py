@@ -151,6 +151,15 @@ def test_a_handle_ends_calls() -> None:
     timer.join()
 
 
+def test_limits_are_of_single_operators_too() -> None:
+    x = rushlight.ops.aten.ones([1, 2, 100])
+    with rushlight.limits(max_seconds=0.1), pytest.raises(TimeoutError):
+        rushlight.ops.aten._adaptive_avg_pool2d(x, [20000, 20000])
+    with rushlight.limits(max_bytes=1e6), pytest.raises(MemoryError):
+        rushlight.ops.aten.ones([1000, 1000])
+    assert rushlight.ops.aten.ones([1000, 1000]).shape == (1000, 1000)
+
+
 def test_modules_have_limits(tmp_path: Any) -> None:
     path = tmp_path / "m.pt"
     unit = rushlight.CompilationUnit("def f(n: int):\n    while n != 0:\n        n += 2\n    return torch.ones(n + 1000000)\n")

@@ -718,3 +718,46 @@ def test_guards_that_nest_without_end(guard: str) -> None:
 def test_wide_and_deep_programs_end_at_their_limit(command: str, tmp_path: pathlib.Path, body: bytes) -> None:
     said = limited(command, tmp_path / "a.pt", archive(body=body), seconds=0.1)
     assert said == "" or "limit" in said
+
+
+# -- Results
+
+LISTS = b"""x : Any = 1
+    for i in range(%d):
+      y = annotate(List[Any], [])
+      _0 = torch.append(y, x)
+      _1 = torch.append(y, x)
+      x = annotate(Any, y)
+    return x"""
+
+
+@pytest.mark.parametrize("more", [[], ["--json"], ["-o", "made.pt"]], ids=["text", "json", "file"])
+@pytest.mark.parametrize("n", [45, 300000])
+def test_results_of_many_levels_and_shared_parts(command: str, tmp_path: pathlib.Path, n: int, more: list[str]) -> None:
+    """Lists that hold the one before twice: 2^45 items to who does not see that they are shared."""
+    path = tmp_path / "a.pt"
+    path.write_bytes(archive(returns=b"Any", body=LISTS % n))
+
+    def run(*args: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([command, *args], capture_output=True, text=True, cwd=tmp_path, timeout=100, check=False)
+
+    done = run("run", path, *more, "--max-seconds=2", "--max-bytes=1e8")
+    if more == ["-o", "made.pt"] and n == 45:
+        assert done.returncode == 0
+        end = run("show", "made.pt").stdout[-200:]
+        assert "and more: at most 100000 values are shown" in end
+        assert json.loads(run("show", "made.pt", "--json").stdout)["complete"] is False
+    else:
+        assert done.returncode == 5 and re.search("depth|too deep|limit of (2 seconds|100000000 bytes)", done.stderr)
+        assert "--json" not in more or json.loads(done.stdout)["error"]["status"] == "limit reached"
+
+
+def test_shared_parts_of_a_result_are_shared_in_python() -> None:
+    made = rushlight.load(archive(returns=b"Any", body=LISTS % 60))()
+    levels = 0
+    while isinstance(made, list):
+        assert made[0] is made[1] or made[0] == 1
+        made, levels = made[0], levels + 1
+    assert levels == 60
+    with pytest.raises(RecursionError):
+        rushlight.load(archive(returns=b"Any", body=LISTS % 300000))()

@@ -136,10 +136,10 @@ bert roberta distilbert albert electra deberta deberta-v2 mpnet mobilebert squee
 convbert rembert roformer nystromformer fnet megatron-bert ernie esm layoutlm splinter ibert data2vec-text xmod
 gpt2 gpt_neo gpt_neox gptj gpt_bigcode openai-gpt opt bloom codegen biogpt xglm ctrl llama mistral mixtral qwen2
 qwen2_moe qwen3 qwen3_moe phi phi3 gemma gemma2 gemma3_text falcon mpt stablelm olmo olmo2 olmoe starcoder2
-cohere granite granitemoe persimmon nemotron glm deepseek_v3 smollm3 helium ernie4_5 arcee mamba rwkv xlnet
+cohere granite granitemoe persimmon nemotron glm deepseek_v3 smollm3 helium ernie4_5 arcee mamba rwkv
 """.split()
 SEQ2SEQ = """
-t5 bart pegasus m2m_100 marian mbart blenderbot longt5 umt5 plbart
+t5 bart pegasus m2m_100 marian mbart blenderbot umt5 plbart
 """.split()
 VISION = """
 vit deit beit dinov2 dinov2_with_registers ijepa vit_mae swin swinv2 convnext resnet segformer mobilenet_v2
@@ -153,15 +153,14 @@ MORE: dict[str, dict[str, Any]] = {
     "mobilebert": {"intra_bottleneck_size": 32, "true_hidden_size": 32},
     "convbert": {"conv_kernel_size": 3},
     "rembert": {"input_embedding_size": 32},
-    "nystromformer": {"segment_means_seq_len": 16, "num_landmarks": 4},
+    "nystromformer": {"segment_means_seq_len": 12, "num_landmarks": 12},
     "esm": {"mask_token_id": 3},
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 8},
     "xglm": {"attention_heads": 4},
     "ctrl": {"dff": 64},
-    "deepseek_v3": {"first_k_dense_replace": 1, "n_group": 2, "topk_group": 1},
+    "deepseek_v3": {"first_k_dense_replace": 1, "n_group": 2, "topk_group": 1, "num_key_value_heads": 4},
     "rwkv": {"attention_hidden_size": 32},
-    "xlnet": {"n_token": 99},
     "vit_mae": {"mask_ratio": 0.0},
     "swin": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4},
     "swinv2": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4},

@@ -53,6 +53,7 @@ def main() -> None:
 
     model, call, out = sys.argv[1:]
     args, kwargs = read_call(pathlib.Path(call))
+    rushlight.manual_seed(2)
     np.savez(out, *leaves(rushlight.load(model)(*args, **kwargs)))
 
 
