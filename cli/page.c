@@ -11,7 +11,7 @@
 #include "costs.h"
 
 #define N_BINS 24
-#define MOST_ELEMENTS (INT64_C(64) << 20) /* weights beyond that, all together, are not read for their histogram */
+#define MOST_ELEMENTS (INT64_C(64) << 20) /* weights beyond that, all together, are not read; why_not_measured says so */
 
 /* -- Weights -------------------------------------------------------------------------------------------- */
 
@@ -56,37 +56,64 @@ static void put_statistics(FILE *f, const float *x, int64_t n)
   fputs("]", f);
 }
 
-/* The tensor as contiguous float32; what cannot be (complex, quantized) has no statistics. */
-static bool as_floats(cli *c, rush_tensor *t, rush_value *out)
+/* Why a tensor has no statistics, or NULL: it has. */
+static const char *why_not_measured(const rush_tensor *t, int64_t budget)
 {
-  rush_value args[2] = {{RUSH_TAG_TENSOR, 0, {false}}, rush_value_int(RUSH_FLOAT32)}, made;
-  size_t n;
-
-  args[0].as.tensor = t;
   switch (rush_tensor_dtype(t)) {
   case RUSH_COMPLEX32:
   case RUSH_COMPLEX64:
   case RUSH_COMPLEX128:
-  case RUSH_QINT8:
-  case RUSH_QUINT8:
-  case RUSH_QINT32:
-  case RUSH_QUINT4X2:
-    return false;
+    return "complex numbers have no order";
   default:
     break;
   }
-  if (rush_op_call(c->context, "aten::to.dtype", args, 2, NULL, 0, &made, 1, &n, NULL) != RUSH_OK)
-    return false;
-  rush_status st = rush_tensor_contiguous(c->context, made.as.tensor, out, NULL);
+  if (rush_tensor_n_elems(t) == 0)
+    return "no elements";
+  if (rush_tensor_n_elems(t) > budget)
+    return "not read: beyond the first 64 Mi elements";
+  return NULL;
+}
+
+/* The tensor as contiguous float32; a quantized one by the numbers that it stands for. */
+static rush_status as_floats(cli *c, rush_tensor *t, rush_value *out, rush_error *err)
+{
+  rush_value args[2] = {{RUSH_TAG_TENSOR, 0, {false}}, rush_value_int(RUSH_FLOAT32)}, made;
+  const rush_dtype d = rush_tensor_dtype(t);
+  const bool is_quantized = d == RUSH_QINT8 || d == RUSH_QUINT8 || d == RUSH_QINT32 || d == RUSH_QUINT4X2;
+  size_t n;
+
+  args[0].as.tensor = t;
+  rush_status st = rush_op_call(c->context, is_quantized ? "aten::dequantize.self" : "aten::to.dtype", args,
+                                is_quantized ? 1 : 2, NULL, 0, &made, 1, &n, err);
+  if (st != RUSH_OK)
+    return st;
+  st = rush_tensor_contiguous(c->context, made.as.tensor, out, err);
   rush_value_release(made);
-  return st == RUSH_OK;
+  return st;
+}
+
+/* {"min", "max", "mean", "odd", "bins"}, or {"why"}: the reason that there are none. */
+static void put_measures(cli *c, FILE *f, rush_tensor *t, int64_t *budget)
+{
+  const char *why = why_not_measured(t, *budget);
+  rush_error err = RUSH_ERROR_INIT;
+  rush_value floats;
+
+  if (!why && as_floats(c, t, &floats, &err) == RUSH_OK) {
+    *budget -= rush_tensor_n_elems(t);
+    put_statistics(f, rush_tensor_data(floats.as.tensor), rush_tensor_n_elems(t));
+    rush_value_release(floats);
+    return;
+  }
+  fputs(", \"why\": ", f);
+  cli_json_text(f, why ? why : err.message ? err.message : "its elements cannot be read");
+  rush_error_clear(&err);
 }
 
 static void put_weight(cli *c, FILE *f, const char *name, bool is_parameter, rush_tensor *t, int64_t *budget)
 {
   const char *dtype = rush_dtype_name(rush_tensor_dtype(t));
   int64_t n = rush_tensor_n_elems(t);
-  rush_value floats;
 
   fputs("{\"name\": ", f);
   cli_json_text(f, name);
@@ -94,11 +121,7 @@ static void put_weight(cli *c, FILE *f, const char *name, bool is_parameter, rus
   for (int i = 0; i < rush_tensor_n_dims(t); i++)
     fprintf(f, "%s%lld", i ? "," : "", (long long)rush_tensor_sizes(t)[i]);
   fprintf(f, "], \"bytes\": %llu", (unsigned long long)n * rush_dtype_bytes(rush_tensor_dtype(t)));
-  if (n > 0 && n <= *budget && as_floats(c, t, &floats)) {
-    *budget -= n;
-    put_statistics(f, rush_tensor_data(floats.as.tensor), n);
-    rush_value_release(floats);
-  }
+  put_measures(c, f, t, budget);
   fputs("}", f);
 }
 
