@@ -11,6 +11,8 @@
 #include "costs.h"
 
 #define N_BINS 24
+#define NAME_BYTES 512
+#define MOST_DEPTH 64 /* of modules in modules */
 #define MOST_ELEMENTS (INT64_C(64) << 20) /* weights beyond that, all together, are not read; why_not_measured says so */
 
 /* -- Weights -------------------------------------------------------------------------------------------- */
@@ -110,25 +112,81 @@ static void put_measures(cli *c, FILE *f, rush_tensor *t, int64_t *budget)
   rush_error_clear(&err);
 }
 
-static void put_weight(cli *c, FILE *f, const char *name, bool is_parameter, rush_tensor *t, int64_t *budget)
+typedef struct weight_list {
+  cli *c;
+  FILE *f;
+  int64_t budget; /* elements that are still read */
+  size_t n;       /* weights so far */
+} weight_list;
+
+static void put_weight(weight_list *l, const char *name, const char *role, rush_tensor *t)
 {
+  FILE *f = l->f;
   const char *dtype = rush_dtype_name(rush_tensor_dtype(t));
   int64_t n = rush_tensor_n_elems(t);
 
-  fputs("{\"name\": ", f);
+  fputs(l->n++ ? ",\n{\"name\": " : "\n{\"name\": ", f);
   cli_json_text(f, name);
-  fprintf(f, ", \"dtype\": \"%s\", \"parameter\": %s, \"shape\": [", dtype ? dtype : "?", is_parameter ? "true" : "false");
+  fprintf(f, ", \"dtype\": \"%s\", \"role\": \"%s\", \"shape\": [", dtype ? dtype : "?", role);
   for (int i = 0; i < rush_tensor_n_dims(t); i++)
     fprintf(f, "%s%lld", i ? "," : "", (long long)rush_tensor_sizes(t)[i]);
   fprintf(f, "], \"bytes\": %llu", (unsigned long long)n * rush_dtype_bytes(rush_tensor_dtype(t)));
-  put_measures(c, f, t, budget);
+  put_measures(l->c, f, t, &l->budget);
   fputs("}", f);
+}
+
+/* How weights that a quantized module keeps packed are read: the class of its object, and the operator. */
+static const struct packing {
+  const char *class_name, *unpack;
+} packings[] = {
+  {"LinearPackedParamsBase", "quantized::linear_unpack"},
+  {"Conv2dPackedParamsBase", "quantized::conv2d_unpack"},
+  {"Conv3dPackedParamsBase", "quantized::conv3d_unpack"},
+  {"EmbeddingPackedParamsBase", "quantized::embedding_bag_unpack"},
+};
+
+/* What is packed in `object`, as `path`.weight and `path`.bias.  Objects of other classes hold no weights. */
+static void put_packed(weight_list *l, const char *path, rush_value object)
+{
+  const char *class_name = rush_value_class(object);
+  const char *dot = class_name ? strrchr(class_name, '.') : NULL;
+  char name[NAME_BYTES];
+  rush_value made[2];
+  size_t n = 0;
+
+  for (size_t i = 0; dot && i < sizeof packings / sizeof *packings; i++)
+    if (strcmp(dot + 1, packings[i].class_name) == 0 &&
+        rush_op_call(l->c->context, packings[i].unpack, &object, 1, NULL, 0, made, 2, &n, NULL) != RUSH_OK)
+      n = 0;
+  for (size_t i = 0; i < n; i++) {
+    snprintf(name, sizeof name, "%.*s.%s", NAME_BYTES - 8, path, i ? "bias" : "weight");
+    if (made[i].tag == RUSH_TAG_TENSOR && made[i].as.tensor)
+      put_weight(l, name, "packed", made[i].as.tensor);
+    rush_value_release(made[i]);
+  }
+}
+
+/* The packed weights of a module and of the modules in it. */
+static void put_all_packed(weight_list *l, const char *path, rush_value object, int depth)
+{
+  char name[NAME_BYTES];
+
+  for (size_t i = 0; i < rush_object_n_attrs(object) && depth < MOST_DEPTH; i++) {
+    const char *attr = rush_object_attr_name(object, i);
+    rush_value v = rush_object_attr(object, attr);
+    snprintf(name, sizeof name, "%s%s%s", path, *path ? "." : "", attr);
+    if (v.tag == RUSH_TAG_OBJECT && rush_object_is_module(v))
+      put_all_packed(l, name, v, depth + 1);
+    else if (v.tag == RUSH_TAG_CUSTOM)
+      put_packed(l, name, v);
+    rush_value_release(v);
+  }
 }
 
 static rush_status put_weights(cli *c, FILE *f, rush_module *m, rush_error *err)
 {
+  weight_list l = {.c = c, .f = f, .budget = MOST_ELEMENTS};
   size_t n = rush_module_n_state(m);
-  int64_t budget = MOST_ELEMENTS;
   rush_value v;
   bool is_parameter;
   char *name;
@@ -138,11 +196,11 @@ static rush_status put_weights(cli *c, FILE *f, rush_module *m, rush_error *err)
     rush_status st = rush_module_state_at(m, i, &name, &is_parameter, &v, err);
     if (st != RUSH_OK)
       return st;
-    fputs(i ? ",\n" : "\n", f);
-    put_weight(c, f, name, is_parameter, v.as.tensor, &budget);
+    put_weight(&l, name, is_parameter ? "parameter" : "buffer", v.as.tensor);
     rush_free_text(c->context, name);
     rush_value_release(v);
   }
+  put_all_packed(&l, "", rush_module_value(m), 0);
   fputs("]", f);
   return RUSH_OK;
 }

@@ -48,7 +48,7 @@ const shape = (s) => (s.length ? s.join("×") : "scalar");
 
 // -- Data: what functions define ------------------------------------------------------------------------
 
-const weights = new Map(D.weights.map((w) => [w.name, w]));
+const weights = new Map(D.weights.map((w) => [w.role === "packed" ? w.name.replace(/\.weight$/, "") : w.name, w]));
 const ready = new Map();
 
 // defs[value]: the node that gives it, or null for an argument.  Nodes get their number and block.

@@ -364,7 +364,7 @@ function fitTop() {
   const all = scaleToFit(size);
   if (all >= 0.75) { fit(); return; }
   const width = size.width - (map.h > 130 ? map.w + 12 : 0); // beside the map
-  const k = Math.max(0.75, Math.min(1, (width - 2 * MARGIN) / Math.max(1, scene.w)));
+  const k = Math.max(0.75, Math.min(width > 1800 ? 1.2 : 1, (width - 2 * MARGIN) / Math.max(1, scene.w)));
   const inputs = whole.block.items.filter((it) => it.kind === "io" && !it.isEnd);
   const at = inputs.length ? inputs : whole.block.items.slice(0, 1);
   view = { k, x: (width - scene.w * k) / 2, y: MARGIN };

@@ -1,7 +1,7 @@
 """pack.py page.html page.css PART.js... OUT.h: the page of `rushlight show --html` as two C arrays, before and after its data.
 
-The style and the script, whose parts are joined, are put into the page; a policy with the script's hash lets a browser run this script and no other,
-and load nothing at all."""
+The style and the script, whose parts are joined, are put into the page; a policy with the script's hash lets a browser run
+this script and no other, and load nothing at all."""
 
 from __future__ import annotations
 

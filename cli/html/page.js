@@ -51,7 +51,7 @@ function setUp() {
   $("class").textContent = P.class.replace(/^__torch__\./, "").replace(/___torch_mangle_\d+\./g, "");
   $("class").title = P.class;
   const elements = (list) => list.reduce((s, w) => s + w.shape.reduce((a, b) => a * b, 1), 0);
-  const parameters = elements(D.weights.filter((w) => w.parameter));
+  const parameters = elements(D.weights.filter((w) => w.role !== "buffer"));
   const size = [...D.weights, ...P.constants].reduce((s, w) => s + w.bytes, 0);
   const places = P.functions.reduce((s, _, i) => s + prepare(i).nodes.filter((n) => n.op !== undefined || n.unknown).length, 0);
   const totals = [[parameters || elements([...D.weights, ...P.constants]), parameters ? "parameters" : "elements"], [null, "of weights"], [P.methods.length, P.methods.length === 1 ? "method" : "methods"],

@@ -61,7 +61,7 @@ function valuesOf(w) {
 }
 
 function showWeights() {
-  const all = [...D.weights.map((w) => ({ ...w, role: w.parameter ? "parameter" : "buffer" })), ...P.constants.map((c) => ({ ...c, role: "constant" }))];
+  const all = [...D.weights, ...P.constants.map((c) => ({ ...c, role: "constant" }))];
   const box = $("weights");
   if (!all.length) { box.append(el("p", { class: "empty" }, "No weights: neither parameters nor buffers.")); return; }
   const columns = [
@@ -113,7 +113,7 @@ function showOperators() {
   const missing = list.filter((u) => !u.runs);
   if (missing.length) {
     const names = [{ name: "operator", of: (u) => u.name, mono: true }, { name: "in the code", of: (u) => u.n, show: (u) => count(u.n), right: true }, { name: "why", of: (u) => u.why, show: (u) => (u.why === "no" ? "known by its schema only" : "unknown: a plug-in may bring it") }];
-    box.append(el("div", { class: "card" }, el("h2", { class: "alarm" }, `Cannot run here: ${count(missing.length)} operators`), table(names, missing, 1, true)));
+    box.append(el("div", { class: "card" }, el("h2", { class: "alarm" }, `Cannot run here: ${count(missing.length)} operator${missing.length > 1 ? "s" : ""}`), table(names, missing, 1, true)));
   }
   const sum = list.reduce((s, u) => s + u.n, 0);
   const columns = [{ name: "operator", of: (u) => u.name, mono: true }, { name: "in the code", of: (u) => u.n, show: (u) => count(u.n), right: true }, { name: "%", of: (u) => u.n, show: (u) => percent(u.n / sum), right: true },
