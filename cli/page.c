@@ -11,7 +11,9 @@
 #include "costs.h"
 
 #define N_BINS 24
-#define MOST_ELEMENTS (INT64_C(64) << 20) /* weights beyond that, all together, are not read for their histogram */
+#define NAME_BYTES 512
+#define MOST_DEPTH 64 /* of modules in modules */
+#define MOST_ELEMENTS (INT64_C(64) << 20) /* weights beyond that, all together, are not read; why_not_measured says so */
 
 /* -- Weights -------------------------------------------------------------------------------------------- */
 
@@ -56,56 +58,135 @@ static void put_statistics(FILE *f, const float *x, int64_t n)
   fputs("]", f);
 }
 
-/* The tensor as contiguous float32; what cannot be (complex, quantized) has no statistics. */
-static bool as_floats(cli *c, rush_tensor *t, rush_value *out)
+/* Why a tensor has no statistics, or NULL: it has. */
+static const char *why_not_measured(const rush_tensor *t, int64_t budget)
 {
-  rush_value args[2] = {{RUSH_TAG_TENSOR, 0, {false}}, rush_value_int(RUSH_FLOAT32)}, made;
-  size_t n;
-
-  args[0].as.tensor = t;
   switch (rush_tensor_dtype(t)) {
   case RUSH_COMPLEX32:
   case RUSH_COMPLEX64:
   case RUSH_COMPLEX128:
-  case RUSH_QINT8:
-  case RUSH_QUINT8:
-  case RUSH_QINT32:
-  case RUSH_QUINT4X2:
-    return false;
+    return "complex numbers have no order";
   default:
     break;
   }
-  if (rush_op_call(c->context, "aten::to.dtype", args, 2, NULL, 0, &made, 1, &n, NULL) != RUSH_OK)
-    return false;
-  rush_status st = rush_tensor_contiguous(c->context, made.as.tensor, out, NULL);
-  rush_value_release(made);
-  return st == RUSH_OK;
+  if (rush_tensor_n_elems(t) == 0)
+    return "no elements";
+  if (rush_tensor_n_elems(t) > budget)
+    return "not read: beyond the first 64 Mi elements";
+  return NULL;
 }
 
-static void put_weight(cli *c, FILE *f, const char *name, bool is_parameter, rush_tensor *t, int64_t *budget)
+/* The tensor as contiguous float32; a quantized one by the numbers that it stands for. */
+static rush_status as_floats(cli *c, rush_tensor *t, rush_value *out, rush_error *err)
 {
-  const char *dtype = rush_dtype_name(rush_tensor_dtype(t));
-  int64_t n = rush_tensor_n_elems(t);
+  rush_value args[2] = {{RUSH_TAG_TENSOR, 0, {false}}, rush_value_int(RUSH_FLOAT32)}, made;
+  const rush_dtype d = rush_tensor_dtype(t);
+  const bool is_quantized = d == RUSH_QINT8 || d == RUSH_QUINT8 || d == RUSH_QINT32 || d == RUSH_QUINT4X2;
+  size_t n;
+
+  args[0].as.tensor = t;
+  rush_status st = rush_op_call(c->context, is_quantized ? "aten::dequantize.self" : "aten::to.dtype", args,
+                                is_quantized ? 1 : 2, NULL, 0, &made, 1, &n, err);
+  if (st != RUSH_OK)
+    return st;
+  st = rush_tensor_contiguous(c->context, made.as.tensor, out, err);
+  rush_value_release(made);
+  return st;
+}
+
+/* {"min", "max", "mean", "odd", "bins"}, or {"why"}: the reason that there are none. */
+static void put_measures(cli *c, FILE *f, rush_tensor *t, int64_t *budget)
+{
+  const char *why = why_not_measured(t, *budget);
+  rush_error err = RUSH_ERROR_INIT;
   rush_value floats;
 
-  fputs("{\"name\": ", f);
+  if (!why && as_floats(c, t, &floats, &err) == RUSH_OK) {
+    *budget -= rush_tensor_n_elems(t);
+    put_statistics(f, rush_tensor_data(floats.as.tensor), rush_tensor_n_elems(t));
+    rush_value_release(floats);
+    return;
+  }
+  fputs(", \"why\": ", f);
+  cli_json_text(f, why ? why : err.message ? err.message : "its elements cannot be read");
+  rush_error_clear(&err);
+}
+
+typedef struct weight_list {
+  cli *c;
+  FILE *f;
+  int64_t budget; /* elements that are still read */
+  size_t n;       /* weights so far */
+} weight_list;
+
+static void put_weight(weight_list *l, const char *name, const char *role, rush_tensor *t)
+{
+  FILE *f = l->f;
+  const char *dtype = rush_dtype_name(rush_tensor_dtype(t));
+  int64_t n = rush_tensor_n_elems(t);
+
+  fputs(l->n++ ? ",\n{\"name\": " : "\n{\"name\": ", f);
   cli_json_text(f, name);
-  fprintf(f, ", \"dtype\": \"%s\", \"parameter\": %s, \"shape\": [", dtype ? dtype : "?", is_parameter ? "true" : "false");
+  fprintf(f, ", \"dtype\": \"%s\", \"role\": \"%s\", \"shape\": [", dtype ? dtype : "?", role);
   for (int i = 0; i < rush_tensor_n_dims(t); i++)
     fprintf(f, "%s%lld", i ? "," : "", (long long)rush_tensor_sizes(t)[i]);
   fprintf(f, "], \"bytes\": %llu", (unsigned long long)n * rush_dtype_bytes(rush_tensor_dtype(t)));
-  if (n > 0 && n <= *budget && as_floats(c, t, &floats)) {
-    *budget -= n;
-    put_statistics(f, rush_tensor_data(floats.as.tensor), n);
-    rush_value_release(floats);
-  }
+  put_measures(l->c, f, t, &l->budget);
   fputs("}", f);
+}
+
+/* How weights that a quantized module keeps packed are read: the class of its object, and the operator. */
+static const struct packing {
+  const char *class_name, *unpack;
+} packings[] = {
+  {"LinearPackedParamsBase", "quantized::linear_unpack"},
+  {"Conv2dPackedParamsBase", "quantized::conv2d_unpack"},
+  {"Conv3dPackedParamsBase", "quantized::conv3d_unpack"},
+  {"EmbeddingPackedParamsBase", "quantized::embedding_bag_unpack"},
+};
+
+/* What is packed in `object`, as `path`.weight and `path`.bias.  Objects of other classes hold no weights. */
+static void put_packed(weight_list *l, const char *path, rush_value object)
+{
+  const char *class_name = rush_value_class(object);
+  const char *dot = class_name ? strrchr(class_name, '.') : NULL;
+  char name[NAME_BYTES];
+  rush_value made[2];
+  size_t n = 0;
+
+  for (size_t i = 0; dot && i < sizeof packings / sizeof *packings; i++)
+    if (strcmp(dot + 1, packings[i].class_name) == 0 &&
+        rush_op_call(l->c->context, packings[i].unpack, &object, 1, NULL, 0, made, 2, &n, NULL) != RUSH_OK)
+      n = 0;
+  for (size_t i = 0; i < n; i++) {
+    snprintf(name, sizeof name, "%.*s.%s", NAME_BYTES - 8, path, i ? "bias" : "weight");
+    if (made[i].tag == RUSH_TAG_TENSOR && made[i].as.tensor)
+      put_weight(l, name, "packed", made[i].as.tensor);
+    rush_value_release(made[i]);
+  }
+}
+
+/* The packed weights of a module and of the modules in it. */
+static void put_all_packed(weight_list *l, const char *path, rush_value object, int depth)
+{
+  char name[NAME_BYTES];
+
+  for (size_t i = 0; i < rush_object_n_attrs(object) && depth < MOST_DEPTH; i++) {
+    const char *attr = rush_object_attr_name(object, i);
+    rush_value v = rush_object_attr(object, attr);
+    snprintf(name, sizeof name, "%s%s%s", path, *path ? "." : "", attr);
+    if (v.tag == RUSH_TAG_OBJECT && rush_object_is_module(v))
+      put_all_packed(l, name, v, depth + 1);
+    else if (v.tag == RUSH_TAG_CUSTOM)
+      put_packed(l, name, v);
+    rush_value_release(v);
+  }
 }
 
 static rush_status put_weights(cli *c, FILE *f, rush_module *m, rush_error *err)
 {
+  weight_list l = {.c = c, .f = f, .budget = MOST_ELEMENTS};
   size_t n = rush_module_n_state(m);
-  int64_t budget = MOST_ELEMENTS;
   rush_value v;
   bool is_parameter;
   char *name;
@@ -115,11 +196,11 @@ static rush_status put_weights(cli *c, FILE *f, rush_module *m, rush_error *err)
     rush_status st = rush_module_state_at(m, i, &name, &is_parameter, &v, err);
     if (st != RUSH_OK)
       return st;
-    fputs(i ? ",\n" : "\n", f);
-    put_weight(c, f, name, is_parameter, v.as.tensor, &budget);
+    put_weight(&l, name, is_parameter ? "parameter" : "buffer", v.as.tensor);
     rush_free_text(c->context, name);
     rush_value_release(v);
   }
+  put_all_packed(&l, "", rush_module_value(m), 0);
   fputs("]", f);
   return RUSH_OK;
 }

@@ -1,7 +1,7 @@
-"""pack.py page.html page.css page.js OUT.h: the page of `rushlight show --html` as two C arrays, before and after its data.
+"""pack.py page.html page.css PART.js... OUT.h: the page of `rushlight show --html` as two C arrays, before and after its data.
 
-The style and the script are put into the page; a policy with the script's hash lets a browser run this script and no other,
-and load nothing at all."""
+The style and the script, whose parts are joined, are put into the page; a policy with the script's hash lets a browser run
+this script and no other, and load nothing at all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def squeeze_js(text: str) -> str:
 
 
 def main() -> None:
-    html, css, js = (pathlib.Path(path).read_text() for path in sys.argv[1:4])
+    html, css, *parts = (pathlib.Path(path).read_text() for path in sys.argv[1:-1])
+    js = "\n".join(parts)
     js, css = "\n" + squeeze_js(js) + "\n", "\n" + squeeze_css(css) + "\n"
     if "</script" in js.lower() or "</style" in css.lower():
         sys.exit("pack.py: the script or the style would end its own block")
@@ -43,7 +44,7 @@ def main() -> None:
         html = html.replace(mark, text)
     head, tail = html.split("{{data}}")
     text = "/* Made by html/pack.py. */\n" + c_array("html_page_head", head) + c_array("html_page_tail", tail)
-    pathlib.Path(sys.argv[4]).write_text(text)
+    pathlib.Path(sys.argv[-1]).write_text(text)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
  *   {"format", "class", "methods": [{"name", "schema", "function"}],
  *    "functions": [{"name", "values": [[name, type]...], "self": value or null, "in": [value...],
  *                   "nodes": [node...], "out": [value...]}],
- *    "ops": [{"name", "overload", "args": [name...], "runs"}],
+ *    "ops": [{"name", "overload", "args": [name...], "writes": [index of an argument changed in place...], "runs"}],
  *    "sources": [{"name", "text"}], "constants": [{"name", "dtype", "shape", "bytes"}]}
- *   node: {"id", "op": index | "kind": "prim::If", "in", "out", "at": [source, line],
+ *   node: {"id", "op": index | "kind": "prim::If", "unknown": true (the kind is an operator that nobody knows), "in", "out", "at": [source, line],
  *          "value": text of a constant, "attrs": {name: text}, "call": function,
  *          "blocks": [{"in", "nodes", "out"}...]}
  *
@@ -243,6 +243,7 @@ static void put_node(writer *w, const ir_node *n, text_buf *t)
   } else {
     text_puts(w->out, "\"kind\":");
     put_str(w->out, ir_node_kind_name(n));
+    text_puts(w->out, n->kind == IR_UNKNOWN_OP ? ",\"unknown\":true" : "");
   }
   text_putc(w->out, ',');
   put_inputs(w, "in", n);
@@ -328,6 +329,20 @@ static void put_methods(writer *w, const char *method, text_buf *t)
     session_fail_status(w->s, RUSH_EARGUMENT, "AttributeError", NULL, "the module has no method '%s'", method);
 }
 
+/* Only for operators that change an argument. */
+static void put_writes(writer *w, const schema *sc)
+{
+  bool first = true;
+
+  for (uint32_t i = 0; i < sc->n_args; i++) {
+    if (!sc->args[i].is_write && !sc->args[i].elem_write)
+      continue;
+    text_printf(w->out, first ? ",\"writes\":[%u" : ",%u", i);
+    first = false;
+  }
+  text_puts(w->out, first ? "" : "]");
+}
+
 static void put_ops(writer *w)
 {
   text_puts(w->out, ",\n\"ops\":[");
@@ -342,7 +357,9 @@ static void put_ops(writer *w)
       text_puts(w->out, k ? "," : "");
       put_str(w->out, o->schema->args[k].name);
     }
-    text_puts(w->out, "]}");
+    text_putc(w->out, ']');
+    put_writes(w, o->schema);
+    text_putc(w->out, '}');
   }
   text_putc(w->out, ']');
 }

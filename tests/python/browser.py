@@ -115,13 +115,15 @@ class Browser:
 
     def key(self, key: str) -> None:
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-        code = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "Escape": 27}.get(key, 0)
+        code = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "Escape": 27, "Home": 36, "End": 35}.get(key, 0)
         self.ask("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
         self.ask("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
         self.settle()
 
-    def screenshot(self) -> bytes:
-        return base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])
+    def screenshot(self, scale: float = 1) -> bytes:
+        width, height = self.run("[innerWidth, innerHeight]")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
+        return base64.b64decode(self.ask("Page.captureScreenshot", format="png", clip=clip)["data"])
 
 
 def pixels(png: bytes) -> tuple[int, int, list[bytes], int]:
