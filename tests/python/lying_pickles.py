@@ -62,6 +62,8 @@ def mistyped(m: Maker) -> None:
     t = pickle_type(m)
     claim = claimed(m, t)
     v = dressed(m, plain(m, t, like=claim if m.chance(0.7) else None), t)
+    if v in ([], {}) and str(claim).startswith("Union"):
+        m.lie()  # empty and untagged: it may be any of the lists
     if m.chance(0.3):
         a = m.name("A")
         m.world[a] = f"class {a}:\n  x : {claim}\n"
@@ -196,6 +198,8 @@ def set_state(m: Maker) -> None:
     m.world[a] += "".join(s + "\n" for s in inner.lines) + sets + "    return None\n"
     m.methods += inner.methods
     state = dressed(m, plain(m, t), t)
+    if state is None:
+        m.lie()  # an object without a state: x is never set
     m.attributes["o"] = f"__torch__.{a}"
     m.state["o"] = Object(a, state)
     z = m.let("(self.o).x")
