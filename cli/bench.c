@@ -165,6 +165,8 @@ static bool take_turns(cli *c, rush_module *const *models, const call_args *a, d
                        rush_error *err)
 {
   double times[2][ROUNDS], one;
+  progress bar;
+  bool ok = true;
   size_t n[2];
 
   for (int k = 0; k < 2; k++) {
@@ -172,10 +174,14 @@ static bool take_turns(cli *c, rush_module *const *models, const call_args *a, d
       return false;
     n[k] = (size_t)(budget / 2 / ROUNDS / (one > 1e-9 ? one : 1e-9)) + 1;
   }
-  for (int r = 0; r < ROUNDS; r++)
-    for (int k = 0; k < 2; k++)
-      if (!round_of(c, models[k], a, n[k], &times[k][r], err))
-        return false;
+  progress_begin(&bar);
+  for (int turn = 0; turn < 2 * ROUNDS && ok; turn++) {
+    progress_show(&bar, (size_t)turn, 2 * ROUNDS, turn % 2 ? "turns of calls: the other file" : "turns of calls: this file");
+    ok = round_of(c, models[turn % 2], a, n[turn % 2], &times[turn % 2][turn / 2], err);
+  }
+  progress_end(&bar);
+  if (!ok)
+    return false;
   for (int k = 0; k < 2; k++) {
     qsort(times[k], ROUNDS, sizeof(double), by_size);
     medians[k] = times[k][ROUNDS / 2];

@@ -17,6 +17,8 @@ enum {
   EXIT_FAULT = 70    /* ours */
 };
 
+#define CLI_N_DTYPES 30 /* numbers from 0 that may be dtypes: rush_dtype_name gives NULL for the others */
+
 typedef struct cli {
   rush_context *context;
   rush_load_options load;
@@ -90,6 +92,8 @@ bool cli_is_verb(const char *word);
 const char *cli_near_verb(const char *word);
 const char *cli_near_option(const char *verb, const char *word);
 bool cli_has_option(const char *verb, const char *name);
+/* The verbs that take an option: "run, bench". */
+void cli_takers(const char *name, char *out, size_t size);
 
 /* suggest.c: keep `candidate` if it is near `word`, and nearer than what was kept.  Start with zeros. */
 typedef struct suggestion {
@@ -98,6 +102,8 @@ typedef struct suggestion {
 } suggestion;
 void cli_suggest_try(suggestion *s, const char *word, const char *candidate);
 
+/* Refuse a value that is none of `choices` (NULL-ended), with the nearest.  EXIT_USAGE. */
+int cli_bad_choice(const char *option, const char *value, const char *const *choices, const char *expected);
 /* Print that `option` is no option of the verb, was given twice, or lacks its value.  EXIT_USAGE. */
 int cli_bad_option(const char *verb, const char *option);
 /* A model from a path, or from standard input ("-").  New. */

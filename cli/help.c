@@ -102,12 +102,23 @@ bool cli_has_option(const char *verb, const char *name)
   return false;
 }
 
+void cli_takers(const char *name, char *out, size_t size)
+{
+  size_t at = 0;
+
+  *out = 0;
+  for (size_t i = 0; i < COUNT(verbs); i++)
+    if (cli_has_option(verbs[i].name, name) && at < size)
+      at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", verbs[i].name);
+}
+
+/* The options that a verb takes, its own before the common ones; without a verb those that all take. */
 static void print_options(const char *verb)
 {
   for (size_t i = 0; i < COUNT(options); i++) {
     const option_help *o = &options[i];
     char left[64];
-    if (!has_word(o->verbs, verb))
+    if (!has_word(o->verbs, "all") && !(verb && has_word(o->verbs, verb)))
       continue;
     snprintf(left, sizeof left, "%s%s%s", o->name, *o->value ? " " : "", o->value);
     if (strlen(left) > 18)
@@ -135,8 +146,6 @@ static void verb_text(const verb_help *v)
            "standard input; @x.npz[name] one of several); NAME=ARG passes it by name.  Without ARGs the sample inputs of a .pt2 are used.\n");
   printf("\nOptions:\n");
   print_options(v->name);
-  printf("\nOptions of every verb:\n");
-  print_options("all");
   printf("\nExamples:\n");
   print_examples(v->name);
 }
@@ -151,10 +160,10 @@ void cli_help(const char *verb)
   printf("rushlight %s - open PyTorch programs and run them, without PyTorch\n\n", rush_version());
   printf("usage: rushlight VERB MODEL [ARG...] [options]\n\n");
   for (size_t i = 0; i < COUNT(verbs); i++)
-    printf("  %-6s %-18s %s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary);
-  printf("  %-6s %-18s %s\n", "help", "VERB", "what VERB --help says; rushlight MODEL shows MODEL");
-  printf("\nOptions of every verb (rushlight VERB --help shows the others):\n");
-  print_options("all");
+    printf("  %-7s %-18s %s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary);
+  printf("  %-7s %-18s %s\n", "help", "VERB", "what VERB --help says; rushlight MODEL shows MODEL");
+  printf("\nOptions of every verb (rushlight VERB --help shows its others):\n");
+  print_options(NULL);
   printf("\nExamples:\n");
   print_examples(NULL);
   printf("\nExit codes:\n");

@@ -186,7 +186,7 @@ static bool number(reader *r, rush_value *out)
 
 static int dtype_named(const char *p, size_t n)
 {
-  for (int d = 0; d < 30; d++) {
+  for (int d = 0; d < CLI_N_DTYPES; d++) {
     const char *name = rush_dtype_name((rush_dtype)d);
     if (name && strlen(name) == n && memcmp(name, p, n) == 0)
       return d;
@@ -332,6 +332,26 @@ static bool factory(reader *r, const char *name, size_t n_name, rush_value *out)
   return ok;
 }
 
+/* A word that is nothing: perhaps a dtype, a constant or a factory without its arguments. */
+static bool no_word(reader *r, const char *name, size_t n)
+{
+  static const char *const constants[] = {"None", "True", "False", "inf", "nan", NULL};
+  char word[40], text[160];
+  suggestion s = {0};
+
+  snprintf(word, sizeof word, "%.*s", (int)n, name);
+  for (size_t i = 0; n > 0 && constants[i]; i++)
+    cli_suggest_try(&s, word, constants[i]);
+  for (int d = 0; n > 0 && d < CLI_N_DTYPES; d++)
+    if (rush_dtype_name((rush_dtype)d))
+      cli_suggest_try(&s, word, rush_dtype_name((rush_dtype)d));
+  for (size_t i = 0; n > 0 && factories[i]; i++)
+    cli_suggest_try(&s, word, factories[i]);
+  snprintf(text, sizeof text, "a literal, a factory such as randn(2,3), or @file%s%s%s%s", s.word ? ": did you mean '" : "",
+           s.word ? s.word : "", s.word && s.distance == 0 ? "(...)" : "", s.word ? "'?" : "");
+  return fail(r, text);
+}
+
 static bool word(reader *r, rush_value *out)
 {
   const char *name = r->p += strncmp(r->p, "torch.", 6) == 0 ? 6 : 0; /* torch.int64 */
@@ -354,7 +374,7 @@ static bool word(reader *r, rush_value *out)
     *out = rush_value_int(dtype_named(name, n));
   else {
     r->p = name;
-    return fail(r, "a literal, a factory such as randn(2,3), or @file");
+    return no_word(r, name, n);
   }
   return true;
 }

@@ -127,10 +127,38 @@ int cli_bad_option(const char *verb, const char *option)
   snprintf(name, sizeof name, "%.*s", (int)strcspn(option, "="), option);
   if (cli_has_option(verb, name))
     return cli_usage(verb, "the option '%s' was given twice, or its value is missing", name);
-  if (cli_has_option(NULL, name))
-    return cli_usage(verb, "'%s' is no option of this verb", name);
+  if (cli_has_option(NULL, name)) {
+    char takers[80];
+    cli_takers(name, takers, sizeof takers);
+    return cli_usage(verb, "'%s' is an option of %s, not of %s", name, takers, verb);
+  }
   near = cli_near_option(verb, name);
   return cli_usage(verb, near ? "there is no option '%s': did you mean '%s'?" : "there is no option '%s'", option, near);
+}
+
+/* Options that other verbs take are refused, not read and forgotten.  0, or an exit code. */
+static int refuse_foreign_options(const cli *c, const char *verb)
+{
+  char name[64];
+
+  for (int i = 0; i < c->argc; i++) {
+    if (strncmp(c->argv[i], "--", 2) != 0)
+      continue;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(c->argv[i], "="), c->argv[i]);
+    if (cli_has_option(NULL, name) && !cli_has_option(verb, name))
+      return cli_bad_option(verb, name);
+  }
+  return 0;
+}
+
+int cli_bad_choice(const char *option, const char *value, const char *const *choices, const char *expected)
+{
+  suggestion s = {0};
+
+  for (size_t i = 0; choices[i]; i++)
+    cli_suggest_try(&s, value, choices[i]);
+  return cli_usage(NULL, "%s takes %s, not '%s'%s%s%s", option, expected, value, s.word ? ": did you mean '" : "",
+                   s.word ? s.word : "", s.word ? "'?" : "");
 }
 
 /* -- Standard input ---------------------------------------------------------------------------------- */
@@ -234,7 +262,8 @@ static bool has_bare_check(const cli *c)
 /* Common options into c and the context's options.  0, or an exit code. */
 static int common_options(cli *c, rush_context_options *o, bool is_show)
 {
-  static const char *const levels[] = {"native", "portable", "avx2", "avx512"};
+  static const char *const levels[] = {"native", "portable", "avx2", "avx512", NULL};
+  static const char *const executors[] = {"simple", "specialising", NULL}, *const checks[] = {"structure", "full", NULL};
   const char *value;
   double n;
 
@@ -261,7 +290,7 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
   }
   if (!(is_show && has_bare_check(c)) && (value = cli_option(c, "--check"))) {
     if (strcmp(value, "full") != 0 && strcmp(value, "structure") != 0)
-      return cli_usage(NULL, "--check takes structure or full, not '%s'", value);
+      return cli_bad_choice("--check", value, checks, "structure or full");
     c->load.check_full = *value == 'f';
   }
   if ((value = cli_option(c, "--cpu"))) {
@@ -270,19 +299,25 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
       if (strcmp(value, levels[i]) == 0)
         found = i;
     if (found < 0)
-      return cli_usage(NULL, "--cpu takes native, portable, avx2 or avx512, not '%s'", value);
+      return cli_bad_choice("--cpu", value, levels, "native, portable, avx2 or avx512");
     o->cpu = (rush_cpu)found;
   }
   if ((value = cli_option(c, "--dtype"))) {
-    for (int d = 0; d < 30 && c->dtype < 0; d++)
-      if (rush_dtype_name((rush_dtype)d) && strcmp(rush_dtype_name((rush_dtype)d), value) == 0)
+    const char *names[CLI_N_DTYPES + 1] = {NULL};
+    int n_names = 0;
+    for (int d = 0; d < CLI_N_DTYPES; d++) {
+      if (!rush_dtype_name((rush_dtype)d))
+        continue;
+      names[n_names++] = rush_dtype_name((rush_dtype)d);
+      if (strcmp(names[n_names - 1], value) == 0)
         c->dtype = d;
+    }
     if (c->dtype < 0)
-      return cli_usage(NULL, "--dtype takes a name such as float16, bfloat16 or float64, not '%s'", value);
+      return cli_bad_choice("--dtype", value, names, "a name such as float16, bfloat16 or float64");
   }
   if ((value = cli_option(c, "--executor"))) {
     if (strcmp(value, "simple") != 0 && strcmp(value, "specialising") != 0)
-      return cli_usage(NULL, "--executor takes simple or specialising, not '%s'", value);
+      return cli_bad_choice("--executor", value, executors, "simple or specialising");
     o->executor = *value == 's' && value[1] == 'i' ? RUSH_EXECUTOR_SIMPLE : RUSH_EXECUTOR_SPECIALISING;
   }
   if (!is_show)
@@ -297,6 +332,8 @@ static int no_verb(const char *word)
 {
   const char *near = cli_near_verb(word);
 
+  if (*word == '-')
+    return cli_usage(NULL, "the verb comes before the options: rushlight VERB MODEL %s", word);
   if (near)
     return cli_usage(NULL, "there is no verb '%s': did you mean '%s'?", word, near);
   return cli_usage(NULL, "there is no verb '%s': run, verify, bench, profile, show, script", word);
@@ -308,9 +345,11 @@ static bool is_path(const char *word) { return *word != '-' && strpbrk(word, "./
 /* rushlight help [VERB] */
 static int help_verb(const cli *c)
 {
-  if (c->argc > 1 && !cli_is_verb(c->argv[1]))
-    return no_verb(c->argv[1]);
-  cli_help(c->argc > 1 ? c->argv[1] : NULL);
+  const char *verb = c->argc > 1 && strcmp(c->argv[1], "help") != 0 ? c->argv[1] : NULL;
+
+  if (verb && !cli_is_verb(verb))
+    return no_verb(verb);
+  cli_help(verb);
   return EXIT_OK;
 }
 
@@ -343,7 +382,9 @@ static int run_command(int argc, char **argv)
     c.argv++;
     c.argc--;
   }
-  int code = common_options(&c, &options, strcmp(verb, "show") == 0);
+  int code = cli_is_verb(verb) ? refuse_foreign_options(&c, verb) : no_verb(verb);
+  if (code == 0)
+    code = common_options(&c, &options, strcmp(verb, "show") == 0);
   if (code)
     return code;
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {

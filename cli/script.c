@@ -20,6 +20,17 @@ static char *read_text(const char *path, size_t *n_bytes)
   return text;
 }
 
+/* {"functions": [name...]} */
+static void put_json(rush_module *m)
+{
+  printf("{\"functions\": [");
+  for (size_t i = 0; i < rush_module_n_methods(m); i++) {
+    printf("%s", i ? ", " : "");
+    cli_json_text(stdout, rush_module_method_name(m, i));
+  }
+  printf("]}\n");
+}
+
 int cli_script(cli *c)
 {
   rush_text_options options = RUSH_TEXT_OPTIONS_INIT;
@@ -48,7 +59,9 @@ int cli_script(cli *c)
     return cli_report(c, &err);
   if (path)
     st = rush_module_save(m, path, &save, &err);
-  if (st == RUSH_OK && !path)
+  if (st == RUSH_OK && c->json)
+    put_json(m);
+  else if (st == RUSH_OK && !path)
     for (size_t i = 0; i < rush_module_n_methods(m); i++)
       printf("%s\n", rush_module_method_name(m, i));
   rush_module_release(m);

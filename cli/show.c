@@ -176,19 +176,58 @@ static const char *program_name(cli *c)
   return NULL;
 }
 
+/* The views but --html and --check; `of_method`: of one method. */
+static const struct view {
+  const char *flag;
+  rush_dump what;
+  bool of_method;
+} views[] = {{"--code", RUSH_DUMP_CODE, true},
+             {"--graph", RUSH_DUMP_GRAPH, true},
+             {"--bytecode", RUSH_DUMP_BYTECODE, true},
+             {"--ops", RUSH_DUMP_OPS, false},
+             {"--schema", RUSH_DUMP_SCHEMA, true},
+             {"--dot", RUSH_DUMP_DOT, true},
+             {"--digest", RUSH_DUMP_DIGEST, false},
+             {"--optimized", RUSH_DUMP_OPTIMIZED, true},
+             {"--groups", RUSH_DUMP_GROUPS, true},
+             {"--asm", RUSH_DUMP_ASM, true},
+             {"--program", RUSH_DUMP_JSON, true},
+             {"--signature", RUSH_DUMP_SIGNATURE, true}};
+#define N_VIEWS (sizeof views / sizeof *views)
+
+static int two_views(const char *a, const char *b) { return cli_usage("show", "%s and %s are two views: one at a time", a, b); }
+
+/* The view that is asked for, out of argv; NULL: the summary.  Two are an error, an exit code. */
+static int take_view(cli *c, const char *first, const struct view **out)
+{
+  *out = NULL;
+  for (size_t i = 0; i < N_VIEWS; i++) {
+    if (!cli_flag(c, views[i].flag))
+      continue;
+    if (first || *out)
+      return two_views(first ? first : (*out)->flag, views[i].flag);
+    *out = &views[i];
+  }
+  return EXIT_OK;
+}
+
 /* --html [--profile]: what follows the model are a call's arguments then. */
 static int show_page(cli *c, const char *path, bool is_profiled)
 {
   rush_error err = RUSH_ERROR_INIT;
   const char *method = cli_option(c, "--method");
+  const struct view *view;
   rush_module *m;
   call_args a = {0};
   int code;
 
   if (c->json)
     return cli_usage("show", "--html and --json are two forms: one of them");
-  c->load.program = cli_option(c, "--program"); /* the view of that name does not go with --html */
-  if (c->argc < 1 || (c->argc > 1 && !is_profiled))
+  c->load.program = program_name(c);
+  code = cli_flag(c, "--check") ? two_views("--html", "--check") : take_view(c, "--html", &view);
+  if (code != EXIT_OK)
+    return code;
+  if (c->argc < 1 || (c->argc > 1 && !is_profiled && c->argv[1][0] != '-'))
     return cli_usage("show", "--html takes one model file; with --profile also the arguments of a call");
   if (!call_parse(c, "show", &a, &code))
     return code;
@@ -214,38 +253,38 @@ static int fail_load(cli *c, rush_error *err, bool is_summary)
   return code;
 }
 
+/* What goes with what: options that a view would not look at are refused. */
+static int refuse_conflicts(const struct view *view, bool is_check, const char *method)
+{
+  if (is_check && view)
+    return two_views(view->flag, "--check");
+  if (method && !(view && view->of_method))
+    return cli_usage("show", "--method goes with a view of methods, --graph or --code for one; %s is of the whole program",
+                     is_check ? "--check" : view ? view->flag : "the summary");
+  return EXIT_OK;
+}
+
 int cli_show(cli *c)
 {
-  static const struct { const char *flag; rush_dump what; } views[] = {
-      {"--code", RUSH_DUMP_CODE}, {"--graph", RUSH_DUMP_GRAPH}, {"--bytecode", RUSH_DUMP_BYTECODE},
-      {"--ops", RUSH_DUMP_OPS},   {"--schema", RUSH_DUMP_SCHEMA}, {"--dot", RUSH_DUMP_DOT}, {"--digest", RUSH_DUMP_DIGEST},
-      {"--optimized", RUSH_DUMP_OPTIMIZED}, {"--groups", RUSH_DUMP_GROUPS}, {"--asm", RUSH_DUMP_ASM},
-      {"--program", RUSH_DUMP_JSON}, {"--signature", RUSH_DUMP_SIGNATURE}};
   const char *path = cli_option(c, "--output");
   bool is_profiled = cli_flag(c, "--profile");
-  rush_dump what = RUSH_DUMP_SUMMARY;
   rush_error err = RUSH_ERROR_INIT;
+  const struct view *view;
   rush_module *m;
 
   path = path ? path : cli_option(c, "-o");
   if (cli_flag(c, "--html"))
     return show_page(c, path, is_profiled);
   if (path || is_profiled)
-    return cli_usage("show", "--output and --profile go with --html");
+    return cli_usage("show", "%s goes with --html", path ? "--output" : "--profile");
   const char *method = cli_option(c, "--method");
   c->load.program = program_name(c);
-  const char *view = NULL;
-  for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
-    if (!cli_flag(c, views[i].flag))
-      continue;
-    if (view)
-      return cli_usage("show", "%s and %s are two views: one at a time", view, views[i].flag);
-    view = views[i].flag;
-    what = views[i].what;
-  }
-  bool is_check = cli_flag(c, "--check");
-  if (is_check && view)
-    return cli_usage("show", "%s and --check are two views: one at a time", view);
+  int code = take_view(c, NULL, &view);
+  bool is_check = code == EXIT_OK && cli_flag(c, "--check");
+  if (code == EXIT_OK)
+    code = refuse_conflicts(view, is_check, method);
+  if (code != EXIT_OK)
+    return code;
   const char *unknown = cli_unknown_option(c);
   if (unknown)
     return cli_bad_option("show", unknown);
@@ -253,9 +292,10 @@ int cli_show(cli *c)
     return cli_usage("show", "takes one model file");
   if (!cli_load(c, c->argv[0], &m, &err))
     return fail_load(c, &err, !view && !is_check);
-  int code = is_check                                     ? check(c, m)
-             : what == RUSH_DUMP_SIGNATURE && c->json ? signature_json(c, m, method)
-                                                      : dump(c, m, what, method);
+  const rush_dump what = view ? view->what : RUSH_DUMP_SUMMARY;
+  code = is_check                                 ? check(c, m)
+         : what == RUSH_DUMP_SIGNATURE && c->json ? signature_json(c, m, method)
+                                                  : dump(c, m, what, method);
   rush_module_release(m);
   return code;
 }

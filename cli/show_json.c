@@ -76,6 +76,85 @@ static void put_digest(const char *text)
   printf(*between == '{' ? "{}\n" : "}\n");
 }
 
+/* -- Code: what was printed, by file and by function ----------------------------------------------------- */
+
+typedef struct code_reader {
+  const char *file;      /* "# code/__torch__.py": the name, or NULL: an exported program, or one method */
+  size_t file_n;
+  const char *owner;     /* the class around, or NULL */
+  size_t owner_n;
+  unsigned line;         /* of the file, from 1 */
+  bool in_function;
+  size_t indent;         /* of the function's "def" */
+  unsigned n_lines;      /* of the function so far */
+  unsigned n_functions;
+} code_reader;
+
+static void end_function(code_reader *r)
+{
+  if (r->in_function)
+    printf("]}");
+  r->in_function = false;
+}
+
+/* `rest` is what follows "def ". */
+static void begin_function(code_reader *r, const char *rest, size_t indent)
+{
+  const size_t n = strcspn(rest, "(");
+
+  end_function(r);
+  printf("%s{\"name\": \"%.*s%s%.*s\", \"file\": ", r->n_functions++ ? ",\n" : "\n", (int)(indent ? r->owner_n : 0),
+         r->owner ? r->owner : "", indent && r->owner_n ? "." : "", (int)n, rest);
+  if (r->file)
+    put_part(r->file, r->file_n);
+  else
+    printf("null");
+  printf(", \"line\": %u, \"lines\": [", r->line);
+  r->in_function = true;
+  r->indent = indent;
+  r->n_lines = 0;
+}
+
+static void read_line(code_reader *r, const char *line, size_t n)
+{
+  const size_t indent = strspn(line, " ");
+
+  if (n > 2 && memcmp(line, "# ", 2) == 0) {
+    end_function(r);
+    *r = (code_reader){.file = line + 2, .file_n = n - 2, .n_functions = r->n_functions};
+    return;
+  }
+  r->line++;
+  if (strncmp(line, "class ", 6) == 0) {
+    end_function(r);
+    r->owner = line + 6;
+    r->owner_n = strcspn(line + 6, "(:");
+  } else if (strncmp(line + indent, "def ", 4) == 0 && (!r->in_function || indent <= r->indent)) {
+    begin_function(r, line + indent + 4, indent);
+  } else if (r->in_function && indent <= r->indent && n > 0) {
+    end_function(r);
+  }
+  if (!r->in_function || n == 0)
+    return;
+  printf("%s{\"line\": %u, \"text\": ", r->n_lines++ ? ", " : "", r->line);
+  put_part(line, n);
+  putchar('}');
+}
+
+/* {"functions": [{"name", "file", "line", "lines": [{"line", "text"}]}], "text"}: lines are counted in the printed files. */
+static void put_code(const char *text)
+{
+  code_reader r = {.line = 0};
+
+  printf("{\"functions\": [");
+  for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
+    read_line(&r, line, (size_t)(end - line));
+  end_function(&r);
+  printf("],\n\"text\": ");
+  cli_json_text(stdout, text);
+  printf("}\n");
+}
+
 static int put_state(cli *c, rush_module *m)
 {
   const size_t n = rush_module_n_state(m);
@@ -130,13 +209,28 @@ static int put_summary(cli *c, rush_module *m)
   return code;
 }
 
+/* The dump that is a view's data, where there is one. */
+static rush_dump data_of(rush_dump what)
+{
+  switch (what) {
+  case RUSH_DUMP_GRAPH:
+    return RUSH_DUMP_JSON;
+  case RUSH_DUMP_BYTECODE:
+    return RUSH_DUMP_BYTECODE_JSON;
+  case RUSH_DUMP_ASM:
+    return RUSH_DUMP_ASM_JSON;
+  default:
+    return what;
+  }
+}
+
 int cli_show_json(cli *c, rush_module *m, rush_dump what, const char *method)
 {
   int code = EXIT_OK;
 
   if (what == RUSH_DUMP_SUMMARY)
     return put_summary(c, m);
-  char *text = text_of(c, m, what == RUSH_DUMP_GRAPH ? RUSH_DUMP_JSON : what, method, &code);
+  char *text = text_of(c, m, data_of(what), method, &code);
   if (!text)
     return code;
   if (what == RUSH_DUMP_OPS) {
@@ -145,7 +239,9 @@ int cli_show_json(cli *c, rush_module *m, rush_dump what, const char *method)
     put_schemas(text);
   } else if (what == RUSH_DUMP_DIGEST) {
     put_digest(text);
-  } else if (what == RUSH_DUMP_GRAPH || what == RUSH_DUMP_JSON) {
+  } else if (what == RUSH_DUMP_CODE) {
+    put_code(text);
+  } else if (data_of(what) != what || what == RUSH_DUMP_JSON) {
     fputs(text, stdout);
   } else {
     printf("{\"text\": ");

@@ -776,8 +776,12 @@ typedef enum rush_dump {
   RUSH_DUMP_JSON,   /* one JSON object: functions with their graphs, operators, sources; of one method or of all */
   RUSH_DUMP_FAULTS, /* what verifying all that methods reach found wrong, a line each; "" when all is well */
   RUSH_DUMP_SIGNATURE, /* inputs and outputs of a method, or of all, a line each, as rush_module_signature has them */
-  RUSH_DUMP_TREES   /* {"arg_names": [...], "in": SPEC, "out": SPEC}: the tree specs of an exported program, as the file has
+  RUSH_DUMP_TREES,  /* {"arg_names": [...], "in": SPEC, "out": SPEC}: the tree specs of an exported program, as the file has
                      * them, where they name classes (dataclasses, OrderedDict ...); "" where all is tuples, lists and dicts */
+  RUSH_DUMP_BYTECODE_JSON, /* {"functions": [{"name", "registers", "constants", "arguments", "instructions": [{"pc", "op",
+                     * "operator"|"function"|"name", "inputs", "outputs", "a", "b", "c", "to", "at": {"file", "line", "column"}}]}]} */
+  RUSH_DUMP_ASM_JSON /* {"functions": [{"name", "groups": [{"operator", "pc", "at", "lines": [{"address", "bytes", "text"}
+                     * | {"label"} | {"text"}]}]}]} */
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out,
                                       rush_error *err) RUSH_CHECKED;

@@ -170,6 +170,29 @@ static function *need_method(session *s, module *m, const char *name)
   return f;
 }
 
+static void json_bytecode(session *s, function *f, text_buf *out)
+{
+  const code *c;
+
+  session_check(s, code_of(s->cx, f, &c));
+  code_json(out, c);
+}
+
+static void free_text(void *t) { text_free(t); }
+
+static void json_asm(session *s, function *f, text_buf *out)
+{
+  text_buf *scratch = session_new(s, text_buf);
+  const code *c;
+
+  text_init(scratch, s->cx->ctx);
+  session_defer(s, free_text, scratch);
+  session_check(s, code_of(s->cx, f, &c));
+  code_describe_json(out, c, scratch);
+}
+
+static bool is_json(rush_dump what) { return what == RUSH_DUMP_BYTECODE_JSON || what == RUSH_DUMP_ASM_JSON; }
+
 /* The named method; without a name forward, or all there are where there is no forward. */
 static void each_method(session *s, const dump_job *job, void (*show)(session *s, function *f, text_buf *out))
 {
@@ -183,7 +206,7 @@ static void each_method(session *s, const dump_job *job, void (*show)(session *s
     session_enter(s);
     function_ensure(s, cls->methods[i]);
     if (i && job->what != RUSH_DUMP_SCHEMA)
-      text_putc(job->out, '\n');
+      text_puts(job->out, is_json(job->what) ? ",\n" : "\n");
     if (job->what == RUSH_DUMP_GRAPH)
       text_printf(job->out, "# %s\n", cls->methods[i]->name);
     show(s, cls->methods[i], job->out);
@@ -297,6 +320,12 @@ static void dump_body(session *s, void *arg)
     break;
   case RUSH_DUMP_ASM:
     each_method(s, job, show_asm);
+    break;
+  case RUSH_DUMP_BYTECODE_JSON:
+  case RUSH_DUMP_ASM_JSON:
+    text_puts(job->out, "{\"functions\":[");
+    each_method(s, job, job->what == RUSH_DUMP_ASM_JSON ? json_asm : json_bytecode);
+    text_puts(job->out, "]}\n");
     break;
   case RUSH_DUMP_SCHEMA:
     each_method(s, job, show_schema);

@@ -38,13 +38,16 @@ rush_status future_done(call_ctx *cx, const type *t, rush_value result, rush_val
 /* Start at `pc` with the given registers (n_registers of the code; owned by the call, taken). */
 rush_status interp_enter(call_ctx *cx, const code *c, uint32_t pc, rush_value *registers_steal,
                          rush_value *result) RUSH_CHECKED;
-/* Readable listing. */
+/* Readable listing; as JSON: {"name", "registers", "constants", "arguments", "instructions": [{"pc", "op", ..., "at"}]}. */
 void code_print(text_buf *out, const code *c);
+void code_json(text_buf *out, const code *c);
 
 /* What passes made of the function's graph, and what this code was made of; NULL: the function's own. */
 const ir_graph *code_graph(const code *c);
-/* What compilers from outside made for nodes, as they describe it. */
+/* What compilers from outside made for nodes, as they describe it; as JSON: {"name", "groups": [{"operator", "pc", "at",
+ * "lines"}]}, which needs a buffer between. */
 void code_describe(text_buf *out, const code *c);
+void code_describe_json(text_buf *out, const code *c, text_buf *scratch);
 
 /* Make `c` able to run programs: publishes what value/ and ops/ need from here (composites' bodies). */
 rush_status run_init(context *c, rush_error *err) RUSH_CHECKED;

@@ -57,22 +57,4 @@ void groups_prepare(session *s, code *c, const group_site *list)
   }
 }
 
-static void write_text(void *to, const char *text, size_t n)
-{
-  text_buf *out = to;
-
-  for (size_t i = 0; i < n; i++)
-    text_putc(out, text[i]);
-}
-
-void code_describe(text_buf *out, const code *c)
-{
-  for (uint32_t i = 0; i < c->n_sites; i++) {
-    const site *st = &c->sites[i];
-
-    if (st->state && st->op->outside->describe)
-      st->op->outside->describe(st->state->user, st->op->outside->user, write_text, out);
-  }
-}
-
 const ir_graph *code_graph(const code *c) { return c->graph; }

@@ -181,6 +181,34 @@ def test_help(run) -> None:
     assert re.fullmatch(r"rushlight \d+\.\d+\.\d+\n", run("--version").stdout)
 
 
+def options_of_verbs() -> dict[str, dict[str, str]]:
+    """verb -> option -> whether it takes a value ("" for a flag), as help.def has them."""
+    text = (TOP / "cli" / "help.def").read_text()
+    told: dict[str, dict[str, str]] = {verb: {} for verb in re.findall(r'^VERB\("(\w+)"', text, re.M)}
+    for verbs, option, value in re.findall(r'^OPTION\("([^"]*)", "(--[\w-]+)", "([^"]*)"', text, re.M):
+        for verb in told if verbs == "all" else verbs.split():
+            told[verb].setdefault(option, value)
+    return told
+
+
+def test_help_of_a_verb_lists_its_options_alone(run) -> None:
+    for verb, told in options_of_verbs().items():
+        text = run("help", verb).stdout.split("\nOptions:\n")[1].split("\nExamples:")[0]
+        assert set(re.findall(r"^  (--[\w-]+)", text, re.M)) == set(told), verb
+        for line in text.splitlines():  # each has its meaning, beside it or below
+            assert re.match(r"  --[\w-]+( \S+)?  +\S|  --[\w-]+ \S+$| {20}\S", line) or len(line.split()) > 2, line
+
+
+def test_options_of_other_verbs_are_refused(run) -> None:
+    told = options_of_verbs()
+    every = {option: value for options in told.values() for option, value in options.items()}
+    for verb, own in told.items():
+        for option, value in every.items():
+            if option not in own:
+                done = run(verb, DIGITS, option, *(["1"] if value else []), code=2)
+                assert f"'{option}' is an option of " in done.stderr and f"not of {verb}" in done.stderr, (verb, option)
+
+
 def test_every_option_that_is_read_is_documented() -> None:
     told = set(re.findall(r'^OPTION\("[^"]*", "(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M))
     used = set()
@@ -205,7 +233,9 @@ def test_manual_and_completions_name_every_option(build: pathlib.Path) -> None:
         assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "--cpu\n"
 
 
-@pytest.mark.parametrize(("verb", "option"), [("bench", "--seconds=0.3"), ("profile", "--calls=3")])
+@pytest.mark.parametrize(
+    ("verb", "option"), [("bench", "--seconds=0.3"), ("profile", "--calls=3"), ("bench", f"--against={DIGITS}")]
+)
 def test_progress_is_for_terminals(command: str, verb: str, option: str) -> None:
     args = [command, verb, DIGITS, "zeros(1,1,8,8)", option]
     assert subprocess.run(args, capture_output=True).stderr == b""
@@ -296,7 +326,9 @@ def test_a_call_without_arguments_says_what_to_give(run, tmp_path: pathlib.Path)
         said = run(verb, DIGITS, code=2).stderr
         assert "forward needs arguments: x: Tensor" in said and f'rushlight {verb} {DIGITS} "randn(2,3)"' in said
     source = tmp_path / "kinds.py"
-    source.write_text("def f(x: Tensor, n: int, names: List[str], o: Optional[float], d: Dict[str, Tensor], k: int = 1):\n    return x\n")
+    source.write_text(
+        "def f(x: Tensor, n: int, names: List[str], o: Optional[float], d: Dict[str, Tensor], k: int = 1):\n    return x\n"
+    )
     said = run("run", str(source), "f", code=2).stderr
     assert '"randn(2,3)" "1" "[\'a\', \'b\']" "None" "{\'a\': randn(2,3)}" --method f' in said
     command = re.search(r"For example: rushlight (.*)", said)[1]
@@ -354,7 +386,9 @@ def test_several_results_go_to_files(run, tmp_path: pathlib.Path) -> None:
 def test_standard_input(command: str, run, tmp_path: pathlib.Path) -> None:
     np = pytest.importorskip("numpy")
     wanted = run("run", DIGITS, "zeros(1,1,8,8)").stdout
-    model = subprocess.run([command, "run", "-", "zeros(1,1,8,8)"], input=pathlib.Path(DIGITS).read_bytes(), capture_output=True)
+    model = subprocess.run(
+        [command, "run", "-", "zeros(1,1,8,8)"], input=pathlib.Path(DIGITS).read_bytes(), capture_output=True
+    )
     assert model.stdout.decode() == wanted
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
     data = (tmp_path / "x.npy").read_bytes()
@@ -382,6 +416,13 @@ def test_typos_get_suggestions(run) -> None:
     assert "did you mean '--graph'?" in run("show", DIGITS, "--grahp", code=2).stderr
     assert "did you mean 'randn'?" in run("run", DIGITS, "rnadn(1,1,8,8)", code=2).stderr
     assert "did you mean 'bench'?" in run("help", "bnech", code=2).stderr
+    assert "did you mean 'avx2'?" in run("show", DIGITS, "--cpu=avx", code=2).stderr
+    assert "did you mean 'simple'?" in run("show", DIGITS, "--executor", "simpel", code=2).stderr
+    assert "did you mean 'float16'?" in run("run", DIGITS, "ones(1)", "--dtype=flaot16", code=2).stderr
+    assert "did you mean 'float64'?" in run("run", DIGITS, "ones(1, dtype=flaot64)", code=2).stderr
+    assert "did you mean 'True'?" in run("run", DIGITS, "Ture", code=2).stderr
+    assert "did you mean 'zeros(...)'?" in run("run", DIGITS, "zeros", code=2).stderr
+    assert "the verb comes before the options" in run("--graph", DIGITS, code=2).stderr
 
 
 def test_conflicts_are_refused(run, tmp_path: pathlib.Path) -> None:
@@ -389,6 +430,11 @@ def test_conflicts_are_refused(run, tmp_path: pathlib.Path) -> None:
                  ["run", LIFE, "2", "--json", "-o", str(tmp_path / "x.npy")], ["run", LIFE, "2", "--threads=1", "--threads=2"],
                  ["show", LIFE, "--seconds=2"], ["run", LIFE, "2", "--output"]):  # fmt: skip
         assert run(*args, code=2).stdout == "", args
+    for names in (("--html", "--graph"), ("--html", "--check"), ("--dot", "--asm"), ("--check", "--digest"), ("--method=step", "--ops"),
+                  ("--method=step", "--check"), ("--profile", "--html"), ("--output=x", "--html")):  # fmt: skip
+        args = names if names[1] != "--html" else names[:1]  # the last two need what they lack
+        message = run("show", LIFE, *args, code=2).stderr
+        assert all(name.partition("=")[0] in message for name in names), (names, message)
 
 
 def test_a_file_alone_is_shown_and_help_is_a_verb(run) -> None:
@@ -396,6 +442,44 @@ def test_a_file_alone_is_shown_and_help_is_a_verb(run) -> None:
     assert run(DIGITS, "--ops").stdout == run("show", DIGITS, "--ops").stdout
     assert run("help", "bench").stdout == run("bench", "--help").stdout
     assert run("help").stdout == run("--help").stdout
+
+
+def test_code_as_data(run) -> None:
+    code = json.loads(run("show", LIFE, "--code", "--json").stdout)
+    assert [f["name"] for f in code["functions"]] == ["Life.forward", "Life.step"]
+    printed = code["text"].split("\n")[1:]  # behind the file's name
+    for f in code["functions"]:
+        assert f["file"] == "code/__torch__.py" and f["lines"][0]["line"] == f["line"]
+        assert all(printed[x["line"] - 1] == x["text"] for x in f["lines"])
+    one = json.loads(run("show", LIFE, "--code", "--method", "step", "--json").stdout)["functions"]
+    assert [(f["name"], f["file"], f["line"]) for f in one] == [("step", None, 1)]
+    assert json.loads(run("show", str(DATA / "digits.pt2"), "--code", "--json").stdout)["functions"][0]["lines"][1:]
+
+
+def test_bytecode_as_data(run) -> None:
+    source = json.loads(run("show", LIFE, "--program").stdout)["sources"][0]["text"].split("\n")
+    (step,) = json.loads(run("show", LIFE, "--bytecode", "--method", "step", "--json").stdout)["functions"]
+    rows = step["instructions"]
+    listing = run("show", LIFE, "--bytecode", "--method", "step").stdout.splitlines()
+    assert [r["pc"] for r in rows] == list(range(len(listing) - 1))
+    assert [r["op"] for r in rows] == [line.split()[1] for line in listing[1:]]
+    (roll,) = [r for r in rows if r.get("operator") == "aten::roll"]
+    assert "torch.roll(" in source[roll["at"]["line"] - 1][roll["at"]["column"] - 1 :]
+    assert all(0 <= r["to"] < len(rows) for r in rows if "to" in r) and any("to" in r for r in rows)
+    assert all(re.fullmatch(r"[rk]\d+", x) for r in rows for x in r.get("inputs", []) + [y for y in r.get("outputs", []) if y])
+
+
+def test_machine_code_as_data(run) -> None:
+    worker = str(DATA / "worker.pt")
+    functions = json.loads(run("show", worker, "--asm", "--json").stdout)["functions"]
+    lines = [line for f in functions for g in f["groups"] for line in g["lines"]]
+    text = run("show", worker, "--asm").stdout
+    assert len(lines) == len(text.splitlines())
+    for line in lines:
+        assert line.get("text", line.get("label")) in text
+    if lines:  # where there is an emitter
+        assert all(bytes.fromhex(line["bytes"]) for line in lines if "bytes" in line) and any("bytes" in line for line in lines)
+        assert all(g["operator"] and g["at"]["line"] > 0 for f in functions for g in f["groups"])
 
 
 def test_views_as_data(run) -> None:
