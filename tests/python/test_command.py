@@ -252,7 +252,8 @@ def test_progress_is_for_terminals(command: str, verb: str, option: str) -> None
             break
         seen += part
     os.close(ours)
-    assert process.wait() == 0 and b"calls" in seen and seen.endswith(b"\r\x1b[K")
+    code = process.wait()  # 1: bench found the other model faster
+    assert code in (0, 1) and b"calls" in seen and seen.endswith(b"\r\x1b[K")
 
 
 def test_script_makes_an_archive(command: str, tmp_path: pathlib.Path) -> None:
