@@ -376,6 +376,7 @@ RUSH_API int rush_tensor_n_dims(const rush_tensor *t);
 RUSH_API const int64_t *rush_tensor_sizes(const rush_tensor *t);   /* n_dims of them, borrowed */
 RUSH_API const int64_t *rush_tensor_strides(const rush_tensor *t); /* elements, borrowed */
 RUSH_API int64_t rush_tensor_n_elems(const rush_tensor *t);
+RUSH_API size_t rush_tensor_storage_bytes(const rush_tensor *t); /* of the memory that views of the tensor share */
 RUSH_API bool rush_tensor_is_contiguous(const rush_tensor *t);
 RUSH_API bool rush_tensor_requires_grad(const rush_tensor *t);
 RUSH_API void rush_tensor_set_requires_grad(rush_tensor *t, bool on);

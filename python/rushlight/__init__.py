@@ -158,7 +158,8 @@ _PARTS = {
 _WHERE = {name: part for part, names in _PARTS.items() for name in names}
 _MODULES = (
     *("archives", "call_limits", "functions", "grad_mode", "gradients", "indexing", "ir", "jit", "kinds", "library", "methods"),
-    *("ops", "outputs", "profiler", "pytree", "recording", "return_types", "signature", "testing", "torch_graph"),
+    *("numerics", "ops", "outputs", "profiler", "pytree", "recording", "return_types", "signature", "storages", "testing"),
+    "torch_graph",
 )
 
 for _name in dir(_rushlight):
