@@ -19,14 +19,21 @@ enum {
 
 #define CLI_N_DTYPES 30 /* numbers from 0 that may be dtypes: rush_dtype_name gives NULL for the others */
 
+typedef struct cli_tolerance {
+  double rtol, atol; /* a difference of at most atol + rtol * |expected| is none */
+} cli_tolerance;
+
 typedef struct cli {
   rush_context *context;
+  const rush_context_options *options; /* that it was made with */
   rush_load_options load;
   rush_call_options call;
   bool json;
   bool read_stdin;  /* its bytes were asked for already: they come once */
   int dtype;        /* --dtype: of factories that give floats; -1: theirs */
   uint64_t seed;
+  const cli_tolerance *tolerances; /* --rtol, --atol: `tolerance`; or NULL */
+  cli_tolerance tolerance;
   int argc;    /* what is left after the common options: argv[0..argc) */
   char **argv;
   /* Text that the program printed since cli_take_output, when captured. */
@@ -41,6 +48,9 @@ int cli_bench(cli *c);
 int cli_profile(cli *c);
 int cli_show(cli *c);
 int cli_script(cli *c);
+int cli_record(cli *c);
+/* --rtol and --atol into c->tolerances.  False with *code set after printing why. */
+bool cli_take_tolerances(cli *c, const char *verb, int *code);
 
 /* The exit code of a status. */
 int cli_exit(rush_status st);
@@ -66,14 +76,22 @@ bool cli_value(cli *c, const char *text, rush_value *out, rush_error *err);
 /* `NAME=TEXT` when text starts with an identifier and '=': the length of NAME, else 0. */
 size_t cli_name_of(const char *text);
 
-/* compare.c */
+/* compare.c: values against recorded ones. */
 typedef struct cli_tolerances {
-  rush_value list; /* of (rtol, atol) tuples */
+  rush_value list;            /* of (rtol, atol) tuples, for each leaf that has one; anything else: cli_tolerance_of's */
   size_t next;
+  const cli_tolerance *given; /* holds for all leaves instead; or NULL */
+  bool is_exact;
+  double gap;                 /* the largest difference so far, also between values that are close enough */
+  char at[208];               /* and where it was */
 } cli_tolerances;
 /* True when `got` is `want`; else why (at most `size` bytes) says where and how they differ. */
 bool cli_same(rush_value want, rush_value got, cli_tolerances *tolerances, const char *where, char *why,
               size_t size);
+/* True for tensors of floats, floats, and the complex ones; what each such leaf may differ by unless a file or the command line says:
+ * by its dtype, and by its largest element. */
+bool cli_has_tolerance(rush_value leaf);
+cli_tolerance cli_tolerance_of(rush_value leaf);
 
 /* progress.c: a line on a terminal for what takes long; nothing elsewhere. */
 typedef struct progress {

@@ -10,7 +10,7 @@ static const struct verb {
   const char *name;
   int (*run)(cli *c);
 } verbs[] = {{"run", cli_run}, {"verify", cli_verify}, {"bench", cli_bench}, {"profile", cli_profile}, {"show", cli_show},
-            {"script", cli_script}};
+            {"script", cli_script}, {"record", cli_record}};
 
 int cli_exit(rush_status st)
 {
@@ -336,7 +336,7 @@ static int no_verb(const char *word)
     return cli_usage(NULL, "the verb comes before the options: rushlight VERB MODEL %s", word);
   if (near)
     return cli_usage(NULL, "there is no verb '%s': did you mean '%s'?", word, near);
-  return cli_usage(NULL, "there is no verb '%s': run, verify, bench, profile, show, script", word);
+  return cli_usage(NULL, "there is no verb '%s': run, record, verify, bench, profile, show, script", word);
 }
 
 /* True for what can only be a model's name: a word with a dot or slash that is no option. */
@@ -393,6 +393,7 @@ static int run_command(int argc, char **argv)
     options.print = on_print;
     options.warn = on_warn;
     options.callback_user = &c;
+    c.options = &options;
     const char *passes = cli_option(&c, "--passes");
     if (rush_context_create(&options, &c.context, &err) != RUSH_OK ||
         (passes && rush_context_add_passes(c.context, passes, &err) != RUSH_OK) ||

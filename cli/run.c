@@ -1,6 +1,7 @@
 /* rushlight run -- call a method and print the result. */
 #include "cli.h"
 #include "call.h"
+#include "memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,14 @@ void call_free(call_args *a)
   rush_value_release(a->samples);
 }
 
-static int print_result(cli *c, rush_value result)
+/* Where the result goes, and what is said besides. */
+typedef struct run_output {
+  const char *path; /* NULL: the terminal */
+  bool memory;      /* --memory */
+  memory_use used;
+} run_output;
+
+static int print_result(cli *c, const run_output *to, rush_value result)
 {
   rush_error err = RUSH_ERROR_INIT;
   int code = EXIT_OK;
@@ -87,6 +95,9 @@ static int print_result(cli *c, rush_value result)
       printf("null}\n");
       code = cli_report(c, &err);
     } else {
+      if (to->memory)
+        printf(", \"memory\": {\"before_bytes\": %zu, \"expected_peak_bytes\": %zu, \"by\": \"measured\", \"peak_bytes\": %zu}",
+               to->used.before, to->used.expected, to->used.peak);
       printf("}\n");
     }
   }
@@ -94,20 +105,38 @@ static int print_result(cli *c, rush_value result)
   return code;
 }
 
-/* The result as a file, or in the terminal. */
-static int give_result(cli *c, const char *path, rush_value result)
+/* The result as a file, or in the terminal; the limit was the call's. */
+static int give_result(cli *c, const run_output *to, rush_value result)
 {
   rush_error err = RUSH_ERROR_INIT;
 
-  if (!path)
-    return print_result(c, result);
-  return rush_value_save(c->context, path, result, &err) == RUSH_OK ? EXIT_OK : cli_report(c, &err);
+  if (to->memory && !memory_end(c, &err))
+    return cli_report(c, &err);
+  if (!to->path)
+    return print_result(c, to, result);
+  return rush_value_save(c->context, to->path, result, &err) == RUSH_OK ? EXIT_OK : cli_report(c, &err);
 }
 
-static int call_model(cli *c, const char *model, const char *path, call_args *a)
+static int call_method(cli *c, rush_module *m, const call_args *a, run_output *to)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_value result;
+  int code;
+
+  if (to->memory && !memory_expect(c, m, a, &to->used, &code))
+    return code;
+  if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &result, &err) != RUSH_OK)
+    return cli_report(c, &err);
+  if (to->memory)
+    memory_say(&to->used, c);
+  code = give_result(c, to, result);
+  rush_value_release(result);
+  return code;
+}
+
+static int call_model(cli *c, const char *model, run_output *to, call_args *a)
+{
+  rush_error err = RUSH_ERROR_INIT;
   rush_module *m;
   int code;
 
@@ -115,14 +144,8 @@ static int call_model(cli *c, const char *model, const char *path, call_args *a)
     return cli_report(c, &err);
   if (is_text(model) && strcmp(a->method, "forward") == 0 && rush_module_n_methods(m) == 1)
     a->method = rush_module_method_name(m, 0); /* the file's only function */
-  if (call_complete(c, "run", model, m, a, &code)) {
-    if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &result, &err) != RUSH_OK) {
-      code = cli_report(c, &err);
-    } else {
-      code = give_result(c, path, result);
-      rush_value_release(result);
-    }
-  }
+  if (call_complete(c, "run", model, m, a, &code))
+    code = call_method(c, m, a, to);
   rush_module_release(m);
   return code;
 }
@@ -134,13 +157,14 @@ int cli_run(cli *c)
   int code;
 
   path = path ? path : cli_option(c, "-o");
+  run_output to = {.path = path, .memory = cli_flag(c, "--memory")};
   if (c->argc < 1)
     return cli_usage("run", "takes a model file");
   if (path && c->json)
     return cli_usage("run", "--json writes the result to standard output, --output to a file: one of them");
   if (!call_parse(c, "run", &a, &code))
     return code;
-  code = call_model(c, c->argv[0], path, &a);
+  code = call_model(c, c->argv[0], &to, &a);
   call_free(&a);
   return code;
 }

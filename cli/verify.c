@@ -1,5 +1,6 @@
 /* rushlight verify -- replay recorded calls and compare with what PyTorch answered. */
-#include "cli.h"
+#include "calls.h"
+#include "against.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -14,36 +15,12 @@ typedef struct tally {
   progress bar;
 } tally;
 
-/* Entry of a dict by text key; None when absent. */
-static rush_value entry(rush_value dict, const char *name)
-{
-  for (size_t i = 0; i < rush_value_len(dict); i++) {
-    rush_value key, value;
-    rush_value_entry(dict, i, &key, &value);
-    const char *text = rush_value_string(key, NULL);
-    if (text && strcmp(text, name) == 0)
-      return value;
-  }
-  return rush_value_none();
-}
-static bool has(rush_value dict, const char *name)
-{
-  for (size_t i = 0; i < rush_value_len(dict); i++) {
-    rush_value key, value;
-    rush_value_entry(dict, i, &key, &value);
-    const char *text = rush_value_string(key, NULL);
-    if (text && strcmp(text, name) == 0)
-      return true;
-  }
-  return false;
-}
-
 /* -- One call ------------------------------------------------------------------------------------------ */
 
 static bool judge_error(rush_value raises, rush_status st, rush_error *err, char *why, size_t size)
 {
-  const char *type = rush_value_string(entry(raises, "type"), NULL);
-  const char *contains = rush_value_string(entry(raises, "contains"), NULL);
+  const char *type = rush_value_string(calls_entry(raises, "type"), NULL);
+  const char *contains = rush_value_string(calls_entry(raises, "contains"), NULL);
 
   if (st == RUSH_OK) {
     snprintf(why, size, "returned instead of raising %s", type);
@@ -60,104 +37,33 @@ static bool judge_error(rush_value raises, rush_status st, rush_error *err, char
   return true;
 }
 
-static bool judge(cli *c, rush_value call, rush_value args, rush_status st, rush_value result, rush_error *err,
-                  char *why, size_t size)
+static bool judge(cli *c, rush_value call, performed *p, char *why, size_t size)
 {
-  cli_tolerances tolerances = {entry(call, "tolerances"), 0};
+  cli_tolerances tolerances = {.list = calls_entry(call, "tolerances"), .given = c->tolerances};
+  rush_error *err = &p->err;
 
-  if (has(call, "raises")) {
-    if (!judge_error(entry(call, "raises"), st, err, why, size))
+  if (calls_has(call, "raises")) {
+    if (!judge_error(calls_entry(call, "raises"), p->st, err, why, size))
       return false;
-  } else if (st != RUSH_OK) {
-    snprintf(why, size, "raised %s: %.600s", err->type ? err->type : "?", err->message ? err->message : "");
+  } else if (p->st != RUSH_OK) {
+    if (err->message)
+      snprintf(why, size, "raised %s: %.600s", err->type ? err->type : "?", err->message);
+    else
+      snprintf(why, size, "the call has no method, no tuple of args, or more than 64 arguments");
     return false;
-  } else if (!cli_same(entry(call, "result"), result, &tolerances, "result", why, size)) {
+  } else if (!cli_same(calls_entry(call, "result"), p->result, &tolerances, "result", why, size)) {
     return false;
   }
-  if (has(call, "stdout")) {
-    const char *want = rush_value_string(entry(call, "stdout"), NULL), *got = c->output_bytes ? c->output : "";
+  if (calls_has(call, "stdout")) {
+    const char *want = rush_value_string(calls_entry(call, "stdout"), NULL), *got = c->output_bytes ? c->output : "";
     if (strcmp(want, got) != 0) {
       snprintf(why, size, "printed '%.200s', not '%.200s'", got, want);
       return false;
     }
   }
-  if (has(call, "args_after"))
-    return cli_same(entry(call, "args_after"), args, &tolerances, "args_after", why, size);
+  if (calls_has(call, "args_after"))
+    return cli_same(calls_entry(call, "args_after"), p->args, &tolerances, "args_after", why, size);
   return true;
-}
-
-/* Arguments may be changed by the call: it gets copies of its tensors; and of its containers a second
- * time, as PyTorch copies them (and not the tensors) on their way from Python. */
-static bool copy_value(cli *c, rush_value v, bool tensors, rush_value *out, rush_error *err);
-
-static bool copy_items(cli *c, rush_value v, bool tensors, rush_value *out, rush_error *err)
-{
-  size_t n = rush_value_len(v), done = 0;
-  rush_value *items = calloc(n ? 2 * n : 1, sizeof *items), key, value;
-  rush_status st = RUSH_ENOMEM;
-  bool is_dict = v.tag == RUSH_TAG_DICT;
-
-  for (; items && done < n; done++) {
-    if (is_dict) {
-      rush_value_entry(v, done, &key, &value);
-      items[n + done] = rush_value_retain(key);
-    } else {
-      value = rush_value_item(v, done);
-    }
-    if (!copy_value(c, value, tensors, &items[done], err))
-      break;
-  }
-  if (items && done == n)
-    st = is_dict                      ? rush_dict_create(c->context, items + n, items, n, out, err)
-         : v.tag == RUSH_TAG_LIST     ? rush_list_create(c->context, items, n, out, err)
-                                      : rush_tuple_create(c->context, items, n, out, err);
-  for (size_t i = 0; items && i < 2 * n; i++)
-    rush_value_release(items[i]);
-  free(items);
-  return st == RUSH_OK;
-}
-
-static bool copy_value(cli *c, rush_value v, bool tensors, rush_value *out, rush_error *err)
-{
-  size_t n;
-
-  if (v.tag == RUSH_TAG_TENSOR && tensors)
-    return rush_op_call(c->context, "aten::clone", &v, 1, NULL, 0, out, 1, &n, err) == RUSH_OK;
-  if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE || v.tag == RUSH_TAG_DICT)
-    return copy_items(c, v, tensors, out, err);
-  *out = rush_value_retain(v);
-  return true;
-}
-
-typedef struct one_call { /* arguments and results of rush_module_call_named */
-  rush_module *m;
-  const char *method;
-  const rush_value *args;
-  const rush_named_value *named;
-  size_t n_args, n_named;
-  const rush_call_options *options;
-  rush_value result;
-  rush_error *err;
-  rush_status st;
-} one_call;
-
-static void run_call(void *arg)
-{
-  one_call *k = arg;
-
-  k->st = rush_module_call_named(k->m, k->method, k->args, k->n_args, k->named, k->n_named, k->options, &k->result, k->err);
-}
-
-/* Run the call on a stack of the size that was asked for, if one was; false when there is no such thread. */
-static bool run_call_on_stack(one_call *k, tally *t)
-{
-  if (!t->stack) {
-    run_call(k);
-    return true;
-  }
-  size_t used = cli_on_stack(t->stack, run_call, k);
-  t->stack_used = used > t->stack_used ? used : t->stack_used;
-  return used > 0;
 }
 
 /* True if the program can see whether its results require grad.  PyTorch's calls were recorded with gradients on, so such a program is
@@ -183,54 +89,17 @@ static bool asks_of_gradients(cli *c, rush_module *m)
 
 static bool replay_call(cli *c, rush_module *m, rush_value call, tally *t, char *why, size_t size)
 {
-  rush_call_options options = RUSH_CALL_OPTIONS_INIT;
-  rush_value args, kwargs = rush_value_none(), passed = rush_value_none();
-  rush_named_value named[64];
-  rush_value positional[64];
-  rush_error err = RUSH_ERROR_INIT;
+  /* A write to a leaf is refused by what records. */
+  performed p = {.stack = t->stack, .records = t->records || calls_has(call, "raises")};
   bool ok = false;
 
-  if (!copy_value(c, entry(call, "args"), true, &args, &err)) {
-    snprintf(why, size, "the arguments: %s", err.message);
-    rush_error_clear(&err);
-    return false;
-  }
-  if (!copy_value(c, entry(call, "kwargs"), true, &kwargs, &err) || !copy_value(c, args, false, &passed, &err)) {
-    rush_value_release(args);
-    rush_value_release(kwargs);
-    snprintf(why, size, "the arguments: %s", err.message);
-    rush_error_clear(&err);
-    return false;
-  }
-  size_t n_args = rush_value_len(args), n_named = rush_value_len(kwargs);
-  if (n_args > 64 || n_named > 64) {
-    snprintf(why, size, "more than 64 arguments");
-    goto done;
-  }
-  for (size_t i = 0; i < n_args; i++)
-    positional[i] = rush_value_item(passed, i);
-  for (size_t i = 0; i < n_named; i++) {
-    rush_value key;
-    rush_value_entry(kwargs, i, &key, &named[i].value);
-    named[i].name = rush_value_string(key, NULL);
-  }
-  options.no_grad = has(call, "no_grad");
-  options.record_gradients = t->records || has(call, "raises"); /* a write to a leaf is refused by what records */
-  c->output_bytes = 0;
-  one_call k = {m, rush_value_string(entry(call, "method"), NULL), positional, named, n_args, n_named, &options,
-                rush_value_none(), &err, RUSH_OK};
-  if (has(call, "seed"))
-    k.st = rush_manual_seed(c->context, (uint64_t)entry(call, "seed").as.i, &err);
-  if (k.st == RUSH_OK && !run_call_on_stack(&k, t))
+  calls_perform(c, m, call, &p);
+  if (t->stack && p.st == RUSH_OK && p.stack_used == 0)
     snprintf(why, size, "there is no thread with a stack of %zu bytes", t->stack);
   else
-    ok = judge(c, call, args, k.st, k.result, &err, why, size);
-  rush_value_release(k.result);
-  rush_error_clear(&err);
-done:
-  rush_value_release(passed);
-  rush_value_release(args);
-  rush_value_release(kwargs);
+    ok = judge(c, call, &p, why, size);
+  t->stack_used = p.stack_used > t->stack_used ? p.stack_used : t->stack_used;
+  performed_free(&p);
   return ok;
 }
 
@@ -251,14 +120,14 @@ static int replay(cli *c, const char *model, const char *calls_path, tally *t, c
     rush_error_clear(&err);
     return code;
   }
-  rush_value calls = entry(recorded, "calls");
+  rush_value calls = calls_entry(recorded, "calls");
   t->records = asks_of_gradients(c, m);
   c->capture = true;
   for (size_t i = 0; i < rush_value_len(calls) && code == 0; i++) {
     char reason[1000];
     rush_value call = rush_value_item(calls, i);
     if (!replay_call(c, m, call, t, reason, sizeof reason)) {
-      snprintf(why, size, "call %zu (%s): %.900s", i, rush_value_string(entry(call, "method"), NULL), reason);
+      snprintf(why, size, "call %zu (%s): %.900s", i, rush_value_string(calls_entry(call, "method"), NULL), reason);
       code = EXIT_NEGATIVE;
     }
   }
@@ -357,14 +226,25 @@ static void walk(cli *c, const char *path, size_t root_bytes, int depth, tally *
 
 int cli_verify(cli *c)
 {
-  const char *stack = cli_option(c, "--stack"), *unknown = cli_unknown_option(c);
+  const char *stack = cli_option(c, "--stack"), *other = cli_option(c, "--against");
   tally t = {0};
   char *end;
+  int code;
+
+  if (!cli_take_tolerances(c, "verify", &code))
+    return code;
+  if (other && stack)
+    return cli_usage("verify", "--against and --stack do not go together");
+  if (other && c->argc > 0 && !is_dir(c->argv[0]))
+    return cli_against(c, other);
+  const char *unknown = cli_unknown_option(c);
 
   if (stack && ((t.stack = strtoull(stack, &end, 10)) < STACK_MIN || *end))
     return cli_usage("verify", "--stack takes a number of bytes, at least %d, not '%s'", STACK_MIN, stack);
   if (unknown)
     return cli_bad_option("verify", unknown);
+  if (other)
+    return cli_usage("verify", "--against compares two models: MODEL --against OTHER, then CALLS or the arguments of a call");
   if (c->argc < 1 || c->argc > 2)
     return cli_usage("verify", "takes a folder of cases, or MODEL and CALLS; got %d arguments", c->argc);
   progress_begin(&t.bar);

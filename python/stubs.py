@@ -22,6 +22,7 @@ TYPES = {
     "Scalar": "_number", "ScalarType": "_dtype", "complex": "_complex", "Device": "_str",
     "MemoryFormat": "_int", "Layout": "_int",
 }  # fmt: skip
+ELSEWHERE = {"as_tensor", "manual_seed", "tensor", "trace"}  # rushlight's own functions of these names
 SKIPPED = {"dtype", "device", "layout", "pin_memory", "shape", "T"}
 
 
@@ -114,8 +115,7 @@ def methods(table: Any, taken: set[str]) -> list[str]:
         for text in texts:
             if len(texts) > 1:
                 lines.append("    @overload")
-            ignored = "  # type: ignore[overload-overlap,overload-cannot-match]" if len(texts) > 1 else ""
-            lines.append(f"    {text}{ignored}")
+            lines.append(f"    {text}")
     return lines
 
 
@@ -136,7 +136,7 @@ def functions(table: Any, wanted: list[str], taken: set[str]) -> tuple[list[str]
         if name not in by_name:
             continue
         names.append(name)
-        if name in taken:
+        if name in taken or name in ELSEWHERE:
             continue
         texts: list[str] = []
         for schema in by_name[name]:
@@ -150,8 +150,7 @@ def functions(table: Any, wanted: list[str], taken: set[str]) -> tuple[list[str]
         for text in texts:
             if len(texts) > 1:
                 lines.append("@overload")
-            ignored = "  # type: ignore[overload-overlap,overload-cannot-match]" if len(texts) > 1 else ""
-            lines.append(f"{text}{ignored}")
+            lines.append(text)
     return lines, names
 
 
@@ -175,6 +174,7 @@ from .ops import Namespace, Operator
 RESULTS_HEAD = '''"""Named results (written at build time from the operator table)."""
 
 from builtins import int as _int
+from builtins import list as _list
 from typing import NamedTuple
 
 from ._rushlight import Tensor

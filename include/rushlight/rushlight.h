@@ -376,6 +376,7 @@ RUSH_API int rush_tensor_n_dims(const rush_tensor *t);
 RUSH_API const int64_t *rush_tensor_sizes(const rush_tensor *t);   /* n_dims of them, borrowed */
 RUSH_API const int64_t *rush_tensor_strides(const rush_tensor *t); /* elements, borrowed */
 RUSH_API int64_t rush_tensor_n_elems(const rush_tensor *t);
+RUSH_API size_t rush_tensor_storage_bytes(const rush_tensor *t); /* of the memory that views of the tensor share */
 RUSH_API bool rush_tensor_is_contiguous(const rush_tensor *t);
 RUSH_API bool rush_tensor_requires_grad(const rush_tensor *t);
 RUSH_API void rush_tensor_set_requires_grad(rush_tensor *t, bool on);
@@ -830,6 +831,26 @@ RUSH_API void rush_profile_stop(rush_context *c);
 RUSH_API size_t rush_profile_n_events(rush_context *c, uint64_t *n_dropped);
 /* Event i into *out; false when there is none. */
 RUSH_API bool rush_profile_event_at(rush_context *c, size_t i, rush_profile_event *out);
+
+/* What an operator gave that a program called.  All is borrowed until the function returns. */
+typedef struct rush_watched {
+  size_t struct_bytes;
+  const char *name;       /* with the overload: "aten::add.Tensor" */
+  const char *caller;     /* the function whose graph has the call, or NULL; file, code, line and node as in rush_profile_event */
+  const char *file, *code;
+  uint32_t line, node;
+  const rush_value *results;
+  size_t n_results;
+} rush_watched;
+typedef void rush_watch_fn(void *user, const rush_watched *what);
+
+/* Call fn(user, ...) after every operator that a program calls from this thread, in the order in which they end, in calls that start
+ * from now on.  Operators that other operators call are part of these.  Memory of results is used again once nothing needs it:
+ * copy what you keep (operators that fn calls are not watched).  A compiled group counts as its operators only in contexts with
+ * RUSH_EXECUTOR_SIMPLE.  While nobody watches this costs nothing. */
+RUSH_API rush_status rush_watch_start(rush_context *c, rush_watch_fn *fn, void *user, rush_error *err) RUSH_CHECKED;
+/* End the watch that was started on this thread with these two. */
+RUSH_API void rush_watch_stop(rush_context *c, rush_watch_fn *fn, void *user);
 
 /* -- Plug-ins ------------------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 
 PyObject *py_register_operator(PyObject *m, PyObject *args);
 PyObject *py_save(PyObject *m, PyObject *args);
+PyObject *py_save_value(PyObject *m, PyObject *args);
 PyObject *py_extra_files(PyObject *m, PyObject *object);
 PyObject *py_method_code(PyObject *m, PyObject *args);
 PyObject *py_method_signature(PyObject *m, PyObject *args);
@@ -544,6 +545,7 @@ static PyMethodDef functions[] = {
     {"set_error", py_set_error, METH_VARARGS, "set_error(name, class): what errors of that class are raised as"},
     {"freeze", py_freeze, METH_VARARGS, "freeze(module, preserved names, numerics, optimize: True, False, None for that alone)"},
     {"load_plugin", py_load_plugin, METH_O, "operators and passes of a shared object"},
+    {"save_value", py_save_value, METH_VARARGS, "save_value(path, value): write plain data as .npy, .npz, .safetensors or torch.save's .pt"},
     {"load_value", (PyCFunction)(void (*)(void))py_load_value, METH_VARARGS | METH_KEYWORDS, "plain data of a torch.save, .npy or .safetensors file"},
     {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
      "call_operator(name, *args, **kwargs)"},

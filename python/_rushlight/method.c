@@ -51,6 +51,71 @@ static PyObject *call_plain(py_state *st, PyObject *owner, const char *name, PyO
   return py_run_steal(&call, &a, &callee);
 }
 
+/* The arguments as a tuple and a dict: new, or NULL with an exception set. */
+static PyObject *tuple_of(PyObject *const *args, size_t n_args)
+{
+  PyObject *positional = PyTuple_New((Py_ssize_t)n_args);
+
+  for (size_t i = 0; positional && i < n_args; i++)
+    PyTuple_SET_ITEM(positional, (Py_ssize_t)i, Py_NewRef(args[i]));
+  return positional;
+}
+static PyObject *dict_of(PyObject *const *values, PyObject *kwnames)
+{
+  PyObject *named = PyDict_New();
+
+  for (Py_ssize_t i = 0; named && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+    if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, i), values[i]) < 0)
+      Py_CLEAR(named);
+  return named;
+}
+
+/* recorder.METHOD(question, answer); answer NULL: the exception that is set, which stays unless the recorder fails. */
+static int tell_recorder(PyObject *recorder, PyObject *question, PyObject *answer)
+{
+  PyObject *type = NULL, *value = NULL, *tb = NULL, *done;
+
+  if (answer) {
+    done = PyObject_CallMethod(recorder, "_end", "OO", question, answer);
+  } else {
+    PyErr_Fetch(&type, &value, &tb);
+    PyErr_NormalizeException(&type, &value, &tb);
+    done = PyObject_CallMethod(recorder, "_fail", "OO", question, value);
+  }
+  if (done && !answer) {
+    PyErr_Restore(type, value, tb);
+  } else {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(tb);
+  }
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+
+/* A call that is recorded. */
+static PyObject *call_recorded(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
+                               PyObject *kwnames, how_called how)
+{
+  py_module *m = (py_module *)owner;
+  PyObject *recorder = Py_NewRef(m->recorder), *positional = tuple_of(args, n_args), *named = dict_of(args + n_args, kwnames);
+  PyObject *question = NULL, *out = NULL;
+
+  if (positional && named)
+    question = PyObject_CallMethod(recorder, "_begin", "sOOO", name, positional, named,
+                                   rush_module_is_random(m->module) ? Py_True : Py_False);
+  if (question) {
+    out = call_plain(st, owner, name, args, n_args, kwnames, how);
+    if (tell_recorder(recorder, question, out) < 0)
+      Py_CLEAR(out);
+  }
+  Py_XDECREF(question);
+  Py_XDECREF(positional);
+  Py_XDECREF(named);
+  Py_DECREF(recorder);
+  return out;
+}
+
 /* The values of a call with tuple and dict in a row, and the dict's keys: borrowed, and new. */
 static PyObject **row_of(PyObject *args, PyObject *kwargs, PyObject **kwnames)
 {
@@ -76,18 +141,21 @@ static PyObject **row_of(PyObject *args, PyObject *kwargs, PyObject **kwnames)
 /* The arguments as (tuple, dict) of plain containers, which pytree.py makes of them; new. */
 static PyObject *lower(PyObject *trees, PyObject *const *args, size_t n_args, PyObject *kwnames)
 {
-  PyObject *positional = PyTuple_New((Py_ssize_t)n_args), *named = PyDict_New(), *both = NULL;
-  bool ok = positional && named;
+  PyObject *positional = tuple_of(args, n_args), *named = dict_of(args + n_args, kwnames);
+  PyObject *both = positional && named ? PyObject_CallMethod(trees, "lower", "OO", positional, named) : NULL;
 
-  for (size_t i = 0; ok && i < n_args; i++)
-    PyTuple_SET_ITEM(positional, (Py_ssize_t)i, Py_NewRef(args[i]));
-  for (Py_ssize_t i = 0; ok && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
-    ok = PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, i), args[n_args + (size_t)i]) == 0;
-  if (ok)
-    both = PyObject_CallMethod(trees, "lower", "OO", positional, named);
   Py_XDECREF(positional);
   Py_XDECREF(named);
   return both;
+}
+
+static PyObject *call_containers(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
+                                 PyObject *kwnames, how_called how)
+{
+  const bool is_recorded = PyObject_TypeCheck(owner, st->module_type) && ((py_module *)owner)->recorder &&
+                           ((py_module *)owner)->recorder != Py_None && ((py_module *)owner)->module && !how.prepares;
+
+  return (is_recorded ? call_recorded : call_plain)(st, owner, name, args, n_args, kwnames, how);
 }
 
 /* Around a call whose arguments or results have classes: containers go in, and instances are made of what comes out. */
@@ -99,7 +167,7 @@ static PyObject *call_with_trees(py_state *st, PyObject *owner, const char *name
   PyObject **row = both ? row_of(PyTuple_GET_ITEM(both, 0), PyTuple_GET_ITEM(both, 1), &names) : NULL;
 
   if (row)
-    out = call_plain(st, owner, name, row, (size_t)PyTuple_GET_SIZE(PyTuple_GET_ITEM(both, 0)),
+    out = call_containers(st, owner, name, row, (size_t)PyTuple_GET_SIZE(PyTuple_GET_ITEM(both, 0)),
                      PyTuple_GET_SIZE(names) ? names : NULL, how);
   if (out && !how.prepares)
     Py_SETREF(out, PyObject_CallMethod(trees, "rebuild", "O", out));
@@ -117,7 +185,7 @@ static PyObject *call_method(py_state *st, PyObject *owner, const char *name, Py
 {
   const bool has_trees = PyObject_TypeCheck(owner, st->module_type) && ((py_module *)owner)->trees;
 
-  return (has_trees ? call_with_trees : call_plain)(st, owner, name, args, n_args, kwnames, how);
+  return (has_trees ? call_with_trees : call_containers)(st, owner, name, args, n_args, kwnames, how);
 }
 
 /* -- Bound methods -------------------------------------------------------------------------------------- */

@@ -89,6 +89,7 @@ static int module_traverse(PyObject *self, visitproc visit, void *arg)
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(((py_module *)self)->cache);
   Py_VISIT(((py_module *)self)->trees);
+  Py_VISIT(((py_module *)self)->recorder);
   return 0;
 }
 static int module_clear(PyObject *self)
@@ -99,6 +100,7 @@ static int module_clear(PyObject *self)
   unpublish_all((py_module *)self);
   Py_CLEAR(((py_module *)self)->cache);
   Py_CLEAR(((py_module *)self)->trees);
+  Py_CLEAR(((py_module *)self)->recorder);
   PyErr_Restore(type, value, tb);
   return 0;
 }
@@ -779,7 +781,9 @@ static PyGetSetDef module_getset[] = {{"code", module_code, NULL, "TorchScript s
                                       {"inlined_graph", module_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
                                       {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef module_members[] = {
-    {"_is_hooked", T_BOOL, offsetof(py_module, is_hooked), 0, "calls go through Python's _call_impl"}, {NULL, 0, 0, 0, NULL}};
+    {"_is_hooked", T_BOOL, offsetof(py_module, is_hooked), 0, "calls go through Python's _call_impl"},
+    {"_recorder", T_OBJECT, offsetof(py_module, recorder), 0, "is told of calls, or None"},
+    {NULL, 0, 0, 0, NULL}};
 static PyType_Slot module_slots[] = {{Py_tp_dealloc, module_dealloc},
                                      {Py_tp_new, module_new},
                                      {Py_tp_traverse, module_traverse},

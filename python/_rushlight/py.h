@@ -84,6 +84,7 @@ typedef struct py_module {
   PyObject *cache;     /* attribute -> (object, what it stands for): parameters and submodules keep their identity; or NULL */
   double max_seconds, max_bytes; /* of each call; 0: none */
   PyObject *trees;     /* pytree.Trees of an exported program whose arguments or results have classes; or NULL */
+  PyObject *recorder;  /* is told of calls (recording.py), or NULL */
   char is_hooked;      /* calls go through Python's _call_impl */
 } py_module;
 

@@ -103,6 +103,30 @@ done:
   return out;
 }
 
+/* save_value(path, value) */
+PyObject *py_save_value(PyObject *m, PyObject *args)
+{
+  py_state *st = PyModule_GetState(m);
+  py_call call = {.state = st};
+  rush_error err = RUSH_ERROR_INIT;
+  PyObject *path, *object, *out = NULL;
+  rush_status status;
+  rush_value v;
+
+  if (!PyArg_ParseTuple(args, "O&O", PyUnicode_FSConverter, &path, &object))
+    return NULL;
+  if (py_to_value(&call, object, &v) == 0) {
+    Py_BEGIN_ALLOW_THREADS
+    status = rush_value_save(st->context, PyBytes_AS_STRING(path), v, &err);
+    Py_END_ALLOW_THREADS
+    out = py_done(st, status, &err);
+    rush_value_release(v);
+  }
+  py_call_end(&call);
+  Py_DECREF(path);
+  return out;
+}
+
 /* extra_files(module): {name: bytes}. */
 PyObject *py_extra_files(PyObject *m, PyObject *object)
 {

@@ -561,6 +561,12 @@ static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
   return PyLong_FromVoidPtr((void *)rush_tensor_data(tensor_of(self)));
 }
 
+static PyObject *tensor_storage_bytes(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return PyLong_FromSize_t(rush_tensor_storage_bytes(tensor_of(self)));
+}
+
 PyObject *py_set_size_class(PyObject *m, PyObject *type)
 {
   py_state *st = PyModule_GetState(m);
@@ -573,6 +579,7 @@ PyObject *py_set_size_class(PyObject *m, PyObject *type)
 
 static PyMethodDef tensor_methods[] = {
     {"data_ptr", tensor_data_ptr, METH_NOARGS, "the address of the first element, to be read: writes there are not seen"},
+    {"_storage_bytes", tensor_storage_bytes, METH_NOARGS, "bytes of the memory that views share"},
     {"stride", get_strides, METH_NOARGS, "strides in elements"},
     {"numpy", tensor_numpy, METH_NOARGS, "a numpy array on the same memory"},
     {"tolist", tensor_tolist, METH_NOARGS, "nested lists of numbers"},

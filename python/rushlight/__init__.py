@@ -32,6 +32,7 @@ from ._rushlight import (
     manual_seed,
     memory_stats,
     reset_peak_memory_stats,
+    save_value,
     set_cpu,
     set_num_threads,
     set_rng_state,
@@ -106,12 +107,15 @@ __all__ = [
     "optimized_execution",
     "parse_ir",
     "profiler",
+    "record",
+    "record_calls",
     "register_dataclass",
     "register_namedtuple",
     "register_pytree_node",
     "reset_peak_memory_stats",
     "run_frozen_optimizations",
     "save",
+    "save_value",
     "script",
     "script_if_tracing",
     "script_method",
@@ -148,12 +152,14 @@ _PARTS = {
     "jit.tracing": ("TopLevelTracedModule", "TracedModule", "TracerWarning"),
     "methods": ("Tensor",),
     "ops": ("load_library",),
+    "recording": ("record", "record_calls"),
     "pytree": ("register_dataclass", "register_namedtuple", "register_pytree_node"),
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names}
 _MODULES = (
     *("archives", "call_limits", "functions", "grad_mode", "gradients", "indexing", "ir", "jit", "kinds", "library", "methods"),
-    *("ops", "outputs", "profiler", "pytree", "return_types", "signature", "testing", "torch_graph"),
+    *("numerics", "ops", "outputs", "profiler", "pytree", "recording", "return_types", "signature", "storages", "testing"),
+    "torch_graph",
 )
 
 for _name in dir(_rushlight):

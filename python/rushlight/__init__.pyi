@@ -58,6 +58,7 @@ from ._rushlight import qint32 as qint32
 from ._rushlight import quint4x2 as quint4x2
 from ._rushlight import quint8 as quint8
 from ._rushlight import reset_peak_memory_stats as reset_peak_memory_stats
+from ._rushlight import save_value as save_value
 from ._rushlight import set_cpu as set_cpu
 from ._rushlight import set_num_threads as set_num_threads
 from ._rushlight import set_rng_state as set_rng_state
@@ -109,6 +110,8 @@ from .outputs import BoundOutputs
 from .pytree import register_dataclass as register_dataclass
 from .pytree import register_namedtuple as register_namedtuple
 from .pytree import register_pytree_node as register_pytree_node
+from .recording import record as record
+from .recording import record_calls as record_calls
 from .signature import Input, Output
 
 # Names that are hidden by a dtype of the same name.

@@ -15,6 +15,7 @@ from ._names import FUNCTIONS
 from ._rushlight import Tensor
 from .kinds import Size, device
 from .methods import ALIASES, Overload, Results, document, is_int_list, norm, renamed, signature, unique, unique_consecutive
+from .numerics import channels_last, channels_last_3d, contiguous_format, finfo, iinfo, memory_format, preserve_format
 
 # Those that take *tensors, and the place of the first.
 _LISTS = {
@@ -135,7 +136,11 @@ def get_default_dtype() -> _rushlight.dtype:
 _OWN: dict[str, Any] = {
     f.__name__: f
     for f in (from_numpy, asarray, is_tensor, broadcast_shapes, tensordot, get_default_dtype, norm, unique, unique_consecutive)
-} | {"Size": Size, "device": device}  # fmt: skip
+} | {"Size": Size, "device": device, "finfo": finfo, "iinfo": iinfo, "memory_format": memory_format}  # fmt: skip
+_OWN |= {
+    "contiguous_format": contiguous_format, "preserve_format": preserve_format, "channels_last": channels_last,
+    "channels_last_3d": channels_last_3d,
+}  # fmt: skip
 _OWN |= {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf"), "nan": float("nan"), "newaxis": None}
 _OWN |= {
     "float": _rushlight.float32, "double": _rushlight.float64, "half": _rushlight.float16, "int": _rushlight.int32,

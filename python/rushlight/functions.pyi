@@ -1,5 +1,8 @@
 """torch's functions that the operator table has."""
 
+# mypy: disable-error-code="overload-overlap, overload-cannot-match"
+# (An operator's overloads are tried in order, as in PyTorch: a later one may take what an earlier one takes.)
+
 import builtins
 from collections.abc import Sequence
 from typing import Any, overload  # noqa: F401 -- the functions use both
@@ -8,6 +11,9 @@ from . import return_types as _results  # noqa: F401
 from ._rushlight import Tensor, dtype
 from .kinds import Size as Size
 from .kinds import device as device
+from .numerics import finfo as finfo
+from .numerics import iinfo as iinfo
+from .numerics import memory_format as memory_format
 
 _bool = builtins.bool
 _int = builtins.int
@@ -24,6 +30,10 @@ e: _float
 inf: _float
 nan: _float
 newaxis: None
+contiguous_format: memory_format
+preserve_format: memory_format
+channels_last: memory_format
+channels_last_3d: memory_format
 float: _dtype
 double: _dtype
 half: _dtype

@@ -71,8 +71,10 @@ def get_item(x: Tensor, index: Any) -> Tensor:
     """x[index]"""
     view, tensors = _viewed(x, index)
     if tensors:
-        return aten.index.Tensor(view, tensors)
-    return aten.alias(view) if view is x else view
+        view = aten.index.Tensor(view, tensors)
+    elif view is x:
+        view = aten.alias(view)
+    return view
 
 
 def set_item(x: Tensor, index: Any, value: Any) -> None:

@@ -340,6 +340,40 @@ def _apply(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     return self.copy_(_rushlight.tensor(flat, self.dtype).view(self.shape)) if flat else self
 
 
+def _map(self: Tensor, *others: Any) -> Tensor:
+    """Replace each element by what the function makes of it and of those at its place in the tensors; slow, and for the CPU."""
+    *tensors, callable = others
+    rows = [t.expand(self.shape).flatten().tolist() for t in tensors]
+    flat = [callable(*values) for values in zip(self.flatten().tolist(), *rows, strict=True)]
+    return self.copy_(_rushlight.tensor(flat, self.dtype).view(self.shape)) if flat else self
+
+
+def _map_one(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace each element x by callable(x, y), y of the tensor; slow, and for the CPU."""
+    return _map(self, tensor, callable)
+
+
+def _map_two(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Replace each element by what the function makes of it and of those of x and y; slow, and for the CPU."""
+    return _map(self, x, y, callable)
+
+
+def _dim_order(self: Tensor) -> tuple[int, ...]:
+    """Dimensions from the one with the largest stride to the one with the smallest."""
+    strides = self.stride()
+    return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], d)))
+
+
+def _storage(name: str) -> Callable[[Tensor], Any]:
+    def get(self: Tensor) -> Any:
+        from . import storages
+
+        return getattr(storages, name)(self)
+
+    get.__name__, get.__qualname__, get.__doc__ = name, f"Tensor.{name}", "The memory that the tensor and its views share."
+    return get
+
+
 def _new_tensor(self: Tensor, data: Any, dtype: Any = None) -> Tensor:
     """A tensor of these numbers, of this tensor's dtype unless one is given."""
     return _rushlight.tensor(data, dtype or self.dtype)
@@ -362,12 +396,14 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The tensor where the condition holds, else the other."""
-    return _rushlight.call_operator("aten::where", condition, self, other)
+    made: Tensor = _rushlight.call_operator("aten::where", condition, self, other)
+    return made
 
 
 def _polygamma(self: Tensor, n: int) -> Tensor:
     """The n-th derivative of digamma."""
-    return _rushlight.call_operator("aten::polygamma", n, self)
+    made: Tensor = _rushlight.call_operator("aten::polygamma", n, self)
+    return made
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -423,7 +459,7 @@ def rebuild(data: bytes, dtype: str, shape: tuple[int, ...], requires_grad: bool
     return made
 
 
-def _reduce(self: Tensor) -> tuple[Callable, tuple]:
+def _reduce(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
     """Pickling: the elements in rows, without what shares memory."""
     if self.is_quantized:
         raise TypeError("quantized tensors cannot be pickled: dequantize() them first")
@@ -432,9 +468,10 @@ def _reduce(self: Tensor) -> tuple[Callable, tuple]:
     return rebuild, (data, self.dtype.name, tuple(self.shape), self.requires_grad)
 
 
-def _cast(name: str, dtype: str) -> Callable:
+def _cast(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
     def cast(self: Tensor) -> Tensor:
-        return _rushlight.call_operator("aten::to", self, getattr(_rushlight, dtype))
+        made: Tensor = _rushlight.call_operator("aten::to", self, getattr(_rushlight, dtype))
+        return made
 
     cast.__name__, cast.__qualname__, cast.__doc__ = name, f"Tensor.{name}", f"The tensor as {dtype}."
     return cast
@@ -461,7 +498,11 @@ def _own() -> dict[str, Any]:
     own: dict[str, Any] = {f"is_{name}": _is(name) for name in _IS}
     own |= {
         "size": _size, "where": _where, "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm,
-        "type": _type, "apply_": _apply,
+        "type": _type, "apply_": _apply, "map_": _map_one, "map2_": _map_two,
+        "storage": _storage("storage"), "untyped_storage": _storage("untyped_storage"), "dim_order": _dim_order,
+        "const_data_ptr": lambda self: self.data_ptr(), "is_shared": lambda self: False,
+        "is_meta": property(lambda self: self.device.type == "meta", doc="True for sizes without data."),
+        "name": property(lambda self: None, doc="None: tensors have no names."),
         "is_cpu": property(lambda self: self.device == "cpu", doc="True if it is in memory."),
         "device": property(lambda self: device(self._device), doc="Where the tensor is."),
         "new_tensor": _new_tensor, "polygamma": _polygamma,

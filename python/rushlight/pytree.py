@@ -212,7 +212,7 @@ class _Spec:
         self.type: str | None = parsed.get("type")
         self.context: Any = parsed.get("context")
         self.children = [_Spec(child) for child in parsed.get("children_spec") or ()]
-        self.is_plain = (self.type is None or self.type in _PLAIN) and all(child.is_plain for child in self.children)
+        self.is_plain: bool = (self.type is None or self.type in _PLAIN) and all(child.is_plain for child in self.children)
         self.keys: list[Any] = self._read_keys() if self.type in _DICTS else []
 
     def _read_keys(self) -> list[Any]:

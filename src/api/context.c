@@ -300,6 +300,23 @@ bool rush_profile_event_at(rush_context *c, size_t i, rush_profile_event *out)
   return c && profile_at(c, i, out);
 }
 
+rush_status rush_watch_start(rush_context *c, rush_watch_fn *fn, void *user, rush_error *err)
+{
+  call_ctx cx;
+
+  TRY(api_begin(&cx, c, err));
+  if (!fn)
+    return error_set(err, RUSH_EARGUMENT, "a watch without a function");
+  return profile_watch(cx.ctx, fn, user, err);
+}
+
+void rush_watch_stop(rush_context *c, rush_watch_fn *fn, void *user)
+{
+  c = context_or_default(c);
+  if (c)
+    profile_unwatch(c, fn, user);
+}
+
 /* The one definition of a cancellation flag: a refcount of one and the flag call_ctx looks at. */
 struct rush_cancel {
   atomic_bool flag; /* first: call_ctx.cancel points here */

@@ -125,6 +125,7 @@ int rush_tensor_n_dims(const rush_tensor *t) { return t->n_dims; }
 const int64_t *rush_tensor_sizes(const rush_tensor *t) { return t->sizes; }
 const int64_t *rush_tensor_strides(const rush_tensor *t) { return t->strides; }
 int64_t rush_tensor_n_elems(const rush_tensor *t) { return t->n_elems; }
+size_t rush_tensor_storage_bytes(const rush_tensor *t) { return t->st ? t->st->n_bytes : 0; }
 bool rush_tensor_is_contiguous(const rush_tensor *t) { return tensor_is_contiguous(t); }
 bool rush_tensor_requires_grad(const rush_tensor *t) { return tensor_requires_grad(t); }
 void rush_tensor_set_requires_grad(rush_tensor *t, bool on)

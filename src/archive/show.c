@@ -186,19 +186,27 @@ static void put_signature(session *s, const exported *e, text_buf *out)
   session_check(s, st);
 }
 
-static void put_guards(const exported *e, text_buf *out)
+static void free_table(void *t) { table_free(t); }
+
+/* Conditions, each once (files repeat some), behind the dtypes: calls with others run, as in PyTorch, but not as exported. */
+static void put_guards(session *s, const exported *e, text_buf *out)
 {
-  table said; /* conditions: files have some several times */
+  table *said = session_new(s, table);
 
   text_puts(out, e->n_guards ? "must hold:\n" : "");
-  table_init(&said, e->program->ctx);
+  table_init(said, s->cx->ctx);
+  session_defer(s, free_table, said);
+  for (uint32_t i = 0; i < e->n_leaves && e->n_guards; i++)
+    if (e->leaf_metas[i] && e->leaf_metas[i]->is_tensor && e->leaf_metas[i]->dtype != DTYPE_NONE)
+      text_printf(out, "  %s.dtype == %s (expected, not checked)\n", e->leaf_names[i], dtype_name(e->leaf_metas[i]->dtype));
   for (uint32_t i = 0; i < e->n_guards; i++) {
-    const char *text = e->guards[i]->text ? e->guards[i]->text : "?";
-    if (!table_get(&said, str_of(text)))
-      text_printf(out, "  %s\n", text);
-    (void)!table_put(&said, str_of(text), (void *)(uintptr_t)text); /* without memory it is said again */
+    const char *key = guard_key(s, e, e->guards[i]);
+    if (table_get(said, str_of(key)))
+      continue;
+    text_printf(out, "  %s\n", e->guards[i]->text);
+    if (!table_put(said, str_of(key), (void *)(uintptr_t)key))
+      session_check(s, call_nomem(s->cx));
   }
-  table_free(&said);
 }
 
 void show_summary(session *s, module *m, text_buf *out)
@@ -235,7 +243,7 @@ void show_summary(session *s, module *m, text_buf *out)
   }
   put_constants(m->program, out);
   if (m->exported)
-    put_guards(m->exported, out);
+    put_guards(s, m->exported, out);
   put_extra_files(m, out);
 }
 

@@ -209,7 +209,7 @@ void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
   cx->no_reuse = c->opt.no_reuse;
   cx->watch = context_slot_get(c, SLOT_SPECIAL) ? CALL_SPECIAL : 0;
   cx->profile = atomic_load_explicit(&c->profile, memory_order_relaxed);
-  cx->profile_depth = cx->profile_thread = 0;
+  cx->profile_depth = cx->profile_thread = cx->profile_ops = 0;
   cx->recorder = NULL;
   cx->frames = NULL;
   cx->outputs = NULL;

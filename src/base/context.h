@@ -153,6 +153,7 @@ struct call_ctx {
   uint8_t watch;      /* CALL_*: what op_call has to look at besides; mostly 0 */
   uint32_t profile;   /* CALL_PROFILED: which (ops/profile.h) */
   uint32_t profile_depth, profile_thread; /* its: events that are open; the thread's number + 1, or 0 */
+  uint32_t profile_ops; /* of the open events, operators' */
   const struct call_recorder *recorder; /* gradients are recorded (a call option; ops/call.h), or NULL */
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
   struct output_buffers *outputs; /* run: where its results go (run/outputs.h), or NULL */

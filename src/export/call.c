@@ -240,7 +240,7 @@ rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush
   if (st == RUSH_OK)
     st = check_types(&f);
   for (uint32_t i = 0; i < e->n_guards && st == RUSH_OK; i++)
-    st = guard_check(cx, e->guards[i], f.leaves);
+    st = guard_check(cx, e, e->guards[i], f.leaves);
   if (st == RUSH_OK)
     st = run_graph(&f, self, result);
   if (f.leaves != few)

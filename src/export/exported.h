@@ -75,8 +75,10 @@ struct guard {
 const guard *guard_parse(session *s, arena *mem, const exported *e, const char *text);
 /* Two terms compared, as a whole condition. */
 const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op op, const guard *a, const guard *b);
-/* RUSH_ERAISED (AssertionError, "Guard failed: ...") when it does not hold. */
-rush_status guard_check(call_ctx *cx, const guard *g, const rush_value *leaves) RUSH_CHECKED;
+/* RUSH_EARGUMENT when it does not hold: AssertionError, "Guard failed: ...", or IndexError where an input lacks a dimension. */
+rush_status guard_check(call_ctx *cx, const exported *e, const guard *g, const rush_value *leaves) RUSH_CHECKED;
+/* A text that conditions of the same meaning share, as far as that is easily seen; the session's, or the guard's. */
+const char *guard_key(session *s, const exported *e, const guard *g);
 
 /* -- Descriptions ------------------------------------------------------------------------------------ */
 

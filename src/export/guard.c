@@ -394,6 +394,31 @@ const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op o
   return g;
 }
 
+/* As a condition that its equals share: n > 4 as n >= 5. */
+static void put_key(shower *w, const guard *g)
+{
+  const bool strict = (g->op == GUARD_GT || g->op == GUARD_LT) && g->b->op == GUARD_INT;
+
+  if (!strict) {
+    show(w, g, BIND_OR);
+    return;
+  }
+  show(w, g->a, BIND_OR);
+  text_printf(w->t, g->op == GUARD_GT ? " >= %lld" : " <= %lld", (long long)g->b->value + (g->op == GUARD_GT ? 1 : -1));
+}
+
+const char *guard_key(session *s, const exported *e, const guard *g)
+{
+  text_buf *t = session_text(s);
+
+  if (g->op == GUARD_CONSTANT)
+    return g->text;
+  put_key(&(shower){s, t, e}, g);
+  if (text_failed(t))
+    session_check(s, call_nomem(s->cx));
+  return text_str(t);
+}
+
 /* -- Checking ------------------------------------------------------------------------------------------------ */
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -433,7 +458,9 @@ static bool same_constant(rush_value want, rush_value got)
 
 typedef struct checker {
   call_ctx *cx;
+  const exported *e;
   const rush_value *leaves;
+  const guard *missing; /* a size of a dimension that the input does not have; or NULL */
   rush_status st; /* sticky: the recursion's limit */
 } checker;
 
@@ -455,9 +482,10 @@ static int64_t eval_op(checker *k, const guard *g)
     return same_constant(*g->constant, leaves[g->leaf]);
   case GUARD_SIZE:
     v = leaves[g->leaf];
-    return v.tag == RUSH_TAG_TENSOR && v.as.tensor && g->value >= 0 && g->value < v.as.tensor->n_dims
-               ? v.as.tensor->sizes[g->value]
-               : -1;
+    if (v.tag == RUSH_TAG_TENSOR && v.as.tensor && g->value >= 0 && g->value < v.as.tensor->n_dims)
+      return v.as.tensor->sizes[g->value];
+    k->missing = g;
+    return -1;
   case GUARD_AND:
     return eval(k, g->a) && eval(k, g->b);
   case GUARD_OR:
@@ -498,26 +526,89 @@ static int64_t eval(checker *k, const guard *g)
   return v;
 }
 
-/* With the numbers that came, where the condition compares some. */
-static rush_status fail_guard(checker *k, const guard *g)
+/* The inputs that a condition names, each once: at most MOST_SHOWN. */
+#define MOST_SHOWN 8
+typedef struct named_leaves {
+  uint32_t at[MOST_SHOWN];
+  int n;
+} named_leaves;
+
+static void name_leaves(const guard *g, named_leaves *l)
+{
+  const bool is_leaf = g->op == GUARD_LEAF || g->op == GUARD_SIZE || g->op == GUARD_CONSTANT;
+  bool is_known = !is_leaf || l->n == MOST_SHOWN;
+
+  for (int i = 0; i < l->n; i++)
+    is_known |= l->at[i] == g->leaf;
+  if (!is_known)
+    l->at[l->n++] = g->leaf;
+  if (g->a)
+    name_leaves(g->a, l); /* as deep as the parser's recursion: MOST_TERMS */
+  if (g->b)
+    name_leaves(g->b, l);
+}
+
+/* "x is float32[2, 3]; n is 4" */
+static rush_status put_inputs(checker *k, const guard *g, text_buf *t)
+{
+  named_leaves l = {.n = 0};
+
+  name_leaves(g, &l);
+  for (int i = 0; i < l.n; i++) {
+    const rush_value v = k->leaves[l.at[i]];
+    text_printf(t, "%s%s is ", i ? "; " : "", k->e->leaf_names[l.at[i]]);
+    if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor) {
+      TRY(value_repr(k->cx, t, v));
+      continue;
+    }
+    text_printf(t, "%s[", dtype_name(v.as.tensor->dtype));
+    for (int dim = 0; dim < v.as.tensor->n_dims; dim++)
+      text_printf(t, "%s%lld", dim ? ", " : "", (long long)v.as.tensor->sizes[dim]);
+    text_putc(t, ']');
+  }
+  return RUSH_OK;
+}
+
+/* PyTorch's words, then what came: the numbers where the condition compares some, and the inputs. */
+static rush_status say_failed(checker *k, const guard *g, text_buf *t)
 {
   static const char *const signs[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LT] = "<",
                                       [GUARD_LE] = "<=", [GUARD_GT] = ">",  [GUARD_GE] = ">="};
-  const bool compares = g->op >= GUARD_EQ && g->op <= GUARD_GE;
-  const int64_t a = compares ? eval(k, g->a) : 0, b = compares ? eval(k, g->b) : 0;
+  const guard *missing = k->missing;
 
-  TRY(k->st);
-  if (compares)
-    return error_set_type(k->cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s\n(what came: %lld %s %lld)", g->text,
-                          (long long)a, signs[g->op], (long long)b);
-  return error_set_type(k->cx->err, RUSH_EARGUMENT, "AssertionError", "Guard failed: %s", g->text);
+  if (missing)
+    text_puts(t, "tuple index out of range");
+  else
+    text_printf(t, "Guard failed: %s", g->text);
+  text_puts(t, "\n(what came: ");
+  if (missing) {
+    text_printf(t, "no size()[%lld] for %s: ", (long long)missing->value, g->text);
+  } else if (g->op >= GUARD_EQ && g->op <= GUARD_GE) {
+    const int64_t a = eval(k, g->a), b = eval(k, g->b);
+    text_printf(t, "%lld %s %lld; ", (long long)a, signs[g->op], (long long)b);
+  }
+  TRY(put_inputs(k, missing ? missing : g, t));
+  text_puts(t, ")");
+  return k->st;
 }
 
-rush_status guard_check(call_ctx *cx, const guard *g, const rush_value *leaves)
+static rush_status fail_guard(checker *k, const guard *g)
 {
-  checker k = {cx, leaves, RUSH_OK};
+  text_buf t;
 
-  if (eval(&k, g) || k.st != RUSH_OK)
+  text_init(&t, k->cx->ctx);
+  rush_status st = say_failed(k, g, &t);
+  if (st == RUSH_OK)
+    st = error_set_type(k->cx->err, RUSH_EARGUMENT, k->missing ? "IndexError" : "AssertionError", "%s", text_str(&t));
+  text_free(&t);
+  return st;
+}
+
+rush_status guard_check(call_ctx *cx, const exported *e, const guard *g, const rush_value *leaves)
+{
+  checker k = {.cx = cx, .e = e, .leaves = leaves};
+
+  if ((eval(&k, g) && !k.missing) || k.st != RUSH_OK)
     return k.st;
   return fail_guard(&k, g);
 }

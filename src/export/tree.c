@@ -227,7 +227,7 @@ static const char *spec_word(const tree_spec *t)
 {
   switch (t->kind) {
   case TREE_LEAF:
-    return "a leaf";
+    return "one value";
   case TREE_NONE:
     return "None";
   case TREE_TUPLE:
@@ -261,11 +261,15 @@ static size_t n_items_of(rush_value v)
 
 static rush_status mismatch(call_ctx *cx, const char *where, const tree_spec *t, rush_value v, size_t n)
 {
+  char many[32] = "";
+
+  if (t->kind != TREE_LEAF)
+    snprintf(many, sizeof many, " of %u", t->n_children);
   return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError",
                         "Trying to flatten user inputs with exported input tree spec: at %s the exported program "
-                        "takes %s of %u, but got %s of %zu. Please check that the inputs have the same number and "
+                        "takes %s%s, but got %s of %zu. Please check that the inputs have the same number and "
                         "type of args and kwargs as the ones you used when tracing.",
-                        where, spec_word(t), t->n_children, value_word(v), n);
+                        where, spec_word(t), many, value_word(v), n);
 }
 
 static rush_status flatten_dict(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,

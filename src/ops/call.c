@@ -344,13 +344,18 @@ static rush_status watched_call(rush_call *c)
   if (recorder)
     TRY(recorder->before(c));
   uint32_t event = is_profiled ? profile_begin_op(c) : PROFILE_NONE;
+  bool is_node = is_profiled && c->cx->profile_ops++ == 0 && c->cx->frames;
   rush_status st = c->cx->watch & CALL_SPECIAL ? special_call(c) : run(c);
 
   if (recorder && st == RUSH_OK)
     st = recorder->after(c);
 
-  if (is_profiled)
+  if (is_profiled) {
+    c->cx->profile_ops--;
     profile_end(c->cx, event);
+  }
+  if (is_node && st == RUSH_OK)
+    profile_called_node(c);
   if (outside && st == RUSH_OK)
     profile_called_op(c);
   return st;

@@ -200,13 +200,22 @@ static call_hook *next_hook(context *c, call_hook *h)
 void profile_called_op(rush_call *c)
 {
   for (call_hook *h = NULL; (h = next_hook(c->cx->ctx, h)) != NULL;)
-    h->op(h->user, c);
+    if (h->op)
+      h->op(h->user, c);
+}
+
+void profile_called_node(rush_call *c)
+{
+  for (call_hook *h = NULL; (h = next_hook(c->cx->ctx, h)) != NULL;)
+    if (h->node)
+      h->node(h->user, c);
 }
 
 void profile_called_function(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args, rush_value *result)
 {
   for (call_hook *h = NULL; (h = next_hook(cx->ctx, h)) != NULL;)
-    h->function(h->user, function, args, n_args, result);
+    if (h->function)
+      h->function(h->user, function, args, n_args, result);
 }
 
 /* -- Names, inputs, places -------------------------------------------------------------------------------- */
@@ -537,6 +546,77 @@ void profile_end(call_ctx *cx, uint32_t i)
     e->bytes = program_bytes(p) - e->bytes;
   }
   mutex_unlock(&p->lock);
+}
+
+/* -- Watching ------------------------------------------------------------------------------------------------ */
+
+typedef struct watcher {
+  call_hook hook; /* first: the list has hooks */
+  rush_watch_fn *fn;
+  void *user;
+} watcher;
+
+static void tell_watcher(void *user, rush_call *c)
+{
+  const watcher *w = user;
+  rush_watched told = {.struct_bytes = sizeof told, .results = c->results, .n_results = c->n_results};
+  call_place at = {0};
+  text_buf name, code;
+  uint32_t column;
+
+  text_init(&name, c->cx->ctx);
+  text_init(&code, c->cx->ctx);
+  text_printf(&name, "%s%s%s", c->op->schema->name, c->op->schema->overload[0] ? "." : "", c->op->schema->overload);
+  told.name = text_str(&name);
+  const bool is_placed = place_now(c->cx, &at);
+  place_text shown = is_placed ? resolve(c->cx, &at) : (place_text){0};
+  if (is_placed) {
+    told.caller = at.caller;
+    told.node = at.node;
+  }
+  if (shown.shown.src) {
+    const str line = line_of(&shown.shown);
+    text_printf(&code, "%.*s", (int)line.len, line.p);
+    told.code = text_str(&code);
+    told.file = shown.shown.src->name;
+    source_position(shown.shown.src, shown.shown.start, &told.line, &column);
+  }
+  w->fn(w->user, &told);
+  source_release(shown.src);
+  text_free(&code);
+  text_free(&name);
+}
+
+rush_status profile_watch(context *c, rush_watch_fn *fn, void *user, rush_error *err)
+{
+  watcher *w = mem_alloc_zero(c, sizeof *w);
+
+  if (!w)
+    return error_nomem(err);
+  *w = (watcher){{.user = w, .node = tell_watcher}, fn, user};
+  const rush_status st = profile_add_hook(c, &w->hook, err);
+  if (st != RUSH_OK)
+    mem_free(c, w, sizeof *w);
+  return st;
+}
+
+void profile_unwatch(context *c, rush_watch_fn *fn, void *user)
+{
+  profile *p = profile_of(c);
+  watcher *found = NULL;
+
+  if (!p)
+    return;
+  mutex_lock(&p->lock);
+  for (call_hook *h = p->hooks; h && !found; h = h->next) {
+    watcher *w = h->node == tell_watcher ? h->user : NULL;
+    found = w && w->fn == fn && w->user == user ? w : NULL;
+  }
+  mutex_unlock(&p->lock);
+  if (!found)
+    return;
+  profile_remove_hook(c, &found->hook);
+  mem_free(c, found, sizeof *found);
 }
 
 /* -- Reading ------------------------------------------------------------------------------------------------- */

@@ -18,19 +18,25 @@
 
 #include "ops/call.h"
 
-/* What else wants to know of calls: told, in the thread that added it, of each one that comes from outside (not from a
- * program or an operator's body) and succeeded.  It lives until it is removed. */
+/* What else wants to know of calls: told, in the thread that added it, of calls that succeeded.  It lives until it is removed.
+ * `op` and `function` are of calls that come from outside (not from a program or an operator's body); `node` is of the
+ * operators that programs call, without those that these call in turn.  Each may be NULL. */
 typedef struct call_hook {
   struct call_hook *next;
   pthread_t thread;
   void *user;
   void (*op)(void *user, rush_call *c); /* may mark results: rush_value.aux */
   void (*function)(void *user, void *function, const rush_value *args, uint32_t n_args, rush_value *result);
+  void (*node)(void *user, rush_call *c);
 } call_hook;
 /* Fills in the thread. */
 rush_status profile_add_hook(context *c, call_hook *h, rush_error *err) RUSH_CHECKED;
 void profile_remove_hook(context *c, call_hook *h);
 void profile_called_op(rush_call *c);
+void profile_called_node(rush_call *c);
+/* A hook whose `node` tells `fn` what ran where (rush_watch_start); profile_unwatch removes and frees it. */
+rush_status profile_watch(context *c, rush_watch_fn *fn, void *user, rush_error *err) RUSH_CHECKED;
+void profile_unwatch(context *c, rush_watch_fn *fn, void *user);
 void profile_called_function(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args, rush_value *result);
 /* Does the next call come from outside? */
 static inline bool profile_is_outside(const call_ctx *cx) { return cx->profile_depth == 0; }

@@ -203,10 +203,60 @@ static void failing_allocations_drop_events(void **state)
   }
 }
 
+typedef struct watched_names {
+  char text[512];
+  rush_context *c;
+} watched_names;
+
+/* It copies a result, too: its own operators are not watched. */
+static void note_name(void *user, const rush_watched *w)
+{
+  watched_names *n = user;
+  size_t len = strlen(n->text);
+
+  assert_true(w->n_results == 1 && w->results[0].tag == RUSH_TAG_TENSOR);
+  rush_value copy;
+  size_t n_copies;
+  assert_int_equal(rush_op_call(n->c, "aten::clone", w->results, 1, NULL, 0, &copy, 1, &n_copies, NULL), RUSH_OK);
+  rush_value_release(copy);
+  snprintf(n->text + len, sizeof n->text - len, "%s:%u ", w->name, w->line);
+}
+
+static void a_watch_tells_every_node_that_ran(void **state)
+{
+  rush_context_options options = RUSH_CONTEXT_OPTIONS_INIT;
+  static const char text[] = "def forward(x: Tensor) -> Tensor:\n    y = torch.linear(x, x)\n    return (y + 1).relu()\n";
+  rush_text_options where = RUSH_TEXT_OPTIONS_INIT;
+  const int64_t sizes[] = {2, 2};
+  watched_names names = {0};
+  rush_module *m;
+  rush_value x, y;
+  (void)state;
+
+  options.executor = RUSH_EXECUTOR_SIMPLE;
+  assert_int_equal(rush_context_create(&options, &names.c, NULL), RUSH_OK);
+  assert_int_equal(rush_module_compile(names.c, text, sizeof text - 1, &where, &m, NULL), RUSH_OK);
+  assert_int_equal(rush_tensor_create(names.c, RUSH_FLOAT32, 2, sizes, &x, NULL), RUSH_OK);
+  memset(rush_tensor_data_mut(x.as.tensor), 0, 4 * sizeof(float));
+  assert_int_equal(rush_watch_start(names.c, note_name, &names, NULL), RUSH_OK);
+  assert_int_equal(rush_module_call(m, "forward", &x, 1, &y, NULL), RUSH_OK);
+  rush_watch_stop(names.c, note_name, &names);
+  assert_string_equal(names.text, "aten::linear:2 aten::add.Scalar:3 aten::relu:3 ");
+  rush_value_release(y);
+  assert_int_equal(rush_module_call(m, "forward", &x, 1, &y, NULL), RUSH_OK); /* nobody watches */
+  assert_string_equal(names.text, "aten::linear:2 aten::add.Scalar:3 aten::relu:3 ");
+  assert_int_equal(rush_watch_start(names.c, NULL, NULL, NULL), RUSH_EARGUMENT);
+  rush_value_release(y);
+  rush_value_release(x);
+  rush_module_release(m);
+  rush_context_release(names.c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(events_tell_what_ran_where), cmocka_unit_test(a_limit_bounds_the_record),
+      cmocka_unit_test(events_tell_what_ran_where),
+      cmocka_unit_test(a_watch_tells_every_node_that_ran), cmocka_unit_test(a_limit_bounds_the_record),
       cmocka_unit_test(a_failing_call_ends_its_events), cmocka_unit_test(threads_are_told_apart),
       cmocka_unit_test(failing_allocations_drop_events)};
 

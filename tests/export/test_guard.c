@@ -81,7 +81,7 @@ static void guards_are_pythons(void **state)
       fail_msg("%s is not understood", rows[i].text);
     if (rows[i].shown)
       assert_string_equal(j.made->text, rows[i].shown);
-    if ((guard_check(&cx, j.made, leaves) == RUSH_OK) != rows[i].holds)
+    if ((guard_check(&cx, &e, j.made, leaves) == RUSH_OK) != rows[i].holds)
       fail_msg("%s", rows[i].text);
   }
   value_release(leaves[0]);

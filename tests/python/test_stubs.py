@@ -7,6 +7,8 @@ import keyword
 import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 import rushlight
@@ -73,7 +75,7 @@ def test_operators_are_typed() -> None:
             assert node.returns is not None, f"{node.name} has no annotation"
 
 
-USES = '''
+USES = """
 import pytest
 
 import rushlight
@@ -87,7 +89,7 @@ k: str | None = x.device.type
 x.typo
 rushlight.zeroes(2)
 x.relu(1, 2, 3)
-'''
+"""
 
 
 def test_mypy_knows_methods_and_functions(tmp_path: pathlib.Path) -> None:
@@ -99,3 +101,70 @@ def test_mypy_knows_methods_and_functions(tmp_path: pathlib.Path) -> None:
     errors = [line.partition("uses.py:")[2] for line in out.splitlines() if "uses.py:" in line and ": error:" in line]
     assert [int(line.partition(":")[0]) for line in errors] == [11, 12, 13], out
     assert '"Tensor" has no attribute "typo"' in errors[0] and 'no attribute "zeroes"' in errors[1]
+
+
+STRICT = """
+import numpy as np
+
+import rushlight
+from rushlight import Tensor
+
+
+def scores(model: rushlight.ScriptModule, x: Tensor) -> list[float]:
+    y: Tensor = model(x)
+    eps: float = rushlight.finfo(y.dtype).eps
+    top = y.contiguous(memory_format=rushlight.channels_last).max(1)
+    flat: list[float] = (top.values + eps).tolist()
+    return flat
+
+
+model = rushlight.load("model.pt")
+x = rushlight.as_tensor(np.zeros((2, 3), np.float32))
+with rushlight.no_grad(), rushlight.record(model, "calls.pt") as recording:
+    found = scores(model, x)
+n: int = len(recording) + x.untyped_storage().nbytes() + rushlight.iinfo(rushlight.int8).bits
+rushlight.register_dataclass(type(recording), serialized_type_name="a.b")
+"""
+
+
+def test_a_strict_program_has_no_errors(tmp_path: pathlib.Path) -> None:
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "strict.py").write_text(STRICT.lstrip("\n"))
+    options = ["--strict", f"--cache-dir={os.devnull}", "--follow-imports=silent"]
+    out, _, code = api.run([*options, str(tmp_path / "strict.py")])
+    assert code == 0, out
+
+
+CONFIG = """
+[mypy]
+follow_imports = silent
+[mypy-torch.*]
+follow_imports = skip
+[mypy-rushlight.jit.*,rushlight.ir,rushlight.methods,rushlight.testing,rushlight.torch_graph]
+ignore_errors = True
+"""
+# What is made when it is first used, or is a subclass of what the stub says.
+ALLOWED = r"""
+rushlight\.functions\..*
+rushlight\.return_types\..*
+rushlight\._operators
+rushlight\.ops\..*
+rushlight\.jit\..*
+rushlight\.jit
+rushlight\.ScriptModule\.(inputs|outputs)
+rushlight\.(gradients|signature)\..*
+rushlight\._rushlight\.ScriptMethod\.bind_outputs
+"""
+
+
+def test_stubtest_finds_nothing(tmp_path: pathlib.Path) -> None:
+    """The stubs against the modules as they are at run time."""
+    stubtest = pytest.importorskip("mypy.stubtest")
+    (tmp_path / "mypy.ini").write_text(CONFIG)
+    (tmp_path / "allowed").write_text(ALLOWED.lstrip("\n"))
+    options = ["--concise", "--ignore-missing-stub", "--ignore-unused-allowlist", "--allowlist", str(tmp_path / "allowed")]
+    command = [sys.executable, "-m", stubtest.__name__, "rushlight", *options, "--mypy-config-file", str(tmp_path / "mypy.ini")]
+    path = str(FOLDER.parent)
+    environ = {**os.environ, "MYPYPATH": path, "PYTHONPATH": os.pathsep.join([path, *filter(None, sys.path)])}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, env=environ)
+    assert done.returncode == 0, done.stdout + done.stderr
