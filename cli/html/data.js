@@ -160,12 +160,17 @@ const KINDS = [
   ["pool", /pool|interpolate|upsample|^(sum|mean|max|min|amax|amin|prod|var|std|argmax|argmin|any|all|topk|sort|cumsum|logsumexp)/],
   ["shape", /view|reshape|flatten|permute|transpose|^t$|squeeze|expand|slice|select|split|chunk|unbind|cat$|stack|contiguous|size|shape|^dim$|^len$|pad|index|gather|narrow|repeat|roll|flip|clone|detach|^to$|Construct|Unpack|getitem|TupleIndex/],
 ];
+const categories = new Map();
 function category(n) {
   if (n.blocks || /prim::(If|Loop|With|Raise|Print|fork|Enter|Exit|SetAttr|Interface|is|unchecked)/.test(n.kind || "")) return "ctrl";
   if (n.call !== undefined) return "call";
-  const s = short(nameOf(n)).replace(/_$/, "");
-  for (const [c, r] of KINDS) if (r.test(s)) return c;
-  return n.op === undefined ? "other" : "point";
+  const name = nameOf(n);
+  if (!categories.has(name)) {
+    const s = short(name).replace(/_$/, "");
+    const found = KINDS.find(([, r]) => r.test(s));
+    categories.set(name, found ? found[0] : n.op === undefined ? "other" : "point");
+  }
+  return categories.get(name);
 }
 
 // -- Measured: rows of the profile by where they stand ----------------------------------------------------

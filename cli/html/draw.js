@@ -98,10 +98,14 @@ function gather(b, x, y, level, parent) {
     (it.isOpen ? scene.boxes : scene.nodes).push(it);
     if (it.isOpen) for (const inner of it.blocks) gather(inner, it.ax + inner.x, it.ay + inner.y, level + 1, it);
   }
-  for (const e of [...b.trunks, ...b.edges]) {
-    const points = e.points.map(([px, py, isStraight]) => [x + px, y + py, isStraight]);
+  for (const list of [b.trunks, b.edges]) for (const e of list) {
+    const { points } = e; // of this layout alone: moved in place
     let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (const [px, py] of points) { x0 = Math.min(x0, px); x1 = Math.max(x1, px); y0 = Math.min(y0, py); y1 = Math.max(y1, py); }
+    for (const p of points) {
+      p[0] += x;
+      p[1] += y;
+      x0 = Math.min(x0, p[0]); x1 = Math.max(x1, p[0]); y0 = Math.min(y0, p[1]); y1 = Math.max(y1, p[1]);
+    }
     scene.edges.push({ e, points, x0, x1, y0, y1, key: e.from.key + ">" + (e.to ? e.to.key : "") });
   }
 }

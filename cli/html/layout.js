@@ -11,8 +11,9 @@ const GAP_X = 22;
 const GAP_Y = 34;
 const LANE = 9; // between two lanes
 const MOST_LEAN = 500; // how far sideways a curve may go in one gap; beyond, edges of one item share a horizontal line
+const MOST_SINK = 60; // an item beside one that is higher by more stands at the top of its layer, below what leads to it
 const MOST_SPAN = 20; // layers that an edge passes between the items; beyond, it takes a lane
-const MOST_DUMMIES = 20000;
+const MOST_DUMMIES = 10000;
 
 // Longest path from the top.  Items that no input leads to move down to just above their first use; so do chains of them.
 function layersOf(items, edges) {
@@ -36,12 +37,14 @@ function layersOf(items, edges) {
   return rows;
 }
 
+const NONE = [];
+
 // Puts a dummy into each layer that an edge passes; edges from one item share theirs.  Gives the edges that go too far.
 function addDummies(rows, edges) {
   const reach = new Map();
   for (const e of edges) reach.set(e.from, Math.max(reach.get(e.from) || 0, e.to.layer - e.from.layer));
   let most = MOST_SPAN;
-  const cost = () => { let n = 0; for (const r of reach.values()) n += Math.min(r, most); return n; };
+  const cost = () => { let n = 0; for (const r of reach.values()) n += Math.min(r, most) - 1; return n; };
   while (most > 1 && cost() > MOST_DUMMIES) most >>= 1;
   for (const row of rows) for (const c of row) { c.ups = []; c.downs = []; c.buses = null; }
   const link = (a, z) => { a.downs.push(z); z.ups.push(a); };
@@ -59,7 +62,7 @@ function addDummies(rows, edges) {
       rows[d.layer].push(d);
       trunk.push(d);
     }
-    e.via = trunk.slice(0, span - 1);
+    e.via = span > 1 ? trunk.slice(0, span - 1) : NONE;
     link(span > 1 ? trunk[span - 2] : e.from, e.to);
   }
   return far;
@@ -251,7 +254,7 @@ function stack(rows, slots) {
     const h = row.reduce((most, c) => Math.max(most, c.h), 0);
     let lean = 0;
     for (const c of row) {
-      c.y = c.dummy ? y : y + (h - c.h) / 2;
+      c.y = c.dummy || h - c.h > MOST_SINK ? y : y + (h - c.h) / 2;
       c.bottom = c.dummy ? y + h : c.y + c.h;
       c.x = c.cx - c.w / 2;
       for (const d of c.downs) lean = Math.max(lean, Math.abs(d.cx - c.cx));
@@ -278,6 +281,8 @@ function pointsOf(e, rows) {
     return [[lane.x, y - TURN, true], [lane.x, y, true], [to.cx, y, true], [to.cx, to.y, true]];
   }
   const points = [[from.cx, from.bottom, true]];
+  // Curves stay between layers: within one, beside higher items, an edge goes straight down.
+  if (from.bottom < rows[from.layer].bottom) points.push([from.cx, rows[from.layer].bottom, true]);
   let last = from;
   for (const d of [...e.via, to]) {
     const slot = last.buses && last.buses.get(d);
@@ -285,7 +290,8 @@ function pointsOf(e, rows) {
       const y = lineBelow(rows[last.layer], slot);
       points.push([last.cx, y, true], [d.cx, y, true], [d.cx, d.y, true]);
     } else {
-      points.push([d.cx, d.y, false]);
+      points.push([d.cx, rows[d.layer].top, false]);
+      if (d.y > rows[d.layer].top) points.push([d.cx, d.y, true]);
     }
     if (d.dummy) points.push([d.cx, d.bottom, true]);
     last = d;

@@ -16,7 +16,7 @@ DRIVER = """
 const fs = require("fs");
 const { layoutBlock } = new Function(fs.readFileSync(process.argv[1], "utf8") + "; return { layoutBlock };")();
 const out = JSON.parse(fs.readFileSync(0, "utf8")).map((graph) => {
-  const items = graph.map((_, i) => ({ kind: i ? "op" : "io", w: 60 + (i * 37) % 90, h: i % 3 ? 30 : 44 }));
+  const items = graph.map((_, i) => ({ kind: i ? "op" : "io", w: 60 + (i * 37) % 90, h: i % 13 ? (i % 3 ? 30 : 44) : 400 }));
   const edges = graph.flatMap((ins, i) => ins.map((j) => ({ from: items[j], to: items[i] })));
   const b = { items, edges };
   layoutBlock(b, () => {});
@@ -90,6 +90,27 @@ def test_lanes_pass_beside_all_items(seed: int) -> None:
     for e in lanes:  # a branch leaves its trunk where that is
         (x, y, _), trunk = e["points"][0], trunks[e["ends"][0]]
         assert x == trunk[-1][0] and trunk[-2][1] - 8 <= y <= trunk[-1][1] + 0.01
+
+
+def drawn(points: list[list]) -> list[tuple[float, float]]:
+    """Places along an edge, at most some pixels apart: its curves as the page draws them."""
+    out: list[tuple[float, float]] = []
+    for (ax, ay, _), (bx, by, is_straight) in zip(points, points[1:], strict=False):
+        for t in (i / 60 for i in range(61)):
+            s = t if is_straight else 3 * t * t - 2 * t**3  # x of a curve whose handles are at the half of its height
+            y = ay + (by - ay) * (t if is_straight else 1.5 * t - 1.5 * t * t + t**3)
+            out.append((ax + (bx - ax) * s, y))
+    return out
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_edges_pass_beside_all_items(seed: int) -> None:
+    (got,) = laid_out(scattered(60, seed + 20))
+    for e in got["edges"]:
+        for x, y in drawn(e["points"]):
+            for i, (left, top, w, h, _) in enumerate(got["items"]):
+                inside = left + 1 < x < left + w - 1 and top + 1 < y < top + h - 1
+                assert not inside, f"an edge from {e['ends'][0]} to {e['ends'][1]} runs through {i}"
 
 
 def test_items_without_inputs_stand_above_their_consumer() -> None:
