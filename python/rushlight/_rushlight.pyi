@@ -38,7 +38,6 @@ class Cancelled(Error):
     """A call was ended by its Cancel handle."""
 
 @final
-@disjoint_base
 class Cancel:
     """Ends calls from another thread: with rushlight.limits(cancel=handle)."""
 
@@ -434,7 +433,6 @@ uint32: dtype
 uint64: dtype
 
 @final
-@disjoint_base
 class Type:
     annotation_str: str
     kind_number: int
@@ -474,7 +472,6 @@ class Function:
 def define_text(host: Any, like: Function | None, text: str, prefix: str, scope: Any, /) -> list[Function]: ...
 
 @final
-@disjoint_base
 class Unit:
     def __new__(cls, host: Any, /) -> Self: ...
     def add_source(self, file: str, text: str, first_line: int = 1, /) -> Any: ...
