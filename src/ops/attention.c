@@ -1,4 +1,4 @@
-/* ops/attention.c -- The product of attention for one call: batches, heads and blocks of queries
+/* ops/attention.c -- the product of attention for one call: batches, heads and blocks of queries
  * are the tasks. A task multiplies its queries by all keys (ops/gemm.h), scales, masks and
  * normalises each row of scores in place, and multiplies the scores by the values. A row of scores
  * is kept whole, so the softmax is the one of ops/rows.h and has the bits of the plain operators;

@@ -1,4 +1,4 @@
-/* ops/batch_norm.c -- Batch and instance norms, in all their spellings. Every operator fills one
+/* ops/batch_norm.c -- batch and instance norms, in all their spellings. Every operator fills one
  * `request`; `norm` measures the statistics of each channel (or takes the running ones), then
  * scales channel after channel in parallel. Instance norm is the same code with each (image,
  * channel) pair as a channel. Sums are added up in double, and 16-bit inputs are widened to float32

@@ -1,4 +1,4 @@
-/* ops/conv.c -- Convolutions on raw memory (conv.h has the contract). `conv` picks one of five
+/* ops/conv.c -- convolutions on raw memory (conv.h has the contract). `conv` picks one of five
  * ways: depthwise loops, a plain product for 1x1, patches packed straight into the panels of the
  * matrix kernel, the turned product (pixels as rows) for small images, and a column matrix for
  * dtypes that have no packed kernel. A column matrix for float32 was rejected: it multiplies the

@@ -1,4 +1,4 @@
-/* ops/conv_kernel.c -- Inner loops of convolutions, compiled once per instruction set (base/isa.h):
+/* ops/conv_kernel.c -- inner loops of convolutions, compiled once per instruction set (base/isa.h):
  * packing of patches into panels, and depthwise planes. AVX-512 has packing of its own, which loads
  * runs of neighbouring pixels with masks; other levels copy element by element. Kernel sizes and
  * strides are constants of inlined functions, so that the weights stay in registers. Every sum is

@@ -1,4 +1,4 @@
-/* ops/convolution.c -- Operators that convolve. The schemas put the same arguments in a dozen
+/* ops/convolution.c -- operators that convolve. The schemas put the same arguments in a dozen
  * orders, so each kernel fills one `request`, and one path checks it with PyTorch's messages in
  * PyTorch's order, computes the sizes and calls conv.c. Sizes and paddings are checked for overflow
  * here, because conv.c computes with them unchecked. Half is computed in float32, bfloat16 in the

@@ -1,4 +1,4 @@
-/* ops/fft.c -- Transforms of one line in double precision: mixed radix (Cooley and Tukey,
+/* ops/fft.c -- transforms of one line in double precision: mixed radix (Cooley and Tukey,
  * decimation in time) with butterflies for 4, 2, 3 and any prime up to 31, and Bluestein's
  * convolution for lengths with a larger prime. The roots are computed once per plan, each from its
  * own angle, so that errors do not add up as they do in recurrences. Recursion is as deep as there

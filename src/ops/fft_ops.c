@@ -1,4 +1,4 @@
-/* ops/fft_ops.c -- The operators of torch.fft, around the lines of fft.c and fft_lines.h. All are
+/* ops/fft_ops.c -- the operators of torch.fft, around the lines of fft.c and fft_lines.h. All are
  * one of three kinds (complex to complex, real to half-complex, back) along a list of dimensions,
  * one dimension after the other. Float32 input runs in float32 only where it is large; small ones
  * run in double, where there is no time to save. An even real dimension is transformed as half as

@@ -1,4 +1,4 @@
-/* ops/gemm.c -- Matrix products on raw memory (gemm.h has the contract), blocked as in Goto and van
+/* ops/gemm.c -- matrix products on raw memory (gemm.h has the contract), blocked as in Goto and van
  * de Geijn: panels of B and tiles of A are packed so that micro-kernels read memory in order.
  * Products of few rows, of one row and of many small matrices take shorter paths that pack less. k
  * is cut into pieces that depend on k alone and pieces are added in order, so neither threads nor

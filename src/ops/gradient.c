@@ -1,4 +1,4 @@
-/* ops/gradient.c -- Formulas of gradients at run time: found in the generated texts (or in a
+/* ops/gradient.c -- formulas of gradients at run time: found in the generated texts (or in a
  * registration from outside), compiled at first use, called, and their results fitted to the
  * arguments. The texts are one zlib block, expanded once per context, since most programs never ask
  * for a gradient. Formulas of operators from outside get the same three texts that gen_grad.py

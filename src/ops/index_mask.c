@@ -1,4 +1,4 @@
-/* ops/index_mask.c -- Elements chosen by a mask: nonzero, masked_select, masked_scatter. Each makes
+/* ops/index_mask.c -- elements chosen by a mask: nonzero, masked_select, masked_scatter. Each makes
  * two passes: it counts, then it writes, so that the result has its exact size at once and nothing
  * grows. The packing loops have no branches (every element is stored, the position advances by 0 or
  * 1), because masks mispredict. nonzero stores its result column by column, with the strides

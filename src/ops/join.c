@@ -1,4 +1,4 @@
-/* ops/join.c -- Operators that join, repeat or rearrange tensors: cat, stack, meshgrid, repeat,
+/* ops/join.c -- operators that join, repeat or rearrange tensors: cat, stack, meshgrid, repeat,
  * flip, roll, diagonals. cat of contiguous tensors of one dtype copies rows in parallel; everything
  * else copies into views of the result, so that conversion and strides are tensor_copy's work.
  * stack is a cat whose dimension is split again. flip walks its source with negative strides inside

@@ -1,4 +1,4 @@
-/* ops/linalg_ops.c -- Operators that solve and factor: LU (inv, solve, det), Cholesky, triangular
+/* ops/linalg_ops.c -- operators that solve and factor: LU (inv, solve, det), Cholesky, triangular
  * systems, and the batch helpers that linalg_factor.c shares. Matrices are copied to dense double
  * (or complex double) and the algorithms of ops/linalg.h run on them one by one; there is one
  * precision, so each algorithm exists once per field. Results keep PyTorch's column-major strides

@@ -1,4 +1,4 @@
-/* ops/loss.c -- Losses over classes: negative log likelihood, the margin losses, and connectionist
+/* ops/loss.c -- losses over classes: negative log likelihood, the margin losses, and connectionist
  * temporal classification with its gradient. They are loops over contiguous tensors that accumulate
  * in double. CTC is the forward-backward algorithm of Graves et al. in logarithms, O(steps *
  * states) a sequence, where a sequence of n targets has 2n + 1 states; alpha is kept because its

@@ -1,4 +1,4 @@
-/* ops/matmul.c -- Operators that multiply matrices: mm, addmm, bmm, mv, dot, matmul, linear and
+/* ops/matmul.c -- operators that multiply matrices: mm, addmm, bmm, mv, dot, matmul, linear and
  * their relatives. They check with PyTorch's messages, find sizes and strides, and give gemm.h the
  * operands as they lie: transposes and expanded biases are strides, never copies. matmul coalesces
  * batch dimensions and turns a stack times one matrix into one tall product. Results are the same

@@ -1,4 +1,4 @@
-/* ops/nested.c -- Nested tensors as nested.h describes them: marking, making them from masks,
+/* ops/nested.c -- nested tensors as nested.h describes them: marking, making them from masks,
  * padded tensors and lists, and leaving them. nested_call runs an operator on the rows when every
  * argument means the same for rows as for parts, and refuses otherwise by name; operators that
  * understand parts are marked in the table. Storage is the dense rows and one int64 table of sizes,

@@ -1,4 +1,4 @@
-/* ops/order.c -- The algorithms of order.h: keys, selection, sorting, searching. Stable sorts are
+/* ops/order.c -- the algorithms of order.h: keys, selection, sorting, searching. Stable sorts are
  * insertion sort, one merge step, or a radix sort by bytes, chosen by length. The unstable ones
  * repeat libstdc++'s introsort, nth_element and heap steps exactly, since PyTorch calls those and
  * the order of equal elements shows in the indices; a better algorithm would give other answers.

@@ -1,4 +1,4 @@
-/* ops/point_run.c -- The interpreter of tapes over tensors (point_run.h). It plans once which
+/* ops/point_run.c -- the interpreter of tapes over tensors (point_run.h). It plans once which
  * operands can be used in place and which are gathered or converted, then walks in blocks that fit
  * in L1, one primitive's loop per instruction, in parallel ranges. Instructions whose operands
  * never change run once per range. Machine code from src/compile/ replaces the instruction loop and

@@ -1,4 +1,4 @@
-/* ops/pointwise.c -- One call of a pointwise operator of the table: read the inputs, find the
+/* ops/pointwise.c -- one call of a pointwise operator of the table: read the inputs, find the
  * common dtype, choose the formula's arm, broadcast the sizes, choose the result's memory order,
  * make or check the results, and run the tape (point_run.c). Everything about the operator comes
  * from its generated row, so there is no code per operator. The result's strides follow

@@ -1,4 +1,4 @@
-/* ops/pool.c -- Pooling operators: maximum and average over windows, adaptive, fractional,
+/* ops/pool.c -- pooling operators: maximum and average over windows, adaptive, fractional,
  * unpooling, and the averages' gradients. Arguments and sizes are read and checked for all
  * dimensions at once (1 and 2 are 3 with leading ones), then the kernels of pool_kernel.c run over
  * planes in parallel. A gradient of an average is spread one dimension after the other, which is

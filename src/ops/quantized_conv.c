@@ -1,4 +1,4 @@
-/* ops/quantized_conv.c -- Convolutions of bytes: packed weights as a custom class with its pickled
+/* ops/quantized_conv.c -- convolutions of bytes: packed weights as a custom class with its pickled
  * state (three versions of it), and their execution. Ordinary ones copy patches of a chunk of
  * pixels and multiply them with qgemm.h, depthwise ones sum position by position over the channels,
  * transposed ones gather for each result pixel. Bytes lie with channels innermost, so a patch is a

@@ -1,4 +1,4 @@
-/* ops/quantized_conv_ops.c -- Operators of quantized convolutions: packing, the accessors of packed
+/* ops/quantized_conv_ops.c -- operators of quantized convolutions: packing, the accessors of packed
  * weights, and static and dynamic calls. They read arguments, bring the input to bytes with
  * channels innermost and call quantized_conv.c. A dynamic call quantizes its result with the
  * input's parameters and dequantizes it again, which loses precision but is what PyTorch returns.

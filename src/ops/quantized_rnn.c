@@ -1,4 +1,4 @@
-/* ops/quantized_rnn.c -- Recurrent layers with packed weights (torch.ao's dynamic quantization):
+/* ops/quantized_rnn.c -- recurrent layers with packed weights (torch.ao's dynamic quantization):
  * the custom class CellParamsBase, LSTM and GRU over sequences and packed sequences, and single
  * cells. Each step multiplies with linear_packed_dynamic (or half weights), then the gates run in
  * the float loops that ordinary recurrent layers use. Steps are sequential; the input's product is

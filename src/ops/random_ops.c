@@ -1,4 +1,4 @@
-/* ops/random_ops.c -- Operators that draw random numbers: rand and its relatives, random_,
+/* ops/random_ops.c -- operators that draw random numbers: rand and its relatives, random_,
  * randperm, distributions with parameters in numbers or tensors, multinomial, and generators. An
  * operator is a `fill_fn`, and helpers make its in-place, functional and factory forms. Checks and
  * their messages are PyTorch's. Draws happen in the order of memory, on one thread, because the

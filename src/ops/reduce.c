@@ -1,4 +1,4 @@
-/* ops/reduce.c -- The reduction machine of reduce.h. It sorts dimensions into kept and reduced,
+/* ops/reduce.c -- the reduction machine of reduce.h. It sorts dimensions into kept and reduced,
  * coalesces them, picks rows, columns or gathered blocks, and folds fixed pieces in parallel;
  * pieces are combined in pairs. The cut into pieces depends on sizes only, never on threads, so
  * that results have the same bits everywhere; a running sum per thread would be simpler and not

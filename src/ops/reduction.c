@@ -1,4 +1,4 @@
-/* ops/reduction.c -- Operators that reduce: sums, products, means, extremes, variances, norms,
+/* ops/reduction.c -- operators that reduce: sums, products, means, extremes, variances, norms,
  * logsumexp. Each reads its arguments by name (overloads put them at different places), checks as
  * PyTorch does, runs one or two jobs of reduce.h and finishes the accumulators. Variances make two
  * passes in double instead of Welford's update: the machine has no state of three numbers, and two

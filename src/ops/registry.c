@@ -1,4 +1,4 @@
-/* ops/registry.c -- The operators of a context (registry.h): building them from the generated rows
+/* ops/registry.c -- the operators of a context (registry.h): building them from the generated rows
  * at first use, finding them, registering operators from outside, and expanding the compressed
  * schemas and bodies. Lookup is a generated hash table for names of the table, a snapshot array for
  * outside ones, a binary search for the rest; readers take no lock. Building all operators at start
