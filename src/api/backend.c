@@ -1,4 +1,7 @@
-/* api/backend.c -- the table of backend.h. */
+/* api/backend.c -- the function table of backend.h. A plug-in links nothing of ours: it gets this
+ * table, so each entry is a thin wrapper around an internal function with the public types. Text
+ * that entries format with varargs is made here, because the varargs functions inside take an
+ * error, not a call. */
 #include "rushlight/backend.h"
 
 #include "api/api_int.h"

@@ -1,3 +1,7 @@
+/* api/context.c -- contexts, limits, generators, memory statistics, profiles and cancellation of
+ * rushlight.h. Each function resolves NULL to the default context, checks its arguments and calls
+ * inward. Our own compiler is registered here, on first use of a context, through the same table
+ * that plug-ins use, so that the seam is tested by every call. */
 #include "api/api_int.h"
 #include "passes/passes.h"
 

@@ -1,3 +1,6 @@
+/* api/gradient.c -- rush_gradients, rush_backward and what hosts ask about recorded tensors.
+ * Handles are gathered into one row of tensor pointers, because autograd/backward.h takes arrays;
+ * everything else is a call inward. */
 #include "api/api_int.h"
 #include "autograd/backward.h"
 

@@ -1,4 +1,7 @@
-/* api/graph.c -- what compilers of backend.h see: passes, graphs, the calls of groups. */
+/* api/graph.c -- what compilers written against backend.h see: read-only access to graphs by opaque
+ * handles, passes, and the calls of groups. The handles are the internal pointers under other
+ * names, so that reading costs no table. graph_call_spec serialises the facts of arguments into
+ * bytes that a compiler can use as the key of its cache. */
 #include "api/api_int.h"
 #include "api/backend_int.h"
 #include "passes/passes.h"

@@ -1,4 +1,7 @@
-/* api/ir_attr.c -- graphs as data: attributes of nodes; values. */
+/* api/ir_attr.c -- graphs as data: attributes of nodes, and values. Edits run in a session under
+ * the program's lock (ir_edit) and check their arguments first, since a host may pass anything; a
+ * constant's value is presented as the attribute `value`, as in PyTorch, though it is stored in the
+ * graph's pool. Counting uses is O(uses): the list is intrusive and keeps no length. */
 #include "api/ir_int.h"
 #include "ir/build.h"
 

@@ -1,4 +1,8 @@
-/* api/ir_graph.c -- graphs as data: making, reading, printing, checking, running. */
+/* api/ir_graph.c -- graphs as data: making, copying, reading, printing, checking and running them,
+ * and the insertion helpers. ir_edit is the border that all files of this API use: it opens a
+ * session, takes the lock of the program that owns the graph's types, and turns the escape into a
+ * status. Before a graph is passed to a pass or run, operators are resolved and the verifier runs,
+ * because hosts may leave it in any state. */
 #include "api/ir_int.h"
 #include "archive/show.h"
 #include "base/lock.h"

@@ -1,4 +1,7 @@
-/* api/ir_node.c -- graphs as data: nodes, their places, inputs, outputs, blocks. */
+/* api/ir_node.c -- graphs as data: nodes, their places, inputs, outputs and blocks. Functions check
+ * that handles are alive and belong to one graph before they edit, because the internal functions
+ * only assert it. Destroyed nodes stay in the arena with a mark, so that a stale handle is an error
+ * and not a crash. Nesting is limited, since everything that walks graphs recurses over blocks. */
 #include "api/ir_int.h"
 
 #define MOST_NESTED 400 /* blocks in blocks: what walks graphs calls itself */

@@ -1,4 +1,7 @@
-/* api/ir_tools.c -- graphs as data: aliases, moves, patterns, builders. */
+/* api/ir_tools.c -- graphs as data: alias questions, valid moves, pattern matching and rewriting,
+ * and builders. The analysis is copied into an array by value id, so that the host can keep it
+ * after the session ends; values made later count as aliasing everything. A builder keeps its first
+ * error, so a chain of calls needs one check at the end. */
 #include "api/ir_int.h"
 #include "ir/alias.h"
 #include "passes/tools.h"
@@ -71,7 +74,7 @@ void api_alias_release(rush_aliases *a)
     mem_free(a->ctx, a, a->n_bytes);
 }
 
-/* Values of such different kinds are never one thing. */
+/* True if values of these types may be the same object; types of different kinds never are. */
 static bool may_be_one(const type *x, const type *y)
 {
   x = type_runtime(x);

@@ -1,4 +1,7 @@
-/* api/ir_type.c -- types as handles. */
+/* api/ir_type.c -- types as handles: parsing, making, printing and comparing them. A handle keeps
+ * the store alive that the type lives in. A type made of others goes into the store of a program if
+ * one of its elements comes from there, because the context's store would outlive what it points
+ * to. */
 #include "api/ir_int.h"
 
 static void parse(session *s, edit *e)

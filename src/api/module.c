@@ -1,3 +1,8 @@
+/* api/module.c -- modules of rushlight.h: loading, compiling, calling, state, saving. Calls by
+ * name, with named arguments and with options all go through one call_job, and objects that are not
+ * modules take the same path. State is found by walking attributes under the module's lock; setting
+ * a tensor copies into the old one, so that other references see it. O(attributes) for each lookup.
+ */
 #include "api/api_int.h"
 
 /* -- Loading ------------------------------------------------------------------------------------ */

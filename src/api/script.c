@@ -1,4 +1,8 @@
-/* api/script.c -- rushlight/script.h: units of live functions and classes. */
+/* api/script.c -- the functions of script.h, for hosts that compile live functions and classes. A
+ * unit is its program; each function puts its arguments into a unit_job and runs it in a session
+ * with the program locked, so that hosts see only statuses and no escape crosses their frames.
+ * rush_type_is_subtype does not wait for that lock, because a host may ask while it holds its own.
+ */
 #include "rushlight/script.h"
 
 #include <string.h>

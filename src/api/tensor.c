@@ -1,3 +1,6 @@
+/* api/tensor.c -- tensors of rushlight.h: creating, wrapping the host's memory, reading, DLPack.
+ * Wrapped memory is checked here: sizes and strides must be in range and stay within the bytes
+ * given, since inner code trusts them. */
 #include "api/api_int.h"
 
 #include "tensor/dlpack.h"

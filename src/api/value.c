@@ -1,3 +1,7 @@
+/* api/value.c -- values of rushlight.h: making, reading, object attributes, text. Lists and dicts
+ * made from items get the unified type of the items, and are marked as undecided if they are empty,
+ * so that binding to a schema can give them the type the schema wants. Text handed out is allocated
+ * to its exact length, because rush_free_text gets only the pointer. */
 #include "api/api_int.h"
 
 rush_value rush_value_retain(rush_value v) { return value_retain(v); }

@@ -1,4 +1,8 @@
-/* archive/debug_write.c -- see debug_write.h. */
+/* archive/debug_write.c -- writes the NAME.py.debug_pkl records: a pickle with the distinct lines
+ * of the authors' texts and, per row, where a part of NAME.py came from. Lines are stored once and
+ * referred to by index, as PyTorch does. Only the function around a position is kept of a source,
+ * since messages show no more of it. Code that was read from an archive is traced back through that
+ * archive's own records. */
 #include "archive/debug_write.h"
 
 #include "base/excerpt.h"

@@ -1,4 +1,7 @@
-/* What a program uses and how it looks, as text.  Compiles methods, runs nothing. */
+/* archive/dump.c -- what a program uses and how it looks, as text: code, graphs, bytecode,
+ * operators, signatures. It compiles methods and runs nothing. Operators are collected by walking
+ * every function that methods can reach, each once; a function that does not compile is noted and
+ * the walk goes on, because `show` must work for programs that cannot run here. */
 #include "archive/module.h"
 #include "archive/show.h"
 #include "formats/json.h"

@@ -1,4 +1,7 @@
-/* autograd/ask.c -- operators by which a program asks for gradients: torch.autograd.grad, backward(), .grad, retain_grad(). */
+/* autograd/ask.c -- operators by which a program asks for gradients: torch.autograd.grad,
+ * backward(), .grad, retain_grad(). They are found by name in a table and work only in a recorded
+ * call; each reads its arguments into a request and runs autograd/backward.c. Gradients of leaves
+ * that belong to a host (torch's parameters) go to the host. */
 #include "autograd/backward.h"
 
 static bool is_undefined(rush_value v) { return v.tag != RUSH_TAG_TENSOR || !v.as.tensor; }

@@ -1,3 +1,8 @@
+/* autograd/backward.c -- runs gradients (backward.h): a depth-first walk finds the records between
+ * outputs and inputs, a count of waiting gradients orders them, and each record's formulas run when
+ * its count reaches zero (Kahn's topological order). The walk has its own stack and a hash table
+ * from records to nodes, since graphs may be a million records deep and several runs must not write
+ * into shared records. Cost: O(records + edges) and the formulas. */
 #include "autograd/backward.h"
 
 #include "ops/table.h"

@@ -1,4 +1,7 @@
-/* autograd/record.c -- records and what tensors know of them. */
+/* autograd/record.c -- gradient records and what tensors keep of them: edges, leaves, saved
+ * arguments, shapes, versions. Saved tensors are new headers without a record, so that no reference
+ * cycle arises. Leaves are found again through a weak pointer under the context's lock, because
+ * parameters are shared by threads. Releasing keeps a list of dead records instead of recursing. */
 #include "autograd/record.h"
 
 #include "base/threads.h"
@@ -263,7 +266,7 @@ void grad_record_release(grad_record *r)
   }
 }
 
-/* Does formula g's input i lead anywhere? */
+/* True if the input i of formula g has an edge to a record. */
 static bool is_wanted(const grad_record *r, const op_gradient *g, uint32_t i)
 {
   const grad_slot *s = &r->args[g->input[i]];

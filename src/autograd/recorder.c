@@ -1,4 +1,8 @@
-/* autograd/recorder.c -- what happens to a call of an operator while gradients are recorded. */
+/* autograd/recorder.c -- what happens to an operator's call while gradients are recorded. There are
+ * three ways: with formulas, the kernel runs unrecorded and one record is made; with a body, the
+ * body runs recorded; with neither, what the kernel calls is recorded. In-place and out= variants
+ * are expressed in the arguments of their base, whose formulas they use. It also tracks bases of
+ * views, so that a write to a view reaches the base's gradient. */
 #include "autograd/record.h"
 #include "ops/registry.h"
 #include "ops/table.h"

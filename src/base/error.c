@@ -1,3 +1,7 @@
+/* base/error.c -- fills and clears rush_error. A message is formatted before the old one is
+ * released, because its arguments may point into it. Text comes from malloc instead of a context,
+ * since errors exist where there is no context; without memory the status remains with a static
+ * message. */
 #include "base/error.h"
 
 #include <stdio.h>

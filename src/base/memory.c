@@ -1,3 +1,9 @@
+/* base/memory.c -- the allocator of a context: small blocks from malloc or the host, data blocks
+ * from a cache by size class, limits and statistics. Counts go to per-thread shards where there is
+ * no limit, because one shared counter would cost more than a small allocation; with a limit they
+ * are exact and shared. Blocks of 2 MB and more are mapped and ask for huge pages. The cache has a
+ * bound and is dropped when it reaches it. Cost: a hit is one atomic exchange; at most a fifth of a
+ * block is unused. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,7 @@
+/* base/number.c -- parses floating-point numbers exactly and independently of the locale, which
+ * strtod is not. Short numbers are one exact multiplication or division (Clinger's fast path); all
+ * others use long division of big integers of bounded size. Eisel and Lemire's method would be
+ * faster with large tables; the slow case takes 2 microseconds and is rare. */
 #include "base/number.h"
 
 #include <math.h>

@@ -1,3 +1,9 @@
+/* base/session.c -- the border of a session, its memory, its registered releases, and failure.
+ * session_run calls setjmp in a function of its own, so that no local variable can be clobbered,
+ * and longjmp appears nowhere else. Releases are a list in the arena, run newest first when the
+ * session ends. Error codes through all compile-time code were rejected: most of it can fail
+ * anywhere, and every function would need a cleanup path. Cost: a release is one small arena
+ * allocation. */
 #include "base/session.h"
 #include "base/trail.h"
 

@@ -1,3 +1,7 @@
+/* base/source.c -- source texts, positions in them and the excerpts that errors show. Lines and
+ * columns are counted when they are needed, O(length), instead of kept in a table, because only
+ * errors need them. The layout of excerpts, with tildes and "HERE", is PyTorch's, since its
+ * messages are compared. */
 #include "base/excerpt.h"
 
 #define CONTEXT_NEWLINES 3 /* two lines before the range and two after it */

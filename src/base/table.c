@@ -1,3 +1,8 @@
+/* base/table.c -- the hash table of table.h and the hash function. Entries are in an array in
+ * insertion order; slots hold an entry's number and half of its hash, so that probing reads few
+ * entries. The hash multiplies 64 bits at a time (wyhash's mixing) and has no secret key: tables
+ * may be slowed by chosen keys, so limits on input bound them. Cost: O(1) expected; removed entries
+ * are dropped when the table grows. */
 #include "base/table.h"
 
 #include "base/macros.h"

@@ -1,3 +1,7 @@
+/* base/text.c -- growing text, floats as Python's repr prints them, UTF-8 checks and quoting. A
+ * failed allocation is kept in the buffer and checked once by the caller, because appends happen in
+ * long chains. Shortest floats are found by printing 15 to 17 digits and reading them back, which
+ * needs no tables as Ryu does; it costs up to three conversions. */
 #include "base/text.h"
 
 #include <math.h>

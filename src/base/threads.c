@@ -1,3 +1,8 @@
+/* base/threads.c -- mutexes that survive fork, and the thread pool. The pool runs one job at a
+ * time; the caller takes chunks too, and one atomic word says which job is open and how many
+ * workers are in it, so that a small job never waits for a sleeping worker. Workers spin for 50 us
+ * before they sleep, since operators follow each other faster than a wake-up takes. Work stealing
+ * was not needed: chunks are equal and handed out by one counter. */
 #include "base/threads.h"
 
 #include <sched.h>

@@ -1,3 +1,8 @@
+/* formats/mapping.c -- file bytes in memory: mapped, copied, read through a callback, or handed
+ * over. Each kind differs only in its destroy function. Files are mapped privately and writable, so
+ * that tensors can use them in place without changing the file; reading into memory is for files
+ * that may be truncated, which would make mapped pages fault. Reads come in pieces of 1 MB, so that
+ * a deadline is noticed. */
 #include "formats/mapping.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* formats/npy.c -- reads the header of .npy files. The header is a Python dict of literals, so a
+ * parser for the few literals that can occur is enough; evaluating Python is never needed. It
+ * checks that the sizes fit the file, since tensors then use the bytes in place. */
 #include "formats/npy.h"
 
 #include <string.h>

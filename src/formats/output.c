@@ -1,3 +1,7 @@
+/* formats/output.c -- output to files and text buffers (output.h). A file is written under a random
+ * name in the same folder and renamed over the target on commit, because a rename within one file
+ * system is atomic; the file is synced before the rename and the folder after it, so that a crash
+ * leaves either version. The random name avoids collisions without a lock. */
 #include "formats/output.h"
 
 #include <errno.h>

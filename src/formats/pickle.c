@@ -1,3 +1,7 @@
+/* formats/pickle.c -- the pickle machine of pickle.h: a loop over opcodes with a stack, marks and a
+ * memo, which builds nodes and calls nothing. Stack and memo sizes are bounded by the length of the
+ * input, so a small file cannot take much memory. Nodes are made in the session's arena and strings
+ * point into the input. Cost: O(bytes). */
 #include "formats/pickle.h"
 
 #include <stdio.h>

@@ -1,3 +1,7 @@
+/* formats/pickle_write.c -- writes pickles of protocol 2, one opcode a call (pickle_write.h).
+ * Integers take the shortest opcode, and strings and globals are memoised in a hash table, because
+ * PyTorch's writers do both and equal bytes make archives comparable. Memory: the output, and a
+ * table entry per distinct string. */
 #include "formats/pickle_write.h"
 
 #include <string.h>

@@ -1,3 +1,7 @@
+/* formats/zip_write.c -- writes zip archives record by record, then the directory (zip_write.h).
+ * Each header is filled in a small buffer, with zip64 fields only where values need them; data is
+ * padded to 64 bytes by an extra field, so that readers can use mapped weights in place. Times are
+ * fixed, so that equal content gives equal bytes. Output is only appended; nothing is rewritten. */
 #include "formats/zip_write.h"
 
 #include <string.h>

@@ -1,3 +1,8 @@
+/* ir/alias.c -- the alias analysis of alias.h: union-find over groups, one walk over the graph, and
+ * summaries of called functions, cached per set of known boolean arguments. Steensgaard's idea was
+ * chosen over a points-to graph as in PyTorch (inclusion-based): it is nearly linear, and the
+ * question asked most, whether a method changes state, needs no more. Recursion has no summary and
+ * counts as a call that may do anything. */
 #include "ir/alias.h"
 #include "base/grow.h"
 #include "base/lock.h"

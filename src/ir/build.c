@@ -1,3 +1,6 @@
+/* ir/build.c -- constants of any value, and functions around graphs, for tools that build graphs.
+ * Values from a host may have untyped containers, so their types are found from the items. A
+ * function returns one value, as PyTorch's do: several outputs are packed into a tuple. */
 #include "ir/build.h"
 
 /* -- Constants ------------------------------------------------------------------------------------ */

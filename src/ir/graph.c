@@ -1,4 +1,8 @@
-/* ir/graph.c -- graphs, block signatures, constants, attributes, copies. */
+/* ir/graph.c -- graphs, block signatures, constants, attributes, and copies. Copying walks nodes in
+ * order and maps old values to new ones in a hash table; values that are not in the table map to
+ * themselves, which lets the same code copy a whole graph and inline a block. Attributes are a
+ * linked list in the order they were set, because they print in that order and a node has few.
+ * Cost: O(nodes) for a copy. */
 #include "ir/graph.h"
 
 #include <stdio.h>

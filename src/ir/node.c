@@ -1,4 +1,7 @@
-/* ir/node.c -- nodes, their order in a block, and the uses of values. */
+/* ir/node.c -- nodes, their order in a block, and the uses of values. Uses are intrusive lists, so
+ * that changing an input is O(1); order is a number per node with gaps, so that "is before" is a
+ * comparison and inserting rarely renumbers. A node and its first inputs are one piece of arena
+ * memory. Destroying leaves the memory to the arena and marks the node. */
 #include "base/grow.h"
 #include "ir/graph.h"
 #include "ops/lookup.h"

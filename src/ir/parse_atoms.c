@@ -1,4 +1,8 @@
-/* ir/parse_atoms.c -- words, types, attributes and constants of graph text. */
+/* ir/parse_atoms.c -- the small parts of graph text: words, types, attributes and constants; nodes
+ * and blocks are parsed elsewhere. A recursive-descent parser without a separate lexer, since what
+ * a character means depends on the place (a `[` may begin a type, a list or a tensor). Texts often
+ * lack the elements of tensors; the caller decides if these become zeros, are left out or are
+ * refused. */
 #include "base/grow.h"
 #include "ir/facts.h"
 #include "ir/parse_int.h"

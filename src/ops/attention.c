@@ -1,3 +1,10 @@
+/* ops/attention.c -- the product of attention for one call: batches, heads and blocks of queries
+ * are the tasks. A task multiplies its queries by all keys (ops/gemm.h), scales, masks and
+ * normalises each row of scores in place, and multiplies the scores by the values. A row of scores
+ * is kept whole, so the softmax is the one of ops/rows.h and has the bits of the plain operators;
+ * the online softmax of flash attention would save memory and give other bits. With a causal mask,
+ * keys that no query of the block sees are not computed. Memory: the scores of one block per task,
+ * about half of L2, but at least 14 rows. */
 #include "ops/attention.h"
 
 #include <math.h>

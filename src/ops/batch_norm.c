@@ -1,4 +1,9 @@
-/* Batch and instance norms: statistics per channel over batch and space, or running ones. */
+/* ops/batch_norm.c -- batch and instance norms, in all their spellings. Every operator fills one
+ * `request`; `norm` measures the statistics of each channel (or takes the running ones), then
+ * scales channel after channel in parallel. Instance norm is the same code with each (image,
+ * channel) pair as a channel. Sums are added up in double, and 16-bit inputs are widened to float32
+ * first. Statistics are rounded to the dtype of their results before they are applied, because
+ * PyTorch does that and the rounding is visible. */
 #include <math.h>
 #include <string.h>
 

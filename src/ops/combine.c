@@ -1,3 +1,8 @@
+/* ops/combine.c -- the loops of combine.h, one per operation and dtype, made by macros, and the
+ * table that finds them. A loop takes elements strictly in order and rounds 16-bit floats after
+ * every step, as PyTorch's loops do, so it must not use partial sums. Rows that are contiguous on
+ * both sides have a loop of their own that vectorises. Integers are added and multiplied as
+ * uint64_t, where overflow is defined. */
 #include "ops/combine.h"
 
 #include "ops/half.h"

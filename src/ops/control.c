@@ -1,4 +1,7 @@
-/* Operators on values of any type, and those that talk to the world. */
+/* ops/control.c -- operators on values of any type (identity, enums, tuples, tolist, id, hash),
+ * devices, and operators with effects outside the program: print, warn, raise, the gradient mode,
+ * the clock. Each is a few lines around the value functions. Text that a program prints goes to the
+ * context's callback, never to stdout directly. */
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/table.h"

@@ -1,3 +1,11 @@
+/* ops/conv.c -- convolutions on raw memory (conv.h has the contract). `conv` picks one of five
+ * ways: depthwise loops, a plain product for 1x1, patches packed straight into the panels of the
+ * matrix kernel, the turned product (pixels as rows) for small images, and a column matrix for
+ * dtypes that have no packed kernel. A column matrix for float32 was rejected: it multiplies the
+ * memory traffic by the kernel's size. The input gets a border of zeros first where it is padded,
+ * so that inner loops need no tests. The transposed convolution is a product whose columns are
+ * added into the output. Memory: the bordered copy of the input and one panel per task; by_columns
+ * needs n_k * n_out elements. */
 #include "ops/conv.h"
 
 #include <string.h>

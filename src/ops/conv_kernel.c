@@ -1,4 +1,9 @@
-/* Inner loops of convolutions, compiled once per instruction set (base/isa.h). */
+/* ops/conv_kernel.c -- inner loops of convolutions, compiled once per instruction set (base/isa.h):
+ * packing of patches into panels, and depthwise planes. AVX-512 has packing of its own, which loads
+ * runs of neighbouring pixels with masks; other levels copy element by element. Kernel sizes and
+ * strides are constants of inlined functions, so that the weights stay in registers. Every sum is
+ * one chain in the order of the kernel's rows and columns, whatever the vector width, so all levels
+ * give the same bits. */
 #include "ops/conv_int.h"
 
 #include <string.h>

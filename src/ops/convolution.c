@@ -1,4 +1,9 @@
-/* Operators that convolve: one reading of the arguments for all their spellings, then conv.c. */
+/* ops/convolution.c -- operators that convolve. The schemas put the same arguments in a dozen
+ * orders, so each kernel fills one `request`, and one path checks it with PyTorch's messages in
+ * PyTorch's order, computes the sizes and calls conv.c. Sizes and paddings are checked for overflow
+ * here, because conv.c computes with them unchecked. Half is computed in float32, bfloat16 in the
+ * chains of ops/gemm_chain.h, complex32 in complex64. The result has the memory format PyTorch
+ * would choose. */
 #include <stdio.h>
 #include <string.h>
 
@@ -190,8 +195,8 @@ static bool is_pointwise(const request *r, const conv_args *a)
   return !r->transposed;
 }
 
-/* Is a convolution of bfloat16 done in chains (ops/gemm_chain.h)?  Not where a word would be half empty, nor where an odd channel
- * would stand in the middle of pieces. */
+/* True if a convolution of bfloat16 is done in chains (ops/gemm_chain.h).  Excluded: those whose words would be half empty, and
+ * those where an odd channel would lie between pieces. */
 static bool has_chains(const request *r, const conv_args *a)
 {
   const int64_t ch = a->in_ch / a->groups, taps = a->kernel[0] * a->kernel[1] * a->kernel[2];

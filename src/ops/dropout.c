@@ -1,4 +1,8 @@
-/* Dropout and its relatives: multiplication by random masks. */
+/* ops/dropout.c -- dropout in its variants, bernoulli, rrelu and glu. Dropout draws a mask and
+ * multiplies by it with the pointwise operators, as PyTorch's formula does, so dtypes, rounding and
+ * broadcasting follow theirs; a fused loop would have to repeat those rules. Samples are drawn one
+ * after the other in the order of memory, on one thread: that is the sequence torch.manual_seed
+ * promises. */
 #include <math.h>
 
 #include "ops/nn.h"

@@ -1,4 +1,8 @@
-/* Rows of a table by index: embeddings, bags of them, one-hot rows. */
+/* ops/embedding.c -- rows of a table by index: embedding, embedding_bag, renorm and one_hot.
+ * Indices become contiguous int64 once and are checked before anything is read. Bags are cut into
+ * tasks and sum their rows in order with the loops of gather_kernel.c; maxima, padding and 16-bit
+ * tables take the row-by-row path. Which of a bag's side results PyTorch fills depends on which of
+ * its own methods it would take, so `quick` repeats that choice. Cost: O(indices * columns). */
 #include <math.h>
 #include <string.h>
 

@@ -1,3 +1,8 @@
+/* ops/factory.c -- operators that make tensors: empty, zeros, full, *_like, new_*, fill_, arange,
+ * linspace, eye, triangles, and tensors from numbers and lists. The options dtype, layout, device
+ * and pin_memory are read in one place (call_options), which refuses what a CPU without sparse
+ * layouts cannot give. Ranges are computed in double a block at a time and rounded once, as PyTorch
+ * does; arange of ints has integer arithmetic of its own, since a double loses bits above 2^53. */
 #include "ops/factory.h"
 
 #include <math.h>

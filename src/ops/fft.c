@@ -1,3 +1,9 @@
+/* ops/fft.c -- transforms of one line in double precision: mixed radix (Cooley and Tukey,
+ * decimation in time) with butterflies for 4, 2, 3 and any prime up to 31, and Bluestein's
+ * convolution for lengths with a larger prime. The roots are computed once per plan, each from its
+ * own angle, so that errors do not add up as they do in recurrences. Recursion is as deep as there
+ * are factors. Memory: n roots; Bluestein also keeps a plan for the next power of two above 2n.
+ * fft_lines.h has the float32 lines. */
 #include "ops/fft.h"
 
 #include <math.h>

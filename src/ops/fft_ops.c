@@ -1,4 +1,8 @@
-/* The fft family: complex to complex, real to half-complex and back, along any dimensions. */
+/* ops/fft_ops.c -- the operators of torch.fft, around the lines of fft.c and fft_lines.h. All are
+ * one of three kinds (complex to complex, real to half-complex, back) along a list of dimensions,
+ * one dimension after the other. Float32 input runs in float32 only where it is large; small ones
+ * run in double, where there is no time to save. An even real dimension is transformed as half as
+ * many complex numbers. The result's memory order copies PyTorch's, because strides are visible. */
 #include <math.h>
 #include <stdatomic.h>
 
@@ -145,7 +149,7 @@ static bool is_narrow(const rush_tensor *t, const fft_job *j)
   return narrow;
 }
 
-/* Can the half-complex dimension be done as half as many complex elements? */
+/* True if the half-complex dimension can be transformed as half as many complex elements. */
 static bool halves(const rush_tensor *t, const fft_job *j)
 {
   const int last = j->n_dims ? j->dims[j->n_dims - 1] : -1;

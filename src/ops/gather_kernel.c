@@ -1,4 +1,7 @@
-/* Sums of picked elements, compiled once per instruction set (base/isa.h). */
+/* ops/gather_kernel.c -- sums of picked elements, compiled once per instruction set (base/isa.h):
+ * sampled points (grid_sample), bilinear taps, and rows of embedding bags. Rows are summed in two
+ * vector registers at a time, written with vector types because the compiler did not vectorise the
+ * loops over arrays. Sums are taken in order, so every level gives the same bits. */
 #include "ops/gather.h"
 
 #include <string.h>

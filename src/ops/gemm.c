@@ -1,3 +1,10 @@
+/* ops/gemm.c -- matrix products on raw memory (gemm.h has the contract), blocked as in Goto and van
+ * de Geijn: panels of B and tiles of A are packed so that micro-kernels read memory in order.
+ * Products of few rows, of one row and of many small matrices take shorter paths that pack less. k
+ * is cut into pieces that depend on k alone and pieces are added in order, so neither threads nor
+ * packing change a bit; cutting k by the cache or by the number of threads would. 16-bit and 8-bit
+ * floats go through float32 or chains; complex numbers have plain loops. Memory: MC and NC bound
+ * what is packed at a time. */
 #include "ops/gemm.h"
 
 #include <sched.h>
@@ -467,7 +474,7 @@ static rush_status widen_matrix(call_ctx *cx, int dtype, gemm_matrix *m, int64_t
   return parallel_for(cx, w.rows, i64_max(1, 65536 / i64_max(1, w.cols)), widen_rows, &w);
 }
 
-/* Is C made column by column, as it lies? */
+/* True if C is computed column by column, in its memory order. */
 static bool is_turned(const gemm_args *g)
 {
   return g->c_rs == 1 && g->c_cs == g->m && g->m > 1 && g->packed && (!g->d.data || g->d.rs == 0);

@@ -1,3 +1,7 @@
+/* ops/gemm_chain.c -- turning bfloat16 operands into the chains that gemm_chain.h describes. There
+ * are three loops, by the order in which the source lies: channels in a row, the other dimension in
+ * a row, or neither. A source that is a chain already (even number of channels, aligned,
+ * contiguous) is used in place. Cost: one pass over the operand, 4 bytes a word or a float. */
 #include "ops/gemm_chain.h"
 
 #include <string.h>

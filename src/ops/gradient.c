@@ -1,3 +1,9 @@
+/* ops/gradient.c -- formulas of gradients at run time: found in the generated texts (or in a
+ * registration from outside), compiled at first use, called, and their results fitted to the
+ * arguments. The texts are one zlib block, expanded once per context, since most programs never ask
+ * for a gradient. Formulas of operators from outside get the same three texts that gen_grad.py
+ * writes for the table's, so that one reader serves both. Lookup after the first is one atomic
+ * load. */
 #include "ops/gradient.h"
 
 #include <stdio.h>
@@ -178,7 +184,7 @@ static rush_status read_formulas(call_ctx *cx, gradient_store *store, const op *
 
 static bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/* Does the formula read the name: not as an attribute, nor to say which argument follows? */
+/* True if the formula reads the name as a variable, not as an attribute or as a keyword of a call. */
 static bool formula_reads(const char *text, str name)
 {
   for (const char *p = text; (p = strstr(p, name.p)); p += name.len) {

@@ -1,4 +1,8 @@
-/* Elements that a mask chooses, in row-major order; positions of what is not zero. */
+/* ops/index_mask.c -- elements chosen by a mask: nonzero, masked_select, masked_scatter. Each makes
+ * two passes: it counts, then it writes, so that the result has its exact size at once and nothing
+ * grows. The packing loops have no branches (every element is stored, the position advances by 0 or
+ * 1), because masks mispredict. nonzero stores its result column by column, with the strides
+ * PyTorch gives. */
 #include "ops/index.h"
 #include "ops/written.h"
 #include "tensor/items.h"

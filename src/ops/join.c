@@ -1,4 +1,8 @@
-/* Operators that put tensors together or repeat them. */
+/* ops/join.c -- operators that join, repeat or rearrange tensors: cat, stack, meshgrid, repeat,
+ * flip, roll, diagonals. cat of contiguous tensors of one dtype copies rows in parallel; everything
+ * else copies into views of the result, so that conversion and strides are tensor_copy's work.
+ * stack is a cat whose dimension is split again. flip walks its source with negative strides inside
+ * an iterator, since a tensor cannot have them. Cost: each element is copied once. */
 #include "base/threads.h"
 #include "ops/views.h"
 #include "tensor/iter.h"

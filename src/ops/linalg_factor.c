@@ -1,4 +1,7 @@
-/* QR, eigenvalues, singular values, matrix exponentials, L D L': batches around ops/linalg.h. */
+/* ops/linalg_factor.c -- QR, eigenvalues, singular values, the matrix exponential and L D L':
+ * batches around ops/linalg.h, with the helpers of linalg_ops.c. Each operator copies its argument
+ * into a dense batch in double or complex double, runs the algorithm on one matrix after the other,
+ * and converts the results back. Cost: O(n^3) a matrix, and one copy in double. */
 #include "ops/linalg_batch.h"
 #include "ops/views.h"
 #include "tensor/iter.h"

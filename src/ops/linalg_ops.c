@@ -1,4 +1,8 @@
-/* The linalg operators: batches around ops/linalg.h. */
+/* ops/linalg_ops.c -- operators that solve and factor: LU (inv, solve, det), Cholesky, triangular
+ * systems, and the batch helpers that linalg_factor.c shares. Matrices are copied to dense double
+ * (or complex double) and the algorithms of ops/linalg.h run on them one by one; there is one
+ * precision, so each algorithm exists once per field. Results keep PyTorch's column-major strides
+ * (give_columns). Cost: O(n^3) a matrix, and one copy in double. */
 #include "ops/linalg_batch.h"
 
 #include "ops/views.h"

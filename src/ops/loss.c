@@ -1,4 +1,8 @@
-/* Losses over classes, and connectionist temporal classification. */
+/* ops/loss.c -- losses over classes: negative log likelihood, the margin losses, and connectionist
+ * temporal classification with its gradient. They are loops over contiguous tensors that accumulate
+ * in double. CTC is the forward-backward algorithm of Graves et al. in logarithms, O(steps *
+ * states) a sequence, where a sequence of n targets has 2n + 1 states; alpha is kept because its
+ * gradient needs it. */
 #include <math.h>
 #include <string.h>
 
@@ -234,7 +238,7 @@ static rush_status multi_margin_row(call_ctx *cx, const margins *m, int64_t row,
   return RUSH_OK;
 }
 
-/* Is class k among the targets of a row?  They end at the first negative one. */
+/* True if class k is among the targets of a row, which end at the first negative one. */
 static bool is_target(const margins *m, int64_t row, int64_t k)
 {
   for (int64_t i = 0; i < m->classes && int_at(m->target, row * m->classes + i) >= 0; i++)

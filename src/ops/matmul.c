@@ -1,4 +1,8 @@
-/* Operators that multiply matrices: mm and its relatives, matmul, linear.  The work is gemm.c's. */
+/* ops/matmul.c -- operators that multiply matrices: mm, addmm, bmm, mv, dot, matmul, linear and
+ * their relatives. They check with PyTorch's messages, find sizes and strides, and give gemm.h the
+ * operands as they lie: transposes and expanded biases are strides, never copies. matmul coalesces
+ * batch dimensions and turns a stack times one matrix into one tall product. Results are the same
+ * as of the plain product, because gemm's order of sums depends on k alone. */
 #include <string.h>
 
 #include "ops/call.h"

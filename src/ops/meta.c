@@ -1,4 +1,7 @@
-/* Questions about tensors: sizes, dtypes, single elements, equality. */
+/* ops/meta.c -- operators that ask about tensors: sizes, strides, flags, dtypes, promotion, single
+ * elements, assertions, equality. Most are one line of a macro. allclose and equal stop at the
+ * first difference they see; they compare in the precision PyTorch uses for the dtype, since that
+ * decides borderline cases. */
 #include <math.h>
 
 #include "ops/factory.h"

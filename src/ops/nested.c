@@ -1,3 +1,8 @@
+/* ops/nested.c -- nested tensors as nested.h describes them: marking, making them from masks,
+ * padded tensors and lists, and leaving them. nested_call runs an operator on the rows when every
+ * argument means the same for rows as for parts, and refuses otherwise by name; operators that
+ * understand parts are marked in the table. Storage is the dense rows and one int64 table of sizes,
+ * so no padding is computed. */
 #include "ops/nested.h"
 
 #include <string.h>
@@ -23,7 +28,7 @@ static bool same_parts(const rush_tensor *a, const rush_tensor *b)
                     memcmp(a->data, b->data, (size_t)a->n_elems * sizeof(int64_t)) == 0);
 }
 
-/* Does every argument mean the same for rows as for the parts? */
+/* True if every argument means the same for the rows as for the parts. */
 static bool rows_will_do(const rush_call *c, const rush_tensor *first)
 {
   for (uint32_t i = 0; i < c->n_args; i++) {

@@ -1,3 +1,9 @@
+/* ops/point_run.c -- the interpreter of tapes over tensors (point_run.h). It plans once which
+ * operands can be used in place and which are gathered or converted, then walks in blocks that fit
+ * in L1, one primitive's loop per instruction, in parallel ranges. Instructions whose operands
+ * never change run once per range. Machine code from src/compile/ replaces the instruction loop and
+ * keeps the rest. A loop per primitive over a block costs a load and a store more per step than
+ * fused code, but needs no compiler and is the reference that fused code is compared with. */
 #include "ops/point_run.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,10 @@
+/* ops/pointwise.c -- one call of a pointwise operator of the table: read the inputs, find the
+ * common dtype, choose the formula's arm, broadcast the sizes, choose the result's memory order,
+ * make or check the results, and run the tape (point_run.c). Everything about the operator comes
+ * from its generated row, so there is no code per operator. The result's strides follow
+ * TensorIterator's rules because they are visible. Refusals come in PyTorch's order. The common
+ * case (contiguous operands of one shape and dtype) skips the general rules; it is what a call of a
+ * small tensor costs. */
 #include "ops/pointwise.h"
 
 #include <float.h>

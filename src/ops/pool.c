@@ -1,4 +1,8 @@
-/* Pooling operators: maximum and average over windows, adaptive ones, fractional, and their undoing. */
+/* ops/pool.c -- pooling operators: maximum and average over windows, adaptive, fractional,
+ * unpooling, and the averages' gradients. Arguments and sizes are read and checked for all
+ * dimensions at once (1 and 2 are 3 with leading ones), then the kernels of pool_kernel.c run over
+ * planes in parallel. A gradient of an average is spread one dimension after the other, which is
+ * possible because windows are boxes and costs less than walking each window. */
 #include "ops/pool.h"
 
 #include <math.h>

@@ -1,3 +1,8 @@
+/* ops/qgemm.c -- products of bytes (qgemm.h): packing of B into panels of words, packing of A's
+ * rows into words, 32 at a time, and the tasks that call the kernels. The number of values in a
+ * word depends on the instruction set; integer sums are exact, so the result does not. Column sums
+ * are kept with the packed matrix because zero points are subtracted from the sums afterwards.
+ * Memory: 32 rows of A per task. */
 #include "ops/qgemm.h"
 
 #include <string.h>

@@ -1,3 +1,8 @@
+/* ops/quantize.c -- quantizing, dequantizing, the choice of parameters, and the path of operators
+ * that know nothing of quantized tensors: their arguments are dequantized, the operator runs on
+ * floats, and float results are quantized with the first argument's parameters. That path is slower
+ * than a kernel on bytes, but makes every operator usable. Rounding differs between PyTorch's own
+ * places (fused, added, rounded); quant_rounding names the three. */
 #include "ops/quantize.h"
 
 #include <float.h>

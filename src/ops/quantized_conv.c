@@ -1,3 +1,9 @@
+/* ops/quantized_conv.c -- convolutions of bytes: packed weights as a custom class with its pickled
+ * state (three versions of it), and their execution. Ordinary ones copy patches of a chunk of
+ * pixels and multiply them with qgemm.h, depthwise ones sum position by position over the channels,
+ * transposed ones gather for each result pixel. Bytes lie with channels innermost, so a patch is a
+ * few memcpys. Each result is requantized as soon as its sum is complete. Memory: about 128 KB of
+ * patches per task. */
 #include "ops/quantized_conv.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
-/* Operators of quantized convolutions: packing, questions about what is packed, static and dynamic calls. */
+/* ops/quantized_conv_ops.c -- operators of quantized convolutions: packing, the accessors of packed
+ * weights, and static and dynamic calls. They read arguments, bring the input to bytes with
+ * channels innermost and call quantized_conv.c. A dynamic call quantizes its result with the
+ * input's parameters and dequantizes it again, which loses precision but is what PyTorch returns.
+ */
 #include <string.h>
 
 #include "ops/nn.h"

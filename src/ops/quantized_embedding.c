@@ -1,4 +1,8 @@
-/* Embedding tables of bytes: torch.classes.quantized.EmbeddingPackedParamsBase keeps the table as it came. */
+/* ops/quantized_embedding.c -- embedding tables of bytes with parameters per row: the custom class
+ * EmbeddingPackedParamsBase, lookup, and bags. The table stays a quantized tensor as it came; rows
+ * are dequantized when they are looked up, and a bag then calls the ordinary embedding_bag on those
+ * rows. PyTorch packs each row with its parameters behind it; keeping the tensor makes unpacking
+ * and the pickled state free of conversions. */
 #include <string.h>
 
 #include "ops/nn.h"

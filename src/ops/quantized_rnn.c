@@ -1,4 +1,8 @@
-/* Recurrent layers whose products have packed weights (torch.ao's dynamic quantization): LSTM, GRU and cells. */
+/* ops/quantized_rnn.c -- recurrent layers with packed weights (torch.ao's dynamic quantization):
+ * the custom class CellParamsBase, LSTM and GRU over sequences and packed sequences, and single
+ * cells. Each step multiplies with linear_packed_dynamic (or half weights), then the gates run in
+ * the float loops that ordinary recurrent layers use. Steps are sequential; the input's product is
+ * made for all steps of a direction at once. */
 #include <string.h>
 
 #include "ops/nn.h"

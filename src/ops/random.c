@@ -1,3 +1,8 @@
+/* ops/random.c -- samples of distributions, number by number, from PyTorch's Mersenne Twister
+ * stream. The algorithms and the number of words each takes are those of PyTorch's CPU kernels,
+ * which torch.manual_seed makes visible; faster methods (ziggurat, parallel streams) would give
+ * other numbers. Contiguous normals of 16 and more elements are made 16 at a time by Box and
+ * Muller, as PyTorch's AVX2 code does. Drawing is sequential and holds the generator's turn. */
 #include "ops/random.h"
 
 #include <math.h>

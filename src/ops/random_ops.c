@@ -1,4 +1,8 @@
-/* Operators that draw random numbers. */
+/* ops/random_ops.c -- operators that draw random numbers: rand and its relatives, random_,
+ * randperm, distributions with parameters in numbers or tensors, multinomial, and generators. An
+ * operator is a `fill_fn`, and helpers make its in-place, functional and factory forms. Checks and
+ * their messages are PyTorch's. Draws happen in the order of memory, on one thread, because the
+ * sequence after a seed is part of the result. */
 #include "ops/random.h"
 
 #include <math.h>
@@ -399,7 +403,7 @@ static rush_status update(call_ctx *cx, const char *name, rush_tensor *t, rush_v
   return RUSH_OK;
 }
 
-/* Is every element in [lo, hi]?  NaN is not. */
+/* *out = every element is in [lo, hi]; a NaN is not. */
 static rush_status all_between(call_ctx *cx, rush_tensor *t, double lo, double hi, bool *out)
 {
   rush_tensor *d;

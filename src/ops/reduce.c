@@ -1,3 +1,9 @@
+/* ops/reduce.c -- the reduction machine of reduce.h. It sorts dimensions into kept and reduced,
+ * coalesces them, picks rows, columns or gathered blocks, and folds fixed pieces in parallel;
+ * pieces are combined in pairs. The cut into pieces depends on sizes only, never on threads, so
+ * that results have the same bits everywhere; a running sum per thread would be simpler and not
+ * reproducible. Where the accumulators of all pieces would exceed ACC_BYTES, pieces go by in groups
+ * that are combined in the same pairs. */
 #include "ops/reduce.h"
 
 #include "base/cpu.h"

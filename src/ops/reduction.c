@@ -1,4 +1,8 @@
-/* Reductions: arguments, dtypes, checks and finishing around the machine of reduce.h. */
+/* ops/reduction.c -- operators that reduce: sums, products, means, extremes, variances, norms,
+ * logsumexp. Each reads its arguments by name (overloads put them at different places), checks as
+ * PyTorch does, runs one or two jobs of reduce.h and finishes the accumulators. Variances make two
+ * passes in double instead of Welford's update: the machine has no state of three numbers, and two
+ * passes are accurate too. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,8 @@
+/* ops/registry.c -- the operators of a context (registry.h): building them from the generated rows
+ * at first use, finding them, registering operators from outside, and expanding the compressed
+ * schemas and bodies. Lookup is a generated hash table for names of the table, a snapshot array for
+ * outside ones, a binary search for the rest; readers take no lock. Building all operators at start
+ * was rejected: it costs milliseconds, and a program uses a few dozen. */
 #include "ops/registry.h"
 
 #include <stdlib.h>

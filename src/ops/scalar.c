@@ -1,3 +1,8 @@
+/* ops/scalar.c -- operators on numbers that are not tensors and that the table cannot write as one
+ * C expression: arithmetic on mixed kinds, division, comparison, conversion, tensors as numbers,
+ * range lengths and slice bounds. `num` reads a value of any kind once, and each kernel decides by
+ * the common kind. Integers wrap through i64_add and its relatives because signed overflow is
+ * undefined in C. */
 #include "ops/scalar.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* Running sums, products, extremes. */
+/* ops/scan.c -- running sums, products, logsumexp and extremes. The input is copied into the dtype
+ * it accumulates in and scanned there in place: plane by plane where inner dimensions follow, so
+ * that steps vectorise, or along a row where a plane is one element. Every sum is sequential, as
+ * PyTorch's; a parallel prefix sum would round differently. Parallel over the outer dimensions.
+ * Cost: O(n), and one copy. */
 #include "base/cmplx.h"
 #include <math.h>
 

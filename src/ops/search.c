@@ -1,4 +1,7 @@
-/* Finding places in sorted rows, distinct elements, counts. */
+/* ops/search.c -- searching and counting: searchsorted, bucketize, isin, bincount and histograms.
+ * Elements become the 64-bit keys of ops/order.h, so that one binary search serves every dtype and
+ * orders NaN as PyTorch does. isin sorts its test elements and searches them, O((n + m) log m).
+ * Memory: 8 bytes an element. */
 #include <math.h>
 
 #include "ops/factory.h"

@@ -1,4 +1,6 @@
-/* Packing of padded sequences, and back. */
+/* ops/sequence.c -- _pack_padded_sequence and _pad_packed_sequence: whole rows are copied, one step
+ * of the sequence after the other. Lengths must fall, so the rows that take part in a step are the
+ * first ones and the packed form needs no index. Cost: one copy of the data. */
 #include <string.h>
 
 #include "ops/nn.h"

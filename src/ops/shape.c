@@ -1,4 +1,7 @@
-/* Shapes of results: arguments to facts, the entry's rule, facts to values. */
+/* ops/shape.c -- shapes of an operator's results: it gathers what the operator's table entry says
+ * of promotion, runs the entry's shape rule over numbers or symbols, and can return the answer as
+ * values for hosts. Both kinds of calls share their text through a macro, since they differ only in
+ * types. Operators from outside may bring a rule's name or a function. */
 #include "ops/shape.h"
 
 #include "ops/registry.h"

@@ -1,4 +1,8 @@
-/* Operators that sort along a dimension, or pick by order from it. */
+/* ops/sort.c -- operators that sort or pick by order along a dimension: sort, topk, kthvalue,
+ * median, mode. Each is a `pick_fn` that fills positions for one row; run_pick calls it for all
+ * rows in parallel and gathers the values. Which algorithm runs (stable or not, partial sort or
+ * selection) follows PyTorch, because it decides the indices of equal elements. Memory: 32 bytes an
+ * element of a row and task. */
 #include <stdatomic.h>
 
 #include "base/threads.h"

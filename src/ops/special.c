@@ -1,4 +1,7 @@
-/* Rare functions by their series, expansions and integrals; no tables of fitted coefficients. */
+/* ops/special.c -- rare special functions in double, by power series, asymptotic expansions,
+ * continued fractions and quadrature, each where it converges (references stand at the functions).
+ * Tables of fitted coefficients, as in Cephes, would be faster; these functions are rare, and a
+ * series can be checked by reading. Loops are bounded, because arguments come from programs. */
 #include "ops/special.h"
 
 #include <math.h>

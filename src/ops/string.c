@@ -1,4 +1,8 @@
-/* Operators on strings.  They are bytes, as in TorchScript; letters are ASCII's. */
+/* ops/string.c -- operators on strings, which are byte strings with ASCII letters, as in
+ * TorchScript. Kernels append to a text_buf and return it. Deviations from Python (centring,
+ * splitlines, percent formats, chr) copy PyTorch's, including its quirks; where PyTorch never ends,
+ * the code does what Python does. Searches poll the deadline, since a pattern in a long string
+ * costs O(n * m). */
 #include "base/macros.h"
 #include "ops/scalar.h"
 

@@ -1,4 +1,8 @@
-/* Distinct elements, of a tensor or of slices along a dimension. */
+/* ops/unique.c -- distinct elements or slices. Keys (ops/order.h) are sorted with their positions,
+ * and a pass over the sorted order numbers the results, which gives the inverse and the counts in
+ * the same pass. A hash table would avoid the sort, but PyTorch returns sorted results. Slices are
+ * merge-sorted by their keys in lexicographic order. Cost: O(n log n) comparisons; memory: some 40
+ * bytes an element. */
 #include "ops/nn.h"
 #include "ops/order.h"
 #include "ops/views.h"

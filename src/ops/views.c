@@ -1,3 +1,7 @@
+/* ops/views.c -- the geometry of views (select, slice, transpose, expand, reshape, diagonal), with
+ * PyTorch's checks and messages, and the tensors made from it. A geometry is changed on the stack
+ * and becomes a tensor once, so that operators of several steps make no intermediate tensors.
+ * Reshaping asks if the strides allow a view and copies only if they do not. */
 #include "ops/views.h"
 
 /* -- Small things ------------------------------------------------------------------------------- */

@@ -1,3 +1,8 @@
+/* ops/walk.c -- moving elements to or from the places an index chooses. Tasks run over (block
+ * position, index), so neighbouring indices share cache lines; blocks that are dense on both sides
+ * move with memcpy. Where elements are combined (index_add), all indices of one block position stay
+ * on one thread in order, because two may meet in one place and the sum must not depend on threads.
+ */
 #include "ops/walk.h"
 
 #include "base/threads.h"

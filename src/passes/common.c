@@ -1,4 +1,7 @@
-/* passes/common.c -- questions and edits that many passes need. */
+/* passes/common.c -- predicates and edits that many passes share: purity, constants and their
+ * equality, inserting nodes, replacing, walking, and which groups of values escape. They are here
+ * so that every pass means the same by "pure". Facts about operators come from the table's effect
+ * columns, never from lists of names. */
 #include "ir/alias.h"
 #include "ops/lookup.h"
 #include "passes/passes_int.h"
@@ -155,7 +158,7 @@ static bool same_attr(const ir_attr *a, const ir_attr *b)
   return false;
 }
 
-/* From `a` on, without the name by which a text's operator was looked for: callers compare operators. */
+/* Return the first attribute from `a` on that is not `_kind`, the name from which the operator was resolved. */
 static const ir_attr *told(const ir_attr *a)
 {
   while (a && strcmp(a->name, "_kind") == 0)

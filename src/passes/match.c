@@ -1,3 +1,7 @@
+/* passes/match.c -- finds the places where a pattern graph matches. The anchor is the node of the
+ * pattern's first output; from it the match walks inputs backwards, which determines every other
+ * node, so there is no search and a try costs O(pattern). Values inside a match may have no users
+ * outside it, as a rewrite will remove them. */
 #include "passes/passes_int.h"
 #include "passes/tools.h"
 

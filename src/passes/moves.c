@@ -1,4 +1,7 @@
-/* passes/moves.c -- moves that keep what a graph means. */
+/* passes/moves.c -- moves a node to another place of its block if that keeps the meaning. Like
+ * PyTorch's moveBeforeTopologicallyValid it collects the nodes between that depend on the node and
+ * moves them along. Dependence is by uses, side effects, randomness and writes to memory that
+ * alias. Cost: O(distance * set), with a walk over the writes for each pair. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 #include "passes/tools.h"
@@ -21,7 +24,7 @@ static bool uses_of(const ir_node *n, const ir_node *of)
 
 static bool touches_block(const mover *m, const ir_block *b, uint32_t group);
 
-/* Does the node, or one inside it, take or give something of the group? */
+/* True if the node, or a node inside it, has an input or output in the group. */
 static bool touches(const mover *m, const ir_node *n, uint32_t group)
 {
   for (uint32_t i = 0; i < n->n_inputs; i++)
@@ -74,7 +77,7 @@ static bool has_effect(const mover *m, const ir_node *n)
   return found;
 }
 
-/* Must they stay in the order in which they are? */
+/* True if a and b must keep their order. */
 static bool bound(const mover *m, const ir_node *a, const ir_node *b)
 {
   return uses_of(b, a) || uses_of(a, b) || (has_effect(m, a) && has_effect(m, b)) || writes_into(m, a, b) || writes_into(m, b, a);

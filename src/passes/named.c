@@ -1,4 +1,6 @@
-/* passes/named.c -- the library's own passes by name. */
+/* passes/named.c -- the library's own passes by name: a sorted table made from a .def file, lookup
+ * by binary search, and running a list of names. Graphs are checked before a pass runs, with the
+ * rules for emitted graphs or for finished ones, depending on the pass's flag. */
 #include "passes/passes_int.h"
 
 const graph_pass graph_passes[] = {

@@ -1,4 +1,6 @@
-/* passes/passes.c -- the row of registered passes, and running them. */
+/* passes/passes.c -- the passes registered in a context, and running them over a copy of a graph.
+ * Registration appends under a lock and publishes the count atomically, so that running takes no
+ * lock; the array has a fixed size because it must not move under readers. */
 #include "passes/passes.h"
 
 #include "base/error.h"

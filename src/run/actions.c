@@ -1,4 +1,7 @@
-/* run/actions.c -- containers, printing, raising, calling operators. */
+/* run/actions.c -- what instructions with a site do: containers, printing, raising, and calls of
+ * operators through the boxed path. They are functions outside the interpreter's loop, so that the
+ * loop stays small. Operands that die are moved, not copied, and a kernel may take a dying tensor's
+ * buffer, except where the caller lent it. */
 #include "run/outputs.h"
 #include "run/actions.h"
 
@@ -6,7 +9,7 @@
 
 /* -- Operators ---------------------------------------------------------------------------------- */
 
-/* Dying operands whose reference is the caller's: the kernel must not take them, nor we release them. */
+/* Return the bits of dying operands whose reference belongs to the caller: neither the kernel nor the frame may release them. */
 static uint64_t return_lent(frame *f, const site *s)
 {
   const uint32_t *o = operands(f, s);

@@ -1,4 +1,7 @@
-/* run/call.c -- from a function to its code, and calls from outside. */
+/* run/call.c -- from a function to its code, and calls from outside. Code is emitted once, under
+ * the program's lock, after the context's passes have changed a copy of the graph, and is published
+ * atomically, so that later calls take no lock. The outermost call has its first stack chunk in its
+ * C frame, so that a small call allocates nothing; calls made inside a call share its stack. */
 #include "autograd/record.h"
 #include "base/lock.h"
 #include "passes/passes.h"

@@ -1,4 +1,9 @@
-/* run/emit.c -- from a graph to bytecode: nodes. */
+/* run/emit.c -- bytecode from a graph, in one walk over the nodes, plus the buffers for results and
+ * the listing. Types are static, so numbers get typed instructions without tag checks; other nodes
+ * become instructions with a site that names operands and results. Values from containers or from
+ * outside are checked once where they enter typed registers. Deaths of values are known beforehand
+ * (emit_regs.c), which marks last uses. A function whose fused jumps do not reach is emitted again
+ * without them. Cost: O(nodes + uses). */
 #include "run/emit_int.h"
 #include "ops/lookup.h"
 
@@ -151,7 +156,7 @@ static bool is_source(const ir_node *n)
 
 /* -- Nodes with a site -------------------------------------------------------------------------- */
 
-/* Is input i the last place where n reads the value? */
+/* True if input i is the last place where n reads the value. */
 static bool is_final(const ir_node *n, uint32_t i)
 {
   for (uint32_t j = i + 1; j < n->n_inputs; j++)
@@ -726,7 +731,7 @@ void code_free(code *c)
   mem_free(c->ctx, c, c->n_bytes);
 }
 
-/* Would put_op leave it to put_operator, whatever its place? */
+/* True if put_op leaves the node to put_operator wherever it is. */
 static bool is_called(const ir_node *n)
 {
   return n->kind == IR_OP && opcode_of(n) == N_OPCODES && !is_list_op(n) && !is_named(n, "aten::__is__", "") &&

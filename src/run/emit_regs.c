@@ -1,4 +1,9 @@
-/* run/emit_regs.c -- deaths of values, registers, and the arrays that emission fills. */
+/* run/emit_regs.c -- numbering of values, their last uses, register allocation, and the arrays that
+ * emission fills. Registers are taken in one forward walk (linear scan without spilling): a value's
+ * register is free after its last use in its block, and results of branches are made in the
+ * register where the join expects them. Constants that are numbers get registers at the front of
+ * the frame. Graph colouring would save a few registers, which cost 16 bytes each and nothing else.
+ */
 #include "run/emit_int.h"
 #include "base/grow.h"
 
@@ -195,7 +200,7 @@ static void count(coder *e, const ir_block *b)
   session_leave(e->s);
 }
 
-/* Does an instruction for numbers, or a loop's count, read it?  Then it lies in the frame. */
+/* True if an instruction for numbers or a loop's count reads v, which must then be in a register. */
 static bool read_as_register(coder *e, const ir_value *v)
 {
   for (const ir_use *u = v->uses; u; u = u->next)

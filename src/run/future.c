@@ -1,4 +1,7 @@
-/* run/future.c -- what fork returns.  stack.h says when a task runs. */
+/* run/future.c -- futures, which fork returns: creation, the queue of their call stack, completion
+ * and failure (stack.h says when a task runs). A future that waits to run is in a doubly linked
+ * list, so that waiting for it removes it in O(1). It keeps its arguments until it is finished and
+ * its error as text, because several waiters may raise it. */
 #include "run/stack.h"
 
 rush_status future_new_steal(call_ctx *cx, const type *t, function *fn, rush_value *args, uint32_t n_args,

@@ -1,4 +1,8 @@
-/* run/stack.c -- frames, unwinding, tracebacks. */
+/* run/stack.c -- frames in chunks, unwinding and tracebacks. Chunks never move, because kernels
+ * hold pointers into frames, and one spare chunk is kept so that a call at a chunk's end does not
+ * allocate each time. Tracebacks show the frames PyTorch would show, in its format; frames of
+ * builtin bodies and groups are left out. Errors of forked tasks are wrapped as their waiters see
+ * them. */
 #include "run/stack.h"
 
 #include "ops/profile.h"
@@ -232,7 +236,7 @@ static void set_class(rush_error *err)
     err->type = "RuntimeError";
 }
 
-/* Is this what a program does wrong, or the end of what it may do? */
+/* True for errors of the program itself; false for limits, cancellation and lack of memory. */
 static bool is_raised(rush_status st) { return st == RUSH_ERAISED || st == RUSH_EUNSUPPORTED || st == RUSH_EARGUMENT; }
 
 /* A task's error as who waits for it sees it: a RuntimeError whose message has all that PyTorch prints. */

@@ -1,4 +1,7 @@
-/* Shape rules over numbers; arguments as facts. */
+/* shape/rules.c -- the shape rules over int64_t sizes: defines the arithmetic that rules.inc is
+ * written in, with overflow checks, and turns arguments into facts. rules.inc is compiled twice,
+ * here and in rules_sym.c, so that each rule exists once; generic code over a tagged size was
+ * rejected because it would slow the concrete case. */
 #include <math.h>
 
 #include "base/grow.h"

@@ -1,4 +1,7 @@
-/* Shape rules over symbolic integers; arguments with symbols for their sizes. */
+/* shape/rules_sym.c -- the shape rules over symbolic integers: the same rules.inc as in rules.c,
+ * with symint arithmetic in which every decision becomes a guard, and arguments whose sizes get
+ * symbols. Equal sizes share a symbol (duck sizing) and 0 and 1 are constants, as PyTorch
+ * specialises them. Sizes that depend on data are fresh symbols with a range. */
 #include <math.h>
 
 #include "base/grow.h"

@@ -1,3 +1,8 @@
+/* shape/symint.c -- symbolic integers as symint.h describes them: polynomials in normal form, made
+ * once through a hash table, so that equality is a pointer comparison. Division is polynomial long
+ * division with the rest kept as an atom; order is decided by interval arithmetic, then with atoms
+ * shifted to their lower bounds. A computer algebra system such as SymPy decides more, at thousands
+ * of times the cost. Limits on terms and degree keep multiplication bounded. */
 #include "shape/symint.h"
 
 #include <inttypes.h>

@@ -1,3 +1,7 @@
+/* value/schema.c -- parsing and printing of schemas: a recursive-descent parser over PyTorch's
+ * text, and a printer that gives the same text back. Defaults become values that live in the
+ * schema's arena, so that a schema needs no destructor. The order in which alias sets print is
+ * PyTorch's. Cost: O(length); the parser leaves the session on a syntax error. */
 #include "value/schema.h"
 
 #include <stdio.h>

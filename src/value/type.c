@@ -1,3 +1,8 @@
+/* value/type.c -- types: static tables for simple types and their usual containers, interning for
+ * all others, and the relations equality, subtype and unification with PyTorch's rules. Static
+ * tables cover most types that programs use, so that these need no lock and no memory. Interning is
+ * by element pointers and may miss: equality is structural, so a miss costs only memory. A type's
+ * size and height are bounded when it is made, which bounds every recursion over it. */
 #include "value/type.h"
 
 #include <string.h>

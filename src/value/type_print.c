@@ -1,9 +1,11 @@
+/* value/type_print.c -- types as text. PyTorch has three notations, which differ in brackets, in
+ * names and in a few kinds; two are printed here, the one of str() and the one of annotations. One
+ * recursive printer with a flag serves both, since most cases are the same. */
 #include <string.h>
 
 #include "base/macros.h"
 #include "value/type.h"
 
-/* PyTorch has three notations; they differ in brackets, in names and in a few kinds. */
 typedef enum notation { AS_STR, AS_ANNOTATION } notation;
 
 static void print(text_buf *out, const type *t, notation how);

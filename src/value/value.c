@@ -1,3 +1,7 @@
+/* value/value.c -- making, destroying and typing heap values. Destruction recurses to a fixed depth
+ * and then links dead containers through their own memory, because a list a million objects long
+ * must not use a million C frames and freeing must not allocate. Whether a container fits a type is
+ * decided by the element types it was made with, in O(1), never by its items. */
 #include "value/value.h"
 
 #include <string.h>

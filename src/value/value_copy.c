@@ -1,3 +1,7 @@
+/* value/value_copy.c -- equality, deep copies and snapshots of values. A copy keeps a table of
+ * originals, so that shared parts stay shared and cycles end; immutable values are shared with the
+ * original. Custom classes are copied through their pickled state, the only way they define. Cost:
+ * O(reachable values), one table entry per container. */
 #include <string.h>
 
 #include "base/lock.h"

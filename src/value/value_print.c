@@ -1,10 +1,13 @@
+/* value/value_print.c -- values as text in two forms: as TorchScript's print() writes them (C++
+ * streams) and as Python's repr does. One recursive walk with a flag serves both. It polls and
+ * checks the buffer as it goes, because a small value that shares its parts can have an
+ * exponentially long text. */
 #include <math.h>
 #include <string.h>
 
 #include "base/macros.h"
 #include "value/value.h"
 
-/* Two voices: what TorchScript's print() says (C++ streams), and Python's repr. */
 typedef struct voice {
   call_ctx *cx;
   text_buf *out;
