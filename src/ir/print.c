@@ -2,6 +2,7 @@
 #include "ir/graph.h"
 #include "ir/program.h"
 #include "value/schema.h"
+#include "tensor/sparse.h"
 
 #include <math.h>
 
@@ -84,7 +85,7 @@ static void print_tensor(text_buf *out, const rush_tensor *t)
   rush_value item;
   call_ctx cx;
 
-  if (t && t->n_elems == 1 && !tensor_quantizer(t)) {
+  if (t && t->n_elems == 1 && !tensor_quantizer(t) && !tensor_sparse(t)) {
     call_ctx_init(&cx, out->ctx, NULL);
     text_putc(out, '{');
     if (tensor_item(&cx, t, &item) != RUSH_OK) {
@@ -99,7 +100,7 @@ static void print_tensor(text_buf *out, const rush_tensor *t)
       value_release(item);
     }
     text_putc(out, '}');
-  } else if (t && t->n_elems <= SHOWN_ELEMS) {
+  } else if (t && t->n_elems <= SHOWN_ELEMS && !tensor_sparse(t)) {
     print_with_cx(out, (rush_value){.tag = RUSH_TAG_TENSOR, .as.tensor = (rush_tensor *)t});
   } else {
     text_puts(out, "<Tensor>");
