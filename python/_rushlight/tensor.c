@@ -565,6 +565,10 @@ static PyObject *tensor_getattro(PyObject *self, PyObject *name)
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
 {
   (void)unused;
+  if (rush_tensor_layout(tensor_of(self)) != 0) {
+    PyErr_SetString(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
+    return NULL;
+  }
   return PyLong_FromVoidPtr((void *)rush_tensor_data(tensor_of(self)));
 }
 

@@ -73,6 +73,10 @@ from .grad_mode import is_grad_enabled as is_grad_enabled
 from .grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from .grad_mode import no_grad as no_grad
 from .grad_mode import set_grad_enabled as set_grad_enabled
+from .kinds import layout as layout
+from .kinds import sparse_coo as sparse_coo
+from .kinds import sparse_csr as sparse_csr
+from .kinds import strided as strided
 from .jit import Attribute as Attribute
 from .jit import CompilationUnit as CompilationUnit
 from .jit import Final as Final

@@ -330,9 +330,10 @@ static void print_type_of(text_buf *out, const ir_value *v)
   text_printf(out, "%s(", dtype_aten_name(t->dtype));
   for (int i = 0; i < t->n_dims; i++)
     text_printf(out, "%lld, ", (long long)t->sizes[i]);
-  for (int i = 0; i < t->n_dims; i++)
+  const int n_strides = tensor_sparse(t) ? 0 : t->n_dims;
+  for (int i = 0; i < n_strides; i++)
     text_printf(out, "%s%lld", i ? ", " : "strides=[", (long long)t->strides[i]);
-  text_printf(out, "%srequires_grad=%d, device=cpu)", t->n_dims ? "], " : "",
+  text_printf(out, "%srequires_grad=%d, device=cpu)", n_strides ? "], " : "",
               tensor_requires_grad(t));
 }
 

@@ -34,7 +34,7 @@ static rush_status convert(rush_call *c, int64_t dtype, int64_t format, bool cop
   if (tensor_sparse(t))
     return format == FORMAT_PRESERVE
              ? convert_sparse(c, dtype, copy)
-             : call_fail(c->cx, "unsupported memory format option for a sparse tensor: only torch.preserve_format is known");
+             : call_fail(c->cx, "unsupported memory format option Contiguous");
   TRY(check_dtype(c->cx, dtype));
   bool same_layout = format == FORMAT_PRESERVE ||
                      (format == FORMAT_CONTIGUOUS ? tensor_is_contiguous(t) : tensor_is_channels_last(t));

@@ -55,3 +55,41 @@ sparse(True, "to.dtype to.device to.dtype_layout to.other to.prim_Device to.prim
 make("to_sparse", "kernel_to_sparse", same=["aten::_to_sparse"])
 make("to_sparse.sparse_dim", "kernel_to_sparse_dim", same=["aten::_to_sparse.sparse_dim"])
 make("to_sparse_csr", "kernel_to_sparse_csr", same=["aten::_to_sparse_csr"])
+
+# What maps zero to zero runs on the values: on the sums of duplicates, but where they may be changed one by one.
+sparse("kernel_sparse_unary",
+       "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num rad2deg relu "
+       "round round.decimals sgn sign signbit sin sinh sqrt tan tanh trunc")
+sparse("kernel_sparse_on_values", "neg conj _conj conj_physical real imag")
+sparse("kernel_sparse_pow", "pow.Tensor_Scalar")
+sparse("kernel_sparse_mul", "mul.Tensor mul.Scalar")
+sparse("kernel_sparse_div", "div.Tensor div.Scalar")
+sparse("kernel_sparse_add", "add.Tensor")
+sparse("kernel_sparse_add_number", "add.Scalar sub.Scalar")
+sparse("kernel_sparse_sub", "sub.Tensor")
+make("sparse_mask", "kernel_sparse_mask")
+
+sparse("kernel_sparse_sum", "sum")
+sparse("kernel_sparse_sum_keep", "sum.dim_IntList")
+make("_sparse_sum", "kernel_sparse_sum_all")
+make("_sparse_sum.dtype", "kernel_sparse_sum_all")
+make("_sparse_sum.dim", "kernel_sparse_sum_dim")
+make("_sparse_sum.dim_dtype", "kernel_sparse_sum_dim_dtype")
+
+sparse("kernel_sparse_mm", "mm")
+sparse("kernel_sparse_addmm", "addmm")
+sparse("kernel_sparse_mv", "mv")
+sparse("kernel_sparse_matmul", "matmul")
+sparse("kernel_sparse_linear", "linear")
+make("_sparse_mm", "kernel_sparse_mm", same=["aten::_sparse_sparse_matmul"])
+make("_sparse_addmm", "kernel_sparse_addmm")
+
+sparse("kernel_sparse_t", "t")
+sparse("kernel_sparse_transpose", "transpose.int")
+sparse("kernel_sparse_permute", "permute")
+sparse("kernel_sparse_select", "select.int")
+sparse("kernel_sparse_index_select", "index_select")
+sparse("kernel_sparse_unsqueeze", "unsqueeze")
+sparse("kernel_sparse_cat", "cat")
+sparse("kernel_sparse_zeros_like", "zeros_like empty_like")
+sparse("kernel_sparse_zero", "zero_")

@@ -221,7 +221,7 @@ static rush_status refuse(call_ctx *cx, const rush_tensor *dst, const rush_tenso
 static rush_status copy_sparse(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
 {
   if (!tensor_sparse(src) || !tensor_sparse(dst))
-    return sparse_refuse(cx, tensor_sparse(src) ? src : dst, "copy_");
+    return call_fail(cx, "copy_() between dense and sparse Tensors is not implemented!");
   return sparse_assign(cx, dst, src);
 }
 

@@ -169,6 +169,7 @@ static rush_status attach(call_ctx *cx, rush_tensor *t, const sparse_parts *p)
     return call_nomem(cx);
   call_mark_special(cx);
   *own = *p;
+  own->is_coalesced |= p->layout == LAYOUT_COO && sparse_nnz(p) < 2;
   rush_status st = own_header(cx, p->values, &own->values);
   if (st != RUSH_OK) {
     mem_free(c, own, sizeof *own);

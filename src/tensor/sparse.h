@@ -10,7 +10,7 @@
  * (2) CSR: crow is [batch..., rows + 1], indices (the columns) are [batch..., nnz], both int32 or int64 and contiguous; crow starts
  * with 0, never falls, ends with nnz; columns are inside their size; values are [batch..., nnz, dense sizes...].
  * (3) Nobody writes to indices: they are copies of what the caller gave, on storages marked read-only, and tensors share them.
- * (4) is_coalesced: the coordinates are sorted in row-major order, and distinct.  A CSR's columns need not be.
+ * (4) is_coalesced: the coordinates are sorted in row-major order, and distinct; so are fewer than 2.  A CSR's columns need not be.
  *
  * Ownership: the tensor owns its parts.  Threads: as for tensors; indices are immutable. */
 #ifndef RUSH_TENSOR_SPARSE_H

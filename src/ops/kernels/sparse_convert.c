@@ -61,8 +61,6 @@ rush_status coo_coalesce(call_ctx *cx, rush_tensor *t, rush_tensor **out)
     *out = tensor_retain(t);
     return RUSH_OK;
   }
-  if (sparse_nnz(p) < 2)
-    return coo_new_steal(cx, RUSH_OK, shape_of_sparse(t), tensor_retain(p->indices), tensor_retain(p->values), true, out);
   rush_status st = coalesce_parts(cx, t, &w);
   tensor_release(w.positions);
   tensor_release(w.order);
