@@ -73,10 +73,6 @@ from .grad_mode import is_grad_enabled as is_grad_enabled
 from .grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from .grad_mode import no_grad as no_grad
 from .grad_mode import set_grad_enabled as set_grad_enabled
-from .kinds import layout as layout
-from .kinds import sparse_coo as sparse_coo
-from .kinds import sparse_csr as sparse_csr
-from .kinds import strided as strided
 from .jit import Attribute as Attribute
 from .jit import CompilationUnit as CompilationUnit
 from .jit import Final as Final
@@ -108,6 +104,10 @@ from .jit import trace as trace
 from .jit import trace_module as trace_module
 from .jit import unused as unused
 from .jit import wait as wait
+from .kinds import layout as layout
+from .kinds import sparse_coo as sparse_coo
+from .kinds import sparse_csr as sparse_csr
+from .kinds import strided as strided
 from .ops import load_library as load_library
 from .outputs import BoundOutputs
 from .pytree import register_dataclass as register_dataclass

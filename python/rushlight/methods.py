@@ -477,6 +477,10 @@ def _is(name: str) -> property:
     return property(lambda self: False, doc="False here.")
 
 
+def _layout(self: Tensor) -> layout:
+    return layout(_rushlight.call_operator("prim::layout", self))
+
+
 def _own() -> dict[str, Any]:
     own: dict[str, Any] = {f"is_{name}": _is(name) for name in _IS}
     own |= {
@@ -484,7 +488,7 @@ def _own() -> dict[str, Any]:
         "type": _type, "apply_": _apply,
         "is_cpu": property(lambda self: self.device == "cpu", doc="True if it is in memory."),
         "device": property(lambda self: device(self._device), doc="Where the tensor is."),
-        "layout": property(lambda self: layout(_rushlight.call_operator("prim::layout", self)), doc="How its elements are kept."),
+        "layout": property(_layout, doc="How the elements are kept."),
         "new_tensor": _new_tensor, "polygamma": _polygamma,
         "nelement": lambda self: self.numel(), "ndimension": lambda self: self.ndim,
         "__format__": _format, "__complex__": _complex, "__array__": _array, "__reversed__": _reversed,

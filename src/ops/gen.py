@@ -250,7 +250,8 @@ class Table:
         if kernel is None:
             return
         if row.sparse or (kernel is True and "kernel" not in row.entry):
-            raise TableError(where, f"{row.schema.full} " + ("takes sparse tensors already" if row.sparse else "has no kernel of its own"))
+            why = "takes sparse tensors already" if row.sparse else "has no kernel of its own"
+            raise TableError(where, f"{row.schema.full} {why}")
         row.sparse = kernel
         if kernel is not True:
             self.kernels.add(kernel)
@@ -683,6 +684,8 @@ def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
         by_name.setdefault(row.schema.name, []).append(row)
         by_word.setdefault(row.schema.name.split("::")[-1], set()).add(row.schema.name)
     kept, todo = set(), set(listed) & set(by_name)
+    if not any(row.group == "sparse" for name in todo for row in by_name[name]):
+        leave_out_sparse(table)
     while todo:
         name = todo.pop()
         kept.add(name)
@@ -694,6 +697,13 @@ def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
                 used |= by_word.get(word, set())
         todo |= (used & set(by_name)) - kept
     keep_rows(table, {full: row for full, row in table.rows.items() if row.schema.name in kept})
+
+
+def leave_out_sparse(table: Any) -> None:
+    """Where nothing that is listed makes or asks sparse tensors, operators refuse those that a file may hold."""
+    for row in table.rows.values():
+        if row.sparse is not True:
+            row.sparse = None
 
 
 def keep_rows(table: Any, rows: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import io
 import pathlib
 import pickle
 import random
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +39,18 @@ def coo(sizes: tuple[int, ...], sparse_dim: int, nnz: int, dtype: Any = torch.fl
     return torch.sparse_coo_tensor(table, values_of((nnz, *sizes[sparse_dim:]), dtype), sizes)
 
 
-SHAPES = [((3, 4), 2), ((5,), 1), ((2, 3, 4), 3), ((3, 4), 1), ((4, 3, 2), 2), ((2, 2, 2, 3), 2), ((0, 3), 2), ((3, 0), 1), ((), 0), ((1, 1), 2)]
+SHAPES = [
+    ((3, 4), 2),
+    ((5,), 1),
+    ((2, 3, 4), 3),
+    ((3, 4), 1),
+    ((4, 3, 2), 2),
+    ((2, 2, 2, 3), 2),
+    ((0, 3), 2),
+    ((3, 0), 1),
+    ((), 0),
+    ((1, 1), 2),
+]
 
 
 def some(dtype: Any = torch.float32, shapes: Any = SHAPES) -> list[Any]:
@@ -86,7 +98,7 @@ def same(got: Any, want: Any, what: str = "", parts: bool = False) -> None:
 def outcome(call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except Exception as e:  # noqa: BLE001: whatever PyTorch raises
+    except Exception as e:  # noqa: BLE001 -- whatever PyTorch raises
         return e
 
 
@@ -122,13 +134,24 @@ def test_constructors_make_what_pytorch_makes() -> None:
         i, v = t._indices(), t._values()
         both(lambda i=i, v=v: aten.sparse_coo_tensor(i, v), lambda i=i, v=v: torch.sparse_coo_tensor(i, v), "indices", True)
         same(aten.sparse_coo_tensor(i, v, list(t.shape)), torch.sparse_coo_tensor(i, v, t.shape), parts=True)
-        same(aten.sparse_coo_tensor(i.int(), v, list(t.shape), dtype=torch.float64), t.double() if not t.is_coalesced() else
-             torch.sparse_coo_tensor(i, v.double(), t.shape), parts=True)
+        same(
+            aten.sparse_coo_tensor(i.int(), v, list(t.shape), dtype=torch.float64),
+            t.double() if not t.is_coalesced() else torch.sparse_coo_tensor(i, v.double(), t.shape),
+            parts=True,
+        )
         same(aten._sparse_coo_tensor_unsafe(i, v, list(t.shape), is_coalesced=t.is_coalesced()), t, parts=True)
-        same(aten._sparse_coo_tensor_with_dims(t.sparse_dim(), t.dense_dim(), list(t.shape), layout=torch.sparse_coo),
-             torch.ops.aten._sparse_coo_tensor_with_dims(t.sparse_dim(), t.dense_dim(), list(t.shape), layout=torch.sparse_coo), parts=True)
-        same(aten._sparse_coo_tensor_with_dims_and_tensors(t.sparse_dim(), t.dense_dim(), list(t.shape), i, v, layout=torch.sparse_coo),
-             torch.sparse_coo_tensor(i, v, t.shape), parts=True)
+        same(
+            aten._sparse_coo_tensor_with_dims(t.sparse_dim(), t.dense_dim(), list(t.shape), layout=torch.sparse_coo),
+            torch.ops.aten._sparse_coo_tensor_with_dims(t.sparse_dim(), t.dense_dim(), list(t.shape), layout=torch.sparse_coo),
+            parts=True,
+        )
+        same(
+            aten._sparse_coo_tensor_with_dims_and_tensors(
+                t.sparse_dim(), t.dense_dim(), list(t.shape), i, v, layout=torch.sparse_coo
+            ),
+            torch.sparse_coo_tensor(i, v, t.shape),
+            parts=True,
+        )
     same(aten.sparse_coo_tensor([2, 3], dtype=torch.int64), torch.sparse_coo_tensor((2, 3), dtype=torch.int64), parts=True)
     for index in (torch.int32, torch.int64):
         crow, col, v = torch.tensor([0, 2, 2, 3], dtype=index), torch.tensor([0, 2, 1], dtype=index), torch.randn(3)
@@ -137,24 +160,28 @@ def test_constructors_make_what_pytorch_makes() -> None:
             same(aten.sparse_csr_tensor(crow, col, v, *size), want, parts=True)
             same(aten.sparse_compressed_tensor(crow, col, v, *size, layout=torch.sparse_csr), want, parts=True)
         same(aten._sparse_csr_tensor_unsafe(crow, col, v, [3, 3]), want, parts=True)
-        same(aten.sparse_csr_tensor(crow, col, torch.ones(3, 2), [3, 3, 2]), torch.sparse_csr_tensor(crow, col, torch.ones(3, 2), [3, 3, 2]), parts=True)
+        same(
+            aten.sparse_csr_tensor(crow, col, torch.ones(3, 2), [3, 3, 2]),
+            torch.sparse_csr_tensor(crow, col, torch.ones(3, 2), [3, 3, 2]),
+            parts=True,
+        )
         batch = [x.expand(2, -1).contiguous() for x in (crow, col, v)]
         same(aten.sparse_csr_tensor(*batch, [2, 3, 3]), torch.sparse_csr_tensor(*batch, [2, 3, 3]), parts=True)
 
 
-I, V = torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.tensor([3.0, 4.0, 5.0])
+AT, V = torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.tensor([3.0, 4.0, 5.0])
 CROW, COL = torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2])
 LIES: dict[str, Any] = {
-    "a coordinate too large": (torch.sparse_coo_tensor, I, V, (2, 2)),
-    "of the first dimension": (torch.sparse_coo_tensor, I, V, (1, 3)),
-    "a negative one": (torch.sparse_coo_tensor, -I, V, (2, 3)),
-    "a negative one, sizes inferred": (torch.sparse_coo_tensor, -I, V),
-    "few values": (torch.sparse_coo_tensor, I, V[:2], (2, 3)),
-    "no matrix of indices": (torch.sparse_coo_tensor, I[0], V, (2, 3)),
-    "few sizes": (torch.sparse_coo_tensor, I, V, (2,)),
-    "many sizes": (torch.sparse_coo_tensor, I, V, (2, 3, 4)),
-    "other dense sizes": (torch.sparse_coo_tensor, I, torch.ones(3, 4), (2, 3, 5)),
-    "values without dimensions": (torch.sparse_coo_tensor, I, torch.tensor(1.0), (2, 3)),
+    "a coordinate too large": (torch.sparse_coo_tensor, AT, V, (2, 2)),
+    "of the first dimension": (torch.sparse_coo_tensor, AT, V, (1, 3)),
+    "a negative one": (torch.sparse_coo_tensor, -AT, V, (2, 3)),
+    "a negative one, sizes inferred": (torch.sparse_coo_tensor, -AT, V),
+    "few values": (torch.sparse_coo_tensor, AT, V[:2], (2, 3)),
+    "no matrix of indices": (torch.sparse_coo_tensor, AT[0], V, (2, 3)),
+    "few sizes": (torch.sparse_coo_tensor, AT, V, (2,)),
+    "many sizes": (torch.sparse_coo_tensor, AT, V, (2, 3, 4)),
+    "other dense sizes": (torch.sparse_coo_tensor, AT, torch.ones(3, 4), (2, 3, 5)),
+    "values without dimensions": (torch.sparse_coo_tensor, AT, torch.tensor(1.0), (2, 3)),
     "an index where there is no place": (torch.sparse_coo_tensor, torch.zeros(2, 1, dtype=torch.long), V[:1], (0, 3)),
     "two dtypes of indices": (torch.sparse_csr_tensor, CROW.int(), COL, V, (2, 3)),
     "indices that are no ints": (torch.sparse_csr_tensor, CROW.float(), COL.float(), V, (2, 3)),
@@ -182,14 +209,14 @@ def test_indices_that_lie_are_refused_in_pytorchs_words(lie: str) -> None:
 
 def test_a_flag_that_lies_is_refused() -> None:
     with pytest.raises(RuntimeError, match="cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"):
-        aten._sparse_coo_tensor_unsafe(I.flip(1), V, [2, 3], is_coalesced=True)
+        aten._sparse_coo_tensor_unsafe(AT.flip(1), V, [2, 3], is_coalesced=True)
     ours = rushlight.as_tensor(coo((3, 3), 2, 20)).clone()
     with pytest.raises(RuntimeError, match="cannot set is_coalesced"):
         aten._coalesced_(ours, True)
 
 
 def test_indices_cannot_be_written_to() -> None:
-    indices, values = rushlight.as_tensor(I.clone()), rushlight.as_tensor(V.clone())
+    indices, values = rushlight.as_tensor(AT.clone()), rushlight.as_tensor(V.clone())
     s = aten.sparse_coo_tensor(indices, values, [2, 3])
     aten.fill_(indices, 1000)
     values.resize_(0)
@@ -200,8 +227,24 @@ def test_indices_cannot_be_written_to() -> None:
     assert s.to_dense().tolist() == [[0, 0, 6], [8, 0, 10]]
 
 
-QUESTIONS = ("indices", "values", "_indices", "_values", "crow_indices", "col_indices", "_nnz", "is_coalesced", "sparse_dim", "dense_dim",
-             "dim", "numel", "is_floating_point", "is_complex", "is_signed", "element_size")
+QUESTIONS = (
+    "indices",
+    "values",
+    "_indices",
+    "_values",
+    "crow_indices",
+    "col_indices",
+    "_nnz",
+    "is_coalesced",
+    "sparse_dim",
+    "dense_dim",
+    "dim",
+    "numel",
+    "is_floating_point",
+    "is_complex",
+    "is_signed",
+    "element_size",
+)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -289,8 +332,8 @@ def test_batches_of_rows_are_converted() -> None:
 
 # -- Computing ---------------------------------------------------------------------------------------------------------
 
-UNARY = ("abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num neg rad2deg relu "
-         "round sgn sign signbit sin sinh sqrt tan tanh trunc").split()  # fmt: skip
+UNARY = ("abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num "
+         "neg rad2deg relu round sgn sign signbit sin sinh sqrt tan tanh trunc").split()  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -313,9 +356,16 @@ def test_sparse_and_sparse(dtype: Any) -> None:
             for m in (0, 3, 9):
                 for fix in (lambda t: t, lambda t: t.coalesce()):
                     a, b = fix(coo(sizes, sparse_dim, n, dtype)), coo(sizes, sparse_dim, m, dtype)
-                    for name in ("add", "sub", "mul") if sizes else ("add", "sub"):  # PyTorch's mul leaves memory as it is there
-                        both(lambda a=a, b=b, name=name: getattr(aten, name)(a, b), lambda a=a, b=b, name=name: getattr(torch, name)(a, b), name,
-                             name != "mul" and dtype is not torch.bool)
+                    for name in (
+                        ("add", "sub", "mul") if sizes else ("add", "sub")
+                    ):  # PyTorch's mul leaves memory as it is there
+                        both(
+                            lambda a=a, b=b, name=name: getattr(aten, name)(a, b),
+                            lambda a=a, b=b, name=name: getattr(torch, name)(a, b),
+                            name,
+                            name != "mul" and dtype is not torch.bool,
+                            dtype is torch.bool,
+                        )
                     if dtype is not torch.bool:
                         same(aten.add(a, b, alpha=3), torch.add(a, b, alpha=3), parts=True)
                         same(aten.sub(a, b, alpha=2), torch.sub(a, b, alpha=2), parts=True)
@@ -339,7 +389,10 @@ def test_others_than_their_kind_are_refused() -> None:
         (lambda: aten.add(a, b), "expected 'self' and 'other' to have same density"),
         (lambda: aten.add(a, coo((4, 3), 2, 3)), "expected sizes of 'self' and 'other' to match"),
         (lambda: aten.mul(a, b), "expects sparse inputs with equal dimensionality"),
-        (lambda: aten.div(a, d), r"Sparse division requires a scalar or zero-dim dense tensor divisor \(got shape \[3, 4\] for divisor\)"),
+        (
+            lambda: aten.div(a, d),
+            r"Sparse division requires a scalar or zero-dim dense tensor divisor \(got shape \[3, 4\] for divisor\)",
+        ),
     ):
         with pytest.raises(RuntimeError, match=words):
             call()
@@ -389,16 +442,31 @@ def test_sums(dtype: Any) -> None:
         same(aten._sparse_sum(t, dtype=torch.float64), torch.sparse.sum(t, dtype=torch.float64))
         for n in range(1, t.dim() + 1):
             for dims in ([n - 1], list(range(n)), [-n]):
-                both(lambda t=t, dims=dims: aten._sparse_sum(t, dims), lambda t=t, dims=dims: torch.sparse.sum(t, dims), f"sum {dims}", True, True)
-                both(lambda t=t, dims=dims: aten._sparse_sum(t, dims, dtype=torch.float64),
-                     lambda t=t, dims=dims: torch.sparse.sum(t, dims, dtype=torch.float64), f"sum {dims}")
+                both(
+                    lambda t=t, dims=dims: aten._sparse_sum(t, dims),
+                    lambda t=t, dims=dims: torch.sparse.sum(t, dims),
+                    f"sum {dims}",
+                    True,
+                    True,
+                )
+                both(
+                    lambda t=t, dims=dims: aten._sparse_sum(t, dims, dtype=torch.float64),
+                    lambda t=t, dims=dims: torch.sparse.sum(t, dims, dtype=torch.float64),
+                    f"sum {dims}",
+                )
                 for keep in (False, True):
-                    both(lambda t=t, dims=dims, keep=keep: aten.sum(t, dims, keep), lambda t=t, dims=dims, keep=keep: t.sum(dims, keep), f"sum {dims}")
+                    both(
+                        lambda t=t, dims=dims, keep=keep: aten.sum(t, dims, keep),
+                        lambda t=t, dims=dims, keep=keep: t.sum(dims, keep),
+                        f"sum {dims}",
+                    )
     for t in matrices(dtype):
         same(aten.sum(t), t.sum())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.complex64, torch.complex128])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.complex64, torch.complex128]
+)
 def test_products_of_matrices(dtype: Any) -> None:
     for t in matrices(dtype):
         is_csr = t.layout == torch.sparse_csr
@@ -411,13 +479,19 @@ def test_products_of_matrices(dtype: Any) -> None:
         both(lambda t=t, d=left: aten.mm(d, t), lambda t=t, d=left: d @ t, "dense @ sparse")
         both(lambda t=t, d=right[:, 0]: aten.mv(t, d), lambda t=t, d=right[:, 0]: t.mv(d), "mv")
         both(lambda t=t, d=right[:, 0]: aten.matmul(t, d), lambda t=t, d=right[:, 0]: t @ d, "mv")
-        both(lambda t=t, d=right.t().contiguous(): aten.mm(t, d.t()), lambda t=t, d=right: t @ d, "strided")
+        both(lambda t=t, d=right: aten.mm(t, d.t().contiguous().t()), lambda t=t, d=right: t @ d, "strided")
         with_ = values_of((t.shape[0], 5), dtype)
         for beta, alpha in ((1, 1), (2, 3), (0, 1)):
-            both(lambda t=t, a=with_, b=right, be=beta, al=alpha: aten.addmm(a, t, b, beta=be, alpha=al),
-                 lambda t=t, a=with_, b=right, be=beta, al=alpha: torch.addmm(a, t, b, beta=be, alpha=al), "addmm")
-            both(lambda t=t, a=with_, b=right, be=beta, al=alpha: aten._sparse_addmm(a, t, b, beta=be, alpha=al),
-                 lambda t=t, a=with_, b=right, be=beta, al=alpha: torch.sparse.addmm(a, t, b, beta=be, alpha=al), "sparse.addmm")
+            both(
+                lambda t=t, a=with_, b=right, be=beta, al=alpha: aten.addmm(a, t, b, beta=be, alpha=al),
+                lambda t=t, a=with_, b=right, be=beta, al=alpha: torch.addmm(a, t, b, beta=be, alpha=al),
+                "addmm",
+            )
+            both(
+                lambda t=t, a=with_, b=right, be=beta, al=alpha: aten._sparse_addmm(a, t, b, beta=be, alpha=al),
+                lambda t=t, a=with_, b=right, be=beta, al=alpha: torch.sparse.addmm(a, t, b, beta=be, alpha=al),
+                "sparse.addmm",
+            )
         if dtype.is_floating_point or dtype.is_complex:
             other = coo((t.shape[1], 4), 2, 6, dtype)
             other = other.to_sparse_csr() if is_csr else other
@@ -435,9 +509,19 @@ def test_linear_layers_with_sparse_weights() -> None:
 
 def test_products_refuse_what_pytorch_refuses() -> None:
     a = coo((3, 4), 2, 5)
-    for b in (torch.ones(3, 4), coo((3, 4), 2, 2), torch.ones(4, 2, dtype=torch.float64), torch.ones(4), torch.ones(4).to_sparse()):
+    for b in (
+        torch.ones(3, 4),
+        coo((3, 4), 2, 2),
+        torch.ones(4, 2, dtype=torch.float64),
+        torch.ones(4),
+        torch.ones(4).to_sparse(),
+    ):
         both(lambda b=b: aten.mm(a, b), lambda b=b: torch.mm(a, b), "mm")
-    both(lambda: aten.mm(a.bool(), torch.ones(4, 2, dtype=torch.bool)), lambda: a.bool() @ torch.ones(4, 2, dtype=torch.bool), "bool")
+    both(
+        lambda: aten.mm(a.bool(), torch.ones(4, 2, dtype=torch.bool)),
+        lambda: a.bool() @ torch.ones(4, 2, dtype=torch.bool),
+        "bool",
+    )
 
 
 def test_dimensions() -> None:
@@ -451,10 +535,14 @@ def test_dimensions() -> None:
                 both(lambda t=t, d=d, e=e: aten.transpose(t, d, e), lambda t=t, d=d, e=e: t.transpose(d, e), "transpose")
             for index in (0, -1, 1, 9):
                 both(lambda t=t, d=d, i=index: aten.select(t, d, i), lambda t=t, d=d, i=index: t.select(d, i), "select")
-            for index in ([], [0], [1, 0, 1, -1]):
+            for index in ([], [0], [1, 0, 1]):
                 index = torch.tensor(index, dtype=torch.long)
                 if t.shape[d]:
-                    both(lambda t=t, d=d, i=index: aten.index_select(t, d, i), lambda t=t, d=d, i=index: t.index_select(d, i), "index_select")
+                    both(
+                        lambda t=t, d=d, i=index: aten.index_select(t, d, i),
+                        lambda t=t, d=d, i=index: t.index_select(d, i),
+                        "index_select",
+                    )
         for d in range(-t.dim() - 1, t.dim() + 1):
             both(lambda t=t, d=d: aten.unsqueeze(t, d), lambda t=t, d=d: t.unsqueeze(d), "unsqueeze")
         order = list(range(t.dim()))[::-1]
@@ -471,7 +559,16 @@ def test_dimensions() -> None:
 
 def test_writes_in_place() -> None:
     for t in some():
-        for name, args in (("mul_", (2.0,)), ("neg_", ()), ("zero_", ()), ("add_", (t,)), ("sub_", (t,)), ("div_", (2,)), ("abs_", ()), ("copy_", (t,))):
+        for name, args in (
+            ("mul_", (2.0,)),
+            ("neg_", ()),
+            ("zero_", ()),
+            ("add_", (t,)),
+            ("sub_", (t,)),
+            ("div_", (2,)),
+            ("abs_", ()),
+            ("copy_", (t,)),
+        ):
             ours, theirs = rushlight.as_tensor(t.clone()).clone(), t.clone()
             if theirs.is_coalesced() or name not in ("abs_",):
                 getattr(aten, name)(ours, *args)
@@ -488,8 +585,23 @@ def test_writes_in_place() -> None:
 # -- The border --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, args", [("sigmoid", ()), ("exp", ()), ("view", ([6],)), ("max", ()), ("sort", ()), ("eq.Tensor", None), ("cumsum", (0,)),
-                                        ("nonzero", ()), ("mean.dim", ([0],)), ("bernoulli", ()), ("item", ()), ("as_strided", ([2], [1]))])
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        ("sigmoid", ()),
+        ("exp", ()),
+        ("view", ([6],)),
+        ("max", ()),
+        ("sort", ()),
+        ("eq.Tensor", None),
+        ("cumsum", (0,)),
+        ("nonzero", ()),
+        ("mean.dim", ([0],)),
+        ("bernoulli", ()),
+        ("item", ()),
+        ("as_strided", ([2], [1])),
+    ],
+)
 def test_operators_that_take_none_are_refused_in_pytorchs_words(name: str, args: Any) -> None:
     op = aten
     for part in name.split("."):
@@ -502,25 +614,55 @@ def test_operators_that_take_none_are_refused_in_pytorchs_words(name: str, args:
         assert str(e.value).startswith("Could not run 'aten::")
 
 
+# Operators whose answers depend on the layout, or on chance, or that PyTorch's layouts make different: parts, questions.
+OTHERWISE = re.compile(
+    r"_?(values|indices|nnz|coalesce\w*|is_\w+|layout|\w*sparse\w*|rand\w*|empty\w*|new_empty\w*|bernoulli\w*|dropout\w*|native_dropout"
+    r"|sample\w*|multinomial|normal\w*|\w*_dim|stride\w*|storage\w*|get_device|version|shape_as_tensor|_?fw_primal|\w*rrelu\w*"
+    r"|div|divide|true_divide)"  # of zeros by zero
+)
+
+
 def test_no_operator_sees_the_memory_of_a_sparse_tensor() -> None:
-    """Every operator of the table, with sparse tensors wherever it takes tensors: a result, or an exception, and no zeros for elements."""
-    t, d = coo((3, 3), 2, 9) + torch.eye(3).to_sparse(), torch.rand(3, 3)
+    """Every operator, with sparse tensors for tensors: an exception, or what dense tensors give; never zeros for elements."""
+    t, d = (coo((3, 3), 2, 9) + torch.eye(3).to_sparse()).coalesce(), torch.rand(3, 3)
+    n_ran, wrong = 0, []
     for s in (t, t.to_sparse_csr()):
         for name in dir(aten):
-            packet = getattr(aten, name, None)
-            for args in ((s,), (s, s), (d, s), (s, d), ([s, s],), (s, 0), (s, 1, s), (d, 0, s), (s, s, s), (d, s, s), (s, [0]), (s, 0, 0)):
-                outcome(lambda p=packet, args=args: p(*args))
+            packet = getattr(aten, name)
+            for args in ((s,), (s, s), (d, s), ([s, s],), (s, 0), (s, 0, 1), (d, s, s)):
+                got = outcome(lambda p=packet, args=args: p(*args))
+                if isinstance(got, Exception) or OTHERWISE.fullmatch(name) or name.endswith("_"):
+                    continue
+                plain = [
+                    [x.to_dense() for x in a] if isinstance(a, list) else dense(a) if isinstance(a, torch.Tensor) else a
+                    for a in args
+                ]
+                want = outcome(lambda p=packet, args=plain: p(*args))
+                if isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor):
+                    n_ran += 1
+                    if not torch.allclose(dense(got), want, rtol=1e-4, atol=1e-4, equal_nan=True):
+                        wrong.append(f"{name}, {len(args)} arguments, {s.layout}")
+    assert wrong == []
+    assert n_ran > 200
 
 
-def test_memory_is_shown_to_nobody() -> None:
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_memory_is_shown_to_nobody(layout: Any) -> None:
     import numpy as np
 
-    for theirs in (coo((2, 3), 2, 4), torch.eye(3).to_sparse_csr()):
-        t = rushlight.as_tensor(theirs)
-        for call, kind in ((t.numpy, TypeError), (lambda: memoryview(t), BufferError), (t.__dlpack__, BufferError), (t.tolist, NotImplementedError),
-                           (lambda: np.asarray(t), TypeError), (lambda: float(t), NotImplementedError), (t.item, NotImplementedError), (t.data_ptr, RuntimeError)):
-            with pytest.raises(kind):
-                call()
+    t = rushlight.as_tensor(torch.eye(3).to_sparse(layout=layout))
+    for call, kind in (
+        (t.numpy, TypeError),
+        (lambda: memoryview(t), BufferError),
+        (t.__dlpack__, BufferError),
+        (t.tolist, NotImplementedError),
+        (lambda: np.asarray(t), TypeError),
+        (lambda: float(t), NotImplementedError),
+        (t.item, NotImplementedError),
+        (t.data_ptr, RuntimeError),
+    ):
+        with pytest.raises(kind):
+            call()
 
 
 # -- Programs ----------------------------------------------------------------------------------------------------------
@@ -537,7 +679,7 @@ class Layer(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, bool]:
         y = torch.mm(self.s, x)
         z = y.to_sparse()
-        for i in range(self.n):
+        for _ in range(self.n):
             z = z + z * 0.5
         return y, z.coalesce(), self.s.is_sparse
 
@@ -605,7 +747,7 @@ def test_a_plan_of_dense_tensors_meets_a_sparse_one() -> None:
 
 @pytest.mark.parametrize("lie", ["size", "negative", "crow"])
 def test_archives_that_lie_are_refused(lie: str, tmp_path: pathlib.Path) -> None:
-    s = torch.sparse_coo_tensor(I, V, (2, 3))
+    s = torch.sparse_coo_tensor(AT, V, (2, 3))
     s = s.to_sparse_csr() if lie == "crow" else s
     made = io.BytesIO()
     torch.jit.save(torch.jit.script(Layer(s)), made)

@@ -50,7 +50,9 @@ def sparse_from_torch(t: Any) -> Any:
     if t.layout == torch.sparse_csr:
         crow, col = _rushlight.as_tensor(t.crow_indices()), _rushlight.as_tensor(t.col_indices())
         return call("aten::_sparse_csr_tensor_unsafe", crow, col, _rushlight.as_tensor(t.values()), list(t.shape))
-    made = call("aten::_sparse_coo_tensor_unsafe", _rushlight.as_tensor(t._indices()), _rushlight.as_tensor(t._values()), list(t.shape))
+    made = call(
+        "aten::_sparse_coo_tensor_unsafe", _rushlight.as_tensor(t._indices()), _rushlight.as_tensor(t._values()), list(t.shape)
+    )
     return call("aten::_coalesced_", made, True) if t.is_coalesced() else made
 
 

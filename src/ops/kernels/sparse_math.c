@@ -61,12 +61,33 @@ static bool is_number(const rush_call *c, uint32_t i)
   return !t || (!tensor_sparse(t) && t->n_dims == 0);
 }
 
+/* c's operator on t and the number in the other argument.  Where t has no dimensions either, a tensor's dtype counts as much as t's:
+ * the values, which have one, would outweigh it. */
+static rush_status with_number(rush_call *c, rush_tensor *t, uint32_t at, rush_tensor **out)
+{
+  const rush_tensor *number = call_tensor(c, 1 - at);
+  rush_tensor *values, *wide;
+  if (t->n_dims || !number || number->h.flags & TENSOR_WRAPPED_NUMBER)
+    return on_values(c, t, at, out);
+  TRY(as_dtype(c->cx, tensor_sparse(t)->values, dtype_promote(t->dtype, number->dtype), &values));
+  rush_status st = sparse_with_values(c->cx, t, values, &wide);
+  tensor_release(values);
+  TRY(st);
+  st = on_values(c, wide, at, out);
+  tensor_release(wide);
+  return st;
+}
+
 rush_status kernel_sparse_div(rush_call *c)
 {
   sizes_text text;
   const rush_tensor *by = call_tensor(c, 1);
-  if (is_number(c, 1))
-    return kernel_sparse_on_values(c);
+  rush_tensor *r;
+  if (is_number(c, 1)) {
+    TRY(with_number(c, call_tensor(c, 0), 0, &r));
+    call_return_steal(c, 0, r);
+    return RUSH_OK;
+  }
   return call_fail(c->cx, "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape %s for divisor)",
                    sizes_print(&text, by->n_dims, by->sizes));
 }
@@ -185,7 +206,7 @@ static rush_status add_values(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush
 {
   const int dtype = dtype_promote(a->dtype, b->dtype);
   rush_tensor *x = NULL, *y = NULL, *sum = NULL, *same;
-  if (dtype == RUSH_BOOL && m->n)
+  if (dtype == RUSH_BOOL && nnz_of(a) && nnz_of(b))
     return call_no_dtype(cx, "cadd_sparse", dtype);
   rush_status st = as_dtype(cx, tensor_sparse(a)->values, dtype, &x);
   if (st == RUSH_OK)
@@ -377,7 +398,7 @@ rush_status kernel_sparse_mul(rush_call *c)
 {
   rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1), *r;
   if (is_number(c, 1) || is_number(c, 0)) {
-    TRY(on_values(c, is_number(c, 1) ? a : b, is_number(c, 1) ? 0 : 1, &r));
+    TRY(with_number(c, is_number(c, 1) ? a : b, is_number(c, 1) ? 0 : 1, &r));
   } else if (!tensor_sparse(a) || !tensor_sparse(b)) {
     TRY(tensor_sparse(a) ? mul_dense(c->cx, a, b, &r) : mul_dense(c->cx, b, a, &r));
   } else if (tensor_layout(a) != tensor_layout(b)) {
