@@ -71,18 +71,31 @@ make("sparse_mask", "kernel_sparse_mask")
 
 sparse("kernel_sparse_sum", "sum")
 sparse("kernel_sparse_sum_keep", "sum.dim_IntList")
-make("_sparse_sum", "kernel_sparse_sum_all")
-make("_sparse_sum.dtype", "kernel_sparse_sum_all")
-make("_sparse_sum.dim", "kernel_sparse_sum_dim")
-make("_sparse_sum.dim_dtype", "kernel_sparse_sum_dim_dtype")
+op("aten::_sparse_sum", family="sparse", body="""
+def _sparse_sum(self: Tensor) -> Tensor:
+    return self.coalesce().values().sum()
+""")
+op("aten::_sparse_sum.dtype", family="sparse", body="""
+def _sparse_sum(self: Tensor, dtype: int) -> Tensor:
+    return self.coalesce().values().sum(dtype=dtype)
+""")
+make("_sparse_sum.dim", "kernel_sparse_sum_dim", grad={"self": "sparse_sum_back(grad, self, dim)"})
+op("aten::_sparse_sum.dim_dtype", family="sparse", body="""
+def _sparse_sum(self: Tensor, dim: List[int], dtype: int) -> Tensor:
+    return torch._sparse_sum(self.to(dtype), dim)
+""")
 
 sparse("kernel_sparse_mm", "mm")
 sparse("kernel_sparse_addmm", "addmm")
 sparse("kernel_sparse_mv", "mv")
 sparse("kernel_sparse_matmul", "matmul")
 sparse("kernel_sparse_linear", "linear")
-make("_sparse_mm", "kernel_sparse_mm", same=["aten::_sparse_sparse_matmul"])
-make("_sparse_addmm", "kernel_sparse_addmm")
+# torch.sparse.mm: its gradient has the elements that the sparse matrix has; that of torch.mm is dense.
+make("_sparse_mm", "kernel_sparse_mm", grad={"sparse": "sparse_mm_left(grad, sparse, dense, 1)", "dense": "sparse_mm_right(grad, sparse, dense)"})
+make("_sparse_sparse_matmul", "kernel_sparse_mm",
+     grad={"self": "sparse_mm_left(grad, self, other, 1)", "other": "sparse_mm_right(grad, self, other)"})
+make("_sparse_addmm", "kernel_sparse_addmm", grad={"self": "times_conj(grad, beta)", "mat1": "sparse_mm_left(grad, mat1, mat2, alpha)",
+                                                   "mat2": "mm_right(grad, mat1, alpha)"})
 
 sparse("kernel_sparse_t", "t")
 sparse("kernel_sparse_transpose", "transpose.int")
@@ -93,3 +106,62 @@ sparse("kernel_sparse_unsqueeze", "unsqueeze")
 sparse("kernel_sparse_cat", "cat")
 sparse("kernel_sparse_zeros_like", "zeros_like empty_like")
 sparse("kernel_sparse_zero", "zero_")
+
+
+# -- Gradients: those of sparse tensors have their elements, as PyTorch's have
+
+helper("""
+def as_pattern(grad: Tensor, of: Tensor) -> Tensor:
+    return grad.sparse_mask(of.coalesce() if of.is_sparse else of)
+""")
+helper("""
+def sparse_mm_left(grad: Tensor, left: Tensor, right: Tensor, alpha: number) -> Tensor:
+    made = mm_left(grad, right.to_sparse() if right.is_sparse_csr else right, alpha)
+    return as_pattern(made, left) if left.layout != torch.strided else made
+""")
+helper("""
+def sparse_mm_right(grad: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    made = mm_right(grad.to_sparse() if grad.is_sparse_csr else grad, left, 1)
+    return as_pattern(made, right) if right.layout != torch.strided else made
+""")
+# The sum's gradient at every element, spread over the dimensions that were summed.
+helper("""
+def sparse_sum_back(grad: Tensor, self: Tensor, dims: List[int]) -> Tensor:
+    g = grad.to_dense()
+    for d in range(self.dim()):
+        if d in dims or d - self.dim() in dims or len(dims) == 0:
+            g = g.unsqueeze(d)
+    return as_pattern(g.expand(self.size()), self)
+""")
+grad("sparse_coo_tensor.indices sparse_coo_tensor.indices_size _sparse_coo_tensor_unsafe _sparse_coo_tensor_with_dims_and_tensors",
+     values="grad.sparse_mask(result)._values()")
+CSR = "sparse_csr_tensor.crow_col_value sparse_csr_tensor.crow_col_value_size _sparse_csr_tensor_unsafe "
+COMPRESSED = "sparse_compressed_tensor.comp_plain_value sparse_compressed_tensor.comp_plain_value_size _sparse_compressed_tensor_unsafe"
+grad(CSR + COMPRESSED, values="grad.sparse_mask(result).values()")
+grad("coalesce _coalesce", self="grad")
+grad("values", self="""
+if self.is_sparse:
+    made = torch._sparse_coo_tensor_unsafe(self.indices(), grad, self.size(), is_coalesced=True)
+else:
+    made = torch._sparse_csr_tensor_unsafe(self.crow_indices(), self.col_indices(), grad, self.size())
+made
+""")
+grad("to_dense _to_dense", self="grad if self.layout == torch.strided else as_pattern(grad, self)")
+BACK = "grad.to_dense() if self.layout == torch.strided else grad.to_sparse_csr() if self.is_sparse_csr else grad.to_sparse()"
+grad("to_sparse _to_sparse to_sparse.sparse_dim _to_sparse.sparse_dim to_sparse_csr _to_sparse_csr", self=BACK)
+grad("sparse_mask", self="""
+made = grad.sparse_mask(mask)
+made.to_dense() if self.layout == torch.strided else made
+""")
+
+op("aten::embedding_sparse_backward", family="sparse", body="""
+def embedding_sparse_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    at = indices.reshape([-1])
+    rows = grad.reshape([at.numel(), grad.size(-1)])
+    if padding_idx != -1:
+        kept = (at != padding_idx).nonzero().view([-1])
+        at, rows = at.index_select(0, kept), rows.index_select(0, kept)
+    return torch._sparse_coo_tensor_unsafe(at.unsqueeze(0), rows, [num_weights, grad.size(-1)])
+""")

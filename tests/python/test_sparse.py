@@ -778,3 +778,105 @@ def test_limits_hold_in_sparse_kernels() -> None:
     big = torch.sparse_coo_tensor(torch.zeros(2, n, dtype=torch.long), torch.ones(n), (4, 4))
     with pytest.raises(Exception, match="deadline|time|seconds|limit|memory|bytes"), rushlight.limits(seconds=0.2):
         aten.mm(aten.cat([big] * 10).t(), aten.cat([big] * 10))
+
+
+# -- Gradients ---------------------------------------------------------------------------------------------------------
+
+Tensor = torch.Tensor
+
+
+def dense_of(s: Tensor) -> Tensor:
+    return s.to_dense()
+
+
+def sparse_mm(s: Tensor, d: Tensor) -> Tensor:
+    return torch.sparse.mm(s, d)
+
+
+def mm(s: Tensor, d: Tensor) -> Tensor:
+    return torch.mm(s, d)
+
+
+def mv(s: Tensor, d: Tensor) -> Tensor:
+    return torch.mv(s, d[:, 0])
+
+
+def addmm(s: Tensor, d: Tensor) -> Tensor:
+    return torch.sparse.addmm(torch.ones(2, 2), s, d, beta=2.0, alpha=3.0)
+
+
+def squares(s: Tensor) -> Tensor:
+    return (s * s).to_dense()
+
+
+def added(s: Tensor, d: Tensor) -> Tensor:
+    return d.t() + s
+
+
+def values(s: Tensor) -> Tensor:
+    return s.coalesce().values()
+
+
+def summed(s: Tensor) -> Tensor:
+    return torch.sparse.sum(s * 2)
+
+
+def turned(s: Tensor) -> Tensor:
+    return s.neg().t().to_dense()
+
+
+def sparse_sparse(s: Tensor) -> Tensor:
+    return torch.sparse.mm(s, s.t()).to_dense()
+
+
+def summed_over(s: Tensor) -> Tensor:
+    return torch._sparse_sum(s, [0]).to_dense()
+
+
+def made(d: Tensor) -> Tensor:
+    return torch.sparse_coo_tensor(torch.tensor([[0, 1, 0], [1, 0, 1]]), d[:, 0], [2, 3]).to_dense()
+
+
+def made_dense(d: Tensor) -> Tensor:
+    return torch.sparse.mm(d.to_sparse(), d.t()) + d.to_sparse_csr().to_dense().sum()
+
+
+def embedded(d: Tensor) -> Tensor:
+    return torch.nn.functional.embedding(torch.tensor([[1, 2], [2, 0]]), d, sparse=True)
+
+
+@pytest.mark.parametrize("layout", ["duplicates", "coalesced", "csr"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        dense_of,
+        sparse_mm,
+        mm,
+        mv,
+        addmm,
+        squares,
+        added,
+        values,
+        summed,
+        turned,
+        sparse_sparse,
+        summed_over,
+        made,
+        made_dense,
+        embedded,
+    ],
+)
+def test_gradients_are_pytorchs(f: Any, layout: str) -> None:
+    s = torch.sparse_coo_tensor(torch.tensor([[0, 1, 1, 0], [2, 0, 2, 2]]), torch.arange(4.0) + 1, (2, 3))
+    s = s if layout == "duplicates" else s.coalesce() if layout == "coalesced" else s.coalesce().to_sparse_csr()
+    if layout == "csr" and f in (values, summed, turned, sparse_sparse, summed_over):
+        pytest.skip("PyTorch has no such gradient of compressed rows")
+    d, program = torch.randn(3, 2), rushlight.jit.script(f)
+    names = f.__code__.co_varnames[: f.__code__.co_argcount]
+    theirs = [{"s": s, "d": d}[name].clone().requires_grad_() for name in names]
+    ours = [t.detach().clone().requires_grad_() for t in theirs]
+    f(*theirs).sin().sum().backward()
+    program(*ours).sin().sum().backward()
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.grad is not None and b.grad is not None
+        same(a.grad, b.grad)

@@ -562,25 +562,11 @@ static rush_status sum(rush_call *c, uint32_t dims, uint32_t dtype, bool keep, b
   return st;
 }
 
-rush_kernel kernel_sparse_sum, kernel_sparse_sum_all, kernel_sparse_sum_dim, kernel_sparse_sum_dim_dtype, kernel_sparse_sum_keep;
+rush_kernel kernel_sparse_sum, kernel_sparse_sum_dim, kernel_sparse_sum_keep;
 /* sum(self, *, dtype): all elements. */
 rush_status kernel_sparse_sum(rush_call *c) { return sum(c, UINT32_MAX, 1, false, true); }
-/* _sparse_sum(self), _sparse_sum.dtype(self, *, dtype): of the sums of duplicates, which for bool are others. */
-rush_status kernel_sparse_sum_all(rush_call *c)
-{
-  rush_tensor *t, *r;
-  TRY(need_coo(c->cx, call_tensor(c, 0), "coalesce"));
-  TRY(coo_coalesce(c->cx, call_tensor(c, 0), &t));
-  const rush_value args[2] = {tensor_value(tensor_sparse(t)->values), c->n_args > 1 ? c->args[1] : value_none()};
-  rush_status st = apply(c->cx, "aten::sum", "", args, 2, &r);
-  tensor_release(t);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, r);
-  return st;
-}
 /* _sparse_sum.dim(self, dim) */
 rush_status kernel_sparse_sum_dim(rush_call *c) { return sum(c, 1, UINT32_MAX, false, false); }
-rush_status kernel_sparse_sum_dim_dtype(rush_call *c) { return sum(c, 1, 2, false, false); }
 /* sum.dim_IntList(self, dim, keepdim, dtype) */
 rush_status kernel_sparse_sum_keep(rush_call *c)
 {
