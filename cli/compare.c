@@ -229,6 +229,22 @@ static void shape_text(const rush_tensor *t, char *out, size_t size)
     snprintf(out + n, size - n, "]");
 }
 
+static const char *layout_text(const rush_tensor *t)
+{
+  static const char *const names[] = {"dense", "torch.sparse_coo", "torch.sparse_csr"};
+
+  return names[rush_tensor_layout(t)];
+}
+
+/* All elements in row-major order; new. */
+static rush_status elements_of(rush_value v, rush_value *out)
+{
+  size_t n;
+
+  return rush_tensor_layout(v.as.tensor) == 0 ? rush_tensor_contiguous(NULL, v.as.tensor, out, NULL)
+                                              : rush_op_call(NULL, "aten::to_dense", &v, 1, NULL, 0, out, 1, &n, NULL);
+}
+
 static bool same_tensor(rush_value want, rush_value got, cli_tolerances *tolerances, const char *where, char *why,
                         size_t size)
 {
@@ -246,11 +262,15 @@ static bool same_tensor(rush_value want, rush_value got, cli_tolerances *toleran
     snprintf(why, size, "%s: %s, not %s", where, b, a);
     return false;
   }
-  if (rush_tensor_contiguous(NULL, w, &wc, NULL) != RUSH_OK) {
+  if (rush_tensor_layout(w) != rush_tensor_layout(g)) {
+    snprintf(why, size, "%s: a %s tensor, not a %s one", where, layout_text(g), layout_text(w));
+    return false;
+  }
+  if (elements_of(want, &wc) != RUSH_OK) {
     snprintf(why, size, "%s: out of memory", where);
     return false;
   }
-  if (rush_tensor_contiguous(NULL, g, &gc, NULL) != RUSH_OK) {
+  if (elements_of(got, &gc) != RUSH_OK) {
     rush_value_release(wc);
     snprintf(why, size, "%s: out of memory", where);
     return false;

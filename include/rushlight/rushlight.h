@@ -371,6 +371,9 @@ RUSH_API rush_status rush_tensor_wrap_part(rush_context *c, rush_dtype dtype, in
 RUSH_API rush_status rush_tensor_new_meta(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes,
                                           const int64_t *strides, rush_value *out, rush_error *err) RUSH_CHECKED;
 RUSH_API bool rush_tensor_is_meta(const rush_tensor *t);
+/* 0: strided.  1: sparse coordinates (torch.sparse_coo), 2: sparse compressed rows (torch.sparse_csr): such a tensor has sizes and no
+ * memory of its own; its parts are what the operators aten::_indices, aten::_values, aten::crow_indices, ... give. */
+RUSH_API int rush_tensor_layout(const rush_tensor *t);
 RUSH_API rush_dtype rush_tensor_dtype(const rush_tensor *t);
 RUSH_API int rush_tensor_n_dims(const rush_tensor *t);
 RUSH_API const int64_t *rush_tensor_sizes(const rush_tensor *t);   /* n_dims of them, borrowed */
@@ -382,9 +385,10 @@ RUSH_API bool rush_tensor_requires_grad(const rush_tensor *t);
 RUSH_API void rush_tensor_set_requires_grad(rush_tensor *t, bool on);
 /* Moves with every write to the tensor's memory through this library. */
 RUSH_API uint32_t rush_tensor_version(const rush_tensor *t);
-/* Element 0.  Borrowed. */
+/* Element 0.  Borrowed.  NULL of a sparse tensor. */
 RUSH_API const void *rush_tensor_data(const rush_tensor *t);
-/* The same for writing: derived data (packed weights) is dropped.  NULL: the memory is read-only. */
+/* The same for writing: derived data (packed weights) is dropped.  NULL: the memory is read-only, or the
+ * tensor sparse. */
 RUSH_API void *rush_tensor_data_mut(rush_tensor *t);
 /* From now on nothing may write to the memory of t and of its views: operators that would are refused (RUSH_ERAISED, a
  * ValueError).  For memory of the caller's that is mapped without write access, or must stay as it is.  Not while calls use it. */

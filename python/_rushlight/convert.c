@@ -228,9 +228,11 @@ rush_status py_clone(py_state *st, rush_value v, rush_value *out, rush_error *er
 PyObject *py_tensor_to_torch(py_state *st, rush_value v)
 {
   if (py_is_quantized(rush_tensor_dtype(v.as.tensor)))
-    return py_through_quantized("to_torch", py_tensor_wrap(st, v));
+    return py_through_border("to_torch", py_tensor_wrap(st, v));
+  if (rush_tensor_layout(v.as.tensor) != 0)
+    return py_through_border("sparse_to_torch", py_tensor_wrap(st, v));
   if (rush_tensor_is_meta(v.as.tensor))
-    return py_through_quantized("meta_to_torch", py_tensor_wrap(st, v));
+    return py_through_border("meta_to_torch", py_tensor_wrap(st, v));
   if (rush_tensor_is_read_only(v.as.tensor)) { /* torch would write to it */
     rush_error err = RUSH_ERROR_INIT;
     rush_value copy;
@@ -268,7 +270,7 @@ static PyObject *tensor_out(py_call *call, rush_value v)
   if (to_torch)
     return py_tensor_to_torch(st, v);
   PyObject *ours = py_tensor_wrap(st, v);
-  if (!call->saw_numpy || call->saw_ours || !ours || !py_buffer_format(rush_tensor_dtype(v.as.tensor)))
+  if (!call->saw_numpy || call->saw_ours || !ours || rush_tensor_layout(v.as.tensor) != 0 || !py_buffer_format(rush_tensor_dtype(v.as.tensor)))
     return ours;
   PyObject *numpy = PyImport_ImportModule("numpy");
   PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", ours) : NULL;

@@ -152,7 +152,7 @@ int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out);
 uint64_t py_hash_geometry(const rush_tensor *t);
 bool py_is_quantized(int dtype);
 /* rushlight.jit.quantized.NAME(steal); NULL with an exception set. */
-PyObject *py_through_quantized(const char *name, PyObject *steal);
+PyObject *py_through_border(const char *name, PyObject *steal);
 
 /* -- call.c ----------------------------------------------------------------------------------------- */
 

@@ -217,6 +217,10 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
   const char *format = py_buffer_format(rush_tensor_dtype(t));
   size_t item = rush_dtype_bytes(rush_tensor_dtype(t));
 
+  if (rush_tensor_layout(t) != 0) {
+    PyErr_SetString(PyExc_BufferError, "a sparse tensor's elements are in no buffer: use tensor.to_dense() first");
+    return -1;
+  }
   if (!format) {
     PyErr_Format(PyExc_BufferError, "%s has no buffer format: convert to float32 first",
                  rush_dtype_name(rush_tensor_dtype(t)));
@@ -260,6 +264,9 @@ static void tensor_release_buffer(PyObject *self, Py_buffer *view)
 static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
 {
   (void)unused;
+  if (rush_tensor_layout(tensor_of(self)) != 0)
+    return PyErr_Format(PyExc_TypeError, "can't convert %s layout tensor to numpy. Use Tensor.to_dense() first.",
+                        rush_tensor_layout(tensor_of(self)) == 1 ? "Sparse" : "SparseCsr");
   PyObject *numpy = PyImport_ImportModule("numpy");
   PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
   Py_XDECREF(numpy);
@@ -558,6 +565,10 @@ static PyObject *tensor_getattro(PyObject *self, PyObject *name)
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
 {
   (void)unused;
+  if (rush_tensor_layout(tensor_of(self)) != 0) {
+    PyErr_SetString(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
+    return NULL;
+  }
   return PyLong_FromVoidPtr((void *)rush_tensor_data(tensor_of(self)));
 }
 

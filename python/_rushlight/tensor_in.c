@@ -169,7 +169,7 @@ bool py_is_quantized(int dtype)
 {
   return dtype == RUSH_QINT8 || dtype == RUSH_QUINT8 || dtype == RUSH_QINT32;
 }
-PyObject *py_through_quantized(const char *name, PyObject *steal)
+PyObject *py_through_border(const char *name, PyObject *steal)
 {
   PyObject *border = steal ? PyImport_ImportModule("rushlight.jit.quantized") : NULL;
   PyObject *made = border ? PyObject_CallMethod(border, name, "O", steal) : NULL;
@@ -178,18 +178,20 @@ PyObject *py_through_quantized(const char *name, PyObject *steal)
   Py_XDECREF(steal);
   return made;
 }
-/* A quantized tensor of torch's, copied: 1, or -1 with an exception. */
-static int quantized_in(py_call *call, PyObject *o, rush_value *out)
+/* A tensor of torch's by way of a function of the border, which makes ours: 1, or -1 with an exception. */
+static int copied_in(py_call *call, const char *function, PyObject *o, rush_value *out)
 {
-  PyObject *made = py_through_quantized("from_torch", Py_NewRef(o));
+  PyObject *made = py_through_border(function, Py_NewRef(o));
 
   if (!made)
     return -1;
   *out = rush_value_retain(((py_tensor *)made)->value);
   Py_DECREF(made);
   rush_tensor_set_read_only(out->as.tensor);
+  read_grad(call->state, o, out->as.tensor);
   return remember_torch(call, o, out);
 }
+static int quantized_in(py_call *call, PyObject *o, rush_value *out) { return copied_in(call, "from_torch", o, out); }
 
 /* A tensor without data: 1, or -1 with an exception. */
 static int meta_in(py_call *call, PyObject *o, rush_value *out)
@@ -280,18 +282,18 @@ static bool find_seen(py_call *call, PyObject *o, rush_value *out)
   return false;
 }
 
-/* Refuse a tensor whose elements are not in one block of memory: sparse ones, oneDNN's, jagged ones.  -1 with an exception. */
-static int check_strided(const py_state *st, PyObject *o)
+/* The layout of a tensor, by its number.  Refuse oneDNN's, jagged ones and other sparse ones than these: -1 with an exception. */
+static int layout_of(const py_state *st, PyObject *o)
 {
   PyObject *layout = PyObject_GetAttrString(o, "layout");
   PyObject *number = layout ? PyDict_GetItemWithError(st->torch_names, layout) : NULL;
-  bool strided = number && PyLong_AsLong(number) == 0;
+  const long known = number ? PyLong_AsLong(number) : -1;
 
-  if (layout && !strided && !PyErr_Occurred())
-    PyErr_Format(PyExc_ValueError, "a tensor of layout %S cannot be passed to a program, only torch.strided: pass tensor.to_dense()",
-                 layout);
+  if (layout && (known < 0 || known > 2) && !PyErr_Occurred())
+    PyErr_Format(PyExc_ValueError, "a tensor of layout %S cannot be passed to a program, only torch.strided, torch.sparse_coo and "
+                 "torch.sparse_csr: pass tensor.to_dense()", layout);
   Py_XDECREF(layout);
-  return strided ? 0 : -1;
+  return known > 2 ? -1 : (int)known;
 }
 
 int py_torch_to_value(py_call *call, PyObject *o, rush_value *out)
@@ -308,8 +310,9 @@ int py_torch_to_value(py_call *call, PyObject *o, rush_value *out)
 
   if (attr_is_true(o, "is_quantized"))
     return quantized_in(call, o, out) < 0 ? -1 : 0;
-  if (check_strided(st, o) < 0)
-    return -1;
+  const int layout = layout_of(st, o);
+  if (layout != 0)
+    return layout < 0 || copied_in(call, "sparse_from_torch", o, out) < 0 ? -1 : 0;
   if (call->takes_meta && attr_is_true(o, "is_meta"))
     return meta_in(call, o, out) < 0 ? -1 : 0;
   if (!attr_is_true(o, "is_cpu")) {

@@ -140,6 +140,7 @@ _PARTS = {
     "grad_mode": (
         *("enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"),
     ),
+    "kinds": ("layout", "sparse_coo", "sparse_csr", "strided"),
     "ir": ("Block", "Graph", "Node", "Value", "parse_ir"),
     "jit": (
         *("Attribute", "CompilationUnit", "Final", "Future", "RecursiveScriptClass", "ScriptFunction"),

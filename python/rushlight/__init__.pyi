@@ -105,6 +105,10 @@ from .jit import trace as trace
 from .jit import trace_module as trace_module
 from .jit import unused as unused
 from .jit import wait as wait
+from .kinds import layout as layout
+from .kinds import sparse_coo as sparse_coo
+from .kinds import sparse_csr as sparse_csr
+from .kinds import strided as strided
 from .ops import load_library as load_library
 from .outputs import BoundOutputs
 from .pytree import register_dataclass as register_dataclass

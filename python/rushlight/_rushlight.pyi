@@ -15,6 +15,7 @@ from typing_extensions import Self, disjoint_base
 from . import return_types as _results  # noqa: F401 -- the methods use it
 from .kinds import Size
 from .kinds import device as _device
+from .kinds import layout as _layout
 from .outputs import BoundOutputs
 from .signature import Input, Output
 from .storages import TypedStorage as _TypedStorage
@@ -162,6 +163,8 @@ class Tensor:
     def is_mtia(self) -> _bool: ...
     @property
     def is_nested(self) -> _bool: ...
+    @property
+    def layout(self) -> _layout: ...
     @property
     def is_sparse(self) -> _bool: ...
     @property

@@ -43,6 +43,20 @@ class Size(tuple[int, ...]):
         return Size, (tuple(self),)
 
 
+class layout(int):  # noqa: N801 -- torch's name
+    """How a tensor's elements are kept: strided, sparse_coo or sparse_csr."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "rushlight." + ("strided", "sparse_coo", "sparse_csr")[self]
+
+    __str__ = __repr__
+
+
+strided, sparse_coo, sparse_csr = layout(0), layout(1), layout(2)
+
+
 class device(str):  # noqa: N801 -- torch's name
     """Where a tensor is. A str, so that it passes wherever a device's name does: `x.device == "cpu"`."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _rushlight, return_types
 from ._rushlight import Tensor
-from .kinds import device
+from .kinds import device, layout
 
 if TYPE_CHECKING:
     import inspect
@@ -459,10 +459,30 @@ def rebuild(data: bytes, dtype: str, shape: tuple[int, ...], requires_grad: bool
     return made
 
 
+def rebuild_sparse(layout: int, parts: tuple[Tensor, ...], size: list[int], flags: tuple[bool, bool]) -> Tensor:
+    """A pickled sparse tensor again."""
+    made: Tensor
+    if layout == 2:
+        made = _rushlight.call_operator("aten::_sparse_csr_tensor_unsafe", *parts, size)
+    else:
+        made = _rushlight.call_operator("aten::_sparse_coo_tensor_unsafe", *parts, size, is_coalesced=flags[0])
+    made.requires_grad = flags[1]
+    return made
+
+
+def _reduce_sparse(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
+    names = ("_indices", "_values") if self.is_sparse else ("crow_indices", "col_indices", "values")
+    parts = tuple(_rushlight.call_operator(f"aten::{name}", self.detach()) for name in names)
+    flags = (bool(self.is_sparse and _rushlight.call_operator("aten::is_coalesced", self)), self.requires_grad)
+    return rebuild_sparse, (int(self.layout), parts, list(self.shape), flags)
+
+
 def _reduce(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
     """Pickling: the elements in rows, without what shares memory."""
     if self.is_quantized:
         raise TypeError("quantized tensors cannot be pickled: dequantize() them first")
+    if self.layout:
+        return _reduce_sparse(self)
     flat = self.detach().contiguous().view([-1])
     data = memoryview(flat.view(_rushlight.uint8)).tobytes() if flat.numel() else b""
     return rebuild, (data, self.dtype.name, tuple(self.shape), self.requires_grad)
@@ -494,6 +514,10 @@ def _is(name: str) -> property:
     return property(lambda self: False, doc="False here.")
 
 
+def _layout(self: Tensor) -> layout:
+    return layout(_rushlight.call_operator("prim::layout", self))
+
+
 def _own() -> dict[str, Any]:
     own: dict[str, Any] = {f"is_{name}": _is(name) for name in _IS}
     own |= {
@@ -505,6 +529,7 @@ def _own() -> dict[str, Any]:
         "name": property(lambda self: None, doc="None: tensors have no names."),
         "is_cpu": property(lambda self: self.device == "cpu", doc="True if it is in memory."),
         "device": property(lambda self: device(self._device), doc="Where the tensor is."),
+        "layout": property(_layout, doc="How the elements are kept."),
         "new_tensor": _new_tensor, "polygamma": _polygamma,
         "nelement": lambda self: self.numel(), "ndimension": lambda self: self.ndim,
         "__format__": _format, "__complex__": _complex, "__array__": _array, "__reversed__": _reversed,

@@ -4,6 +4,7 @@
 #include "api/api_int.h"
 
 #include "tensor/dlpack.h"
+#include "tensor/sparse.h"
 
 static rush_status check_shape(int n_dims, const int64_t *sizes, int dtype, rush_error *err)
 {
@@ -122,6 +123,7 @@ rush_status rush_tensor_new_meta(rush_context *c, rush_dtype dtype, int n_dims, 
 }
 
 bool rush_tensor_is_meta(const rush_tensor *t) { return tensor_is_meta(t); }
+int rush_tensor_layout(const rush_tensor *t) { return tensor_layout(t); }
 
 rush_dtype rush_tensor_dtype(const rush_tensor *t) { return (rush_dtype)t->dtype; }
 int rush_tensor_n_dims(const rush_tensor *t) { return t->n_dims; }
@@ -136,8 +138,8 @@ void rush_tensor_set_requires_grad(rush_tensor *t, bool on)
   t->h.flags = (uint8_t)(on ? t->h.flags | TENSOR_REQUIRES_GRAD : t->h.flags & ~TENSOR_REQUIRES_GRAD);
 }
 uint32_t rush_tensor_version(const rush_tensor *t) { return atomic_load(&t->st->version); }
-const void *rush_tensor_data(const rush_tensor *t) { return t->data; }
-void *rush_tensor_data_mut(rush_tensor *t) { return t->st->read_only ? NULL : tensor_data_mut(t); }
+const void *rush_tensor_data(const rush_tensor *t) { return tensor_sparse(t) ? NULL : t->data; }
+void *rush_tensor_data_mut(rush_tensor *t) { return t->st->read_only || tensor_sparse(t) ? NULL : tensor_data_mut(t); }
 void rush_tensor_set_read_only(rush_tensor *t) { t->st->read_only = true; }
 bool rush_tensor_is_read_only(const rush_tensor *t) { return t->st->read_only; }
 

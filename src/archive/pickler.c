@@ -5,6 +5,7 @@
 #include "base/grow.h"
 #include "ops/call.h"
 #include "run/code.h"
+#include "tensor/sparse.h"
 
 static void free_memo(void *p) { table_free(&((pickler *)p)->memo); }
 
@@ -123,6 +124,32 @@ static void put_quantizer(pickler *p, const quantizer *q)
   put_op(p, PICKLE_OP_TUPLE);
 }
 
+static void put_no_hooks(pickler *p)
+{
+  put_global(p, "collections.OrderedDict");
+  put_op(p, PICKLE_OP_EMPTY_TUPLE);
+  put_op(p, PICKLE_OP_REDUCE);
+}
+
+/* (layout, sizes, requires_grad, indices, values, hooks), as PyTorch's archives of programs have it: is_coalesced is lost. */
+static void put_sparse(pickler *p, const rush_tensor *t)
+{
+  const sparse_parts *of = tensor_sparse(t);
+
+  put_global(p, "torch._utils._rebuild_sparse_tensor");
+  put_op(p, PICKLE_OP_MARK);
+  pickle_int(p->w, of->layout);
+  put_ints(p, t->sizes, t->n_dims);
+  pickle_bool(p->w, tensor_requires_grad(t));
+  if (of->crow)
+    put_tensor(p, of->crow);
+  put_tensor(p, of->indices);
+  put_tensor(p, of->values);
+  put_no_hooks(p);
+  put_op(p, PICKLE_OP_TUPLE);
+  put_op(p, PICKLE_OP_REDUCE);
+}
+
 static void put_tensor(pickler *p, rush_tensor *t)
 {
   str key = memo_key(p, 'v', t);
@@ -130,6 +157,11 @@ static void put_tensor(pickler *p, rush_tensor *t)
   if (recall(p, key))
     return;
   const quantizer *q = tensor_quantizer(t);
+  if (tensor_sparse(t)) {
+    put_sparse(p, t);
+    remember(p, key);
+    return;
+  }
   if (t->extra && t->extra->nested)
     session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL, "a nested tensor cannot be saved");
   put_global(p, q ? "torch._utils._rebuild_qtensor" : "torch._utils._rebuild_tensor_v2");
@@ -141,9 +173,7 @@ static void put_tensor(pickler *p, rush_tensor *t)
   if (q)
     put_quantizer(p, q);
   pickle_bool(p->w, tensor_requires_grad(t));
-  put_global(p, "collections.OrderedDict");
-  put_op(p, PICKLE_OP_EMPTY_TUPLE);
-  put_op(p, PICKLE_OP_REDUCE);
+  put_no_hooks(p);
   put_op(p, PICKLE_OP_TUPLE);
   put_op(p, PICKLE_OP_REDUCE);
   remember(p, key);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ir/alias.h"
+#include "tensor/sparse.h"
 
 /* -- Summary --------------------------------------------------------------------------------------------- */
 
@@ -17,7 +18,8 @@ typedef struct totals {
 
 static void put_tensor(text_buf *out, const rush_tensor *t)
 {
-  text_printf(out, "%s[", dtype_name(t->dtype));
+  static const char *const layouts[] = {"", "sparse_coo ", "sparse_csr "};
+  text_printf(out, "%s%s[", layouts[tensor_layout(t)], dtype_name(t->dtype));
   for (int i = 0; i < t->n_dims; i++)
     text_printf(out, "%s%lld", i ? ", " : "", (long long)t->sizes[i]);
   text_putc(out, ']');
@@ -32,6 +34,7 @@ static bool add_state(void *arg, const char *qualified, rush_value *slot, bool i
   put_tensor(t->out, x);
   text_putc(t->out, '\n');
   *(is_parameter ? &t->n_parameters : &t->n_buffers) += 1;
+  x = tensor_sparse(x) ? tensor_sparse(x)->values : x;
   t->n_elements += (uint64_t)x->n_elems;
   t->n_bytes += (uint64_t)x->n_elems * dtype_bytes(x->dtype);
   return true;
@@ -457,18 +460,28 @@ static void put_digest(digest *d, const char *name, uint64_t h)
   d->all = (d->all ^ h) * UINT64_C(0x9e3779b97f4a7c15) + hash_bytes(name, strlen(name));
 }
 
-static bool digest_state(void *arg, const char *qualified, rush_value *slot, bool is_parameter)
+static uint64_t digest_tensor(digest *d, rush_tensor *t)
 {
-  digest *d = arg;
-  rush_tensor *t = slot->as.tensor, *dense;
+  const sparse_parts *p = tensor_sparse(t);
+  rush_tensor *dense;
   uint64_t h;
-  (void)is_parameter;
 
+  if (p)
+    return (digest_tensor(d, p->values) ^ (uint64_t)p->layout) * UINT64_C(0x9e3779b97f4a7c15) + digest_tensor(d, p->indices) +
+           (p->crow ? digest_tensor(d, p->crow) : 0) + hash_bytes(t->sizes, (size_t)t->n_dims * 8);
   session_check(d->s, tensor_contiguous(d->s->cx, t, &dense));
   h = hash_bytes(dense->data, (size_t)dense->n_elems * dtype_bytes(dense->dtype)) ^ hash_bytes(t->sizes, (size_t)t->n_dims * 8) ^
       (uint64_t)t->dtype;
   tensor_release(dense);
-  put_digest(d, qualified, h);
+  return h;
+}
+
+static bool digest_state(void *arg, const char *qualified, rush_value *slot, bool is_parameter)
+{
+  digest *d = arg;
+  (void)is_parameter;
+
+  put_digest(d, qualified, digest_tensor(d, slot->as.tensor));
   return true;
 }
 

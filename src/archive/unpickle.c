@@ -3,6 +3,7 @@
 #include "ir/program.h"
 #include "ops/quantized.h"
 #include "run/code.h"
+#include "tensor/sparse.h"
 
 static rush_value node_value(unpickler *u, const pickle_node *n);
 
@@ -291,6 +292,88 @@ static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quanti
   if (!quantized && a->n > metadata && a->at[metadata]->kind == PICKLE_DICT)
     v = apply_metadata(u, a->at[metadata], v);
   return v;
+}
+
+/* A layout: its number in archives of programs, torch.serialization._get_layout('torch.sparse_coo') in torch.save's files. */
+static int read_layout(unpickler *u, const pickle_node *n)
+{
+  static const char *const names[] = {"torch.strided", "torch.sparse_coo", "torch.sparse_csr"};
+
+  if (n->kind == PICKLE_INT && (n->as.i == LAYOUT_COO || n->as.i == LAYOUT_CSR))
+    return (int)n->as.i;
+  if (n->kind == PICKLE_REDUCE && pickle_is_call(n, "torch.serialization", "_get_layout")) {
+    const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "layout");
+    for (int i = LAYOUT_COO; i <= LAYOUT_CSR && a->n == 1; i++)
+      if (str_is(pickle_need_str(u->s, u->p, a->at[0], "layout"), names[i]))
+        return i;
+  }
+  session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                      "a sparse tensor of a layout other than torch.sparse_coo and torch.sparse_csr: convert it before it is saved");
+}
+
+static rush_tensor *tensor_part(unpickler *u, const pickle_node *n, const char *what)
+{
+  rush_value v = node_value(u, n);
+
+  if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
+    pickle_fail(u->s, u->p, n, "the %s of a sparse tensor are no tensor", what);
+  return v.as.tensor;
+}
+
+/* Where no data is read, there are no elements either: sizes, dtype and layout are what is asked. */
+static rush_status without_data(unpickler *u, sparse_parts *p, int n_dims, const int64_t *sizes, rush_tensor **out)
+{
+  int64_t none[TENSOR_MAX_DIMS + 1] = {0};
+  call_ctx *cx = u->s->cx;
+  rush_tensor *indices, *values, *crow = NULL;
+  const int sparse_dim = p->layout == LAYOUT_COO && p->indices->n_dims == 2 ? (int)i64_min(p->indices->sizes[0], n_dims) : 2;
+  if (n_dims < sparse_dim)
+    return call_fail(cx, "a sparse tensor of %d dimensions and %d sparse ones", n_dims, sparse_dim);
+  memcpy(none + 1, sizes + sparse_dim, (size_t)(n_dims - sparse_dim) * sizeof *none);
+  TRY(tensor_new(cx, p->values->dtype, 1 + n_dims - sparse_dim, none, &values));
+  session_defer_value(u->s, value_tensor_steal(values));
+  TRY(tensor_new(cx, RUSH_INT64, p->crow ? 1 : 2, p->crow ? (int64_t[]){0} : (int64_t[]){sparse_dim, 0}, &indices));
+  session_defer_value(u->s, value_tensor_steal(indices));
+  if (p->crow) {
+    TRY(tensor_new(cx, RUSH_INT64, 1, (int64_t[]){sizes[0] + 1}, &crow));
+    session_defer_value(u->s, value_tensor_steal(crow));
+    TRY(tensor_fill(cx, crow, value_int(0)));
+  }
+  *p = (sparse_parts){.layout = p->layout, .crow = crow, .indices = indices, .values = values};
+  return sparse_new_checked(cx, p, n_dims, sizes, out);
+}
+
+/* _rebuild_sparse_tensor in archives of programs: (layout, sizes, requires_grad, indices, values, hooks); in files of torch.save:
+ * (layout, (indices, values, sizes[, is_coalesced])).  Compressed rows have two tensors of indices. */
+static rush_value rebuild_sparse(unpickler *u, const pickle_node *n)
+{
+  const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "sparse tensor");
+  const bool saved = a->n == 2;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  rush_tensor *t;
+
+  if (a->n < 2)
+    pickle_fail(u->s, u->p, n, "a sparse tensor of %u fields", a->n);
+  sparse_parts p = {.layout = (uint8_t)read_layout(u, a->at[0])};
+  const uint32_t n_parts = p.layout == LAYOUT_CSR ? 3 : 2;
+  const pickle_seq *d = saved ? pickle_need_tuple(u->s, u->p, a->at[1], "sparse tensor") : a;
+  uint32_t at = saved ? 0 : 3;
+  if (d->n < at + n_parts + 1)
+    pickle_fail(u->s, u->p, n, "a sparse tensor of %u fields", d->n);
+  if (u->late)
+    session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL, "a sparse tensor in a file of torch.save's old format: save it anew");
+  if (p.layout == LAYOUT_CSR)
+    p.crow = tensor_part(u, d->at[at++], "crow_indices");
+  p.indices = tensor_part(u, d->at[at++], "indices");
+  p.values = tensor_part(u, d->at[at++], "values");
+  const int n_dims = read_ints(u, saved ? d->at[at++] : a->at[1], "size", sizes);
+  p.is_coalesced = saved && d->n > at && d->at[at]->kind == PICKLE_BOOL && d->at[at]->as.b;
+  input_check(u->s, &u->p->in, (size_t)n->offset, u->meta ? without_data(u, &p, n_dims, sizes, &t)
+                                                          : sparse_new_checked(u->s->cx, &p, n_dims, sizes, &t));
+  session_defer_value(u->s, value_tensor_steal(t));
+  if (!saved && a->at[2]->kind == PICKLE_BOOL && a->at[2]->as.b)
+    t->h.flags |= TENSOR_REQUIRES_GRAD;
+  return value_tensor_steal(t);
 }
 
 /* torch.nn.Parameter: (data, requires_grad, hooks). */
@@ -726,6 +809,8 @@ static rush_value call_node(unpickler *u, const pickle_node *n)
     return rebuild_from_type(u, n);
   if (pickle_is_global(c, "torch._utils", "_rebuild_qtensor"))
     return rebuild_tensor(u, n, true);
+  if (pickle_is_global(c, "torch._utils", "_rebuild_sparse_tensor") || pickle_is_global(c, "torch._utils", "_rebuild_sparse_csr_tensor"))
+    return rebuild_sparse(u, n);
   if (pickle_is_global(c, "torch._utils", "_rebuild_parameter") ||
       pickle_is_global(c, "torch._utils", "_rebuild_parameter_with_state"))
     return rebuild_parameter(u, n);

@@ -7,6 +7,7 @@
 #include "archive/pickler.h"
 #include "archive/unpickle.h"
 #include "formats/zip_write.h"
+#include "tensor/sparse.h"
 
 #include <stdio.h>
 
@@ -28,8 +29,8 @@ static void put_one(session *s, const value_job *job, put_tensor *put, void *to,
 {
   if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
     refuse(s, job, session_printf(s, "'%s' is no tensor; .pt files hold other values", name));
-  if (tensor_quantizer(v.as.tensor) || tensor_is_meta(v.as.tensor))
-    refuse(s, job, session_printf(s, "'%s' is quantized or has no data; .pt files hold such tensors", name));
+  if (tensor_quantizer(v.as.tensor) || tensor_is_meta(v.as.tensor) || tensor_sparse(v.as.tensor))
+    refuse(s, job, session_printf(s, "'%s' is quantized or sparse, or has no data; .pt files hold such tensors", name));
   rush_tensor *dense;
 
   session_check(s, tensor_contiguous(s->cx, v.as.tensor, &dense));

@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "tensor/sparse.h"
+
 ir_facts ir_facts_none(void)
 {
   return (ir_facts){.dtype = DTYPE_NONE, .n_dims = -1, .requires_grad = -1};
@@ -19,7 +21,7 @@ ir_facts ir_facts_of_tensor(const rush_tensor *t)
   if (t->n_dims > IR_FACTS_DIMS)
     return f;
   f.n_dims = t->n_dims;
-  f.strided = true;
+  f.strided = !tensor_sparse(t);
   for (int i = 0; i < t->n_dims; i++) {
     f.sizes[i] = t->sizes[i];
     f.strides[i] = t->strides[i];

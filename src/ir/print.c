@@ -2,6 +2,7 @@
 #include "ir/graph.h"
 #include "ir/program.h"
 #include "value/schema.h"
+#include "tensor/sparse.h"
 
 #include <math.h>
 
@@ -84,7 +85,7 @@ static void print_tensor(text_buf *out, const rush_tensor *t)
   rush_value item;
   call_ctx cx;
 
-  if (t && t->n_elems == 1 && !tensor_quantizer(t)) {
+  if (t && t->n_elems == 1 && !tensor_quantizer(t) && !tensor_sparse(t)) {
     call_ctx_init(&cx, out->ctx, NULL);
     text_putc(out, '{');
     if (tensor_item(&cx, t, &item) != RUSH_OK) {
@@ -99,7 +100,7 @@ static void print_tensor(text_buf *out, const rush_tensor *t)
       value_release(item);
     }
     text_putc(out, '}');
-  } else if (t && t->n_elems <= SHOWN_ELEMS) {
+  } else if (t && t->n_elems <= SHOWN_ELEMS && !tensor_sparse(t)) {
     print_with_cx(out, (rush_value){.tag = RUSH_TAG_TENSOR, .as.tensor = (rush_tensor *)t});
   } else {
     text_puts(out, "<Tensor>");
@@ -329,9 +330,10 @@ static void print_type_of(text_buf *out, const ir_value *v)
   text_printf(out, "%s(", dtype_aten_name(t->dtype));
   for (int i = 0; i < t->n_dims; i++)
     text_printf(out, "%lld, ", (long long)t->sizes[i]);
-  for (int i = 0; i < t->n_dims; i++)
+  const int n_strides = tensor_sparse(t) ? 0 : t->n_dims;
+  for (int i = 0; i < n_strides; i++)
     text_printf(out, "%s%lld", i ? ", " : "strides=[", (long long)t->strides[i]);
-  text_printf(out, "%srequires_grad=%d, device=cpu)", t->n_dims ? "], " : "",
+  text_printf(out, "%srequires_grad=%d, device=cpu)", n_strides ? "], " : "",
               tensor_requires_grad(t));
 }
 

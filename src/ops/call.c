@@ -5,6 +5,7 @@
 #include "ops/profile.h"
 #include "ops/quantize.h"
 #include "ops/registry.h"
+#include "ops/sparse.h"
 #include "ops/table.h"
 #include "ops/written.h"
 
@@ -35,6 +36,11 @@ static void drop_results(rush_call *c)
 /* Write `made` into `to`, checked. */
 static rush_status store_tensor(rush_call *c, rush_tensor *to, const rush_tensor *made)
 {
+  if (tensor_sparse(to) || tensor_sparse(made)) {
+    if (tensor_sparse(to) && tensor_sparse(made))
+      TRY(written_check_dtype(c->cx, to, made->dtype, c->op->effects & OP_OUT_EXACT));
+    return tensor_copy(c->cx, to, made);
+  }
   TRY(written_check_self(c->cx, to)); /* one of a list: nobody looked before */
   TRY(written_fit(c->cx, to, c->op->variant == VARIANT_INPLACE, made->n_dims, made->sizes,
                   tensor_is_dense(made) ? made->strides : NULL));
@@ -97,7 +103,7 @@ static rush_status check_memory(const rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_args; i++) {
     const rush_tensor *out = call_writes(c, i) ? call_tensor(c, i) : NULL;
-    if (!out)
+    if (!out || tensor_sparse(out))
       continue;
     TRY(written_check_self(c->cx, out));
     if (!(c->op->effects & OP_OUT_OVERLAP))
@@ -185,7 +191,8 @@ static const rush_tensor *refused_tensor(const rush_call *c)
   return t;
 }
 
-rush_status call_dispatch(rush_call *c)
+/* The operator itself, on tensors that it takes. */
+static rush_status dispatch_taken(rush_call *c)
 {
   const op *o = c->op;
   const rush_tensor *refused;
@@ -211,6 +218,12 @@ rush_status call_dispatch(rush_call *c)
   return call_unsupported(c->cx, "operator %s%s%s is known, but cannot run here%s%s", o->schema->name,
                           o->schema->overload[0] ? "." : "", o->schema->overload,
                           op_left_out[0] ? ": this library was built without some operators, " : "", op_left_out);
+}
+
+rush_status call_dispatch(rush_call *c)
+{
+  const rush_tensor *sparse = UNLIKELY(c->cx->watch & CALL_SPECIAL) ? call_first_sparse(c) : NULL;
+  return UNLIKELY(sparse != NULL) ? sparse_call(c, sparse, dispatch_taken) : dispatch_taken(c);
 }
 
 /* -- requires_grad ------------------------------------------------------------------------------------------- */

@@ -1,13 +1,40 @@
 /* Copies and conversions: to, clone, contiguous, copy_, set_, resize_. */
 #include "ops/factory.h"
 #include "ops/quantize.h"
+#include "ops/sparse.h"
 #include "ops/written.h"
 #include "tensor/iter.h"
+
+/* The same of a sparse tensor: its values. */
+static rush_status convert_sparse(rush_call *c, int64_t dtype, bool copy)
+{
+  rush_tensor *t = call_tensor(c, 0), *values, *r;
+  TRY(check_dtype(c->cx, dtype));
+  if (dtype == t->dtype && !copy) {
+    call_return_arg(c, 0, 0);
+    return RUSH_OK;
+  }
+  if (dtype == t->dtype)
+    TRY(tensor_clone(c->cx, tensor_sparse(t)->values, &values));
+  else
+    TRY(tensor_to_dtype(c->cx, tensor_sparse(t)->values, (int)dtype, &values));
+  rush_status st = sparse_with_values(c->cx, t, values, &r);
+  tensor_release(values);
+  TRY(st);
+  if (dtype_class_of((int)dtype) >= DTYPE_FLOAT)
+    r->h.flags |= t->h.flags & TENSOR_REQUIRES_GRAD;
+  call_return_steal(c, 0, r);
+  return RUSH_OK;
+}
 
 /* t as dtype and memory format: itself when nothing would change, else a copy. */
 static rush_status convert(rush_call *c, int64_t dtype, int64_t format, bool copy)
 {
   rush_tensor *t = call_tensor(c, 0), *r;
+  if (tensor_sparse(t))
+    return format == FORMAT_PRESERVE
+             ? convert_sparse(c, dtype, copy)
+             : call_fail(c->cx, "unsupported memory format option Contiguous");
   TRY(check_dtype(c->cx, dtype));
   bool same_layout = format == FORMAT_PRESERVE ||
                      (format == FORMAT_CONTIGUOUS ? tensor_is_contiguous(t) : tensor_is_channels_last(t));
@@ -58,10 +85,23 @@ rush_status kernel_to_device(rush_call *c)
   return convert(c, call_int(c, 2), call_int_or(c, 5, FORMAT_PRESERVE), call_bool(c, 4));
 }
 
+/* A layout that the tensor has is none that is asked for. */
+static rush_status options_like(rush_call *c, int *dtype)
+{
+  const rush_tensor *t = call_tensor(c, 0);
+  if (!tensor_sparse(t))
+    return call_options(c, 1, t->dtype, dtype);
+  if (call_int_or(c, 2, tensor_layout(t)) != tensor_layout(t))
+    return call_fail(c->cx, "to(options) doesn't support converting to a different layout, but got self.layout being %s and "
+                     "options.layout set as %s", layout_word(t), call_int(c, 2) ? "another" : "Strided");
+  *dtype = call_dtype_or(c, 1, t->dtype);
+  return check_device(c->cx, c->args[3]);
+}
+
 rush_status kernel_to_options(rush_call *c)
 {
   int dtype;
-  TRY(call_options(c, 1, call_tensor(c, 0)->dtype, &dtype));
+  TRY(options_like(c, &dtype));
   return convert(c, dtype, call_int_or(c, 7, FORMAT_PRESERVE), call_bool(c, 6));
 }
 
@@ -89,7 +129,7 @@ rush_status kernel_to_prim_other(rush_call *c)
 rush_status kernel_to_copy(rush_call *c)
 {
   int dtype;
-  TRY(call_options(c, 1, call_tensor(c, 0)->dtype, &dtype));
+  TRY(options_like(c, &dtype));
   return convert(c, dtype, call_int_or(c, 6, FORMAT_PRESERVE), true);
 }
 
@@ -128,7 +168,8 @@ rush_status kernel_contiguous(rush_call *c)
 rush_status kernel_copy_inplace(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0);
-  TRY(written_check_self(c->cx, t));
+  if (!tensor_sparse(t))
+    TRY(written_check_self(c->cx, t));
   if (tensor_is_quantized(t) || tensor_is_quantized(call_tensor(c, 1)))
     TRY(quantized_copy(c->cx, t, call_tensor(c, 1)));
   else

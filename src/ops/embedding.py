@@ -1,7 +1,13 @@
 """Rows looked up by index (embedding.c)."""
 
 op("aten::embedding", family="embedding", shape="embedding", kernel="kernel_embedding", grad={
-   "weight": "torch.embedding_dense_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)"}, variants={"out": "aten::embedding.out"})
+   "weight": """
+if sparse:
+    made = torch.embedding_sparse_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)
+else:
+    made = torch.embedding_dense_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)
+made
+"""}, variants={"out": "aten::embedding.out"})
 op("aten::embedding_renorm_", family="embedding", shape="itself", kernel="kernel_embedding_renorm_")
 op("aten::embedding_renorm", family="embedding", shape="like", kernel="kernel_embedding_renorm",
    variants={"out": "aten::embedding_renorm.out"})

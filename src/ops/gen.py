@@ -29,7 +29,7 @@ import gen_grad  # noqa: E402
 import gen_tape  # noqa: E402
 
 KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "layout", "refuse_bool", "reduce", "dtypes",
-        "name", "kernel", "c", "body", "schema", "shape", "variants", "same", "effects", "grad", "test"}
+        "name", "kernel", "c", "body", "schema", "shape", "variants", "same", "effects", "grad", "sparse", "test"}
 EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
            "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
            "nested": "OP_NESTED", "quantized": "OP_QUANTIZED", "nested_rows": "OP_NESTED_ROWS",
@@ -144,6 +144,7 @@ class Row:
         self.kernel, self.body, self.group = None, None, ""
         self.effects, self.point, self.index, self.grad = [], None, None, 0
         self.shape = 0
+        self.sparse: Any = None  # the kernel for sparse arguments; True: its own
 
 
 class Table:
@@ -155,6 +156,7 @@ class Table:
         self.shapes = shapes  # rules by name
         self.kernels, self.scalars, self.points = set(), [], []
         self.gradients, self.late_grads = gen_grad.Texts(), []
+        self.late_sparse: list[tuple[str, str, Any]] = []
         self.written: dict[str, dict[str, str]] = {}
 
     def find(self, full: str, where: str) -> Any:
@@ -218,6 +220,7 @@ class Table:
         if rule is not None and rule not in self.shapes:
             raise TableError(where, f"{full}: there is no shape rule {rule!r}")
         row.shape = self.shapes.get(rule, 0)
+        self.set_sparse(row, where, e.get("sparse"))
         if "kernel" in e:
             if not re.fullmatch(r"[A-Za-z_]\w*", e["kernel"]):
                 raise TableError(where, f"{full}: kernel {e['kernel']!r} is no C name")
@@ -241,6 +244,17 @@ class Table:
             self.scalars.append((row.kernel, self.scalar_kernel(row)))
         elif row.body:
             row.family = "FAMILY_COMPOSITE"
+
+    def set_sparse(self, row: Any, where: str, kernel: Any) -> None:
+        """What runs where an argument is sparse: a kernel's name, or True for the entry's own."""
+        if kernel is None:
+            return
+        if row.sparse or (kernel is True and "kernel" not in row.entry):
+            why = "takes sparse tensors already" if row.sparse else "has no kernel of its own"
+            raise TableError(where, f"{row.schema.full} {why}")
+        row.sparse = kernel
+        if kernel is not True:
+            self.kernels.add(kernel)
 
     def scalar_kernel(self, row: Any) -> str:
         """The boxed kernel of a C expression."""
@@ -290,6 +304,11 @@ class Table:
     def finish(self) -> None:
         """What needs all entries."""
         self.add_regular_variants()
+        for full, where, kernel in self.late_sparse:
+            row = self.rows.get(self.find(full, where).full)
+            if not row or row.base:
+                raise TableError(where, f"{full} has no entry of its own")
+            self.set_sparse(row, where, kernel)
         left = dict(self.written)
         for row in self.rows.values():
             if row.base is None:
@@ -396,13 +415,17 @@ def read_tables(table: Any, paths: list[str]) -> None:
             for name in names.split():
                 table.late_grads.append((f"aten::{name}", where, {**dict(formulas), **more}))
 
+        def sparse(kernel: Any, names: str, shown: str = shown) -> None:
+            where = f"{shown}:{sys._getframe(1).f_lineno}"
+            table.late_sparse += [(f"aten::{name}" if "::" not in name else name, where, kernel) for name in names.split()]
+
         def written(kind: str, *names: str, shown: str = shown) -> None:
             table.set_written(kind, names, f"{shown}:{sys._getframe(1).f_lineno}")
 
         with open(path, encoding="utf-8") as f:
             code = compile(f.read(), path, "exec")
         try:
-            exec(code, {"op": op, "helper": helper, "grad": grad, "written": written,
+            exec(code, {"op": op, "helper": helper, "grad": grad, "written": written, "sparse": sparse,
                         "registered": table.schemas.__contains__, "__name__":
                         os.path.basename(path)[:-3]})
         except TableError:
@@ -526,7 +549,7 @@ class Bodies:
 
 
 def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str], by_name: Any) -> None:
-    listed = sorted({row.kernel for row in table.rows.values() if row.kernel})
+    listed = sorted({k for row in table.rows.values() for k in (row.kernel, row.sparse) if k and k is not True})
     kernels = {None: 0, **{k: i + 1 for i, k in enumerate(listed)}}
     w("rush_kernel *const op_kernels[] = {NULL,\n" + "".join(f"  {k},\n" for k in listed) + "};\n")
     w("const struct op_row op_rows[] = {\n")
@@ -543,7 +566,8 @@ def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str
               f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
               f".point = {table.points.index(row.point) if row.point else -1}, "
               f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
-              f"    .kernel = {kernels[row.kernel]}}}, /* {s.full} */\n")
+              f"    .kernel = {kernels[row.kernel]}, "
+              f".sparse = {'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n")
             index += 1
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
 
@@ -660,23 +684,32 @@ def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
         by_name.setdefault(row.schema.name, []).append(row)
         by_word.setdefault(row.schema.name.split("::")[-1], set()).add(row.schema.name)
     kept, todo = set(), set(listed) & set(by_name)
+    if not any(row.group == "sparse" for name in todo for row in by_name[name]):
+        leave_out_sparse(table)
     while todo:
         name = todo.pop()
         kept.add(name)
         used: set[str] = set()
         for row in by_name[name]:
             used |= {row.base.schema.name} if row.base else set()
-            used |= called_by.get(row.kernel, set())
+            used |= called_by.get(row.kernel, set()) | called_by.get(row.sparse, set())
             for word in set(re.findall(r"\w+", row.body or "")):
                 used |= by_word.get(word, set())
         todo |= (used & set(by_name)) - kept
     keep_rows(table, {full: row for full, row in table.rows.items() if row.schema.name in kept})
 
 
+def leave_out_sparse(table: Any) -> None:
+    """Where nothing that is listed makes or asks sparse tensors, operators refuse those that a file may hold."""
+    for row in table.rows.values():
+        if row.sparse is not True:
+            row.sparse = None
+
+
 def keep_rows(table: Any, rows: dict[str, Any]) -> None:
     """These and no others run."""
     table.rows = rows
-    kernels = {row.kernel for row in rows.values()}
+    kernels = {k for row in rows.values() for k in (row.kernel, row.sparse)}
     table.kernels &= kernels
     table.scalars = [pair for pair in table.scalars if pair[0] in kernels]
     points = [id(row.point) for row in table.rows.values() if row.point]

@@ -8,7 +8,8 @@ def mm_left(grad: Tensor, right: Tensor, alpha: number) -> Tensor:
 """)
 helper("""
 def mm_right(grad: Tensor, left: Tensor, alpha: number) -> Tensor:
-    return times_conj(torch.matmul(left.transpose(-2, -1).conj(), grad), alpha)
+    a = left.to_sparse() if left.is_sparse_csr else left
+    return times_conj(torch.matmul(a.transpose(-2, -1).conj(), grad), alpha)
 """)
 grad("mm", self="mm_left(grad, mat2, 1)", mat2="mm_right(grad, self, 1)")
 grad("bmm", self="mm_left(grad, mat2, 1)", mat2="mm_right(grad, self, 1)")
@@ -17,7 +18,7 @@ grad("baddbmm", self="times_conj(grad, beta)", batch1="mm_left(grad, batch2, alp
 grad("addbmm", self="times_conj(grad, beta)", batch1="mm_left(grad.unsqueeze(0), batch2, alpha)",
      batch2="mm_right(grad.unsqueeze(0), batch1, alpha)")
 VECTOR = "times_conj(grad.unsqueeze(-1) * {}.conj(), {})"
-grad("mv", self=VECTOR.format("vec", "1"), vec="torch.mv(self.t().conj(), grad)")
+grad("mv", self=VECTOR.format("vec", "1"), vec="torch.mv((self.to_sparse() if self.is_sparse_csr else self).t().conj(), grad)")
 grad("addmv", self="times_conj(grad, beta)", mat=VECTOR.format("vec", "alpha"), vec="times_conj(torch.mv(mat.t().conj(), grad), alpha)")
 grad("addr", self="times_conj(grad, beta)", vec1="times_conj(torch.mv(grad, vec2.conj()), alpha)",
      vec2="times_conj(torch.mv(grad.t(), vec1.conj()), alpha)")

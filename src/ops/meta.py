@@ -5,7 +5,7 @@ def ask(name, kernel=None, **more):
     op(name, family="meta", kernel=kernel or "kernel_" + name.partition("::")[2].split(".")[0], **more)
 
 
-ask("aten::dim", same=["aten::dense_dim"], effects=["nested"])
+ask("aten::dim", effects=["nested"])
 ask("aten::numel", same=["aten::sym_numel"], effects=["nested"])
 ask("aten::size", same=["aten::sym_size"])
 ask("aten::size.int", "kernel_size_int", same=["aten::sym_size.int"], effects=["nested"])
@@ -26,8 +26,7 @@ ask("aten::is_set_to")
 ask("aten::is_conj", "kernel_false",
     same=["aten::is_neg", "aten::is_inference", "aten::is_distributed", "aten::is_pinned",
           "prim::is_cuda", "prim::is_ipu", "prim::is_maia", "prim::is_meta", "prim::is_mkldnn",
-          "prim::is_mps", "prim::is_mtia", "prim::is_sparse", "prim::is_sparse_csr",
-          "prim::is_vulkan", "prim::is_xla", "prim::is_xpu"],
+          "prim::is_mps", "prim::is_mtia", "prim::is_vulkan", "prim::is_xla", "prim::is_xpu"],
     effects=["nested"])
 ask("prim::is_cpu", "kernel_true", effects=["nested"])
 ask("aten::is_leaf", effects=["nested"])
@@ -35,7 +34,7 @@ ask("prim::is_quantized", effects=["nested"])
 ask("prim::is_nested", effects=["nested"])
 ask("prim::requires_grad", "kernel_requires_grad_of", effects=["nested"])
 ask("prim::dtype", "kernel_dtype_of", effects=["nested"])
-ask("prim::layout", "kernel_zero_int", same=["aten::output_nr"], effects=["nested"])
+ask("aten::output_nr", "kernel_zero_int", effects=["nested"])
 ask("prim::device", effects=["nested"])
 ask("prim::name", "kernel_none")
 for name in ("prim::grad", "aten::grad", "aten::backward", "aten::backward.TensorList",

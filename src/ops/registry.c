@@ -438,7 +438,7 @@ static bool needs_interpreter(const rush_call *call)
   for (uint32_t i = 0; i < call->n_args; i++) {
     const rush_tensor *t = call_tensor(call, i);
     if (t && ((records && tensor_requires_grad(t)) ||
-              (special && ((t->extra && t->extra->nested) || dtype_class_of(t->dtype) == DTYPE_QUANT))))
+              (special && ((t->extra && (t->extra->nested || t->extra->sparse)) || dtype_class_of(t->dtype) == DTYPE_QUANT))))
       return true;
   }
   return false;

@@ -19,12 +19,15 @@ struct op_row {
   uint16_t effects;      /* op_effects */
   uint16_t shape;        /* rule of shape/shape.h, or 0 */
   uint16_t kernel;       /* in op_kernels, or 0 */
+  uint16_t sparse;       /* what runs where an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: nothing does */
   int32_t base;          /* row of the functional operator of a variant, or -1 */
   int32_t point;         /* in point_rows (ops/tape.h), or -1 */
   uint32_t body;         /* TorchScript text among the bodies, or 0 */
   uint32_t group;        /* the family's word of the table, in op_pool */
   uint32_t grad;         /* its formulas among the gradients' texts, or 0 */
 };
+
+#define SPARSE_TAKEN 0xffff
 
 struct op_name_row { /* all overloads of a name */
   uint32_t first_row;

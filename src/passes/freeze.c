@@ -5,6 +5,7 @@
 
 #include "ir/alias.h"
 #include "passes/passes_int.h"
+#include "tensor/sparse.h"
 
 enum slot_flags {
   SLOT_SET = 1,    /* a method sets it */
@@ -305,7 +306,8 @@ static bool any_memory(freezer *z, rush_value v, bool (*fn)(freezer *z, const vo
 
   session_enter(z->s);
   if (v.tag == RUSH_TAG_TENSOR) {
-    found = v.as.tensor && v.as.tensor->st && fn(z, NULL, v.as.tensor->st);
+    const rush_tensor *t = v.as.tensor;
+    found = t && t->st && (fn(z, NULL, t->st) || (tensor_sparse(t) && fn(z, NULL, tensor_sparse(t)->values->st)));
   } else if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) {
     size_t n = v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
     const rush_value *items = v.tag == RUSH_TAG_LIST ? v.as.list->items : v.as.tuple->items;

@@ -1,5 +1,6 @@
 /* run/outputs.c -- see outputs.h. */
 #include "run/outputs.h"
+#include "tensor/sparse.h"
 
 #define MOST_LOOKED_AT 10000000 /* values of arguments or of the state: objects may be in many places */
 #define MOST_DEPTH 200
@@ -23,6 +24,8 @@ static rush_status check_buffer(call_ctx *cx, uint32_t i, rush_value v)
     return refuse(cx, i, "requires grad: results that are written to a buffer are not recorded");
   if (t->extra && (t->extra->quant || t->extra->nested))
     return refuse(cx, i, "is quantized or nested");
+  if (tensor_sparse(t))
+    return refuse(cx, i, "is sparse");
   return tensor_is_dense(t) ? RUSH_OK : refuse(cx, i, "has gaps, or elements that share memory");
 }
 

@@ -1,6 +1,7 @@
 #include "base/threads.h"
 #include "tensor/items.h"
 #include "tensor/iter.h"
+#include "tensor/sparse.h"
 
 #define GRAIN 32768
 #define BLOCK_BYTES 2048 /* of elements on their way through the stack */
@@ -216,8 +217,18 @@ static rush_status refuse(call_ctx *cx, const rush_tensor *dst, const rush_tenso
                    sizes_print(&a, dst->n_dims, dst->sizes), sizes_print(&b, n, sizes));
 }
 
+/* A sparse tensor is copied to one of its layout, as a whole. */
+static rush_status copy_sparse(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
+{
+  if (!tensor_sparse(src) || !tensor_sparse(dst))
+    return call_fail(cx, "copy_() between dense and sparse Tensors is not implemented!");
+  return sparse_assign(cx, dst, src);
+}
+
 rush_status tensor_copy(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
 {
+  if (tensor_sparse(src) || tensor_sparse(dst))
+    return copy_sparse(cx, dst, src);
   if (!expandable(src, dst))
     return refuse(cx, dst, src);
   if (dst->n_elems == 0)
@@ -332,6 +343,8 @@ void tensor_set(rush_tensor *t, int64_t linear, rush_value number)
 
 rush_status tensor_item(call_ctx *cx, const rush_tensor *t, rush_value *out)
 {
+  if (tensor_sparse(t))
+    return sparse_refuse(cx, t, "item");
   if (t->n_elems != 1)
     return call_fail(cx, "a Tensor with %lld elements cannot be converted to Scalar",
                      (long long)t->n_elems);
@@ -381,6 +394,8 @@ static void loop_fill(void *p, int64_t n, char *const *ptrs, const int64_t *stri
 
 rush_status tensor_fill(call_ctx *cx, rush_tensor *t, rush_value number)
 {
+  if (tensor_sparse(t))
+    return sparse_refuse(cx, t, "fill_");
   if (t->n_elems == 0)
     return RUSH_OK;
   fill_arg a = {tensor_item_bytes(t), false, {0, 0}};

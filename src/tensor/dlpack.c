@@ -1,5 +1,7 @@
 #include "tensor/dlpack.h"
 
+#include "tensor/sparse.h"
+
 /* -- The specification's structs ------------------------------------------------------------------ */
 
 typedef struct dl_device {
@@ -85,6 +87,8 @@ rush_status tensor_to_dlpack(call_ctx *cx, rush_tensor *t, bool versioned, void 
   for (size_t i = 0; i < COUNT_OF(dtype_rows); i++)
     if (dtype_rows[i].dtype == t->dtype)
       row = &dtype_rows[i];
+  if (tensor_sparse(t))
+    return call_fail_type(cx, "BufferError", "DLPack has no sparse tensors: pass tensor.to_dense()");
   if (t->st->read_only && !versioned)
     return call_fail_type(cx, "BufferError", "the tensor's memory is read-only, which DLPack can say from version 1 on: ask for "
                           "max_version=(1, 0), or pass a copy");

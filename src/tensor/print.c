@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tensor/tensor.h"
+#include "tensor/sparse.h"
 
 #define LINE_WIDTH 80
 #define NUMBER_BYTES 352 /* "%.4f" of the largest double has 314 characters */
@@ -193,12 +193,32 @@ static rush_status put_quantizer(call_ctx *cx, text_buf *out, const quantizer *q
   return RUSH_OK;
 }
 
+/* Compressed rows as well: libtorch cannot print them, and their indices are shown as Python shows them. */
+static rush_status put_sparse(call_ctx *cx, text_buf *out, const rush_tensor *t)
+{
+  const sparse_parts *p = tensor_sparse(t);
+  sizes_text text;
+  text_printf(out, "[ Sparse%sCPU%sType{}\n%s", p->crow ? "Csr" : "", dtype_aten_name(t->dtype), p->crow ? "crow_indices:\n" : "");
+  if (p->crow) {
+    TRY(tensor_print_aten(cx, out, p->crow));
+    text_puts(out, "\ncol_");
+  }
+  text_puts(out, "indices:\n");
+  TRY(tensor_print_aten(cx, out, p->indices));
+  text_puts(out, "\nvalues:\n");
+  TRY(tensor_print_aten(cx, out, p->values));
+  text_printf(out, "\nsize:\n%s\n]", sizes_print(&text, t->n_dims, t->sizes));
+  return text_failed(out) ? call_nomem(cx) : RUSH_OK;
+}
+
 rush_status tensor_print_aten(call_ctx *cx, text_buf *out, const rush_tensor *t)
 {
   if (!t) {
     text_puts(out, "[ Tensor (undefined) ]");
     return RUSH_OK;
   }
+  if (tensor_sparse(t))
+    return put_sparse(cx, out, t);
   if (t->n_elems > 0) {
     rush_tensor *wide;
     TRY(widest(cx, t, RUSH_FLOAT64, &wide));
@@ -401,7 +421,7 @@ static void put_py(const py_printer *p, int dim, int64_t at, int indent)
   text_putc(p->out, ']');
 }
 
-static rush_status put_py_elements(call_ctx *cx, text_buf *out, const rush_tensor *t)
+static rush_status put_py_elements(call_ctx *cx, text_buf *out, const rush_tensor *t, int indent)
 {
   static const int16_t wide_of[] = {
     [DTYPE_BOOL] = RUSH_BOOL,
@@ -417,9 +437,45 @@ static rush_status put_py_elements(call_ctx *cx, text_buf *out, const rush_tenso
   make_format(&p, &p.real, cls == DTYPE_BOOL || cls == DTYPE_INT ? cls : DTYPE_FLOAT, 0);
   if (cls == DTYPE_COMPLEX)
     make_format(&p, &p.imag, DTYPE_FLOAT, 1);
-  put_py(&p, 0, 0, (int)sizeof "tensor(" - 1);
+  put_py(&p, 0, 0, indent);
   tensor_release(wide);
   return RUSH_OK;
+}
+
+static void put_size(text_buf *s, const rush_tensor *t)
+{
+  text_puts(s, "size=(");
+  for (int i = 0; i < t->n_dims; i++)
+    text_printf(s, "%s%lld", i ? ", " : "", (long long)t->sizes[i]);
+  text_puts(s, t->n_dims == 1 ? ",)" : ")");
+}
+
+enum { TENSOR_INDENT = sizeof "tensor(" - 1 };
+
+/* A part of a sparse tensor, "indices=tensor([0, 1])", as torch indents it. */
+static rush_status put_py_part(call_ctx *cx, text_buf *out, const char *name, const rush_tensor *t)
+{
+  text_printf(out, "%s=tensor(", name);
+  if (t->n_elems == 0) {
+    text_puts(out, "[], ");
+    put_size(out, t);
+  } else {
+    TRY(put_py_elements(cx, out, t, TENSOR_INDENT + (int)strlen(name) + (int)sizeof "=tensor(" - 1));
+  }
+  text_puts(out, ")");
+  return RUSH_OK;
+}
+
+static rush_status put_py_parts(call_ctx *cx, text_buf *out, const sparse_parts *p)
+{
+  const char *const between = ",\n       ";
+  if (p->crow) {
+    TRY(put_py_part(cx, out, "crow_indices", p->crow));
+    text_puts(out, between);
+  }
+  TRY(put_py_part(cx, out, p->crow ? "col_indices" : "indices", p->indices));
+  text_puts(out, between);
+  return put_py_part(cx, out, "values", p->values);
 }
 
 /* ", suffix", on a new line when this one gets too long.  *line_len: what torch counts, which is two more
@@ -466,21 +522,21 @@ static rush_status quantizer_suffixes(call_ctx *cx, text_buf *s, const quantizer
   return RUSH_OK;
 }
 
-static void put_size(text_buf *s, const rush_tensor *t)
-{
-  text_puts(s, "size=(");
-  for (int i = 0; i < t->n_dims; i++)
-    text_printf(s, "%s%lld", i ? ", " : "", (long long)t->sizes[i]);
-  text_puts(s, t->n_dims == 1 ? ",)" : ")");
-}
-
 static rush_status put_suffixes(call_ctx *cx, text_buf *out, text_buf *s, const rush_tensor *t,
                                 size_t line_len)
 {
   const quantizer *q = tensor_quantizer(t);
-  bool empty = t->n_elems == 0;
-  if (q || (empty && t->n_dims != 1)) {
+  const sparse_parts *p = tensor_sparse(t);
+  bool empty = t->n_elems == 0 && !p;
+  if (p && !p->crow)
+    line_len = LINE_WIDTH; /* what follows starts a line */
+  if (p || q || (empty && t->n_dims != 1)) {
     put_size(s, t);
+    add_suffix(out, &line_len, s->data, s->len);
+    text_clear(s);
+  }
+  if (p) {
+    text_printf(s, "nnz=%lld", (long long)sparse_nnz(p));
     add_suffix(out, &line_len, s->data, s->len);
     text_clear(s);
   }
@@ -490,6 +546,11 @@ static rush_status put_suffixes(call_ctx *cx, text_buf *out, text_buf *s, const 
     text_printf(s, "dtype=torch.%s", dtype_name(d));
     if (q)
       TRY(quantizer_suffixes(cx, s, q, out, &line_len));
+    add_suffix(out, &line_len, s->data, s->len);
+    text_clear(s);
+  }
+  if (p) {
+    text_printf(s, "layout=torch.%s", p->crow ? "sparse_csr" : "sparse_coo");
     add_suffix(out, &line_len, s->data, s->len);
   }
   if (tensor_requires_grad(t))
@@ -503,10 +564,12 @@ rush_status tensor_print_python(call_ctx *cx, text_buf *out, const rush_tensor *
     text_puts(out, "Parameter containing:\n");
   size_t start = out->len;
   text_puts(out, "tensor(");
-  if (t->n_elems == 0)
+  if (tensor_sparse(t))
+    TRY(put_py_parts(cx, out, tensor_sparse(t)));
+  else if (t->n_elems == 0)
     text_puts(out, "[]");
   else
-    TRY(put_py_elements(cx, out, t));
+    TRY(put_py_elements(cx, out, t, TENSOR_INDENT));
   if (text_failed(out))
     return call_nomem(cx);
   size_t line = out->len;

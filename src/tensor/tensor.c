@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "tensor/sparse.h"
+
 /* -- Geometry ----------------------------------------------------------------------------------- */
 
 void strides_contiguous(int n_dims, const int64_t *sizes, int64_t *strides)
@@ -254,6 +256,7 @@ static void free_extra(rush_tensor *t)
     x->grad_destroy(x->grad_record);
   tensor_drop_quantizer(t);
   tensor_release(x->nested);
+  sparse_parts_free(c, x->sparse);
   if (x->dims)
     mem_free(c, x->dims, 2 * (size_t)t->n_dims * sizeof *x->dims);
   mem_free(c, x, sizeof *x);
@@ -427,6 +430,8 @@ rush_status tensor_as_strided(call_ctx *cx, const rush_tensor *t, int n_dims, co
                               const int64_t *strides, int64_t offset, rush_tensor **out)
 {
   rush_tensor *v;
+  if (tensor_sparse(t))
+    return sparse_refuse(cx, t, "as_strided");
   TRY(tensor_new_view(cx, t->st, t->dtype, n_dims, sizes, strides, offset, &v));
   v->h.flags |= t->h.flags & TENSOR_REQUIRES_GRAD;
   const quantizer *q = tensor_quantizer(t);
@@ -441,6 +446,8 @@ rush_status tensor_as_strided(call_ctx *cx, const rush_tensor *t, int n_dims, co
 
 rush_status tensor_alias(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
+  if (tensor_sparse(t))
+    return sparse_alias(cx, t, out);
   return tensor_as_strided(cx, t, t->n_dims, t->sizes, t->strides, t->offset, out);
 }
 
@@ -474,6 +481,8 @@ rush_status tensor_contiguous(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 
 rush_status tensor_to_dtype(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
 {
+  if (tensor_sparse(t))
+    return sparse_refuse(cx, t, "contiguous");
   if (t->dtype == dtype && tensor_is_contiguous(t)) {
     *out = tensor_retain(t);
     return RUSH_OK;
@@ -493,9 +502,21 @@ static rush_status clone_meta(call_ctx *cx, const rush_tensor *t, rush_tensor **
   return s;
 }
 
+/* Indices are shared: nobody writes to them. */
+static rush_status clone_sparse(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
+{
+  rush_tensor *values;
+  TRY(tensor_clone(cx, tensor_sparse(t)->values, &values));
+  rush_status s = sparse_with_values(cx, t, values, out);
+  tensor_release(values);
+  return s;
+}
+
 rush_status tensor_clone(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
   rush_tensor *c;
+  if (tensor_sparse(t))
+    return clone_sparse(cx, t, out);
   if (tensor_is_meta(t))
     return clone_meta(cx, t, out);
   TRY(tensor_new_like(cx, t, DTYPE_NONE, &c));
@@ -562,6 +583,8 @@ rush_status tensor_resize(call_ctx *cx, rush_tensor *t, int n_dims, const int64_
 {
   if (n_dims == t->n_dims && (n_dims == 0 || !memcmp(sizes, t->sizes, (size_t)n_dims * sizeof *sizes)))
     return RUSH_OK;
+  if (tensor_sparse(t))
+    return sparse_refuse(cx, t, "resize_");
   TRY(check_uniform(cx, t));
   int64_t n;
   size_t n_bytes, offset_bytes = (size_t)t->offset * tensor_item_bytes(t), copy[TENSOR_MAX_DIMS];
@@ -594,6 +617,8 @@ rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *oth
 {
   if (t == other)
     return RUSH_OK;
+  if (tensor_sparse(t) || tensor_sparse(other))
+    return sparse_refuse(cx, tensor_sparse(t) ? t : other, "set_");
   TRY(check_uniform(cx, t));
   TRY(set_rank(cx, t, other->n_dims));
   size_t bytes = other->n_dims * sizeof(int64_t);
@@ -669,6 +694,8 @@ static rush_status copy_value(call_ctx *cx, void *p, rush_value *out)
 static rush_status equal_value(call_ctx *cx, void *a, void *b, bool *out)
 {
   const rush_tensor *x = a, *y = b;
+  if (tensor_sparse(x) || tensor_sparse(y))
+    return sparse_refuse(cx, tensor_sparse(x) ? x : y, "==");
   if (x->n_elems != 1 || y->n_elems != 1)
     return call_fail(cx, "Boolean value of Tensor with more than one value is ambiguous");
   rush_value v, w;

@@ -60,12 +60,16 @@ typedef struct quantizer {
   rush_tensor *scales, *zero_points; /* per channel: owned, or NULL */
 } quantizer;
 
+/* The elements of a sparse tensor (tensor/sparse.h). */
+typedef struct sparse_parts sparse_parts;
+
 /* What few tensors have.  Owned by the tensor. */
 typedef struct tensor_extra {
   int64_t *dims; /* sizes then strides, when n_dims > TENSOR_INLINE_DIMS */
   quantizer *quant;
   void *grad_record; /* autograd */
   rush_tensor *nested; /* ops/nested.h: sizes of a nested tensor's parts, owned */
+  sparse_parts *sparse; /* owned, or NULL */
   void (*grad_destroy)(void *);
 } tensor_extra;
 

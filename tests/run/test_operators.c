@@ -14,6 +14,7 @@
 #include "ops/call.h"
 #include "ops/table.h"
 #include "run/code.h"
+#include "tensor/sparse.h"
 
 #define N_TRIES 48
 #define MOST_ARGS 32
@@ -308,6 +309,11 @@ static void count_tensor(census *s, rush_tensor *t)
   if (t->extra->quant) {
     count_tensor(s, t->extra->quant->scales);
     count_tensor(s, t->extra->quant->zero_points);
+  }
+  if (tensor_sparse(t)) {
+    count_tensor(s, tensor_sparse(t)->crow);
+    count_tensor(s, tensor_sparse(t)->indices);
+    count_tensor(s, tensor_sparse(t)->values);
   }
 }
 

@@ -1,6 +1,7 @@
 """Tensors that cross the border to torch in other ways than by their memory.
 
-Quantized ones are copied, with the quantizer's numbers; those of the device meta have none.
+Quantized ones are copied, with the quantizer's numbers; those of the device meta have none. Sparse ones are made anew of
+their indices and values: values share memory.
 """
 
 from __future__ import annotations
@@ -40,4 +41,32 @@ def to_torch(t: Any) -> Any:
 def meta_to_torch(t: Any) -> Any:
     """torch's tensor of ours that has no data."""
     made = torch.empty_strided(tuple(t.shape), t.stride(), dtype=getattr(torch, str(t.dtype).rpartition(".")[2]), device="meta")
+    return made.requires_grad_(t.requires_grad)
+
+
+def sparse_from_torch(t: Any) -> Any:
+    """Our tensor of a sparse one of torch's."""
+    call, t = _rushlight.call_operator, t.detach()
+    if t.layout == torch.sparse_csr:
+        crow, col = _rushlight.as_tensor(t.crow_indices()), _rushlight.as_tensor(t.col_indices())
+        return call("aten::_sparse_csr_tensor_unsafe", crow, col, _rushlight.as_tensor(t.values()), list(t.shape))
+    made = call(
+        "aten::_sparse_coo_tensor_unsafe", _rushlight.as_tensor(t._indices()), _rushlight.as_tensor(t._values()), list(t.shape)
+    )
+    return call("aten::_coalesced_", made, True) if t.is_coalesced() else made
+
+
+def sparse_to_torch(t: Any) -> Any:
+    """torch's tensor of our sparse one."""
+
+    def part(name: str) -> Any:
+        made = _rushlight.call_operator(f"aten::{name}", t.detach())
+        return torch.from_dlpack(_rushlight.call_operator("aten::clone", made) if "indices" in name else made)
+
+    if t.is_sparse_csr:
+        parts = part("crow_indices"), part("col_indices"), part("values")
+        made = torch.sparse_csr_tensor(*parts, size=tuple(t.shape), check_invariants=False)
+    else:
+        parts, is_coalesced = (part("_indices"), part("_values")), _rushlight.call_operator("aten::is_coalesced", t)
+        made = torch.sparse_coo_tensor(*parts, size=tuple(t.shape), is_coalesced=is_coalesced, check_invariants=False)
     return made.requires_grad_(t.requires_grad)
