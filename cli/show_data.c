@@ -46,6 +46,22 @@ static bool is_countable(rush_dtype d)
   return d <= RUSH_FLOAT64 || d == RUSH_BOOL || d == RUSH_BFLOAT16 || (d >= RUSH_FLOAT8_E5M2 && d <= RUSH_UINT64);
 }
 
+static bool measure(shower *s, rush_value v, statistics *out);
+
+/* A sparse tensor's statistics are those of its values. */
+static bool measure_values(shower *s, rush_value v, statistics *out)
+{
+  rush_value values;
+  size_t n;
+
+  if (rush_op_call(s->c->context, rush_tensor_layout(v.as.tensor) == 1 ? "aten::_values" : "aten::values", &v, 1, NULL, 0, &values, 1, &n,
+                   s->err) != RUSH_OK)
+    return false;
+  const bool ok = measure(s, values, out);
+  rush_value_release(values);
+  return ok;
+}
+
 /* Of the elements in double precision; unknown for what has no order, and where there is nothing. */
 static bool measure(shower *s, rush_value v, statistics *out)
 {
@@ -53,6 +69,8 @@ static bool measure(shower *s, rush_value v, statistics *out)
   double n_nan = 0;
   size_t n;
 
+  if (rush_tensor_layout(v.as.tensor) != 0)
+    return measure_values(s, v, out);
   if (!is_countable(rush_tensor_dtype(v.as.tensor)) || rush_tensor_n_elems(v.as.tensor) == 0)
     return true;
   if (rush_op_call(s->c->context, "aten::to.dtype", args, 2, NULL, 0, &wide, 1, &n, s->err) != RUSH_OK)
@@ -103,7 +121,8 @@ static void put_row(const shower *s, const char *name, const rush_tensor *t, con
     putchar('}');
     return;
   }
-  printf("  %-40s %s[%s]", name, rush_dtype_name(rush_tensor_dtype(t)), shape);
+  static const char *const layouts[] = {"", "sparse_coo ", "sparse_csr "};
+  printf("  %-40s %s%s[%s]", name, layouts[rush_tensor_layout(t)], rush_dtype_name(rush_tensor_dtype(t)), shape);
   if (st->known && st->n_nan)
     printf("  %lld of %lld are NaN", (long long)st->n_nan, (long long)rush_tensor_n_elems(t));
   else if (st->known)

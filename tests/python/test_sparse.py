@@ -761,7 +761,10 @@ def test_archives_that_lie_are_refused(lie: str, tmp_path: pathlib.Path) -> None
         rushlight.load(str(path))
 
 
-def test_torchs_files_are_read(tmp_path: pathlib.Path) -> None:
+def test_torchs_files_are_read(tmp_path: pathlib.Path, run: Any) -> None:
+    torch.save({"s": torch.eye(3).to_sparse()}, tmp_path / "t.pt")
+    shown = run("show", str(tmp_path / "t.pt")).stdout
+    assert "sparse_coo float32[3, 3]" in shown and "1 to 1, mean 1" in shown
     for t in some() + matrices():
         torch.save({"t": t}, tmp_path / "t.pt")
         same(torch_of(rushlight.load_value(str(tmp_path / "t.pt"))["t"]), t, parts=True)
