@@ -1,4 +1,8 @@
-/* rushlight bench -- latency and memory of a call. */
+/* cli/bench.c -- rushlight bench: latency and memory of a call, and the comparison with a second
+ * file. It calls until a time budget is used and prints quantiles of the samples, because means
+ * hide outliers; two files are timed in alternating rounds, so that a change of the machine's speed
+ * hits both. Shares of operators come from a separate profiled run (costs.c), so that profiling
+ * does not disturb the latencies. */
 #include "costs.h"
 
 #include <stdlib.h>

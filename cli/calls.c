@@ -1,3 +1,7 @@
+/* cli/calls.c -- recorded calls as dicts, for `record`, `verify` and `compare`: reading and
+ * building the entries, copying arguments, and performing a call. A call may change its arguments,
+ * so it gets copies; what a later comparison needs is kept apart. The call runs on a stack of the
+ * size that was asked for, if one was. Memory: a copy of the call's tensors. */
 #include "calls.h"
 
 #include <stdlib.h>

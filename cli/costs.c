@@ -1,3 +1,7 @@
+/* cli/costs.c -- adds up a profile's events by operator, source line, method and node for `profile`
+ * and `bench`. One pass reads the events in order with a stack of open events per thread, so that
+ * self time is what children did not take. Names are compared by address, since the library gives
+ * equal names equal addresses. Cost: O(events), in hash tables. */
 #include "costs.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* Arguments as text: Python literals, calls of factories, files. */
+/* cli/literal.c -- arguments of the command as values: Python literals, calls of factories such as
+ * randn(1,3), and files with @. A recursive-descent parser over the text; factories are operators
+ * of the library, called by name, so that every factory of the table works. An error points at the
+ * character that was not expected. */
 #include "cli.h"
 
 #include <ctype.h>

@@ -1,4 +1,7 @@
-/* rushlight -- the command. */
+/* cli/main.c -- the command's entry: options common to all verbs, standard input, errors and exit
+ * codes, and the dispatch to verbs. Options are removed from argv as they are read, in any order;
+ * what is left unknown is a usage error. Output is flushed and checked at the end, because a full
+ * disk must not look like success. */
 #include "cli.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* Gradients: what was recorded becomes torch's through one autograd.Function (rushlight/gradients.py), and what that needs. */
+/* _rushlight/gradient.c -- connects recorded results to torch's autograd. What a call recorded
+ * becomes one autograd.Function (rushlight/gradients.py) over the call's inputs, so that torch sees
+ * a single node and runs our gradients in its backward pass. Views of arguments become torch's
+ * views, and tensors that the program wrote to become results. It also implements the host that a
+ * program's own backward() asks for leaves and gives gradients to. */
 #include "py.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Blocks, nodes and values of graphs: the methods of their Python objects. */
+/* _rushlight/ir_node.c -- the Python methods of blocks, nodes and values of graphs, over the
+ * functions of backend.h. An object holds its graph, so that a handle never outlives the memory it
+ * points to; the C functions check that a node is still alive. Iteration takes a snapshot, because
+ * loops often move or destroy nodes. */
 #include "ir.h"
 #include "script.h"
 

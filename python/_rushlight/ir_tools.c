@@ -1,4 +1,6 @@
-/* Aliases, moves and patterns of graphs, as the module's functions. */
+/* _rushlight/ir_tools.c -- alias questions, moves and pattern matching of graphs, as functions of
+ * the module. Results of an analysis are a capsule; matches are dicts by the pattern's names. A
+ * Python callback that raises stops the matching and its exception is what the caller gets. */
 #include "ir.h"
 
 static void free_aliases(PyObject *capsule)

@@ -1,3 +1,7 @@
+/* _rushlight/layout.c -- reads torch's tensors directly at the offsets that torch 2.13's headers
+ * imply. Offsets are used only after a check at import: tensors of many kinds must read the same
+ * through them and through their public attributes, else the exchange API is used. Reading through
+ * attributes costs some 60 ns each, which is more than a small operator. */
 #include "layout.h"
 
 #include <string.h>

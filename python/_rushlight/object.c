@@ -1,4 +1,7 @@
-/* The types of script objects and enum members. */
+/* _rushlight/object.c -- the Python types of script objects and enum members: attributes, calls,
+ * comparison, hashing. An object is a handle to the library's value, so that Python and programs
+ * share state; comparison and hash are by identity of that value. Python's own lookup comes first,
+ * then the value's attributes and methods. */
 #include "py.h"
 
 #include <string.h>

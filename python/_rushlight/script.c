@@ -1,4 +1,6 @@
-/* The types Unit, Type and Function of live Python code that is compiled (rushlight/script.h). */
+/* _rushlight/script.c -- the Python types Unit, Type and Function over rushlight/script.h. A unit
+ * holds the Python object that answers the compiler's questions (script_host.c). The thin Python
+ * layer above has the manners of torch.jit; here are only conversions of arguments and errors. */
 #include "script.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* The compiler's questions to Python: rush_host over the methods of a Python object. */
+/* _rushlight/script_host.c -- the compiler's questions to Python: a rush_host whose functions call
+ * methods of a Python object and read the tuples they return. Pending exceptions become errors of
+ * the compiler with their text, and KeyboardInterrupt stays pending, so that it reaches the user.
+ * Answers are held until the compiler has read them. */
 #include "script.h"
 
 #include <frameobject.h>
@@ -303,7 +306,7 @@ static rush_status ask_type(void *user, void *scope, const char *dotted, const r
   return st;
 }
 
-/* Does the function of the scope say nothing of the parameter's type? */
+/* True if the parameter has no annotation in the function of the scope. */
 static bool has_no_annotation(PyObject *scope, const char *name)
 {
   PyObject *fn = scope ? PyObject_GetAttrString(scope, "fn") : NULL;

@@ -1,4 +1,7 @@
-/* Python objects as values of given types, as PyTorch takes them at a call. */
+/* _rushlight/script_value.c -- python objects as values of given types, with PyTorch's conversions
+ * and its messages when they do not fit. Conversion is driven by the wanted type, not by the
+ * object, because an empty list or a number fits several. The messages are made only after a
+ * refusal, by a second walk that looks for the part that does not fit. Cost: O(items). */
 #include "script.h"
 
 #include <string.h>

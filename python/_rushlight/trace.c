@@ -1,4 +1,6 @@
-/* Traces: calls recorded in C (rushlight.Tensors), and graphs that Python recorded made functions. */
+/* _rushlight/trace.c -- traces for Python: calls on rushlight.Tensors are recorded in C through
+ * script.h, and calls on torch's tensors are recorded by Python, which hands over a graph's text.
+ * Both become functions of a unit. It only converts arguments and errors. */
 #include "script.h"
 
 static const char TRACE[] = "rush_trace";

@@ -1,3 +1,8 @@
+/* archive/exported_graph.c -- the nodes of an exported program: JSON arguments to IR values,
+ * targets to operators, outputs to names. It pulls JSON and makes IR in one pass, without a tree of
+ * its own. Python's operators on symbolic numbers become operators on ints and floats. Every node
+ * is checked against its schema, because running code trusts types and a file may give an operator
+ * anything. Cost: O(bytes). */
 #include "archive/exported_int.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* What a call must satisfy: the conditions that PyTorch's ep.module() checks, in its order. */
+/* archive/exported_guards.c -- the conditions a call of an exported program must satisfy: those
+ * that PyTorch's ep.module() checks, in its order, so that the first failure has the same message.
+ * Ranges and equal symbols of input sizes come first, then constants, then the expressions the
+ * tracer found. They are data (terms and comparisons) and are evaluated at each call. */
 #include "archive/exported_int.h"
 #include "base/grow.h"
 

@@ -1,3 +1,9 @@
+/* archive/exported_program.c -- loads a torch.export archive (.pt2): splits model.json into raw
+ * parts, reads weights, signature, trees of inputs and outputs, and makes one class, one object and
+ * one function. model.json is passed once and its bulk kept as slices, since the graph is read
+ * later by exported_graph.c. Weights that share a record share a storage, so that tied weights stay
+ * tied. The major version of the schema is checked first, because newer majors may change the
+ * meaning of fields. */
 #include "archive/exported_program.h"
 
 #include "archive/exported_int.h"

@@ -1,4 +1,7 @@
-/* archive/freeze.c -- a module with its weights made constants of its code (passes/freeze.h). */
+/* archive/freeze.c -- freezing a module that came from an archive: a copy whose weights are
+ * constants of its code (passes/freeze.h does the work on graphs), and the optimisations of frozen
+ * graphs. It runs in a session under the program's lock, because it compiles bodies and adds a
+ * class. A module in training mode and modules of other formats are refused, as in PyTorch. */
 #include "passes/freeze.h"
 
 #include "archive/module.h"

@@ -1,6 +1,6 @@
 /* base/context.c -- contexts and call contexts: creation, the default context, slots of upper
  * layers, polling of deadlines and cancellation, stack room, and the functions that fail a call.
- * Polling looks at one flag and, with a deadline, at the coarse clock; the host is asked rarely,
+ * Polling looks at one flag and, with a deadline, at the clock; the host is asked rarely,
  * since that may take its lock. Slots are destroyed from the newest layer down. */
 #include "base/context.h"
 

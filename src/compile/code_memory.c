@@ -1,3 +1,8 @@
+/* compile/code_memory.c -- memory for machine code (code_memory.h): chunks of 64 KB with a bitmap
+ * of granules of 64 bytes, found by a first-fit scan. Code is written through a second mapping of
+ * the same pages that exists only for that time, so no page is writable and executable. Where a
+ * policy forbids such mappings, each block has pages of its own. Cost: O(granules) and three system
+ * calls per kernel. */
 #include "compile/code_memory.h"
 
 #include <string.h>

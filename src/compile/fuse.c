@@ -1,3 +1,8 @@
+/* compile/fuse.c -- makes one tape of a group's nodes (fuse.h): reads the subgraph once, then for
+ * given kinds of arguments appends each operator's formula, converts operands, and shares registers
+ * by last use. Each operator still rounds to its own dtype, so fused results have the bits of the
+ * separate operators. The largest tape is bounded; a group that does not fit is interpreted. Cost:
+ * O(instructions * values). */
 #include "compile/fuse.h"
 
 #include "ops/call.h"
@@ -86,7 +91,7 @@ static answer number_is(rush_value v, double want)
   }
 }
 
-/* Does the condition hold, whatever the arguments of a call are? */
+/* Answer if the condition holds for all calls, for none, or depends on the arguments. */
 static answer cond_answer(const backend *k, const rush_node *n, const point_cond *c)
 {
   const rush_graph_value *v = k->api->node_input(n, c->arg);

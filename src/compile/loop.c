@@ -1,3 +1,7 @@
+/* compile/loop.c -- compiles a loop_tape to machine code: checks that every instruction can be
+ * emitted for the machine, runs the x86 stages (lower, allocate, emit) and keeps a copy of the tape
+ * beside the code for listings. On other machines the same functions report that nothing can be
+ * emitted, and the tape runner does the work. */
 #include "compile/loop.h"
 
 #ifdef RUSH_ISA_X86

@@ -1,3 +1,9 @@
+/* compile/pointwise.c -- our own backend: it groups pointwise nodes, compiles a plan per
+ * combination of argument kinds, and runs it. It uses only backend.h, as a backend from outside
+ * would. A call reads the facts of its arguments, finds the plan by a key and runs the code flat
+ * where all operands have one geometry, else through the tape runner's walk. At most MOST_PLANS
+ * plans a group are made; calls beyond are interpreted, so that changing kinds cannot compile for
+ * ever. */
 #include "base/threads.h"
 #include "compile/compile.h"
 #include "compile/fuse.h"
@@ -229,7 +235,7 @@ static bool read_facts(const rush_call *call, const backend *k, facts *f)
   return true;
 }
 
-/* Does every result have the sizes of all arguments together? */
+/* True if every result has the broadcast sizes of all arguments. */
 static bool results_fit(const facts *f, const fused *t)
 {
   if (f->flat)

@@ -1,8 +1,8 @@
 /* formats/zip.c -- the strict zip reader of zip.h: end records, central directory, local headers,
  * overlaps, then records on demand. It copies headers before it parses them, because a mapped file
  * may change between a check and a use. Everything is checked against the central directory, so
- * that no two readers can see different contents. libzip and miniz were not used: they accept
- * damaged archives, which torch.load refuses. */
+ * that no two readers can see different contents. A general zip library was not used, because these
+ * checks are the point. */
 #include "formats/zip.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* script/build.c -- putting nodes into the graph under construction. */
+/* script/build.c -- puts nodes into the graph under construction: constants, containers, casts.
+ * Every node gets the source range of the expression that is being compiled, except for kinds that
+ * PyTorch leaves without one. The emit_*.c files use only these functions to make nodes, so that
+ * the graph has PyTorch's shape in one place. */
 #include "script/emit_int.h"
 
 ir_node *em_put(emitter *e, ir_node *n)

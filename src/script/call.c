@@ -1,4 +1,7 @@
-/* script/call.c -- calls. */
+/* script/call.c -- compiles calls: arguments first, then what the called thing is, which
+ * sugared.kind says: a function, method, class, cast, module or an object of the host. Calls by
+ * schema go to overload matching; calls that no schema describes go to special.c. Magic methods are
+ * tried before operators, as in Python. Modules are called through their hooks. */
 #include <string.h>
 
 #include "script/emit_int.h"

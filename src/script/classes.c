@@ -1,4 +1,6 @@
-/* script/classes.c -- enums and NamedTuples, which archives and user files write alike. */
+/* script/classes.c -- enums and NamedTuples from their syntax trees. Archives and user files write
+ * them alike, so both resolvers share this code. Values of members and defaults of fields must be
+ * constants, which are evaluated at compile time; nothing is executed. */
 #include "script/classes.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
-/* script/emit.c -- a whole function: its schema, its parameters, its body, the lowering. */
+/* script/emit.c -- compiles a whole function: constant default values, the signature from
+ * annotations, parameters, body, then the passes that lower variables and early exits. A signature
+ * can be declared without the body, because loading needs only signatures and bodies compile when
+ * they are first called. Defaults are evaluated by a small evaluator of constant expressions, never
+ * by running code. */
 #include "script/emit.h"
 
 #include <math.h>

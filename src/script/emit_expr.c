@@ -1,4 +1,7 @@
-/* script/emit_expr.c -- expressions: names, attributes, operators. */
+/* script/emit_expr.c -- compiles expressions: names, attributes and operators, and dispatches to
+ * the files for literals, calls and subscripts. An expression gives a `sugared` value, which may
+ * exist only at compile time; em_expr asks for a real one. Operators become the aten operator of
+ * the operands' types or a class's magic method, as PyTorch chooses. */
 #include <string.h>
 
 #include "script/emit_int.h"

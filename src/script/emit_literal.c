@@ -1,4 +1,8 @@
-/* script/emit_literal.c -- constants and displays. */
+/* script/emit_literal.c -- compiles literals: numbers, strings, f-strings, lists, tuples and dicts.
+ * The element type of a display is the annotation's if there is one that fits, else the common type
+ * of the items, with PyTorch's rules for Optional and Union. The annotation is passed down as a
+ * hint while the items are compiled, because an empty list inside has no other source of its type.
+ */
 #include <math.h>
 
 #include <string.h>

@@ -1,4 +1,8 @@
-/* script/emit_stmt.c -- statements. */
+/* script/emit_stmt.c -- compiles statements. Variables become Load and Store nodes, which
+ * passes/ssa.c replaces; return, break and continue become exit nodes, which passes/exits.c
+ * removes. Emitting SSA directly was rejected: PyTorch does it in these steps, and error messages
+ * and names depend on them. A branch joins the variables that either side set, sorted by name, and
+ * remembers why others cannot be read afterwards. */
 #include <string.h>
 
 #include "passes/passes.h"

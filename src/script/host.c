@@ -1,4 +1,8 @@
-/* script/host.c -- see host.h. */
+/* script/host.c -- the resolver and the declarations of a host language's live objects (host.h).
+ * Each name is asked of the host through callbacks, whose answers become sugared values; answers
+ * are remembered per function, since a host such as Python is slow to ask. The host's objects are
+ * held until the session or the program ends, depending on who may still refer to them. Failures of
+ * the host become errors with the place of the name. */
 #include "script/host.h"
 
 #include <string.h>

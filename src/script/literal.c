@@ -1,4 +1,7 @@
-/* script/literal.c -- numbers and strings. */
+/* script/literal.c -- the values of number and string tokens: integers, floats, imaginary numbers,
+ * and strings with their escapes, prefixes and f-string fields. Adjacent literals are joined while
+ * they are decoded, into one buffer that grows in place. The fields of f-strings are parsed as
+ * expressions by the same parser, which is why this is done here and not in the lexer. */
 #include <string.h>
 
 #include "base/number.h"

@@ -1,4 +1,7 @@
-/* script/parse_expr.c -- expressions. */
+/* script/parse_expr.c -- parses expressions by precedence climbing, with one table of binary
+ * operators instead of a function for each level, which keeps the C stack shallow for nested
+ * expressions. The session's depth limit bounds nesting. Syntax that Python has and TorchScript has
+ * not is parsed as far as an error message needs it. */
 #include <string.h>
 
 #include "script/parser_int.h"

@@ -1,4 +1,7 @@
-/* script/parser.c -- files, statements, functions, classes. */
+/* script/parser.c -- parses files, statements, functions and classes by recursive descent over the
+ * lexer's single token of lookahead. In skeleton form, bodies are skipped by their tokens and
+ * parsed when they are compiled. Trees live in the session's arena and are never freed one by one.
+ * The first error leaves the session, as in PyTorch: there is no recovery. */
 #include "script/parser.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
-/* script/print.c -- statements, functions, and what texts refer to.  See print.h. */
+/* script/print.c -- graphs back to TorchScript: statements, functions and the uses of classes and
+ * constants (print.h). A value that is used once, in order and without an effect between, is
+ * printed inside the expression that uses it; others get a name. These are PyTorch's rules, so that
+ * its `.code` and ours agree and the text parses to the same graph. Cost: O(nodes), with a scan
+ * between definition and use. */
 #include "script/print_int.h"
 #include "base/grow.h"
 

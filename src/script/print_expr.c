@@ -1,4 +1,7 @@
-/* script/print_expr.c -- types, constants and the right sides of assignments. */
+/* script/print_expr.c -- prints the right sides of assignments: operators in infix form or as
+ * calls, attributes, containers, constants and types. A list of operators that have a Python form
+ * is matched by schema; all others print as ops.NAMESPACE.NAME. Constants that no literal can write
+ * become CONSTANTS.cN, collected by the caller. */
 #include <math.h>
 #include <ctype.h>
 

@@ -1,4 +1,7 @@
-/* script/print_types.c -- definitions of classes, modules, enums, NamedTuples, interfaces. */
+/* script/print_types.c -- prints the definitions of classes, modules, enums, NamedTuples and
+ * interfaces as an archive's code/ records hold them. The order and the attributes that describe a
+ * module (__parameters__, __buffers__, annotations) follow PyTorch, because its reader expects
+ * them. */
 #include "script/print_int.h"
 
 static const char *last_name(const char *qualified)

@@ -1,4 +1,7 @@
-/* script/resolve.c -- the names of Python and of torch. */
+/* script/resolve.c -- the names that Python and torch define for every program: builtins, torch
+ * functions, math, constants. A torch path is turned into an operator's name by rules, with a table
+ * for the exceptions; a full table of torch's functions would have to be kept up to date by hand.
+ */
 #include "script/resolve.h"
 #include "ops/lookup.h"
 

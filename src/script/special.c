@@ -1,4 +1,7 @@
-/* script/special.c -- calls that no schema describes: annotate, range, getattr, fork ... */
+/* script/special.c -- compiles calls that no schema describes: annotate, range, zip, getattr, list,
+ * dict, fork, print and others. Each form checks its own arguments, because they may be types,
+ * names or other things that are no values. Iteration forms give sugared values that loops take
+ * apart, so that zip or enumerate makes no container. */
 #include <string.h>
 
 #include "ops/lookup.h"

@@ -1,4 +1,7 @@
-/* script/sugar.c -- attributes, unpacking, and the value of what is more than a value. */
+/* script/sugar.c -- attributes of sugared values, unpacking, and turning them into graph values. A
+ * lookup tries what the value's type defines, in PyTorch's order, and then its methods; an unknown
+ * name is an error that suggests similar names. Lookups of torch paths are remembered, since the
+ * same path occurs on many lines. */
 #include <string.h>
 
 #include "script/emit_int.h"
@@ -376,7 +379,7 @@ static _Noreturn void no_module_attr(emitter *e, ir_value *v, const char *name)
   FAIL(e, "Module '%s' has no attribute '%s' %s", dot ? dot + 1 : v->type->name, name, why ? why : "");
 }
 
-/* A parameter that is a Tensor because nothing says what it is? */
+/* True if v is a parameter without an annotation, which is taken to be a Tensor. */
 static bool is_inferred(const emitter *e, const ir_value *v)
 {
   const schema *sc = e->f->schema;

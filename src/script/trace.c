@@ -1,4 +1,8 @@
-/* script/trace.c -- see trace.h. */
+/* script/trace.c -- records calls and makes a function of them (trace.h). During the calls only
+ * identities and arguments are noted, in arrays; the graph is built at the end, so that a failed
+ * trace leaves nothing. Objects are found by address in an open-addressed table and are held, so
+ * that an address cannot be used again. Cost: O(steps), with all recorded values held in memory
+ * meanwhile. */
 #include "script/trace.h"
 
 #include "ops/profile.h"

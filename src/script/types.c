@@ -1,4 +1,7 @@
-/* script/types.c -- types while compiling: containers, annotations, refinement helpers. */
+/* script/types.c -- types while compiling: containers that leave the session without memory,
+ * removing None from types, and annotations to types. An annotation is read from its syntax tree:
+ * names through the resolver, generics by name. Errors use PyTorch's words for kinds of
+ * expressions. */
 #include <string.h>
 
 #include "script/emit_int.h"

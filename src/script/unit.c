@@ -1,4 +1,8 @@
-/* script/unit.c -- see unit.h. */
+/* script/unit.c -- programs from Python files (unit.h). Top-level statements are read as
+ * declarations into a table of bindings; a definition is resolved when a name is first used, so
+ * that order does not matter and unused definitions may be wrong. Executing the module in a small
+ * interpreter was rejected: it would have to be Python. Adding a text that fails takes its bindings
+ * back. */
 #include "script/unit.h"
 
 #include <string.h>
@@ -571,7 +575,7 @@ static void read_class_statement(session *s, unit *u, const ast_class *cls)
     b->path = keep(s, u, session_printf(s, "__main__.%s", cls->name));
 }
 
-/* Has it overloads that wait for their implementation? */
+/* True if b has overloads declared and no implementation yet. */
 static bool is_waiting(const binding *b) { return b && b->kind == BOUND_DEF && b->n_decls && !b->at.src; }
 
 static void read_def(session *s, unit *u, ast_def *d)

@@ -1,9 +1,9 @@
+/* compile/x86/alloc.c -- registers by going through the operations once: a value that finds none
+ * free takes the one whose next use is farthest (Belady's rule). Constants and single elements are
+ * never stored: they are loaded again, or read from memory by the instruction itself. Registers
+ * that stay free hold them for the whole loop. A body is straight-line code, so one walk is enough
+ * and graph colouring would gain nothing. Cost: O(operations * registers). */
 #include "compile/x86/body.h"
-
-/* Registers by going through the operations once: a value that finds none free takes the one whose
- * next use is farthest.  Constants and single elements are never stored: they are loaded again, or
- * read from memory by the instruction itself.  What registers stay free holds them for the whole
- * loop. */
 
 #define MAX_FREE_SLOTS 64
 

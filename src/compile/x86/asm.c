@@ -1,3 +1,7 @@
+/* compile/x86/asm.c -- the assembler: from an instruction and its row of instr.def to bytes, and to
+ * text for listings. Fields of VEX, EVEX and legacy prefixes are computed from the row, so that
+ * there is no code per instruction. The shortest encoding is chosen, as GNU as does, which lets the
+ * tests compare bytes. Failed growth is kept in the buffer and checked at the end. */
 #include "compile/x86/asm.h"
 
 enum { LEGACY, VEX = 1, EVEX = 2, BOTH = 3 };

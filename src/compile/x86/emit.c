@@ -1,9 +1,12 @@
-#include "compile/x86/body.h"
-
-/* The loops around a body.
+/* compile/x86/emit.c -- machine code of a whole loop around a body: entry, steps of several
+ * vectors, the remainder, constants, exit. Remainders run with masked loads and stores, and bool
+ * bytes go by way of the stack with AVX2. Short bodies are repeated until loop and body weigh about
+ * the same.
  *
- *   rdi n, rsi operands, rdx the element at hand, r8 the last one a whole step may start at; rax,
- *   rcx scratch; rows' pointers in POINTERS, and what does not fit there is loaded when used. */
+ * Registers: rdi n, rsi operands, rdx the element at hand, r8 the last one a whole step may start
+ * at; rax, rcx scratch; rows' pointers in POINTERS, and what does not fit there is loaded when
+ * used. */
+#include "compile/x86/body.h"
 
 static const uint8_t pointers[] = {R9, R10, R11, RBX, R12, R13, R14, R15};
 #define FIRST_SAVED 3  /* of pointers: from here on they are the caller's */

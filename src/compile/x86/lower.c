@@ -1,3 +1,7 @@
+/* compile/x86/lower.c -- from a tape's instructions to operations of the machine: chooses
+ * instructions per operator, expands those that have none, and folds moves. Each operation must
+ * give the bits of the tape runner's loop for the same instruction set, so the expansion follows
+ * that loop's steps and never reassociates. */
 #include "compile/x86/body.h"
 
 void body_init(body *b, context *c, const loop_tape *t, loop_machine m)

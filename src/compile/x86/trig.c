@@ -1,8 +1,9 @@
+/* compile/x86/trig.c -- sine, cosine and tangent as in ops/vmath.h: reduced in double, half a
+ * vector at a time. From 2^45 on the C library computes them, through a jump that is almost never
+ * taken, since an exact reduction of such numbers needs hundreds of bits. The steps and their order
+ * are those of ops/vmath.h, so that compiled code and the tape runner give the same bits. */
 #include "compile/x86/body.h"
 #include "ops/vmath.h"
-
-/* Sine, cosine and tangent as in ops/vmath.h: reduced in double, half a vector at a time; from 2^45
- * on by the C library, whose call is a jump that is never taken. */
 
 typedef uint16_t val;
 
