@@ -47,31 +47,47 @@ static int append_tensor(py_state *st, PyObject *list, rush_value v)
   return result;
 }
 
+/* 1 if the container or object was met before in this walk, else 0; -1 with an exception set.  Without, n lists that hold
+ * the one before twice would be walked 2^n times. */
+static int was_met(PyObject *met, rush_value v)
+{
+  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_DICT && v.tag != RUSH_TAG_OBJECT)
+    return 0;
+  PyObject *key = PyLong_FromVoidPtr(v.as.heap);
+  int found = key ? PySet_Contains(met, key) : -1;
+
+  if (found == 0 && PySet_Add(met, key) < 0)
+    found = -1;
+  Py_XDECREF(key);
+  return found;
+}
+
 /* The tensors in v that were recorded; `leaves` those that only require grad. */
-static int collect(py_call *call, rush_value v, int depth, PyObject *list, PyObject *leaves)
+static int collect(py_call *call, rush_value v, PyObject *met, int depth, PyObject *list, PyObject *leaves)
 {
   if (v.tag == RUSH_TAG_TENSOR) {
     if (!v.as.tensor || !rush_tensor_requires_grad(v.as.tensor) || is_known(call, v.as.tensor) || viewed(call, v.as.tensor))
       return 0;
     return append_tensor(call->state, rush_tensor_is_recorded(v.as.tensor) ? list : leaves, v);
   }
-  if (depth > 100 || rush_object_is_module(v))
-    return 0;
+  const int known = depth > 100 || rush_object_is_module(v) ? 1 : was_met(met, v);
+  if (known)
+    return known < 0 ? -1 : 0;
   if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) {
     for (size_t i = 0; i < rush_value_len(v); i++)
-      if (collect(call, rush_value_item(v, i), depth + 1, list, leaves) < 0)
+      if (collect(call, rush_value_item(v, i), met, depth + 1, list, leaves) < 0)
         return -1;
   } else if (v.tag == RUSH_TAG_DICT) {
     for (size_t i = 0; i < rush_value_len(v); i++) {
       rush_value key, value;
       rush_value_entry(v, i, &key, &value);
-      if (collect(call, key, depth + 1, list, leaves) < 0 || collect(call, value, depth + 1, list, leaves) < 0)
+      if (collect(call, key, met, depth + 1, list, leaves) < 0 || collect(call, value, met, depth + 1, list, leaves) < 0)
         return -1;
     }
   } else if (v.tag == RUSH_TAG_OBJECT) {
     for (size_t i = 0; i < rush_object_n_attrs(v); i++) {
       rush_value item = py_unlocked_object_attr(v, rush_object_attr_name(v, i));
-      int result = collect(call, item, depth + 1, list, leaves);
+      int result = collect(call, item, met, depth + 1, list, leaves);
       rush_value_release(item);
       if (result < 0)
         return -1;
@@ -80,27 +96,29 @@ static int collect(py_call *call, rush_value v, int depth, PyObject *list, PyObj
   return 0;
 }
 
-/* Does something in v require grad?  Mostly nothing does, and nothing is to be done. */
-static bool requires_grad(rush_value v, int depth)
+/* True if something in v requires grad, or may: after *most values the walk ends.  Mostly nothing does, and nothing is to be done. */
+static bool requires_grad(rush_value v, size_t *most)
 {
   if (v.tag == RUSH_TAG_TENSOR)
     return v.as.tensor && rush_tensor_requires_grad(v.as.tensor);
-  if (v.tag == RUSH_TAG_OBJECT || v.tag == RUSH_TAG_DICT || depth > 100)
+  if (v.tag == RUSH_TAG_OBJECT || v.tag == RUSH_TAG_DICT || (*most)-- == 0)
     return true;
   if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE)
     for (size_t i = 0; i < rush_value_len(v); i++)
-      if (requires_grad(rush_value_item(v, i), depth + 1))
+      if (requires_grad(rush_value_item(v, i), most))
         return true;
   return false;
 }
 
 static bool concerns(const py_call *call, const rush_value *values, size_t n)
 {
+  size_t most = 200; /* containers and numbers; the depth is no more */
+
   for (size_t i = 0; i < call->n_seen; i++)
     if (rush_tensor_is_recorded(call->seen[i].tensor.as.tensor))
       return true;
   for (size_t i = 0; i < n; i++)
-    if (requires_grad(values[i], 0))
+    if (requires_grad(values[i], &most))
       return true;
   return false;
 }
@@ -125,18 +143,19 @@ static int connect_view(py_call *call, rush_value v, const py_seen *s)
   return result;
 }
 
-static int connect_views(py_call *call, rush_value v, int depth)
+static int connect_views(py_call *call, rush_value v, PyObject *met, int depth)
 {
   if (v.tag == RUSH_TAG_TENSOR) {
     const py_seen *s =
       v.as.tensor && !is_known(call, v.as.tensor) && rush_tensor_requires_grad(v.as.tensor) ? viewed(call, v.as.tensor) : NULL;
     return s ? connect_view(call, v, s) : 0;
   }
-  if (depth > 100 || rush_object_is_module(v))
-    return 0;
+  const int known = depth > 100 || rush_object_is_module(v) ? 1 : was_met(met, v);
+  if (known)
+    return known < 0 ? -1 : 0;
   for (size_t i = 0; i < rush_object_n_attrs(v); i++) {
     rush_value item = py_unlocked_object_attr(v, rush_object_attr_name(v, i));
-    int result = connect_views(call, item, depth + 1);
+    int result = connect_views(call, item, met, depth + 1);
     rush_value_release(item);
     if (result < 0)
       return -1;
@@ -147,7 +166,7 @@ static int connect_views(py_call *call, rush_value v, int depth)
       rush_value_entry(v, i, &key, &item);
     else
       item = rush_value_item(v, i);
-    if (connect_views(call, item, depth + 1) < 0)
+    if (connect_views(call, item, met, depth + 1) < 0)
       return -1;
   }
   return 0;
@@ -312,19 +331,21 @@ int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t 
 {
   if (!concerns(call, values, n) || !goes_to_torch(call))
     return 0;
-  PyObject *list = PyList_New(0), *leaves = PyList_New(0);
-  int result = list && leaves ? 0 : -1;
+  PyObject *list = PyList_New(0), *leaves = PyList_New(0), *met = PySet_New(NULL);
+  int result = list && leaves && met ? 0 : -1;
 
   touch_aliases(call);
   for (size_t i = 0; result == 0 && i < n; i++)
-    result = collect(call, values[i], 0, list, leaves);
+    result = collect(call, values[i], met, 0, list, leaves);
   PyObject *dirty = result == 0 ? written(call, list) : NULL;
   if (!dirty)
     result = -1;
   if (result == 0 && PyList_GET_SIZE(list))
     result = connect(call, owner, list, dirty);
+  if (met)
+    PySet_Clear(met);
   for (size_t i = 0; result == 0 && i < n; i++)
-    result = connect_views(call, values[i], 0);
+    result = connect_views(call, values[i], met, 0);
   if (result == 0 && PyList_GET_SIZE(leaves)) {
     PyObject *objects = objects_of(call, owner, leaves);
     for (Py_ssize_t i = 0; objects && result == 0 && i < PyList_GET_SIZE(leaves); i++) {
@@ -334,6 +355,7 @@ int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t 
     result = objects ? result : -1;
     Py_XDECREF(objects);
   }
+  Py_XDECREF(met);
   Py_XDECREF(list);
   Py_XDECREF(leaves);
   Py_XDECREF(dirty);

@@ -752,7 +752,11 @@ def test_results_of_many_levels_and_shared_parts(command: str, tmp_path: pathlib
         assert "--json" not in more or json.loads(done.stdout)["error"]["status"] == "limit reached"
 
 
-def test_shared_parts_of_a_result_are_shared_in_python() -> None:
+@pytest.mark.parametrize("torch_too", [False, True])
+def test_shared_parts_of_a_result_are_shared_in_python(torch_too: bool) -> None:
+    """With torch imported the result is also looked through for tensors that were recorded."""
+    if torch_too:
+        pytest.importorskip("torch")
     made = rushlight.load(archive(returns=b"Any", body=LISTS % 60))()
     levels = 0
     while isinstance(made, list):
