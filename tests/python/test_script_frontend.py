@@ -511,8 +511,8 @@ def state_without_annotations(jit: Any) -> Any:
     return again(jit, jit.script(M()))()
 
 
-@pytest.mark.parametrize("make", ["to_sparse", "to_sparse_csr"])
-def test_sparse_tensors_are_refused_by_name(make: str) -> None:
+@pytest.mark.parametrize("make", ["to_sparse_csc", "to_mkldnn"])
+def test_layouts_that_are_not_known_are_refused_by_name(make: str) -> None:
     def f(x: Tensor) -> Tensor:
         return x
 
