@@ -262,12 +262,29 @@ static bool has_bare_check(const cli *c)
   return false;
 }
 
+/* --dtype's value into c->dtype.  0, or an exit code. */
+static int dtype_option(cli *c, const char *value)
+{
+  const char *names[CLI_N_DTYPES + 1] = {NULL};
+  int n_names = 0;
+
+  for (int d = 0; d < CLI_N_DTYPES; d++) {
+    if (!rush_dtype_name((rush_dtype)d))
+      continue;
+    names[n_names++] = rush_dtype_name((rush_dtype)d);
+    if (strcmp(names[n_names - 1], value) == 0)
+      c->dtype = d;
+  }
+  return c->dtype < 0 ? cli_bad_choice("--dtype", value, names, "a name such as float16, bfloat16 or float64") : 0;
+}
+
 /* Common options into c and the context's options.  0, or an exit code. */
 static int common_options(cli *c, rush_context_options *o, bool is_show)
 {
   static const char *const levels[] = {"native", "portable", "avx2", "avx512", NULL};
   static const char *const executors[] = {"simple", "specialising", NULL}, *const checks[] = {"structure", "full", NULL};
   const char *value;
+  int code;
   double n;
 
   if ((value = cli_option(c, "--threads"))) {
@@ -305,19 +322,8 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
       return cli_bad_choice("--cpu", value, levels, "native, portable, avx2 or avx512");
     o->cpu = (rush_cpu)found;
   }
-  if ((value = cli_option(c, "--dtype"))) {
-    const char *names[CLI_N_DTYPES + 1] = {NULL};
-    int n_names = 0;
-    for (int d = 0; d < CLI_N_DTYPES; d++) {
-      if (!rush_dtype_name((rush_dtype)d))
-        continue;
-      names[n_names++] = rush_dtype_name((rush_dtype)d);
-      if (strcmp(names[n_names - 1], value) == 0)
-        c->dtype = d;
-    }
-    if (c->dtype < 0)
-      return cli_bad_choice("--dtype", value, names, "a name such as float16, bfloat16 or float64");
-  }
+  if ((value = cli_option(c, "--dtype")) && (code = dtype_option(c, value)) != 0)
+    return code;
   if ((value = cli_option(c, "--executor"))) {
     if (strcmp(value, "simple") != 0 && strcmp(value, "specialising") != 0)
       return cli_bad_choice("--executor", value, executors, "simple or specialising");
