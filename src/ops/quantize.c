@@ -13,6 +13,7 @@
 #include "ops/nn.h"
 #include "ops/quantize_kernel.h"
 #include "ops/views.h"
+#include "tensor/sparse.h"
 
 #define GRAIN 65536
 
@@ -366,12 +367,29 @@ static rush_status round_steps(call_ctx *cx, rush_tensor *t, int dtype, const qu
   return tensor_set_quantizer(cx, *out, q);
 }
 
+static rush_status refuse(const rush_call *c, const char *with)
+{
+  const schema *sc = c->op->schema;
+  return call_unsupported(c->cx, "%s%s%s with %s", sc->name, sc->overload[0] ? "." : "", sc->overload, with);
+}
+
+static bool takes_sparse(const rush_call *c)
+{
+  const rush_tensor *t;
+  for (tensor_walk w = {c->args, c->n_args}; (t = tensor_walk_next(&w)) != NULL;)
+    if (tensor_sparse(t))
+      return true;
+  return false;
+}
+
 static rush_status requantize_results(rush_call *c, int dtype, const quantizer *q, bool unit)
 {
   for (uint32_t i = 0; i < c->n_results; i++) {
     rush_tensor *t = c->results[i].tag == RUSH_TAG_TENSOR ? c->results[i].as.tensor : NULL, *made = NULL;
     if (!t || t->dtype != RUSH_FLOAT32)
       continue;
+    if (tensor_sparse(t))
+      return refuse(c, "quantized tensors where the result is sparse");
     TRY(unit ? round_steps(c->cx, t, dtype, q, &made) : requantize(c->cx, t, dtype, q, &made));
     tensor_release(t);
     c->results[i].as.tensor = made;
@@ -406,8 +424,9 @@ rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
   if (c->op->base && !c->op->kernel)
     return call_through_base(c);
   if (c->n_args > MAX_ARGS || q->per_channel || (c->op->effects & OP_WRITES))
-    return call_unsupported(c->cx, "%s%s%s with quantized tensors", c->op->schema->name, c->op->schema->overload[0] ? "." : "",
-                            c->op->schema->overload);
+    return refuse(c, "quantized tensors");
+  if (takes_sparse(c))
+    return refuse(c, "quantized and sparse tensors in one call");
   uint32_t n = 0;
   rush_status st = RUSH_OK;
   const bool unit = c->op->effects & OP_Q_SCALES;

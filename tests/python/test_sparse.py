@@ -729,6 +729,17 @@ def test_programs_take_and_give_sparse_tensors() -> None:
             assert got[2] == want[2]
 
 
+@pytest.mark.parametrize("name", ["mul", "_to_sparse", "_to_sparse_csr", "add", "quantize_per_tensor"])
+def test_quantized_tensors_do_not_mix_with_sparse_ones(name: str) -> None:
+    q = torch.quantize_per_tensor(torch.ones(64, 64), 0.1, 3, torch.quint8)
+    s = coo((64, 64), 2, 5)
+    args = {"mul": (q, s), "add": (s, q), "quantize_per_tensor": (s, 0.1, 3, torch.quint8)}.get(name, (q,))
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        getattr(torch.ops.aten, name)(*args)
+    with pytest.raises(NotImplementedError, match="sparse"):
+        getattr(aten, name)(*args)
+
+
 def test_a_plan_of_dense_tensors_meets_a_sparse_one() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         y = x * 2
