@@ -1,4 +1,5 @@
 /* What a factorization that failed says: one sentence for each family of solvers, as PyTorch's. */
+#include <limits.h>
 #include <stdio.h>
 
 #include "ops/call.h"
@@ -24,7 +25,7 @@ static rush_status refuse_info(call_ctx *cx, const char *name, const char *place
 
   if (info < 0)
     return call_fail(cx, "%s: %sArgument %d has illegal value. Most certainly there is a bug in the implementation "
-                         "calling the backend library.", name, place, -info);
+                         "calling the backend library.", name, place, info == INT_MIN ? INT_MAX : -info);
   switch (solver_of(name)) {
   case INVERSE:
     return call_fail_type(cx, type, "%s: %sThe diagonal element %d is zero, the inversion could not be completed because "

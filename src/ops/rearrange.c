@@ -13,7 +13,7 @@ static void geom_split(geom *g, int d, int64_t inner)
     g->strides[i] = g->strides[i - 1];
   }
   g->sizes[d] /= inner;
-  g->strides[d] *= inner;
+  g->strides[d] = (int64_t)((uint64_t)g->strides[d] * (uint64_t)inner); /* wraps only where a size is 0: nothing follows it then */
   g->sizes[d + 1] = inner;
   g->n_dims++;
 }

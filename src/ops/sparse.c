@@ -156,8 +156,13 @@ rush_status coo_positions(call_ctx *cx, const rush_tensor *t, const int *dims, i
     to[k] = 0;
   for (int i = 0; i < n; i++) {
     const int64_t size = t->sizes[dims[i]], *row = from + dims[i] * nnz;
-    for (int64_t k = 0; k < nnz; k++)
+    for (int64_t k = 0; k < nnz && !call_over_at(cx, k); k++)
       to[k] = to[k] * size + row[k];
+  }
+  if (call_over(cx)) {
+    tensor_release(*out);
+    *out = NULL;
+    return call_poll(cx);
   }
   return RUSH_OK;
 }

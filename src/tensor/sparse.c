@@ -81,9 +81,9 @@ static rush_status check_csr_shapes(call_ctx *cx, const sparse_parts *p, int n_d
   if (n_dims != batch + 2 + dense)
     return call_fail(cx, "tensor dimensionality must be sum of batch, base, and dense dimensionalities (=%d + 2 + %d) but got %d",
                      batch, dense, n_dims);
-  if (crow->sizes[batch] != sizes[batch] + 1)
-    return call_fail(cx, "crow_indices.shape[-1] must be equal to the number of rows + 1 (=%lld), but got %lld",
-                     (long long)sizes[batch] + 1, (long long)crow->sizes[batch]);
+  if (crow->sizes[batch] - 1 != sizes[batch])
+    return call_fail(cx, "crow_indices.shape[-1] must be equal to the number of rows + 1 (=%llu), but got %lld",
+                     (unsigned long long)sizes[batch] + 1, (long long)crow->sizes[batch]);
   if (col->sizes[batch] != v->sizes[batch])
     return call_fail(cx, "col_indices.shape[-1] must be equal to nnz (=%lld) as defined by values.shape[%d], but got %lld",
                      (long long)v->sizes[batch], batch, (long long)col->sizes[batch]);

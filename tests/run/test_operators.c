@@ -365,7 +365,9 @@ static void count_pool(census *s, const walk *w)
 
 #define MOST_TENSORS 64
 typedef struct kept { /* of a tensor among the arguments, before the call */
-  rush_tensor *t, *view; /* view: another reference to the memory, or NULL */
+  rush_tensor *t;
+  rush_tensor *view; /* another reference to the memory, or NULL */
+  rush_tensor *held; /* t, where it is in a list, which may drop it; or NULL */
   storage *st;
   uint32_t arg, version;
   uint64_t bytes, around; /* hashes of the whole storage, and of what is not in the view */
@@ -415,6 +417,8 @@ static void keep_tensors(one_call *o)
     k->is_written = sc->args[it.at].elem_write || (sc->args[it.at].is_write && o->args[it.at].tag == RUSH_TAG_TENSOR);
     if (one_in(o->w, 2))
       must(o->w, tensor_alias(&o->w->cx, t, &k->view));
+    if (o->args[it.at].tag != RUSH_TAG_TENSOR)
+      k->held = tensor_retain(t);
     hash_kept(k, &k->bytes, &k->around);
     o->n_tensors++;
   }
@@ -458,8 +462,10 @@ static void check_references(one_call *o)
     count_value(&s, o->args[i]);
   for (uint32_t i = 0; i < o->call.n_results; i++)
     count_value(&s, o->results[i]);
-  for (uint32_t i = 0; i < o->n_tensors; i++)
+  for (uint32_t i = 0; i < o->n_tensors; i++) {
     count_tensor(&s, o->tensors[i].view);
+    count_tensor(&s, o->tensors[i].held);
+  }
   for (uint32_t i = 0; i < N_SEEN && !s.is_open; i++) {
     const heap *h = s.seen[i].h;
     if (h && h->refs != s.seen[i].found && !(h->flags & VALUE_IN_ARENA && h->kind != RUSH_TAG_TENSOR))
@@ -476,11 +482,11 @@ static bool is_given(const one_call *o, const kept *k)
 static void check_tensor(one_call *o, const kept *k)
 {
   const storage *now = k->view ? k->view->st : k->t->st;
-  const bool moved = k->st->version != k->version;
   uint64_t all, around;
 
   if (now != k->st || k->t->st != k->st || (is_given(o, k) && !k->is_written))
-    return; /* set_, resize_; or the result's memory now */
+    return; /* set_, resize_, which may have freed it; or the result's memory now */
+  const bool moved = k->st->version != k->version;
   hash_kept(k, &all, &around);
   if (!k->is_written && moved)
     WRONG(o, "argument %u is not written, but its version moved", k->arg);
@@ -513,8 +519,10 @@ static bool call_once(walk *w, const op *op, bool print)
   check_references(&o);
   for (uint32_t i = 0; i < o.n_tensors; i++)
     check_tensor(&o, &o.tensors[i]);
-  for (uint32_t i = 0; i < o.n_tensors; i++)
+  for (uint32_t i = 0; i < o.n_tensors; i++) {
     tensor_release(o.tensors[i].view);
+    tensor_release(o.tensors[i].held);
+  }
   for (uint32_t i = 0; i < o.call.n_args; i++)
     value_release(o.args[i]);
   for (uint32_t i = 0; i < o.call.n_results; i++)

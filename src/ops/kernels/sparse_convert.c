@@ -27,11 +27,14 @@ static int64_t number_groups(const call_ctx *cx, const int64_t *positions, const
   return n_groups;
 }
 
-static void take_groups(const int64_t *from, int64_t *to, const int64_t *order, const int64_t *group, int64_t n_rows, int64_t n, int64_t n_groups)
+/* Row `from` of coordinates, of n elements, to row `to`, of as many as there are groups. */
+static rush_status take_groups(call_ctx *cx, const int64_t *from, int64_t *to, const int64_t *order, const int64_t *group, int64_t n)
 {
-  for (int64_t r = 0; r < n_rows; r++)
-    for (int64_t k = 0; k < n; k++)
-      to[r * n_groups + group[k]] = from[r * n + order[k]];
+  for (int64_t k = 0; k < n; k++) {
+    TRY(call_poll_at(cx, k));
+    to[group[k]] = from[order[k]];
+  }
+  return RUSH_OK;
 }
 
 typedef struct coalescing {
@@ -48,7 +51,8 @@ static rush_status coalesce_parts(call_ctx *cx, const rush_tensor *t, coalescing
   const int64_t n = number_groups(cx, w->positions->data, w->order->data, nnz, w->group->data);
   TRY(call_poll(cx));
   TRY(coo_new_indices(cx, p->sparse_dim, n, &w->indices));
-  take_groups(p->indices->data, w->indices->data, w->order->data, w->group->data, p->sparse_dim, nnz, n);
+  for (int64_t d = 0; d < p->sparse_dim; d++)
+    TRY(take_groups(cx, (const int64_t *)p->indices->data + d * nnz, (int64_t *)w->indices->data + d * n, w->order->data, w->group->data, nnz));
   TRY(pick_rows(cx, p->values, w->order, &w->sorted));
   return sum_rows(cx, w->sorted, w->group, n, &w->values);
 }
@@ -81,18 +85,23 @@ rush_status kernel_sparse_coalesce(rush_call *c)
 
 /* -- Compressed rows and coordinates ------------------------------------------------------------------------------ */
 
-static void expand_rows(const int64_t *crow, int64_t n_rows, int64_t *rows)
+static rush_status expand_rows(call_ctx *cx, const int64_t *crow, int64_t n_rows, int64_t *rows)
 {
-  for (int64_t r = 0; r < n_rows; r++)
-    for (int64_t k = crow[r]; k < crow[r + 1]; k++)
+  for (int64_t r = 0; r < n_rows; r++) {
+    TRY(call_poll_at(cx, r));
+    for (int64_t k = crow[r]; k < crow[r + 1]; k++) {
+      TRY(call_poll_at(cx, k));
       rows[k] = r;
+    }
+  }
+  return RUSH_OK;
 }
 
-/* True if each row's columns grow. */
-static bool rows_are_sorted(const int64_t *rows, const int64_t *columns, int64_t n)
+/* True if each row's columns grow; false when the call is over, too. */
+static bool rows_are_sorted(const call_ctx *cx, const int64_t *rows, const int64_t *columns, int64_t n)
 {
   for (int64_t k = 1; k < n; k++)
-    if (rows[k] == rows[k - 1] && columns[k] <= columns[k - 1])
+    if ((rows[k] == rows[k - 1] && columns[k] <= columns[k - 1]) || call_over_at(cx, k))
       return false;
   return true;
 }
@@ -118,30 +127,53 @@ rush_status sparse_to_coo(call_ctx *cx, rush_tensor *t, rush_tensor **out)
   st = coo_new_indices(cx, 2, nnz, &indices);
   if (st == RUSH_OK) {
     int64_t *rows = indices->data;
-    expand_rows(crow->data, t->sizes[0], rows);
+    st = expand_rows(cx, crow->data, t->sizes[0], rows);
     memcpy(rows + nnz, columns->data, (size_t)nnz * sizeof *rows);
-    is_sorted = rows_are_sorted(rows, rows + nnz, nnz);
+    is_sorted = st == RUSH_OK && rows_are_sorted(cx, rows, rows + nnz, nnz);
   }
   tensor_release(crow);
   tensor_release(columns);
   return coo_new_steal(cx, st, (sparse_shape){t->n_dims, 2, t->sizes}, indices, tensor_retain(p->values), is_sorted, out);
 }
 
+/* starts[i + 1] counts the elements whose coordinate is at most i; the counts of each coordinate are summed. */
+static rush_status count_up_to(call_ctx *cx, const int64_t *row, int64_t nnz, int64_t *starts, int64_t size)
+{
+  memset(starts, 0, (size_t)(size + 1) * sizeof *starts);
+  for (int64_t k = 0; k < nnz; k++) {
+    TRY(call_poll_at(cx, k));
+    starts[row[k] + 1]++;
+  }
+  for (int64_t i = 0; i < size; i++) {
+    TRY(call_poll_at(cx, i));
+    starts[i + 1] += starts[i];
+  }
+  return RUSH_OK;
+}
+
+rush_status coo_starts(call_ctx *cx, const rush_tensor *t, int dim, rush_tensor **out)
+{
+  const sparse_parts *p = tensor_sparse(t);
+  const int64_t nnz = sparse_nnz(p), size = t->sizes[dim], n = size + (size < INT64_MAX);
+  rush_tensor *starts;
+  TRY(tensor_new(cx, RUSH_INT64, 1, &n, &starts)); /* no memory holds INT64_MAX of them */
+  rush_status st = count_up_to(cx, (const int64_t *)p->indices->data + dim * nnz, nnz, starts->data, size);
+  if (st != RUSH_OK)
+    tensor_release(starts);
+  else
+    *out = starts;
+  return st;
+}
+
 static rush_status compress(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
-  const int64_t n_rows = t->sizes[0], nnz = sparse_nnz(p), n = n_rows + 1, *rows = p->indices->data;
+  const int64_t nnz = sparse_nnz(p);
   rush_tensor *crow, *columns = NULL;
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n, &crow));
-  int64_t *at = crow->data;
-  memset(at, 0, (size_t)n * sizeof *at);
-  for (int64_t k = 0; k < nnz; k++)
-    at[rows[k] + 1]++;
-  for (int64_t r = 0; r < n_rows; r++)
-    at[r + 1] += at[r];
+  TRY(coo_starts(cx, t, 0, &crow));
   rush_status st = tensor_new(cx, RUSH_INT64, 1, &nnz, &columns);
   if (st == RUSH_OK) {
-    memcpy(columns->data, rows + nnz, (size_t)nnz * sizeof *rows);
+    memcpy(columns->data, (const int64_t *)p->indices->data + nnz, (size_t)nnz * sizeof(int64_t));
     crow->st->read_only = columns->st->read_only = true;
     const sparse_parts made = {.layout = LAYOUT_CSR, .sparse_dim = 2, .crow = crow, .indices = columns, .values = p->values};
     st = sparse_new(cx, &made, t->n_dims, t->sizes, out);
@@ -177,10 +209,12 @@ static rush_status csr_positions(call_ctx *cx, const rush_tensor *t, rush_tensor
   if (st == RUSH_OK && (st = tensor_new(cx, RUSH_INT64, 1, &n, out)) == RUSH_OK) {
     const int64_t *at = crow->data, *column = columns->data;
     int64_t *to = (*out)->data;
-    for (int64_t b = 0; nnz && b < n / nnz; b++) {
-      expand_rows(at + b * (n_rows + 1), n_rows, to + b * nnz);
-      for (int64_t k = b * nnz; k < (b + 1) * nnz; k++)
+    for (int64_t b = 0; nnz && b < n / nnz && st == RUSH_OK; b++) {
+      st = expand_rows(cx, at + b * (n_rows + 1), n_rows, to + b * nnz);
+      for (int64_t k = b * nnz; k < (b + 1) * nnz && st == RUSH_OK; k++) {
         to[k] = (b * n_rows + to[k]) * n_columns + column[k];
+        st = call_poll_at(cx, k);
+      }
     }
   }
   tensor_release(crow);
@@ -246,15 +280,17 @@ static rush_status rows_in_use(call_ctx *cx, rush_tensor *rows, rush_tensor **ou
 }
 
 /* Row-major coordinates of positions[n] into indices [n_dims, n]. */
-static void unravel(const int64_t *positions, int64_t n, int n_dims, const int64_t *sizes, int64_t *indices)
+static rush_status unravel(call_ctx *cx, const int64_t *positions, int64_t n, int n_dims, const int64_t *sizes, int64_t *indices)
 {
   for (int64_t k = 0; k < n; k++) {
     int64_t at = positions[k];
+    TRY(call_poll_at(cx, k));
     for (int d = n_dims - 1; d >= 0; d--) {
       indices[d * n + k] = at % sizes[d];
       at /= sizes[d];
     }
   }
+  return RUSH_OK;
 }
 
 typedef struct finding {
@@ -273,7 +309,7 @@ static rush_status find_elements(call_ctx *cx, rush_tensor *t, int sparse_dim, f
   sizes[0] = w->found->n_elems;
   TRY(reshaped(cx, w->found, 1, sizes, &w->at));
   TRY(coo_new_indices(cx, sparse_dim, sizes[0], &w->indices));
-  unravel(w->at->data, sizes[0], sparse_dim, t->sizes, w->indices->data);
+  TRY(unravel(cx, w->at->data, sizes[0], sparse_dim, t->sizes, w->indices->data));
   TRY(pick_rows(cx, w->rows, w->at, &w->picked));
   for (int i = sparse_dim; i < t->n_dims; i++)
     sizes[1 + i - sparse_dim] = t->sizes[i];
@@ -375,5 +411,5 @@ rush_status kernel_to_sparse(rush_call *c)
     return call_unsupported(c->cx, "to_sparse to layouts other than torch.sparse_coo and torch.sparse_csr");
   if (tensor_sparse(t))
     return sparse_as_coo(c, -1);
-  return to_coo(c, t->n_dims - dense_dim);
+  return to_coo(c, dense_dim < 0 || dense_dim > t->n_dims ? -1 : t->n_dims - dense_dim);
 }

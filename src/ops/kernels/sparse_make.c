@@ -43,7 +43,7 @@ static rush_status infer_sizes(call_ctx *cx, const rush_tensor *indices, const r
   sizes_text text;
   if (indices->n_dims != 2)
     return call_fail(cx, "indices must be sparse_dim x nnz, but got: %s", sizes_print(&text, indices->n_dims, indices->sizes));
-  *n_dims = (int)i64_min(indices->sizes[0] + i64_max(values->n_dims - 1, 0), TENSOR_MAX_DIMS + 1);
+  *n_dims = (int)i64_min(indices->sizes[0], TENSOR_MAX_DIMS + 1) + (int)i64_max(values->n_dims - 1, 0);
   if (*n_dims > TENSOR_MAX_DIMS)
     return call_unsupported(cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS);
   for (int d = 0; d < indices->sizes[0]; d++) {
@@ -84,15 +84,27 @@ rush_status kernel_sparse_coo_tensor_sizes(rush_call *c)
                : make_coo(c, 0, 3, n, sizes, c->args[7]);
 }
 
+/* Refuse dimensions that are not n together. */
+static rush_status check_dims(call_ctx *cx, int64_t sparse_dim, int64_t dense_dim, int n)
+{
+  if (sparse_dim >= 0 && dense_dim >= 0 && sparse_dim <= n && dense_dim == n - sparse_dim)
+    return RUSH_OK;
+  return call_fail(cx, "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got %d", (long long)sparse_dim,
+                   (long long)dense_dim, n);
+}
+
 /* _sparse_coo_tensor_with_dims_and_tensors(sparse_dim, dense_dim, size, indices, values, *, ...) */
 rush_status kernel_sparse_coo_with_dims_and_tensors(rush_call *c)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
   const int n = call_ints(c, 2, sizes, TENSOR_MAX_DIMS);
-  if (n < 0 || call_int(c, 0) < 0 || call_int(c, 1) < 0 || call_int(c, 0) + call_int(c, 1) != n || call_tensor(c, 3)->n_dims != 2 ||
-      call_tensor(c, 3)->sizes[0] != call_int(c, 0))
-    return call_fail(c->cx, "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got %d", (long long)call_int(c, 0),
-                     (long long)call_int(c, 1), n);
+  sizes_text text;
+  if (n < 0)
+    return call_unsupported(c->cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS);
+  TRY(check_dims(c->cx, call_int(c, 0), call_int(c, 1), n));
+  if (call_tensor(c, 3)->n_dims != 2 || call_tensor(c, 3)->sizes[0] != call_int(c, 0))
+    return call_fail(c->cx, "indices must be sparse_dim (%lld) x nnz, but got: %s", (long long)call_int(c, 0),
+                     sizes_print(&text, call_tensor(c, 3)->n_dims, call_tensor(c, 3)->sizes));
   return make_coo(c, 3, 5, n, sizes, c->args[9]);
 }
 
@@ -104,9 +116,7 @@ static rush_status make_empty(rush_call *c, uint32_t size_arg, uint32_t options,
   if (n < 0)
     return call_unsupported(c->cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS);
   sparse_dim = sparse_dim < 0 ? n : sparse_dim;
-  if (dense_dim < 0 || sparse_dim + dense_dim != n)
-    return call_fail(c->cx, "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got %d", (long long)sparse_dim,
-                     (long long)dense_dim, n);
+  TRY(check_dims(c->cx, sparse_dim, dense_dim, n));
   TRY(sparse_options(c, options, LAYOUT_COO, RUSH_FLOAT32, &dtype));
   TRY(coo_new_empty(c->cx, dtype, (sparse_shape){n, (int)sparse_dim, sizes}, &r));
   call_return_steal(c, 0, r);
@@ -168,7 +178,7 @@ static rush_status infer_csr(rush_call *c, int *n_dims, int64_t *sizes)
                      crow->n_dims, call_tensor(c, 1)->n_dims, values->n_dims);
   TRY(tensor_to_dtype(c->cx, call_tensor(c, 1), RUSH_INT64, &columns));
   int64_t most = -1;
-  for (int64_t k = 0; k < columns->n_elems; k++)
+  for (int64_t k = 0; k < columns->n_elems && !call_over_at(c->cx, k); k++)
     most = i64_max(most, ((const int64_t *)columns->data)[k]);
   tensor_release(columns);
   memcpy(sizes, crow->sizes, (size_t)batch * sizeof *sizes);

@@ -149,8 +149,10 @@ static rush_status merge_indices(call_ctx *cx, const rush_tensor *a, const rush_
   for (int which = 0; which < 2; which++) {
     const int64_t n = nnz_of(from[which]), *p = coordinates(from[which]), *at = m->at[which]->data;
     for (int d = 0; d < n_dims; d++)
-      for (int64_t i = 0; i < n; i++)
+      for (int64_t i = 0; i < n; i++) {
+        TRY(call_poll_at(cx, i));
         to[d * m->n + at[i]] = p[d * n + i];
+      }
   }
   return RUSH_OK;
 }
@@ -177,8 +179,10 @@ static rush_status meet(call_ctx *cx, const rush_tensor *a, const rush_tensor *b
   }
   TRY(coo_new_indices(cx, n_dims, m->n, &m->indices));
   for (int d = 0; d < n_dims; d++)
-    for (int64_t j = 0; j < m->n; j++)
+    for (int64_t j = 0; j < m->n; j++) {
+      TRY(call_poll_at(cx, j));
       ((int64_t *)m->indices->data)[d * m->n + j] = p[d * n_a + to_a[j]];
+    }
   for (int j = 0; j < 2; j++) {
     TRY(tensor_narrow(cx, m->at[j], 0, 0, m->n, &pairs[j]));
     tensor_release(m->at[j]);

@@ -142,20 +142,6 @@ static rush_status dense_times(call_ctx *cx, rush_tensor *dense, const rush_tens
 
 /* -- Sparse times sparse -------------------------------------------------------------------------------------------- */
 
-/* Where each row of coalesced coordinates begins: int64 [rows + 1]. */
-static rush_status row_starts(call_ctx *cx, const rush_tensor *coo, rush_tensor **out)
-{
-  const int64_t n = coo->sizes[0] + 1, nnz = sparse_nnz(tensor_sparse(coo)), *rows = tensor_sparse(coo)->indices->data;
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n, out));
-  int64_t *at = (*out)->data;
-  memset(at, 0, (size_t)n * sizeof *at);
-  for (int64_t k = 0; k < nnz; k++)
-    at[rows[k] + 1]++;
-  for (int64_t r = 1; r < n; r++)
-    at[r] += at[r - 1];
-  return RUSH_OK;
-}
-
 /* All pairs of an element of a and one of b in the row that its column names: positions in a and b, and coordinates. */
 typedef struct pairs {
   rush_tensor *starts, *of_a, *of_b, *indices, *x, *y, *values;
@@ -165,7 +151,7 @@ static rush_status list_pairs(call_ctx *cx, const rush_tensor *a, const rush_ten
 {
   const int64_t n_a = sparse_nnz(tensor_sparse(a)), n_b = sparse_nnz(tensor_sparse(b));
   const int64_t *p = tensor_sparse(a)->indices->data, *q = tensor_sparse(b)->indices->data;
-  TRY(row_starts(cx, b, &w->starts));
+  TRY(coo_starts(cx, b, 0, &w->starts));
   const int64_t *start = w->starts->data;
   int64_t n = 0, at = 0;
   for (int64_t i = 0; i < n_a; i++)

@@ -101,11 +101,11 @@ static rush_status take_elements(call_ctx *cx, const rush_tensor *t, rush_tensor
   for (int d = 0; d < p->sparse_dim; d++) {
     if (d == drop && !replace)
       continue;
-    for (int64_t k = 0; k < n; k++)
+    for (int64_t k = 0; k < n && !call_over_at(cx, k); k++)
       to[k] = d == drop ? replace[k] : from[d * nnz + which[k]];
     to += n;
   }
-  rush_status st = pick_rows(cx, p->values, at, &values);
+  rush_status st = call_over(cx) ? call_poll(cx) : pick_rows(cx, p->values, at, &values);
   return coo_new_steal(cx, st, shape, indices, values, is_coalesced, out);
 }
 
@@ -115,14 +115,24 @@ static rush_status find_equal(call_ctx *cx, const rush_tensor *t, int dim, int64
   const sparse_parts *p = tensor_sparse(t);
   const int64_t nnz = sparse_nnz(p), *row = (const int64_t *)p->indices->data + dim * nnz;
   int64_t n = 0;
-  for (int64_t k = 0; k < nnz; k++)
+  for (int64_t k = 0; k < nnz; k++) {
+    TRY(call_poll_at(cx, k));
     n += row[k] == index;
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n, out));
-  int64_t *to = (*out)->data;
-  for (int64_t k = 0; k < nnz; k++)
+  }
+  rush_tensor *found;
+  TRY(tensor_new(cx, RUSH_INT64, 1, &n, &found));
+  int64_t *to = found->data;
+  rush_status st = RUSH_OK;
+  for (int64_t k = 0; k < nnz && st == RUSH_OK; k++) {
     if (row[k] == index)
       *to++ = k;
-  return RUSH_OK;
+    st = call_poll_at(cx, k);
+  }
+  if (st != RUSH_OK)
+    tensor_release(found);
+  else
+    *out = found;
+  return st;
 }
 
 static void sizes_without(const rush_tensor *t, int dim, int64_t *sizes)
@@ -209,24 +219,19 @@ static rush_status list_wanted(call_ctx *cx, const rush_tensor *t, int dim, pick
   const int64_t *row = (const int64_t *)tensor_sparse(t)->indices->data + dim * nnz;
   int64_t n = 0, at = 0;
   rush_tensor *starts;
-  const int64_t n_starts = t->sizes[dim] + 1;
-  TRY(tensor_new(cx, RUSH_INT64, 1, &n_starts, &starts));
-  rush_status st = tensor_fill(cx, starts, value_int(0));
+  TRY(coo_starts(cx, t, dim, &starts));
   int64_t *start = starts->data;
-  if (st == RUSH_OK)
-    st = tensor_new(cx, RUSH_INT64, 1, &nnz, &w->order);
-  if (st == RUSH_OK) {
-    int64_t *order = w->order->data;
-    for (int64_t k = 0; k < nnz; k++)
-      start[row[k] + 1]++;
-    for (int64_t i = 1; i < n_starts; i++)
-      start[i] += start[i - 1];
-    for (int64_t k = 0; k < nnz; k++)
-      order[start[row[k]]++] = k; /* start[i] is where i ends from here on */
-    for (int64_t i = 0; i < n_wanted; i++)
-      n += start[wanted[i]] - (wanted[i] ? start[wanted[i] - 1] : 0);
-    st = tensor_new(cx, RUSH_INT64, 1, &n, &w->at);
+  rush_status st = tensor_new(cx, RUSH_INT64, 1, &nnz, &w->order);
+  for (int64_t k = 0; k < nnz && st == RUSH_OK; k++) {
+    ((int64_t *)w->order->data)[start[row[k]]++] = k; /* start[i] is where i ends from here on */
+    st = call_poll_at(cx, k);
   }
+  for (int64_t i = 0; i < n_wanted && st == RUSH_OK; i++) {
+    n += start[wanted[i]] - (wanted[i] ? start[wanted[i] - 1] : 0);
+    st = call_poll_at(cx, i);
+  }
+  if (st == RUSH_OK)
+    st = tensor_new(cx, RUSH_INT64, 1, &n, &w->at);
   if (st == RUSH_OK && (st = tensor_new(cx, RUSH_INT64, 1, &n, &w->place)) == RUSH_OK)
     for (int64_t i = 0; i < n_wanted; i++)
       for (int64_t k = wanted[i] ? start[wanted[i] - 1] : 0; k < start[wanted[i]]; k++, at++) {
@@ -268,6 +273,8 @@ static rush_status check_wanted(call_ctx *cx, rush_tensor *index, int64_t size, 
       st = call_fail_type(cx, "IndexError", "index_select(): index contains %lld that is out of range for tensor of size %lld",
                           (long long)*v, (long long)size);
     *v += *v < 0 ? size : 0;
+    if (st == RUSH_OK)
+      st = call_poll_at(cx, i);
   }
   if (st != RUSH_OK)
     tensor_release(own);
@@ -386,12 +393,12 @@ rush_status kernel_sparse_cat(rush_call *c)
     const rush_tensor *t = l->items[i].as.tensor;
     const int64_t n = sparse_nnz(tensor_sparse(t)), *from = tensor_sparse(t)->indices->data;
     for (int d = 0; d < n_rows; d++)
-      for (int64_t k = 0; k < n; k++)
+      for (int64_t k = 0; k < n && !call_over_at(c->cx, k); k++)
         to[d * nnz + at + k] = from[d * n + k] + (d == dim ? behind : 0);
     at += n;
     behind += t->sizes[dim];
   }
-  rush_status st = join_values(c->cx, l, &values);
+  rush_status st = call_over(c->cx) ? call_poll(c->cx) : join_values(c->cx, l, &values);
   TRY(coo_new_steal(c->cx, st, (sparse_shape){first->n_dims, n_rows, sizes}, indices, values, false, &r));
   call_return_steal(c, 0, r);
   return RUSH_OK;
