@@ -9,7 +9,7 @@
 #ifndef RUSH_FUZZ_WILD_H
 #define RUSH_FUZZ_WILD_H
 
-#include "ops/call.h"
+#include "ops/call/call.h"
 
 enum { WILD_MOST_ELEMS = 4096, WILD_MAX_DIMS = 6, WILD_MAX_SEEN = 8, WILD_MAX_VARS = 4 };
 

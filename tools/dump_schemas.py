@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Write src/ops/schemas.txt: every schema that PyTorch registers, one a line; and the names that are functions of `torch`.
+"""Write src/ops/table/schemas.txt, every schema that PyTorch registers, one a line, and the names that are functions of `torch`.
 
 Lines are sorted by operator name; overloads of one name keep the order in which PyTorch registered
 them, which is the order schema matching tries them in.  The second file says which operators `torch` has as functions,
 which no schema tells; rushlight's functions are those of them that can run.  Needs torch 2.13:
 
-    python tools/dump_schemas.py src/ops/schemas.txt python/functions.txt
+    python tools/dump_schemas.py src/ops/table/schemas.txt python/functions.txt
 """
 
 from __future__ import annotations

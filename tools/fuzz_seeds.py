@@ -60,12 +60,12 @@ def seeds(target: str) -> Iterator[bytes]:
         yield from section_seeds("code/__torch__.py")
         yield from code_of_files()
     elif target == "schema":
-        lines = [x for x in (TOP / "src" / "ops" / "schemas.txt").read_text().splitlines() if x and x[0] != "#"]
+        lines = [x for x in (TOP / "src" / "ops" / "table" / "schemas.txt").read_text().splitlines() if x and x[0] != "#"]
         yield from (x.encode() for x in SCHEMAS + lines[::60])
     elif target == "ir":
         yield from (x.encode() for x in GRAPHS)
     elif target == "operators":
-        names = (x.split("(")[0] for x in (TOP / "src" / "ops" / "schemas.txt").read_text().splitlines() if x and x[0] != "#")
+        names = (x.split("(")[0] for x in (TOP / "src" / "ops" / "table" / "schemas.txt").read_text().splitlines() if x and x[0] != "#")
         yield from (f"{x}\n".encode() for x in names if x.partition("::")[0] in ("aten", "prim", "quantized"))
     elif target == "archive":
         for data in files():

@@ -6,7 +6,7 @@
 #define RUSH_API_API_INT_H
 
 #include "archive/module.h"
-#include "ops/call.h"
+#include "ops/call/call.h"
 #include "run/outputs.h"
 
 /* A tensor's h.small: it is the one that rush_tensor_wrap made, not a view of it. */

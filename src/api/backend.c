@@ -8,7 +8,7 @@
 #include "api/backend_int.h"
 #include "api/ir_int.h"
 #include "base/threads.h"
-#include "ops/shape.h"
+#include "ops/call/shape.h"
 #include "passes/passes.h"
 
 static rush_status register_op(rush_context *c, const rush_op_def *def, rush_error *err)

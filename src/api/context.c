@@ -12,7 +12,7 @@
 #include "base/cpu.h"
 #include "base/host.h"
 #include "base/threads.h"
-#include "ops/profile.h"
+#include "ops/call/profile.h"
 #include "compile/compile.h"
 #include "tensor/generator.h"
 

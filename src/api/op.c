@@ -3,8 +3,8 @@
  * (rush_op_find) and skips that. */
 #include "api/api_int.h"
 #include "autograd/record.h"
-#include "ops/gradient.h"
-#include "ops/shape.h"
+#include "ops/call/gradient.h"
+#include "ops/call/shape.h"
 
 static void split_name(const char *text, str *name, str *overload)
 {

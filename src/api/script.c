@@ -9,7 +9,7 @@
 
 #include "api/api_int.h"
 #include "archive/module.h"
-#include "ops/quantized.h"
+#include "ops/kernels/quantized/quantized.h"
 #include "script/host.h"
 #include "script/trace.h"
 

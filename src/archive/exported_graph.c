@@ -10,7 +10,7 @@
 #include "archive/unpickle.h"
 #include "base/grow.h"
 #include "export/autocast.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 
 /* -- Small pieces ------------------------------------------------------------------------------------------ */
 

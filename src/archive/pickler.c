@@ -3,7 +3,7 @@
 
 #include "archive/unpickle.h"
 #include "base/grow.h"
-#include "ops/call.h"
+#include "ops/call/call.h"
 #include "run/code.h"
 #include "tensor/sparse.h"
 

@@ -1,7 +1,7 @@
 #include "archive/unpickle.h"
 
 #include "ir/program.h"
-#include "ops/quantized.h"
+#include "ops/kernels/quantized/quantized.h"
 #include "run/code.h"
 #include "tensor/sparse.h"
 

@@ -1,7 +1,7 @@
 /* autograd/record.h -- gradient records: what a call did, so that it can be differentiated.
  *
  * A call whose context has the recorder (call_ctx.recorder, a call option) leaves a record behind each operator that it
- * calls on what requires grad.  The record has the operator's formulas (ops/gradient.h), what they take, and an edge for
+ * calls on what requires grad.  The record has the operator's formulas (ops/call/gradient.h), what they take, and an edge for
  * each tensor argument: to the record that made it, or to that of a leaf.  Formulas are programs over the same operators,
  * so that running them recorded gives records again: second derivatives need nothing more.
  *
@@ -22,7 +22,7 @@
 #ifndef RUSH_AUTOGRAD_RECORD_H
 #define RUSH_AUTOGRAD_RECORD_H
 
-#include "ops/gradient.h"
+#include "ops/call/gradient.h"
 
 typedef struct grad_record grad_record;
 struct function; /* ir/program.h */

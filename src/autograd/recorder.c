@@ -4,8 +4,8 @@
  * are expressed in the arguments of their base, whose formulas they use. It also tracks bases of
  * views, so that a write to a view reaches the base's gradient. */
 #include "autograd/record.h"
-#include "ops/registry.h"
-#include "ops/table.h"
+#include "ops/call/registry.h"
+#include "ops/call/table.h"
 
 #define MAX_ARGS 64
 #define MAX_RESULTS 16

@@ -151,10 +151,10 @@ struct call_ctx {
   bool grad_mode;     /* torch.is_grad_enabled() of this call */
   bool no_reuse;
   uint8_t watch;      /* CALL_*: what op_call has to look at besides; mostly 0 */
-  uint32_t profile;   /* CALL_PROFILED: which (ops/profile.h) */
+  uint32_t profile;   /* CALL_PROFILED: which (ops/call/profile.h) */
   uint32_t profile_depth, profile_thread; /* its: events that are open; the thread's number + 1, or 0 */
   uint32_t profile_ops; /* of the open events, operators' */
-  const struct call_recorder *recorder; /* gradients are recorded (a call option; ops/call.h), or NULL */
+  const struct call_recorder *recorder; /* gradients are recorded (a call option; ops/call/call.h), or NULL */
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
   struct output_buffers *outputs; /* run: where its results go (run/outputs.h), or NULL */
   struct generator *trial; /* tensor: the call runs once for what it compiles (archive/prepare.c): it draws from here, and

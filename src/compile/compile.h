@@ -3,7 +3,7 @@
  * A pass groups chains of pointwise operators; "rushlight::pointwise" owns the groups.  A call's arguments give a key
  * (what each one is: number, float32 or bool tensor, of many elements or one); the first call of a key
  * fuses the formulas into one tape (fuse.h) and makes machine code of it (loop.h), later ones find both.  The
- * pointwise engine runs them (ops/point_run.h): blocks, threads, deadlines, broadcasting are its.  What is not
+ * pointwise engine runs them (ops/point/point_run.h): blocks, threads, deadlines, broadcasting are its.  What is not
  * fused (other dtypes, results of several sizes, strange layouts) the interpreter does.
  *
  * Threads: the plans of a group are made under its lock and read without. */

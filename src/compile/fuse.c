@@ -5,9 +5,9 @@
  * O(instructions * values). */
 #include "compile/fuse.h"
 
-#include "ops/call.h"
-#include "ops/point_run.h"
-#include "ops/table.h"
+#include "ops/call/call.h"
+#include "ops/point/point_run.h"
+#include "ops/call/table.h"
 
 #define MOST_VALUES 512  /* of a fused tape, before registers are shared */
 #define MOST_INSTRS 768

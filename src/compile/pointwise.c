@@ -7,8 +7,8 @@
 #include "base/threads.h"
 #include "compile/compile.h"
 #include "compile/fuse.h"
-#include "ops/call.h"
-#include "ops/point_run.h"
+#include "ops/call/call.h"
+#include "ops/point/point_run.h"
 #include "tensor/iter.h"
 
 #define OP_NAME "rushlight::pointwise"

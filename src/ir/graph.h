@@ -14,7 +14,7 @@
 #ifndef RUSH_IR_GRAPH_H
 #define RUSH_IR_GRAPH_H
 
-#include "ops/call.h"
+#include "ops/call/call.h"
 #include "base/session.h"
 
 typedef struct ir_graph ir_graph;

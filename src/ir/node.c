@@ -4,7 +4,7 @@
  * memory. Destroying leaves the memory to the arena and marks the node. */
 #include "base/grow.h"
 #include "ir/graph.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 
 /* Orders are handed out ORDER_GAP apart; an insert between neighbours halves a gap.  A used-up gap
  * renumbers the block, at most once per 32 inserts at one spot.  Rejected: plain indices (every insert

@@ -4,7 +4,7 @@
  * broadcasting explicit changes nothing; aten::multiply is aten::mul. */
 #include <stdlib.h>
 
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 #include "passes/passes_int.h"
 
 /* -- In-place ---------------------------------------------------------------------------------- */

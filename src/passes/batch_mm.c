@@ -7,7 +7,7 @@
  * operands nobody writes to, all made before the first result is used.  Sums may be rounded in another order. */
 #include "base/grow.h"
 #include "ir/alias.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 #include "passes/passes_int.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * so that every pass means the same by "pure". Facts about operators come from the table's effect
  * columns, never from lists of names. */
 #include "ir/alias.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 #include "passes/passes_int.h"
 
 /* -- Questions --------------------------------------------------------------------------------- */

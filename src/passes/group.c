@@ -8,7 +8,7 @@
 #include "passes/passes.h"
 
 #include "base/grow.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 
 #define NO_STRETCH UINT32_MAX
 #define MOST_USES 256 /* of a producer that joins its users' group */

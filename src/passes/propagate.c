@@ -1,9 +1,9 @@
 /* passes/propagate.c -- types of tensors say what follows from the types of inputs and from constants.
  *
- * Shapes: by the operator's shape rule (ops/shape.h), run on facts instead of tensors; what has no rule, or takes something that
+ * Shapes: by the operator's shape rule (ops/call/shape.h), run on facts instead of tensors; what has no rule, or takes something that
  * is not known, is Tensor.  Requiring gradients: a result does if an input does and the operator has a gradient. */
 #include "ir/facts.h"
-#include "ops/shape.h"
+#include "ops/call/shape.h"
 #include "passes/passes_int.h"
 
 static ir_facts facts_of(const ir_value *v)

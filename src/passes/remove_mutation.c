@@ -5,7 +5,7 @@
  * later uses take the result of the operator that makes a new tensor. */
 #include "base/grow.h"
 #include "ir/facts.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 #include "passes/passes_int.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "autograd/record.h"
 #include "base/lock.h"
 #include "passes/passes.h"
-#include "ops/profile.h"
+#include "ops/call/profile.h"
 #include "run/stack.h"
 
 /* -- Code of a function ------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  * (emit_regs.c), which marks last uses. A function whose fused jumps do not reach is emitted again
  * without them. Cost: O(nodes + uses). */
 #include "run/emit_int.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 
 #include <stdio.h>
 

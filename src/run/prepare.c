@@ -5,8 +5,8 @@
 #include "run/code_int.h"
 
 #include "base/session.h"
-#include "ops/call.h"
-#include "ops/registry.h"
+#include "ops/call/call.h"
+#include "ops/call/registry.h"
 
 typedef struct walk {
   session *s;

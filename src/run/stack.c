@@ -5,7 +5,7 @@
  * them. */
 #include "run/stack.h"
 
-#include "ops/profile.h"
+#include "ops/call/profile.h"
 
 #define CHUNK_BYTES (64 * 1024)
 #define SHOWN_FRAMES 64 /* of a traceback */

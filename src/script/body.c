@@ -2,7 +2,7 @@
 #include "script/body.h"
 
 #include "base/lock.h"
-#include "ops/gradient.h"
+#include "ops/call/gradient.h"
 #include "script/emit.h"
 #include "script/parser.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/trail.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 #include "passes/passes.h"
 #include "script/emit_int.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "script/emit_int.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 
 /* -- Type variables ----------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * A value used once, next to its use when nodes are read backwards, needs no name: what stands between would
  * otherwise run in another order.  Names that the author gave stay. */
 #include "base/grow.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 #include "script/print_int.h"
 
 /* -- The copy ------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * for the exceptions; a full table of torch's functions would have to be kept up to date by hand.
  */
 #include "script/resolve.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * apart, so that zip or enumerate makes no container. */
 #include <string.h>
 
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 #include "script/emit_int.h"
 
 static const char *called_name(const ast_expr *x)

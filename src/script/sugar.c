@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "script/emit_int.h"
-#include "ops/lookup.h"
+#include "ops/call/lookup.h"
 
 const char *em_sugar_name(emitter *e, const sugared *v)
 {

@@ -5,7 +5,7 @@
  * meanwhile. */
 #include "script/trace.h"
 
-#include "ops/profile.h"
+#include "ops/call/profile.h"
 #include "ir/facts.h"
 #include "passes/passes.h"
 

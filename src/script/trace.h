@@ -1,6 +1,6 @@
 /* script/trace.h -- a record of calls becomes a function; graphs' texts become functions.
  *
- * A trace is a call hook (ops/profile.h): each call of an operator, or of a program's function, that its thread makes from outside
+ * A trace is a call hook (ops/call/profile.h): each call of an operator, or of a program's function, that its thread makes from outside
  * is a step.  Values are told apart by identity: of tensors, lists, tuples and dicts by their address (the trace holds
  * them, so that addresses stay theirs), of numbers that operators gave by rush_value.aux.  What no step gave is a constant.  An operator
  * that writes gives its tensor a new value from there on, as in PyTorch's traces.

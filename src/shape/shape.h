@@ -27,7 +27,7 @@ enum shape_flags {
   SHAPE_ITSELF = 2   /* results: not only the argument's memory, but the argument */
 };
 
-/* How a pointwise operator promotes: a copy of what its formula's row (ops/tape.h) says of arguments and results. */
+/* How a pointwise operator promotes: a copy of what its formula's row (ops/point/tape.h) says of arguments and results. */
 typedef enum shape_promote { SHAPE_PROMOTE, SHAPE_PROMOTE_FLOAT, SHAPE_PROMOTE_FIRST } shape_promote;
 #define SHAPE_MOST_INPUTS 16
 enum shape_out { SHAPE_OUT_COMMON = -1, SHAPE_OUT_FIRST = -2, SHAPE_OUT_REAL = -3, SHAPE_OUT_COMPLEX = -4 };
@@ -51,7 +51,7 @@ typedef struct shape_pointwise {
     uint32_t item;   /* of that argument, when it is a list */                                \
     uint32_t result; /* results: which of the schema's; lists have several in a row */        \
   } PREFIX##_facts;                                                                           \
-  typedef struct PREFIX##_arg { /* complete arguments of the schema's types (ops/call.h) */   \
+  typedef struct PREFIX##_arg { /* complete arguments of the schema's types (ops/call/call.h) */   \
     rush_value value;       /* borrowed; what is neither tensor nor int is read from here */  \
     uint32_t n;             /* of tensors (Tensor: 1) or ints (int: 1) */                     \
     PREFIX##_facts *tensors; /* of Tensor and Tensor[], or NULL */                            \

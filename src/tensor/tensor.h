@@ -68,7 +68,7 @@ typedef struct tensor_extra {
   int64_t *dims; /* sizes then strides, when n_dims > TENSOR_INLINE_DIMS */
   quantizer *quant;
   void *grad_record; /* autograd */
-  rush_tensor *nested; /* ops/nested.h: sizes of a nested tensor's parts, owned */
+  rush_tensor *nested; /* ops/kernels/nested/nested.h: sizes of a nested tensor's parts, owned */
   sparse_parts *sparse; /* owned, or NULL */
   void (*grad_destroy)(void *);
 } tensor_extra;

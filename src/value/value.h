@@ -203,7 +203,7 @@ const value_ops *value_ops_of(context *c, uint32_t tag);
 #define VALUE_IN_ARENA 0x80
 /* heap.flags of lists, tuples and dicts whose element types are not decided: a host made them of no items, or of
  * items without a common type (or they hold such a container); a pickle did not say.  A declared type decides, while
- * the value is not shared; a place of type Any refuses it when it comes from a host (ops/bind.c). */
+ * the value is not shared; a place of type Any refuses it when it comes from a host (ops/call/bind.c). */
 #define VALUE_UNDECIDED 0x40
 /* heap.flags of a program's constants and of the values inside them.  An object with this flag keeps its type but not the
  * code of its program; otherwise the two would keep each other alive (type_store).  PyTorch does the same for objects in

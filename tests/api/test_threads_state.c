@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "ops/call.h"
-#include "ops/table.h"
+#include "ops/call/call.h"
+#include "ops/call/table.h"
 #include "rushlight/rushlight.h"
 #include "tensor/generator.h"
 #include "value/value.h"

@@ -18,12 +18,12 @@ ISA_DECLARE(const tape_isa *, tape_isa, (void));
 
 static const uint8_t arity[N_TAPE_OPS] = {
 #define TAPE(name, n_args, classes, result) n_args,
-#include "ops/tape.def"
+#include "ops/table/tape.def"
 #undef TAPE
 };
 static const char *const names[N_TAPE_OPS] = {
 #define TAPE(name, n_args, classes, result) #name,
-#include "ops/tape.def"
+#include "ops/table/tape.def"
 #undef TAPE
 };
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-OPS = TOP / "src" / "ops"
+OPS = TOP / "src" / "ops" / "table"
 MISTAKES = {
     'op("aten::no_such_operator", family="pointwise", expr="self")': "registers no operator",
     'op("{name}", family="pointwise", exp="self")': "exp",
@@ -35,11 +35,11 @@ MISTAKES = {
 
 def tables() -> list[str]:
     text = (OPS / "meson.build").read_text()
-    return [str(OPS / name) for name in re.findall(r"'(\w+\.py)'", text.split("ops_tables = files(")[1].split(")")[0])]
+    return [str(OPS / name) for name in re.findall(r"'([\w/]+\.py)'", text.split("ops_tables = files(")[1].split(")")[0])]
 
 
 def generate(out: pathlib.Path, extra: pathlib.Path) -> subprocess.CompletedProcess:
-    inputs = [OPS / "gen.py", OPS / "schemas.txt", OPS / "tape.def", OPS.parent / "shape" / "rules.def"]
+    inputs = [OPS / "gen.py", OPS / "schemas.txt", OPS / "tape.def", TOP / "src" / "shape" / "rules.def"]
     command = [sys.executable, *map(str, inputs), str(out), *tables()]
     return subprocess.run([*command, str(extra)], capture_output=True, text=True)
 

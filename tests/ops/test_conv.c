@@ -1,7 +1,7 @@
 #include "support/test.h"
 
 #include "base/cpu.h"
-#include "ops/conv.h"
+#include "ops/math/conv.h"
 
 static uint64_t seed = 88172645463325252u;
 static double number(void)

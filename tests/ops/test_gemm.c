@@ -1,8 +1,8 @@
 #include "support/test.h"
 
 #include "base/cpu.h"
-#include "ops/gemm.h"
-#include "ops/half.h"
+#include "ops/math/gemm.h"
+#include "ops/point/halves.h"
 #include "tensor/dtype.h"
 
 static uint64_t seed = 88172645463325252u;

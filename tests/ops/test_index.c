@@ -1,6 +1,6 @@
 #include "support/test.h"
 
-#include "ops/call.h"
+#include "ops/call/call.h"
 
 /* Indexing without PyTorch at hand: what a plain loop gives, and what is refused. */
 

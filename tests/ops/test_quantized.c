@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "ops/call.h"
-#include "ops/qgemm.h"
-#include "ops/quantize.h"
+#include "ops/call/call.h"
+#include "ops/math/qgemm.h"
+#include "ops/kernels/quantized/quantize.h"
 
 static uint32_t seed = 12345;
 static uint32_t next_bits(void)

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "ops/reduce.h"
+#include "ops/kernels/reduce/reduce.h"
 
 /* Reductions and pointwise functions give the same bits on every instruction set and with any number of
  * threads, and what a plain loop in double gives. */

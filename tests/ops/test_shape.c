@@ -1,7 +1,7 @@
 #include "support/test.h"
 
-#include "ops/call.h"
-#include "ops/shape.h"
+#include "ops/call/call.h"
+#include "ops/call/shape.h"
 #include "support/oom.h"
 
 /* Shape rules without PyTorch at hand: as values, for arguments that no kernel would take, and without memory. */

@@ -57,21 +57,21 @@ FAULTS = (
     Fault(
         "wrong alias",
         "list(x) is x",
-        "src/ops/list.c",
+        "src/ops/kernels/values/list.c",
         "  TRY(copy_list(call, call_list(call, 0), call_list(call, 0)->n, &c));\n  return_list(call, c);\n  return RUSH_OK;",
         "  (void)c;\n  call_return_arg(call, 0, 0);\n  return RUSH_OK;",
     ),
     Fault(
         "off by one",
         "a slice with a step lacks its last item when the step does not divide its length",
-        "src/ops/scalar.c",
+        "src/ops/point/scalar.c",
         "s < e ? (e - s - 1) / step + 1 : 0",
         "s < e ? (e - s) / step : 0",
     ),
     Fault(
         "insert index",
         "l.insert(-1, x) puts x at the end",
-        "src/ops/list.c",
+        "src/ops/kernels/values/list.c",
         "i = index_wrap(call_int(call, 1), l->n);\n  i = i < 0 ? 0 : i > n ? n : i;",
         "i = index_wrap(call_int(call, 1), l->n + 1);\n  i = i < 0 ? 0 : i > n ? n : i;",
     ),
@@ -166,7 +166,7 @@ FAULTS = (
     Fault(
         "wrong end",
         "rpartition looks from the left",
-        "src/ops/string.c",
+        "src/ops/kernels/values/string.c",
         "partition(call, find_last(call, call_str(call, 0), sep), sep.len, true)",
         "partition(call, find_from(call, call_str(call, 0), sep, 0), sep.len, true)",
     ),
@@ -180,7 +180,7 @@ FAULTS = (
     Fault(
         "unseen scatter",
         "scatter_ writes and the version stays",
-        "src/ops/scatter.c",
+        "src/ops/kernels/index/scatter.c",
         "    (void)tensor_data_mut(target);\n",
         "",
         OPERATORS,
@@ -188,7 +188,7 @@ FAULTS = (
     Fault(
         "unseen index_put",
         "x[i] = y writes and the version stays",
-        "src/ops/index.c",
+        "src/ops/kernels/index/index.c",
         "walk_init(&w, item, tensor_data_mut(self), values->data);",
         "walk_init(&w, item, self->data, values->data);",
         OPERATORS,
@@ -196,7 +196,7 @@ FAULTS = (
     Fault(
         "borrowed default",
         "dict.setdefault gives a value that it did not retain",
-        "src/ops/dict.c",
+        "src/ops/kernels/values/dict.c",
         "    call->results[0] = value_retain(*v);\n    return RUSH_OK;\n  }\n  TRY(kernel_dict_setitem(call));",
         "    call->results[0] = *v;\n    return RUSH_OK;\n  }\n  TRY(kernel_dict_setitem(call));",
         OPERATORS,
@@ -204,7 +204,7 @@ FAULTS = (
     Fault(
         "borrowed items",
         "copies of lists do not retain their items",
-        "src/ops/list.c",
+        "src/ops/kernels/values/list.c",
         "l->items[l->n++] = value_retain(from->items[start + (int64_t)i * step]);",
         "l->items[l->n++] = from->items[start + (int64_t)i * step];",
         OPERATORS,
@@ -212,7 +212,7 @@ FAULTS = (
     Fault(
         "kept item",
         "del l[i] keeps a reference",
-        "src/ops/list.c",
+        "src/ops/kernels/values/list.c",
         "  value_release(take_item(l, i));\n",
         "  (void)take_item(l, i);\n",
         OPERATORS,
@@ -220,7 +220,7 @@ FAULTS = (
     Fault(
         "borrowed pair",
         "dict.items() does not retain the values in its tuples",
-        "src/ops/dict.c",
+        "src/ops/kernels/values/dict.c",
         "  t->items[1] = value_retain(value);",
         "  t->items[1] = value;",
         OPERATORS,
@@ -252,7 +252,7 @@ FAULTS = (
     Fault(
         "fold's tail",
         "a reduction along a row leaves out the last element of an odd length",
-        "src/ops/reduce_kernel.inc",
+        "src/ops/kernels/reduce/reduce_kernel.inc",
         "for (int a = 0; a < N_ACCS && n > 0; a++, n -= N_LANES, x += N_LANES) {",
         "for (int a = 0; a < N_ACCS && n > 1; a++, n -= N_LANES, x += N_LANES) {",
         "test_tails.py -k reductions",
@@ -260,7 +260,7 @@ FAULTS = (
     Fault(
         "columns' tail",
         "a reduction of columns leaves out the last one when it is alone",
-        "src/ops/reduce_kernel.inc",
+        "src/ops/kernels/reduce/reduce_kernel.inc",
         "      if (c < n_cols) {",
         "      if (c + 1 < n_cols) {",
         "test_tails.py -k reductions",
@@ -268,7 +268,7 @@ FAULTS = (
     Fault(
         "pointwise tail",
         "a pointwise operator leaves out the last of 16 n + 1 elements",
-        "src/ops/point_run.c",
+        "src/ops/point/point_run.c",
         "unsigned fault = o->fn(end - begin, ",
         "unsigned fault = o->fn(end - begin - (end - begin > 32 && (end - begin) % 16 == 1), ",
         "test_tails.py -k pointwise",
@@ -276,7 +276,7 @@ FAULTS = (
     Fault(
         "taken buffer",
         "a result takes an argument's memory although a view of it lives on",
-        "src/ops/call.c",
+        "src/ops/call/call.c",
         "!heap_is_unique(&t->h) || !heap_is_unique(&t->st->h) ||",
         "!heap_is_unique(&t->h) ||",
         OPERATORS,
@@ -284,7 +284,7 @@ FAULTS = (
     Fault(
         "neighbour's last use",
         "a result takes an argument's memory when the argument before it dies",
-        "src/ops/call.c",
+        "src/ops/call/call.c",
         "!(c->last_use >> i & 1) || c->cx->no_reuse",
         "!(c->last_use >> (i ? i - 1 : i) & 1) || c->cx->no_reuse",
         OPERATORS,
@@ -300,7 +300,7 @@ FAULTS = (
     Fault(
         "one too far",
         "the operators that write rows by index take the index behind the last row",
-        "src/ops/index_dim.c",
+        "src/ops/kernels/index/index_dim.c",
         "    if (UNLIKELY(k < 0 || k >= x->size)) {",
         "    if (UNLIKELY(k < 0 || k > x->size)) {",
         OPERATORS,
@@ -308,7 +308,7 @@ FAULTS = (
     Fault(
         "missing lock",
         "a kernel draws random numbers without the generator's lock",
-        "src/ops/random_ops.c",
+        "src/ops/kernels/random/random_ops.c",
         "    st = turn_begin(cx, g, &mine);",
         "    st = RUSH_OK, mine = (turn){.cx = cx, .g = g};",
         "unit api/threads_state",

@@ -11,8 +11,8 @@
 #include "support/test.h"
 
 #include "base/macros.h"
-#include "ops/call.h"
-#include "ops/table.h"
+#include "ops/call/call.h"
+#include "ops/call/table.h"
 #include "run/code.h"
 #include "tensor/sparse.h"
 

@@ -103,7 +103,7 @@ uint16_t body_double(body *b, double d); /* a constant, in lanes of 64 bits */
 /* y, but where the mask is set, what a C function makes of x.  Nothing else uses y. */
 uint16_t body_fix(body *b, uint16_t mask, uint16_t x, uint16_t y, int function);
 
-/* -- vector_math.c: the functions of ops/vmath.h, operation by operation */
+/* -- vector_math.c: the functions of ops/point/vmath.h, operation by operation */
 uint16_t body_math(body *b, tape_op op, uint16_t x);
 bool body_has_math(tape_op op);
 

@@ -370,7 +370,7 @@ void lower_tape(body *b)
 {
   static const uint8_t arity[N_TAPE_OPS] = {
 #define TAPE(name, n_args, classes, result) n_args,
-#include "ops/tape.def"
+#include "ops/table/tape.def"
 #undef TAPE
   };
   const loop_tape *t = b->tape;

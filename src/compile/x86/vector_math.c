@@ -1,5 +1,5 @@
 /* compile/x86/vector_math.c -- exp, log, tanh, erf and other functions as vector operations: the
- * same operations in the same order as ops/vmath.h (and ops/vmath512.h, which gives the same bits),
+ * same operations in the same order as ops/point/vmath.h (and ops/point/vmath512.h, which gives the same bits),
  * where it is explained what they compute and why. A change there is a change here;
  * tests/compile/test_loop.c compares. Calling the C functions from the loop was rejected: it would
  * have to save all vector registers. */

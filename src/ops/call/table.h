@@ -1,0 +1,87 @@
+/* ops/call/table.h -- the generated operator table (ops/table/gen.py writes ops_table.c at build time).
+ *
+ * Rows hold no pointers: kernels are numbers, texts are offsets into op_pool, relations are row numbers.  Rows of
+ * one name stand together, in PyTorch's registration order, and every overload of a name that has an
+ * entry has a row (schema only, if nothing is known of it): looking up a name of the table never
+ * expands the compressed texts of the rest.  Immutable. */
+#ifndef RUSH_OPS_TABLE_H
+#define RUSH_OPS_TABLE_H
+
+#include "ops/call/call.h"
+
+struct op_row {
+  uint32_t schema;       /* text in op_pool; starts with name or name.overload */
+  uint16_t name_len;     /* bytes of "aten::add" */
+  uint8_t family;        /* op_family */
+  uint8_t variant : 4;   /* op_variant */
+  uint8_t complex_body : 1; /* the body is what runs for complex numbers, although there is a kernel */
+  uint8_t geometry : 1;  /* OP_GEOMETRY */
+  uint16_t effects;      /* op_effects */
+  uint16_t shape;        /* rule of shape/shape.h, or 0 */
+  uint16_t kernel;       /* in op_kernels, or 0 */
+  uint16_t sparse;       /* what runs where an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: nothing does */
+  int32_t base;          /* row of the functional operator of a variant, or -1 */
+  int32_t point;         /* in point_rows (ops/point/tape.h), or -1 */
+  uint32_t body;         /* TorchScript text among the bodies, or 0 */
+  uint32_t group;        /* the family's word of the table, in op_pool */
+  uint32_t grad;         /* its formulas among the gradients' texts, or 0 */
+};
+
+#define SPARSE_TAKEN 0xffff
+
+struct op_name_row { /* all overloads of a name */
+  uint32_t first_row;
+  uint32_t n_rows;
+};
+
+struct op_refusal { /* dtypes that PyTorch's operator refuses and the kernel would not (refusals.txt) */
+  uint32_t row;
+  uint32_t text;    /* in op_pool: a kernel's name, or a sentence with %s for the dtype */
+  uint32_t dtypes;  /* bit d: dtype d */
+};
+
+extern const char op_left_out[]; /* the options by which operators are not in the table, "-Dops, -Dquantized=false", or "" */
+extern const char op_pool[];
+extern const struct op_row op_rows[];
+extern rush_kernel *const op_kernels[]; /* the one table of pointers: every pointer costs a relocation at load */
+extern const uint32_t op_n_rows;
+extern const struct op_name_row op_names[]; /* sorted by name */
+extern const uint32_t op_n_names;
+extern const struct op_refusal op_refusals[]; /* sorted by row */
+extern const uint32_t op_n_refusals;
+extern const uint16_t op_name_slots[]; /* open addressing by name_hash; index + 1, or 0 */
+extern const uint32_t op_n_name_slots; /* a power of two */
+/* All other schemas, one a line, sorted by name, compressed with zlib. */
+extern const unsigned char op_packed[];
+extern const char op_packed_namespaces[]; /* "aten::", "prim::", ..., "": those that occur there */
+extern const uint32_t op_packed_bytes, op_unpacked_bytes, op_n_unpacked;
+
+/* Bodies of composites, in blocks compressed with zlib: block b holds the texts from op_body_blocks[b].start on; one more
+ * entry ends the last. */
+struct op_body_block {
+  uint32_t start; /* in the expanded texts */
+  uint32_t at;    /* in op_bodies_packed */
+};
+extern const struct op_body_block op_body_blocks[];
+extern const uint32_t op_n_body_blocks;
+extern const unsigned char op_bodies_packed[];
+
+/* Gradients (ops/call/gradient.c), compressed with zlib: texts ended by '\0'.  Helpers (name, source) first, then for each
+ * operator (inputs, takes, source)...; an empty text ends a list. */
+extern const unsigned char op_gradient_packed[];
+extern const uint32_t op_gradient_packed_bytes, op_gradient_bytes;
+
+/* FNV-1a; gen.py computes the same. */
+static inline uint32_t name_hash(str s)
+{
+  uint32_t h = 2166136261u;
+  for (size_t i = 0; i < s.len; i++)
+    h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+  return h;
+}
+static inline str op_row_name(const struct op_row *r)
+{
+  return (str){op_pool + r->schema, r->name_len};
+}
+
+#endif

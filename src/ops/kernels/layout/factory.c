@@ -1,0 +1,725 @@
+/* ops/kernels/layout/factory.c -- operators that make tensors: empty, zeros, full, *_like, new_*, fill_, arange,
+ * linspace, eye, triangles, and tensors from numbers and lists. The options dtype, layout, device
+ * and pin_memory are read in one place (call_options), which refuses what a CPU without sparse
+ * layouts cannot give. Ranges are computed in double a block at a time and rounded once, as PyTorch
+ * does; arange of ints has integer arithmetic of its own, since a double loses bits above 2^53. */
+#include "ops/kernels/factory.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* -- Options ------------------------------------------------------------------------------------ */
+
+rush_status check_device(call_ctx *cx, rush_value device)
+{
+  static const char *const names[] = {"cpu", "cuda"};
+  if (device.tag != RUSH_TAG_DEVICE)
+    return RUSH_OK;
+  int64_t kind = device.as.i >> 32;
+  if (kind == 0)
+    return RUSH_OK;
+  if (kind == 1)
+    return call_fail_type(cx, "AssertionError", "Torch not compiled with CUDA enabled: device '%s' is not "
+                          "available, only 'cpu' is", names[1]);
+  return call_unsupported(cx, "device of kind %lld: only 'cpu' is available", (long long)kind);
+}
+
+rush_status check_dtype(call_ctx *cx, int64_t dtype)
+{
+  if (!dtype_is_valid(dtype))
+    return call_fail(cx, "there is no dtype %lld", (long long)dtype);
+  return RUSH_OK;
+}
+
+rush_status call_options(rush_call *c, uint32_t at, int otherwise, int *dtype)
+{
+  int64_t d = call_int_or(c, at, otherwise);
+  TRY(check_dtype(c->cx, d));
+  if (call_int_or(c, at + 1, 0) != 0)
+    return call_unsupported(c->cx, "%s: layouts other than strided", c->op->schema->name);
+  TRY(check_device(c->cx, c->args[at + 2]));
+  *dtype = (int)d;
+  return RUSH_OK;
+}
+
+int dtype_of_scalar(rush_value v)
+{
+  switch (v.tag) {
+  case RUSH_TAG_BOOL:
+    return RUSH_BOOL;
+  case RUSH_TAG_INT:
+    return RUSH_INT64;
+  case RUSH_TAG_COMPLEX:
+    return RUSH_COMPLEX64;
+  default:
+    return RUSH_FLOAT32;
+  }
+}
+
+rush_status check_overflow(call_ctx *cx, rush_value v, int dtype)
+{
+  static const struct { int16_t dtype; const char *name; double lo, hi; } limits[] = {
+    {RUSH_UINT8, "uint8_t", -255, 255}, /* PyTorch lets negative numbers wrap */
+    {RUSH_INT8, "int8_t", -128, 127},
+    {RUSH_INT16, "int16_t", -32768, 32767},
+    {RUSH_INT32, "int", -2147483648.0, 2147483647.0},
+    {RUSH_INT64, "int64_t", -9223372036854775808.0, 9223372036854775808.0},
+    {RUSH_UINT16, "uint16_t", -65535, 65535},
+    {RUSH_UINT32, "uint32_t", -4294967295.0, 4294967295.0},
+  };
+  if (v.tag == RUSH_TAG_COMPLEX && !dtype_is_complex(dtype) && value_complex(v)->im != 0)
+    return call_fail(cx, "value cannot be converted to type %s without overflow",
+                     dtype == RUSH_FLOAT32 ? "float" : dtype_name(dtype));
+  double d = number_as_double(v);
+  for (size_t i = 0; i < COUNT_OF(limits); i++)
+    if (limits[i].dtype == dtype && !(d >= limits[i].lo && d <= limits[i].hi))
+      return call_fail(cx, "value cannot be converted to type %s without overflow", limits[i].name);
+  return RUSH_OK;
+}
+
+static rush_status return_filled(rush_call *c, rush_tensor *t, rush_value v)
+{
+  rush_status s = check_overflow(c->cx, v, t->dtype);
+  if (s == RUSH_OK)
+    s = tensor_fill(c->cx, t, v);
+  return call_return_made_steal(c, 0, t, s);
+}
+
+/* -- empty, zeros, ones, full ------------------------------------------------------------------- */
+
+/* Size list at argument `at`, options at `opt`. */
+static rush_status new_sized(rush_call *c, uint32_t at, uint32_t opt, int otherwise, rush_tensor **out)
+{
+  int64_t sizes[TENSOR_MAX_DIMS];
+  int n, dtype;
+  TRY(call_sizes(c, at, sizes, &n));
+  TRY(call_options(c, opt, otherwise, &dtype));
+  return tensor_new(c->cx, dtype, n, sizes, out);
+}
+
+rush_kernel kernel_empty, kernel_zeros, kernel_ones, kernel_full;
+rush_status kernel_empty(rush_call *c)
+{
+  rush_tensor *t, *like;
+  TRY(new_sized(c, 0, 1, RUSH_FLOAT32, &t));
+  int64_t format = call_int_or(c, 5, FORMAT_CONTIGUOUS);
+  if (format > FORMAT_PRESERVE) {
+    rush_status s = tensor_new_format(c->cx, t, t->dtype, format, &like);
+    tensor_release(t);
+    if (s != RUSH_OK)
+      return s;
+    t = like;
+  }
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+
+rush_status kernel_zeros(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_sized(c, 0, 1, RUSH_FLOAT32, &t));
+  return return_filled(c, t, value_int(0));
+}
+
+rush_status kernel_ones(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_sized(c, 0, 1, RUSH_FLOAT32, &t));
+  return return_filled(c, t, value_int(1));
+}
+
+rush_status kernel_full(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_sized(c, 0, 2, dtype_of_scalar(c->args[1]), &t));
+  return return_filled(c, t, c->args[1]);
+}
+
+rush_kernel kernel_empty_strided, kernel_empty_permuted;
+/* Any strides: the storage is as large as they reach. */
+static rush_status new_with_strides(rush_call *c, int dtype, int n, const int64_t *sizes,
+                                    const int64_t *strides, rush_tensor **out)
+{
+  int64_t reach = 1, count;
+  if (!sizes_numel(n, sizes, &count))
+    return call_fail(c->cx, "Trying to create tensor with negative dimension or too many elements");
+  for (int i = 0; i < n; i++) {
+    int64_t by;
+    if (strides[i] < 0 || __builtin_mul_overflow(i64_max(sizes[i] - 1, 0), strides[i], &by) ||
+        __builtin_add_overflow(reach, by, &reach) || reach > INT64_MAX / 16)
+      return call_fail(c->cx, "empty_strided: strides must not be negative or too large");
+  }
+  storage *st;
+  TRY(storage_new(c->cx, count ? (size_t)reach * dtype_bytes(dtype) : 0, &st));
+  rush_status s = tensor_new_view(c->cx, st, dtype, n, sizes, strides, 0, out);
+  storage_release(st);
+  return s;
+}
+
+static rush_status empty_strided(rush_call *c, uint32_t at, int otherwise)
+{
+  int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
+  int n, m, dtype;
+  TRY(call_sizes(c, at, sizes, &n));
+  TRY(call_sizes(c, at + 1, strides, &m));
+  TRY(call_options(c, at + 2, otherwise, &dtype));
+  if (n != m)
+    return call_fail(c->cx, "dimensionality of sizes (%d) must match dimensionality of strides (%d)", n, m);
+  rush_tensor *t;
+  TRY(new_with_strides(c, dtype, n, sizes, strides, &t));
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+rush_status kernel_empty_strided(rush_call *c) { return empty_strided(c, 0, RUSH_FLOAT32); }
+
+rush_status kernel_empty_permuted(rush_call *c)
+{
+  int64_t sizes[TENSOR_MAX_DIMS], layout[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], s = 1;
+  int n, m, dtype;
+  TRY(call_sizes(c, 0, sizes, &n));
+  TRY(call_sizes(c, 1, layout, &m));
+  TRY(call_options(c, 2, RUSH_FLOAT32, &dtype));
+  uint64_t seen = 0;
+  for (int i = m - 1; i >= 0; i--) {
+    if (n != m || layout[i] < 0 || layout[i] >= n || (seen >> layout[i] & 1))
+      return call_fail(c->cx, "physical_layout must be a permutation of the %d dimensions", n);
+    seen |= UINT64_C(1) << layout[i];
+    strides[layout[i]] = s;
+    s *= i64_max(sizes[layout[i]], 1);
+  }
+  rush_tensor *t;
+  TRY(new_with_strides(c, dtype, n, sizes, strides, &t));
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+
+rush_kernel kernel_new_empty, kernel_new_zeros, kernel_new_ones, kernel_new_full, kernel_new_empty_strided;
+rush_status kernel_new_empty(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_sized(c, 1, 2, call_tensor(c, 0)->dtype, &t));
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+
+rush_status kernel_new_zeros(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_sized(c, 1, 2, call_tensor(c, 0)->dtype, &t));
+  return return_filled(c, t, value_int(0));
+}
+
+rush_status kernel_new_ones(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_sized(c, 1, 2, call_tensor(c, 0)->dtype, &t));
+  return return_filled(c, t, value_int(1));
+}
+
+rush_status kernel_new_full(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_sized(c, 1, 3, call_tensor(c, 0)->dtype, &t));
+  return return_filled(c, t, c->args[2]);
+}
+
+rush_status kernel_new_empty_strided(rush_call *c) { return empty_strided(c, 1, call_tensor(c, 0)->dtype); }
+
+/* *_like: options at `opt`, memory_format four later. */
+static rush_status new_as(rush_call *c, uint32_t opt, rush_tensor **out)
+{
+  const rush_tensor *t = call_tensor(c, 0);
+  int dtype;
+  TRY(call_options(c, opt, t->dtype, &dtype));
+  return tensor_new_format(c->cx, t, dtype, call_int_or(c, opt + 4, FORMAT_PRESERVE), out);
+}
+
+rush_kernel kernel_empty_like, kernel_zeros_like, kernel_ones_like, kernel_full_like;
+rush_status kernel_empty_like(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_as(c, 1, &t));
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+
+rush_status kernel_zeros_like(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_as(c, 1, &t));
+  return return_filled(c, t, value_int(0));
+}
+
+rush_status kernel_ones_like(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_as(c, 1, &t));
+  return return_filled(c, t, value_int(1));
+}
+
+rush_status kernel_full_like(rush_call *c)
+{
+  rush_tensor *t;
+  TRY(new_as(c, 2, &t));
+  return return_filled(c, t, c->args[1]);
+}
+
+/* -- fill --------------------------------------------------------------------------------------- */
+
+rush_kernel kernel_fill, kernel_fill_tensor, kernel_fill_inplace, kernel_fill_tensor_inplace,
+    kernel_zero, kernel_zero_inplace;
+static rush_status fill_self(rush_call *c, rush_value v)
+{
+  rush_tensor *t = call_tensor(c, 0);
+  TRY(check_overflow(c->cx, v, t->dtype));
+  TRY(tensor_fill(c->cx, t, v));
+  call_return_arg(c, 0, 0);
+  return RUSH_OK;
+}
+
+static rush_status fill_new(rush_call *c, rush_value v)
+{
+  rush_tensor *t;
+  TRY(tensor_new_like(c->cx, call_tensor(c, 0), DTYPE_NONE, &t));
+  return return_filled(c, t, v);
+}
+
+static rush_status fill_from_tensor(rush_call *c, rush_status (*fill)(rush_call *, rush_value))
+{
+  const rush_tensor *value = call_tensor(c, 1);
+  rush_value v;
+  if (value->n_dims != 0)
+    return call_fail(c->cx, "fill_ only supports 0-dimension value tensor but got tensor with %d "
+                            "dimensions.", value->n_dims);
+  TRY(tensor_get(c->cx, value, 0, &v));
+  rush_status s = fill(c, v);
+  value_release(v);
+  return s;
+}
+rush_status kernel_fill(rush_call *c) { return fill_new(c, c->args[1]); }
+rush_status kernel_fill_tensor(rush_call *c) { return fill_from_tensor(c, fill_new); }
+rush_status kernel_fill_inplace(rush_call *c) { return fill_self(c, c->args[1]); }
+rush_status kernel_fill_tensor_inplace(rush_call *c) { return fill_from_tensor(c, fill_self); }
+rush_status kernel_zero(rush_call *c) { return fill_new(c, value_int(0)); }
+rush_status kernel_zero_inplace(rush_call *c) { return fill_self(c, value_int(0)); }
+
+/* -- Ranges ------------------------------------------------------------------------------------- */
+
+/* Few of PyTorch's factories know these. */
+static bool is_rare(int dtype)
+{
+  return (dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_UINT64) || dtype == RUSH_COMPLEX32;
+}
+
+/* A 1-d result computed in double, rounded once; no function: p[0] + p[1] * i. */
+typedef double range_fn(const double *p, int64_t i);
+
+static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn, const double *p)
+{
+  rush_tensor *t;
+  double block[256];
+  const char *name = strrchr(c->op->schema->name, ':') + 1;
+  if (n > 0 && (dtype == RUSH_BOOL || (is_rare(dtype) && strcmp(name, "linspace") != 0) || (!fn && dtype_is_complex(dtype)))) {
+    char kernel[64];
+    snprintf(kernel, sizeof kernel, "%s_cpu", name);
+    return call_no_dtype(c->cx, kernel, dtype);
+  }
+  TRY(tensor_new(c->cx, dtype, 1, &n, &t));
+  size_t item = tensor_item_bytes(t);
+  for (int64_t at = 0; at < n && !call_over_at(c->cx, at / 256); at += 256) {
+    int64_t m = i64_min(256, n - at);
+    if (!fn)
+      for (int i = 0; i < 256; i++) /* exact below 2^53 */
+        block[i] = p[0] + p[1] * ((double)at + i);
+    else
+      for (int64_t i = 0; i < m; i++)
+        block[i] = fn(p, at + i);
+    convert_elems(dtype, (char *)t->data + (size_t)at * item, RUSH_FLOAT64, block, m);
+  }
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+
+static bool is_int_scalar(rush_value v) { return v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL; }
+
+static rush_status arange_ints(rush_call *c, int64_t start, int64_t step, int64_t n)
+{
+  rush_tensor *t;
+  uint64_t block[256]; /* of a size the compiler knows: it vectorises */
+  TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
+  for (int i = 0; i < 256; i++)
+    block[i] = (uint64_t)start + (uint64_t)step * (uint64_t)i;
+  for (int64_t at = 0; at < n && !call_over_at(c->cx, at / 256); at += 256) {
+    memcpy((int64_t *)t->data + at, block, sizeof *block * (size_t)i64_min(256, n - at));
+    for (int i = 0; i < 256; i++)
+      block[i] += (uint64_t)step * 256;
+  }
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+
+static rush_status arange(rush_call *c, rush_value start, rush_value end, rush_value step, int dtype)
+{
+  double p[2] = {number_as_double(start), number_as_double(step)}, stop = number_as_double(end);
+  if (dtype == RUSH_INT64) /* as PyTorch: the bounds are converted first */
+    p[0] = trunc(p[0]), p[1] = trunc(p[1]), stop = trunc(stop);
+  if (p[1] == 0)
+    return call_fail(c->cx, "step must be nonzero");
+  if (!isfinite(p[0]) || !isfinite(stop))
+    return call_fail(c->cx, "unsupported range: %g -> %g", p[0], stop);
+  if (p[1] > 0 ? stop < p[0] : stop > p[0])
+    return call_fail(c->cx, "upper bound and lower bound inconsistent with step sign");
+  double n = ceil((stop - p[0]) / p[1]);
+  if (!(n >= 0 && n < 1e15))
+    return call_fail(c->cx, "invalid size, possible overflow?");
+  if (dtype == RUSH_INT64 && is_int_scalar(start) && is_int_scalar(end) && is_int_scalar(step))
+    return arange_ints(c, start.as.i, step.as.i, (int64_t)n);
+  if (dtype_is_integral(dtype))
+    p[0] = trunc(p[0]), p[1] = trunc(p[1]);
+  return return_range(c, dtype, (int64_t)n, NULL, p);
+}
+
+rush_kernel kernel_arange, kernel_arange_start, kernel_arange_step, kernel_range, kernel_range_step;
+rush_status kernel_arange(rush_call *c)
+{
+  int dtype;
+  TRY(call_options(c, 1, is_int_scalar(c->args[0]) ? RUSH_INT64 : RUSH_FLOAT32, &dtype));
+  return arange(c, value_int(0), c->args[0], value_int(1), dtype);
+}
+
+rush_status kernel_arange_start(rush_call *c)
+{
+  int dtype;
+  bool ints = is_int_scalar(c->args[0]) && is_int_scalar(c->args[1]);
+  TRY(call_options(c, 2, ints ? RUSH_INT64 : RUSH_FLOAT32, &dtype));
+  return arange(c, c->args[0], c->args[1], value_int(1), dtype);
+}
+
+rush_status kernel_arange_step(rush_call *c)
+{
+  int dtype;
+  bool ints = is_int_scalar(c->args[0]) && is_int_scalar(c->args[1]) && is_int_scalar(c->args[2]);
+  TRY(call_options(c, 3, ints ? RUSH_INT64 : RUSH_FLOAT32, &dtype));
+  return arange(c, c->args[0], c->args[1], c->args[2], dtype);
+}
+
+/* range() includes the end. */
+static rush_status range(rush_call *c, double step, uint32_t opt)
+{
+  int dtype;
+  double p[2] = {call_float(c, 0), step}, end = call_float(c, 1);
+  TRY(call_options(c, opt, RUSH_FLOAT32, &dtype));
+  if (step == 0)
+    return call_fail(c->cx, "step must be nonzero");
+  if (step > 0 ? end < p[0] : end > p[0])
+    return call_fail(c->cx, "upper bound and lower bound inconsistent with step sign");
+  double n = floor((end - p[0]) / step) + 1;
+  if (!(n >= 0 && n < 1e15))
+    return call_fail(c->cx, "invalid size, possible overflow?");
+  return return_range(c, dtype, (int64_t)n, NULL, p);
+}
+rush_status kernel_range(rush_call *c) { return range(c, 1, 2); }
+rush_status kernel_range_step(rush_call *c) { return range(c, call_float(c, 2), 3); }
+
+/* p: start, end, step, number of steps, base. */
+static double linspace_at(const double *p, int64_t i)
+{
+  int64_t n = (int64_t)p[3];
+  if (n == 1)
+    return p[0];
+  return i < n / 2 ? p[0] + p[2] * (double)i : p[1] - p[2] * (double)(n - i - 1);
+}
+static double logspace_at(const double *p, int64_t i) { return pow(p[4], linspace_at(p, i)); }
+
+/* A bound that is a number or a 0-dim tensor. */
+static rush_status bound(rush_call *c, uint32_t i, double *out, bool *complex)
+{
+  rush_value v = c->args[i];
+  if (v.tag == RUSH_TAG_TENSOR) {
+    if (call_tensor(c, i)->n_dims != 0)
+      return call_fail(c->cx, "%s only supports 0-dimensional start and end tensors",
+                       strrchr(c->op->schema->name, ':') + 1);
+    TRY(tensor_get(c->cx, call_tensor(c, i), 0, &v));
+  } else {
+    value_retain(v);
+  }
+  *out = number_as_double(v);
+  *complex |= v.tag == RUSH_TAG_COMPLEX;
+  value_release(v);
+  return RUSH_OK;
+}
+
+/* The imaginary part of a bound, 0 for a real one. */
+static rush_status imaginary(rush_call *c, uint32_t i, double *out)
+{
+  rush_value v = c->args[i];
+  if (v.tag == RUSH_TAG_TENSOR)
+    TRY(tensor_get(c->cx, call_tensor(c, i), 0, &v));
+  else
+    value_retain(v);
+  *out = v.tag == RUSH_TAG_COMPLEX ? value_complex(v)->im : 0;
+  value_release(v);
+  return RUSH_OK;
+}
+
+/* Complex linspace and logspace: p as linspace_at has it, of the real parts.  logspace is base to that power. */
+static rush_status spaced_complex(rush_call *c, int dtype, double *p, range_fn *fn)
+{
+  double q[5] = {0, 0, 0, p[3], p[4]};
+  int64_t n = (int64_t)p[3];
+  rush_tensor *wide, *r;
+  TRY(imaginary(c, 0, &q[0]));
+  TRY(imaginary(c, 1, &q[1]));
+  p[2] = (p[1] - p[0]) / (p[3] - 1);
+  q[2] = (q[1] - q[0]) / (q[3] - 1);
+  TRY(tensor_new(c->cx, RUSH_COMPLEX128, 1, &n, &wide));
+  double *d = wide->data;
+  for (int64_t i = 0; i < n && !call_over_at(c->cx, i); i++) {
+    double re = linspace_at(p, i), im = linspace_at(q, i);
+    if (fn != linspace_at) {
+      double size = pow(p[4], re), angle = im * log(p[4]);
+      re = size * cos(angle);
+      im = size * sin(angle);
+    }
+    d[2 * i] = re;
+    d[2 * i + 1] = im;
+  }
+  rush_status s = tensor_to_dtype(c->cx, wide, dtype, &r);
+  tensor_release(wide);
+  if (s == RUSH_OK)
+    call_return_steal(c, 0, r);
+  return s;
+}
+
+static rush_status spaced(rush_call *c, uint32_t opt, double base, range_fn *fn)
+{
+  double p[5] = {0, 0, 0, (double)call_int(c, 2), base};
+  bool complex = false;
+  int dtype;
+  TRY(bound(c, 0, &p[0], &complex));
+  TRY(bound(c, 1, &p[1], &complex));
+  TRY(call_options(c, opt, complex ? RUSH_COMPLEX64 : RUSH_FLOAT32, &dtype));
+  if (p[3] < 0)
+    return call_fail(c->cx, "number of steps must be non-negative");
+  if (complex && !dtype_is_complex(dtype))
+    return call_fail(c->cx, "torch.%s(): inferred dtype c10::complex<float> can't be safely cast to passed dtype %s",
+                     strrchr(c->op->schema->name, ':') + 1, dtype_aten_name(dtype));
+  if (dtype_is_complex(dtype))
+    return spaced_complex(c, dtype, p, fn);
+  if (dtype_is_integral(dtype))
+    p[0] = trunc(p[0]), p[1] = trunc(p[1]);
+  if (dtype == RUSH_FLOAT32 && fn == linspace_at) /* PyTorch computes the step in the dtype */
+    p[2] = ((float)p[1] - (float)p[0]) / (float)(p[3] - 1);
+  else
+    p[2] = (p[1] - p[0]) / (p[3] - 1);
+  return return_range(c, dtype, (int64_t)p[3], fn, p);
+}
+rush_kernel kernel_linspace, kernel_logspace;
+rush_status kernel_linspace(rush_call *c) { return spaced(c, 3, 0, linspace_at); }
+rush_status kernel_logspace(rush_call *c) { return spaced(c, 4, call_float(c, 3), logspace_at); }
+
+/* -- Matrices ----------------------------------------------------------------------------------- */
+
+static rush_status eye(rush_call *c, int64_t n, int64_t m, uint32_t opt)
+{
+  int dtype;
+  int64_t sizes[] = {n, m};
+  rush_tensor *t;
+  if (n < 0 || m < 0)
+    return call_fail(c->cx, "%s must be greater or equal to 0, got %lld", n < 0 ? "n" : "m",
+                     (long long)(n < 0 ? n : m));
+  TRY(call_options(c, opt, RUSH_FLOAT32, &dtype));
+  if ((dtype >= RUSH_UINT16 && dtype <= RUSH_UINT64) || dtype == RUSH_COMPLEX32)
+    return call_no_dtype(c->cx, "eye", dtype);
+  TRY(tensor_new(c->cx, dtype, 2, sizes, &t));
+  TRY(return_filled(c, t, value_int(0)));
+  for (int64_t i = 0; i < i64_min(n, m) && !call_over_at(c->cx, i); i++)
+    tensor_set(t, i * m + i, value_int(1));
+  return RUSH_OK;
+}
+rush_kernel kernel_eye, kernel_eye_m, kernel_tril_indices, kernel_triu_indices;
+rush_status kernel_eye(rush_call *c) { return eye(c, call_int(c, 0), call_int(c, 0), 1); }
+rush_status kernel_eye_m(rush_call *c) { return eye(c, call_int(c, 0), call_int(c, 1), 2); }
+
+static rush_status triangle_indices(rush_call *c, bool lower)
+{
+  int64_t rows = call_int(c, 0), columns = call_int(c, 1), offset = call_int(c, 2), n = 0, at = 0;
+  int dtype;
+  if (rows < 0 || columns < 0)
+    return call_fail(c->cx, "%s must be non-negative, got%lld", rows < 0 ? "row" : "col",
+                     (long long)(rows < 0 ? rows : columns));
+  TRY(call_options(c, 3, RUSH_INT64, &dtype));
+  if (dtype != RUSH_INT64 && dtype != RUSH_INT32)
+    return call_no_dtype(c->cx, lower ? "tril_indices" : "triu_indices", dtype);
+  offset = i64_min(i64_max(offset, -rows), columns);
+  for (int64_t r = 0; r < rows; r++) {
+    int64_t low = i64_min(i64_max(r + offset + (lower ? 1 : 0), 0), columns);
+    TRY(call_poll_at(c->cx, r));
+    if (__builtin_add_overflow(n, lower ? low : columns - low, &n))
+      return call_fail(c->cx, "Storage size calculation overflowed");
+  }
+  int64_t sizes[] = {2, n};
+  rush_tensor *t;
+  TRY(tensor_new(c->cx, dtype, 2, sizes, &t));
+  for (int64_t r = 0; r < rows; r++) {
+    int64_t low = i64_min(i64_max(r + offset + (lower ? 1 : 0), 0), columns);
+    for (int64_t k = lower ? 0 : low; k < (lower ? low : columns); k++, at++) {
+      if (call_over_at(c->cx, at))
+        break;
+      tensor_set(t, at, value_int(r));
+      tensor_set(t, n + at, value_int(k));
+    }
+  }
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+rush_status kernel_tril_indices(rush_call *c) { return triangle_indices(c, true); }
+rush_status kernel_triu_indices(rush_call *c) { return triangle_indices(c, false); }
+
+/* Zero what lies on the other side of the diagonal. */
+static rush_status triangle(rush_call *c, bool lower)
+{
+  const rush_tensor *t = call_tensor(c, 0);
+  int64_t offset = call_int(c, 1);
+  rush_tensor *r;
+  if (t->n_dims < 2)
+    return call_fail(c->cx, "%s: input tensor must have at least 2 dimensions", lower ? "tril" : "triu");
+  TRY(tensor_copy_format(c->cx, t, t->dtype, FORMAT_CONTIGUOUS, &r));
+  int64_t rows = t->sizes[t->n_dims - 2], columns = t->sizes[t->n_dims - 1];
+  size_t item = tensor_item_bytes(r);
+  offset = i64_min(i64_max(offset, -rows - 1), columns);
+  int64_t all = r->n_elems ? r->n_elems / columns : 0;
+  for (int64_t i = 0; i < all; i++) {
+    if ((columns > POLL_STEPS || i % 64 == 63) && call_over(c->cx))
+      break;
+    int64_t row = i % rows;
+    int64_t cut = i64_min(i64_max(row + offset + (lower ? 1 : 0), 0), columns);
+    char *p = (char *)r->data + (size_t)(i * columns) * item;
+    if (lower)
+      memset(p + (size_t)cut * item, 0, (size_t)(columns - cut) * item);
+    else
+      memset(p, 0, (size_t)cut * item);
+  }
+  call_return_steal(c, 0, r);
+  return RUSH_OK;
+}
+rush_kernel kernel_tril, kernel_triu;
+rush_status kernel_tril(rush_call *c) { return triangle(c, true); }
+rush_status kernel_triu(rush_call *c) { return triangle(c, false); }
+
+/* -- From numbers ------------------------------------------------------------------------------- */
+
+rush_kernel kernel_scalar_tensor, kernel_num_to_tensor, kernel_tensor_number, kernel_tensor_list;
+rush_status kernel_scalar_tensor(rush_call *c)
+{
+  int dtype;
+  rush_tensor *t;
+  TRY(call_options(c, 1, RUSH_FLOAT32, &dtype));
+  TRY(tensor_new(c->cx, dtype, 0, NULL, &t));
+  return return_filled(c, t, c->args[0]);
+}
+
+rush_status kernel_num_to_tensor(rush_call *c)
+{
+  int dtype = dtype_of_scalar(c->args[0]);
+  rush_tensor *t;
+  dtype = dtype == RUSH_FLOAT32 ? RUSH_FLOAT64 : dtype == RUSH_COMPLEX64 ? RUSH_COMPLEX128 : dtype;
+  TRY(tensor_from_scalar(c->cx, c->args[0], dtype, &t));
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+
+/* dtype and device at 1 and 2, requires_grad at 3 when there is one. */
+static rush_status number_options(rush_call *c, int otherwise, int *dtype, bool *requires_grad)
+{
+  int64_t d = call_int_or(c, 1, otherwise);
+  TRY(check_dtype(c->cx, d));
+  TRY(check_device(c->cx, c->args[2]));
+  *requires_grad = c->n_args > 3 && call_bool(c, 3);
+  if (*requires_grad && dtype_class_of((int)d) < DTYPE_FLOAT)
+    return call_fail(c->cx, "Only Tensors of floating point and complex dtype can require gradients");
+  *dtype = (int)d;
+  return RUSH_OK;
+}
+
+rush_status kernel_tensor_number(rush_call *c)
+{
+  int dtype;
+  bool grad;
+  rush_tensor *t;
+  TRY(number_options(c, dtype_of_scalar(c->args[0]), &dtype, &grad));
+  TRY(tensor_from_scalar(c->cx, c->args[0], dtype, &t));
+  t->h.flags |= grad ? TENSOR_REQUIRES_GRAD : 0;
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}
+
+/* Sizes of a nested list, from its first elements. */
+static rush_status list_shape(rush_call *c, const rush_list *l, int64_t *sizes, int *n, int *dtype)
+{
+  const type *elem = l->elem;
+  *n = 0;
+  for (;;) {
+    if (*n == TENSOR_MAX_DIMS)
+      return call_unsupported(c->cx, "lists nested deeper than %d", TENSOR_MAX_DIMS);
+    sizes[(*n)++] = (int64_t)l->n;
+    if (!type_is(elem, TYPE_LIST) && !(l->n && l->items[0].tag == RUSH_TAG_LIST))
+      break;
+    if (l->n == 0) {
+      while (type_is(elem, TYPE_LIST)) {
+        sizes[(*n)++] = 0;
+        elem = type_elem(elem);
+      }
+      *dtype = type_is(elem, TYPE_INT) ? RUSH_INT64 : type_is(elem, TYPE_BOOL) ? RUSH_BOOL : RUSH_FLOAT32;
+      return RUSH_OK;
+    }
+    l = l->items[0].as.list;
+    elem = l->elem;
+  }
+  if (l->n)
+    *dtype = dtype_of_scalar(l->items[0]);
+  else
+    *dtype = type_is(elem, TYPE_INT) ? RUSH_INT64 : type_is(elem, TYPE_BOOL) ? RUSH_BOOL : RUSH_FLOAT32;
+  return RUSH_OK;
+}
+
+static rush_status store_list(rush_call *c, rush_tensor *t, const rush_list *l, int dim, int64_t *at)
+{
+  if ((int64_t)l->n != t->sizes[dim])
+    return call_fail_type(c->cx, "ValueError", "Expected sequence of length %lld at dim %d (got %zu)",
+                          (long long)t->sizes[dim], dim, l->n);
+  for (size_t i = 0; i < l->n; i++) {
+    rush_value v = l->items[i];
+    if (dim + 1 < t->n_dims) {
+      if (v.tag != RUSH_TAG_LIST)
+        return call_fail(c->cx, "Expected a nested list at dim %d", dim);
+      TRY(store_list(c, t, v.as.list, dim + 1, at));
+    } else if (v.tag >= RUSH_TAG_BOOL && v.tag <= RUSH_TAG_COMPLEX) {
+      TRY(call_poll_at(c->cx, *at));
+      tensor_set(t, (*at)++, v);
+    } else {
+      return call_fail(c->cx, "Input must be of ints, floats, or bools, got %s", v.tag == RUSH_TAG_STRING ? "str" : v.tag == RUSH_TAG_TENSOR ? "Tensor" : "another type");
+    }
+  }
+  return RUSH_OK;
+}
+
+rush_status kernel_tensor_list(rush_call *c)
+{
+  const rush_list *l = call_list(c, 0);
+  int64_t sizes[TENSOR_MAX_DIMS], at = 0;
+  int n, dtype = RUSH_FLOAT32;
+  bool grad;
+  TRY(list_shape(c, l, sizes, &n, &dtype));
+  TRY(number_options(c, dtype, &dtype, &grad));
+  rush_tensor *t;
+  TRY(tensor_new(c->cx, dtype, n, sizes, &t));
+  rush_status s = store_list(c, t, l, 0, &at);
+  if (s != RUSH_OK) {
+    tensor_release(t);
+    return s;
+  }
+  t->h.flags |= grad ? TENSOR_REQUIRES_GRAD : 0;
+  call_return_steal(c, 0, t);
+  return RUSH_OK;
+}

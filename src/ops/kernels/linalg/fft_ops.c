@@ -1,0 +1,532 @@
+/* ops/kernels/linalg/fft_ops.c -- the operators of torch.fft, around the lines of fft.c and fft_lines.h. All are
+ * one of three kinds (complex to complex, real to half-complex, back) along a list of dimensions,
+ * one dimension after the other. Float32 input runs in float32 only where it is large; small ones
+ * run in double, where there is no time to save. An even real dimension is transformed as half as
+ * many complex numbers. The result's memory order copies PyTorch's, because strides are visible. */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/threads.h"
+#include "ops/math/fft.h"
+#include "ops/kernels/nn.h"
+#include "ops/kernels/views.h"
+
+#define GRAIN 8192 /* elements of a task */
+
+enum { NORM_NONE, NORM_BY_ROOT_N, NORM_BY_N };
+
+/* -- One dimension of a contiguous complex128 tensor --------------------------------------------------------- */
+
+typedef struct line_job {
+  call_ctx *cx;
+  const fft_plan *plan;
+  cplx *x;
+  int64_t n, inner;
+  bool backward;
+  _Atomic int failed;
+} line_job;
+
+static void run_lines(void *arg, int64_t begin, int64_t end)
+{
+  line_job *j = arg;
+  const size_t n = (size_t)j->n, n_bytes = (2 * n + fft_scratch_len(j->plan)) * sizeof(cplx);
+  cplx *in = mem_alloc_data(j->cx->ctx, n_bytes);
+  if (!in) {
+    atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
+    return;
+  }
+  for (int64_t line = begin; line < end; line++) {
+    cplx *x = j->x + line / j->inner * j->n * j->inner + line % j->inner;
+    for (size_t i = 0; i < n && !call_over_at(j->cx, (int64_t)i); i++)
+      in[i] = x[(int64_t)i * j->inner];
+    fft_run(j->cx, j->plan, j->backward, in, in + n, in + 2 * n);
+    for (size_t i = 0; i < n && !call_over_at(j->cx, (int64_t)i); i++)
+      x[(int64_t)i * j->inner] = in[n + i];
+  }
+  mem_free_data(j->cx->ctx, in, n_bytes);
+}
+
+/* From `from` (of the same form, or x itself); `scale` and `conj` (the conjugate of the result) for the last of several. */
+static rush_status transform(call_ctx *cx, const rush_tensor *from, rush_tensor *x, int dim, bool backward, double scale, bool conj)
+{
+  line_job j = {.cx = cx, .x = x->data, .n = x->sizes[dim], .inner = 1, .backward = backward};
+  if (x->n_elems == 0)
+    return RUSH_OK;
+  for (int i = dim + 1; i < x->n_dims; i++)
+    j.inner *= x->sizes[i];
+  if (fft_lines_has(j.n)) {
+    const fft_lines f = {.form = FFT_COMPLEX, .is_f64 = x->dtype == RUSH_COMPLEX128, .backward = backward, .conj = conj,
+                         .scale = scale, .n = j.n, .inner = j.inner, .outer = x->n_elems / j.n / j.inner, .in = from->data,
+                         .out = x->data};
+    return fft_lines_run(cx, &f);
+  }
+  TRY(tensor_copy(cx, x, from));
+  fft_plan *plan = fft_plan_new(cx, j.n);
+  if (!plan)
+    return call_nomem(cx);
+  j.plan = plan;
+  rush_status st = parallel_for(cx, x->n_elems / j.n, i64_max(1, GRAIN / j.n), run_lines, &j);
+  fft_plan_free(cx->ctx, plan);
+  for (int64_t i = 0; (scale != 1 || conj) && i < x->n_elems; i++)
+    j.x[i] = (cplx){j.x[i].re * scale, conj ? -j.x[i].im * scale : j.x[i].im * scale};
+  return st == RUSH_OK && j.failed ? call_nomem(cx) : st;
+}
+
+/* -- The three kinds -------------------------------------------------------------------------------------------- */
+
+typedef enum fft_kind { FFT_C2C, FFT_R2C, FFT_C2R } fft_kind;
+typedef struct fft_job {
+  fft_kind kind;
+  bool backward, onesided, conj_in, conj_out;
+  int norm;
+  int n_dims;
+  int dims[TENSOR_MAX_DIMS]; /* the last is the half-complex one */
+  int64_t last;              /* C2R: its length */
+  bool was_real;             /* C2C of real numbers, which PyTorch does as R2C */
+} fft_job;
+
+/* A fresh contiguous copy of a dtype. */
+static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, int dtype, bool conj, rush_tensor **out)
+{
+  TRY(tensor_new(cx, dtype, t->n_dims, t->sizes, out));
+  rush_status st = tensor_copy(cx, *out, t);
+  if (st != RUSH_OK)
+    tensor_release(*out);
+  for (int64_t i = 0; st == RUSH_OK && conj && i < (*out)->n_elems; i++)
+    if (dtype == RUSH_COMPLEX128)
+      ((cplx *)(*out)->data)[i].im *= -1;
+    else
+      ((float *)(*out)->data)[2 * i + 1] *= -1;
+  return st;
+}
+
+/* The other half of a transform of real numbers, along `dim`: x[n - k] is the conjugate of x[k].  Steals. */
+static rush_status mirror_steal(call_ctx *cx, rush_tensor *half, int dim, int64_t n, rush_tensor **out)
+{
+  int64_t sizes[TENSOR_MAX_DIMS], inner = 1;
+  rush_tensor *t = NULL;
+  memcpy(sizes, half->sizes, sizeof *sizes * half->n_dims);
+  const int64_t have = sizes[dim];
+  sizes[dim] = n;
+  for (int i = dim + 1; i < half->n_dims; i++)
+    inner *= sizes[i];
+  const bool is_f64 = half->dtype == RUSH_COMPLEX128;
+  rush_status st = tensor_new(cx, half->dtype, half->n_dims, sizes, &t);
+  for (int64_t i = 0; st == RUSH_OK && i < t->n_elems; i++) {
+    const int64_t k = i / inner % n, row = i / inner / n, at = i % inner;
+    const int64_t from = k < have && 2 * k <= n ? k : n - k, place = (row * have + from) * inner + at;
+    cplx v = {0, 0};
+    if (from < have)
+      v = is_f64 ? ((const cplx *)half->data)[place]
+                 : (cplx){(double)((const float *)half->data)[2 * place], (double)((const float *)half->data)[2 * place + 1]};
+    /* what must be real is taken as real */
+    v.im = from == 0 || 2 * from == n ? 0 : from == k ? v.im : -v.im;
+    if (is_f64)
+      ((cplx *)t->data)[i] = v;
+    else
+      ((float *)t->data)[2 * i] = (float)v.re, ((float *)t->data)[2 * i + 1] = (float)v.im;
+  }
+  tensor_release(half);
+  if (st == RUSH_OK)
+    *out = t;
+  return st;
+}
+
+static double scale_of(const fft_job *j, const rush_tensor *x)
+{
+  double n = 1;
+  for (int i = 0; i < j->n_dims; i++)
+    n *= (double)(j->kind == FFT_C2R && i == j->n_dims - 1 ? j->last : x->sizes[j->dims[i]]);
+  return j->norm == NORM_NONE ? 1 : j->norm == NORM_BY_N ? 1 / n : 1 / sqrt(n);
+}
+
+/* float32 where PyTorch computes in it and there is time to save: what is small is computed in double. */
+static bool is_narrow(const rush_tensor *t, const fft_job *j)
+{
+  bool narrow = (t->dtype == RUSH_FLOAT32 || t->dtype == RUSH_COMPLEX64) && t->n_elems >= 4096;
+  for (int i = 0; i < j->n_dims; i++)
+    narrow &= fft_lines_has(j->kind == FFT_C2R && i == j->n_dims - 1 ? j->last : t->sizes[j->dims[i]]);
+  return narrow;
+}
+
+/* True if the half-complex dimension can be transformed as half as many complex elements. */
+static bool halves(const rush_tensor *t, const fft_job *j)
+{
+  const int last = j->n_dims ? j->dims[j->n_dims - 1] : -1;
+  const int64_t n = last < 0 ? 0 : j->kind == FFT_C2R ? j->last : t->sizes[last];
+  if (j->kind == FFT_C2C || last != t->n_dims - 1 || n % 2 || n == 0 || t->n_elems == 0 || !fft_lines_has(n))
+    return false;
+  return (j->kind == FFT_R2C ? j->onesided : t->sizes[last] > n / 2) && fft_lines_suits(n, t->n_elems / t->sizes[last]);
+}
+
+/* Along the last dimension, from x to a new tensor. */
+static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_job *j, double scale, bool conj, rush_tensor **out)
+{
+  const bool of_reals = j->kind == FFT_R2C;
+  const int dim = x->n_dims - 1, real = dtype_is_complex(x->dtype) ? dtype_to_real(x->dtype) : x->dtype;
+  const int64_t n = of_reals ? x->sizes[dim] : j->last;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  memcpy(sizes, x->sizes, sizeof *sizes * x->n_dims);
+  sizes[dim] = of_reals ? n / 2 + 1 : n;
+  TRY(tensor_new(cx, of_reals ? dtype_to_complex(real) : real, x->n_dims, sizes, out));
+  const fft_lines f = {.form = of_reals ? FFT_OF_REALS : FFT_TO_REALS, .is_f64 = real == RUSH_FLOAT64, .backward = !of_reals,
+                       .conj = conj, .scale = scale, .n = n, .outer = x->n_elems / x->sizes[dim], .inner = 1,
+                       .in_n = x->sizes[dim], .in = x->data, .out = (*out)->data};
+  rush_status st = fft_lines_run(cx, &f);
+  if (st != RUSH_OK)
+    tensor_release(*out);
+  return st;
+}
+
+/* The half-complex dimension of C2R, the last to be done.  Steals. */
+static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j, bool half, double scale, rush_tensor **out)
+{
+  const int last = j->dims[j->n_dims - 1];
+  rush_tensor *whole = NULL;
+  rush_status st;
+  if (half) {
+    st = transform_half(cx, x, j, scale, false, &whole);
+    tensor_release(x);
+  } else {
+    st = mirror_steal(cx, x, last, j->last, &whole);
+    if (st == RUSH_OK && (st = transform(cx, whole, whole, last, true, scale, j->conj_out)) != RUSH_OK)
+      tensor_release(whole);
+  }
+  *out = whole;
+  return st;
+}
+
+/* Transforms and scale; the result is contiguous, complex or (of C2R) real. */
+static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job *j, bool half, rush_tensor **out)
+{
+  rush_tensor *x = NULL, *y = NULL;
+  const double scale = scale_of(j, t);
+  const bool narrow = is_narrow(t, j), first_half = half && j->kind == FFT_R2C;
+  const int real = narrow ? RUSH_FLOAT32 : RUSH_FLOAT64;
+  const int n_full = j->n_dims - (first_half || j->kind == FFT_C2R);
+  const int dtype = first_half ? real : dtype_to_complex(real);
+  const bool ready = t->dtype == dtype && tensor_is_contiguous(t) && !j->conj_in; /* read where it is, by the first transform */
+  rush_status st = RUSH_OK;
+  if (!ready || (n_full == 0 && !first_half)) {
+    TRY(fresh_copy(cx, t, dtype, j->conj_in, &x));
+    t = x;
+  } else if (!first_half) {
+    TRY(tensor_new(cx, dtype, t->n_dims, t->sizes, &x));
+  }
+  if (first_half) {
+    st = transform_half(cx, t, j, n_full ? 1 : scale, !n_full && j->conj_out, &y);
+    tensor_release(x);
+    t = x = st == RUSH_OK ? y : NULL;
+  }
+  for (int i = 0; st == RUSH_OK && i < n_full; i++) {
+    const bool ends = i == n_full - 1 && j->kind != FFT_C2R;
+    st = transform(cx, i ? x : t, x, j->dims[i], j->backward, ends ? scale : 1, ends && j->conj_out);
+  }
+  if (st == RUSH_OK && j->kind == FFT_C2R) {
+    st = to_reals_steal(cx, x, j, half, scale, &y);
+    x = st == RUSH_OK ? y : NULL;
+  }
+  if (st != RUSH_OK) {
+    tensor_release(x);
+    return st;
+  }
+  *out = x;
+  return RUSH_OK;
+}
+
+/* The order of dimensions in memory, outermost first: those of a batch by falling strides, then those that
+ * are transformed, by falling strides too but for a last one that stays.  It is the order PyTorch leaves. */
+static void order_memory(int n, int *order, const int *dims, int n_dims, bool keep_last)
+{
+  int batch[TENSOR_MAX_DIMS], moved[TENSOR_MAX_DIMS], n_batch = 0, n_moved = 0;
+  const int last = keep_last && n_dims ? dims[n_dims - 1] : -1;
+  uint64_t is_moved = 0;
+  for (int i = 0; i < n_dims; i++)
+    is_moved |= UINT64_C(1) << dims[i];
+  for (int i = 0; i < n; i++) {
+    if (!(is_moved >> order[i] & 1))
+      batch[n_batch++] = order[i];
+    else if (order[i] != last)
+      moved[n_moved++] = order[i];
+  }
+  if (last >= 0)
+    moved[n_moved++] = last;
+  memcpy(order, batch, sizeof *order * (size_t)n_batch);
+  memcpy(order + n_batch, moved, sizeof *order * (size_t)n_moved);
+}
+
+/* Uninitialised, of part's sizes, in the memory order that the transforms of t leave. */
+static rush_status new_result(call_ctx *cx, const rush_tensor *t, const rush_tensor *part, int dtype, const fft_job *j,
+                              rush_tensor **out)
+{
+  int order[TENSOR_MAX_DIMS];
+  int64_t strides[TENSOR_MAX_DIMS], step = 1;
+  const int n = t->n_dims, *last = j->n_dims > 0 ? &j->dims[j->n_dims - 1] : NULL;
+  for (int i = 0; i < n; i++) { /* insertion sort: falling strides */
+    int k = i;
+    for (; k > 0 && t->strides[order[k - 1]] < t->strides[i]; k--)
+      order[k] = order[k - 1];
+    order[k] = i;
+  }
+  if (j->n_dims > 0 && j->kind == FFT_C2R) {
+    if (j->n_dims > 1)
+      order_memory(n, order, j->dims, j->n_dims - 1, false);
+    order_memory(n, order, last, 1, false);
+  } else if (j->conj_out) {
+    order_memory(n, order, last, 1, false);
+    if (j->n_dims > 1)
+      order_memory(n, order, j->dims, j->n_dims - 1, false);
+  } else if (j->n_dims > 0) {
+    order_memory(n, order, j->dims, j->n_dims, j->kind == FFT_R2C || j->was_real);
+  }
+  for (int i = n - 1; i >= 0; i--) {
+    strides[order[i]] = step;
+    step *= i64_max(1, part->sizes[order[i]]);
+  }
+  return tensor_new_strided(cx, dtype, n, part->sizes, strides, out);
+}
+
+static rush_status run_fft(rush_call *c, const rush_tensor *t, const fft_job *j)
+{
+  const int real = dtype_is_complex(t->dtype) ? dtype_to_real(t->dtype) : t->dtype;
+  rush_tensor *x, *part = NULL, *out = NULL;
+  const bool half = halves(t, j);
+  TRY(run_complex(c->cx, t, j, half, &x));
+  rush_status st = RUSH_OK;
+  if (j->kind == FFT_R2C && j->onesided && !half) {
+    const int last = j->dims[j->n_dims - 1];
+    st = tensor_narrow(c->cx, x, last, 0, x->sizes[last] / 2 + 1, &part);
+  } else {
+    part = tensor_retain(x);
+  }
+  if (st == RUSH_OK)
+    st = new_result(c->cx, t, part, j->kind == FFT_C2R ? real : dtype_to_complex(real), j, &out);
+  if (st == RUSH_OK && out->dtype == part->dtype && part == x && tensor_same_geometry(out, part)) {
+    tensor_release(out);
+    out = tensor_retain(part);
+  } else if (st == RUSH_OK && (st = tensor_copy(c->cx, out, part)) != RUSH_OK) {
+    tensor_release(out);
+  }
+  tensor_release(part);
+  tensor_release(x);
+  if (st == RUSH_OK)
+    call_return_steal(c, 0, out);
+  return st;
+}
+
+/* -- _fft_c2c and its two relatives -------------------------------------------------------------------------------- */
+
+static rush_status no_dimensions(rush_call *c, int64_t dim)
+{
+  return call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+}
+
+static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, fft_job *j)
+{
+  int64_t dims[TENSOR_MAX_DIMS];
+  int n;
+  TRY(call_sizes(c, at, dims, &n));
+  if (t->n_dims == 0 && n > 0)
+    return no_dimensions(c, dims[0]);
+  for (int i = 0; i < n; i++)
+    TRY(dim_wrap(c->cx, dims[i], t->n_dims, &j->dims[i]));
+  j->n_dims = n;
+  return RUSH_OK;
+}
+
+/* The half-complex forms need a last dimension. */
+static rush_status check_last(call_ctx *cx, const fft_job *j)
+{
+  return j->n_dims > 0 ? RUSH_OK : call_fail(cx, "ArrayRef: attempted to access back() of empty list");
+}
+
+rush_kernel kernel__fft_c2c, kernel__fft_r2c, kernel__fft_c2r;
+/* (self, dim, normalization, forward) */
+rush_status kernel__fft_c2c(rush_call *c)
+{
+  rush_tensor *t = call_tensor(c, 0);
+  fft_job j = {.kind = FFT_C2C, .norm = (int)call_int(c, 2), .backward = !call_bool(c, 3)};
+  TRY(read_dims(c, 1, t, &j));
+  if (!dtype_is_complex(t->dtype))
+    return call_fail(c->cx, "Expected self.is_complex() to be true, but got false.");
+  return run_fft(c, t, &j);
+}
+
+/* (self, dim, normalization, onesided) */
+rush_status kernel__fft_r2c(rush_call *c)
+{
+  rush_tensor *t = call_tensor(c, 0);
+  fft_job j = {.kind = FFT_R2C, .norm = (int)call_int(c, 2), .onesided = call_bool(c, 3)};
+  TRY(read_dims(c, 1, t, &j));
+  if (!dtype_is_float(t->dtype))
+    return call_fail(c->cx, "Expected self.is_floating_point() to be true, but got false.");
+  TRY(check_last(c->cx, &j));
+  return run_fft(c, t, &j);
+}
+
+/* (self, dim, normalization, last_dim_size) */
+rush_status kernel__fft_c2r(rush_call *c)
+{
+  rush_tensor *t = call_tensor(c, 0);
+  fft_job j = {.kind = FFT_C2R, .norm = (int)call_int(c, 2), .backward = true, .last = call_int(c, 3)};
+  TRY(read_dims(c, 1, t, &j));
+  if (!dtype_is_complex(t->dtype))
+    return call_fail(c->cx, "Expected self.is_complex() to be true, but got false.");
+  TRY(check_last(c->cx, &j));
+  if (j.last < 1)
+    return call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)j.last);
+  return run_fft(c, t, &j);
+}
+
+/* -- torch.fft ------------------------------------------------------------------------------------------------------ */
+
+static rush_status read_norm(rush_call *c, uint32_t at, bool forward, int *norm)
+{
+  const str mode = call_is_none(c, at) ? STR("backward") : call_str(c, at);
+  if (str_eq(mode, STR("backward")))
+    *norm = forward ? NORM_NONE : NORM_BY_N;
+  else if (str_eq(mode, STR("forward")))
+    *norm = forward ? NORM_BY_N : NORM_NONE;
+  else if (str_eq(mode, STR("ortho")))
+    *norm = NORM_BY_ROOT_N;
+  else
+    return call_fail(c->cx, "Invalid normalization mode: \"%.*s\"", (int)mode.len, mode.p);
+  return RUSH_OK;
+}
+
+/* Dimensions and lengths (-1: the input's) of the n-dimensional forms: s at 1, dim at 2. */
+static rush_status read_shape(rush_call *c, const rush_tensor *t, fft_job *j, int64_t *sizes)
+{
+  int n_sizes = 0;
+  const bool has_sizes = !call_is_none(c, 1), has_dims = !call_is_none(c, 2);
+  if (has_sizes)
+    TRY(call_sizes(c, 1, sizes, &n_sizes));
+  if (has_dims) {
+    TRY(read_dims(c, 2, t, j));
+    uint64_t seen = 0;
+    for (int i = 0; i < j->n_dims; i++) {
+      if (seen >> j->dims[i] & 1)
+        return call_fail(c->cx, "FFT dims must be unique");
+      seen |= UINT64_C(1) << j->dims[i];
+    }
+    if (has_sizes && n_sizes != j->n_dims)
+      return call_fail(c->cx, "When given, dim and shape arguments must have the same length");
+  } else {
+    j->n_dims = has_sizes ? n_sizes : t->n_dims;
+    if (j->n_dims > t->n_dims)
+      return call_fail(c->cx, "Got shape with %d values but input tensor only has %d dimensions.", j->n_dims, t->n_dims);
+    for (int i = 0; i < j->n_dims; i++)
+      j->dims[i] = t->n_dims - j->n_dims + i;
+  }
+  for (int i = 0; !has_sizes && i < j->n_dims; i++)
+    sizes[i] = -1;
+  return RUSH_OK;
+}
+
+/* One dimension: n at 1, dim at 2. */
+static rush_status read_length(rush_call *c, const rush_tensor *t, fft_job *j, int64_t *sizes)
+{
+  if (t->n_dims == 0)
+    return no_dimensions(c, call_int(c, 2));
+  TRY(dim_wrap(c->cx, call_int(c, 2), t->n_dims, &j->dims[0]));
+  j->n_dims = 1;
+  sizes[0] = call_int_or(c, 1, -1);
+  if (!call_is_none(c, 1) && sizes[0] < 1)
+    return call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)sizes[0]);
+  return RUSH_OK;
+}
+
+/* Cut or padded with zeros to the sizes along j->dims.  New. */
+static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const int64_t *sizes, rush_tensor **out)
+{
+  int64_t made[TENSOR_MAX_DIMS];
+  bool same = true;
+  memcpy(made, t->sizes, sizeof *made * t->n_dims);
+  for (int i = 0; i < j->n_dims; i++) {
+    same &= made[j->dims[i]] == sizes[i];
+    made[j->dims[i]] = sizes[i];
+  }
+  if (same) {
+    *out = tensor_retain(t);
+    return RUSH_OK;
+  }
+  rush_tensor *to = NULL;
+  TRY(tensor_new(cx, t->dtype, t->n_dims, made, &to));
+  rush_tensor *from_part = NULL, *to_part = NULL;
+  geom from, into;
+  geom_of(&from, t);
+  geom_of(&into, to);
+  rush_status st = tensor_fill(cx, to, value_int(0));
+  for (int d = 0; d < t->n_dims; d++)
+    from.sizes[d] = into.sizes[d] = i64_min(from.sizes[d], into.sizes[d]);
+  if (st == RUSH_OK)
+    st = geom_view(cx, t, &from, &from_part);
+  if (st == RUSH_OK)
+    st = geom_view(cx, to, &into, &to_part);
+  if (st == RUSH_OK)
+    st = tensor_copy(cx, to_part, from_part);
+  tensor_release(from_part);
+  tensor_release(to_part);
+  if (st != RUSH_OK) {
+    tensor_release(to);
+    return st;
+  }
+  *out = to;
+  return RUSH_OK;
+}
+
+/* Integers become float32; what must be complex becomes it. */
+static rush_status fft_input(rush_call *c, bool complex, rush_tensor **out)
+{
+  rush_tensor *t = call_tensor(c, 0);
+  int dtype = dtype_is_float(t->dtype) || dtype_is_complex(t->dtype) ? t->dtype : RUSH_FLOAT32;
+  if (dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16 || dtype == RUSH_COMPLEX32)
+    return call_fail(c->cx, "Unsupported dtype %s", dtype_aten_name(dtype));
+  if (complex && !dtype_is_complex(dtype))
+    dtype = dtype_to_complex(dtype);
+  return tensor_to_dtype(c->cx, t, dtype, out);
+}
+
+/* `forward`: the direction that the norm is for. */
+static rush_status fft_nd(rush_call *c, fft_job j, bool many, bool forward)
+{
+  rush_tensor *x, *t = NULL;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  TRY(read_norm(c, 3, forward, &j.norm));
+  if (j.kind == FFT_R2C && dtype_is_complex(call_tensor(c, 0)->dtype))
+    return call_fail(c->cx, "%s expects a real input tensor, but got %s", strrchr(c->op->schema->name, '_') + 1,
+                     dtype_aten_name(call_tensor(c, 0)->dtype));
+  j.was_real = !dtype_is_complex(call_tensor(c, 0)->dtype);
+  TRY(fft_input(c, j.kind != FFT_R2C, &x));
+  rush_status st = many ? read_shape(c, x, &j, sizes) : read_length(c, x, &j, sizes);
+  if (st == RUSH_OK && j.kind != FFT_C2C && j.n_dims == 0)
+    st = call_fail(c->cx, "%s must transform at least one axis", strrchr(c->op->schema->name, '_') + 1);
+  for (int i = 0; st == RUSH_OK && i < j.n_dims; i++) {
+    const bool half = j.kind == FFT_C2R && i == j.n_dims - 1;
+    if (sizes[i] == -1)
+      sizes[i] = half ? 2 * (x->sizes[j.dims[i]] - 1) : x->sizes[j.dims[i]];
+    if (sizes[i] < 1)
+      st = call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)sizes[i]);
+    if (half) {
+      j.last = sizes[i];
+      sizes[i] = sizes[i] / 2 + 1;
+    }
+  }
+  if (st == RUSH_OK && (st = resized(c->cx, x, &j, sizes, &t)) == RUSH_OK)
+    st = run_fft(c, t, &j);
+  tensor_release(t);
+  tensor_release(x);
+  return st;
+}
+
+#define FFT(name, job, forward)                                                                              \
+  rush_kernel kernel_fft_##name, kernel_fft_##name##n;                                                       \
+  rush_status kernel_fft_##name(rush_call *c) { return fft_nd(c, (fft_job)job, false, forward); }            \
+  rush_status kernel_fft_##name##n(rush_call *c) { return fft_nd(c, (fft_job)job, true, forward); }
+#define JOB(...) {__VA_ARGS__}
+FFT(fft, JOB(.kind = FFT_C2C), true)
+FFT(ifft, JOB(.kind = FFT_C2C, .backward = true), false)
+FFT(rfft, JOB(.kind = FFT_R2C, .onesided = true), true)
+FFT(irfft, JOB(.kind = FFT_C2R, .backward = true), false)
+FFT(hfft, JOB(.kind = FFT_C2R, .backward = true, .conj_in = true), true)
+FFT(ihfft, JOB(.kind = FFT_R2C, .onesided = true, .conj_out = true), false)

@@ -1,0 +1,158 @@
+/* Weighted sums along one dimension: their tables, the same tables turned round, and the pass. */
+#include <math.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "ops/kernels/nn.h"
+#include "ops/kernels/nn/resize.h"
+#include "ops/kernels/views.h"
+
+static size_t axis_bytes(const resize_axis *a) { return (size_t)(a->n_out * a->taps) * 8; }
+
+void axis_free(context *c, resize_axis *a)
+{
+  if (a->idx)
+    mem_free(c, a->idx, axis_bytes(a));
+  if (a->w)
+    mem_free(c, a->w, axis_bytes(a));
+  if (a->exact)
+    mem_free(c, a->exact, axis_bytes(a));
+  if (a->count)
+    mem_free(c, a->count, (size_t)a->n_out * sizeof *a->count);
+  *a = (resize_axis){0};
+}
+
+rush_status axis_new(call_ctx *cx, int64_t n_in, int64_t n_out, int64_t taps, resize_axis *out)
+{
+  resize_axis a = {.n_in = n_in, .n_out = n_out, .taps = taps};
+  size_t n;
+  if (!size_mul((size_t)n_out, (size_t)taps, &n) || n > SIZE_MAX / 16)
+    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld, %lld]", (long long)n_out, (long long)taps);
+  a.idx = mem_alloc_zero(cx->ctx, axis_bytes(&a));
+  a.exact = mem_alloc_zero(cx->ctx, axis_bytes(&a));
+  a.count = mem_alloc_zero(cx->ctx, (size_t)n_out * sizeof *a.count);
+  if (!a.idx || !a.exact || !a.count) {
+    axis_free(cx->ctx, &a);
+    return call_nomem(cx);
+  }
+  *out = a;
+  return RUSH_OK;
+}
+
+rush_status axis_turn(call_ctx *cx, resize_axis *a)
+{
+  resize_axis t = {0};
+  int64_t most = 1, *n = NULL;
+  size_t n_bytes;
+  if (!size_mul((size_t)a->n_in, sizeof *n, &n_bytes))
+    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld]", (long long)a->n_in);
+  if (!(n = mem_alloc_zero(cx->ctx, n_bytes)))
+    return call_nomem(cx);
+  for (int64_t o = 0; o < a->n_out; o++)
+    for (int32_t k = 0; k < a->count[o]; k++)
+      most = i64_max(most, ++n[a->idx[o * a->taps + k]]);
+  mem_free(cx->ctx, n, n_bytes);
+  TRY(axis_new(cx, a->n_out, a->n_in, most, &t));
+  for (int64_t o = 0; o < a->n_out; o++)
+    for (int32_t k = 0; k < a->count[o]; k++) {
+      const int64_t i = a->idx[o * a->taps + k], at = i * most + t.count[i]++;
+      t.idx[at] = o;
+      t.exact[at] = a->exact[o * a->taps + k];
+    }
+  axis_free(cx->ctx, a);
+  *a = t;
+  return RUSH_OK;
+}
+
+/* An edge that stands for several taps has their weight at once, rounded once (fixed point only). */
+static void merge_edges(resize_axis *a, int64_t o, double *w)
+{
+  int64_t *idx = a->idx + o * a->taps;
+  int32_t n = 0;
+  w += o * a->taps;
+  for (int32_t t = 0; t < a->count[o]; t++) {
+    if (n > 0 && idx[t] == idx[n - 1]) {
+      w[n - 1] += w[t];
+    } else {
+      idx[n] = idx[t];
+      w[n++] = w[t];
+    }
+  }
+  a->count[o] = n;
+}
+
+/* Scales of any size give weights of any size: out of range is the range's end, and NaN is 0. */
+static int32_t to_fixed(double w, int shift)
+{
+  const double x = w * (double)(1 << shift) + (w < 0 ? -0.5 : 0.5);
+  return isnan(x) ? 0 : (int32_t)fmin(fmax(x, -32768.0), 32768.0);
+}
+
+/* Weights from double to what the pass takes. */
+static void convert_weights(resize_axis *a, int dtype)
+{
+  const int64_t n = a->n_out * a->taps;
+  double *w = a->exact;
+  if (dtype == RUSH_FLOAT32) {
+    for (int64_t i = 0; i < n; i++)
+      ((float *)a->w)[i] = (float)w[i];
+  } else if (dtype == RUSH_UINT8) {
+    double max = 0.0;
+    for (int64_t o = 0; o < a->n_out; o++) {
+      merge_edges(a, o, w);
+      for (int32_t t = 0; t < a->count[o]; t++)
+        max = fmax(max, w[o * a->taps + t]);
+    }
+    while (a->shift < 22 && 0.5 + max * (double)(1 << (a->shift + 1)) < 32768.0)
+      a->shift++;
+    for (int64_t i = 0; i < n; i++)
+      ((int32_t *)a->w)[i] = to_fixed(w[i], a->shift);
+  } else {
+    memcpy(a->w, w, (size_t)n * sizeof *w);
+  }
+}
+
+typedef struct pass_job {
+  const resize_axis *axis;
+  resize_pass *run;
+  int64_t inner;
+  const void *in;
+  void *out;
+} pass_job;
+
+static void run_pass(void *arg, int64_t begin, int64_t end)
+{
+  const pass_job *p = arg;
+  p->run(p->axis, p->inner, p->in, p->out, begin, end);
+}
+
+rush_status axis_run(call_ctx *cx, resize_axis *axis, int d, rush_tensor **t)
+{
+  const cpu_level level = cpu_choose(context_get_options(cx->ctx)->cpu);
+  rush_tensor *in = *t, *out = NULL;
+  pass_job p = {.axis = axis, .inner = 1, .in = in->data};
+  int64_t sizes[5] = {0}, outer = 1;
+  memcpy(sizes, in->sizes, sizeof *sizes * in->n_dims);
+  for (int i = 0; i < d; i++)
+    outer *= sizes[i];
+  for (int i = d + 1; i < in->n_dims; i++)
+    p.inner *= sizes[i];
+  sizes[d] = axis->n_out;
+  p.run = in->dtype == RUSH_FLOAT32   ? ISA_PICK(resize_pass_f32, level)
+          : in->dtype == RUSH_FLOAT64 ? ISA_PICK(resize_pass_f64, level)
+                                      : ISA_PICK(resize_pass_u8, level);
+  axis->w = mem_alloc_zero(cx->ctx, axis_bytes(axis));
+  if (!axis->w)
+    return call_nomem(cx);
+  convert_weights(axis, in->dtype);
+  TRY(tensor_new(cx, in->dtype, in->n_dims, sizes, &out));
+  p.out = out->data;
+  rush_status st = parallel_for(cx, outer, i64_max(1, 16384 / i64_max(1, p.inner * axis->n_out)), run_pass, &p);
+  if (st != RUSH_OK) {
+    tensor_release(out);
+    return st;
+  }
+  tensor_release(in);
+  *t = out;
+  return RUSH_OK;
+}

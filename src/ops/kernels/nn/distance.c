@@ -1,0 +1,197 @@
+/* Distances between rows: cdist, pdist.  Differences are taken directly, also for p = 2, where PyTorch may
+ * go through a matrix product and loses digits for rows that are close. */
+#include <math.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "ops/math/dot.h"
+#include "ops/kernels/views.h"
+#include "tensor/iter.h"
+
+#define GRAIN 16384 /* differences of a task */
+
+typedef struct distances {
+  const rush_tensor *a, *b; /* contiguous, of one dtype; batches of rows of n elements */
+  rush_tensor *out;
+  double p;
+  int64_t n;
+  const dot_loops *loops;
+} distances;
+
+static const dot_loops *loops_of(call_ctx *cx) { return ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))(); }
+
+/* The distance of two rows.  16 partial sums, so that compilers have lanes. */
+#define LANES 16
+#define ROW(T, F)                                                                          \
+  static T row_##T(int64_t n, const T *x, const T *y, double p)                            \
+  {                                                                                        \
+    T s[LANES] = {0}, r = 0;                                                               \
+    int64_t i = 0;                                                                         \
+    if (p == 2) {                                                                          \
+      for (; i + LANES <= n; i += LANES)                                                   \
+        for (int l = 0; l < LANES; l++)                                                    \
+          s[l] += (x[i + l] - y[i + l]) * (x[i + l] - y[i + l]);                           \
+      for (; i < n; i++)                                                                   \
+        s[i % LANES] += (x[i] - y[i]) * (x[i] - y[i]);                                     \
+    } else if (p == 1) {                                                                   \
+      for (; i + LANES <= n; i += LANES)                                                   \
+        for (int l = 0; l < LANES; l++)                                                    \
+          s[l] += fabs##F(x[i + l] - y[i + l]);                                            \
+      for (; i < n; i++)                                                                   \
+        s[i % LANES] += fabs##F(x[i] - y[i]);                                              \
+    } else if (isinf(p)) {                                                                 \
+      for (; i < n; i++) {                                                                 \
+        T d = fabs##F(x[i] - y[i]);                                                        \
+        r = d > r || d != d ? d : r;                                                       \
+      }                                                                                    \
+      return r;                                                                            \
+    } else if (p == 0) {                                                                   \
+      for (; i < n; i++)                                                                   \
+        r += x[i] != y[i];                                                                 \
+      return r;                                                                            \
+    } else {                                                                               \
+      for (; i < n; i++)                                                                   \
+        s[i % LANES] += pow##F(fabs##F(x[i] - y[i]), (T)p);                                \
+    }                                                                                      \
+    for (int l = 0; l < LANES; l++)                                                        \
+      r += s[l];                                                                           \
+    return p == 2 ? sqrt##F(r) : p == 1 ? r : pow##F(r, (T)(1 / p));                       \
+  }
+ROW(float, f)
+ROW(double, )
+
+static void put(const distances *d, int64_t at, int64_t row_a, int64_t row_b)
+{
+  if (d->out->dtype == RUSH_FLOAT64)
+    ((double *)d->out->data)[at] = row_double(d->n, (const double *)d->a->data + row_a * d->n,
+                                              (const double *)d->b->data + row_b * d->n, d->p);
+  else if (d->p == 2)
+    ((float *)d->out->data)[at] = sqrtf(d->loops->distance(d->n, (const float *)d->a->data + row_a * d->n,
+                                                           (const float *)d->b->data + row_b * d->n));
+  else
+    ((float *)d->out->data)[at] = row_float(d->n, (const float *)d->a->data + row_a * d->n,
+                                            (const float *)d->b->data + row_b * d->n, d->p);
+}
+
+/* Tasks: rows of a, over all batches. */
+static void run_pairs(void *arg, int64_t begin, int64_t end)
+{
+  const distances *d = arg;
+  const int64_t ra = d->a->sizes[d->a->n_dims - 2], rb = d->b->sizes[d->b->n_dims - 2];
+  for (int64_t i = begin; i < end; i++)
+    for (int64_t k = 0; k < rb; k++)
+      put(d, i * rb + k, i, i / ra * rb + k);
+}
+
+static rush_status check_dtype(call_ctx *cx, const rush_tensor *t, const char *name)
+{
+  if (t->dtype == RUSH_FLOAT32 || t->dtype == RUSH_FLOAT64)
+    return RUSH_OK;
+  return call_no_dtype(cx, name, t->dtype);
+}
+
+static rush_status check_pair(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, double p)
+{
+  const rush_tensor *t[2] = {a, b};
+  for (int i = 0; i < 2; i++)
+    if (!dtype_is_float(t[i]->dtype))
+      return call_fail(cx, "cdist only supports floating-point dtypes, X%d got: %s", i + 1, dtype_aten_name(t[i]->dtype));
+  for (int i = 0; i < 2; i++)
+    if (t[i]->n_dims < 2)
+      return call_fail(cx, "cdist only supports at least 2D tensors, X%d got: %dD", i + 1, t[i]->n_dims);
+  if (a->sizes[a->n_dims - 1] != b->sizes[b->n_dims - 1])
+    return call_fail(cx, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
+                     (long long)a->sizes[a->n_dims - 1], (long long)b->sizes[b->n_dims - 1]);
+  if (p < 0)
+    return call_fail(cx, "cdist only supports non-negative p values");
+  return check_dtype(cx, a, "cdist");
+}
+
+/* t with its rows, broadcast to the batch sizes, contiguous, as `dtype`; new. */
+static rush_status as_batch(call_ctx *cx, rush_tensor *t, int dtype, int n, int64_t *sizes, rush_tensor **out)
+{
+  rush_tensor *wide = NULL, *cast = NULL;
+  sizes[n - 2] = t->sizes[t->n_dims - 2];
+  sizes[n - 1] = t->sizes[t->n_dims - 1];
+  TRY(tensor_expand(cx, t, n, sizes, &wide));
+  rush_status st = tensor_to_dtype(cx, wide, dtype, &cast);
+  tensor_release(wide);
+  if (st != RUSH_OK)
+    return st;
+  st = tensor_contiguous(cx, cast, out);
+  tensor_release(cast);
+  return st;
+}
+
+static rush_status cdist(rush_call *c, double p)
+{
+  rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1), *ca = NULL, *cb = NULL, *out = NULL;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  int n;
+  TRY(check_pair(c->cx, a, b, p));
+  if (!sizes_broadcast(a->n_dims - 2, a->sizes, b->n_dims - 2, b->sizes, &n, sizes)) {
+    sizes_text ta, tb;
+    return call_fail(c->cx, "cdist: batches of sizes %s and %s do not broadcast", sizes_print(&ta, a->n_dims, a->sizes),
+                     sizes_print(&tb, b->n_dims, b->sizes));
+  }
+  const int dtype = dtype_promote(a->dtype, b->dtype);
+  if (dtype == DTYPE_NONE)
+    return call_fail(c->cx, "cdist: the tensors' dtypes have no common one");
+  n += 2;
+  rush_status st = as_batch(c->cx, a, dtype, n, sizes, &ca);
+  if (st == RUSH_OK)
+    st = as_batch(c->cx, b, dtype, n, sizes, &cb);
+  if (st == RUSH_OK) {
+    sizes[n - 2] = ca->sizes[n - 2];
+    sizes[n - 1] = cb->sizes[n - 2];
+    st = tensor_new(c->cx, dtype, n, sizes, &out);
+  }
+  if (st == RUSH_OK && out->n_elems > 0) {
+    distances d = {.a = ca, .b = cb, .out = out, .p = p, .n = ca->sizes[n - 1], .loops = loops_of(c->cx)};
+    const int64_t row = i64_max(1, sizes[n - 1] * d.n);
+    st = parallel_for(c->cx, out->n_elems / sizes[n - 1], i64_max(1, GRAIN / row), run_pairs, &d);
+  }
+  tensor_release(ca);
+  tensor_release(cb);
+  return call_return_made_steal(c, 0, out, st);
+}
+
+/* (x1, x2, p, compute_mode) */
+rush_status kernel_cdist(rush_call *c)
+{
+  if (!call_is_none(c, 3) && (call_int(c, 3) < 0 || call_int(c, 3) > 2))
+    return call_fail(c->cx, "possible modes: 0, 1, 2, but was: %lld", (long long)call_int(c, 3));
+  return cdist(c, call_float(c, 2));
+}
+
+rush_status kernel_euclidean_dist(rush_call *c) { return cdist(c, 2); }
+
+/* (self, p): the upper triangle of self against itself, row by row. */
+rush_status kernel_pdist(rush_call *c)
+{
+  rush_tensor *self = call_tensor(c, 0), *x = NULL, *out = NULL;
+  const double p = call_float(c, 1);
+  if (self->n_dims != 2)
+    return call_fail(c->cx, "pdist only supports 2D tensors, got: %dD", self->n_dims);
+  if (!dtype_is_float(self->dtype))
+    return call_fail(c->cx, "pdist only supports floating-point dtypes");
+  if (p < 0)
+    return call_fail(c->cx, "pdist only supports non-negative p values");
+  TRY(check_dtype(c->cx, self, "pdist"));
+  const int64_t rows = self->sizes[0], n_out = rows > 1 ? rows * (rows - 1) / 2 : 0;
+  TRY(tensor_contiguous(c->cx, self, &x));
+  rush_status st = tensor_new(c->cx, self->dtype, 1, &n_out, &out);
+  if (st == RUSH_OK) {
+    distances d = {.a = x, .b = x, .out = out, .p = p, .n = x->sizes[1], .loops = loops_of(c->cx)};
+    for (int64_t i = 0, at = 0; i < rows && st == RUSH_OK; i++) {
+      st = call_poll(c->cx);
+      for (int64_t k = i + 1, work = 0; k < rows; k++, work += d.n) {
+        if (work > 1 << 18 && (work = 0, call_over(c->cx)))
+          break;
+        put(&d, at++, i, k);
+      }
+    }
+  }
+  tensor_release(x);
+  return call_return_made_steal(c, 0, out, st);
+}

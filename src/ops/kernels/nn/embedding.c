@@ -1,0 +1,498 @@
+/* ops/kernels/nn/embedding.c -- rows of a table by index: embedding, embedding_bag, renorm and one_hot.
+ * Indices become contiguous int64 once and are checked before anything is read. Bags are cut into
+ * tasks and sum their rows in order with the loops of gather_kernel.c; maxima, padding and 16-bit
+ * tables take the row-by-row path. Which of a bag's side results PyTorch fills depends on which of
+ * its own methods it would take, so `quick` repeats that choice. Cost: O(indices * columns). */
+#include <math.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "ops/math/gather.h"
+#include "ops/kernels/nn.h"
+#include "ops/kernels/views.h"
+
+#define GRAIN_BYTES 65536 /* of a task */
+
+/* -- Indices ---------------------------------------------------------------------------------------------- */
+
+static rush_status check_index_dtype(call_ctx *cx, const rush_tensor *indices, int number, const char *of)
+{
+  if (indices->dtype == RUSH_INT64 || indices->dtype == RUSH_INT32)
+    return RUSH_OK;
+  return call_fail(cx, "Expected tensor for argument #%d 'indices' to have one of the following scalar types: Long, Int; "
+                       "but got torch.%sTensor instead (while checking arguments for %s)",
+                   number, dtype_aten_name(indices->dtype), of);
+}
+
+/* As int64, contiguous, new. */
+static rush_status read_indices(call_ctx *cx, rush_tensor *t, rush_tensor **out)
+{
+  rush_tensor *as = NULL;
+  TRY(tensor_to_dtype(cx, t, RUSH_INT64, &as));
+  rush_status st = tensor_contiguous(cx, as, out);
+  tensor_release(as);
+  return st;
+}
+
+static rush_status check_range(call_ctx *cx, const rush_tensor *indices, int64_t n_rows)
+{
+  const int64_t *at = indices->data;
+  for (int64_t i = 0; i < indices->n_elems; i++) {
+    TRY(call_poll_at(cx, i));
+    if (at[i] < 0 || at[i] >= n_rows)
+      return call_fail_type(cx, "IndexError", "index out of range in self");
+  }
+  return RUSH_OK;
+}
+
+/* -- embedding --------------------------------------------------------------------------------------------- */
+
+typedef struct lookup {
+  const char *from;
+  char *to;
+  const int64_t *at;
+  int64_t row_stride, col_stride, n_cols; /* strides: bytes */
+  size_t item;
+} lookup;
+
+static void lookup_rows(void *arg, int64_t begin, int64_t end)
+{
+  const lookup *l = arg;
+  const size_t row = (size_t)l->n_cols * l->item;
+  for (int64_t i = begin; i < end; i++) {
+    const char *from = l->from + l->at[i] * l->row_stride;
+    char *to = l->to + (size_t)i * row;
+    if (l->col_stride == (int64_t)l->item)
+      memcpy(to, from, row);
+    else
+      for (int64_t k = 0; k < l->n_cols; k++)
+        memcpy(to + (size_t)k * l->item, from + k * l->col_stride, l->item);
+  }
+}
+
+/* weight, indices, padding_idx, scale_grad_by_freq, sparse */
+rush_status kernel_embedding(rush_call *c)
+{
+  rush_tensor *weight = call_tensor(c, 0), *given = call_tensor(c, 1), *indices = NULL, *out = NULL;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  if (weight->n_dims != 2)
+    return call_fail(c->cx, "'weight' must be 2-D");
+  if (given->n_dims >= TENSOR_MAX_DIMS)
+    return call_fail(c->cx, "embedding: too many dimensions");
+  TRY(check_index_dtype(c->cx, given, 1, "embedding"));
+  TRY(read_indices(c->cx, given, &indices));
+  memcpy(sizes, given->sizes, sizeof *sizes * given->n_dims);
+  sizes[given->n_dims] = weight->sizes[1];
+  rush_status st = check_range(c->cx, indices, weight->sizes[0]);
+  if (st == RUSH_OK)
+    st = tensor_new(c->cx, weight->dtype, given->n_dims + 1, sizes, &out);
+  if (st == RUSH_OK) {
+    const size_t item = tensor_item_bytes(weight);
+    lookup l = {weight->data, out->data, indices->data, weight->strides[0] * (int64_t)item,
+                weight->strides[1] * (int64_t)item, weight->sizes[1], item};
+    st = parallel_for(c->cx, indices->n_elems, 1 + GRAIN_BYTES / (1 + l.n_cols * (int64_t)item), lookup_rows, &l);
+  }
+  tensor_release(indices);
+  return call_return_made_steal(c, 0, out, st);
+}
+
+static double row_norm(const double *row, int64_t n, double p)
+{
+  double sum = 0;
+  for (int64_t k = 0; k < n; k++) {
+    const double x = fabs(row[k]);
+    if (isinf(p))
+      sum = x > sum || isnan(x) ? x : sum;
+    else
+      sum += p == 2.0 ? x * x : p == 1.0 ? x : p == 0.0 ? x != 0.0 : pow(x, p);
+  }
+  return isinf(p) || p == 1.0 || p == 0.0 ? sum : p == 2.0 ? sqrt(sum) : pow(sum, 1.0 / p);
+}
+
+/* Row `at` of self, whose norm exceeds the maximum, scaled down to it; as doubles in `row` meanwhile. */
+static rush_status renorm_row(call_ctx *cx, rush_tensor *self, int64_t at, double max_norm, double p, rush_tensor *row)
+{
+  rush_tensor *view = NULL;
+  double *x = row->data;
+  TRY(tensor_select(cx, self, 0, at, &view));
+  rush_status st = tensor_copy(cx, row, view);
+  const double norm = st == RUSH_OK ? row_norm(x, row->n_elems, p) : 0.0;
+  if (st == RUSH_OK && norm > max_norm) {
+    for (int64_t k = 0; k < row->n_elems; k++)
+      x[k] *= max_norm / (norm + 1e-7);
+    st = tensor_copy(cx, view, row);
+  }
+  tensor_release(view);
+  return st;
+}
+
+static rush_status renorm(rush_call *c, rush_tensor *self)
+{
+  rush_tensor *indices = NULL, *row = NULL, *done = NULL;
+  if (self->n_dims != 2)
+    return call_fail(c->cx, "'self' must be 2-D");
+  TRY(check_index_dtype(c->cx, call_tensor(c, 1), 2, "embedding_renorm_"));
+  TRY(nn_check_float(c->cx, "embedding_renorm_", self->dtype));
+  TRY(read_indices(c->cx, call_tensor(c, 1), &indices));
+  rush_status st = check_range(c->cx, indices, self->sizes[0]);
+  if (st == RUSH_OK)
+    st = tensor_new(c->cx, RUSH_FLOAT64, 1, &self->sizes[1], &row);
+  if (st == RUSH_OK)
+    st = tensor_new(c->cx, RUSH_BOOL, 1, &self->sizes[0], &done);
+  if (st == RUSH_OK)
+    memset(done->data, 0, (size_t)done->n_elems);
+  for (int64_t i = 0; st == RUSH_OK && i < indices->n_elems && !call_over_at(c->cx, i); i++) {
+    const int64_t at = ((const int64_t *)indices->data)[i];
+    if (!((bool *)done->data)[at])
+      st = renorm_row(c->cx, self, at, call_float(c, 2), call_float(c, 3), row);
+    ((bool *)done->data)[at] = true;
+  }
+  tensor_release(indices);
+  tensor_release(row);
+  tensor_release(done);
+  return st;
+}
+
+/* self, indices, max_norm, norm_type */
+rush_status kernel_embedding_renorm_(rush_call *c)
+{
+  TRY(renorm(c, call_tensor(c, 0)));
+  call_return_arg(c, 0, 0);
+  return RUSH_OK;
+}
+
+rush_status kernel_embedding_renorm(rush_call *c)
+{
+  rush_tensor *made;
+  TRY(tensor_clone(c->cx, call_tensor(c, 0), &made));
+  rush_status st = renorm(c, made);
+  return call_return_made_steal(c, 0, made, st);
+}
+
+/* -- Bags -------------------------------------------------------------------------------------------------- */
+
+typedef enum bag_mode { BAG_SUM, BAG_MEAN, BAG_MAX } bag_mode;
+
+typedef struct bags {
+  call_ctx *cx;
+  bag_mode mode;
+  gather sum;
+  int dtype, wide; /* of weight; of the arithmetic */
+  int64_t n_bags, n_indices, n_cols, n_rows, padding; /* padding: -1 for none */
+  bool include_last, keeps_size, quick; /* quick: where PyTorch takes its fused path, which shows in details */
+  int index_dtype;
+  rush_tensor *weight, *indices, *offsets, *factors; /* contiguous, owned; factors in `wide` or NULL */
+  rush_tensor *out, *offset2bag, *bag_size, *max_at; /* owned; out in `wide` */
+} bags;
+
+static void bags_end(bags *b)
+{
+  rush_tensor *all[] = {b->weight, b->indices, b->offsets, b->factors, b->out, b->offset2bag, b->bag_size, b->max_at};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    tensor_release(all[i]);
+}
+
+static rush_status check_offsets(const bags *b)
+{
+  const int64_t *at = b->offsets->data, n = b->offsets->n_elems;
+  if (n > 0 && at[0] != 0)
+    return call_fail(b->cx, "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                            "position 0. However, got %lld", (long long)at[0]);
+  if (n > 0 && at[n - 1] > b->n_indices)
+    return call_fail(b->cx, "offsets[-1] can not be greater than input's length %lld but got offsets[-1] of %lld",
+                     (long long)b->n_indices, (long long)at[n - 1]);
+  for (int64_t i = 1; i < n; i++)
+    if (at[i] < at[i - 1])
+      return call_fail(b->cx, "Expected i < index_size to be true, but got false.  (Could this error message be "
+                              "improved?  If so, please report an enhancement request to PyTorch.)");
+  return RUSH_OK;
+}
+
+static rush_status check_bag_args(const bags *b, const rush_tensor *weight, const rush_tensor *indices,
+                                  const rush_tensor *offsets, const rush_tensor *factors)
+{
+  if (indices->n_dims != 1 && indices->n_dims != 2)
+    return call_fail(b->cx, "input has to be a 1D or 2D Tensor, but got Tensor of dimension %d", indices->n_dims);
+  if (offsets->n_dims != 1)
+    return call_fail(b->cx, "offsets has to be a 1D Tensor, but got Tensor of dimension %d", offsets->n_dims);
+  if (weight->n_dims != 2)
+    return call_fail(b->cx, "weight has to be a 2D Tensor, but got Tensor of dimension %d", weight->n_dims);
+  TRY(check_index_dtype(b->cx, indices, 1, "embedding_bag"));
+  if (nn_dtype(weight->dtype) != RUSH_FLOAT32 && weight->dtype != RUSH_FLOAT64)
+    return call_fail(b->cx, "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
+                            "BFloat16, Float, Double; but got torch.%sTensor instead (while checking arguments for "
+                            "embedding_bag)", dtype_aten_name(weight->dtype));
+  if (b->include_last && offsets->sizes[0] < 1)
+    return call_fail(b->cx, "include_last_offset: number of offset should be at least 1");
+  if (!factors)
+    return RUSH_OK;
+  if (b->mode != BAG_SUM)
+    return call_fail(b->cx, "embedding_bag: per_sample_weights only supported with mode='sum'");
+  if (factors->dtype != weight->dtype)
+    return call_fail(b->cx, "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+                            "'per_sample_weights'; but type torch.%sTensor does not equal torch.%sTensor (while checking "
+                            "arguments for embedding_bag)", dtype_aten_name(weight->dtype), dtype_aten_name(factors->dtype));
+  if (factors->n_dims != 1 || factors->n_elems != b->n_indices)
+    return call_fail(b->cx, "Expected per_sample_weights.value().numel() == indices.numel() to be true, but got false.  "
+                            "(Could this error message be improved?  If so, please report an enhancement request to "
+                            "PyTorch.)");
+  return RUSH_OK;
+}
+
+static int64_t bag_begin(const bags *b, int64_t bag) { return ((const int64_t *)b->offsets->data)[bag]; }
+static int64_t bag_limit(const bags *b, int64_t bag)
+{
+  return bag + 1 < b->n_bags ? bag_begin(b, bag + 1) : b->n_indices;
+}
+/* The end of a bag.  The last offset of include_last_offset counts only where PyTorch is quick. */
+static int64_t bag_end(const bags *b, int64_t bag)
+{
+  return b->include_last && b->quick ? bag_begin(b, bag + 1) : bag_limit(b, bag);
+}
+
+#define BAG_ROWS(T, F)                                                                                   \
+  static void add_row_##F(int64_t n, T *to, const T *from, T factor)                                     \
+  {                                                                                                      \
+    for (int64_t k = 0; k < n; k++)                                                                      \
+      to[k] += factor * from[k];                                                                         \
+  }                                                                                                      \
+  static void max_row_##F(int64_t n, T *to, const T *from, int64_t row, bool first, int64_t *max_at)     \
+  {                                                                                                      \
+    for (int64_t k = 0; k < n; k++)                                                                      \
+      if (first || from[k] > to[k]) {                                                                    \
+        to[k] = from[k];                                                                                 \
+        max_at[k] = row;                                                                                 \
+      }                                                                                                  \
+  }                                                                                                      \
+  static void divide_row_##F(int64_t n, T *to, int64_t by)                                               \
+  {                                                                                                      \
+    for (int64_t k = 0; k < n; k++)                                                                      \
+      to[k] /= (T)by;                                                                                    \
+  }
+BAG_ROWS(float, f32)
+BAG_ROWS(double, f64)
+
+/* One index of a bag: from a row of the arithmetic's dtype. */
+static void bag_take(const bags *b, int64_t bag, int64_t i, const void *from, bool first)
+{
+  const int64_t n = b->n_cols, row = ((const int64_t *)b->indices->data)[i];
+  const bool is_f64 = b->wide == RUSH_FLOAT64;
+  void *to = (char *)b->out->data + (size_t)(bag * n) * dtype_bytes(b->wide);
+  int64_t *max_at = b->mode == BAG_MAX ? (int64_t *)b->max_at->data + bag * n : NULL;
+  if (b->mode == BAG_MAX && is_f64)
+    max_row_f64(n, to, from, row, first, max_at);
+  else if (b->mode == BAG_MAX)
+    max_row_f32(n, to, from, row, first, max_at);
+  else if (is_f64)
+    add_row_f64(n, to, from, b->factors ? ((const double *)b->factors->data)[i] : 1.0);
+  else
+    add_row_f32(n, to, from, b->factors ? ((const float *)b->factors->data)[i] : 1.0F);
+}
+
+#define BAG_ROWS_AT_ONCE 16384 /* rows between two looks at the clock */
+
+/* Sums of rows that need no conversion and have no padding among them. */
+static int64_t sum_bag(const bags *b, int64_t bag)
+{
+  const int64_t begin = bag_begin(b, bag), n = i64_max(0, bag_end(b, bag) - begin);
+  const size_t item = dtype_bytes(b->wide);
+  const char *factors = b->factors ? (const char *)b->factors->data + (size_t)begin * item : NULL;
+  /* The sums of pieces add up in the result: as if all were one. */
+  for (int64_t i = 0; i < n && !(i && call_over(b->cx)); i += BAG_ROWS_AT_ONCE)
+    b->sum.rows(b->n_cols, b->weight->data, (const int64_t *)b->indices->data + begin + i, i64_min(BAG_ROWS_AT_ONCE, n - i),
+                factors ? factors + (size_t)i * item : NULL, (char *)b->out->data + (size_t)(bag * b->n_cols) * item);
+  return n;
+}
+
+static void run_bag(const bags *b, int64_t bag, void *widened)
+{
+  const int64_t *at = b->indices->data;
+  const bool plain = b->mode != BAG_MAX && b->padding < 0 && !widened;
+  const int64_t end = plain ? 0 : bag_end(b, bag);
+  const size_t row_bytes = (size_t)b->n_cols * dtype_bytes(b->dtype);
+  int64_t count = plain ? sum_bag(b, bag) : 0;
+  for (int64_t i = bag_begin(b, bag); i < end; i++) {
+    if (i % BAG_ROWS_AT_ONCE == 0 && call_over(b->cx))
+      return;
+    const void *from = (const char *)b->weight->data + (size_t)at[i] * row_bytes;
+    if (at[i] == b->padding)
+      continue;
+    if (widened) {
+      convert_elems(b->wide, widened, b->dtype, from, b->n_cols);
+      from = widened;
+    }
+    bag_take(b, bag, i, from, count == 0);
+    count++;
+  }
+  if (b->quick)
+    count = bag_limit(b, bag) - bag_begin(b, bag);
+  if (b->mode != BAG_SUM)
+    ((int64_t *)b->bag_size->data)[bag] = count;
+  if (b->mode == BAG_MEAN && count > 0 && b->wide == RUSH_FLOAT64)
+    divide_row_f64(b->n_cols, (double *)b->out->data + bag * b->n_cols, count);
+  else if (b->mode == BAG_MEAN && count > 0)
+    divide_row_f32(b->n_cols, (float *)b->out->data + bag * b->n_cols, count);
+}
+
+static rush_status zeros(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_tensor **out)
+{
+  rush_tensor *t;
+  TRY(tensor_new(cx, dtype, n_dims, sizes, &t));
+  rush_status st = tensor_fill(cx, t, value_int(0));
+  if (st == RUSH_OK)
+    *out = t;
+  else
+    tensor_release(t);
+  return st;
+}
+
+/* The results that a gradient would need; PyTorch fills them where its own method computes them. */
+static rush_status make_side_results(bags *b)
+{
+  const int64_t n_offsets = b->quick && b->mode == BAG_SUM ? 0 : b->n_indices,
+                n_sizes = b->mode == BAG_SUM && !b->keeps_size ? b->offsets->n_elems : b->n_bags;
+  const int64_t grid[2] = {b->n_bags, b->n_cols};
+  TRY(zeros(b->cx, RUSH_INT64, 1, &n_offsets, &b->offset2bag));
+  TRY(zeros(b->cx, RUSH_INT64, 1, &n_sizes, &b->bag_size));
+  if (b->mode == BAG_MAX)
+    TRY(zeros(b->cx, RUSH_INT64, 2, grid, &b->max_at));
+  for (int64_t bag = 0; bag < b->n_bags && n_offsets > 0; bag++)
+    for (int64_t i = bag_begin(b, bag); i < bag_limit(b, bag) && !call_over_at(b->cx, i); i++)
+      ((int64_t *)b->offset2bag->data)[i] = bag;
+  return RUSH_OK;
+}
+
+static rush_status run_bags(bags *b)
+{
+  const int64_t sizes[2] = {b->n_bags, b->n_cols};
+  const size_t row_bytes = (size_t)b->n_cols * dtype_bytes(b->wide);
+  void *widened = NULL;
+  TRY(make_side_results(b));
+  TRY(zeros(b->cx, b->wide, 2, sizes, &b->out));
+  b->sum = ISA_PICK(gather_of, cpu_choose(context_get_options(b->cx->ctx)->cpu))(b->wide == RUSH_FLOAT64);
+  if (b->wide != b->dtype && !(widened = mem_alloc(b->cx->ctx, row_bytes)))
+    return call_nomem(b->cx);
+  for (int64_t bag = 0; bag < b->n_bags && !(bag % 16 == 15 && call_over(b->cx)); bag++)
+    run_bag(b, bag, widened);
+  if (widened)
+    mem_free(b->cx->ctx, widened, row_bytes);
+  return b->mode == BAG_MAX ? RUSH_OK : tensor_clone(b->cx, b->bag_size, &b->max_at);
+}
+
+/* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset */
+static rush_status read_bags(rush_call *c, bags *b)
+{
+  rush_tensor *weight = call_tensor(c, 0), *indices = call_tensor(c, 1), *offsets = call_tensor(c, 2);
+  rush_tensor *factors = call_tensor(c, 6);
+  const int64_t mode = call_int(c, 4);
+  if (mode < BAG_SUM || mode > BAG_MAX)
+    return call_fail(c->cx, "embedding_bag: unknown mode %lld", (long long)mode);
+  b->cx = c->cx;
+  b->mode = (bag_mode)mode;
+  b->include_last = call_bool(c, 7);
+  b->n_indices = indices->n_elems;
+  TRY(check_bag_args(b, weight, indices, offsets, factors));
+  b->dtype = weight->dtype;
+  b->wide = nn_dtype(weight->dtype);
+  b->n_rows = weight->sizes[0];
+  b->n_cols = weight->sizes[1];
+  b->n_bags = offsets->sizes[0] - (b->include_last ? 1 : 0);
+  TRY(read_indices(c->cx, indices, &b->indices));
+  TRY(read_indices(c->cx, offsets, &b->offsets));
+  TRY(tensor_contiguous(c->cx, weight, &b->weight));
+  b->quick = mode != BAG_MAX && b->padding < 0 && b->dtype != RUSH_FLOAT64 && weight->strides[1] == 1;
+  b->index_dtype = indices->dtype == offsets->dtype ? indices->dtype : RUSH_INT64;
+  if (factors)
+    TRY(nn_input(c->cx, factors, &b->factors));
+  TRY(check_offsets(b));
+  const int64_t *at = b->indices->data;
+  for (int64_t i = 0; i < b->n_indices; i++) {
+    TRY(call_poll_at(b->cx, i));
+    if (at[i] < 0 || at[i] >= b->n_rows)
+      return call_fail(c->cx, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be %lld",
+                       (long long)at[i]);
+  }
+  return RUSH_OK;
+}
+
+static rush_status embedding_bag(rush_call *c, int64_t padding, bool keeps_size)
+{
+  bags b = {.padding = padding, .keeps_size = keeps_size};
+  rush_status st = read_bags(c, &b);
+  if (st == RUSH_OK)
+    st = run_bags(&b);
+  if (st == RUSH_OK) {
+    st = nn_return_steal(c, 0, b.out, b.dtype, NULL);
+    b.out = NULL;
+  }
+  if (st == RUSH_OK) {
+    rush_tensor *side[3] = {b.offset2bag, b.bag_size, b.max_at}, *t;
+    for (uint32_t i = 0; i < 3 && st == RUSH_OK; i++)
+      if ((st = tensor_to_dtype(c->cx, side[i], b.index_dtype, &t)) == RUSH_OK)
+        call_return_steal(c, i + 1, t);
+  }
+  bags_end(&b);
+  return st;
+}
+
+rush_status kernel__embedding_bag(rush_call *c) { return embedding_bag(c, call_int(c, 8), true); }
+rush_status kernel__embedding_bag_forward_only(rush_call *c) { return embedding_bag(c, call_int(c, 8), false); }
+
+/* Overload padding_idx: counted from the end when negative, or None. */
+rush_status kernel_embedding_bag(rush_call *c)
+{
+  const rush_tensor *weight = call_tensor(c, 0);
+  int64_t padding = -1;
+  if (c->n_args > 8 && !call_is_none(c, 8)) {
+    const int64_t n = weight->n_dims > 0 ? weight->sizes[0] : 0;
+    padding = call_int(c, 8);
+    if (padding < -n || padding >= n)
+      return call_fail(c->cx, "padding_idx must be within the number of embeddings, -%lld through %lld, but got %lld",
+                       (long long)n, (long long)(n - 1), (long long)padding);
+    padding += padding < 0 ? n : 0;
+  }
+  return embedding_bag(c, padding, tensor_requires_grad(weight));
+}
+
+/* -- one_hot ------------------------------------------------------------------------------------------------ */
+
+static rush_status count_classes(rush_call *c, const rush_tensor *t, int64_t *n_classes)
+{
+  const int64_t *at = t->data;
+  int64_t max = -1;
+  if (t->n_elems == 0)
+    return *n_classes > 0 ? RUSH_OK : call_fail(c->cx, "Can not infer total number of classes from empty tensor.");
+  for (int64_t i = 0; i < t->n_elems; i++) {
+    TRY(call_poll_at(c->cx, i));
+    if (at[i] < 0)
+      return call_fail(c->cx, "Class values must be non-negative.");
+    max = i64_max(max, at[i]);
+  }
+  if (*n_classes == -1)
+    *n_classes = max + 1;
+  return max < *n_classes ? RUSH_OK : call_fail(c->cx, "Class values must be smaller than num_classes.");
+}
+
+/* self, num_classes */
+rush_status kernel_one_hot(rush_call *c)
+{
+  rush_tensor *self = call_tensor(c, 0), *t = NULL, *out = NULL;
+  int64_t n_classes = call_int(c, 1), sizes[TENSOR_MAX_DIMS];
+  if (self->dtype != RUSH_INT64)
+    return call_fail(c->cx, "one_hot is only applicable to index tensor of type LongTensor.");
+  if (self->n_dims >= TENSOR_MAX_DIMS)
+    return call_fail(c->cx, "one_hot: too many dimensions");
+  TRY(tensor_contiguous(c->cx, self, &t));
+  rush_status st = count_classes(c, t, &n_classes);
+  memcpy(sizes, t->sizes, sizeof *sizes * t->n_dims);
+  sizes[t->n_dims] = n_classes;
+  if (st == RUSH_OK)
+    st = zeros(c->cx, RUSH_INT64, t->n_dims + 1, sizes, &out);
+  if (st == RUSH_OK) {
+    for (int64_t i = 0; i < t->n_elems && !call_over_at(c->cx, i); i++)
+      ((int64_t *)out->data)[i * n_classes + ((const int64_t *)t->data)[i]] = 1;
+    call_return_steal(c, 0, out);
+  }
+  tensor_release(t);
+  return st;
+}

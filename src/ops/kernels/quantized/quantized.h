@@ -1,0 +1,77 @@
+/* ops/kernels/quantized/quantized.h -- packed weights of quantized layers, and the custom classes that hold them.
+ *
+ * The classes are PyTorch's: torch.classes.quantized.{Linear,Conv2d,Conv3d,Embedding}PackedParamsBase and
+ * torch.classes.rnn.CellParamsBase; archives hold their state, which the classes of custom_class_known read and
+ * write.  An instance keeps the weight as it came and its packed form.  Immutable after creation. */
+#ifndef RUSH_OPS_QUANTIZED_H
+#define RUSH_OPS_QUANTIZED_H
+
+#include "ops/call/call.h"
+#include "ops/math/qgemm.h"
+
+/* A class of this file by its qualified name, or NULL. */
+const custom_class *custom_class_known(str name);
+/* Why a class may be unknown, to follow such a message: "", or what the build left out. */
+const char *custom_class_hint(void);
+
+extern const custom_class linear_packed_class, conv2d_packed_class, conv3d_packed_class, embedding_packed_class,
+    cell_params_class;
+
+/* Argument i as an instance of `cls`; a failure that names the operator when it is none. */
+rush_status call_custom(rush_call *c, uint32_t i, const custom_class *cls, void **self) RUSH_CHECKED;
+
+/* Scales and zero points of a weight, one per output channel or one for all. */
+typedef struct weight_params {
+  int64_t n;      /* 1, or output channels */
+  float *scales;
+  int32_t *zeros;
+  bool any_zero;  /* a zero point that is not 0 */
+} weight_params;
+rush_status weight_params_read(call_ctx *cx, const rush_tensor *w, weight_params *out) RUSH_CHECKED;
+void weight_params_free(context *c, weight_params *p);
+/* The zero point of bytes is one of them. */
+rush_status check_byte_params(call_ctx *cx, const quantizer *q) RUSH_CHECKED;
+
+/* -- Linear ----------------------------------------------------------------------------------------------- */
+
+typedef struct linear_packed {
+  context *ctx;
+  rush_tensor *weight, *bias; /* as given; the weight rounded to float16 values, as float32, when `half`; bias may be NULL */
+  bool half;
+  qgemm_packed *packed;       /* of the integers, when not `half` */
+  weight_params params;
+} linear_packed;
+
+/* float32 in and out: the input is quantized by its own range. */
+rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_tensor *x, bool reduce_range, bool relu,
+                                  rush_tensor **out) RUSH_CHECKED;
+
+/* -- From sums of products to results -------------------------------------------------------------------------- */
+
+typedef struct requant {
+  int64_t n, k;               /* columns; terms of a sum */
+  const weight_params *w;
+  int64_t first;              /* of w's and bias's channels */
+  const int32_t *column_sums; /* n */
+  const float *bias;          /* of all channels, or NULL */
+  float a_scale;
+  int32_t a_zero;
+  bool relu;
+  float out_scale;            /* of quantized results */
+  int32_t out_zero;
+} requant;
+/* One row; row_sum is that of A's integers, needed when a weight has a zero point. */
+void requant_float(const requant *r, const int32_t *acc, int32_t row_sum, float *out);
+void requant_bytes(const requant *r, const int32_t *acc, int32_t row_sum, uint8_t *out);
+
+/* What requant computes for each channel, ahead; for weights without zero points only. */
+typedef struct requant_table {
+  int64_t n;
+  float *factor, *bias; /* one block with `less` behind */
+  int32_t *less;
+} requant_table;
+/* r: of all n channels; column_sums NULL: nothing is to be taken away.  `real`: for requant_float's results. */
+rush_status requant_table_new(call_ctx *cx, const requant *r, bool real, requant_table *out) RUSH_CHECKED;
+void requant_table_free(context *c, requant_table *t);
+
+#endif

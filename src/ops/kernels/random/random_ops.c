@@ -1,0 +1,811 @@
+/* ops/kernels/random/random_ops.c -- operators that draw random numbers: rand and its relatives, random_,
+ * randperm, distributions with parameters in numbers or tensors, multinomial, and generators. An
+ * operator is a `fill_fn`, and helpers make its in-place, functional and factory forms. Checks and
+ * their messages are PyTorch's. Draws happen in the order of memory, on one thread, because the
+ * sequence after a seed is part of the result. */
+#include "ops/kernels/random/random.h"
+
+#include <math.h>
+#include <sys/random.h>
+
+#include "ops/kernels/factory.h"
+#include "ops/kernels/nn.h"
+#include "tensor/iter.h"
+
+/* -- Helpers ---------------------------------------------------------------------------------------------- */
+
+/* The float tensor behind a complex one: one more dimension of 2; others: retained. */
+static rush_status real_view(call_ctx *cx, rush_tensor *t, rush_tensor **out)
+{
+  if (!dtype_is_complex(t->dtype)) {
+    *out = tensor_retain(t);
+    return RUSH_OK;
+  }
+  int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
+  if (t->n_dims == TENSOR_MAX_DIMS)
+    return call_unsupported(cx, "%d dimensions of complex numbers", t->n_dims);
+  for (int i = 0; i < t->n_dims; i++)
+    sizes[i] = t->sizes[i], strides[i] = 2 * t->strides[i];
+  sizes[t->n_dims] = 2, strides[t->n_dims] = 1;
+  return tensor_new_view(cx, t->st, dtype_to_real(t->dtype), t->n_dims + 1, sizes, strides, 2 * t->offset, out);
+}
+
+static rush_status fill_uniform(call_ctx *cx, rush_tensor *t, generator *g, double from, double to)
+{
+  rush_tensor *real;
+  if (!dtype_is_float(t->dtype) && !dtype_is_complex(t->dtype))
+    return call_no_dtype(cx, "check_uniform_bounds", t->dtype);
+  if (!(from <= to))
+    return call_fail(cx, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+  TRY(real_view(cx, t, &real));
+  sampler s = {.draw = draw_uniform, .kind = RUSH_FLOAT64, .g = g, .a = from, .b = to};
+  rush_status st = random_fill(cx, real, &s);
+  tensor_release(real);
+  return st;
+}
+
+static rush_status check_std(call_ctx *cx, double std)
+{
+  return std >= 0 ? RUSH_OK : call_fail(cx, "normal expects std >= 0.0, but found std %g", std);
+}
+
+static rush_status fill_normal(call_ctx *cx, rush_tensor *t, generator *g, double mean, double std)
+{
+  rush_tensor *real;
+  TRY(check_std(cx, std));
+  if (!dtype_is_float(t->dtype) && !dtype_is_complex(t->dtype))
+    return call_no_dtype(cx, "normal_kernel_cpu", t->dtype);
+  if (!dtype_is_complex(t->dtype))
+    return random_fill_normal(cx, t, g, mean, std);
+  TRY(real_view(cx, t, &real)); /* the mean is both parts' */
+  rush_status st = random_fill_normal(cx, real, g, mean, std / sqrt(2.0));
+  tensor_release(real);
+  return st;
+}
+
+/* What fills a tensor from the arguments of a call; `t` is the tensor to fill. */
+typedef rush_status fill_fn(rush_call *c, rush_tensor *t, generator *g);
+
+/* In place: the generator is the last argument. */
+static rush_status in_place(rush_call *c, fill_fn *fill)
+{
+  generator *g;
+  TRY(random_generator(c, c->args[c->n_args - 1], &g));
+  TRY(fill(c, call_tensor(c, 0), g));
+  call_return_arg(c, 0, 0);
+  return RUSH_OK;
+}
+
+static rush_status give_filled_steal(rush_call *c, rush_tensor *t, rush_value g_arg, fill_fn *fill)
+{
+  generator *g;
+  rush_status st = random_generator(c, g_arg, &g);
+  if (st == RUSH_OK)
+    st = fill(c, t, g);
+  return call_return_made_steal(c, 0, t, st);
+}
+
+/* A new tensor like the first argument. */
+static rush_status functional(rush_call *c, fill_fn *fill)
+{
+  rush_tensor *t;
+  TRY(tensor_new_like(c->cx, call_tensor(c, 0), DTYPE_NONE, &t));
+  return give_filled_steal(c, t, c->args[c->n_args - 1], fill);
+}
+
+/* A new tensor of the first argument's sizes, in rows. */
+static rush_status functional_rows(rush_call *c, fill_fn *fill)
+{
+  const rush_tensor *like = call_tensor(c, 0);
+  rush_tensor *t;
+  TRY(tensor_new(c->cx, like->dtype, like->n_dims, like->sizes, &t));
+  return give_filled_steal(c, t, c->args[c->n_args - 1], fill);
+}
+
+/* -- rand, randn, randint, randperm ------------------------------------------------------------------------- */
+
+static rush_status fill_rand(rush_call *c, rush_tensor *t, generator *g) { return fill_uniform(c->cx, t, g, 0, 1); }
+static rush_status fill_randn(rush_call *c, rush_tensor *t, generator *g) { return fill_normal(c->cx, t, g, 0, 1); }
+
+/* Sizes at `at`, then maybe a generator, then the options. */
+static rush_status new_random(rush_call *c, uint32_t at, bool with_g, int otherwise, fill_fn *fill)
+{
+  rush_tensor *t;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  int n, dtype;
+  TRY(call_sizes(c, at, sizes, &n));
+  TRY(call_options(c, at + 1 + with_g, otherwise, &dtype));
+  TRY(tensor_new(c->cx, dtype, n, sizes, &t));
+  return give_filled_steal(c, t, with_g ? c->args[at + 1] : value_none(), fill);
+}
+rush_kernel kernel_rand, kernel_rand_generator, kernel_randn, kernel_randn_generator;
+rush_status kernel_rand(rush_call *c) { return new_random(c, 0, false, RUSH_FLOAT32, fill_rand); }
+rush_status kernel_rand_generator(rush_call *c) { return new_random(c, 0, true, RUSH_FLOAT32, fill_rand); }
+rush_status kernel_randn(rush_call *c) { return new_random(c, 0, false, RUSH_FLOAT32, fill_randn); }
+rush_status kernel_randn_generator(rush_call *c) { return new_random(c, 0, true, RUSH_FLOAT32, fill_randn); }
+
+/* Like the first argument; options at `opt`, memory_format four later; the generator stands before. */
+static rush_status new_random_like(rush_call *c, uint32_t opt, bool with_g, fill_fn *fill)
+{
+  const rush_tensor *like = call_tensor(c, 0);
+  rush_tensor *t;
+  int dtype;
+  TRY(call_options(c, opt, like->dtype, &dtype));
+  TRY(tensor_new_format(c->cx, like, dtype, call_int_or(c, opt + 4, FORMAT_PRESERVE), &t));
+  return give_filled_steal(c, t, with_g ? c->args[opt - 1] : value_none(), fill);
+}
+rush_kernel kernel_rand_like, kernel_rand_like_generator, kernel_randn_like, kernel_randn_like_generator;
+rush_status kernel_rand_like(rush_call *c) { return new_random_like(c, 1, false, fill_rand); }
+rush_status kernel_rand_like_generator(rush_call *c) { return new_random_like(c, 2, true, fill_rand); }
+rush_status kernel_randn_like(rush_call *c) { return new_random_like(c, 1, false, fill_randn); }
+rush_status kernel_randn_like_generator(rush_call *c) { return new_random_like(c, 2, true, fill_randn); }
+
+/* What random_ may ask of a dtype: the limits of whole numbers (and of float16), and the significand's bits. */
+typedef struct int_limits {
+  const char *name; /* as error messages say it; NULL: no limits */
+  int64_t lo, hi;
+  int digits; /* of floats: up to 2^digits every whole number is there; 0: not a float */
+} int_limits;
+static int_limits limits_of(int dtype)
+{
+  switch (dtype) {
+  case RUSH_BOOL: return (int_limits){"bool", 0, 1, 0};
+  case RUSH_UINT8: return (int_limits){"unsigned char", 0, 255, 0};
+  case RUSH_INT8: return (int_limits){"signed char", -128, 127, 0};
+  case RUSH_INT16: return (int_limits){"short int", -32768, 32767, 0};
+  case RUSH_INT32: return (int_limits){"int", INT32_MIN, INT32_MAX, 0};
+  case RUSH_UINT16: return (int_limits){"short unsigned int", 0, 65535, 0};
+  case RUSH_UINT32: return (int_limits){"unsigned int", 0, UINT32_MAX, 0};
+  case RUSH_FLOAT16: return (int_limits){"c10::Half", -65504, 65504, 11};
+  case RUSH_BFLOAT16: return (int_limits){NULL, INT64_MIN, INT64_MAX, 8};
+  case RUSH_FLOAT32: return (int_limits){NULL, INT64_MIN, INT64_MAX, 24};
+  case RUSH_FLOAT64: return (int_limits){NULL, INT64_MIN, INT64_MAX, 53};
+  default: return (int_limits){NULL, INT64_MIN, INT64_MAX, 0};
+  }
+}
+
+/* `v` as a float of the dtype, back as a whole number. */
+static int64_t through(int dtype, int64_t v)
+{
+  int64_t out;
+  double narrow, wide; /* room for any float */
+  convert_elems(dtype, &narrow, RUSH_INT64, &v, 1);
+  convert_elems(RUSH_FLOAT64, &wide, dtype, &narrow, 1);
+  convert_elems(RUSH_INT64, &out, RUSH_FLOAT64, &wide, 1);
+  return out;
+}
+
+/* The distance of floats near v. */
+static int64_t float_step(int64_t v, int digits)
+{
+  int n = 0;
+  for (uint64_t u = (uint64_t)(v < 0 ? -v : v); u >>= 1;)
+    n++;
+  return n - digits + 1 >= 0 ? INT64_C(1) << (n - digits + 1) : 0;
+}
+
+static rush_status fill_from_to(call_ctx *cx, rush_tensor *t, generator *g, int64_t from, int64_t to)
+{
+  if (from >= to)
+    return call_fail(cx, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)from,
+                     (long long)to);
+  if (dtype_is_complex(t->dtype))
+    return call_fail(cx, "check_random_bounds handles only integral, floating-point and boolean types");
+  const int_limits l = limits_of(t->dtype);
+  if (l.digits) { /* ends that no float hits move inwards */
+    const int64_t first = through(t->dtype, from + 1), last = through(t->dtype, to - 1);
+    from = first < from ? first + float_step(from + 1, l.digits) : from;
+    to = last >= to ? last - float_step(to - 1, l.digits) : to;
+    if (from >= to)
+      return call_fail(cx, "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got "
+                           "from=%lld >= to=%lld", (long long)from, (long long)to);
+  }
+  if (l.name && (from < l.lo || from > l.hi))
+    return call_fail(cx, "from is out of bounds for %s", l.name);
+  if (l.name && (to - 1 < l.lo || to - 1 > l.hi))
+    return call_fail(cx, "to - 1 is out of bounds for %s", l.name);
+  sampler s = {.draw = draw_from_to, .kind = RUSH_INT64, .g = g, .base = from, .range = (uint64_t)to - (uint64_t)from};
+  return random_fill(cx, t, &s);
+}
+
+static rush_status fill_randint(rush_call *c, rush_tensor *t, generator *g)
+{
+  return fill_from_to(c->cx, t, g, 0, call_int(c, 0));
+}
+static rush_status fill_randint_low(rush_call *c, rush_tensor *t, generator *g)
+{
+  return fill_from_to(c->cx, t, g, call_int(c, 0), call_int(c, 1));
+}
+rush_kernel kernel_randint, kernel_randint_generator, kernel_randint_low, kernel_randint_low_generator;
+rush_status kernel_randint(rush_call *c) { return new_random(c, 1, false, RUSH_INT64, fill_randint); }
+rush_status kernel_randint_generator(rush_call *c) { return new_random(c, 1, true, RUSH_INT64, fill_randint); }
+rush_status kernel_randint_low(rush_call *c) { return new_random(c, 2, false, RUSH_INT64, fill_randint_low); }
+rush_status kernel_randint_low_generator(rush_call *c) { return new_random(c, 2, true, RUSH_INT64, fill_randint_low); }
+
+static rush_status fill_randint_like(rush_call *c, rush_tensor *t, generator *g)
+{
+  rush_value high;
+  if (!call_tensor(c, 1))
+    return fill_from_to(c->cx, t, g, 0, call_int(c, 1));
+  TRY(tensor_item(c->cx, call_tensor(c, 1), &high));
+  const bool is_complex = high.tag == RUSH_TAG_COMPLEX;
+  const int64_t to = high.tag == RUSH_TAG_FLOAT ? (int64_t)high.as.d : high.as.i;
+  value_release(high);
+  if (is_complex)
+    return call_fail(c->cx, "value cannot be converted to type int64_t without overflow");
+  return fill_from_to(c->cx, t, g, 0, to);
+}
+static rush_status fill_randint_like_low(rush_call *c, rush_tensor *t, generator *g)
+{
+  return fill_from_to(c->cx, t, g, call_int(c, 1), call_int(c, 2));
+}
+rush_kernel kernel_randint_like, kernel_randint_like_generator, kernel_randint_like_low, kernel_randint_like_low_generator;
+rush_status kernel_randint_like(rush_call *c) { return new_random_like(c, 2, false, fill_randint_like); }
+rush_status kernel_randint_like_generator(rush_call *c) { return new_random_like(c, 3, true, fill_randint_like); }
+rush_status kernel_randint_like_low(rush_call *c) { return new_random_like(c, 3, false, fill_randint_like_low); }
+rush_status kernel_randint_like_low_generator(rush_call *c) { return new_random_like(c, 4, true, fill_randint_like_low); }
+
+/* Fisher and Yates, one word a step. */
+static rush_status shuffle(call_ctx *cx, generator *g, int64_t *x, int64_t n)
+{
+  turn mine;
+  for (int64_t i = 0; i < n && !call_over_at(cx, i); i++)
+    x[i] = i;
+  TRY(turn_begin(cx, g, &mine));
+  for (int64_t i = 0; i < n - 1 && ((i & 255) || turn_next(&mine)) && !(i % POLL_STEPS == 0 && call_over(cx)); i++) {
+    const int64_t z = i + (int64_t)(generator_random32(g) % (uint64_t)(n - i)), kept = x[i];
+    x[i] = x[z];
+    x[z] = kept;
+  }
+  return turn_end(&mine);
+}
+
+static rush_status randperm(rush_call *c, rush_value g_arg, uint32_t opt)
+{
+  const int64_t n = call_int(c, 0);
+  generator *g;
+  rush_tensor *t, *out;
+  int dtype;
+  TRY(call_options(c, opt, RUSH_INT64, &dtype));
+  if (n < 0)
+    return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: [%lld]", (long long)n, (long long)n);
+  TRY(random_generator(c, g_arg, &g));
+  TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
+  rush_status st = shuffle(c->cx, g, t->data, n);
+  if (st == RUSH_OK)
+    st = tensor_to_dtype(c->cx, t, dtype, &out);
+  tensor_release(t);
+  if (st == RUSH_OK)
+    call_return_steal(c, 0, out);
+  return st;
+}
+rush_kernel kernel_randperm, kernel_randperm_generator;
+rush_status kernel_randperm(rush_call *c) { return randperm(c, value_none(), 1); }
+rush_status kernel_randperm_generator(rush_call *c) { return randperm(c, c->args[1], 2); }
+
+/* -- Distributions with number parameters ------------------------------------------------------------------------- */
+
+#define IN_PLACE_AND_NEW(name, fill)                                        \
+  rush_kernel kernel_##name, kernel_##name##_inplace;                       \
+  rush_status kernel_##name(rush_call *c) { return functional(c, fill); }   \
+  rush_status kernel_##name##_inplace(rush_call *c) { return in_place(c, fill); }
+
+static rush_status fill_uniform_args(rush_call *c, rush_tensor *t, generator *g)
+{
+  return fill_uniform(c->cx, t, g, call_float(c, 1), call_float(c, 2));
+}
+static rush_status fill_normal_args(rush_call *c, rush_tensor *t, generator *g)
+{
+  return fill_normal(c->cx, t, g, call_float(c, 1), call_float(c, 2));
+}
+IN_PLACE_AND_NEW(uniform, fill_uniform_args)
+IN_PLACE_AND_NEW(normal, fill_normal_args)
+
+static rush_status fill_floats(call_ctx *cx, rush_tensor *t, generator *g, const char *what, sampler s)
+{
+  if (!dtype_is_float(t->dtype))
+    return call_no_dtype(cx, what, t->dtype);
+  s.kind = RUSH_FLOAT64;
+  s.g = g;
+  return random_fill(cx, t, &s);
+}
+
+static rush_status fill_log_normal(rush_call *c, rush_tensor *t, generator *g)
+{
+  const double mean = call_float(c, 1), std = call_float(c, 2);
+  if (!(std > 0))
+    return call_fail(c->cx, "log_normal_ expects std > 0.0, but found std=%g", std);
+  return fill_floats(c->cx, t, g, "log_normal_cpu", (sampler){.draw = draw_log_normal, .a = mean, .b = std});
+}
+IN_PLACE_AND_NEW(log_normal, fill_log_normal)
+
+static rush_status fill_cauchy(rush_call *c, rush_tensor *t, generator *g)
+{
+  const double median = call_float(c, 1), sigma = call_float(c, 2);
+  if (!(sigma > 0))
+    return call_fail(c->cx, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
+  if (!dtype_is_float(t->dtype))
+    return call_fail(c->cx, "Cauchy distribution is a continuous probability distribution. dtype must be a floating point "
+                            "but you specified %s", dtype_aten_name(t->dtype));
+  return fill_floats(c->cx, t, g, "cauchy_cpu", (sampler){.draw = draw_cauchy, .a = median, .b = sigma});
+}
+IN_PLACE_AND_NEW(cauchy, fill_cauchy)
+
+static rush_status fill_exponential(rush_call *c, rush_tensor *t, generator *g)
+{
+  const double rate = call_float(c, 1);
+  if (!(rate > 0))
+    return call_fail(c->cx, "exponential_ expects lambda > 0.0, but found lambda=%g", rate);
+  if (!dtype_is_float(t->dtype))
+    return call_fail(c->cx, "Exponential distribution is a continuous probability distribution. dtype must be a floating "
+                            "point but you specified %s", dtype_aten_name(t->dtype));
+  return fill_floats(c->cx, t, g, "exponential_cpu", (sampler){.draw = draw_exponential, .a = rate});
+}
+IN_PLACE_AND_NEW(exponential, fill_exponential)
+
+static rush_status fill_geometric(rush_call *c, rush_tensor *t, generator *g)
+{
+  const double p = call_float(c, 1);
+  if (!(0 < p && p < 1))
+    return call_fail(c->cx, "geometric_ expects p to be in (0, 1), but got p=%g", p);
+  if (dtype_is_complex(t->dtype) || t->dtype == RUSH_BOOL)
+    return call_no_dtype(c->cx, "geometric_cpu", t->dtype);
+  sampler s = {.draw = draw_geometric, .kind = RUSH_FLOAT64, .g = g, .a = p};
+  return random_fill(c->cx, t, &s);
+}
+IN_PLACE_AND_NEW(geometric, fill_geometric)
+
+/* -- random_ -------------------------------------------------------------------------------------------------------- */
+
+static rush_status fill_random_from(rush_call *c, rush_tensor *t, generator *g)
+{
+  const int64_t from = call_int(c, 1);
+  if (!call_is_none(c, 2))
+    return fill_from_to(c->cx, t, g, from, call_int(c, 2));
+  const int_limits l = limits_of(t->dtype);
+  sampler s = {.draw = draw_any_word, .kind = RUSH_INT64, .g = g, .base = from};
+  if (from == INT64_MIN && t->dtype != RUSH_INT64 && (!l.digits || t->dtype == RUSH_FLOAT16))
+    return call_no_dtype(c->cx, "random_full_64_bits_range_kernel_cpu", t->dtype);
+  if (l.name && (from < l.lo || from > l.hi))
+    return call_fail(c->cx, "from is out of bounds for %s", l.name);
+  if (from != INT64_MIN) {
+    const int64_t hi = l.digits ? INT64_C(1) << l.digits : l.hi;
+    if (from > hi)
+      return call_fail(c->cx, "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, "
+                              "but got from=%lld > to_inc=%lld", (long long)from, (long long)hi);
+    s.range = (uint64_t)hi - (uint64_t)from + 1;
+    s.draw = draw_from_to;
+  }
+  return random_fill(c->cx, t, &s);
+}
+static rush_status fill_random_to(rush_call *c, rush_tensor *t, generator *g)
+{
+  return fill_from_to(c->cx, t, g, 0, call_int(c, 1));
+}
+static rush_status fill_random(rush_call *c, rush_tensor *t, generator *g)
+{
+  if (dtype_is_complex(t->dtype))
+    return call_no_dtype(c->cx, "random_kernel_cpu", t->dtype);
+  sampler s = {.draw = draw_any_int, .kind = RUSH_INT64, .g = g};
+  return random_fill(c->cx, t, &s);
+}
+IN_PLACE_AND_NEW(random_from, fill_random_from)
+IN_PLACE_AND_NEW(random_to, fill_random_to)
+IN_PLACE_AND_NEW(random, fill_random)
+
+/* -- Normals with parameters in tensors ------------------------------------------------------------------------------- */
+
+static rush_status update(call_ctx *cx, const char *name, rush_tensor *t, rush_value by)
+{
+  rush_value args[2] = {nn_arg(t), by}, out;
+  TRY(op_invoke_name(cx, name, by.tag == RUSH_TAG_TENSOR ? "Tensor" : "Scalar", args, 2, &out));
+  value_release(out);
+  return RUSH_OK;
+}
+
+/* *out = every element is in [lo, hi]; a NaN is not. */
+static rush_status all_between(call_ctx *cx, rush_tensor *t, double lo, double hi, bool *out)
+{
+  rush_tensor *d;
+  TRY(tensor_to_dtype(cx, t, RUSH_FLOAT64, &d));
+  *out = true;
+  for (int64_t i = 0; i < d->n_elems && !call_over_at(cx, i); i++)
+    *out &= ((const double *)d->data)[i] >= lo && ((const double *)d->data)[i] <= hi;
+  tensor_release(d);
+  return RUSH_OK;
+}
+
+/* std of every element must not be negative. */
+static rush_status check_std_tensor(call_ctx *cx, rush_tensor *std)
+{
+  bool fine;
+  if (dtype_is_complex(std->dtype))
+    return call_fail(cx, "normal expects standard deviation to be non-complex");
+  TRY(all_between(cx, std, 0, (double)INFINITY, &fine));
+  return fine ? RUSH_OK : call_fail(cx, "normal expects all elements of std >= 0.0");
+}
+
+/* Unit normals of the common sizes, times std, plus mean: either may be a tensor or a number. */
+static rush_status normal_of(rush_call *c, rush_value mean, rush_value std, rush_value g_arg)
+{
+  const rush_tensor *m = mean.tag == RUSH_TAG_TENSOR ? mean.as.tensor : NULL;
+  const rush_tensor *s = std.tag == RUSH_TAG_TENSOR ? std.as.tensor : NULL, *like = m ? m : s;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  int n = like->n_dims;
+  generator *g;
+  rush_tensor *t;
+  memcpy(sizes, like->sizes, sizeof *sizes * (size_t)n);
+  if (m && s && !sizes_broadcast(m->n_dims, m->sizes, s->n_dims, s->sizes, &n, sizes))
+    return call_fail(c->cx, "The size of tensor a must match the size of tensor b: normal's mean and std");
+  if (s)
+    TRY(check_std_tensor(c->cx, std.as.tensor));
+  TRY(random_generator(c, g_arg, &g));
+  TRY(tensor_new(c->cx, like->dtype, n, sizes, &t));
+  rush_status st = fill_normal(c->cx, t, g, 0, s ? 1 : call_float(c, 1));
+  if (st == RUSH_OK && s)
+    st = update(c->cx, "aten::mul_", t, std);
+  if (st == RUSH_OK)
+    st = update(c->cx, "aten::add_", t, mean);
+  return call_return_made_steal(c, 0, t, st);
+}
+rush_kernel kernel_normal_tensors, kernel_normal_numbers;
+rush_status kernel_normal_tensors(rush_call *c) { return normal_of(c, c->args[0], c->args[1], c->args[2]); }
+
+static rush_status fill_normal_numbers(rush_call *c, rush_tensor *t, generator *g)
+{
+  return fill_normal(c->cx, t, g, call_float(c, 0), call_float(c, 1));
+}
+/* (mean, std, size, generator, options) */
+rush_status kernel_normal_numbers(rush_call *c)
+{
+  return new_random(c, 2, true, RUSH_FLOAT32, fill_normal_numbers);
+}
+
+/* -- Distributions with parameters in tensors ----------------------------------------------------------------------------- */
+
+typedef double map_fn(generator *g, double a, double b, int dtype);
+typedef struct map_job {
+  turn *turn;
+  map_fn *fn;
+  int dtype, from; /* of the result and of the first parameter */
+} map_job;
+
+/* Operands: the result (any dtype), then one or two of doubles. */
+static void map_run(void *arg, int64_t n, char *const *ptrs, const int64_t *strides)
+{
+  const map_job *j = arg;
+  for (int64_t i = 0; i < n && ((i & 63) || turn_next(j->turn)); i++) {
+    double a, b;
+    memcpy(&a, ptrs[1] + i * strides[1], sizeof a);
+    memcpy(&b, ptrs[2] + i * strides[2], sizeof b);
+    const double drawn = j->fn(j->turn->g, a, b, j->from);
+    convert_elems(j->dtype, ptrs[0] + i * strides[0], RUSH_FLOAT64, &drawn, 1);
+  }
+}
+
+/* Fill t: fn of the elements of a and b (broadcast to t; b may be NULL). */
+static rush_status fill_mapped(call_ctx *cx, rush_tensor *t, rush_tensor *a, rush_tensor *b, generator *g, map_fn *fn)
+{
+  rush_tensor *da, *db = NULL;
+  tensor_iter it;
+  TRY(tensor_to_dtype(cx, a, RUSH_FLOAT64, &da));
+  rush_status st = b ? tensor_to_dtype(cx, b, RUSH_FLOAT64, &db) : RUSH_OK;
+  if (st == RUSH_OK) {
+    turn mine;
+    map_job j = {&mine, fn, t->dtype, a->dtype};
+    (void)tensor_data_mut(t);
+    iter_init(&it, t->n_dims, t->sizes);
+    iter_add(&it, t);
+    iter_add(&it, da);
+    iter_add(&it, db ? db : da);
+    iter_finish(&it);
+    st = turn_begin(cx, g, &mine);
+    if (st == RUSH_OK) {
+      st = iter_run(cx, &it, INT64_MAX, map_run, &j);
+      const rush_status ended = turn_end(&mine);
+      st = st == RUSH_OK ? ended : st;
+    }
+  }
+  tensor_release(da);
+  tensor_release(db);
+  return st;
+}
+
+static double map_poisson(generator *g, double rate, double unused, int dtype)
+{
+  (void)unused, (void)dtype;
+  return random_poisson(g, rate);
+}
+static double map_gamma(generator *g, double alpha, double unused, int dtype)
+{
+  (void)unused;
+  return random_gamma(g, alpha, dtype);
+}
+static double map_binomial(generator *g, double count, double p, int dtype)
+{
+  (void)dtype;
+  return random_binomial(g, count, p);
+}
+
+static rush_status fill_poisson(rush_call *c, rush_tensor *t, generator *g)
+{
+  bool fine;
+  if (!dtype_is_float(t->dtype))
+    return call_no_dtype(c->cx, "poisson_cpu", t->dtype);
+  TRY(all_between(c->cx, call_tensor(c, 0), 0, INFINITY, &fine));
+  if (!fine)
+    return call_fail(c->cx, "invalid Poisson rate, expected rate to be non-negative");
+  return fill_mapped(c->cx, t, call_tensor(c, 0), NULL, g, map_poisson);
+}
+rush_kernel kernel_poisson, kernel_binomial, kernel__standard_gamma, kernel__sample_dirichlet;
+rush_status kernel_poisson(rush_call *c) { return functional_rows(c, fill_poisson); }
+
+static rush_status fill_binomial(rush_call *c, rush_tensor *t, generator *g)
+{
+  if (!dtype_is_float(t->dtype))
+    return call_fail_type(c->cx, "ValueError", "binomial only supports floating-point dtypes for count, got: %s",
+                          dtype_aten_name(t->dtype));
+  if (nn_is_half(t->dtype))
+    return call_no_dtype(c->cx, "binomial_cpu", t->dtype);
+  return fill_mapped(c->cx, t, call_tensor(c, 0), call_tensor(c, 1), g, map_binomial);
+}
+rush_status kernel_binomial(rush_call *c)
+{
+  const rush_tensor *count = call_tensor(c, 0), *p = call_tensor(c, 1);
+  int64_t sizes[TENSOR_MAX_DIMS];
+  int n;
+  rush_tensor *t;
+  if (!sizes_broadcast(count->n_dims, count->sizes, p->n_dims, p->sizes, &n, sizes))
+    return call_fail(c->cx, "The size of tensor a must match the size of tensor b: binomial's count and prob");
+  TRY(tensor_new(c->cx, count->dtype, n, sizes, &t));
+  return give_filled_steal(c, t, c->args[2], fill_binomial);
+}
+
+/* The smallest positive normal number. */
+static double tiny_of(int dtype)
+{
+  return dtype == RUSH_FLOAT64 ? 2.2250738585072014e-308 : dtype == RUSH_FLOAT16 ? 6.103515625e-05 : 1.1754943508222875e-38;
+}
+
+static rush_status fill_gamma(rush_call *c, rush_tensor *t, generator *g)
+{
+  if (t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_FLOAT64)
+    return call_no_dtype(c->cx, "gamma_cpu", t->dtype);
+  TRY(fill_mapped(c->cx, t, call_tensor(c, 0), NULL, g, map_gamma));
+  for (int64_t i = 0; i < t->n_elems; i++) {
+    rush_value v;
+    TRY(call_poll_at(c->cx, i));
+    TRY(tensor_get(c->cx, t, i, &v));
+    if (v.as.d < tiny_of(t->dtype))
+      tensor_set(t, i, value_float(tiny_of(t->dtype)));
+  }
+  return RUSH_OK;
+}
+rush_status kernel__standard_gamma(rush_call *c) { return functional_rows(c, fill_gamma); }
+
+/* Gammas in double, divided by the sums of their rows. */
+static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
+{
+  rush_tensor *gammas;
+  rush_value dims, sums = value_none();
+  if (t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_FLOAT64)
+    return call_no_dtype(c->cx, "dirichlet", t->dtype);
+  TRY(list_of_ints(c->cx, (const int64_t[]){-1}, 1, &dims));
+  rush_status st = tensor_new(c->cx, RUSH_FLOAT64, t->n_dims, t->sizes, &gammas);
+  if (st != RUSH_OK) {
+    value_release(dims);
+    return st;
+  }
+  rush_value args[3] = {nn_arg(gammas), dims, value_bool(true)};
+  rush_tensor *alphas = NULL; /* doubles: nothing is rounded to the argument's dtype on the way */
+  st = tensor_to_dtype(c->cx, call_tensor(c, 0), RUSH_FLOAT64, &alphas);
+  if (st == RUSH_OK)
+    st = fill_mapped(c->cx, gammas, alphas, NULL, g, map_gamma);
+  tensor_release(alphas);
+  if (st == RUSH_OK)
+    st = op_invoke_name(c->cx, "aten::sum", "dim_IntList", args, 3, &sums);
+  const int64_t n = t->n_dims ? t->sizes[t->n_dims - 1] : 1;
+  const double *x = gammas->data, most = nextafter(1.0, 0.0);
+  for (int64_t i = 0; st == RUSH_OK && i < t->n_elems && !call_over_at(c->cx, i); i++) {
+    const double sum = ((const double *)sums.as.tensor->data)[i / n];
+    tensor_set(t, i, value_float(fmin(most, fmax(tiny_of(t->dtype), x[i] / sum))));
+  }
+  value_release(sums);
+  value_release(dims);
+  tensor_release(gammas);
+  return st;
+}
+rush_status kernel__sample_dirichlet(rush_call *c) { return functional_rows(c, fill_dirichlet); }
+
+/* -- multinomial -------------------------------------------------------------------------------------------------------------- */
+
+static rush_status check_multinomial(rush_call *c, rush_tensor *p, int64_t n, bool replacement)
+{
+  rush_tensor *d;
+  if (!dtype_is_float(p->dtype))
+    return call_fail(c->cx, "multinomial only supports floating-point dtypes for input, got: %s", dtype_aten_name(p->dtype));
+  if (p->n_dims < 1 || p->n_dims > 2)
+    return call_fail(c->cx, "prob_dist must be 1 or 2 dim");
+  if (n <= 0)
+    return call_fail(c->cx, "cannot sample n_sample <= 0 samples");
+  const int64_t width = p->sizes[p->n_dims - 1];
+  if (!replacement && n > width)
+    return call_fail(c->cx, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  if (width > INT64_C(1) << 24)
+    return call_fail(c->cx, "number of categories cannot exceed 2^24");
+  TRY(tensor_contiguous(c->cx, p, &d));
+  rush_status st = RUSH_OK;
+  double x[512];
+  const size_t item = tensor_item_bytes(p);
+  for (int64_t at = 0; st == RUSH_OK && at < d->n_elems; at += width) {
+    int bad = 0, any = 0;
+    for (int64_t i = 0, n; i < width && !call_over_at(c->cx, (at + i) / 512); i += n) {
+      n = i64_min(512, width - i);
+      convert_elems(RUSH_FLOAT64, x, p->dtype, (const char *)d->data + (size_t)(at + i) * item, n);
+      double low = 0, high = 0, odd = 0;
+      for (int64_t k = 0; k < n; k++) {
+        low = x[k] < low ? x[k] : low;
+        high = x[k] > high ? x[k] : high;
+        odd += x[k] - x[k]; /* NaN, of infinities too */
+      }
+      bad |= low < 0 || odd != 0;
+      any |= high > 0;
+    }
+    if (bad)
+      st = call_fail(c->cx, "probability tensor contains either `inf`, `nan` or element < 0");
+    else if (!any)
+      st = call_fail(c->cx, "invalid multinomial distribution (sum of probabilities <= 0)");
+  }
+  tensor_release(d);
+  return st;
+}
+
+/* p over exponentials: the largest win. */
+static rush_status multinomial_distinct(rush_call *c, generator *g)
+{
+  rush_tensor *p = call_tensor(c, 0), *q;
+  const int64_t n = call_int(c, 1);
+  TRY(tensor_new_like(c->cx, p, DTYPE_NONE, &q));
+  rush_status st = fill_floats(c->cx, q, g, "exponential_cpu", (sampler){.draw = draw_exponential, .a = 1});
+  rush_value args[4] = {nn_arg(p), nn_arg(q)}, ratio = value_none(), made[2] = {value_none(), value_none()};
+  if (st == RUSH_OK)
+    st = op_invoke_name(c->cx, "aten::div", "Tensor", args, 2, &ratio);
+  if (st == RUSH_OK && n == 1) {
+    rush_value pick[3] = {ratio, value_int(-1), value_bool(true)};
+    st = op_invoke_name(c->cx, "aten::argmax", "", pick, 3, &made[1]);
+  } else if (st == RUSH_OK) {
+    rush_value pick[5] = {ratio, value_int(n), value_int(-1), value_bool(true), value_bool(true)};
+    const op *topk = op_find(c->cx->ctx, STR("aten::topk"), STR(""));
+    st = topk ? op_invoke(c->cx, topk, pick, 5, made, 2) : call_unsupported(c->cx, "no operator aten::topk");
+  }
+  tensor_release(q);
+  value_release(ratio);
+  value_release(made[0]);
+  if (st == RUSH_OK)
+    c->results[0] = made[1];
+  return st;
+}
+
+/* In place: sums so far over the sum of all. */
+#define CUMULATE(T)                                                                \
+  static void cumulate_##T(const call_ctx *cx, int64_t n, T *x)                    \
+  {                                                                                \
+    T sum = 0;                                                                     \
+    for (int64_t i = 0; i < n && !(i % 4096 == 0 && call_over(cx));)               \
+      for (const int64_t end = i64_min(n, i + 4096); i < end; i++)                 \
+        x[i] = sum += x[i];                                                        \
+    int64_t i = 0;                                                                 \
+    for (; i + 256 <= n; i += 256)                                                 \
+      for (int k = 0; k < 256; k++) /* of a number that is known: vectors */       \
+        x[i + k] /= sum;                                                           \
+    for (; i < n; i++)                                                             \
+      x[i] /= sum;                                                                 \
+  }
+CUMULATE(float)
+CUMULATE(double)
+
+/* Sums of the row, normalised, in the dtype; then a uniform's place among them. */
+static rush_status multinomial_replaced(rush_call *c, generator *g)
+{
+  rush_tensor *p = call_tensor(c, 0), *d, *out, *sums;
+  const int64_t width = p->sizes[p->n_dims - 1], n = call_int(c, 1), rows = p->n_dims == 2 ? p->sizes[0] : 1;
+  const int64_t sizes[2] = {p->n_dims == 2 ? rows : n, n};
+  TRY(tensor_contiguous(c->cx, p, &d));
+  rush_status st = tensor_new(c->cx, RUSH_INT64, p->n_dims, sizes, &out);
+  if (st == RUSH_OK && (st = tensor_new(c->cx, RUSH_FLOAT64, 1, &width, &sums)) != RUSH_OK)
+    tensor_release(out);
+  if (st != RUSH_OK) {
+    tensor_release(d);
+    return st;
+  }
+  const bool f64 = p->dtype == RUSH_FLOAT64; /* else in float32 */
+  double *cum = sums->data;
+  float *cum_f = sums->data;
+  turn mine;
+  if ((st = turn_begin(c->cx, g, &mine)) != RUSH_OK)
+    goto done;
+  for (int64_t r = 0; r < rows && turn_next(&mine); r++) {
+    convert_elems(f64 ? RUSH_FLOAT64 : RUSH_FLOAT32, cum, p->dtype,
+                  (const char *)d->data + (size_t)(r * width) * tensor_item_bytes(p), width);
+    if (f64)
+      cumulate_double(c->cx, width, cum);
+    else
+      cumulate_float(c->cx, width, cum_f);
+    for (int64_t k = 0; k < n && ((k & 63) || turn_next(&mine)) && !call_over_at(c->cx, r * n + k); k++) {
+      const double u = random_uniform(g, RUSH_FLOAT64);
+      int64_t left = 0, right = width;
+      while (right > left) {
+        const int64_t mid = left + (right - left) / 2;
+        if ((mid == width - 1 ? 1.0 : f64 ? cum[mid] : (double)cum_f[mid]) < u)
+          left = mid + 1;
+        else
+          right = mid;
+      }
+      ((int64_t *)out->data)[r * n + k] = left;
+    }
+  }
+  st = turn_end(&mine);
+done:
+  tensor_release(d);
+  tensor_release(sums);
+  return call_return_made_steal(c, 0, out, st);
+}
+
+rush_kernel kernel_multinomial;
+rush_status kernel_multinomial(rush_call *c)
+{
+  const bool replacement = call_bool(c, 2);
+  generator *g;
+  TRY(check_multinomial(c, call_tensor(c, 0), call_int(c, 1), replacement));
+  TRY(random_generator(c, c->args[3], &g));
+  return !replacement || call_int(c, 1) == 1 ? multinomial_distinct(c, g) : multinomial_replaced(c, g);
+}
+
+/* -- Generators ----------------------------------------------------------------------------------------------------------------- */
+
+rush_kernel kernel_manual_seed, kernel_manual_seed_generator, kernel_initial_seed, kernel_seed, kernel_Generator;
+rush_status kernel_manual_seed(rush_call *c)
+{
+  generator *g;
+  TRY(random_generator(c, value_none(), &g));
+  return generator_seed_safely(c->cx, g, (uint64_t)call_int(c, 0));
+}
+
+rush_status kernel_manual_seed_generator(rush_call *c)
+{
+  TRY(generator_seed_safely(c->cx, c->args[0].as.heap, (uint64_t)call_int(c, 1)));
+  call_return_arg(c, 0, 0);
+  return RUSH_OK;
+}
+
+rush_status kernel_initial_seed(rush_call *c)
+{
+  generator *g = c->args[0].as.heap;
+  lock_hold hold;
+  TRY(lock_take(c->cx, &g->lock, LOCK_EXCLUSIVE, &hold));
+  call_return_value_steal(c, 0, value_int((int64_t)g->seed));
+  lock_drop(&hold);
+  return RUSH_OK;
+}
+
+/* A seed nobody can know. */
+rush_status kernel_seed(rush_call *c)
+{
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+    return call_fail(c->cx, "seed: the system gives no random bytes");
+  seed &= (UINT64_C(1) << 53) - 1;
+  TRY(generator_seed_safely(c->cx, c->args[0].as.heap, seed));
+  call_return_value_steal(c, 0, value_int((int64_t)seed));
+  return RUSH_OK;
+}
+
+/* (device, seed) */
+rush_status kernel_Generator(rush_call *c)
+{
+  generator *g;
+  TRY(check_device(c->cx, c->args[0]));
+  TRY(generator_new(c->cx, (uint64_t)call_int_or(c, 1, INT64_C(67280421310721)), &g));
+  call_return_value_steal(c, 0, value_heap_steal(RUSH_TAG_GENERATOR, g));
+  return RUSH_OK;
+}

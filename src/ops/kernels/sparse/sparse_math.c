@@ -1,0 +1,580 @@
+/* Arithmetic on sparse tensors: elementwise operators, sums.
+ *
+ * What maps zero to zero runs on the values.  Sums and products of two tensors of coordinates walk both in order, as PyTorch does:
+ * O(nnz of both).  Compressed rows go by way of coordinates. */
+#include "ops/call/registry.h"
+#include "ops/kernels/sparse/sparse.h"
+#include "ops/kernels/views.h"
+
+#define MOST_ARGS 8
+
+/* -- On the values -------------------------------------------------------------------------------------------------- */
+
+/* c's operator on t's values, in the place of argument `at`. */
+static rush_status on_values(rush_call *c, const rush_tensor *t, uint32_t at, rush_tensor **out)
+{
+  rush_value args[MOST_ARGS], made;
+  if (c->n_args > MOST_ARGS)
+    return call_unsupported(c->cx, "%s of a sparse tensor", c->op->schema->name);
+  memcpy(args, c->args, c->n_args * sizeof *args);
+  args[at] = tensor_value(tensor_sparse(t)->values);
+  TRY(op_invoke(c->cx, c->op, args, c->n_args, &made, 1));
+  rush_status st = sparse_with_values(c->cx, t, made.as.tensor, out);
+  value_release(made);
+  return st;
+}
+
+rush_kernel kernel_sparse_on_values, kernel_sparse_unary, kernel_sparse_pow, kernel_sparse_div;
+rush_status kernel_sparse_on_values(rush_call *c)
+{
+  rush_tensor *r;
+  TRY(on_values(c, call_tensor(c, 0), 0, &r));
+  call_return_steal(c, 0, r);
+  return RUSH_OK;
+}
+
+/* f(a) + f(b) is not f(a + b): duplicates are added first. */
+rush_status kernel_sparse_unary(rush_call *c)
+{
+  rush_tensor *t, *r;
+  if (tensor_layout(call_tensor(c, 0)) == LAYOUT_CSR)
+    return kernel_sparse_on_values(c);
+  TRY(coo_coalesce(c->cx, call_tensor(c, 0), &t));
+  rush_status st = on_values(c, t, 0, &r);
+  tensor_release(t);
+  if (st == RUSH_OK)
+    call_return_steal(c, 0, r);
+  return st;
+}
+
+rush_status kernel_sparse_pow(rush_call *c)
+{
+  if (c->args[1].tag != RUSH_TAG_COMPLEX && call_float(c, 1) == 0)
+    return call_fail(c->cx, "pow: cannot raise to zero power on sparse tensor; it would make the result tensor dense");
+  return kernel_sparse_unary(c);
+}
+
+/* True if argument i is one number. */
+static bool is_number(const rush_call *c, uint32_t i)
+{
+  const rush_tensor *t = call_tensor(c, i);
+  return !t || (!tensor_sparse(t) && t->n_dims == 0);
+}
+
+/* c's operator on t and the number in the other argument.  Where t has no dimensions either, a tensor's dtype counts as much as t's:
+ * the values, which have one, would outweigh it. */
+static rush_status with_number(rush_call *c, rush_tensor *t, uint32_t at, rush_tensor **out)
+{
+  const rush_tensor *number = call_tensor(c, 1 - at);
+  rush_tensor *values, *wide;
+  if (t->n_dims || !number || number->h.flags & TENSOR_WRAPPED_NUMBER)
+    return on_values(c, t, at, out);
+  TRY(as_dtype(c->cx, tensor_sparse(t)->values, dtype_promote(t->dtype, number->dtype), &values));
+  rush_status st = sparse_with_values(c->cx, t, values, &wide);
+  tensor_release(values);
+  TRY(st);
+  st = on_values(c, wide, at, out);
+  tensor_release(wide);
+  return st;
+}
+
+rush_status kernel_sparse_div(rush_call *c)
+{
+  sizes_text text;
+  const rush_tensor *by = call_tensor(c, 1);
+  rush_tensor *r;
+  if (is_number(c, 1)) {
+    TRY(with_number(c, call_tensor(c, 0), 0, &r));
+    call_return_steal(c, 0, r);
+    return RUSH_OK;
+  }
+  return call_fail(c->cx, "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape %s for divisor)",
+                   sizes_print(&text, by->n_dims, by->sizes));
+}
+
+/* -- Two tensors of coordinates ------------------------------------------------------------------------------------- */
+
+/* Where the elements of two tensors, walked in order, come to stand: n places. */
+typedef struct merge {
+  rush_tensor *at[2]; /* int64 [nnz of each]: places (sums), or which elements meet (products) */
+  rush_tensor *indices;
+  int64_t n;
+} merge;
+
+static void merge_free(merge *m)
+{
+  tensor_release(m->at[0]);
+  tensor_release(m->at[1]);
+  tensor_release(m->indices);
+}
+
+static const int64_t *coordinates(const rush_tensor *t) { return tensor_sparse(t)->indices->data; }
+static int64_t nnz_of(const rush_tensor *t) { return sparse_nnz(tensor_sparse(t)); }
+
+/* Negative: element i of a comes first; 0: both stand at the same place. */
+static int compare(const int64_t *a, int64_t n_a, int64_t i, const int64_t *b, int64_t n_b, int64_t k, int n_dims)
+{
+  for (int d = 0; d < n_dims; d++)
+    if (a[d * n_a + i] != b[d * n_b + k])
+      return a[d * n_a + i] < b[d * n_b + k] ? -1 : 1;
+  return 0;
+}
+
+/* The union: each element's place in at[], and their number. */
+static rush_status merge_places(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, merge *m)
+{
+  const int64_t n_a = nnz_of(a), n_b = nnz_of(b), *p = coordinates(a), *q = coordinates(b);
+  const int n_dims = tensor_sparse(a)->sparse_dim;
+  TRY(tensor_new(cx, RUSH_INT64, 1, &n_a, &m->at[0]));
+  TRY(tensor_new(cx, RUSH_INT64, 1, &n_b, &m->at[1]));
+  int64_t *to_a = m->at[0]->data, *to_b = m->at[1]->data, i = 0, k = 0;
+  for (m->n = 0; i < n_a || k < n_b; m->n++) {
+    const int order = i == n_a ? 1 : k == n_b ? -1 : compare(p, n_a, i, q, n_b, k, n_dims);
+    if (order <= 0)
+      to_a[i++] = m->n;
+    if (order >= 0)
+      to_b[k++] = m->n;
+    TRY(call_poll_at(cx, m->n));
+  }
+  return RUSH_OK;
+}
+
+/* The coordinates of the union. */
+static rush_status merge_indices(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, merge *m)
+{
+  const rush_tensor *from[2] = {a, b};
+  const int n_dims = tensor_sparse(a)->sparse_dim;
+  TRY(coo_new_indices(cx, n_dims, m->n, &m->indices));
+  int64_t *to = m->indices->data;
+  for (int which = 0; which < 2; which++) {
+    const int64_t n = nnz_of(from[which]), *p = coordinates(from[which]), *at = m->at[which]->data;
+    for (int d = 0; d < n_dims; d++)
+      for (int64_t i = 0; i < n; i++) {
+        TRY(call_poll_at(cx, i));
+        to[d * m->n + at[i]] = p[d * n + i];
+      }
+  }
+  return RUSH_OK;
+}
+
+/* The intersection of two that are coalesced: pairs of elements that meet, in at[0] and at[1]. */
+static rush_status meet(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, merge *m)
+{
+  const int64_t n_a = nnz_of(a), n_b = nnz_of(b), *p = coordinates(a), *q = coordinates(b);
+  const int n_dims = tensor_sparse(a)->sparse_dim;
+  const int64_t most = i64_min(n_a, n_b);
+  rush_tensor *pairs[2];
+  TRY(tensor_new(cx, RUSH_INT64, 1, &most, &m->at[0]));
+  TRY(tensor_new(cx, RUSH_INT64, 1, &most, &m->at[1]));
+  int64_t *to_a = m->at[0]->data, *to_b = m->at[1]->data, i = 0, k = 0;
+  while (i < n_a && k < n_b) {
+    const int order = compare(p, n_a, i, q, n_b, k, n_dims);
+    if (order == 0) {
+      to_a[m->n] = i;
+      to_b[m->n++] = k;
+    }
+    i += order <= 0;
+    k += order >= 0;
+    TRY(call_poll_at(cx, i + k));
+  }
+  TRY(coo_new_indices(cx, n_dims, m->n, &m->indices));
+  for (int d = 0; d < n_dims; d++)
+    for (int64_t j = 0; j < m->n; j++) {
+      TRY(call_poll_at(cx, j));
+      ((int64_t *)m->indices->data)[d * m->n + j] = p[d * n_a + to_a[j]];
+    }
+  for (int j = 0; j < 2; j++) {
+    TRY(tensor_narrow(cx, m->at[j], 0, 0, m->n, &pairs[j]));
+    tensor_release(m->at[j]);
+    m->at[j] = pairs[j];
+  }
+  return RUSH_OK;
+}
+
+/* -- Sums of two ------------------------------------------------------------------------------------------------------ */
+
+static rush_status same_density(call_ctx *cx, const rush_tensor *a, const rush_tensor *b)
+{
+  sizes_text x, y;
+  if (a->n_dims != b->n_dims || memcmp(a->sizes, b->sizes, a->n_dims * sizeof *a->sizes) != 0)
+    return call_fail(cx, "add: expected sizes of 'self' and 'other' to match, but %s != %s", sizes_print(&x, a->n_dims, a->sizes),
+                     sizes_print(&y, b->n_dims, b->sizes));
+  if (tensor_sparse(a)->sparse_dim != tensor_sparse(b)->sparse_dim)
+    return call_fail(cx, "add: expected 'self' and 'other' to have same density, but 'self' has %d sparse dimensions while 'other' has "
+                         "%d sparse dimensions", tensor_sparse(a)->sparse_dim, tensor_sparse(b)->sparse_dim);
+  return RUSH_OK;
+}
+
+/* Values of the union: a's at their places, and alpha times b's. */
+static rush_status add_values(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, const merge *m, rush_tensor **out)
+{
+  const int dtype = dtype_promote(a->dtype, b->dtype);
+  rush_tensor *x = NULL, *y = NULL, *sum = NULL, *same;
+  if (dtype == RUSH_BOOL && nnz_of(a) && nnz_of(b))
+    return call_no_dtype(cx, "cadd_sparse", dtype);
+  rush_status st = as_dtype(cx, tensor_sparse(a)->values, dtype, &x);
+  if (st == RUSH_OK)
+    st = as_dtype(cx, tensor_sparse(b)->values, dtype, &y);
+  if (st == RUSH_OK)
+    st = sum_rows(cx, x, m->at[0], m->n, &sum);
+  const rush_value args[5] = {tensor_value(sum), value_int(0), tensor_value(m->at[1]), tensor_value(y), alpha};
+  if (st == RUSH_OK && y->n_elems && (st = apply(cx, "aten::index_add_", "", args, 5, &same)) == RUSH_OK)
+    tensor_release(same);
+  tensor_release(x);
+  tensor_release(y);
+  if (st != RUSH_OK)
+    tensor_release(sum);
+  else
+    *out = sum;
+  return st;
+}
+
+static rush_status add_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, rush_tensor **out)
+{
+  merge m = {0};
+  rush_tensor *values = NULL;
+  TRY(same_density(cx, a, b));
+  rush_status st = merge_places(cx, a, b, &m);
+  if (st == RUSH_OK)
+    st = merge_indices(cx, a, b, &m);
+  if (st == RUSH_OK)
+    st = add_values(cx, a, b, alpha, &m, &values);
+  const bool both = tensor_sparse(a)->is_coalesced && tensor_sparse(b)->is_coalesced;
+  st = coo_new_steal(cx, st, shape_of_sparse(a), tensor_retain(m.indices), values, both, out);
+  merge_free(&m);
+  return st;
+}
+
+typedef rush_status pair_fn(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, rush_tensor **out);
+
+/* Two tensors of compressed rows as coalesced coordinates, and the result as compressed rows again. */
+static rush_status by_coordinates(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, pair_fn *fn, rush_tensor **out)
+{
+  rush_tensor *t[2] = {a, b}, *coo[2] = {NULL, NULL}, *sorted[2] = {NULL, NULL}, *made = NULL;
+  rush_status st = RUSH_OK;
+  for (int i = 0; i < 2 && st == RUSH_OK; i++)
+    if ((st = sparse_to_coo(cx, t[i], &coo[i])) == RUSH_OK)
+      st = coo_coalesce(cx, coo[i], &sorted[i]);
+  if (st == RUSH_OK)
+    st = fn(cx, sorted[0], sorted[1], alpha, &made);
+  if (st == RUSH_OK)
+    st = sparse_to_csr(cx, made, out);
+  for (int i = 0; i < 2; i++) {
+    tensor_release(coo[i]);
+    tensor_release(sorted[i]);
+  }
+  tensor_release(made);
+  return st;
+}
+
+/* a + alpha * b where one is dense: with all elements of the other. */
+static rush_status add_dense(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, rush_tensor **out)
+{
+  rush_tensor *dense;
+  TRY(sparse_to_dense(cx, tensor_sparse(a) ? a : b, &dense));
+  const rush_value args[3] = {tensor_value(tensor_sparse(a) ? dense : a), tensor_value(tensor_sparse(b) ? dense : b), alpha};
+  rush_status st = apply(cx, "aten::add", "Tensor", args, 3, out);
+  tensor_release(dense);
+  return st;
+}
+
+static rush_status add(rush_call *c, rush_tensor *a, rush_tensor *b, rush_value alpha)
+{
+  const int x = tensor_layout(a), y = tensor_layout(b);
+  rush_tensor *r;
+  if (x == LAYOUT_COO && y == LAYOUT_STRIDED)
+    return call_fail(c->cx, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
+  if (x && y && x != y)
+    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them", c->op->schema->name, layout_word(a), layout_word(b));
+  TRY(!x || !y ? add_dense(c->cx, a, b, alpha, &r) : x == LAYOUT_COO ? add_coo(c->cx, a, b, alpha, &r)
+                                                                     : by_coordinates(c->cx, a, b, alpha, add_coo, &r));
+  call_return_steal(c, 0, r);
+  return RUSH_OK;
+}
+
+rush_kernel kernel_sparse_add, kernel_sparse_sub, kernel_sparse_add_number;
+rush_status kernel_sparse_add(rush_call *c) { return add(c, call_tensor(c, 0), call_tensor(c, 1), c->args[2]); }
+
+rush_status kernel_sparse_sub(rush_call *c)
+{
+  const rush_value alpha = c->args[2];
+  if (call_tensor(c, 0)->dtype == RUSH_BOOL && call_tensor(c, 1)->dtype == RUSH_BOOL)
+    return call_fail(c->cx, "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+                     "operator instead.");
+  const int64_t whole = alpha.tag == RUSH_TAG_BOOL ? alpha.as.b : alpha.as.i;
+  const rush_value minus = alpha.tag == RUSH_TAG_FLOAT ? value_float(-alpha.as.d) : value_int((int64_t)(0 - (uint64_t)whole));
+  if (alpha.tag == RUSH_TAG_COMPLEX)
+    return call_unsupported(c->cx, "sub of sparse tensors with a complex alpha");
+  return add(c, call_tensor(c, 0), call_tensor(c, 1), minus);
+}
+
+rush_status kernel_sparse_add_number(rush_call *c)
+{
+  return call_fail(c->cx, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
+}
+
+/* -- Products of two -------------------------------------------------------------------------------------------------- */
+
+static rush_status multiply(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_tensor **out)
+{
+  const rush_value args[2] = {tensor_value(a), tensor_value(b)};
+  return apply(cx, "aten::mul", "Tensor", args, 2, out);
+}
+
+/* Of two that are coalesced. */
+static rush_status mul_sorted(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value unused, rush_tensor **out)
+{
+  merge m = {0};
+  rush_tensor *x = NULL, *y = NULL, *values = NULL;
+  (void)unused;
+  if (a->n_dims != b->n_dims || memcmp(a->sizes, b->sizes, a->n_dims * sizeof *a->sizes) != 0 ||
+      tensor_sparse(a)->sparse_dim != tensor_sparse(b)->sparse_dim)
+    return call_fail(cx, "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse "
+                         "dimensions, and shape of sparse dimensions");
+  rush_status st = meet(cx, a, b, &m);
+  if (st == RUSH_OK)
+    st = pick_rows(cx, tensor_sparse(a)->values, m.at[0], &x);
+  if (st == RUSH_OK)
+    st = pick_rows(cx, tensor_sparse(b)->values, m.at[1], &y);
+  if (st == RUSH_OK)
+    st = multiply(cx, x, y, &values);
+  st = coo_new_steal(cx, st, shape_of_sparse(a), tensor_retain(m.indices), values, true, out);
+  tensor_release(x);
+  tensor_release(y);
+  merge_free(&m);
+  return st;
+}
+
+static rush_status mul_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_tensor **out)
+{
+  rush_tensor *x, *y;
+  TRY(coo_coalesce(cx, a, &x));
+  rush_status st = coo_coalesce(cx, b, &y);
+  if (st == RUSH_OK) {
+    st = mul_sorted(cx, x, y, value_none(), out);
+    tensor_release(y);
+  }
+  tensor_release(x);
+  return st;
+}
+
+/* The elements of a dense tensor, broadcast to t's sizes, where t of coordinates has its own: [nnz, dense sizes...]. */
+static rush_status pick_elements(call_ctx *cx, const rush_tensor *t, rush_tensor *dense, rush_tensor **out)
+{
+  const int n_sparse = tensor_sparse(t)->sparse_dim;
+  int64_t sizes[TENSOR_MAX_DIMS + 1] = {1};
+  rush_tensor *all, *rows = NULL, *at = NULL;
+  for (int i = 0; i < t->n_dims; i++)
+    if (i < n_sparse)
+      sizes[0] *= t->sizes[i];
+    else
+      sizes[1 + i - n_sparse] = t->sizes[i];
+  TRY(tensor_expand(cx, dense, t->n_dims, t->sizes, &all));
+  rush_status st = reshaped(cx, all, 1 + t->n_dims - n_sparse, sizes, &rows);
+  if (st == RUSH_OK)
+    st = coo_all_positions(cx, t, &at);
+  if (st == RUSH_OK)
+    st = pick_rows(cx, rows, at, out);
+  tensor_release(all);
+  tensor_release(rows);
+  tensor_release(at);
+  return st;
+}
+
+/* t's values times the dense elements at their places; t may be compressed rows. */
+static rush_status mul_dense(call_ctx *cx, rush_tensor *t, rush_tensor *dense, rush_tensor **out)
+{
+  rush_tensor *coo, *at = NULL, *values = NULL;
+  TRY(sparse_to_coo(cx, t, &coo));
+  rush_status st = pick_elements(cx, coo, dense, &at);
+  if (st == RUSH_OK)
+    st = multiply(cx, tensor_sparse(coo)->values, at, &values);
+  if (st == RUSH_OK)
+    st = sparse_with_values(cx, t, values, out);
+  tensor_release(coo);
+  tensor_release(at);
+  tensor_release(values);
+  return st;
+}
+
+rush_kernel kernel_sparse_mul;
+rush_status kernel_sparse_mul(rush_call *c)
+{
+  rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1), *r;
+  if (is_number(c, 1) || is_number(c, 0)) {
+    TRY(with_number(c, is_number(c, 1) ? a : b, is_number(c, 1) ? 0 : 1, &r));
+  } else if (!tensor_sparse(a) || !tensor_sparse(b)) {
+    TRY(tensor_sparse(a) ? mul_dense(c->cx, a, b, &r) : mul_dense(c->cx, b, a, &r));
+  } else if (tensor_layout(a) != tensor_layout(b)) {
+    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them", c->op->schema->name, layout_word(a), layout_word(b));
+  } else {
+    TRY(tensor_layout(a) == LAYOUT_COO ? mul_coo(c->cx, a, b, &r) : by_coordinates(c->cx, a, b, value_none(), mul_sorted, &r));
+  }
+  call_return_steal(c, 0, r);
+  return RUSH_OK;
+}
+
+/* sparse_mask(self, mask): self's elements where mask has some, in mask's layout and order. */
+rush_kernel kernel_sparse_mask;
+static rush_status mask_dense(call_ctx *cx, rush_tensor *t, rush_tensor *mask, rush_tensor **out)
+{
+  rush_tensor *coo, *values = NULL;
+  sizes_text a, b;
+  if (t->n_dims != mask->n_dims || memcmp(t->sizes, mask->sizes, t->n_dims * sizeof *t->sizes) != 0)
+    return call_fail(cx, "sparse_mask(): operands have incompatible sizes; self has size %s but mask has size %s",
+                     sizes_print(&a, t->n_dims, t->sizes), sizes_print(&b, mask->n_dims, mask->sizes));
+  TRY(sparse_to_coo(cx, mask, &coo));
+  rush_status st = pick_elements(cx, coo, t, &values);
+  if (st == RUSH_OK)
+    st = sparse_with_values(cx, mask, values, out);
+  tensor_release(coo);
+  tensor_release(values);
+  return st;
+}
+rush_status kernel_sparse_mask(rush_call *c)
+{
+  rush_tensor *t = call_tensor(c, 0), *mask = call_tensor(c, 1), *dense, *r;
+  if (!tensor_sparse(mask))
+    return call_fail(c->cx, "sparse_mask: expected a sparse mask, but got layout Strided");
+  TRY(tensor_sparse(t) ? sparse_to_dense(c->cx, t, &dense) : RUSH_OK);
+  if (!tensor_sparse(t))
+    dense = tensor_retain(t);
+  rush_status st = mask_dense(c->cx, dense, mask, &r);
+  tensor_release(dense);
+  if (st == RUSH_OK)
+    call_return_steal(c, 0, r);
+  return st;
+}
+
+/* -- Sums over dimensions --------------------------------------------------------------------------------------------- */
+
+typedef struct summing {
+  bool over[TENSOR_MAX_DIMS];
+  int n_left; /* sparse dimensions that stay */
+  int left[TENSOR_MAX_DIMS];
+  rush_value dtype;
+} summing;
+
+/* Bits of the dimensions in argument `at`; all where there is none. */
+static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, summing *s)
+{
+  int64_t dims[TENSOR_MAX_DIMS];
+  const int n = at < c->n_args ? call_ints(c, at, dims, TENSOR_MAX_DIMS) : 0;
+  int d;
+  for (int i = 0; i < t->n_dims; i++)
+    s->over[i] = n == 0;
+  for (int i = 0; i < n; i++) {
+    TRY(dim_wrap(c->cx, dims[i], t->n_dims, &d));
+    if (t->n_dims && s->over[d])
+      return call_fail(c->cx, "dim %d appears multiple times in the list of dims", d);
+    s->over[d] = true;
+  }
+  return n < 0 ? call_fail(c->cx, "a sum over more than %d dimensions", TENSOR_MAX_DIMS) : RUSH_OK;
+}
+
+/* Values summed over the dense dimensions, and over nnz where no sparse dimension stays. */
+static rush_status sum_values(call_ctx *cx, const rush_tensor *t, const summing *s, rush_tensor **out)
+{
+  const sparse_parts *p = tensor_sparse(t);
+  int64_t dims[TENSOR_MAX_DIMS + 1];
+  rush_value list;
+  int n = 0;
+  if (s->n_left == 0)
+    dims[n++] = 0;
+  for (int i = p->sparse_dim; i < t->n_dims; i++)
+    if (s->over[i])
+      dims[n++] = 1 + i - p->sparse_dim;
+  if (n == 0 && s->dtype.tag == RUSH_TAG_INT)
+    return as_dtype(cx, p->values, (int)s->dtype.as.i, out);
+  if (n == 0) {
+    *out = tensor_retain(p->values);
+    return RUSH_OK;
+  }
+  TRY(list_of_ints(cx, dims, n, &list));
+  const rush_value args[4] = {tensor_value(p->values), list, value_bool(false), s->dtype};
+  rush_status st = apply(cx, "aten::sum", "dim_IntList", args, 4, out);
+  value_release(list);
+  return st;
+}
+
+/* What stays sparse: coordinates of the dimensions that stay, coalesced. */
+static rush_status sum_sparse(call_ctx *cx, const rush_tensor *t, const summing *s, rush_tensor *values, rush_tensor **out)
+{
+  const int64_t nnz = nnz_of(t), *from = coordinates(t);
+  int64_t sizes[TENSOR_MAX_DIMS];
+  int n = 0;
+  rush_tensor *indices = NULL, *made;
+  for (int i = 0; i < t->n_dims; i++)
+    if (!s->over[i])
+      sizes[n++] = t->sizes[i];
+  rush_status st = coo_new_indices(cx, s->n_left, nnz, &indices);
+  for (int i = 0; i < s->n_left && st == RUSH_OK; i++)
+    memcpy((int64_t *)indices->data + i * nnz, from + s->left[i] * nnz, (size_t)nnz * sizeof *from);
+  TRY(coo_new_steal(cx, st, (sparse_shape){n, s->n_left, sizes}, indices, tensor_retain(values), false, &made));
+  st = coo_coalesce(cx, made, out);
+  tensor_release(made);
+  return st;
+}
+
+static rush_status sum_over(rush_call *c, rush_tensor *t, summing *s, rush_tensor **out)
+{
+  rush_tensor *values;
+  for (int i = 0; i < tensor_sparse(t)->sparse_dim; i++)
+    if (!s->over[i])
+      s->left[s->n_left++] = i;
+  TRY(sum_values(c->cx, t, s, &values));
+  if (s->n_left == 0) {
+    *out = values;
+    return RUSH_OK;
+  }
+  rush_status st = sum_sparse(c->cx, t, s, values, out);
+  tensor_release(values);
+  return st;
+}
+
+/* Dimensions of size 1 where the sum went over: a dense result is a view, a sparse one has zeros for coordinates. */
+static rush_status keep_dims(call_ctx *cx, const summing *s, int n_dims, rush_tensor **t)
+{
+  for (int i = 0; i < n_dims; i++) {
+    rush_tensor *wider;
+    if (!s->over[i])
+      continue;
+    const rush_value args[2] = {tensor_value(*t), value_int(i)};
+    TRY(apply(cx, "aten::unsqueeze", "", args, 2, &wider));
+    tensor_release(*t);
+    *t = wider;
+  }
+  return RUSH_OK;
+}
+
+static rush_status sum(rush_call *c, uint32_t dims, uint32_t dtype, bool keep, bool widens)
+{
+  rush_tensor *t = call_tensor(c, 0), *coo, *r;
+  if (!tensor_sparse(t)) /* _sparse_sum takes anything */
+    return need_coo(c->cx, t, "_indices");
+  summing s = {.dtype = dtype < c->n_args ? c->args[dtype] : value_none()};
+  TRY(read_dims(c, dims, t, &s));
+  if (s.dtype.tag == RUSH_TAG_NONE && widens && dtype_class_of(t->dtype) <= DTYPE_INT)
+    s.dtype = value_int(RUSH_INT64);
+  TRY(sparse_to_coo(c->cx, t, &coo));
+  rush_status st = sum_over(c, coo, &s, &r);
+  if (st == RUSH_OK && keep && (st = keep_dims(c->cx, &s, t->n_dims, &r)) != RUSH_OK)
+    tensor_release(r);
+  tensor_release(coo);
+  if (st == RUSH_OK)
+    call_return_steal(c, 0, r);
+  return st;
+}
+
+rush_kernel kernel_sparse_sum, kernel_sparse_sum_dim, kernel_sparse_sum_keep;
+/* sum(self, *, dtype): all elements. */
+rush_status kernel_sparse_sum(rush_call *c) { return sum(c, UINT32_MAX, 1, false, true); }
+/* _sparse_sum.dim(self, dim) */
+rush_status kernel_sparse_sum_dim(rush_call *c) { return sum(c, 1, UINT32_MAX, false, false); }
+/* sum.dim_IntList(self, dim, keepdim, dtype) */
+rush_status kernel_sparse_sum_keep(rush_call *c)
+{
+  if (tensor_layout(call_tensor(c, 0)) == LAYOUT_CSR && !call_is_none(c, 1) && call_list(c, 1) && call_list(c, 1)->n)
+    return call_unsupported(c->cx, "sums over dimensions of torch.sparse_csr tensors: use tensor.to_sparse()");
+  return sum(c, 1, 3, call_bool(c, 2), true);
+}

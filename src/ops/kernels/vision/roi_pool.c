@@ -1,0 +1,159 @@
+/* roi_pool (the largest element of each bin) and ps_roi_pool (the mean of each bin).  See roi.h.
+ *
+ * A region's corners are rounded to whole elements, and a bin covers every element that it
+ * touches, so bins overlap by up to one.  Coordinates that are no numbers are refused:
+ * torchvision's answer to them is whatever the conversion to an integer gives.  ps_roi_pool
+ * leaves out the map's last row and column in the forward and has them in the backward, as
+ * torchvision does. */
+#include <float.h>
+#include <math.h>
+
+#include "ops/kernels/vision/roi.h"
+
+typedef struct span {
+  int64_t begin, end; /* elements; end <= begin: none */
+} span;
+
+typedef struct corners {
+  int64_t image;
+  int64_t start[2]; /* x, y */
+  double bin[2];
+} corners;
+
+static double R(const roi_job *j, double x) { return round_to(j->dtype, x); }
+
+/* The nearest integer, within what the sums below can hold. */
+static int64_t element_of(const roi_job *j, double x)
+{
+  const double most = INT32_MAX / 2, y = round(R(j, x * j->scale));
+  return (int64_t)(y > most ? most : y < -most ? -most : y);
+}
+
+static corners corners_of(const roi_job *j, int64_t n)
+{
+  const double *roi = j->rois + n * 5;
+  const int64_t inclusive = j->is_sensitive ? 0 : 1, bins[2] = {j->out_w, j->out_h};
+  corners k = {.image = roi_image(j, n)};
+  for (int d = 0; d < 2; d++) {
+    k.start[d] = element_of(j, roi[1 + d]);
+    const int64_t size = i64_max(element_of(j, roi[3 + d]) - k.start[d] + inclusive, 1);
+    k.bin[d] = R(j, R(j, (double)size) / R(j, (double)bins[d]));
+  }
+  return k;
+}
+
+/* The elements of bin i along dimension d, within [0, limit). */
+static span span_of(const roi_job *j, const corners *k, int d, int64_t i, int64_t limit)
+{
+  const int64_t low = (int64_t)floor(R(j, R(j, (double)i) * k->bin[d])) + k->start[d];
+  const int64_t high = (int64_t)ceil(R(j, R(j, (double)(i + 1)) * k->bin[d])) + k->start[d];
+  return (span){i64_min(i64_max(low, 0), limit), i64_min(i64_max(high, 0), limit)};
+}
+
+static bool is_empty(span y, span x) { return y.end <= y.begin || x.end <= x.begin; }
+static int64_t area_of(span y, span x)
+{
+  return is_empty(y, x) ? 1 : (y.end - y.begin) * (x.end - x.begin);
+}
+
+static rush_status check_corners(rush_call *c, const roi_job *j)
+{
+  for (int64_t i = 0; i < j->n_rois * 5; i++)
+    if (i % 5 != 0 && !isfinite(j->rois[i]))
+      return call_fail(c->cx, "%s: region %lld has the coordinate %g", c->op->schema->name,
+                       (long long)(i / 5), j->rois[i]);
+  return RUSH_OK;
+}
+
+#define FLOAT_BODY "ops/kernels/vision/roi_pool.inc"
+#include "ops/kernels/vision/each_float.inc"
+
+/* -- Forward ----------------------------------------------------------------------------------- */
+
+/* Items: a region and a block of result channels. */
+static void pool_items(void *arg, int64_t begin, int64_t end)
+{
+  const roi_job *j = arg;
+  const int64_t n_blocks = roi_blocks(j->out_channels);
+  for (int64_t i = begin; i < end && !call_over(j->cx); i++) {
+    const int64_t c = i % n_blocks * ROI_CHANNELS,
+                  last = i64_min(c + ROI_CHANNELS, j->out_channels);
+    if (j->dtype == RUSH_FLOAT64)
+      pool_channels_f64(j, i / n_blocks, c, last);
+    else
+      pool_channels_f32(j, i / n_blocks, c, last);
+  }
+}
+
+static rush_status check_call(rush_call *c, roi_job *j)
+{
+  rush_tensor *rois = NULL;
+  TRY(nn_widen(c->cx, call_tensor(c, 1), RUSH_FLOAT64, &rois));
+  j->rois = rois->data;
+  const rush_status st = check_corners(c, j);
+  tensor_release(rois);
+  return st;
+}
+
+/* input, rois, spatial_scale, pooled_height, pooled_width */
+rush_status kernel_roi_pool(rush_call *c)
+{
+  roi_job j = {.dtype = 0};
+  TRY(roi_read(c, "roi_pool_forward_kernel", &j));
+  if (j.height > 0 && j.width > INT32_MAX / j.height)
+    return call_fail(c->cx, "roi_pool: a map of %lld by %lld elements; argmax is int32",
+                     (long long)j.height, (long long)j.width);
+  TRY(check_call(c, &j));
+  return roi_forward(c, &j, true, j.n_rois * roi_blocks(j.out_channels), pool_items);
+}
+
+rush_status kernel_ps_roi_pool(rush_call *c)
+{
+  roi_job j = {.is_sensitive = true};
+  TRY(roi_read(c, "ps_roi_pool_forward_kernel", &j));
+  TRY(check_call(c, &j));
+  return roi_forward(c, &j, true, j.n_rois * roi_blocks(j.out_channels), pool_items);
+}
+
+/* -- Backward ---------------------------------------------------------------------------------- */
+
+/* Items: blocks of input channels. */
+static void unpool_items(void *arg, int64_t begin, int64_t end)
+{
+  const roi_job *j = arg;
+  for (int64_t i = begin; i < end; i++)
+    for (int64_t n = 0; n < j->n_rois && !call_over(j->cx); n++) {
+      const int64_t first = i * ROI_CHANNELS, last = i64_min(first + ROI_CHANNELS, j->channels);
+      if (j->dtype == RUSH_FLOAT64)
+        unpool_channels_f64(j, n, first, last);
+      else
+        unpool_channels_f32(j, n, first, last);
+    }
+}
+
+static rush_status pool_backward(rush_call *c, const char *kernel, bool is_sensitive)
+{
+  roi_job j = {.is_sensitive = is_sensitive};
+  int64_t shape[4];
+  rush_tensor *map = NULL;
+  TRY(roi_read_backward(c, kernel, 6, &j, shape));
+  TRY(check_call(c, &j));
+  const int64_t limit =
+    is_sensitive ? j.channels : i64_min(j.height, INT32_MAX) * i64_min(j.width, INT32_MAX);
+  TRY(roi_read_map(c, 2, limit, !is_sensitive, &j, &map));
+  const rush_status st = roi_backward(c, &j, shape, roi_blocks(j.channels), unpool_items);
+  tensor_release(map);
+  return st;
+}
+
+/* grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height,
+ * width */
+rush_status kernel_roi_pool_backward(rush_call *c)
+{
+  return pool_backward(c, "roi_pool_backward_kernel", false);
+}
+/* The same with channel_mapping. */
+rush_status kernel_ps_roi_pool_backward(rush_call *c)
+{
+  return pool_backward(c, "ps_roi_pool_backward_kernel", true);
+}

@@ -1,0 +1,123 @@
+/* ops/math/gemm_chain.c -- turning bfloat16 operands into the chains that gemm_chain.h describes. There
+ * are three loops, by the order in which the source lies: channels in a row, the other dimension in
+ * a row, or neither. A source that is a chain already (even number of channels, aligned,
+ * contiguous) is used in place. Cost: one pass over the operand, 4 bytes a word or a float. */
+#include "ops/math/gemm_chain.h"
+
+#include <string.h>
+
+#include "base/threads.h"
+
+enum { GRAIN = 32768 };
+
+chain_kind chain_kind_of(const context *c)
+{
+  return gemm_kernels_of(cpu_choose(context_get_options(c)->cpu), RUSH_BFLOAT16)->words ? CHAIN_WORDS : CHAIN_WIDE;
+}
+
+int64_t chain_length(chain_kind kind, int64_t channels, int64_t taps)
+{
+  return (kind == CHAIN_WORDS ? (channels + 1) / 2 : channels) * taps;
+}
+
+int64_t chain_piece(chain_kind kind, int64_t length)
+{
+  return kind == CHAIN_WIDE ? 2 * gemm_k_piece((length + 1) / 2) : gemm_k_piece(length);
+}
+
+bool chain_view(chain_kind kind, const chain_source *s, gemm_matrix *out)
+{
+  if (kind != CHAIN_WORDS || s->taps != 1 || s->ks != 1 || s->channels % 2 || s->os % 2 || (uintptr_t)s->from % 4)
+    return false;
+  *out = (gemm_matrix){s->from, s->os / 2, 1};
+  return true;
+}
+
+typedef struct job {
+  chain_kind kind;
+  const chain_source *s;
+  int64_t length;
+  uint32_t *to;
+} job;
+
+static inline uint32_t pair(uint16_t even, uint16_t odd) { return (uint32_t)odd << 16 | even; }
+static inline uint32_t wide(uint16_t x) { return (uint32_t)x << 16; }
+
+/* Others [begin, end), channels in a row. */
+static void in_rows(void *arg, int64_t begin, int64_t end)
+{
+  const job *j = arg;
+  const int64_t k = j->s->channels, full = k / 2;
+  for (int64_t i = begin; i < end; i++) {
+    const uint16_t *s = j->s->from + i * j->s->os;
+    uint32_t *d = j->to + i * j->length;
+    if (j->kind == CHAIN_WORDS)
+      memcpy(d, s, (size_t)full * sizeof *d);
+    else
+      for (int64_t p = 0; p < full; p++) {
+        d[2 * p] = wide(s[2 * p + 1]);
+        d[2 * p + 1] = wide(s[2 * p]);
+      }
+    if (k % 2)
+      d[j->length - 1] = j->kind == CHAIN_WORDS ? s[k - 1] : wide(s[k - 1]);
+  }
+}
+
+/* Pairs of channels [begin, end), others in a row. */
+static void in_columns(void *arg, int64_t begin, int64_t end)
+{
+  const job *j = arg;
+  const int64_t n = j->s->n;
+  for (int64_t p = begin; p < end; p++) {
+    const uint16_t *restrict even = j->s->from + 2 * p * j->s->ks, *restrict odd = even + j->s->ks;
+    const bool both = 2 * p + 1 < j->s->channels, words = j->kind == CHAIN_WORDS;
+    uint32_t *restrict d = j->to + (words ? 1 : 2) * p * n, *restrict next = d + n;
+    if (words && both)
+      for (int64_t i = 0; i < n; i++)
+        d[i] = pair(even[i], odd[i]);
+    else if (both)
+      for (int64_t i = 0; i < n; i++) {
+        d[i] = wide(odd[i]);
+        next[i] = wide(even[i]);
+      }
+    else
+      for (int64_t i = 0; i < n; i++)
+        d[i] = words ? even[i] : wide(even[i]);
+  }
+}
+
+/* Others [begin, end), anything. */
+static void in_any(void *arg, int64_t begin, int64_t end)
+{
+  const job *j = arg;
+  const chain_source *s = j->s;
+  for (int64_t i = begin; i < end; i++) {
+    uint32_t *d = j->to + i * j->length;
+    for (int64_t p = 0; 2 * p < s->channels; p++)
+      for (int64_t t = 0; t < s->taps; t++) {
+        const uint16_t *x = s->from + i * s->os + (2 * p * s->taps + t) * s->ks;
+        const bool both = 2 * p + 1 < s->channels;
+        const uint16_t odd = both ? x[s->taps * s->ks] : 0;
+        if (j->kind == CHAIN_WORDS)
+          *d++ = pair(x[0], odd);
+        else if (both)
+          *d++ = wide(odd), *d++ = wide(x[0]);
+        else
+          *d++ = wide(x[0]);
+      }
+  }
+}
+
+rush_status chain_make(call_ctx *cx, chain_kind kind, const chain_source *s, void *to, gemm_matrix *out)
+{
+  const bool columns = s->os == 1 && s->ks != 1 && s->taps == 1;
+  job j = {kind, s, chain_length(kind, s->channels, s->taps), to};
+  *out = columns ? (gemm_matrix){to, 1, s->n} : (gemm_matrix){to, j.length, 1};
+  const int64_t n = columns ? (s->channels + 1) / 2 : s->n, each = columns ? 2 * s->n : j.length;
+  void (*fn)(void *, int64_t, int64_t) = columns ? in_columns : s->ks == 1 && s->taps == 1 ? in_rows : in_any;
+  if (n * each < 2 * GRAIN) {
+    fn(&j, 0, n);
+    return RUSH_OK;
+  }
+  return parallel_for(cx, n, i64_max(1, GRAIN / i64_max(1, each)), fn, &j);
+}

@@ -1,0 +1,20 @@
+/* Row kernels, compiled once per instruction set (base/isa.h); rows_kernel.inc per element type. */
+#include "ops/math/rows.h"
+
+#include <string.h>
+
+#include "ops/point/vmath.h"
+
+#define T float
+#define NAME(x) ISA_NAME(x##_f32)
+#define EXP vm_exp_f32
+#define LOG vm_log_f32
+#define TABLE rows_f32
+#include "ops/math/rows_kernel.inc"
+
+#define T double
+#define NAME(x) ISA_NAME(x##_f64)
+#define EXP vm_exp_f64
+#define LOG vm_log_f64
+#define TABLE rows_f64
+#include "ops/math/rows_kernel.inc"

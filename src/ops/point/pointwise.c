@@ -1,0 +1,650 @@
+/* ops/point/pointwise.c -- one call of a pointwise operator of the table: read the inputs, find the
+ * common dtype, choose the formula's arm, broadcast the sizes, choose the result's memory order,
+ * make or check the results, and run the tape (point_run.c). Everything about the operator comes
+ * from its generated row, so there is no code per operator. The result's strides follow
+ * TensorIterator's rules because they are visible. Refusals come in PyTorch's order. The common
+ * case (contiguous operands of one shape and dtype) skips the general rules; it is what a call of a
+ * small tensor costs. */
+#include "ops/point/pointwise.h"
+
+#include <float.h>
+
+#include "ops/point/point_run.h"
+#include "ops/call/registry.h"
+#include "ops/call/table.h"
+#include "ops/call/written.h"
+#include "tensor/iter.h"
+
+/* One call: what is known of it, in the order in which it becomes known. */
+typedef struct point_call {
+  rush_call *call;
+  const struct point_row *row;
+  const rush_value *in[POINT_MAX_INPUTS]; /* borrowed, by the row's inputs */
+  uint8_t arg_of[POINT_MAX_INPUTS];       /* argument number in the call */
+  int n_tensors;
+  rush_tensor *tensors[POINT_MAX_INPUTS]; /* the tensor inputs */
+  int common;                             /* dtype that promotion gives */
+  const point_arm *arm;
+  int n_dims;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  bool same_shape;                        /* all tensor inputs have `sizes` */
+  bool contiguous;                        /* and are row-major */
+} point_call;
+
+/* -- Arguments ------------------------------------------------------------------------------------------ */
+
+/* An argument of the base operator, by its number there. */
+static const rush_value *base_arg(const rush_call *c, uint32_t i)
+{
+  if (c->op->variant != VARIANT_OUT)
+    return &c->args[i];
+  int at = variant_arg(c->op, i);
+  return at >= 0 ? &c->args[at] : &c->op->base->schema->args[i].default_value;
+}
+
+static rush_status read_inputs(point_call *p)
+{
+  rush_call *c = p->call;
+  bool direct = c->op->variant != VARIANT_OUT;
+  for (int i = 0; i < p->row->n_inputs; i++) {
+    const point_input *in = &p->row->inputs[i];
+    const rush_value *v = direct ? &c->args[in->arg] : base_arg(c, in->arg);
+    p->in[i] = v;
+    p->arg_of[i] = in->arg;
+    if (in->flags & INPUT_SCALAR)
+      continue;
+    if (v->tag == RUSH_TAG_TENSOR && v->as.tensor) {
+      p->tensors[p->n_tensors++] = v->as.tensor;
+    } else if (v->tag != RUSH_TAG_NONE) {
+      return call_fail(c->cx, "%s: expected a tensor for argument %d", c->op->schema->name, in->arg);
+    }
+  }
+  return RUSH_OK;
+}
+
+static dtype_class class_of_number(rush_value v)
+{
+  switch (v.tag) {
+  case RUSH_TAG_BOOL:
+    return DTYPE_BOOL;
+  case RUSH_TAG_INT:
+    return DTYPE_INT;
+  case RUSH_TAG_COMPLEX:
+    return DTYPE_COMPLEX;
+  default:
+    return DTYPE_FLOAT;
+  }
+}
+
+static bool cond_holds(const rush_call *c, const point_cond *cond)
+{
+  rush_value v = *base_arg(c, cond->arg);
+  switch ((point_cond_kind)cond->kind) {
+  case COND_NONE:
+    return v.tag == RUSH_TAG_NONE;
+  case COND_GIVEN:
+    return v.tag != RUSH_TAG_NONE;
+  case COND_NUMBER:
+    return v.tag == RUSH_TAG_INT     ? v.as.i == cond->value
+           : v.tag == RUSH_TAG_BOOL  ? v.as.b == cond->value
+           : v.tag == RUSH_TAG_FLOAT ? v.as.d == cond->value
+                                     : false;
+  case COND_HALVES:
+    return (v.tag == RUSH_TAG_FLOAT && v.as.d * 2 == cond->value) ||
+           (v.tag == RUSH_TAG_INT && cond->value % 2 == 0 && v.as.i == cond->value / 2);
+  case COND_TEXT:
+    return v.tag == RUSH_TAG_STRING && str_is(value_str(v), op_pool + cond->value);
+  }
+  return false;
+}
+
+static int promoted(const point_call *p)
+{
+  promote_state st = PROMOTE_INIT;
+  for (int i = 0; i < p->row->n_inputs; i++) {
+    const point_input *in = &p->row->inputs[i];
+    rush_value v = *p->in[i];
+    if (!(in->flags & INPUT_PROMOTES) || v.tag == RUSH_TAG_NONE)
+      continue;
+    if (v.tag != RUSH_TAG_TENSOR)
+      promote_add_scalar(&st, class_of_number(v));
+    else if (v.as.tensor->h.flags & TENSOR_WRAPPED_NUMBER)
+      promote_add_scalar(&st, dtype_class_of(v.as.tensor->dtype));
+    else
+      promote_add(&st, v.as.tensor->dtype, v.as.tensor->n_dims);
+  }
+  return promote_result(&st);
+}
+
+/* The common dtype; most calls have tensors of one dtype and scalars of its class or a lower one. */
+static int common_dtype(const point_call *p)
+{
+  int dtype = DTYPE_NONE;
+  bool simple = true;
+  for (int i = 0; i < p->row->n_inputs && simple; i++) {
+    const point_input *in = &p->row->inputs[i];
+    rush_value v = *p->in[i];
+    if (v.tag == RUSH_TAG_TENSOR) {
+      if (p->row->promote == PROMOTE_FIRST)
+        return v.as.tensor->dtype;
+      if (!(in->flags & INPUT_PROMOTES))
+        continue;
+      if (dtype == DTYPE_NONE)
+        dtype = v.as.tensor->dtype;
+      simple = dtype == v.as.tensor->dtype && !(v.as.tensor->h.flags & TENSOR_WRAPPED_NUMBER);
+    } else if (in->flags & INPUT_PROMOTES && v.tag != RUSH_TAG_NONE) {
+      simple = dtype != DTYPE_NONE && class_of_number(v) <= dtype_class_of(dtype);
+    }
+  }
+  if (!simple || dtype == DTYPE_NONE)
+    dtype = promoted(p);
+  bool to_float = p->row->promote == PROMOTE_FLOAT ||
+                  (p->row->promote == PROMOTE_FLOAT_FIRST_ARM &&
+                   cond_holds(p->call, &point_arms[p->row->first_arm].conds[0]));
+  if (to_float && dtype != DTYPE_NONE && dtype_class_of(dtype) <= DTYPE_INT)
+    dtype = RUSH_FLOAT32;
+  return dtype;
+}
+
+/* -- Choosing the tape ------------------------------------------------------------------------------------- */
+
+static const point_arm *choose_arm(const point_call *p, dtype_class cls)
+{
+  const point_arm *a = &point_arms[p->row->first_arm];
+  for (const point_arm *end = a + p->row->n_arms; a < end; a++) {
+    if (!(a->classes >> cls & 1))
+      continue;
+    bool fits = true;
+    for (int i = 0; i < a->n_conds && fits; i++)
+      fits = cond_holds(p->call, &a->conds[i]);
+    if (fits)
+      return a;
+  }
+  return NULL;
+}
+
+static rush_status refuse_dtype(const point_call *p)
+{
+  return call_no_dtype(p->call->cx, op_pool + p->row->name, p->common);
+}
+
+/* alpha must not be finer than the result. */
+static rush_status check_alpha(const point_call *p, dtype_class cls)
+{
+  for (int i = 0; i < p->row->n_inputs; i++) {
+    const point_input *in = &p->row->inputs[i];
+    if ((in->flags & (INPUT_SCALAR | INPUT_PROMOTES)) != INPUT_SCALAR)
+      continue;
+    dtype_class given = class_of_number(*p->in[i]);
+    if (given <= DTYPE_INT && (given != DTYPE_BOOL || cls == DTYPE_BOOL))
+      continue;
+    const op *base = p->call->op->base ? p->call->op->base : p->call->op;
+    if (strcmp(base->schema->args[in->arg].name, "alpha") != 0)
+      continue;
+    if (given == DTYPE_BOOL)
+      return call_fail(p->call->cx, "Boolean alpha only supported for Boolean results.");
+    if (given == DTYPE_FLOAT && cls <= DTYPE_INT)
+      return call_fail(p->call->cx, "For integral input tensors, argument alpha must not be a "
+                                    "floating point number.");
+    if (given == DTYPE_COMPLEX && cls != DTYPE_COMPLEX)
+      return call_fail(p->call->cx,
+                       "For non-complex input tensors, argument alpha must not be a complex number.");
+  }
+  return RUSH_OK;
+}
+
+/* The table's text has a line for one boolean argument and a line for two. */
+static rush_status check_bool(const point_call *p)
+{
+  int n = 0;
+  for (int i = 0; i < p->row->n_inputs; i++) {
+    rush_value v = *p->in[i];
+    n += p->row->inputs[i].flags & INPUT_PROMOTES &&
+         (v.tag == RUSH_TAG_BOOL || (v.tag == RUSH_TAG_TENSOR && v.as.tensor->dtype == RUSH_BOOL));
+  }
+  if (n == 0)
+    return RUSH_OK;
+  const char *one = op_pool + p->row->refuse_bool, *end = strchr(one, '\n');
+  if (!end)
+    return call_fail(p->call->cx, "%s", one);
+  return n == 1 ? call_fail(p->call->cx, "%.*s", (int)(end - one), one) : call_fail(p->call->cx, "%s", end + 1);
+}
+
+static rush_status choose_dtype(point_call *p)
+{
+  p->common = common_dtype(p);
+  if (p->common == DTYPE_NONE)
+    return call_fail(p->call->cx, "%s: no common dtype for the arguments", p->call->op->schema->name);
+  return p->row->refuse_bool ? check_bool(p) : RUSH_OK;
+}
+
+static rush_status choose_tape(point_call *p)
+{
+  dtype_class cls = dtype_class_of(p->common);
+  if (cls == DTYPE_QUANT)
+    return refuse_dtype(p);
+  if (UNLIKELY(p->call->op->refuses >> p->common & 1))
+    return call_refuse(p->call->cx, p->call->op, p->common);
+  p->arm = choose_arm(p, cls);
+  return p->arm ? check_alpha(p, cls) : refuse_dtype(p);
+}
+
+/* -- Shapes ---------------------------------------------------------------------------------------------------- */
+
+static rush_status refuse_shapes(const point_call *p, const rush_tensor *t)
+{
+  int na = p->n_dims, nb = t->n_dims, at = -1;
+  int64_t a = 0, b = 0;
+  for (int i = 1; i <= na && i <= nb; i++)
+    if (p->sizes[na - i] != t->sizes[nb - i] && p->sizes[na - i] != 1 && t->sizes[nb - i] != 1) {
+      at = (na > nb ? na : nb) - i;
+      a = p->sizes[na - i];
+      b = t->sizes[nb - i];
+      break;
+    }
+  return call_fail(p->call->cx,
+                   "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                   "non-singleton dimension %d",
+                   (long long)a, (long long)b, at);
+}
+
+static inline bool sizes_equal(int n, const int64_t *a, const int64_t *b)
+{
+  for (int i = 0; i < n; i++)
+    if (a[i] != b[i])
+      return false;
+  return true;
+}
+
+static rush_status find_shape(point_call *p)
+{
+  p->same_shape = p->contiguous = true;
+  if (p->n_tensors == 0)
+    return call_fail(p->call->cx, "%s: expected a tensor", p->call->op->schema->name);
+  rush_tensor *first = p->tensors[0];
+  p->n_dims = first->n_dims;
+  memcpy(p->sizes, first->sizes, sizeof *p->sizes * first->n_dims);
+  p->contiguous = tensor_is_contiguous(first);
+  for (int i = 1; i < p->n_tensors; i++) {
+    const rush_tensor *t = p->tensors[i];
+    p->contiguous &= tensor_is_contiguous(t) != 0;
+    if (t->n_dims == p->n_dims && sizes_equal(p->n_dims, t->sizes, p->sizes))
+      continue;
+    p->same_shape = false;
+    int n = 0;
+    int64_t out[TENSOR_MAX_DIMS];
+    if (!sizes_broadcast(p->n_dims, p->sizes, t->n_dims, t->sizes, &n, out))
+      return refuse_shapes(p, t);
+    p->n_dims = n;
+    memcpy(p->sizes, out, sizeof *out * (size_t)n);
+  }
+  return RUSH_OK;
+}
+
+/* -- Layout of results: TensorIterator's rules --------------------------------------------------------------------- */
+
+/* A stride of `t` seen with the common sizes: 0 where it is expanded. */
+static int64_t seen_stride(const point_call *p, const rush_tensor *t, int dim)
+{
+  int d = dim - (p->n_dims - t->n_dims);
+  if (d < 0 || (t->sizes[d] == 1 && p->sizes[dim] != 1))
+    return 0;
+  return t->strides[d] * (int64_t)tensor_item_bytes(t);
+}
+
+/* Should `a` come after `b` (fastest first)?  0: cannot tell. */
+static int order_dims(const point_call *p, int a, int b)
+{
+  for (int i = 0; i < p->n_tensors; i++) {
+    int64_t sa = seen_stride(p, p->tensors[i], a), sb = seen_stride(p, p->tensors[i], b);
+    if (sa == 0 || sb == 0)
+      continue;
+    if (sa != sb)
+      return sa < sb ? -1 : 1;
+    if (p->sizes[a] > p->sizes[b])
+      return 1;
+  }
+  return 0;
+}
+
+static void layout_by_order(const point_call *p, int64_t *strides)
+{
+  int perm[TENSOR_MAX_DIMS];
+  for (int i = 0; i < p->n_dims; i++)
+    perm[i] = p->n_dims - 1 - i;
+  for (int i = 1; i < p->n_dims; i++) {
+    int at = i;
+    for (int k = i - 1; k >= 0; k--) {
+      int cmp = order_dims(p, perm[k], perm[at]);
+      if (cmp > 0) {
+        int t = perm[k];
+        perm[k] = perm[at];
+        perm[at] = t;
+        at = k;
+      } else if (cmp < 0) {
+        break;
+      }
+    }
+  }
+  int64_t next = 1;
+  for (int i = 0; i < p->n_dims; i++) {
+    strides[perm[i]] = next;
+    next *= p->sizes[perm[i]] > 1 ? p->sizes[perm[i]] : 1;
+  }
+}
+
+/* False: row-major. */
+static bool result_layout(const point_call *p, int64_t *strides)
+{
+  if (p->contiguous && p->same_shape)
+    return false;
+  const rush_tensor *first = p->tensors[0];
+  if (p->same_shape) {
+    bool dense = tensor_is_dense(first);
+    for (int i = 1; i < p->n_tensors && dense; i++)
+      dense = sizes_equal(p->n_dims, first->strides, p->tensors[i]->strides);
+    if (dense) {
+      memcpy(strides, first->strides, sizeof *strides * (size_t)p->n_dims);
+      return true;
+    }
+  }
+  if (p->contiguous) { /* the common case of broadcasting: nothing is permuted */
+    bool full = false;
+    for (int i = 0; i < p->n_tensors && !full; i++)
+      full = p->tensors[i]->n_dims == p->n_dims &&
+             sizes_equal(p->n_dims, p->tensors[i]->sizes, p->sizes);
+    bool ones = false; /* equal strides of dimensions of size 1 may reorder */
+    for (int i = 0; i < p->n_dims && !ones; i++)
+      ones = p->sizes[i] <= 1;
+    if (full && !ones)
+      return false;
+  }
+  layout_by_order(p, strides);
+  return true;
+}
+
+/* -- Results ------------------------------------------------------------------------------------------------------------ */
+
+static int out_dtype(const point_call *p, int i)
+{
+  uint8_t rule = p->row->outs[i];
+  switch (rule) {
+  case OUT_COMMON:
+    return p->common;
+  case OUT_SAME:
+    return p->tensors[0]->dtype;
+  case OUT_REAL:
+    return dtype_to_real(p->common);
+  case OUT_COMPLEX:
+    return dtype_to_complex(p->common);
+  default:
+    return rule - OUT_DTYPE;
+  }
+}
+
+static rush_status new_result(point_call *p, int i, rush_tensor **out)
+{
+  rush_call *c = p->call;
+  int dtype = out_dtype(p, i);
+  if (p->same_shape && p->contiguous) {
+    for (int k = 0; c->last_use && p->row->n_results == 1 && k < p->row->n_inputs; k++) {
+      rush_tensor *t = NULL;
+      if (p->in[k]->tag == RUSH_TAG_TENSOR &&
+          (t = call_take_buffer(c, p->arg_of[k], dtype, p->n_dims, p->sizes))) {
+        *out = t;
+        return RUSH_OK;
+      }
+    }
+    return tensor_new(c->cx, dtype, p->n_dims, p->sizes, out);
+  }
+  int64_t strides[TENSOR_MAX_DIMS];
+  if (p->row->row_major || !result_layout(p, strides))
+    return tensor_new(c->cx, dtype, p->n_dims, p->sizes, out);
+  return tensor_new_strided(c->cx, dtype, p->n_dims, p->sizes, strides, out);
+}
+
+/* The i-th argument that the variant writes; NULL when it is no tensor. */
+static rush_tensor *written_arg(const rush_call *c, int i)
+{
+  int k = 0;
+  for (uint32_t at = 0; at < c->n_args; at++)
+    if (c->op->schema->args[at].is_write && k++ == i)
+      return call_tensor(c, at);
+  return NULL;
+}
+
+/* Writing must not disturb inputs that are still to be read. */
+static rush_status check_overlaps(const point_call *p)
+{
+  rush_call *c = p->call;
+  for (int i = 0; i < p->row->n_results; i++) {
+    const rush_tensor *out = written_arg(c, i);
+    if (!out)
+      return call_fail(c->cx, "%s: expected a tensor to write to", c->op->schema->name);
+    if (c->op->effects & OP_OUT_OVERLAP)
+      continue;
+    TRY(written_check_self(c->cx, out));
+    for (int k = 0; k < p->n_tensors; k++)
+      TRY(written_check_input(c->cx, out, p->tensors[k]));
+  }
+  return RUSH_OK;
+}
+
+static rush_status written_result(point_call *p, int i, rush_tensor **out)
+{
+  rush_call *c = p->call;
+  rush_tensor *t = written_arg(c, i);
+  if (UNLIKELY(t->n_dims != p->n_dims || !sizes_equal(p->n_dims, t->sizes, p->sizes))) {
+    int64_t strides[TENSOR_MAX_DIMS];
+    bool ordered = !p->row->row_major && result_layout(p, strides);
+    TRY(written_fit(c->cx, t, c->op->variant == VARIANT_INPLACE, p->n_dims, p->sizes, ordered ? strides : NULL));
+  }
+  const int dtype = out_dtype(p, i);
+  if (UNLIKELY(c->op->effects & OP_OUT_EXACT && t->dtype != dtype))
+    return call_fail(c->cx, "Found dtype %s but expected %s", dtype_aten_name(t->dtype), dtype_aten_name(dtype));
+  TRY(written_check_dtype(c->cx, t, dtype, false));
+  *out = tensor_retain(t);
+  return RUSH_OK;
+}
+
+/* -- Running ----------------------------------------------------------------------------------------------------------------- */
+
+point_number point_read_number(rush_value v)
+{
+  switch (v.tag) {
+  case RUSH_TAG_BOOL:
+    return (point_number){.i = v.as.b, .re = v.as.b};
+  case RUSH_TAG_INT:
+    return (point_number){.i = v.as.i, .re = (double)v.as.i};
+  case RUSH_TAG_FLOAT:
+    return (point_number){.is_float = true, .re = v.as.d};
+  case RUSH_TAG_COMPLEX:
+    return (point_number){.is_float = true, .re = value_complex(v)->re, .im = value_complex(v)->im};
+  default:
+    return (point_number){0};
+  }
+}
+
+/* A number as the dtype holds it: half(0.1), int8(300). */
+static void round_number(point_number *x, int dtype)
+{
+  switch (dtype_class_of(dtype)) {
+  case DTYPE_FLOAT:
+  case DTYPE_COMPLEX: {
+    int real = dtype_to_real(dtype);
+    double re = x->is_float ? x->re : (double)x->i, im = x->im;
+    if (real == RUSH_FLOAT16) {
+      re = half_to_float(half_from_float((float)re));
+      im = half_to_float(half_from_float((float)im));
+    } else if (real == RUSH_BFLOAT16) {
+      re = bf16_to_float(bf16_from_float((float)re));
+    } else if (real == RUSH_FLOAT32) {
+      re = (float)re;
+      im = (float)im;
+    }
+    *x = (point_number){.is_float = true, .re = re, .im = im};
+    break;
+  }
+  case DTYPE_INT: {
+    int64_t i = x->is_float ? (int64_t)x->re : x->i;
+    int bits = 64 - 8 * (int)dtype_bytes(dtype);
+    if (bits > 0)
+      i = dtype_is_signed(dtype) ? (int64_t)((uint64_t)i << bits) >> bits
+                                 : (int64_t)((uint64_t)i << bits >> bits);
+    *x = (point_number){.i = i, .re = (double)i};
+    break;
+  }
+  case DTYPE_BOOL:
+  case DTYPE_QUANT:
+    break;
+  }
+}
+
+static void dtype_limits(int dtype, uint8_t kind, point_number *x)
+{
+  static const double max[N_DTYPES] = {
+      [RUSH_FLOAT16] = 65504.0, [RUSH_BFLOAT16] = 0x1.fep127, [RUSH_FLOAT32] = FLT_MAX,
+      [RUSH_FLOAT64] = DBL_MAX};
+  static const double eps[N_DTYPES] = {
+      [RUSH_FLOAT16] = 0x1p-10, [RUSH_BFLOAT16] = 0x1p-7, [RUSH_FLOAT32] = FLT_EPSILON,
+      [RUSH_FLOAT64] = DBL_EPSILON};
+  if (dtype_class_of(dtype) == DTYPE_INT) {
+    int bits = 8 * (int)dtype_bytes(dtype);
+    bool is_signed = dtype_is_signed(dtype);
+    uint64_t top = bits == 64 && !is_signed ? UINT64_MAX : (UINT64_C(1) << (bits - is_signed)) - 1;
+    x->i = kind == CONST_DTYPE_MAX ? (int64_t)top : is_signed ? -(int64_t)top - 1 : 0;
+    x->re = (double)x->i;
+    return;
+  }
+  int real = dtype_to_real(dtype);
+  x->is_float = true;
+  x->re = kind == CONST_DTYPE_MAX ? max[real] : kind == CONST_DTYPE_MIN ? -max[real] : eps[real];
+}
+
+point_number point_const_number(const tape_const *c, int dtype)
+{
+  point_number x = {.is_float = c->kind == CONST_FLOAT, .i = c->i, .re = c->d};
+  if (c->kind > CONST_FLOAT)
+    dtype_limits(dtype, c->kind, &x);
+  return x;
+}
+
+/* The type a symbolic one stands for when the operator computes in `k`. */
+static tape_type resolve(uint8_t sym, tape_type k)
+{
+  switch ((tape_sym)sym) {
+  case SYM_B:
+    return TY_BOOL;
+  case SYM_K:
+    return k;
+  case SYM_R:
+    return k == TY_C64 ? TY_F32 : k == TY_C128 ? TY_F64 : k;
+  case SYM_Z:
+    return k == TY_F64 ? TY_C128 : TY_C64;
+  case SYM_I:
+    return TY_I64;
+  case SYM_D:
+  case N_TAPE_SYMS:
+    break;
+  }
+  return TY_F64;
+}
+
+static void fill_run(point_call *p, point_run *r)
+{
+  const point_arm *arm = p->arm;
+  tape_type k = (tape_type)tape_type_of(p->common);
+  for (int s = 0; s < N_TAPE_SYMS; s++)
+    r->types[s] = (uint8_t)resolve((uint8_t)s, k);
+  r->isa = tape_isa_of(p->call->cx->ctx);
+  r->machine_code = NULL;
+  r->code = &point_instrs[arm->first_instr];
+  r->n_instrs = arm->n_instrs;
+  r->n_regs = arm->n_regs;
+  r->n_inputs = p->row->n_inputs;
+  r->n_dims = p->n_dims;
+  r->dtype = p->common;
+  r->sizes = p->sizes;
+  for (int i = 0; i < p->row->n_inputs; i++) {
+    const point_input *in = &p->row->inputs[i];
+    rush_value v = *p->in[i];
+    r->inputs[i].type = r->types[in->type];
+    r->inputs[i].tensor = v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL;
+    if (v.tag == RUSH_TAG_TENSOR) {
+      /* a tensor of another dtype becomes the common one first, and rounds */
+      bool exact = in->type != SYM_K || v.as.tensor->dtype == p->common ||
+                   (in->flags & INPUT_OPMATH && v.as.tensor->n_dims == 0);
+      r->inputs[i].via = (int8_t)(exact || !r->isa->store[p->common] ? -1 : p->common);
+      continue;
+    }
+    r->inputs[i].number = point_read_number(v);
+    if (!(in->flags & INPUT_OPMATH) || dtype_class_of(p->common) == DTYPE_INT)
+      round_number(&r->inputs[i].number, p->common);
+  }
+  r->n_consts = arm->n_consts;
+  for (int i = 0; i < arm->n_consts; i++) {
+    const tape_const *c = &point_consts[arm->first_const + i];
+    r->consts[i].type = r->types[c->type];
+    r->consts[i].number = point_const_number(c, p->common);
+  }
+  r->n_results = p->row->n_results;
+  for (int i = 0; i < r->n_results; i++) {
+    r->results[i].reg = arm->results[i];
+    r->results[i].type = r->types[arm->result_types[i]];
+    r->results[i].via = -1;
+  }
+}
+
+static rush_status check_types(const point_call *p)
+{
+  for (int i = 0; i < p->n_tensors; i++)
+    if (tape_type_of(p->tensors[i]->dtype) < 0)
+      return call_no_dtype(p->call->cx, op_pool + p->row->name, p->tensors[i]->dtype);
+  return RUSH_OK;
+}
+
+/* Results, new or those that the variant writes, as call->results. */
+static rush_status make_results(point_call *p)
+{
+  for (int i = 0; i < p->row->n_results; i++) {
+    rush_tensor *out = NULL;
+    TRY(p->call->op->variant == VARIANT_BASE ? new_result(p, i, &out) : written_result(p, i, &out));
+    call_return_steal(p->call, (uint32_t)i, out);
+  }
+  return RUSH_OK;
+}
+
+/* What is refused is refused in PyTorch's order: overlaps, shapes, what is written to, dtypes. */
+rush_status pointwise_call(rush_call *call)
+{
+  const op *o = call->op;
+  const op *base = o->base ? o->base : o;
+  point_call p;
+  p.call = call;
+  p.row = &point_rows[base->row->point];
+  p.n_tensors = 0;
+  TRY(read_inputs(&p));
+  if (o->variant != VARIANT_BASE)
+    TRY(check_overlaps(&p));
+  TRY(choose_dtype(&p));
+  TRY(find_shape(&p));
+  if (o->variant != VARIANT_BASE)
+    TRY(make_results(&p));
+  TRY(choose_tape(&p));
+  TRY(check_types(&p));
+  if (o->variant == VARIANT_BASE)
+    TRY(make_results(&p));
+  point_run r;
+  fill_run(&p, &r);
+  for (int i = 0; i < r.n_results; i++) {
+    rush_tensor *out = call->results[i].as.tensor;
+    int dtype = out_dtype(&p, i);
+    r.results[i].tensor = out;
+    if (out->dtype != dtype && r.isa->store[dtype]) /* rounded to it before it is written elsewhere */
+      r.results[i].via = (int8_t)dtype;
+  }
+  bool flat = p.same_shape && p.contiguous;
+  for (int i = 0; i < r.n_results; i++)
+    flat = flat && tensor_is_contiguous(r.results[i].tensor);
+  return point_execute(call->cx, &r, flat);
+}

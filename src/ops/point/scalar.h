@@ -1,0 +1,77 @@
+/* ops/point/scalar.h -- what C expressions of scalar operators may use.
+ *
+ * Integers wrap; division and remainder round as Python does, and refuse a zero divisor before (the
+ * entries that can divide by zero have kernels). */
+#ifndef RUSH_OPS_SCALAR_H
+#define RUSH_OPS_SCALAR_H
+
+#include <math.h>
+
+#include "ops/call/call.h"
+#include "ops/point/vmath.h"
+
+static inline int64_t i64_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline int64_t i64_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline int64_t i64_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+static inline int64_t i64_neg(int64_t a) { return (int64_t)(0 - (uint64_t)a); }
+static inline int64_t i64_abs(int64_t a) { return a < 0 ? i64_neg(a) : a; }
+/* Shift counts are taken modulo 64, as the machine PyTorch runs on does. */
+static inline int64_t i64_shl(int64_t a, int64_t b) { return (int64_t)((uint64_t)a << (b & 63)); }
+static inline int64_t i64_shr(int64_t a, int64_t b) { return a >> (b & 63); }
+/* b != 0.  INT64_MIN / -1 wraps. */
+static inline int64_t i64_floordiv(int64_t a, int64_t b)
+{
+  if (b == -1)
+    return i64_neg(a);
+  int64_t q = a / b;
+  return q - (a % b != 0 && (a < 0) != (b < 0));
+}
+static inline int64_t i64_mod(int64_t a, int64_t b)
+{
+  if (b == -1)
+    return 0;
+  int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+static inline int64_t i64_gcd(int64_t a, int64_t b)
+{
+  uint64_t x = (uint64_t)i64_abs(a), y = (uint64_t)i64_abs(b);
+  while (y) {
+    uint64_t r = x % y;
+    x = y;
+    y = r;
+  }
+  return (int64_t)x;
+}
+/* What the conversion instruction gives: the smallest int for all that does not fit. */
+static inline int64_t i64_from_f64(double d)
+{
+  return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : INT64_MIN;
+}
+static inline double f64_mod(double a, double b) { return fmod(b + fmod(a, b), b); }
+/* Index from the end when negative; still unchecked. */
+static inline int64_t index_wrap(int64_t i, size_t n) { return i < 0 ? i + (int64_t)n : i; }
+static inline int str_compare(str a, str b)
+{
+  size_t n = a.len < b.len ? a.len : b.len;
+  int c = n ? memcmp(a.p, b.p, n) : 0;
+  return c ? c : (a.len > b.len) - (a.len < b.len);
+}
+
+/* A number of any class, and the class two numbers meet in. */
+typedef enum num_kind { NUM_INT, NUM_FLOAT, NUM_COMPLEX } num_kind;
+typedef struct num {
+  num_kind kind;
+  int64_t i;     /* NUM_INT */
+  double re, im; /* always */
+} num;
+num num_of(rush_value v);
+static inline num_kind num_meet(num a, num b) { return a.kind > b.kind ? a.kind : b.kind; }
+/* Python's slice of a sequence of n (start and end ints or None, step != 0): how many items, and the first. */
+int64_t slice_adjust(int64_t n, rush_value start, rush_value end, int64_t step, int64_t *first);
+/* RUSH_ERAISED: the operator has no complex form. */
+rush_status no_complex(rush_call *call);
+/* True if the schema promises a float, which a complex number is not. */
+bool returns_float(const rush_call *call);
+
+#endif

@@ -1,0 +1,773 @@
+#!/usr/bin/env python3
+"""Read the operator table (src/ops/table/*.py, see ../README.md) and write its C form.
+
+    gen.py [--ops=FILE] [--without=gradients] [--without=quantized] schemas.txt tape.def rules.def OUT.c TABLE.py...
+
+With --ops only the operators that FILE lists (as `rushlight show --ops` prints them), and those that they use, run.
+--without leaves out formulas of gradients, or the operators of the tables quantized*.py and those with kernels in quant*.c.
+
+Standard library only, deterministic.  Whatever is wrong with an entry (an unknown key, a name that
+PyTorch does not register, a second entry for one operator, a formula that does not compile) is one
+error line with file and line, and nothing is written.
+"""
+from __future__ import annotations
+
+import glob
+import os
+import sys
+
+# This folder goes last: its tables are called math.py, string.py, random.py ...
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [p for p in sys.path if os.path.abspath(p) != HERE] + [HERE]
+sys.dont_write_bytecode = True
+
+import re  # noqa: E402
+import zlib  # noqa: E402
+from typing import Any, TextIO  # noqa: E402
+
+import gen_grad  # noqa: E402
+import gen_tape  # noqa: E402
+
+KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "layout", "refuse_bool", "reduce", "dtypes",
+        "name", "kernel", "c", "body", "schema", "shape", "variants", "same", "effects", "grad", "sparse", "test"}
+EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
+           "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
+           "nested": "OP_NESTED", "quantized": "OP_QUANTIZED", "nested_rows": "OP_NESTED_ROWS",
+           "quantized_unit": "OP_Q_UNIT", "quantized_symmetric": "OP_Q_SYMMETRIC",
+           "quantized_scales": "OP_Q_SCALES", "geometry": "0", "complex_body": "0"}
+# What these do is the same for any elements, or made for quantized ones.
+QUANTIZED_FAMILIES = {"view", "copy", "cast", "meta", "quantized", "string", "control", "list", "dict"}
+# Rules of written(): see src/ops/table/written.py.
+WRITTEN = {"exact": "OP_OUT_EXACT", "cast": "", "apart": "OP_OUT_APART", "dtype": "OP_OUT_DTYPE", "overlap": "OP_OUT_OVERLAP"}
+C_TYPES = {"int": ("int64_t", "call_int"), "float": ("double", "call_float"),
+           "bool": ("bool", "call_bool"), "str": ("str", "call_str")}
+# Arguments that say what a gradient looks like (rule_gradient_of in shape/rules_nn.inc).
+GRADIENT_OF = {"self", "input", "saved_v", "x1", "log_probs", "input_sizes", "self_sizes", "sizes", "input_size"}
+C_RETURNS = {"int": "value_int", "float": "value_float", "bool": "value_bool"}
+
+
+class TableError(Exception):
+    """An entry is wrong: where and why."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+
+
+# -- Schemas ---------------------------------------------------------------------------------------
+
+
+class Arg:
+    """One argument of a schema, as far as the generator looks."""
+
+    def __init__(self, text: str, kwarg_only: bool) -> None:
+        self.kwarg_only = kwarg_only
+        self.default = None
+        decl = text
+        m = re.match(r"^(.*\s[\w.]+)=(.*)$", text, re.S)
+        if m:
+            decl, self.default = m.group(1), m.group(2)
+        typ, _, self.name = decl.rpartition(" ")
+        self.write = "!" in typ
+        self.type = re.sub(r"\([^()]*\)", "", typ) if typ.startswith("Tensor") else typ
+
+
+def split_args(text: str) -> Any:
+    """Split at commas outside brackets and quotes."""
+    out, depth, quote, cur = [], 0, None, ""
+    for ch in text:
+        if quote:
+            quote = None if ch == quote else quote
+        elif ch in "\"'":
+            quote = ch
+        elif ch in "([{":
+            depth += 1
+        elif ch in ")]}":
+            depth -= 1
+        elif ch == "," and depth == 0:
+            out.append(cur.strip())
+            cur = ""
+            continue
+        cur += ch
+    if cur.strip():
+        out.append(cur.strip())
+    return out
+
+
+class Schema:
+    """Name, overload and arguments of one schema text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.full = text[:text.index("(")]
+        self.name, _, self.overload = self.full.partition(".")
+        self._args = None
+
+    @property
+    def args(self) -> Any:
+        if self._args is None:
+            depth, start = 0, len(self.full)
+            for end in range(start, len(self.text)):
+                depth += {"(": 1, ")": -1}.get(self.text[end], 0)
+                if depth == 0:
+                    break
+            self._args, kwonly = [], False
+            for a in split_args(self.text[start + 1:end]):
+                if a == "*":
+                    kwonly = True
+                elif a != "...":
+                    self._args.append(Arg(a, kwonly))
+            ret = self.text[end + 1:].split("->", 1)[1].strip()
+            self._returns = [re.sub(r"\([^()]*\)", "", r) if r.startswith("Tensor") else r
+                             for r in split_args(ret[1:-1] if ret.startswith("(") else ret)]
+        return self._args
+
+    @property
+    def returns(self) -> Any:
+        _ = self.args  # parses both
+        return self._returns
+
+
+def read_schemas(path: str) -> dict:
+    with open(path, encoding="utf-8") as f:
+        return {s.full: s for s in (Schema(line.rstrip("\n")) for line in f)}
+
+
+# -- Entries ---------------------------------------------------------------------------------------
+
+
+class Row:
+    """One operator that the table knows something of."""
+
+    def __init__(self, schema: Any, where: str, entry: dict[str, Any]) -> None:
+        self.schema, self.where, self.entry = schema, where, entry
+        self.family, self.variant, self.base = "FAMILY_SCHEMA_ONLY", "VARIANT_BASE", None
+        self.kernel, self.body, self.group = None, None, ""
+        self.effects, self.point, self.index, self.grad = [], None, None, 0
+        self.shape = 0
+        self.sparse: Any = None  # the kernel for sparse arguments; True: its own
+
+
+class Table:
+    """All entries, checked."""
+
+    def __init__(self, schemas: dict[str, Any], tapes: Any, shapes: dict[str, int]) -> None:
+        self.refusals: dict[str, list[tuple[int, str]]] = {}
+        self.schemas, self.tapes, self.rows = schemas, tapes, {}
+        self.shapes = shapes  # rules by name
+        self.kernels, self.scalars, self.points = set(), [], []
+        self.gradients, self.late_grads = gen_grad.Texts(), []
+        self.late_sparse: list[tuple[str, str, Any]] = []
+        self.written: dict[str, dict[str, str]] = {}
+
+    def find(self, full: str, where: str) -> Any:
+        if full not in self.schemas:
+            raise TableError(where, f"PyTorch registers no operator {full}")
+        return self.schemas[full]
+
+    def add_schema(self, full: str, where: str, text: str) -> None:
+        """An operator that PyTorch does not have: `NAMESPACE::NAME(ARGUMENTS) -> RESULTS`."""
+        if full in self.schemas:
+            raise TableError(where, f"{full}: its schema is in schemas.txt")
+        if not re.fullmatch(re.escape(full) + r"\(.*\) -> \S.*", text) or "::" not in full:
+            raise TableError(where, f"{full}: schema {text!r}, expected {full}(ARGUMENTS) -> RESULTS")
+        self.schemas[full] = Schema(text)
+
+    def add_row(self, full: str, where: str, entry: dict[str, Any]) -> Any:
+        row = Row(self.find(full, where), where, entry)
+        if full in self.rows:
+            raise TableError(where, f"{full} has an entry already, at {self.rows[full].where}")
+        self.rows[full] = row
+        row.group = entry["family"]
+        for e in entry.get("effects", []):
+            if e not in EFFECTS:
+                raise TableError(where, f"{full}: unknown effect {e!r}, expected one of "
+                                 + ", ".join(sorted(EFFECTS)))
+            row.effects.append(EFFECTS[e])
+        if entry["family"] in QUANTIZED_FAMILIES:
+            row.effects.append("OP_QUANTIZED")
+        return row
+
+    def add(self, full: str, where: str, entry: dict[str, Any]) -> None:
+        """One call of op() in a table file."""
+        for key in entry:
+            if key not in KEYS:
+                raise TableError(where, f"{full}: unknown key {key!r}")
+        if not isinstance(entry.get("family"), str):
+            raise TableError(where, f"{full}: family is missing")
+        if "schema" in entry:
+            self.add_schema(full, where, entry["schema"])
+        for name in [full, *entry.get("same", [])]:
+            row = self.add_row(name, where, entry)
+            self.fill(row)
+        base = self.rows[full]
+        for kind, names in entry.get("variants", {}).items():
+            if kind not in ("inplace", "out"):
+                raise TableError(where, f"{full}: unknown kind of variant {kind!r}")
+            for name in [names] if isinstance(names, str) else names:
+                self.add_variant(base, kind, name)
+
+    def fill(self, row: Any) -> None:
+        """What runs it, and the rule of its results' shapes."""
+        e, full, where = row.entry, row.schema.full, row.where
+        row.body = e.get("body")
+        rule = e.get("shape", "pointwise" if "expr" in e else None)
+        in_place = row.schema.args and row.schema.args[0].write and row.schema.returns == ["Tensor"]
+        if "shape" not in e and rule is None and in_place:
+            rule = "itself"
+        if "shape" not in e and rule is None and row.group == "backward" and row.schema.returns == ["Tensor"] and \
+                any(a.name in GRADIENT_OF for a in row.schema.args):
+            rule = "gradient"
+        if rule is not None and rule not in self.shapes:
+            raise TableError(where, f"{full}: there is no shape rule {rule!r}")
+        row.shape = self.shapes.get(rule, 0)
+        self.set_sparse(row, where, e.get("sparse"))
+        if "kernel" in e:
+            if not re.fullmatch(r"[A-Za-z_]\w*", e["kernel"]):
+                raise TableError(where, f"{full}: kernel {e['kernel']!r} is no C name")
+            row.kernel = e["kernel"]
+            self.kernels.add(row.kernel)
+            row.family = "FAMILY_VIEW" if row.group == "view" else "FAMILY_KERNEL"
+        elif "expr" in e:
+            row.family = "FAMILY_POINTWISE"
+            try:
+                row.point = gen_tape.compile_entry(self.tapes, row.schema, e)
+            except gen_tape.ExprError as x:
+                raise TableError(where, f"{full}: {x}") from None
+            self.points.append(row.point)
+        elif "reduce" in e:
+            row.family = "FAMILY_KERNEL"
+            row.kernel = "kernel_reduce_" + e["reduce"]
+            self.kernels.add(row.kernel)
+        elif "c" in e:
+            row.family = "FAMILY_SCALAR"
+            row.kernel = "scalar_" + re.sub(r"\W", "_", full)
+            self.scalars.append((row.kernel, self.scalar_kernel(row)))
+        elif row.body:
+            row.family = "FAMILY_COMPOSITE"
+
+    def set_sparse(self, row: Any, where: str, kernel: Any) -> None:
+        """What runs where an argument is sparse: a kernel's name, or True for the entry's own."""
+        if kernel is None:
+            return
+        if row.sparse or (kernel is True and "kernel" not in row.entry):
+            why = "takes sparse tensors already" if row.sparse else "has no kernel of its own"
+            raise TableError(where, f"{row.schema.full} {why}")
+        row.sparse = kernel
+        if kernel is not True:
+            self.kernels.add(kernel)
+
+    def scalar_kernel(self, row: Any) -> str:
+        """The boxed kernel of a C expression."""
+        s = row.schema
+        lines = []
+        for i, a in enumerate(s.args):
+            if a.type not in C_TYPES:
+                raise TableError(row.where, f"{s.full}: argument {a.name} of type {a.type} in a C "
+                                 "expression")
+            ctype, getter = C_TYPES[a.type]
+            lines.append(f"  {ctype} {a.name} = {getter}(call, {i});\n  (void){a.name};")
+        if len(s.returns) != 1 or s.returns[0] not in C_RETURNS:
+            raise TableError(row.where, f"{s.full}: a C expression for the results {s.returns}")
+        lines.append(f"  call->results[0] = {C_RETURNS[s.returns[0]]}({row.entry['c']});")
+        return "\n".join(lines)
+
+    def add_variant(self, base: Any, kind: str, name: str) -> None:
+        row = self.add_row(name, base.where, {"family": base.group})
+        b, v = base.schema.args, row.schema.args
+        row.variant = "VARIANT_INPLACE" if kind == "inplace" else "VARIANT_OUT"
+        row.base, row.family, row.effects = base, base.family, list(base.effects)
+        row.shape = base.shape
+        written = [a.name for a in v if a.write]
+        if kind == "inplace" and not (v and v[0].write):
+            raise TableError(base.where, f"{name} does not write its first argument")
+        if kind == "out" and not written:
+            raise TableError(base.where, f"{name} writes no argument")
+        known = {a.name for a in v}
+        for i, a in enumerate(b):
+            if a.name not in known and a.default is None and not (kind == "inplace" and i == 0):
+                raise TableError(base.where, f"{name} has no argument {a.name} for {base.schema.full}")
+        extra = [a.name for a in v if a.name not in {x.name for x in b} and not a.write]
+        if extra:
+            raise TableError(base.where, f"{base.schema.full} has no argument {extra[0]} of {name}")
+
+
+    def set_written(self, kind: str, names: tuple[str, ...], where: str) -> None:
+        """written(kind, names...): what these forms (or all overloads of these operators) demand of what they write to."""
+        if kind not in WRITTEN:
+            raise TableError(where, f"unknown rule {kind!r}, expected one of " + ", ".join(sorted(WRITTEN)))
+        for name in names:
+            rules = self.written.setdefault(f"aten::{name}", {})
+            if kind in rules:
+                raise TableError(where, f"{name} has the rule {kind!r} already, at {rules[kind]}")
+            rules[kind] = where
+
+    def finish(self) -> None:
+        """What needs all entries."""
+        self.add_regular_variants()
+        for full, where, kernel in self.late_sparse:
+            row = self.rows.get(self.find(full, where).full)
+            if not row or row.base:
+                raise TableError(where, f"{full} has no entry of its own")
+            self.set_sparse(row, where, kernel)
+        left = dict(self.written)
+        for row in self.rows.values():
+            if row.base is None:
+                continue
+            names = (row.base.schema.name, row.schema.full)
+            rules = {kind: where for name in names for kind, where in self.written.get(name, {}).items()}
+            for name in names:
+                left.pop(name, None)
+            row.effects += [WRITTEN[kind] for kind in rules if kind not in ("cast", "exact")]
+            is_exact = "exact" in rules if row.family == "FAMILY_POINTWISE" else "cast" not in rules
+            if row.variant == "VARIANT_OUT" and is_exact:
+                row.effects.append("OP_OUT_EXACT")
+        for name, rules in left.items():
+            raise TableError(next(iter(rules.values())), f"{name} has no in-place or out= form")
+
+    def runs(self, row: Any) -> bool:
+        return row is not None and (row.family != "FAMILY_SCHEMA_ONLY" if row.base is None else self.runs(row.base))
+
+    def add_regular_variants(self) -> None:
+        """The in-place and out= forms that no entry lists: those whose other arguments are a runnable operator's."""
+        bases: dict[str, list[Any]] = {}
+        for row in self.rows.values():
+            if self.runs(row) and row.variant == "VARIANT_BASE":
+                bases.setdefault(row.schema.name, []).append(row)
+        for full, schema in self.schemas.items():
+            if full in self.rows or schema.name.split("::")[0] not in VARIANT_NAMESPACES or \
+                    not any(a.write for a in schema.args):
+                continue
+            kind, name = "out", schema.name
+            if schema.args[0].write and name.endswith("_"):
+                kind, name = "inplace", name[:-1]
+            fits = [b for b in bases.get(name, []) if is_variant(b.schema, schema, kind)]
+            if fits:
+                exact = [b for b in fits if b.schema.overload == schema.overload.removesuffix("_out")]
+                self.add_variant((exact or fits)[0], kind, full)
+
+
+# Where an operator's name says what it is a variant of.
+VARIANT_NAMESPACES = {"aten", "quantized"}
+
+
+def is_variant(base: Schema, schema: Schema, kind: str) -> bool:
+    """Has `schema` the arguments of `base`, and one to write for each of its results?"""
+    known = {a.name for a in base.args}
+    written = [a for a in schema.args if a.write and (kind == "inplace" or a.name not in known)]
+    mine = [(a.name, a.type) for a in schema.args if kind == "inplace" or a not in written]
+    theirs = [(a.name, a.type) for a in base.args if (a.name, a.type) in mine or a.default is None]
+    if kind == "inplace" and len(written) != 1:
+        return False
+    lists = [a.type.endswith("[]") for a in written]
+    return bool(written) and mine == theirs and lists == [r.endswith("[]") for r in base.returns]
+
+
+def share_gradients(table: Any, row: Any) -> None:
+    """An in-place operator with a kernel of its own has the formulas of the one that returns."""
+    name, dot, overload = row.schema.full.partition(".")
+    in_place = name.endswith("_") and not name.endswith("__") and not row.base
+    base = table.rows.get(name[:-1] + dot + overload) if in_place else None
+    if base and "grad" in base.entry and "grad" not in row.entry:
+        if [a.name for a in base.schema.args] == [a.name for a in row.schema.args]:
+            row.entry = {**row.entry, "grad": base.entry["grad"]}
+
+
+def read_gradients(table: Any) -> None:
+    """After all tables: formulas may use every helper."""
+    table.gradients.begin()
+    for full, where, formulas in table.late_grads:
+        row = table.rows.get(table.find(full, where).full)
+        if not row or row.base or "grad" in row.entry:
+            raise TableError(where, f"{full} has " + ("a gradient already" if row and not row.base else "no entry"))
+        row.entry = {**row.entry, "grad": formulas}
+    for row in table.rows.values():
+        share_gradients(table, row)
+        if "grad" in row.entry:
+            try:
+                row.grad = table.gradients.add(row.schema, row.entry["grad"])
+            except gen_grad.GradError as x:
+                raise TableError(row.where, f"{row.schema.full}: {x}") from None
+
+
+def read_rules(path: str) -> dict[str, int]:
+    """Shape rules by name: their numbers, from 1 on (src/shape/rules.def)."""
+    with open(path, encoding="utf-8") as f:
+        names = re.findall(r"^RULE\((\w+),", f.read(), re.M)
+    return {name: i + 1 for i, name in enumerate(names)}
+
+
+def read_tables(table: Any, paths: list[str]) -> None:
+    for path in paths:
+        shown = "src/ops/table/" + os.path.relpath(path, os.path.dirname(os.path.abspath(__file__)))
+
+        def op(full: str, shown: str = shown, **entry: Any) -> None:
+            frame = sys._getframe(1)
+            table.add(full, f"{shown}:{frame.f_lineno}", entry)
+
+        def helper(text: str, shown: str = shown) -> None:
+            try:
+                table.gradients.helper(text)
+            except gen_grad.GradError as x:
+                raise TableError(f"{shown}:{sys._getframe(1).f_lineno}", str(x)) from None
+
+        def grad(names: str, formulas: Any = (), shown: str = shown, **more: Any) -> None:
+            where = f"{shown}:{sys._getframe(1).f_lineno}"
+            for name in names.split():
+                table.late_grads.append((f"aten::{name}", where, {**dict(formulas), **more}))
+
+        def sparse(kernel: Any, names: str, shown: str = shown) -> None:
+            where = f"{shown}:{sys._getframe(1).f_lineno}"
+            table.late_sparse += [(f"aten::{name}" if "::" not in name else name, where, kernel) for name in names.split()]
+
+        def written(kind: str, *names: str, shown: str = shown) -> None:
+            table.set_written(kind, names, f"{shown}:{sys._getframe(1).f_lineno}")
+
+        with open(path, encoding="utf-8") as f:
+            code = compile(f.read(), path, "exec")
+        try:
+            exec(code, {"op": op, "helper": helper, "grad": grad, "written": written, "sparse": sparse,
+                        "registered": table.schemas.__contains__, "__name__":
+                        os.path.basename(path)[:-3]})
+        except TableError:
+            raise
+        except Exception as x:  # the table's own Python
+            line = x.__traceback__.tb_next.tb_lineno if x.__traceback__.tb_next else 0
+            raise TableError(f"{shown}:{line}", f"{type(x).__name__}: {x}") from None
+    read_gradients(table)
+
+
+# -- Refusals --------------------------------------------------------------------------------------
+
+# A line: operator, dtypes, what is said: a kernel's name, or a sentence (with %s for the dtype).
+DTYPE_BITS = {**{name: [bit] for name, bit in gen_tape.DTYPES.items()}, "complex32": [8], "float8": [23, 24, 25, 26],
+              "uint16": [27], "uint32": [28], "uint64": [29], "unsigned": [27, 28, 29], "whole": [0, 1, 2, 3, 4],
+              "halves": [5, 15], "complex": [9, 10]}
+
+
+def read_refusals(path: str) -> dict[str, list[tuple[int, str]]]:
+    """By operator: a mask of dtypes and a text."""
+    refusals: dict[str, list[tuple[int, str]]] = {}
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            full, dtypes, text = line.rstrip("\n").split(" ", 2)
+            mask = sum(1 << bit for name in dtypes.split(",") for bit in DTYPE_BITS[name])
+            refusals.setdefault(full, []).append((mask, text))
+    return refusals
+
+
+def write_refusals(w: TextIO, table: Any, pool: Any, refusals: dict[str, list[tuple[int, str]]]) -> None:
+    lines = [(table.rows[full].index, mask, pool.at(text)) for full, row in refusals.items() if full in table.rows
+             for mask, text in row]
+    w("const struct op_refusal op_refusals[] = {\n")
+    w("".join(f"  {{{index}, {text}, {mask}u}},\n" for index, mask, text in sorted(lines)))
+    w(f"}};\nconst uint32_t op_n_refusals = {len(lines)};\n\n")
+
+
+# -- Writing ---------------------------------------------------------------------------------------
+
+
+def c_quote(data: bytes) -> str:
+    out = []
+    for b in data:
+        ch = chr(b)
+        if ch == "\n":
+            out.append("\\n")
+        elif ch in "\"\\":
+            out.append("\\" + ch)
+        elif ch == "?":
+            out.append("\\?")
+        elif 32 <= b < 127:
+            out.append(ch)
+        else:
+            out.append(f"\\{b:03o}")
+    return "".join(out)
+
+
+class Pool:
+    """Texts, each once, NUL-terminated; offset 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self.offsets, self.parts, self.size = {"": 0}, [b"\0"], 1
+
+    def at(self, text: str) -> Any:
+        if text not in self.offsets:
+            data = text.encode() + b"\0"
+            self.offsets[text] = self.size
+            self.parts.append(data)
+            self.size += len(data)
+        return self.offsets[text]
+
+    def write(self, w: TextIO) -> None:
+        w("const char op_pool[] =\n")
+        for part in self.parts:
+            body, lines = part[:-1], []
+            for i in range(0, len(body), 80):
+                lines.append(f'"{c_quote(body[i:i + 80])}"')
+            w("  " + "\n  ".join([*lines, '"\\0"']) + "\n")
+        w("  ;\n\n")
+
+
+def name_hash(name: str) -> Any:
+    h = 2166136261
+    for b in name.encode():
+        h = ((h ^ b) * 16777619) & 0xFFFFFFFF
+    return h
+
+
+def write_bytes(w: TextIO, name: str, data: bytes) -> None:
+    w(f"const unsigned char {name}[] = {{\n")
+    for i in range(0, len(data), 24):
+        w("  " + ",".join(str(b) for b in data[i:i + 24]) + ",\n")
+    w("};\n")
+
+
+class Bodies:
+    """The composites' texts, in blocks that are compressed one by one: using one expands its block alone."""
+
+    BLOCK = 16384
+
+    def __init__(self, rows: Any) -> None:
+        self.offsets: dict[str, int] = {"": 0}
+        self.blocks = [b"\0"]  # offset 0: no body
+        for row in sorted(rows, key=lambda r: (r.group or "", r.schema.full)):
+            if row.body and row.body not in self.offsets:
+                data = row.body.encode() + b"\0"
+                if len(self.blocks[-1]) + len(data) > self.BLOCK:
+                    self.blocks.append(b"")
+                self.offsets[row.body] = sum(map(len, self.blocks))
+                self.blocks[-1] += data
+
+    def write(self, w: TextIO) -> None:
+        packed = [zlib.compress(b, 9) for b in self.blocks]
+        w("const struct op_body_block op_body_blocks[] = {\n")
+        at = start = 0
+        for block, data in zip(self.blocks, packed, strict=True):
+            w(f"  {{{start}, {at}}},\n")
+            start, at = start + len(block), at + len(data)
+        w(f"  {{{start}, {at}}}}};\nconst uint32_t op_n_body_blocks = {len(packed)};\n")
+        write_bytes(w, "op_bodies_packed", b"".join(packed))
+
+
+def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str], by_name: Any) -> None:
+    listed = sorted({k for row in table.rows.values() for k in (row.kernel, row.sparse) if k and k is not True})
+    kernels = {None: 0, **{k: i + 1 for i, k in enumerate(listed)}}
+    w("rush_kernel *const op_kernels[] = {NULL,\n" + "".join(f"  {k},\n" for k in listed) + "};\n")
+    w("const struct op_row op_rows[] = {\n")
+    index = 0
+    for name in names:
+        for s in by_name[name]:
+            row = table.rows[s.full]
+            effects = sorted(set(row.effects) | ({"OP_WRITES"} if any(a.write for a in s.args)
+                                                 else set()))
+            w(f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = {row.family}, "
+              f".variant = {row.variant}, .complex_body = {int('complex_body' in row.entry.get('effects', ()))}, "
+              f".geometry = {int('geometry' in row.entry.get('effects', ()))}, "
+              f".effects = {' | '.join(effects) or '0'},\n"
+              f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
+              f".point = {table.points.index(row.point) if row.point else -1}, "
+              f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
+              f"    .kernel = {kernels[row.kernel]}, "
+              f".sparse = {'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n")
+            index += 1
+    w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
+
+
+def write_names(w: TextIO, names: list[str], by_name: Any) -> None:
+    n_slots = 1
+    while n_slots < 2 * len(names):
+        n_slots *= 2
+    slots, first = [0] * n_slots, 0
+    w("const struct op_name_row op_names[] = {\n")
+    for i, name in enumerate(names):
+        w(f"  {{{first}, {len(by_name[name])}}}, /* {name} */\n")
+        first += len(by_name[name])
+        at = name_hash(name) & (n_slots - 1)
+        while slots[at]:
+            at = (at + 1) & (n_slots - 1)
+        slots[at] = i + 1
+    w(f"}};\nconst uint32_t op_n_names = {len(names)};\n\n")
+    w(f"const uint32_t op_n_name_slots = {n_slots};\nconst uint16_t op_name_slots[] = {{\n")
+    for i in range(0, n_slots, 16):
+        w("  " + ", ".join(str(x) for x in slots[i:i + 16]) + ",\n")
+    w("};\n\n")
+
+
+def write_packed(w: TextIO, schemas: dict[str, Any], names: list[str]) -> None:
+    known = set(names)
+    rest = [s for s in schemas.values() if s.name not in known]
+    text = "".join(s.text + "\n" for s in rest).encode()
+    packed = zlib.compress(text, 9)
+    w(f"const uint32_t op_n_unpacked = {len(rest)}, op_unpacked_bytes = {len(text)}, "
+      f"op_packed_bytes = {len(packed)};\n")
+    namespaces = sorted({s.name.split("::")[0] for s in rest})
+    w("const char op_packed_namespaces[] = " + " ".join(f'"{n}::\\0"' for n in namespaces) + ";\n")
+    write_bytes(w, "op_packed", packed)
+
+
+def write_c(path: str, table: Any, left_out: str) -> None:
+    by_name = {}
+    used = {row.schema.name for row in table.rows.values()}
+    for s in table.schemas.values():
+        if s.name in used:
+            by_name.setdefault(s.name, []).append(s)
+            if s.full not in table.rows:
+                table.rows[s.full] = Row(s, "", {})
+    names = sorted(by_name)
+    order = [s.full for name in names for s in by_name[name]]
+    for i, full in enumerate(order):
+        table.rows[full].index = i
+    pool, parts = Pool(), []
+    w = parts.append
+    w("/* Made by ops/table/gen.py from the operator table.  Do not edit. */\n")
+    w('#include "ops/call/table.h"\n#include "ops/point/tape.h"\n#include "ops/point/scalar.h"\n\n')
+    w(f'const char op_left_out[] = "{left_out}";\n\n')
+    for k in sorted(table.kernels):
+        w(f"rush_kernel {k};\n")
+    w("\n")
+    for name, body in sorted(table.scalars):
+        w(f"static rush_status {name}(rush_call *call)\n{{\n{body}\n  return RUSH_OK;\n}}\n")
+    w("\n")
+    bodies = Bodies(table.rows.values())
+    write_rows(w, table, pool, bodies, names, by_name)
+    bodies.write(w)
+    write_names(w, names, by_name)
+    write_refusals(w, table, pool, table.refusals)
+    gen_tape.write(w, table.points, table.tapes, pool)
+    write_packed(w, table.schemas, names)
+    table.gradients.write(w)
+    pool.write(w)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("".join(parts))
+
+
+def read_all(schemas: str, tapes: str, rules: str, tables: list[str]) -> Table:
+    """The whole table, checked; TableError says what is wrong."""
+    table = Table(read_schemas(schemas), gen_tape.Primitives(tapes), read_rules(rules))
+    table.refusals = read_refusals(os.path.join(os.path.dirname(schemas), "refusals.txt"))
+    read_tables(table, tables)
+    table.finish()
+    return table
+
+
+# -- Fewer operators ---------------------------------------------------------------------------------
+
+
+def listed_names(path: str) -> set[str]:
+    """Names without overloads: the first words of the lines that `rushlight show --ops` prints."""
+    with open(path, encoding="utf-8") as f:
+        words = [line.split()[0] for line in f if line.strip() and not line.startswith("#")]
+    names = {word.split(".")[0] for word in words if "::" in word}
+    if not names:
+        raise TableError(path, "no line begins with the name of an operator: expected what `rushlight show --ops` prints")
+    return names
+
+
+def names_in_kernels(folder: str) -> dict[str, set[str]]:
+    """Per kernel, the operators that its C file names: it may call them."""
+    found: dict[str, set[str]] = {}
+    for path in glob.glob(os.path.join(folder, "**", "*.c"), recursive=True):
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        called = set(re.findall(r'"(\w+::\w+)[".]', text))
+        for kernel in re.findall(r"^rush_status (\w+)\(rush_call \*", text, re.M):
+            found[kernel] = called
+    return found
+
+
+def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
+    """Leave out what runs operators that are neither listed nor used by those that are.  They stay known by schema: calls
+    of them fail by name.  All overloads of a name stay, since constants choose among them when code is emitted, and so do
+    the functional forms of variants.  What a body may call are all operators of the names that its words are."""
+    by_name: dict[str, list[Any]] = {}
+    by_word: dict[str, set[str]] = {}
+    for row in table.rows.values():
+        by_name.setdefault(row.schema.name, []).append(row)
+        by_word.setdefault(row.schema.name.split("::")[-1], set()).add(row.schema.name)
+    kept, todo = set(), set(listed) & set(by_name)
+    if not any(row.group == "sparse" for name in todo for row in by_name[name]):
+        leave_out_sparse(table)
+    while todo:
+        name = todo.pop()
+        kept.add(name)
+        used: set[str] = set()
+        for row in by_name[name]:
+            used |= {row.base.schema.name} if row.base else set()
+            used |= called_by.get(row.kernel, set()) | called_by.get(row.sparse, set())
+            for word in set(re.findall(r"\w+", row.body or "")):
+                used |= by_word.get(word, set())
+        todo |= (used & set(by_name)) - kept
+    keep_rows(table, {full: row for full, row in table.rows.items() if row.schema.name in kept})
+
+
+def leave_out_sparse(table: Any) -> None:
+    """Where nothing that is listed makes or asks sparse tensors, operators refuse those that a file may hold."""
+    for row in table.rows.values():
+        if row.sparse is not True:
+            row.sparse = None
+
+
+def keep_rows(table: Any, rows: dict[str, Any]) -> None:
+    """These and no others run."""
+    table.rows = rows
+    kernels = {k for row in rows.values() for k in (row.kernel, row.sparse)}
+    table.kernels &= kernels
+    table.scalars = [pair for pair in table.scalars if pair[0] in kernels]
+    points = [id(row.point) for row in table.rows.values() if row.point]
+    table.points = [p for p in table.points if id(p) in points]
+
+
+def leave_out_quantized(table: Any, folder: str) -> None:
+    """They stay known by schema."""
+    kernels: set[str] = set()
+    for path in glob.glob(os.path.join(folder, "**", "quant*.c"), recursive=True):
+        with open(path, encoding="utf-8") as f:
+            kernels |= set(re.findall(r"^rush_status (\w+)\(rush_call \*", f.read(), re.M))
+    own = {full for full, row in table.rows.items()
+           if row.kernel in kernels or os.path.basename(row.where).startswith("quantized")}
+    kept = {full: row for full, row in table.rows.items() if full not in own}
+    keep_rows(table, {full: row for full, row in kept.items() if not row.base or row.base.schema.full in kept})
+
+
+def write_used(path: str, table: Any, tapes: str, everything: bool) -> None:
+    """Which primitives tapes of the table have: tape_run.c has loops for no others.  The engine converts and rounds itself."""
+    used = {"CVT", "RND", *(n.op for p in table.points for arm in p.arms for n in arm.instrs)}
+    with open(tapes, encoding="utf-8") as f:
+        names = re.findall(r"^TAPE\((\w+),", f.read(), re.M)
+    lines = ["/* Made by ops/table/gen.py: the primitives that the operator table uses.  Do not edit. */\n"]
+    lines += [f"#define TAPE_USES_{name} {int(everything or name in used)}\n" for name in names]
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(lines)
+
+
+def main(argv: list[str]) -> None:
+    only, without = "", set()
+    while len(argv) > 1 and argv[1].startswith("--"):
+        key, _, value = argv.pop(1).partition("=")
+        if key == "--ops":
+            only = value
+        elif key == "--without" and value in ("gradients", "quantized"):
+            without.add(value)
+        else:
+            sys.exit(f"{key}={value} is no option\n{__doc__}")
+    if len(argv) < 6:
+        sys.exit(__doc__)
+    folder = os.path.dirname(os.path.abspath(argv[1]))
+    try:
+        table = read_all(argv[1], argv[2], argv[3], argv[5:])
+        if only:
+            prune(table, listed_names(only), names_in_kernels(folder))
+        if "quantized" in without:
+            leave_out_quantized(table, folder)
+        if "gradients" in without:
+            table.gradients = gen_grad.Texts()
+            for row in table.rows.values():
+                row.grad = 0
+        left_out = [*(["-Dops"] if only else []), *(["-Dquantized=false"] if "quantized" in without else [])]
+        write_c(argv[4], table, ", ".join(left_out))
+        write_used(os.path.join(os.path.dirname(argv[4]), "tape_used.h"), table, argv[2], not only)
+    except TableError as x:
+        sys.exit(f"{x}")
+
+
+if __name__ == "__main__":
+    main(sys.argv)
