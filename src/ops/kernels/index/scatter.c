@@ -39,7 +39,7 @@ static bool offsets_of(across *a, const char *index, int64_t stride, int64_t ste
     int64_t k = *(const int64_t *)(index + i * stride);
     k += k < 0 && a->wraps ? a->size : 0;
     bad |= (uint64_t)k >= size;
-    at[i] = (int64_t)((uint64_t)k * (uint64_t)a->stride) + i * step;
+    at[i] = (int64_t)((uint64_t)k * (uint64_t)a->stride + (uint64_t)(i * step));
   }
   for (int64_t i = 0; i < n && bad; i++)
     (void)offset_of(a, *(const int64_t *)(index + i * stride));

@@ -404,8 +404,10 @@ static rush_status group_norm_of(rush_call *c, rush_tensor *x, rush_tensor *w, r
   const int64_t stat[2] = {n_batch, groups};
   row_call r = {0};
   row_job j = {.n = n_ch / groups * plane, .plane = plane, .n_planes = n_ch, .eps = eps};
-  rush_status st = plane == 0 ? run_rows(c, x, w, b, 0, j, c->n_results > 1 ? 2 : -1, stat, &r)
-                              : run_rows(c, x, w, b, n_batch * groups, j, c->n_results > 1 ? 2 : -1, stat, &r);
+  int64_t n_rows; /* more groups than channels are left only where there are no channels */
+  if (__builtin_mul_overflow(n_batch, groups, &n_rows))
+    return call_fail(c->cx, "%lld groups of %lld inputs are too many", (long long)groups, (long long)n_batch);
+  rush_status st = run_rows(c, x, w, b, plane ? n_rows : 0, j, c->n_results > 1 ? 2 : -1, stat, &r);
   if (st == RUSH_OK)
     st = give_rows(c, &r, x, w && w->dtype == RUSH_FLOAT32 ? RUSH_FLOAT32 : x->dtype);
   row_call_release(&r);
