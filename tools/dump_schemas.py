@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write src/ops/table/schemas.txt, every schema that PyTorch registers, one a line, and the names that are functions of `torch`.
+"""Write src/ops/table/schemas.txt, PyTorch's schemas, one a line, and the names that are functions of `torch`.
 
 Lines are sorted by operator name; overloads of one name keep the order in which PyTorch registered
 them, which is the order schema matching tries them in.  The second file says which operators `torch` has as functions,

@@ -5,7 +5,7 @@
  * into shared records. Cost: O(records + edges) and the formulas. */
 #include "autograd/backward.h"
 
-#include "ops/call/table.h"
+#include "ops/table/table.h"
 
 typedef struct node { /* of the run: a record */
   grad_record *r;     /* retained */

@@ -5,7 +5,7 @@
  * views, so that a write to a view reaches the base's gradient. */
 #include "autograd/record.h"
 #include "ops/call/registry.h"
-#include "ops/call/table.h"
+#include "ops/table/table.h"
 
 #define MAX_ARGS 64
 #define MAX_RESULTS 16

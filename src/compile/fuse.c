@@ -7,7 +7,7 @@
 
 #include "ops/call/call.h"
 #include "ops/point/point_run.h"
-#include "ops/call/table.h"
+#include "ops/table/table.h"
 
 #define MOST_VALUES 512  /* of a fused tape, before registers are shared */
 #define MOST_INSTRS 768

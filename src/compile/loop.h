@@ -1,6 +1,6 @@
 /* compile/loop.h -- machine code for a fused pointwise body over float32.
  *
- * A loop_tape is a tape (ops/point/tape.h) whose types are resolved; loop_compile makes a function of it
+ * A loop_tape is a tape (ops/table/tape.h) whose types are resolved; loop_compile makes a function of it
  * for AVX2 or AVX-512 that runs over n elements and gives the same bits as the tape runner's loops
  * of that instruction set, one instruction after the other.  Only a NaN's payload and sign are the
  * machine's choice, as they are in the loops, which differ there between instruction sets (FMA, FLOOR,
@@ -20,7 +20,7 @@
 
 #include "base/cpu.h"
 #include "base/text.h"
-#include "ops/point/tape.h"
+#include "ops/table/tape.h"
 
 enum loop_input_kind {
   LOOP_ROW, /* n elements in a row */

@@ -27,7 +27,7 @@ enum shape_flags {
   SHAPE_ITSELF = 2   /* results: not only the argument's memory, but the argument */
 };
 
-/* How a pointwise operator promotes: a copy of what its formula's row (ops/point/tape.h) says of arguments and results. */
+/* How a pointwise operator promotes: a copy of what its formula's row (ops/table/tape.h) says of arguments and results. */
 typedef enum shape_promote { SHAPE_PROMOTE, SHAPE_PROMOTE_FLOAT, SHAPE_PROMOTE_FIRST } shape_promote;
 #define SHAPE_MOST_INPUTS 16
 enum shape_out { SHAPE_OUT_COMMON = -1, SHAPE_OUT_FIRST = -2, SHAPE_OUT_REAL = -3, SHAPE_OUT_COMPLEX = -4 };

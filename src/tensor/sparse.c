@@ -326,3 +326,9 @@ rush_status sparse_refuse(call_ctx *cx, const rush_tensor *t, const char *what)
   return call_fail_type(cx, "NotImplementedError", "%s: expected a dense tensor, but got a sparse one (%s); pass tensor.to_dense()", what,
                         tensor_layout(t) == LAYOUT_CSR ? "torch.sparse_csr" : "torch.sparse_coo");
 }
+
+const char *tensor_layout_word(const rush_tensor *t)
+{
+  static const char *const words[] = {"Strided", "Sparse", "SparseCsr"};
+  return words[tensor_layout(t)];
+}

@@ -50,5 +50,7 @@ rush_status sparse_set_coalesced(call_ctx *cx, rush_tensor *t, bool on) RUSH_CHE
 void sparse_parts_free(context *c, sparse_parts *p);
 /* Refuse what only a tensor with memory for all its elements can do. */
 rush_status sparse_refuse(call_ctx *cx, const rush_tensor *t, const char *what);
+/* "Strided", "Sparse" or "SparseCsr", as PyTorch's messages call it. */
+const char *tensor_layout_word(const rush_tensor *t);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "ops/call/call.h"
-#include "ops/call/table.h"
+#include "ops/table/table.h"
 #include "rushlight/rushlight.h"
 #include "tensor/generator.h"
 #include "value/value.h"

@@ -12,7 +12,7 @@
 
 #include "base/macros.h"
 #include "ops/call/call.h"
-#include "ops/call/table.h"
+#include "ops/table/table.h"
 #include "run/code.h"
 #include "tensor/sparse.h"
 

@@ -1,13 +1,10 @@
 #include "ops/call/call.h"
 
-#include "ops/kernels/nested/nested.h"
-#include "ops/point/pointwise.h"
 #include "ops/call/profile.h"
-#include "ops/kernels/quantized/quantize.h"
 #include "ops/call/registry.h"
-#include "ops/kernels/sparse/sparse.h"
-#include "ops/call/table.h"
 #include "ops/call/written.h"
+#include "ops/table/table.h"
+#include "tensor/sparse.h"
 
 #define MAX_ARGS 64 /* the longest schema has 26 arguments; one from outside may have more */
 #define MAX_RESULTS 16
@@ -204,7 +201,7 @@ static rush_status dispatch_taken(rush_call *c)
     return o->kernel(c);
   switch (o->family) {
   case FAMILY_POINTWISE:
-    return pointwise_call(c);
+    return op_border.pointwise(c);
   case FAMILY_COMPOSITE:
     return o->base ? call_variant(c) : call_through_body(c);
   case FAMILY_KERNEL:
@@ -220,10 +217,29 @@ static rush_status dispatch_taken(rush_call *c)
                           op_left_out[0] ? ": this library was built without some operators, " : "", op_left_out);
 }
 
+/* True for Tensor, Tensor?, Tensor[] and Tensor?[]: lists of anything may hold sparse tensors. */
+static bool is_tensor_argument(const schema *sc, uint32_t i)
+{
+  const type *t = i < sc->n_args ? sc->args[i].type : NULL;
+  while (t && (t->kind == TYPE_OPTIONAL || t->kind == TYPE_LIST))
+    t = type_elem(t);
+  return t && t->kind == TYPE_TENSOR;
+}
+
+/* The first sparse tensor where a tensor is expected, or NULL. */
+static const rush_tensor *first_sparse(const rush_call *c)
+{
+  rush_tensor *t;
+  for (tensor_walk w = {c->args, c->n_args}; (t = tensor_walk_next(&w)) != NULL;)
+    if (tensor_sparse(t) && is_tensor_argument(c->op->schema, w.at))
+      return t;
+  return NULL;
+}
+
 rush_status call_dispatch(rush_call *c)
 {
-  const rush_tensor *sparse = UNLIKELY(c->cx->watch & CALL_SPECIAL) ? call_first_sparse(c) : NULL;
-  return UNLIKELY(sparse != NULL) ? sparse_call(c, sparse, dispatch_taken) : dispatch_taken(c);
+  const rush_tensor *sparse = UNLIKELY(c->cx->watch & CALL_SPECIAL) ? first_sparse(c) : NULL;
+  return UNLIKELY(sparse != NULL) ? op_border.sparse(c, sparse, dispatch_taken) : dispatch_taken(c);
 }
 
 /* -- requires_grad ------------------------------------------------------------------------------------------- */
@@ -344,10 +360,10 @@ static inline rush_status run(rush_call *c)
 
 rush_status call_through_base(rush_call *c) { return call_variant(c); }
 
-static rush_status run_known(rush_call *c) { return quantized_call(c, run); }
+static rush_status run_known(rush_call *c) { return op_border.quantized(c, run); }
 
 /* Quantized and nested tensors are about. */
-static rush_status special_call(rush_call *c) { return nested_call(c, run_known); }
+static rush_status special_call(rush_call *c) { return op_border.nested(c, run_known); }
 
 /* Some bit of `watch` is set. */
 static rush_status watched_call(rush_call *c)

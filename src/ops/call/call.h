@@ -115,7 +115,7 @@ enum op_checks {
 
 typedef enum op_variant { VARIANT_BASE, VARIANT_INPLACE, VARIANT_OUT } op_variant;
 
-struct op_row;   /* ops/call/table.h: the generated columns */
+struct op_row;   /* ops/table/table.h: the generated columns */
 struct op {
   const schema *schema;
   const struct op_row *row;  /* NULL: schema only, or registered from outside */

@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "base/lock.h"
-#include "ops/call/table.h"
+#include "ops/table/table.h"
 
 typedef struct gradient_store {
   mutex lock;         /* of what follows; no other is taken under it: compiling, which holds the program's, looks for helpers */

@@ -11,8 +11,8 @@
 #include "base/lock.h"
 #include "ops/call/lookup.h"
 #include "shape/shape.h"
-#include "ops/call/table.h"
-#include "ops/point/tape.h"
+#include "ops/table/table.h"
+#include "ops/table/tape.h"
 
 /* Schemas of names that have no entry: the expanded text and an index of it. */
 typedef struct packed_name {

@@ -5,8 +5,8 @@
 #include "ops/call/shape.h"
 
 #include "ops/call/registry.h"
-#include "ops/call/table.h"
-#include "ops/point/tape.h"
+#include "ops/table/table.h"
+#include "ops/table/tape.h"
 
 static const op *base_of(const op *o) { return o->base ? o->base : o; }
 

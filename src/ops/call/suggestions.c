@@ -1,6 +1,6 @@
 /* ops/call/suggestions.c -- names near a name that does not exist, for messages. */
 #include "ops/call/lookup.h"
-#include "ops/call/table.h"
+#include "ops/table/table.h"
 
 #define MAX_DISTANCE 2 /* PyTorch's */
 #define MAX_NAME 64

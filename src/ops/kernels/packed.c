@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "ops/math/gemm_int.h"
-#include "ops/kernels/matmul.h"
+#include "ops/kernels/packed.h"
 
 #define KIND_GEMM 0x6d6d67u
 /* Below, packing is as cheap as finding it; above, memory matters more. */

@@ -1,6 +1,6 @@
 #include "base/threads.h"
 #include "ops/point/halves.h"
-#include "ops/point/tape.h"
+#include "ops/table/tape.h"
 
 typedef struct job {
   tape_convert *convert;

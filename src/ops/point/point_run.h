@@ -7,7 +7,7 @@
 #ifndef RUSH_OPS_POINT_RUN_H
 #define RUSH_OPS_POINT_RUN_H
 
-#include "ops/point/tape.h"
+#include "ops/table/tape.h"
 
 typedef struct point_number {
   bool is_float;

@@ -11,7 +11,7 @@
 
 #include "ops/point/point_run.h"
 #include "ops/call/registry.h"
-#include "ops/call/table.h"
+#include "ops/table/table.h"
 #include "ops/call/written.h"
 #include "tensor/iter.h"
 

@@ -12,7 +12,7 @@
 #pragma GCC diagnostic ignored "-Wunused-function" /* of primitives that the table does not use */
 
 #include "base/half.h"
-#include "ops/point/tape.h"
+#include "ops/table/tape.h"
 #include "ops/table/tape_used.h"
 #include "ops/point/vmath.h"
 #if ISA_LEVEL >= ISA_AVX512

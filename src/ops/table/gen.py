@@ -619,11 +619,15 @@ def write_c(path: str, table: Any, left_out: str) -> None:
     pool, parts = Pool(), []
     w = parts.append
     w("/* Made by ops/table/gen.py from the operator table.  Do not edit. */\n")
-    w('#include "ops/call/table.h"\n#include "ops/point/tape.h"\n#include "ops/point/scalar.h"\n\n')
+    w('#include "ops/table/table.h"\n#include "ops/table/tape.h"\n#include "ops/point/scalar.h"\n\n')
     w(f'const char op_left_out[] = "{left_out}";\n\n')
     for k in sorted(table.kernels):
         w(f"rush_kernel {k};\n")
     w("\n")
+    w("extern rush_kernel pointwise_call;\n"
+      "rush_status nested_call(rush_call *c, call_next *next), quantized_call(rush_call *c, call_next *next);\n"
+      "rush_status sparse_call(rush_call *c, const rush_tensor *first, call_next *taken);\n"
+      "const op_borders op_border = {pointwise_call, nested_call, quantized_call, sparse_call};\n\n")
     for name, body in sorted(table.scalars):
         w(f"static rush_status {name}(rush_call *call)\n{{\n{body}\n  return RUSH_OK;\n}}\n")
     w("\n")
@@ -751,7 +755,7 @@ def main(argv: list[str]) -> None:
             sys.exit(f"{key}={value} is no option\n{__doc__}")
     if len(argv) < 6:
         sys.exit(__doc__)
-    folder = os.path.dirname(os.path.abspath(argv[1]))
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(argv[1])))
     try:
         table = read_all(argv[1], argv[2], argv[3], argv[5:])
         if only:

@@ -2,7 +2,7 @@
  * index_reduce; and take and put_, which see the tensor as one dimension.
  *
  * The index becomes byte offsets; what is left of the tensor is the block of a walk (walk.h). */
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/kernels/index/index.h"
 #include "ops/call/written.h"
 

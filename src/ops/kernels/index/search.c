@@ -4,7 +4,7 @@
  * Memory: 8 bytes an element. */
 #include <math.h>
 
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/order.h"
 

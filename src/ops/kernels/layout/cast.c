@@ -1,8 +1,8 @@
 /* Copies and conversions: to, clone, contiguous, copy_, set_, resize_. */
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/kernels/quantized/quantize.h"
-#include "ops/kernels/sparse/sparse.h"
 #include "ops/call/written.h"
+#include "tensor/sparse.h"
 #include "tensor/iter.h"
 
 /* The same of a sparse tensor: its values. */
@@ -93,7 +93,7 @@ static rush_status options_like(rush_call *c, int *dtype)
     return call_options(c, 1, t->dtype, dtype);
   if (call_int_or(c, 2, tensor_layout(t)) != tensor_layout(t))
     return call_fail(c->cx, "to(options) doesn't support converting to a different layout, but got self.layout being %s and "
-                     "options.layout set as %s", layout_word(t), call_int(c, 2) ? "another" : "Strided");
+                     "options.layout set as %s", tensor_layout_word(t), call_int(c, 2) ? "another" : "Strided");
   *dtype = call_dtype_or(c, 1, t->dtype);
   return check_device(c->cx, c->args[3]);
 }

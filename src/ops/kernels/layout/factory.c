@@ -3,7 +3,7 @@
  * and pin_memory are read in one place (call_options), which refuses what a CPU without sparse
  * layouts cannot give. Ranges are computed in double a block at a time and rounded once, as PyTorch
  * does; arange of ints has integer arithmetic of its own, since a double loses bits above 2^53. */
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * decides borderline cases. */
 #include <math.h>
 
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nested/nested.h"
 #include "tensor/iter.h"
 

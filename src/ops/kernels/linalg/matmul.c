@@ -8,7 +8,8 @@
 #include "ops/call/call.h"
 #include "ops/math/dot.h"
 #include "ops/math/gemm.h"
-#include "ops/kernels/matmul.h"
+#include "ops/kernels/linalg/matmul.h"
+#include "ops/kernels/packed.h"
 #include "tensor/iter.h"
 
 /* -- Helpers ---------------------------------------------------------------------------------------- */

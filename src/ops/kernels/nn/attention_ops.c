@@ -7,7 +7,7 @@
 
 #include "ops/math/attention.h"
 #include "ops/call/call.h"
-#include "ops/kernels/matmul.h"
+#include "ops/kernels/linalg/matmul.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
 #include "tensor/iter.h"

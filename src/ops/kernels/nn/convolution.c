@@ -11,7 +11,8 @@
 #include "ops/math/conv.h"
 #include "ops/math/gemm_chain.h"
 #include "ops/point/halves.h"
-#include "ops/kernels/matmul.h"
+#include "ops/kernels/linalg/matmul.h"
+#include "ops/kernels/packed.h"
 #include "ops/kernels/views.h"
 
 /* What a call asks for; n: spatial dimensions. */

@@ -1,6 +1,6 @@
 /* Padding.  constant fills and copies; the others copy through one table of source positions a dimension. */
 #include "base/threads.h"
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "tensor/items.h"
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } pad_mode;

@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#include "ops/kernels/matmul.h"
+#include "ops/kernels/linalg/matmul.h"
+#include "ops/kernels/packed.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ops/math/attention.h"
-#include "ops/kernels/matmul.h"
+#include "ops/kernels/linalg/matmul.h"
 #include "ops/kernels/nested/nested.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/quantized/quantize.h"
 #include "tensor/iter.h"

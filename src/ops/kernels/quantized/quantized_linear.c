@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "ops/kernels/matmul.h"
+#include "ops/kernels/linalg/matmul.h"
 #include "ops/kernels/nn.h"
 #include "ops/math/quantize_kernel.h"
 #include "ops/kernels/quantized/quantized.h"

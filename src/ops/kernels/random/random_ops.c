@@ -8,7 +8,7 @@
 #include <math.h>
 #include <sys/random.h>
 
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nn.h"
 #include "tensor/iter.h"
 

@@ -15,7 +15,7 @@
 #ifndef RUSH_OPS_REDUCE_H
 #define RUSH_OPS_REDUCE_H
 
-#include "ops/point/tape.h"
+#include "ops/table/tape.h"
 
 typedef enum reduce_kind {
   REDUCE_SUM,

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/threads.h"
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/order.h"
 #include "ops/call/written.h"

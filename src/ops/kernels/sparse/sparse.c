@@ -2,27 +2,9 @@
 #include "ops/kernels/sparse/sparse.h"
 
 #include "ops/call/registry.h"
-#include "ops/call/table.h"
+#include "ops/table/table.h"
 
 /* -- The border --------------------------------------------------------------------------------------------------- */
-
-/* True for Tensor, Tensor?, Tensor[] and Tensor?[]: lists of anything may hold sparse tensors. */
-static bool is_tensor_argument(const schema *sc, uint32_t i)
-{
-  const type *t = i < sc->n_args ? sc->args[i].type : NULL;
-  while (t && (t->kind == TYPE_OPTIONAL || t->kind == TYPE_LIST))
-    t = type_elem(t);
-  return t && t->kind == TYPE_TENSOR;
-}
-
-const rush_tensor *call_first_sparse(const rush_call *c)
-{
-  rush_tensor *t;
-  for (tensor_walk w = {c->args, c->n_args}; (t = tensor_walk_next(&w)) != NULL;)
-    if (tensor_sparse(t) && is_tensor_argument(c->op->schema, w.at))
-      return t;
-  return NULL;
-}
 
 rush_status sparse_refuse_call(const rush_call *c, const rush_tensor *t)
 {
@@ -47,17 +29,11 @@ rush_status sparse_call(rush_call *c, const rush_tensor *first, rush_status (*ta
   return sparse_refuse_call(c, first);
 }
 
-const char *layout_word(const rush_tensor *t)
-{
-  static const char *const words[] = {"Strided", "Sparse", "SparseCsr"};
-  return words[tensor_layout(t)];
-}
-
 rush_status need_coo(call_ctx *cx, const rush_tensor *t, const char *what)
 {
   if (tensor_layout(t) == LAYOUT_COO)
     return RUSH_OK;
-  return call_fail(cx, "%s expected sparse coordinate tensor layout but got %s", what, layout_word(t));
+  return call_fail(cx, "%s expected sparse coordinate tensor layout but got %s", what, tensor_layout_word(t));
 }
 
 /* -- Dense steps -------------------------------------------------------------------------------------------------- */

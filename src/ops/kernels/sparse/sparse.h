@@ -11,8 +11,6 @@
 #include "ops/call/call.h"
 #include "tensor/sparse.h"
 
-/* The first sparse tensor among the arguments that the schema calls tensors, or NULL. */
-const rush_tensor *call_first_sparse(const rush_call *c);
 /* Run a call with the sparse argument `first`: by its entry's kernel, by `taken`, or refuse it. */
 rush_status sparse_call(rush_call *c, const rush_tensor *first, rush_status (*taken)(rush_call *c)) RUSH_CHECKED;
 /* Refuse a call as PyTorch does for a backend that lacks the operator. */
@@ -65,6 +63,5 @@ rush_status as_dtype(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
 static inline rush_value tensor_value(rush_tensor *t) { return (rush_value){.tag = RUSH_TAG_TENSOR, .as.tensor = t}; }
 /* Refuse a tensor of another layout: "coalesce expected sparse coordinate tensor layout but got Strided". */
 rush_status need_coo(call_ctx *cx, const rush_tensor *t, const char *what) RUSH_CHECKED;
-const char *layout_word(const rush_tensor *t);
 
 #endif

@@ -388,7 +388,7 @@ static rush_status sparse_as_coo(rush_call *c, int64_t sparse_dim)
   }
   if (sparse_dim >= 0 && sparse_dim != tensor_sparse(t)->sparse_dim)
     return call_fail(c->cx, "to_sparse: conversion from %s to Sparse with sparse_dim argument !=self.sparse_dim() is not supported",
-                     layout_word(t));
+                     tensor_layout_word(t));
   TRY(sparse_to_coo(c->cx, t, &r));
   call_return_steal(c, 0, r);
   return RUSH_OK;

@@ -1,5 +1,5 @@
 /* Making sparse tensors of indices and values, and asking for their parts. */
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/call/shape.h"
 #include "ops/kernels/sparse/sparse.h"
 
@@ -317,7 +317,7 @@ static rush_status need_csr(rush_call *c, const char *what)
   const rush_tensor *t = call_tensor(c, 0);
   if (tensor_layout(t) == LAYOUT_CSR)
     return RUSH_OK;
-  return call_fail(c->cx, "%s expected sparse row compressed tensor layout but got %s", what, layout_word(t));
+  return call_fail(c->cx, "%s expected sparse row compressed tensor layout but got %s", what, tensor_layout_word(t));
 }
 
 rush_status kernel_crow_indices(rush_call *c)

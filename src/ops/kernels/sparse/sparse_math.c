@@ -285,7 +285,7 @@ static rush_status add(rush_call *c, rush_tensor *a, rush_tensor *b, rush_value 
   if (x == LAYOUT_COO && y == LAYOUT_STRIDED)
     return call_fail(c->cx, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
   if (x && y && x != y)
-    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them", c->op->schema->name, layout_word(a), layout_word(b));
+    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them", c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
   TRY(!x || !y ? add_dense(c->cx, a, b, alpha, &r) : x == LAYOUT_COO ? add_coo(c->cx, a, b, alpha, &r)
                                                                      : by_coordinates(c->cx, a, b, alpha, add_coo, &r));
   call_return_steal(c, 0, r);
@@ -406,7 +406,7 @@ rush_status kernel_sparse_mul(rush_call *c)
   } else if (!tensor_sparse(a) || !tensor_sparse(b)) {
     TRY(tensor_sparse(a) ? mul_dense(c->cx, a, b, &r) : mul_dense(c->cx, b, a, &r));
   } else if (tensor_layout(a) != tensor_layout(b)) {
-    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them", c->op->schema->name, layout_word(a), layout_word(b));
+    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them", c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
   } else {
     TRY(tensor_layout(a) == LAYOUT_COO ? mul_coo(c->cx, a, b, &r) : by_coordinates(c->cx, a, b, value_none(), mul_sorted, &r));
   }

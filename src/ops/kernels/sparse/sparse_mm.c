@@ -231,7 +231,7 @@ static rush_status check_product(call_ctx *cx, const rush_tensor *a, const rush_
   if (a->dtype == RUSH_BOOL)
     return call_no_dtype(cx, "addmm_sparse_dense", a->dtype);
   if (tensor_sparse(a) && tensor_sparse(b) && tensor_layout(a) != tensor_layout(b))
-    return call_unsupported(cx, "products of layouts %s and %s: convert one of them", layout_word(a), layout_word(b));
+    return call_unsupported(cx, "products of layouts %s and %s: convert one of them", tensor_layout_word(a), tensor_layout_word(b));
   return RUSH_OK;
 }
 

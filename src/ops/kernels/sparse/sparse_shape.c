@@ -1,5 +1,5 @@
 /* The dimensions of sparse tensors: exchanged, taken out, put in, joined; and tensors like others. */
-#include "ops/kernels/factory.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/kernels/sparse/sparse.h"
 
 /* -- Order ---------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* ops/call/table.h -- the generated operator table (ops/table/gen.py writes ops_table.c at build time).
+/* ops/table/table.h -- the generated operator table (ops/table/gen.py writes ops_table.c at build time).
  *
  * Rows hold no pointers: kernels are numbers, texts are offsets into op_pool, relations are row numbers.  Rows of
  * one name stand together, in PyTorch's registration order, and every overload of a name that has an
@@ -7,7 +7,9 @@
 #ifndef RUSH_OPS_TABLE_H
 #define RUSH_OPS_TABLE_H
 
-#include "ops/call/call.h"
+#include "base/text.h"
+#include "rushlight/backend.h"
+#include "tensor/tensor.h"
 
 struct op_row {
   uint32_t schema;       /* text in op_pool; starts with name or name.overload */
@@ -21,7 +23,7 @@ struct op_row {
   uint16_t kernel;       /* in op_kernels, or 0 */
   uint16_t sparse;       /* what runs where an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: nothing does */
   int32_t base;          /* row of the functional operator of a variant, or -1 */
-  int32_t point;         /* in point_rows (ops/point/tape.h), or -1 */
+  int32_t point;         /* in point_rows (ops/table/tape.h), or -1 */
   uint32_t body;         /* TorchScript text among the bodies, or 0 */
   uint32_t group;        /* the family's word of the table, in op_pool */
   uint32_t grad;         /* its formulas among the gradients' texts, or 0 */
@@ -70,6 +72,17 @@ extern const unsigned char op_bodies_packed[];
  * operator (inputs, takes, source)...; an empty text ends a list. */
 extern const unsigned char op_gradient_packed[];
 extern const uint32_t op_gradient_packed_bytes, op_gradient_bytes;
+
+/* Functions of kernels/ and point/ that the call path runs for arguments which kernels do not expect.  The generated table names
+ * them, as it names kernels: call/ stands above their folders. */
+typedef rush_status call_next(rush_call *c);
+typedef struct op_borders {
+  rush_kernel *pointwise;                                                                          /* a formula (ops/point/pointwise.h) */
+  rush_status (*nested)(rush_call *c, call_next *next);                                            /* ops/kernels/nested/nested.h */
+  rush_status (*quantized)(rush_call *c, call_next *next);                                         /* ops/kernels/quantized/quantize.h */
+  rush_status (*sparse)(rush_call *c, const rush_tensor *first, call_next *taken);                 /* ops/kernels/sparse/sparse.h */
+} op_borders;
+extern const op_borders op_border;
 
 /* FNV-1a; gen.py computes the same. */
 static inline uint32_t name_hash(str s)

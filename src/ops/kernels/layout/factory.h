@@ -1,4 +1,4 @@
-/* ops/kernels/factory.h -- what operators that make tensors share: the options dtype, layout, device, pin_memory. */
+/* ops/kernels/layout/factory.h -- what operators that make tensors share: the options dtype, layout, device, pin_memory. */
 #ifndef RUSH_OPS_FACTORY_H
 #define RUSH_OPS_FACTORY_H
 

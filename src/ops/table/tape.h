@@ -1,4 +1,4 @@
-/* ops/point/tape.h -- vector programs of pointwise formulas.
+/* ops/table/tape.h -- vector programs of pointwise formulas.
  *
  * A tape is the compiled `expr` of an operator: instructions over registers that hold a block of elements
  * each.  Registers 0..n_inputs-1 are the operator's inputs, then constants, then temporaries; results
@@ -12,7 +12,7 @@
 #define RUSH_OPS_TAPE_H
 
 #include "base/isa.h"
-#include "ops/call/call.h"
+#include "tensor/tensor.h"
 
 typedef enum tape_op {
 #define TAPE(name, arity, classes, result) TAPE_##name,
