@@ -24,7 +24,8 @@
 #ifndef RUSH_FUZZ_FUZZ_H
 #define RUSH_FUZZ_FUZZ_H
 
-#include "archive/module.h"
+#include "archive/open.h"
+#include "module/module.h"
 #include "base/session.h"
 #include "base/text.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "archive/write.h"
-#include "script/parser.h"
+#include "script/syntax/parser.h"
 
 enum { CALL_MS = 50 };
 

@@ -27,7 +27,7 @@ READERS = {
     "ir": ["ir/parse.c", "ir/parse_atoms.c"],
     "operators": ["ops/*.c", "tensor/*.c", "shape/*.c"],
     "archive": [
-        "archive/module.c",
+        "module/module.c",
         "archive/torchscript.c",
         "archive/legacy.c",
         "archive/origins.c",

@@ -5,7 +5,7 @@
 #ifndef RUSH_API_API_INT_H
 #define RUSH_API_API_INT_H
 
-#include "archive/module.h"
+#include "module/module.h"
 #include "ops/call/call.h"
 #include "run/outputs.h"
 

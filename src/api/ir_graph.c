@@ -4,11 +4,11 @@
  * status. Before a graph is passed to a pass or run, operators are resolved and the verifier runs,
  * because hosts may leave it in any state. */
 #include "api/ir_int.h"
-#include "archive/show.h"
+#include "show/show.h"
 #include "base/lock.h"
 #include "ir/build.h"
 #include "passes/passes.h"
-#include "script/insert.h"
+#include "script/emit/insert.h"
 
 #include <stdio.h>
 

@@ -4,6 +4,7 @@
  * a tensor copies into the old one, so that other references see it. O(attributes) for each lookup.
  */
 #include "api/api_int.h"
+#include "archive/open.h"
 
 /* -- Loading ------------------------------------------------------------------------------------ */
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "api/api_int.h"
-#include "archive/module.h"
+#include "module/module.h"
 #include "ops/kernels/quantized/quantized.h"
-#include "script/host.h"
-#include "script/trace.h"
+#include "script/front/host.h"
+#include "script/front/trace.h"
 
 /* A unit is its program. */
 static program *program_of_unit(rush_unit *u) { return (program *)u; }

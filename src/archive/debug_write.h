@@ -3,7 +3,7 @@
 #ifndef RUSH_ARCHIVE_DEBUG_WRITE_H
 #define RUSH_ARCHIVE_DEBUG_WRITE_H
 
-#include "script/print.h"
+#include "script/print/print.h"
 
 typedef struct debug_writer debug_writer;
 

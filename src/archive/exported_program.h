@@ -2,7 +2,7 @@
 #ifndef RUSH_ARCHIVE_EXPORTED_PROGRAM_H
 #define RUSH_ARCHIVE_EXPORTED_PROGRAM_H
 
-#include "archive/module.h"
+#include "module/module.h"
 #include "formats/zip.h"
 
 /* The name of the program to open: the one that is wanted, or with NULL "model" or the only one.  Borrowed from z or the

@@ -9,7 +9,7 @@
 #include "base/grow.h"
 #include "formats/json.h"
 #include "run/code.h"
-#include "script/import.h"
+#include "script/front/import.h"
 
 typedef struct legacy {
   session *s;

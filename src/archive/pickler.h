@@ -6,7 +6,7 @@
 #define RUSH_ARCHIVE_PICKLER_H
 
 #include "formats/pickle_write.h"
-#include "script/print.h"
+#include "script/print/print.h"
 #include "tensor/tensor.h"
 
 typedef struct pickler {

@@ -1,9 +1,9 @@
-/* archive/prepare.c -- module_prepare: what a first call would compile, compiled before it.
+/* module/prepare.c -- module_prepare: what a first call would compile, compiled before it.
  *
  * What a call compiles depends on the way it takes and on its arguments' kinds, so the honest way is to make the call: on
  * deep copies, with a generator of its own, silently.  Rejected: restoring the context's generator afterwards, which would
  * take numbers from threads that draw meanwhile.  Without arguments only what can be read off the code is compiled. */
-#include "archive/module.h"
+#include "archive/open.h"
 #include "autograd/record.h"
 #include "ir/alias.h"
 #include "tensor/generator.h"

@@ -2,7 +2,7 @@
 
 #include "archive/legacy.h"
 #include "archive/unpickle.h"
-#include "script/import.h"
+#include "script/front/import.h"
 
 /* What the importer and the unpickler share.  Lives in the program's arena. */
 typedef struct ts_reader {

@@ -5,9 +5,9 @@
 #ifndef RUSH_ARCHIVE_TORCHSCRIPT_H
 #define RUSH_ARCHIVE_TORCHSCRIPT_H
 
-#include "archive/module.h"
+#include "module/module.h"
 #include "formats/zip.h"
-#include "script/print.h"
+#include "script/print/print.h"
 
 /* Fills program, object and format of `m`.  `meta`: tensors have no data. */
 void torchscript_load(session *s, zip_archive *z, bool meta, module *m);
@@ -15,7 +15,7 @@ void torchscript_load(session *s, zip_archive *z, bool meta, module *m);
  * unknown classes are containers of what they hold; else they are refused. */
 rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types, bool takes_instances);
 
-/* All that debug_pkl says of a code record (script/print.h's rows, by rising offset; the session owns their sources). */
+/* All that debug_pkl says of a code record (script/print/print.h's rows, by rising offset; the session owns their sources). */
 uint32_t torchscript_origins(session *s, const zip_archive *z, const char *record, script_row **out);
 /* The author's text behind a range of archived code (debug_pkl), for messages.  false: not known; *src is
  * new. */

@@ -3,7 +3,7 @@
  * The path's end names the format, as it does for the tools that read them.  All four are written so that numpy,
  * safetensors and torch.load(weights_only=True) open them: lists and dicts are plain pickles without TorchScript's types.
  * Cost: tensors that are not contiguous are copied, one at a time. */
-#include "archive/module.h"
+#include "archive/open.h"
 #include "archive/pickler.h"
 #include "archive/unpickle.h"
 #include "formats/zip_write.h"
@@ -56,8 +56,10 @@ static void each_tensor(session *s, const value_job *job, const char *only, put_
     put_one(s, job, put, to, only, v);
     return;
   }
-  for (size_t i = 0; i < rush_value_len(v); i++)
-    put_one(s, job, put, to, session_printf(s, only[0] == 'a' ? "arr_%zu" : "%zu", i), rush_value_item(v, i));
+  const rush_value *items = v.tag == RUSH_TAG_LIST ? v.as.list->items : v.as.tuple->items;
+  const size_t n = v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
+  for (size_t i = 0; i < n; i++)
+    put_one(s, job, put, to, session_printf(s, only[0] == 'a' ? "arr_%zu" : "%zu", i), items[i]);
 }
 
 static size_t data_bytes(const rush_tensor *t) { return (size_t)t->n_elems * tensor_item_bytes(t); }

@@ -1,6 +1,6 @@
 /* archive/write.h -- TorchScript archives out, as PyTorch 2.13 lays them out (docs/formats.md).
  *
- * Data is what the object holds now; code is printed from graphs (script/print.h).  The same object gives the same
+ * Data is what the object holds now; code is printed from graphs (script/print/print.h).  The same object gives the same
  * bytes.  A file is written beside its place and renamed.
  * Threads: the caller sees to it that nobody changes the object meanwhile. */
 #ifndef RUSH_ARCHIVE_WRITE_H

@@ -157,7 +157,7 @@ struct call_ctx {
   const struct call_recorder *recorder; /* gradients are recorded (a call option; ops/call/call.h), or NULL */
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
   struct output_buffers *outputs; /* run: where its results go (run/outputs.h), or NULL */
-  struct generator *trial; /* tensor: the call runs once for what it compiles (archive/prepare.c): it draws from here, and
+  struct generator *trial; /* tensor: the call runs once for what it compiles (module/prepare.c): it draws from here, and
                             * prints and warns nothing; or NULL */
   struct rush_tensor *place; /* tensor: the next new tensor of its dtype and geometry lies on its memory; or NULL */
 };

@@ -6,7 +6,7 @@
 
 #ifdef RUSH_ISA_X86
 
-#include "compile/code_memory.h"
+#include "compile/code/code_memory.h"
 #include "compile/x86/body.h"
 
 /* Beside the code: a copy of the tape, for the listing. */

@@ -20,26 +20,7 @@
 
 #include "base/cpu.h"
 #include "base/text.h"
-#include "ops/table/tape.h"
-
-enum loop_input_kind {
-  LOOP_ROW, /* n elements in a row */
-  LOOP_ONE  /* one element for all n: a scalar, or stride 0 */
-};
-
-/* Registers are numbered as in tapes: inputs 0..n_inputs-1, then constants, then temporaries.  A
- * register may be written again, an input's or a constant's too. */
-typedef struct loop_tape {
-  /* type: tape_type, the result's for CVT and WHERE, else the operands' (TY_F32, or TY_BOOL for
-   * logic); CVT's b: the operand's tape_type; RND does nothing */
-  const tape_instr *code;
-  int n_instrs, n_regs, n_inputs, n_consts, n_results; /* n_regs <= 256, n_results >= 1 */
-  const uint8_t *input_kinds; /* loop_input_kind */
-  const uint8_t *input_types; /* TY_F32, or TY_BOOL: a byte, 0 or 1 */
-  const float *consts;
-  const uint8_t *results;     /* registers */
-  const uint8_t *result_types; /* as input_types */
-} loop_tape;
+#include "compile/code/loop_tape.h"
 
 /* n elements (n <= 0: nothing is done).  operands: the inputs' memory, then the results', aligned
  * as their elements are.  A result may be the same memory as a row input of the same type: element
@@ -64,12 +45,7 @@ bool loop_can_emit(tape_op op, tape_type type, cpu_level level);
  * more live values than the stack takes (about 60), no code memory allowed.  *out: new. */
 rush_status loop_compile(call_ctx *cx, const loop_tape *t, cpu_level level,
                          loop_code **out) RUSH_CHECKED;
-/* The same as if the processor had fewer registers (tests: everything spills).  0: all; else at
- * least 5 and 3. */
-typedef struct loop_machine {
-  cpu_level level;
-  uint8_t n_vectors, n_masks;
-} loop_machine;
+/* The same for a machine with fewer registers than the processor has (tests: everything spills). */
 rush_status loop_compile_for(call_ctx *cx, const loop_tape *t, loop_machine machine,
                              loop_code **out) RUSH_CHECKED;
 /* No thread may be inside. */

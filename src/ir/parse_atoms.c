@@ -504,7 +504,7 @@ static rush_value shaped(ir_parser *p, rush_value scalar, const char *type_at, i
   return scratch(p, value_tensor_steal(t));
 }
 
-/* <Tensor>, whose elements are not in the text: zeros, or nothing where whoever parses gives it a value (script/trace.h). */
+/* <Tensor>, whose elements are not in the text: zeros, or nothing where whoever parses gives it a value (script/front/trace.h). */
 static rush_value unknown_tensor(ir_parser *p)
 {
   size_t n = p->type_at ? strcspn(p->type_at, "(\n") : 0;

@@ -12,7 +12,7 @@
 
 typedef struct program program;
 typedef struct function function;
-struct script_row; /* script/print.h */
+struct script_row; /* script/print/print.h */
 
 typedef enum function_state { FUNCTION_DECLARED, FUNCTION_COMPILING, FUNCTION_COMPILED } function_state;
 
@@ -108,7 +108,7 @@ struct program {
   void (*files_free)(program *p);
   /* The author's text behind a range of archived code, for messages: *src is new.  NULL: none is known. */
   bool (*original)(call_ctx *cx, program *p, const source_range *at, source_range *out, source **src);
-  /* The same for a whole file of archived code (script/print.h). */
+  /* The same for a whole file of archived code (script/print/print.h). */
   uint32_t (*origins)(session *s, program *p, const char *file, struct script_row **rows);
   void (*code_destroy)(context *c, void *code); /* set by run/ with the first code */
   source **sources; /* owned: ranges borrow them */

@@ -2,7 +2,7 @@
  *
  * Each becomes a function of one built-in program per context, compiled when it is first needed. */
 #include "run/stack.h"
-#include "script/body.h"
+#include "script/emit/body.h"
 
 typedef struct body_runtime {
   op_body_runtime calls; /* first: what the slot's readers see */

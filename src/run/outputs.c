@@ -113,12 +113,10 @@ static bool value_shares(look *l, rush_value v, uint32_t depth)
     return items_share(l, v.as.tuple->items, v.as.tuple->n, depth + 1);
   if (v.tag == RUSH_TAG_OBJECT)
     return items_share(l, v.as.object->slots, v.as.object->n_slots, depth + 1);
-  for (size_t i = 0; i < rush_value_len(v); i++) {
-    rush_value key, value;
-    rush_value_entry(v, i, &key, &value);
-    if (value_shares(l, value, depth + 1))
+  size_t pos = 0;
+  for (const dict_entry *e; (e = dict_next(v.as.dict, &pos));)
+    if (value_shares(l, e->value, depth + 1))
       return true;
-  }
   return false;
 }
 

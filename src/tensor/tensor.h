@@ -164,6 +164,7 @@ static inline rush_value value_tensor_steal(rush_tensor *t)
 
 static inline bool tensor_is_contiguous(const rush_tensor *t) { return t->h.flags & TENSOR_CONTIGUOUS; }
 static inline bool tensor_requires_grad(const rush_tensor *t) { return t->h.flags & TENSOR_REQUIRES_GRAD; }
+static inline bool tensor_is_quantized(const rush_tensor *t) { return dtype_class_of(t->dtype) == DTYPE_QUANT; }
 static inline bool tensor_is_meta(const rush_tensor *t) { return t->st && t->st->origin == STORAGE_META; }
 static inline size_t tensor_item_bytes(const rush_tensor *t) { return dtype_bytes(t->dtype); }
 bool tensor_is_dense(const rush_tensor *t); /* non-overlapping and dense in some order */

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "assemble.h"
-#include "compile/code_memory.h"
+#include "compile/code/code_memory.h"
 #include "compile/loop.h"
 
 /* Emitted code against the tape runner's loops of the same instruction set: the same bits, where

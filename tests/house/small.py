@@ -20,7 +20,7 @@ from recipe import OPS, TOP, tables
 MODEL = TOP / "tests" / "data" / "digits.pt2"
 MOST_BYTES = {"few": 2_750_000, "absent": 2_350_000, "meson": 1_500_000}  # docs/embedding.md has the map
 SRC = TOP / "src"
-ABSENT = ["autograd/absent.c", "ops/kernels/quantized/quantized_absent.c", "api/plugin_absent.c", "script/absent.c"]
+ABSENT = ["autograd/absent.c", "ops/kernels/quantized/quantized_absent.c", "api/plugin_absent.c", "script/front/absent.c"]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-DNDEBUG", f"-I{SRC}", f"-I{TOP / 'include'}", "-Wl,--gc-sections"]
 LIBRARIES = ["-lz", "-lm", "-lpthread"]
 REFUSALS = ["aten::fft_fft is known, but cannot run here: this library was built without some operators, -Dops"]

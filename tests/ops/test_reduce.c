@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "ops/call/call.h"
 #include "ops/kernels/reduce/reduce.h"
 
 /* Reductions and pointwise functions give the same bits on every instruction set and with any number of

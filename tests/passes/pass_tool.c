@@ -12,7 +12,7 @@
 
 #include "passes/passes.h"
 #include "run/code.h"
-#include "script/unit.h"
+#include "script/front/unit.h"
 
 typedef struct job {
   const char *text, *passes;

@@ -43,7 +43,7 @@ FAULTS = (
     Fault(
         "swapped branch",
         "a conditional expression gives the other value",
-        "src/script/cond.c",
+        "src/script/emit/cond.c",
         "em_expr(e, i == 0 ? x->as.ternary.yes : x->as.ternary.no, hint)",
         "em_expr(e, i == 1 ? x->as.ternary.yes : x->as.ternary.no, hint)",
     ),
@@ -92,7 +92,7 @@ FAULTS = (
     Fault(
         "chained comparison",
         "a < b < c holds when one of both does",
-        "src/script/cond.c",
+        "src/script/emit/cond.c",
         "return emit_two(e, emit_chain(e, x, last - 1), one, false);",
         "return emit_two(e, emit_chain(e, x, last - 1), one, true);",
     ),
@@ -120,7 +120,7 @@ FAULTS = (
     Fault(
         "dead code",
         "a list that is only put into another one counts as never read",
-        "src/script/clean.c",
+        "src/script/emit/cleanup.c",
         "if (n->kind != IR_OP || n->inputs[0] != u || (n->n_outputs && n->outputs[0]->uses))",
         "if (n->kind != IR_OP || (n->n_outputs && n->outputs[0]->uses))",
     ),
@@ -141,7 +141,7 @@ FAULTS = (
     Fault(
         "evaluation order",
         "x.a += e reads x.a after e",
-        "src/script/emit_stmt.c",
+        "src/script/emit/stmt.c",
         "  sugared base = sugar_value(object), attr = em_get_attr(e, &base, target->as.attr.name);\n"
         "  ir_value *old = em_as_value(e, &attr);\n"
         "  ir_value *v = augment(e, st->op, old, em_expr(e, st->as.aug.value, old->type));\n",
@@ -159,7 +159,7 @@ FAULTS = (
     Fault(
         "lost message",
         "an error made of one text says nothing",
-        "src/script/emit_stmt.c",
+        "src/script/emit/stmt.c",
         'n == 0 ? em_constant_str(e, "", 0) : n == 1 ? v[0]',
         'n <= 1 ? em_constant_str(e, "", 0)',
     ),
@@ -173,7 +173,7 @@ FAULTS = (
     Fault(
         "forgotten start",
         "enumerate counts from 0 whatever it is told",
-        "src/script/special.c",
+        "src/script/emit/special_forms.c",
         "items[0].as.range.start = first;",
         "items[0].as.range.start = NULL;",
     ),

@@ -3,7 +3,7 @@
 #include "support/oom.h"
 
 #include "run/code_int.h"
-#include "script/import.h"
+#include "script/front/import.h"
 
 static const char text[] =
     "class Face(ModuleInterface):\n"

@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-#include "archive/module.h"
+#include "archive/open.h"
+#include "module/module.h"
 
 static char *read_file(const char *path, size_t *n)
 {

@@ -1,6 +1,6 @@
 #include "support/test.h"
 
-#include "script/parser.h"
+#include "script/syntax/parser.h"
 
 /* -- A dump: (op a b), names and literals as they are --------------------------------------------- */
 

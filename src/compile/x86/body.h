@@ -10,7 +10,7 @@
 #ifndef RUSH_COMPILE_X86_BODY_H
 #define RUSH_COMPILE_X86_BODY_H
 
-#include "compile/loop.h"
+#include "compile/code/loop_tape.h"
 #include "compile/x86/asm.h"
 
 #define NO_VALUE UINT16_MAX

@@ -627,7 +627,8 @@ def write_c(path: str, table: Any, left_out: str) -> None:
     w("extern rush_kernel pointwise_call;\n"
       "rush_status nested_call(rush_call *c, call_next *next), quantized_call(rush_call *c, call_next *next);\n"
       "rush_status sparse_call(rush_call *c, const rush_tensor *first, call_next *taken);\n"
-      "const op_borders op_border = {pointwise_call, nested_call, quantized_call, sparse_call};\n\n")
+      "rush_status quantized_copy(call_ctx *cx, rush_tensor *to, rush_tensor *from);\n"
+      "const op_borders op_border = {pointwise_call, nested_call, quantized_call, sparse_call, quantized_copy};\n\n")
     for name, body in sorted(table.scalars):
         w(f"static rush_status {name}(rush_call *call)\n{{\n{body}\n  return RUSH_OK;\n}}\n")
     w("\n")

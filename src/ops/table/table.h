@@ -81,6 +81,7 @@ typedef struct op_borders {
   rush_status (*nested)(rush_call *c, call_next *next);                                            /* ops/kernels/nested/nested.h */
   rush_status (*quantized)(rush_call *c, call_next *next);                                         /* ops/kernels/quantized/quantize.h */
   rush_status (*sparse)(rush_call *c, const rush_tensor *first, call_next *taken);                 /* ops/kernels/sparse/sparse.h */
+  rush_status (*quantized_copy)(call_ctx *cx, rush_tensor *to, rush_tensor *from);                 /* as quantized */
 } op_borders;
 extern const op_borders op_border;
 

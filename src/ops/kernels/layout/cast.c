@@ -1,6 +1,7 @@
 /* Copies and conversions: to, clone, contiguous, copy_, set_, resize_. */
 #include "ops/kernels/layout/factory.h"
-#include "ops/kernels/quantized/quantize.h"
+#include "ops/table/table.h"
+#include "tensor/tensor.h"
 #include "ops/call/written.h"
 #include "tensor/sparse.h"
 #include "tensor/iter.h"
@@ -171,7 +172,7 @@ rush_status kernel_copy_inplace(rush_call *c)
   if (!tensor_sparse(t))
     TRY(written_check_self(c->cx, t));
   if (tensor_is_quantized(t) || tensor_is_quantized(call_tensor(c, 1)))
-    TRY(quantized_copy(c->cx, t, call_tensor(c, 1)));
+    TRY(op_border.quantized_copy(c->cx, t, call_tensor(c, 1)));
   else
     TRY(tensor_copy(c->cx, t, call_tensor(c, 1)));
   call_return_arg(c, 0, 0);

@@ -11,7 +11,7 @@
 
 #include "base/threads.h"
 #include "ops/kernels/nn.h"
-#include "ops/math/quantize_kernel.h"
+#include "ops/kernels/quantized/quantize_kernel.h"
 #include "ops/kernels/views.h"
 #include "tensor/sparse.h"
 

@@ -11,7 +11,6 @@
 
 #include "ops/call/call.h"
 
-static inline bool tensor_is_quantized(const rush_tensor *t) { return dtype_class_of(t->dtype) == DTYPE_QUANT; }
 
 /* Limits of a quantized dtype's integers. */
 void quant_limits(int dtype, int64_t *lo, int64_t *hi);

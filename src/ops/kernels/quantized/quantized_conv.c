@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "ops/math/quantize_kernel.h"
+#include "ops/kernels/quantized/quantize_kernel.h"
 #include "ops/kernels/views.h"
 
 #define CHUNK_BYTES 131072 /* of patches that a task makes at a time */

@@ -6,7 +6,7 @@
 #include "base/threads.h"
 #include "ops/kernels/linalg/matmul.h"
 #include "ops/kernels/nn.h"
-#include "ops/math/quantize_kernel.h"
+#include "ops/kernels/quantized/quantize_kernel.h"
 #include "ops/kernels/quantized/quantized.h"
 
 /* -- Weights ------------------------------------------------------------------------------------------------- */

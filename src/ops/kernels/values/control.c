@@ -89,7 +89,7 @@ static const struct { type_kind kind; int dtypes[2]; const char *name; } list_ki
 
 static rush_status element(call_ctx *cx, const rush_tensor *t, int64_t i, rush_value *out)
 {
-  const void *data = rush_tensor_data(t);
+  const void *data = t->data;
   switch ((int)t->dtype) {
   case RUSH_INT64: *out = value_int(((const int64_t *)data)[i]); return RUSH_OK;
   case RUSH_BOOL: *out = value_bool(((const uint8_t *)data)[i] != 0); return RUSH_OK;
@@ -106,9 +106,9 @@ static rush_status nested_list(call_ctx *cx, const rush_tensor *t, int dim, int6
   if (dim == t->n_dims)
     return element(cx, t, (*at)++, out);
   rush_list *l;
-  TRY(list_new(cx, types[dim], (size_t)rush_tensor_sizes(t)[dim], &l));
+  TRY(list_new(cx, types[dim], (size_t)t->sizes[dim], &l));
   rush_status st = RUSH_OK;
-  for (int64_t i = 0; st == RUSH_OK && i < rush_tensor_sizes(t)[dim]; i++) {
+  for (int64_t i = 0; st == RUSH_OK && i < t->sizes[dim]; i++) {
     rush_value item;
     st = nested_list(cx, t, dim + 1, at, types, &item);
     if (st == RUSH_OK)

@@ -1,0 +1,39 @@
+/* ops/kernels/quantized/quantize_kernel.h -- inner loops of quantized operators; each instruction set has its own. */
+#ifndef RUSH_OPS_QUANTIZE_KERNEL_H
+#define RUSH_OPS_QUANTIZE_KERNEL_H
+
+#include "base/isa.h"
+#include "ops/kernels/quantized/quantize.h"
+
+typedef struct quantize_kernels {
+  /* n numbers as bytes of [lo, hi]. */
+  void (*bytes)(quant_rounding how, const float *x, char *q, int64_t n, float inv, int32_t zero, int32_t lo, int32_t hi);
+  /* out = round((acc - less + bias) * factor) + zero, in [lo, 255]; zero is a byte. */
+  void (*row_bytes)(int64_t n, const int32_t *acc, const int32_t *less, const float *bias, const float *factor, int32_t lo,
+                    int32_t zero, uint8_t *restrict out);
+  /* out = (acc - less) * factor + bias */
+  void (*row_reals)(int64_t n, const int32_t *acc, const int32_t *less, const float *bias, const float *factor,
+                    float *restrict out);
+  /* acc += (x - a_zero) * w */
+  void (*tap)(int64_t n, const uint8_t *x, int32_t a_zero, const int8_t *w, int32_t *restrict acc);
+} quantize_kernels;
+
+extern const quantize_kernels quantize_kernels_portable;
+#ifdef RUSH_ISA_X86
+extern const quantize_kernels quantize_kernels_avx2, quantize_kernels_avx512;
+#endif
+
+static inline const quantize_kernels *quantize_kernels_of(context *c)
+{
+  const cpu_level level = cpu_choose(context_get_options(c)->cpu);
+#ifdef RUSH_ISA_X86
+  if (level >= CPU_AVX512)
+    return &quantize_kernels_avx512;
+  if (level == CPU_AVX2)
+    return &quantize_kernels_avx2;
+#endif
+  (void)level;
+  return &quantize_kernels_portable;
+}
+
+#endif
