@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""wrap.py [--check] [FILE...]: bring lines of C, operator tables and Python to at most 100 columns; all committed files without FILE.
+
+    --check    change nothing; print the lines that are too long, and fail where there are some
+
+C: clang-format (.clang-format, version 14 or newer) is handed the lines that are too long and no others, so that tables stay
+as they were laid out.  Comments, and Python's documentation, are refilled: words that do not fit go to the next line.  Operator tables (src/ops/table) are data: a line that is too
+long is broken behind its last comma that fits.  Other Python: `ruff format` (pyproject.toml has the width).
+Files of LEFT below are not touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import pathlib
+import re
+import subprocess
+import sys
+import tokenize
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+WIDTH = 100
+C = (".c", ".h", ".inc", ".def")
+# Files that are left as they are: their text is what a test is about (messages cite it, archives were made of it).
+LEFT = ("tests/script/*/*.py", "tests/data/*.py", "tests/data/*/*.py", "tests/python/programs*.py", "tests/python/script_programs*.py")
+RULE = re.compile(r"^(\s*/\* -- .*? )-+ \*/$")
+
+
+def committed() -> list[pathlib.Path]:
+    run = subprocess.run(["git", "-C", str(TOP), "ls-files"], capture_output=True, text=True, check=True)
+    paths = [pathlib.Path(name) for name in run.stdout.splitlines()]
+    left = {path for path in paths for pattern in LEFT if path.match(pattern)}
+    return [TOP / path for path in paths if path.suffix in (*C, ".py") and path not in left]
+
+
+def is_table(path: pathlib.Path) -> bool:
+    return "src/ops/table/" in str(path) and not path.name.startswith("gen")
+
+
+def long_lines(text: str) -> list[int]:
+    return [i for i, line in enumerate(text.split("\n"), 1) if len(line) > WIDTH]
+
+
+def shorten_rules(text: str) -> str:
+    """Rules between sections end where the page does."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        found = RULE.match(line)
+        if found and len(line) != WIDTH:
+            lines[i] = found[1] + "-" * (WIDTH - len(found[1]) - 3) + " */"
+    return "\n".join(lines)
+
+
+def spill(lines: list[str], i: int, prefix: str, ends: str) -> bool:
+    """Move the words of line i that do not fit to the next line, or to a new one where that is no continuation."""
+    at = lines[i].rfind(" ", len(prefix) + 1, WIDTH + 1)
+    if at <= len(prefix):
+        return False
+    rest = lines[i][at + 1 :]
+    lines[i] = lines[i][:at].rstrip()
+    following = lines[i + 1] if i + 1 < len(lines) else ""
+    words = following[len(prefix) :]
+    continues = following.startswith(prefix) and words[:1] not in ("", " ", "-", "*", "|", ">", "#") and not rest.endswith(ends)
+    if continues and not lines[i + 1].strip().startswith(ends or "\0"):
+        lines[i + 1] = prefix + rest + " " + words
+    else:
+        lines.insert(i + 1, prefix + rest)
+    return True
+
+
+COMMENT = re.compile(r"^(\s*)(/\*|\*)( +)(?=\S)")
+
+
+def wrap_comments(text: str) -> str:
+    """Lines that are C comments from their first column on."""
+    lines, inside, i = text.split("\n"), False, 0
+    while i < len(lines):
+        line, found = lines[i], COMMENT.match(lines[i])
+        opens = bool(found) and found[2] == "/*"
+        if len(line) > WIDTH and found and (opens or inside) and not re.search(r"\*/.*\S", line):
+            star = " *" if opens else "*"
+            spill(lines, i, found[1] + star + found[3], "*/")
+            line = lines[i]
+        inside = (inside or "/*" in line) and line.rfind("*/") <= line.rfind("/*")
+        i += 1
+    return "\n".join(lines)
+
+
+def docstring_rows(text: str) -> set[int]:
+    """Rows inside of strings of several lines that are statements: documentation."""
+    rows: set[int] = set()
+    before = None
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.NL, tokenize.COMMENT):
+            continue
+        starts = before is None or before.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+        if token.type == tokenize.STRING and starts and token.string.startswith('"""'):
+            rows |= set(range(token.start[0], token.end[0] + 1))
+        before = token
+    return rows
+
+
+def wrap_documentation(text: str) -> str:
+    """Docstrings and comments of Python."""
+    lines, i = text.split("\n"), 0
+    while i < len(lines):
+        found = re.match(r"^(\s*)(# )?(?=\S)", lines[i])
+        if len(lines[i]) > WIDTH and found:
+            is_comment = found[2] and not lines[i].strip().startswith("#!")
+            if is_comment or i + 1 in docstring_rows("\n".join(lines)):
+                spill(lines, i, found[1] + (found[2] or ""), '"""')
+        i += 1
+    return "\n".join(lines)
+
+
+def wrap_c(path: pathlib.Path, text: str) -> str:
+    text = wrap_comments(shorten_rules(text))
+    lines = long_lines(text)
+    if not lines:
+        return text
+    command = ["clang-format", f"--assume-filename={path.with_suffix('.c')}", *(f"--lines={i}:{i}" for i in lines)]
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=TOP)
+    return run.stdout
+
+
+def place_to_break(source: str, row: int) -> tuple[int, int] | None:
+    """Column behind the last comma of line `row` that fits, between tokens, and the column that the rest goes to."""
+    opened: list[tuple[int, int]] = []
+    best = None
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.start[0] > row:
+            break
+        if token.type == tokenize.OP and token.string in "([{":
+            opened.append(token.end)
+        elif token.type == tokenize.OP and token.string in ")]}" and opened:
+            opened.pop()
+        if token.start[0] == row and token.string == "," and opened and token.end[1] <= WIDTH:
+            line, column = opened[-1]
+            start = token.line[: len(token.line) - len(token.line.lstrip())]
+            best = (token.end[1], column if line == row else len(start))
+    return best
+
+
+def wrap_table(text: str) -> str:
+    done = 0
+    while True:
+        rows = [i for i in long_lines(text) if i > done]
+        if not rows:
+            return text
+        row = rows[0]
+        place = place_to_break(text, row)
+        if place is None:
+            done = row
+            continue
+        lines = text.split("\n")
+        line = lines[row - 1]
+        rest = line[place[0] :].strip()
+        if not rest or len(line[: place[0]].rstrip()) <= place[1]:
+            done = row
+            continue
+        following = lines[row] if row < len(lines) else ""
+        aligned = len(following) - len(following.lstrip()) == place[1] and following.strip()
+        if aligned and rest.endswith(",") and place[1] + len(rest) + 1 + len(aligned) <= WIDTH:
+            rest += " " + aligned
+            del lines[row]
+        lines[row - 1 : row] = [line[: place[0]].rstrip(), " " * place[1] + rest]
+        text = "\n".join(lines)
+
+
+def wrap(path: pathlib.Path) -> None:
+    text = path.read_text()
+    if path.suffix in C:
+        made = wrap_c(path, text)
+    else:
+        made = wrap_documentation(wrap_table(text) if is_table(path) else text)
+    if made != text:
+        path.write_text(made)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    options = parser.parse_args()
+    paths = [path.resolve() for path in options.files] or committed()
+    if not options.check:
+        python = [str(path) for path in paths if path.suffix == ".py" and not is_table(path)]
+        if python:
+            subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *python], check=True, cwd=TOP)
+        for path in paths:
+            wrap(path)
+    found = 0
+    for path in paths:
+        for i in long_lines(path.read_text()):
+            found += 1
+            print(f"{path.relative_to(TOP)}:{i}: longer than {WIDTH} columns")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
